@@ -49,16 +49,16 @@ Result<void> NameTasks(std::vector<Task>& tasks) {
 
 Result<History> Chats::GetHistory(const ChatId& chat, bool all_branches) {
   // The run first: one that ends in between is then found in the store as well, and shown once.
-  const auto run = busy_.RunOf(chat);
+  auto running = TRY(Running(chat));
   auto stored = services_.parts.store.LoadChat(chat);
-  if (!stored && !(run && IsNotFound(stored.error()))) return Fail(stored.error());
+  if (!stored && !(running && IsNotFound(stored.error()))) return Fail(stored.error());
   Chat all = stored ? *std::move(stored) : Chat{ChatSummary{.id = chat}, {}, {}};
   std::optional<InteractionId> leaf = all.summary.head;
-  const auto has_it = [&](const Interaction& each) { return run && each.id == run->id(); };
-  if (run && std::none_of(all.interactions.begin(), all.interactions.end(), has_it)) {
-    leaf = run->id();
-    all.interactions.push_back(run->Snapshot());
-    FillFromBegun(all.summary, all.interactions.back());
+  const auto has_it = [&](const Interaction& each) { return running && each.id == running->id; };
+  if (running && std::none_of(all.interactions.begin(), all.interactions.end(), has_it)) {
+    leaf = running->id;
+    FillFromBegun(all.summary, *running);
+    all.interactions.push_back(*std::move(running));
   }
   const auto branch = BranchOf(all.interactions, all.damaged, leaf);
   History history{.summary = std::move(all.summary), .entries = {}, .damaged = std::move(all.damaged)};
@@ -71,8 +71,14 @@ Result<History> Chats::GetHistory(const ChatId& chat, bool all_branches) {
 
 Result<std::unique_ptr<HistoryReader>> Chats::ReadHistory(const ChatId& chat, const HistoryRange& range,
                                                           HistoryStates states) {
-  const auto run = busy_.RunOf(chat);  // first, as above
-  return OpenHistory(services_.parts.store, chat, range, states, run ? std::optional(run->Snapshot()) : std::nullopt);
+  auto running = TRY(Running(chat));  // first, as above
+  return OpenHistory(services_.parts.store, chat, range, states, std::move(running));
+}
+
+Result<std::optional<Interaction>> Chats::Running(const ChatId& chat) {
+  if (const auto run = busy_.RunOf(chat)) return run->Snapshot();
+  const auto elsewhere = TRY(services_.parts.runs.HeldElsewhere(chat));
+  return elsewhere ? interactions_.FindElsewhere({chat, *elsewhere}) : std::nullopt;
 }
 
 Result<std::vector<ChatListEntry>> Chats::List() {
@@ -81,14 +87,16 @@ Result<std::vector<ChatListEntry>> Chats::List() {
   std::map<ChatId, std::size_t> waiting;
   for (const PendingApproval& each : answers_.Approvals()) ++waiting[each.chat_id];
   for (const PendingInput& each : answers_.Inputs()) ++waiting[each.chat_id];
-  std::set<ChatId> elsewhere;
-  for (const InteractionRef& each : TRY(services_.parts.runs.AllHeldElsewhere())) elsewhere.insert(each.chat_id);
+  std::map<ChatId, InteractionId> elsewhere;
+  for (const auto& each : TRY(services_.parts.runs.AllHeldElsewhere()))
+    elsewhere.emplace(each.chat_id, each.interaction_id);
   std::vector<ChatListEntry> entries;
   entries.reserve(summaries->size());
   for (ChatSummary& summary : *summaries) {
     const auto found = waiting.find(summary.id);
-    const bool runs_elsewhere = elsewhere.contains(summary.id);
-    entries.push_back(EntryOf(std::move(summary), found == waiting.end() ? 0 : found->second, runs_elsewhere));
+    const auto run = elsewhere.find(summary.id);
+    entries.push_back(EntryOf(std::move(summary), found == waiting.end() ? 0 : found->second,
+                              run == elsewhere.end() ? std::nullopt : std::optional(run->second)));
   }
   return entries;
 }
@@ -97,11 +105,11 @@ Result<ChatListEntry> Chats::ListEntryOf(const ChatId& chat) {
   const auto run = busy_.RunOf(chat);
   auto summary = services_.parts.store.LoadSummary(chat);
   if (!summary && !(run && IsNotFound(summary.error()))) return Fail(std::move(summary.error()));
-  const bool runs_elsewhere = !run && TRY(services_.parts.runs.HeldElsewhere(chat));
-  return EntryOf(summary ? *std::move(summary) : ChatSummary{.id = chat},
-                 runs_elsewhere ? WaitingElsewhere(chat)
-                                : services_.approvals.waiting_in(chat) + services_.inputs.waiting_in(chat),
-                 runs_elsewhere);
+  const auto elsewhere = run ? std::nullopt : TRY(services_.parts.runs.HeldElsewhere(chat));
+  return EntryOf(
+      summary ? *std::move(summary) : ChatSummary{.id = chat},
+      elsewhere ? WaitingElsewhere(chat) : services_.approvals.waiting_in(chat) + services_.inputs.waiting_in(chat),
+      elsewhere);
 }
 
 std::size_t Chats::WaitingElsewhere(const ChatId& chat) const {
@@ -113,12 +121,19 @@ std::size_t Chats::WaitingElsewhere(const ChatId& chat) const {
   }));
 }
 
-ChatListEntry Chats::EntryOf(ChatSummary summary, std::size_t waiting, bool runs_elsewhere) const {
+ChatListEntry Chats::EntryOf(ChatSummary summary, std::size_t waiting, std::optional<InteractionId> elsewhere) {
   const auto run = busy_.RunOf(summary.id);
   if (!run) {
-    const auto status = !runs_elsewhere ? summary.head_status
-                        : waiting > 0   ? std::optional(InteractionStatus::kWaitingApproval)
-                                        : std::optional(InteractionStatus::kRunning);
+    const auto status = !elsewhere    ? summary.head_status
+                        : waiting > 0 ? std::optional(InteractionStatus::kWaitingApproval)
+                                      : std::optional(InteractionStatus::kRunning);
+    // Nothing is stored of a chat whose first one runs.
+    if (elsewhere && !summary.head) {
+      if (const auto begun = interactions_.FindElsewhere({summary.id, *elsewhere}); begun && *begun) {
+        FillFromBegun(summary, **begun);
+        summary.model = (*begun)->model;
+      }
+    }
     return {.summary = std::move(summary), .status = status, .waiting = waiting};
   }
   if (!summary.head) FillFromBegun(summary, run->Snapshot());
@@ -139,8 +154,10 @@ Result<SearchResult> Chats::Search(const std::string& text, const std::optional<
   const auto until = std::chrono::steady_clock::now() + kLongest;
   SearchResult result;
   for (const ChatListEntry& entry : chats) {
-    // One that is damaged or goes meanwhile hides nothing of the others.
-    auto reader = ReadHistory(entry.summary.id, {.all_branches = true}, HistoryStates::kNone);
+    // One that is damaged or goes meanwhile hides nothing of the others. Others are not asked of every chat.
+    const auto run = busy_.RunOf(entry.summary.id);
+    auto reader = OpenHistory(services_.parts.store, entry.summary.id, {.all_branches = true}, HistoryStates::kNone,
+                              run ? std::optional(run->Snapshot()) : std::nullopt);
     if (!reader) continue;
     std::vector<SearchMatch> found;
     while (std::chrono::steady_clock::now() < until) {

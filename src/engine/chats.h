@@ -62,7 +62,9 @@ class Chats {
  private:
   // What is stored of it, together with what runs in it.
   // `runs_elsewhere`: another process has a run in the chat.
-  ChatListEntry EntryOf(ChatSummary summary, std::size_t waiting, bool runs_elsewhere = false) const;
+  // The chat's interaction that runs, in this process or in another one, as far as it has come.
+  Result<std::optional<Interaction>> Running(const ChatId& chat);
+  ChatListEntry EntryOf(ChatSummary summary, std::size_t waiting, std::optional<InteractionId> elsewhere = {});
   std::size_t WaitingElsewhere(const ChatId& chat) const;
   void Changed(ChatChange::Kind kind, const ChatId& chat) { services_.changes.Add(kind, chat); }
   // A line for what a person has done that is no call.

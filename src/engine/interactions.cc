@@ -15,12 +15,27 @@ Result<Interaction> Interactions::Find(const ChatId& chat, InteractionId id) con
   if (const auto run = busy_.RunOf(chat, id)) return run->Snapshot();
   auto finished = FindFinished(chat, id);
   if (finished || !IsNotFound(finished.error())) return finished;
-  // Another process may run it.
-  const auto held = services_.parts.runs.ReadHeld({chat, id});
-  if (!held) return finished;
-  auto run = ReadRun({chat, id}, held->content);
+  auto running = FindElsewhere({chat, id});
+  if (!running) return Fail(std::move(running.error()));
+  return *running ? Result<Interaction>(**std::move(running)) : FindFinished(chat, id);  // it may have ended just now
+}
+
+Result<std::optional<Interaction>> Interactions::FindElsewhere(const InteractionRef& ref) const {
+  const auto held = services_.parts.runs.ReadHeld(ref);
+  if (!held && !IsNotFound(held.error())) return Fail(held.error());
+  if (!held || held->has_ended) return std::nullopt;
+  auto run = ReadRun(ref, held->content);
   if (!run) return Fail(std::move(run.error()));
-  return *run ? Result<Interaction>((*run)->interaction) : finished;
+  if (!*run) return std::nullopt;
+  Interaction& interaction = (*run)->interaction;
+  const auto questions =
+      services_.parts.questions ? services_.parts.questions->Waiting() : std::vector<PendingQuestion>();
+  for (const PendingQuestion& each : questions.value_or(std::vector<PendingQuestion>())) {
+    if (QuestionRun(each) != ref) continue;
+    interaction.status = std::holds_alternative<PendingApproval>(each) ? InteractionStatus::kWaitingApproval
+                                                                       : InteractionStatus::kWaitingInput;
+  }
+  return std::move(interaction);
 }
 
 Result<Interaction> Interactions::FindFinished(const ChatId& chat, InteractionId id) const {

@@ -22,6 +22,8 @@ class Interactions {
   Interactions(EngineServices& services, BusyChats& busy) : services_(services), busy_(busy) {}
 
   Result<Interaction> Find(const ChatId& chat, InteractionId id) const;
+  // One that another process runs, as far as it has come. nullopt: none does, or it has ended and is stored.
+  Result<std::optional<Interaction>> FindElsewhere(const InteractionRef& ref) const;
   Result<Interaction> FindFinished(const ChatId& chat, InteractionId id) const;
   // The same, to be replayed: kConflict (reason "not_replayable") while it runs.
   Result<Interaction> FindReplayable(const ChatId& chat, InteractionId id) const;

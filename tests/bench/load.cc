@@ -247,8 +247,10 @@ int RunApprovals(const Load& load, int answer_port) {
     const std::string id = seen.substr(at, seen.find('"', at) - at);
     const std::int64_t began = Now();
     answer.Send("/approvals/" + id, "{\"approved\":true}");
-    times.push_back(stream.Until("event: approved") - began);
+    answer.Until("\r\n\r\n");
+    if (answer.seen().find("HTTP/1.1 200 ") == std::string::npos) Die(answer.seen());
     answer.Until("processed");
+    times.push_back(stream.Until("event: approved") - began);
     stream.Until("0\r\n\r\n");
   }
   std::printf("{\"approvals\":%zu,\"approve_us\":{\"p50\":%.1f,\"p99\":%.1f}}\n", times.size(), Quantile(times, 0.5),

@@ -306,3 +306,33 @@ def test_20_a_row_that_is_copied_to_another_chat_is_told_from_its_own(make_clust
     for each in cluster.servers:
         each.client.get("/chats/b/interactions/int_001").error(422, "integrity_swap")
         each.client.turn("a", "still here")
+
+
+@pytest.mark.limit(60)
+def test_a_chat_whose_first_turn_runs_is_shown_at_another_server_as_at_its_own(make_cluster, provider):
+    cluster = make_cluster(2)
+    clients = [each.client for each in cluster.servers]
+    gate = Gate()
+    provider.plan(text("half ", gate, "whole"), tools(call("run_shell", {"command": "true"}, "call_1")), text("done"))
+    first = clients[0].start("c", "speak")
+    first.until("text_delta")
+
+    def seen(at, path):
+        shown = clients[at].get(path).expect(200).json
+        if "chats" not in shown:
+            running = shown.get("interactions", [shown])[-1]
+            assert running["status"] == status and running.pop("usage")  # which is told at its end
+        return shown
+
+    for turn, status in ((1, "RUNNING"), (2, "WAITING_APPROVAL")):
+        for path in ("/chats/c", "/chats/c?branches=all", "/chats/c?limit=1", f"/chats/c/interactions/int_{turn:03}", "/chats"):
+            eventually(lambda path=path: seen(0, path) == seen(1, path), f"{path} is the same at both, as both have what is kept")
+        listed = clients[1].get("/chats").json["chats"]
+        assert [(each["id"], each["title"]) for each in listed] == [("c", "speak")]
+        if turn == 1:
+            gate.release()
+            first.finish()
+            second = clients[0].start("c", "and act")
+            second.until("approval_required")
+    clients[1].approve("c", "int_002", second.one("approval_required")["approval_id"]).expect(200)
+    second.finish()
