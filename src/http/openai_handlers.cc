@@ -157,7 +157,7 @@ class AnswerRoute {
     const auto client = std::make_shared<char>();
     auto translator =
         std::make_unique<AgentTranslator>(make_writer_(asked), OptionsFor(request, asked, std::weak_ptr<void>(client)));
-    if (asked.background && started.interaction_id) {
+    if (asked.background && !asked.stream && started.interaction_id) {
       return Snapshot(context_.engine, {started.chat_id, *started.interaction_id}, asked);
     }
     if (asked.stream) {
@@ -201,15 +201,20 @@ class AnswerRoute {
   }
 
  public:
-  // A response as it is now.
-  static Result<Outcome> Snapshot(Engine& engine, const InteractionRef& ref, OpenAiRequest asked) {
-    const auto attached = TRY(engine.Attach(ref.chat_id, ref.interaction_id, 0));
+  // A response as it is now, or as it comes.
+  static Result<Outcome> Snapshot(Engine& engine, const InteractionRef& ref, const OpenAiRequest& asked) {
+    auto attached = TRY(engine.Attach(ref.chat_id, ref.interaction_id, 0));
     AgentTranslator::Options times;
     if (const auto interaction = engine.GetInteraction(ref.chat_id, ref.interaction_id)) {
       times.created_at = interaction->created_at;
       times.completed_at = interaction->completed_at;
     }
-    asked.stream = false;
+    if (asked.stream) {
+      engine.Listen(attached.subscription);
+      auto stream = Translate(std::move(attached.subscription),
+                              std::make_unique<AgentTranslator>(MakeResponseWriter(asked), std::move(times)));
+      return FeedReply{.log = std::move(stream.log), .hold = std::move(stream.hold)};
+    }
     AgentTranslator translator(MakeResponseWriter(asked), std::move(times));
     const EventLog& log = *attached.subscription.log;
     std::string out;
@@ -245,7 +250,13 @@ Result<Outcome> GetResponse(Engine& engine, const Request& request) {
   const auto interaction = TRY(engine.GetInteraction(ref.chat_id, ref.interaction_id));
   OpenAiRequest asked{.is_agent = true, .asked_model = "reprise/" + interaction.model};
   if (interaction.parent_id) asked.previous_response_id = ResponseId({ref.chat_id, *interaction.parent_id});
-  return AnswerRoute::Snapshot(engine, ref, std::move(asked));
+  const std::string stream = request.Query("stream").value_or("false");
+  if (stream != "true" && stream != "false") {
+    return Fail(Invalid("invalid_parameter", "\"stream\" must be true or false", "stream"));
+  }
+  asked.stream = stream == "true";
+  if (asked.stream) asked.starting_after = TRY(StreamCursor(request));
+  return AnswerRoute::Snapshot(engine, ref, asked);
 }
 
 Result<Outcome> CancelResponse(Engine& engine, const Request& request) {

@@ -495,6 +495,14 @@ Result<std::uint64_t> EventCursor(const Request& request) {
   return Invalid("invalid_cursor", "the event number to continue after must be a whole number");
 }
 
+Result<std::optional<std::uint64_t>> StreamCursor(const Request& request) {
+  const auto text = request.Query("starting_after");
+  if (!text) return std::nullopt;
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 53;  // that JSON numbers tell apart everywhere
+  if (const auto number = ParseNumber(*text); number && *number < kMost) return *number;
+  return Invalid("invalid_parameter", "\"starting_after\" must be the sequence_number of an event");
+}
+
 Result<std::uint64_t> AuditCursor(const Request& request) {
   const auto text = request.Query("after");
   if (!text) return 0;

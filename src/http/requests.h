@@ -118,6 +118,8 @@ Result<std::string> WordsOf(const Request& request);
 // The event after which a client wants to go on: Last-Event-ID, which a reconnecting EventSource adds to its first URL,
 // or ?after_seq=; 0 if neither.
 Result<std::uint64_t> EventCursor(const Request& request);
+// ?starting_after=, the sequence_number of the last event that a client has of a stream of the Responses interface.
+Result<std::optional<std::uint64_t>> StreamCursor(const Request& request);
 // ?after=, the number of an entry of the audit log; 0 if there is none.
 Result<std::uint64_t> AuditCursor(const Request& request);
 

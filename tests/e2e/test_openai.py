@@ -8,6 +8,7 @@ import random
 import socket
 import struct
 import subprocess
+import urllib.parse
 import zlib
 
 import pytest
@@ -43,9 +44,9 @@ def assistant(content):
 class Sse:
     """A stream of data lines, read as they come."""
 
-    def __init__(self, server, path, body, headers=None):
+    def __init__(self, server, path, body=None, headers=None):
         self.connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=SOON)
-        self.connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json", **(headers or {})})
+        self.connection.request("POST" if body else "GET", path, body and json.dumps(body), {"Content-Type": "application/json", **(headers or {})})
         self.response = self.connection.getresponse()
         self.chat = self.response.headers.get("X-Chat-Id")
         self.chunks = []
@@ -155,7 +156,7 @@ def test_the_official_client_asks_for_responses(server, provider):
     assert streamed["text"] == "two pieces" and streamed["previous"] == first["id"] and streamed["usage"] == 36
     assert [number for _, number in streamed["events"]] == list(range(len(streamed["events"])))
     assert streamed["events"][0][0] == "response.created" and streamed["events"][-1][0] == "response.completed"
-    assert read == {"text": "two pieces", "status": "completed", "previous": first["id"]}
+    assert read == {"text": "two pieces", "status": "completed", "previous": first["id"], "again": "two pieces"}
     assert "Be brief." in provider.requests[0].messages[0]["content"] and "Be brief." not in provider.requests[-1].messages[0]["content"]
     assert told(provider)[0] == "whole"
 
@@ -798,6 +799,37 @@ def test_in_the_background(server, provider):
     gate.release()
     done = eventually(lambda: next((r for r in [server.client.get(f"/v1/responses/{begun['id']}").json] if r["status"] != "in_progress"), None), "it ends")
     assert done["status"] == "completed" and done["output"][-1]["content"][0]["text"] == "half whole"
+
+
+def test_a_response_is_read_as_a_stream_from_any_event_on(server, provider):
+    """While it comes each event is the one that its first client was sent; its record says the same in fewer."""
+    def again(**query):
+        return Sse(server, f"/v1/responses/{name}?{urllib.parse.urlencode({'stream': 'true', **query})}")
+
+    def same(events):
+        return [{**event, "response": event["response"]["output"]} if "response" in event else event for event in events]
+
+    gate = Gate()
+    provider.plan(text("one ", "two ", gate, "three"))
+    live = Sse(server, "/v1/responses", {"model": "reprise", "input": "x", "background": True, "stream": True}).until("one two ")
+    name = live.chunks[0]["response"]["id"]
+    others = {after: again(**({} if after < 0 else {"starting_after": after})) for after in (-1, 0, 2, 5)}
+    live.close()  # in the background it goes on
+    gate.release()
+    for after, other in others.items():
+        assert other.rest().done and [event["sequence_number"] for event in other.chunks] == list(range(after + 1, len(others[-1].chunks)))
+        assert same(other.chunks) == same(others[-1].chunks[after + 1:])
+    assert others[-1].text == "one two three" and same(live.chunks) == same(others[-1].chunks[:len(live.chunks)])
+    record = again().rest()
+    for event in record.chunks:
+        schemas.check("openai_response_event", event, "openai_" + event["type"].removeprefix("response.").replace(".", "_") + "_event")
+    assert record.done and record.text == "one two three"
+    for after in (0, len(record.chunks) - 1, len(others[-1].chunks), 10**6):
+        rest = again(starting_after=after).rest()
+        assert rest.chunks[-1]["type"] == "response.completed" and rest.chunks[-1]["response"]["output"] == record.chunks[-1]["response"]["output"]
+        assert all(event["sequence_number"] > after for event in rest.chunks)
+    for query in ("stream=yes", "stream=true&starting_after=-1", "stream=true&starting_after=x", f"stream=true&starting_after={2**64 - 1}"):
+        server.client.get(f"/v1/responses/{name}?{query}").error(400, "invalid_parameter")
 
 
 @pytest.mark.parametrize("path, body, param", [

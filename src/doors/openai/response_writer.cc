@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <utility>
 
 #include "base/json_writer.h"
@@ -42,6 +43,7 @@ class ResponseWriter final : public AnswerWriter {
       : stream_(request.stream),
         background_(request.background),
         is_kept_(request.is_agent),
+        starting_after_(request.starting_after),
         model_(request.asked_model),
         instructions_(request.instructions),
         metadata_(request.metadata),
@@ -92,6 +94,8 @@ class ResponseWriter final : public AnswerWriter {
       out += object;
       return;
     }
+    // A record has fewer events than were told live. The last one is told in any case.
+    if (starting_after_) sequence_ = std::max(sequence_, *starting_after_ + 1);
     Event("response." + std::string(status), "\"response\":" + object, out);
     out += "data: [DONE]\n\n";
   }
@@ -103,8 +107,10 @@ class ResponseWriter final : public AnswerWriter {
 
   // Its number is the last member that all events have.
   void Event(const std::string& type, const std::string& members, std::string& out) {
+    const std::uint64_t number = sequence_++;
+    if (starting_after_ && number <= *starting_after_) return;
     out.append("event: ").append(type).append("\ndata: {\"type\":\"").append(type).append("\",\"sequence_number\":");
-    out.append(std::to_string(sequence_++)).append(",").append(members).append("}\n\n");
+    out.append(std::to_string(number)).append(",").append(members).append("}\n\n");
   }
   void Added(const std::string& item, std::string& out) {
     Event("response.output_item.added", "\"output_index\":" + std::to_string(index_) + ",\"item\":" + item, out);
@@ -225,6 +231,7 @@ class ResponseWriter final : public AnswerWriter {
   }
 
   const bool stream_, background_, is_kept_;
+  const std::optional<std::uint64_t> starting_after_;
   const std::string model_, instructions_, metadata_;
   const std::optional<std::string> previous_;
   const std::string tools_;

@@ -30,7 +30,11 @@ const doings = {
     const final = await stream.finalResponse();
     say({ text: final.output_text, previous: final.previous_response_id, events, usage: final.usage.total_tokens });
     const read = await client.responses.retrieve(final.id);
-    say({ text: read.output_text, status: read.status, previous: read.previous_response_id });
+    let again = "";
+    for await (const event of await client.responses.retrieve(final.id, { stream: true, starting_after: 1 })) {
+      if (event.type === "response.output_text.delta") again += event.delta;
+    }
+    say({ text: read.output_text, status: read.status, previous: read.previous_response_id, again });
   },
   async approval() {
     const server = baseURL.replace("/v1", "");
