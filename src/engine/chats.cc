@@ -84,9 +84,9 @@ Result<std::optional<Interaction>> Chats::Running(const ChatId& chat) {
 Result<std::vector<ChatListEntry>> Chats::List() {
   auto summaries = services_.parts.store.ListChats();
   if (!summaries) return Fail(std::move(summaries.error()));
-  std::map<ChatId, std::size_t> waiting;
-  for (const PendingApproval& each : answers_.Approvals()) ++waiting[each.chat_id];
-  for (const PendingInput& each : answers_.Inputs()) ++waiting[each.chat_id];
+  std::map<ChatId, Waiting> waiting;
+  for (const PendingApproval& each : answers_.Approvals()) ++waiting[each.chat_id].approvals;
+  for (const PendingInput& each : answers_.Inputs()) ++waiting[each.chat_id].inputs;
   std::map<ChatId, InteractionId> elsewhere;
   for (const auto& each : TRY(services_.parts.runs.AllHeldElsewhere()))
     elsewhere.emplace(each.chat_id, each.interaction_id);
@@ -95,7 +95,7 @@ Result<std::vector<ChatListEntry>> Chats::List() {
   for (ChatSummary& summary : *summaries) {
     const auto found = waiting.find(summary.id);
     const auto run = elsewhere.find(summary.id);
-    entries.push_back(EntryOf(std::move(summary), found == waiting.end() ? 0 : found->second,
+    entries.push_back(EntryOf(std::move(summary), found == waiting.end() ? Waiting{} : found->second,
                               run == elsewhere.end() ? std::nullopt : std::optional(run->second)));
   }
   return entries;
@@ -106,27 +106,31 @@ Result<ChatListEntry> Chats::ListEntryOf(const ChatId& chat) {
   auto summary = services_.parts.store.LoadSummary(chat);
   if (!summary && !(run && IsNotFound(summary.error()))) return Fail(std::move(summary.error()));
   const auto elsewhere = run ? std::nullopt : TRY(services_.parts.runs.HeldElsewhere(chat));
-  return EntryOf(
-      summary ? *std::move(summary) : ChatSummary{.id = chat},
-      elsewhere ? WaitingElsewhere(chat) : services_.approvals.waiting_in(chat) + services_.inputs.waiting_in(chat),
-      elsewhere);
+  const Waiting waiting = elsewhere ? WaitingElsewhere(chat)
+                                    : Waiting{.approvals = services_.approvals.waiting_in(chat),
+                                              .inputs = services_.inputs.waiting_in(chat)};
+  return EntryOf(summary ? *std::move(summary) : ChatSummary{.id = chat}, waiting, elsewhere);
 }
 
-std::size_t Chats::WaitingElsewhere(const ChatId& chat) const {
+Chats::Waiting Chats::WaitingElsewhere(const ChatId& chat) const {
+  Waiting waiting;
   const auto questions =
       services_.parts.questions ? services_.parts.questions->Waiting() : std::vector<PendingQuestion>();
-  if (!questions) return 0;
-  return static_cast<std::size_t>(std::count_if(questions->begin(), questions->end(), [&](const auto& question) {
-    return QuestionRun(question).chat_id == chat;
-  }));
+  for (const PendingQuestion& each : questions.value_or(std::vector<PendingQuestion>())) {
+    if (QuestionRun(each).chat_id != chat) continue;
+    ++(std::holds_alternative<PendingApproval>(each) ? waiting.approvals : waiting.inputs);
+  }
+  return waiting;
 }
 
-ChatListEntry Chats::EntryOf(ChatSummary summary, std::size_t waiting, std::optional<InteractionId> elsewhere) {
+ChatListEntry Chats::EntryOf(ChatSummary summary, const Waiting& waiting, std::optional<InteractionId> elsewhere) {
+  const std::size_t count = waiting.approvals + waiting.inputs;
   const auto run = busy_.RunOf(summary.id);
   if (!run) {
-    const auto status = !elsewhere    ? summary.head_status
-                        : waiting > 0 ? std::optional(InteractionStatus::kWaitingApproval)
-                                      : std::optional(InteractionStatus::kRunning);
+    const auto status = !elsewhere              ? summary.head_status
+                        : waiting.approvals > 0 ? std::optional(InteractionStatus::kWaitingApproval)
+                        : waiting.inputs > 0    ? std::optional(InteractionStatus::kWaitingInput)
+                                                : std::optional(InteractionStatus::kRunning);
     // Nothing is stored of a chat whose first one runs.
     if (elsewhere && !summary.head) {
       if (const auto begun = interactions_.FindElsewhere({summary.id, *elsewhere}); begun && *begun) {
@@ -134,11 +138,11 @@ ChatListEntry Chats::EntryOf(ChatSummary summary, std::size_t waiting, std::opti
         summary.model = (*begun)->model;
       }
     }
-    return {.summary = std::move(summary), .status = status, .waiting = waiting};
+    return {.summary = std::move(summary), .status = status, .waiting = count};
   }
   if (!summary.head) FillFromBegun(summary, run->Snapshot());
   summary.model = run->model();
-  return {.summary = std::move(summary), .status = run->status(), .waiting = waiting};
+  return {.summary = std::move(summary), .status = run->status(), .waiting = count};
 }
 
 Result<SearchResult> Chats::Search(const std::string& text, const std::optional<ChatId>& chat, std::size_t limit) {
@@ -513,7 +517,9 @@ Result<ChatListEntry> Chats::BringIn(const ChatId& chat, const Take& take, const
     return taken;
   });
   if (brought) Changed(ChatChange::Kind::kChatCreated, chat);
-  return brought.map_error(ExistsAlready).map([this](ChatSummary summary) { return EntryOf(std::move(summary), 0); });
+  return brought.map_error(ExistsAlready).map([this](ChatSummary summary) {
+    return EntryOf(std::move(summary), {}, {});
+  });
 }
 
 Result<ChatListEntry> Chats::Fork(const ChatId& source, InteractionId interaction, const ChatId& chat,
