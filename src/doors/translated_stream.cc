@@ -1,5 +1,6 @@
 #include "doors/translated_stream.h"
 
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -25,6 +26,9 @@ class Pump : public EventLogListener, public std::enable_shared_from_this<Pump> 
     }
     run_.log->Subscribe(shared_from_this());
     OnPublished(1);
+    // What there was before, at once and however much: nobody could have taken any of it.
+    const MutexLock lock(mutex_);
+    most_waiting_ = log_->kept_bytes() + kMostWaiting;
   }
   // The client has gone.
   void Leave() { run_.log->Unsubscribe(this); }
@@ -64,7 +68,7 @@ class Pump : public EventLogListener, public std::enable_shared_from_this<Pump> 
     if (!out_.empty()) log_->AppendFrames(out_);
     if (out_.capacity() > kRoomKept) out_ = std::string();
     out_.clear();
-    is_closed_ = is_over_ || log_->kept_bytes() > kMostWaiting;
+    is_closed_ = is_over_ || log_->kept_bytes() > most_waiting_;
     is_over_ = is_closed_;
     is_closed_ ? log_->Close() : log_->Publish();
   }
@@ -75,6 +79,7 @@ class Pump : public EventLogListener, public std::enable_shared_from_this<Pump> 
   const std::unique_ptr<Translator> translator_;
   std::uint64_t offset_ GUARDED_BY(mutex_);
   std::string out_ GUARDED_BY(mutex_);
+  std::uint64_t most_waiting_ GUARDED_BY(mutex_) = std::numeric_limits<std::uint64_t>::max();
   bool is_complete_ GUARDED_BY(mutex_) = false;
   bool is_over_ GUARDED_BY(mutex_) = false;
   bool is_closed_ GUARDED_BY(mutex_) = false;

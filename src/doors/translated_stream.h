@@ -18,7 +18,7 @@ struct TranslatedStream {
 };
 
 // Translates the events of `run` from `offset` of its log on. A client that takes nothing is cut off when some
-// megabytes wait for it.
+// megabytes wait for it that have come since.
 TranslatedStream Translate(EventSubscription run, std::unique_ptr<Translator> translator, std::uint64_t offset = 0);
 
 }  // namespace reprise

@@ -5,15 +5,17 @@
 
 namespace reprise {
 
-Error Busy(const std::shared_ptr<Run>& run) {
+Error Busy(std::optional<InteractionId> run) {
   Error error{.code = ErrorCode::kConflict,
               .reason = "busy",
               .message = "an interaction is running in this chat",
               .detail = {},
               .retryable = true};
-  if (run) error.details_json = R"({"interaction_id":")" + run->id().str() + R"("})";
+  if (run) error.details_json = R"({"interaction_id":")" + run->str() + R"("})";
   return error;
 }
+
+Error Busy(const std::shared_ptr<Run>& run) { return Busy(run ? std::optional(run->id()) : std::nullopt); }
 
 void BusyChats::AwaitStarted(std::unique_lock<std::mutex>& lock, const ChatId& chat) {
   changed_.wait(lock, [&] {

@@ -20,7 +20,8 @@
 
 namespace reprise {
 
-// kConflict (reason "busy", with the run's id). `run` may be null.
+// kConflict (reason "busy", with the run's id, if it is known).
+Error Busy(std::optional<InteractionId> run);
 Error Busy(const std::shared_ptr<Run>& run);
 
 // Which chats are busy: each has one run, or one change, at a time. Thread-safe; its lock is held for map operations

@@ -78,13 +78,19 @@ Result<std::unique_ptr<HistoryReader>> Chats::ReadHistory(const ChatId& chat, co
 Result<std::optional<Interaction>> Chats::Running(const ChatId& chat) {
   if (const auto run = busy_.RunOf(chat)) return run->Snapshot();
   const auto elsewhere = TRY(services_.parts.runs.HeldElsewhere(chat));
-  return elsewhere ? interactions_.FindElsewhere({chat, *elsewhere}) : std::nullopt;
+  if (!elsewhere) return std::nullopt;
+  auto running = interactions_.FindElsewhere({chat, *elsewhere});
+  if (running || running.error().code != ErrorCode::kCorruption) return running;
+  // A newer server may keep what this one cannot read. The rest of the chat can be shown.
+  LogWarning("a run of another server cannot be shown",
+             {{"chat", chat.str()}, {"interaction", elsewhere->str()}, {"detail", running.error().detail}});
+  return std::nullopt;
 }
 
 Result<std::vector<ChatListEntry>> Chats::List() {
   auto summaries = services_.parts.store.ListChats();
   if (!summaries) return Fail(std::move(summaries.error()));
-  std::map<ChatId, Waiting> waiting;
+  std::map<ChatId, WaitingQuestions> waiting;
   for (const PendingApproval& each : answers_.Approvals()) ++waiting[each.chat_id].approvals;
   for (const PendingInput& each : answers_.Inputs()) ++waiting[each.chat_id].inputs;
   std::map<ChatId, InteractionId> elsewhere;
@@ -95,7 +101,7 @@ Result<std::vector<ChatListEntry>> Chats::List() {
   for (ChatSummary& summary : *summaries) {
     const auto found = waiting.find(summary.id);
     const auto run = elsewhere.find(summary.id);
-    entries.push_back(EntryOf(std::move(summary), found == waiting.end() ? Waiting{} : found->second,
+    entries.push_back(EntryOf(std::move(summary), found == waiting.end() ? WaitingQuestions{} : found->second,
                               run == elsewhere.end() ? std::nullopt : std::optional(run->second)));
   }
   return entries;
@@ -106,31 +112,18 @@ Result<ChatListEntry> Chats::ListEntryOf(const ChatId& chat) {
   auto summary = services_.parts.store.LoadSummary(chat);
   if (!summary && !(run && IsNotFound(summary.error()))) return Fail(std::move(summary.error()));
   const auto elsewhere = run ? std::nullopt : TRY(services_.parts.runs.HeldElsewhere(chat));
-  const Waiting waiting = elsewhere ? WaitingElsewhere(chat)
-                                    : Waiting{.approvals = services_.approvals.waiting_in(chat),
-                                              .inputs = services_.inputs.waiting_in(chat)};
+  const WaitingQuestions waiting = elsewhere ? interactions_.WaitingElsewhere(chat)
+                                             : WaitingQuestions{.approvals = services_.approvals.waiting_in(chat),
+                                                                .inputs = services_.inputs.waiting_in(chat)};
   return EntryOf(summary ? *std::move(summary) : ChatSummary{.id = chat}, waiting, elsewhere);
 }
 
-Chats::Waiting Chats::WaitingElsewhere(const ChatId& chat) const {
-  Waiting waiting;
-  const auto questions =
-      services_.parts.questions ? services_.parts.questions->Waiting() : std::vector<PendingQuestion>();
-  for (const PendingQuestion& each : questions.value_or(std::vector<PendingQuestion>())) {
-    if (QuestionRun(each).chat_id != chat) continue;
-    ++(std::holds_alternative<PendingApproval>(each) ? waiting.approvals : waiting.inputs);
-  }
-  return waiting;
-}
-
-ChatListEntry Chats::EntryOf(ChatSummary summary, const Waiting& waiting, std::optional<InteractionId> elsewhere) {
+ChatListEntry Chats::EntryOf(ChatSummary summary, const WaitingQuestions& waiting,
+                             std::optional<InteractionId> elsewhere) {
   const std::size_t count = waiting.approvals + waiting.inputs;
   const auto run = busy_.RunOf(summary.id);
   if (!run) {
-    const auto status = !elsewhere              ? summary.head_status
-                        : waiting.approvals > 0 ? std::optional(InteractionStatus::kWaitingApproval)
-                        : waiting.inputs > 0    ? std::optional(InteractionStatus::kWaitingInput)
-                                                : std::optional(InteractionStatus::kRunning);
+    const auto status = elsewhere ? std::optional(waiting.Status()) : summary.head_status;
     // Nothing is stored of a chat whose first one runs.
     if (elsewhere && !summary.head) {
       if (const auto begun = interactions_.FindElsewhere({summary.id, *elsewhere}); begun && *begun) {
@@ -225,8 +218,7 @@ Result<AttachedEvents> Chats::Attach(const ChatId& chat, InteractionId interacti
   std::erase_if(approvals, elsewhere);
   std::vector<PendingInput> inputs = answers_.Inputs();
   std::erase_if(inputs, elsewhere);
-  if (hold && !inputs.empty()) status = InteractionStatus::kWaitingInput;
-  if (hold && !approvals.empty()) status = InteractionStatus::kWaitingApproval;
+  if (hold) status = WaitingQuestions{.approvals = approvals.size(), .inputs = inputs.size()}.Status();
   return AttachedEvents{.subscription = EventSubscription(chat, interaction, std::move(log), std::move(hold)),
                         .offset = *offset,
                         .status = status,
@@ -304,7 +296,10 @@ Result<void> Chats::RevokeGrant(const ChatId& chat, std::string_view id) {
 }
 
 Result<Interaction> Chats::SaveChange(const ChatId& chat, Beginning changed, std::vector<EventPayload> events) {
-  const auto hold = TRY(services_.parts.runs.Begin({.chat = chat, .expected_head = changed.expected_head}));
+  const auto hold = TRY(services_.parts.runs.Begin({.chat = chat,
+                                                    .expected_head = changed.expected_head,
+                                                    .expected_version = changed.expected_version,
+                                                    .makes_chat = changed.makes_chat}));
   Interaction saved{.id = hold->id(), .chat_id = chat};
   saved.parent_id = changed.parent;
   saved.status = InteractionStatus::kCompleted;

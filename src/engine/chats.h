@@ -60,16 +60,10 @@ class Chats {
                                  std::optional<InteractionId> edited_from, const std::vector<SpokenTurn>& turns);
 
  private:
-  // What is stored of it, together with what runs in it.
-  // `runs_elsewhere`: another process has a run in the chat.
   // The chat's interaction that runs, in this process or in another one, as far as it has come.
   Result<std::optional<Interaction>> Running(const ChatId& chat);
-  // How many questions of a chat wait for somebody.
-  struct Waiting {
-    std::size_t approvals = 0, inputs = 0;
-  };
-  Waiting WaitingElsewhere(const ChatId& chat) const;
-  ChatListEntry EntryOf(ChatSummary summary, const Waiting& waiting, std::optional<InteractionId> elsewhere);
+  // What is stored of a chat, together with what runs in it. `elsewhere`: the run that another process has in it.
+  ChatListEntry EntryOf(ChatSummary summary, const WaitingQuestions& waiting, std::optional<InteractionId> elsewhere);
   void Changed(ChatChange::Kind kind, const ChatId& chat) { services_.changes.Add(kind, chat); }
   // A line for what a person has done that is no call.
   void Note(const AuditEntry& line);

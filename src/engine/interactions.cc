@@ -27,15 +27,19 @@ Result<std::optional<Interaction>> Interactions::FindElsewhere(const Interaction
   auto run = ReadRun(ref, held->content);
   if (!run) return Fail(std::move(run.error()));
   if (!*run) return std::nullopt;
-  Interaction& interaction = (*run)->interaction;
+  (*run)->interaction.status = WaitingElsewhere(ref.chat_id).Status();
+  return std::move((*run)->interaction);
+}
+
+WaitingQuestions Interactions::WaitingElsewhere(const ChatId& chat) const {
+  WaitingQuestions waiting;
   const auto questions =
       services_.parts.questions ? services_.parts.questions->Waiting() : std::vector<PendingQuestion>();
   for (const PendingQuestion& each : questions.value_or(std::vector<PendingQuestion>())) {
-    if (QuestionRun(each) != ref) continue;
-    interaction.status = std::holds_alternative<PendingApproval>(each) ? InteractionStatus::kWaitingApproval
-                                                                       : InteractionStatus::kWaitingInput;
+    if (QuestionRun(each).chat_id != chat) continue;
+    ++(std::holds_alternative<PendingApproval>(each) ? waiting.approvals : waiting.inputs);
   }
-  return std::move(interaction);
+  return waiting;
 }
 
 Result<Interaction> Interactions::FindFinished(const ChatId& chat, InteractionId id) const {

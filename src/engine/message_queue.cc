@@ -74,6 +74,11 @@ bool QueuedRun::had_client() const {
   return had_client_;
 }
 
+bool QueuedRun::has_left() const {
+  const std::lock_guard lock(mutex_);
+  return had_client_ && !listening_ && !began_as_ && !ended_;
+}
+
 // --- all -------------------------------------------------------------------------------------------------------------
 
 // It has its own way to end.
@@ -398,10 +403,12 @@ Result<void> MessageQueues::Clear(const ChatId& chat) {
     const std::lock_guard lock(mutex_);
     if (const auto found = queues_.find(chat); found != queues_.end()) {
       TellChanged(chat);
-      removed = std::move(found->second);
-      queues_.erase(found);
+      // One that is about to begin finds out for itself, or whoever reads the queue next tells it.
+      Queue starting;
+      for (auto& run : found->second) (IsStarting(run) ? starting : removed).push_back(std::move(run));
+      found->second = std::move(starting);
+      if (found->second.empty()) queues_.erase(found);
     }
-    std::erase_if(removed, IsStarting);
   }
   for (const auto& run : removed) run->End(Dequeued());
   return {};

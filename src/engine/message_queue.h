@@ -52,6 +52,8 @@ class QueuedRun final : public WaitingRun {
   // It never will: tells the client, if there is one. False: there is none, or it was told before.
   bool End(const Error& error);
   bool had_client() const;
+  // Its client has gone while it waited.
+  bool has_left() const;
 
  private:
   friend class MessageQueues;

@@ -74,9 +74,14 @@ Result<EventSubscription> Turns::Start(const ChatId& chat, const StartPoint& fro
 // Another process may have moved the head since it was read, or have made a chat that is not known here.
 Result<std::shared_ptr<Run>> Turns::Make(const ChatId& chat, const StartPoint& from, const StartRequest& request,
                                          const Waited& waited) {
+  if (from.interaction) {
+    const auto elsewhere = TRY(services_.parts.runs.HeldElsewhere(chat));
+    if (elsewhere == from.interaction) return Fail(Busy(elsewhere));  // nothing is stored of it that could be loaded
+  }
   for (auto which = StartPoints::Head::kKnown;; which = StartPoints::Head::kNow) {
     auto beginning = start_points_.Load(chat, from, request, which);
-    const bool is_assumed = which == StartPoints::Head::kKnown && (!beginning || beginning->makes_chat);
+    const bool is_assumed =
+        which == StartPoints::Head::kKnown && (beginning ? beginning->makes_chat : !from.interaction);
     auto made = MakeFrom(std::move(beginning), chat, from, request, waited);
     if (made || made.error().code == ErrorCode::kUnavailable) return made;
     if (made.error().reason != "head_moved" && !is_assumed) return made;
@@ -147,6 +152,7 @@ Result<std::shared_ptr<Run>> Turns::MakeFrom(Result<Beginning> beginning, const 
     hold = TRY(services_.parts.runs.Begin({.chat = chat,
                                            .expected_head = beginning->expected_head,
                                            .expected_version = beginning->expected_version,
+                                           .makes_chat = beginning->makes_chat,
                                            .record = journal.TakeFirst(),
                                            .reach = reach,
                                            .queued = waited.queued,
@@ -339,18 +345,22 @@ Result<void> Turns::Interrupt(const std::shared_ptr<QueuedRun>& waiting) {
   });
   if (!added) return added;
   if (running) return running->RequestStop("replaced"), added;
-  const auto elsewhere = services_.parts.runs.HeldElsewhere(waiting->chat_id);
-  if (!elsewhere) return Fail(elsewhere.error());
-  if (*elsewhere) {
-    const auto asked = services_.parts.runs.RequestStop({waiting->chat_id, **elsewhere}, "replaced");
-    if (!asked) return Fail(asked.error());
-  }
-  return added;
+  const auto stop = [&]() -> Result<void> {
+    const auto elsewhere = TRY(services_.parts.runs.HeldElsewhere(waiting->chat_id));
+    if (elsewhere) static_cast<void>(TRY(services_.parts.runs.RequestStop({waiting->chat_id, *elsewhere}, "replaced")));
+    return {};
+  };
+  auto stopped = stop();
+  if (!stopped) services_.queues.Erase(*waiting);  // its client is told that it will not begin
+  return stopped;
 }
 
 void Turns::ClientLeft(const std::shared_ptr<QueuedRun>& waiting) {
-  const auto left = waiting->ClientLeft();
-  if (!left.waits || services_.queues.message(*waiting).on_disconnect == OnDisconnect::kContinue) return;
+  if (waiting->ClientLeft().waits) GiveUp(waiting);
+}
+
+void Turns::GiveUp(const std::shared_ptr<QueuedRun>& waiting) {
+  if (services_.queues.message(*waiting).on_disconnect == OnDisconnect::kContinue) return;
   if (!services_.queues.Erase(*waiting) || !waiting->durable()) return;
   // Not on this thread, which serves connections.
   services_.pool.Submit([this, waiting] {
@@ -385,6 +395,7 @@ void Turns::LaunchNext(const ChatId& chat) {
 void Turns::TryAgain(const std::shared_ptr<QueuedRun>& waiting) {
   constexpr std::chrono::seconds kUntilNextTry{1};
   services_.queues.Pause(*waiting);
+  if (waiting->has_left()) return GiveUp(waiting);
   services_.timer.After(
       kUntilNextTry, [this, chat = waiting->chat_id] { services_.pool.Submit([this, chat] { LookAtQueue(chat); }); });
 }
@@ -400,7 +411,11 @@ void Turns::LookAtQueue(const ChatId& chat) {
 
 // Null: it could not begin, and its client knows why; or it stays in the queue.
 std::shared_ptr<Run> Turns::MakeQueued(const std::shared_ptr<QueuedRun>& waiting) {
-  if (busy_.is_draining()) return services_.queues.PutBack(*waiting), nullptr;
+  if (busy_.is_draining()) {
+    services_.queues.PutBack(*waiting);
+    if (waiting->has_left()) GiveUp(waiting);
+    return nullptr;
+  }
   const auto make = [&]() -> Result<std::shared_ptr<Run>> {
     if (waiting->make) return waiting->make(*waiting);
     const QueuedMessage message = services_.queues.message(*waiting);

@@ -63,6 +63,8 @@ class Turns {
   Result<EventSubscription> Wait(const ChatId& chat, const StartPoint& from, StartRequest request);
   Result<void> Interrupt(const std::shared_ptr<QueuedRun>& waiting);
   void ClientLeft(const std::shared_ptr<QueuedRun>& waiting);
+  // Its client has gone: it is taken from the queue, unless it was to go on without one.
+  void GiveUp(const std::shared_ptr<QueuedRun>& waiting);
   // It waits for another process: its turn is looked for again in a moment.
   void TryAgain(const std::shared_ptr<QueuedRun>& waiting);
   std::shared_ptr<Run> MakeQueued(const std::shared_ptr<QueuedRun>& waiting);

@@ -45,6 +45,36 @@ std::optional<ChatId> ChatOf(const Request& request, const OpenAiRequest& asked)
   return asked.chat_name ? ChatNamed(*asked.chat_name) : std::nullopt;
 }
 
+// A response as it is now, or with `asked.stream` as it was and comes.
+Result<Outcome> ResponseNow(const HandlerContext& context, const Request& request, const InteractionRef& ref,
+                            OpenAiRequest asked) {
+  Engine& engine = context.engine;
+  auto attached = TRY(engine.Attach(ref.chat_id, ref.interaction_id, 0));
+  const auto interaction = TRY(engine.GetInteraction(ref.chat_id, ref.interaction_id));
+  AgentTranslator::Options options{.page = PageAddress(context, request),
+                                   .created_at = interaction.created_at,
+                                   .completed_at = interaction.completed_at};
+  asked.is_record = IsFinished(attached.status);
+  auto translator = std::make_unique<AgentTranslator>(MakeResponseWriter(asked), std::move(options));
+  if (asked.stream) {
+    engine.Listen(attached.subscription);
+    auto stream = Translate(std::move(attached.subscription), std::move(translator));
+    return FeedReply{.log = std::move(stream.log), .hold = std::move(stream.hold)};
+  }
+  const EventLog& log = *attached.subscription.log;
+  std::string out;
+  for (std::uint64_t offset = 0;;) {
+    std::string_view frames = log.Read(offset).bytes;
+    if (frames.empty()) break;
+    offset += frames.size();
+    while (!frames.empty()) {
+      if (const auto event = TakeFrame(frames)) translator->Take(*event, out);
+    }
+  }
+  translator->EndAs(attached.status, out);
+  return Reply{.body = std::move(out)};
+}
+
 // One of the two interfaces.
 class AnswerRoute {
  public:
@@ -140,8 +170,11 @@ class AnswerRoute {
                                       std::weak_ptr<void> client) const {
     return {
         .page = PageAddress(context_, request),
-        .began = [conversations = conversations_, client = std::move(client)](
-                     const InteractionRef& run) { conversations->NoteClient(run.chat_id, run.interaction_id, client); },
+        .began =
+            [conversations = conversations_, client = std::move(client),
+             in_background = asked.background](const InteractionRef& run) {
+              if (!in_background) conversations->NoteClient(run.chat_id, run.interaction_id, client);
+            },
         .ended = [conversations = conversations_, conversation = asked.conversation](
                      const InteractionRef& run,
                      const std::string& spoken_digest) { conversations->NoteEnd(conversation, spoken_digest, run); }};
@@ -158,7 +191,7 @@ class AnswerRoute {
     auto translator =
         std::make_unique<AgentTranslator>(make_writer_(asked), OptionsFor(request, asked, std::weak_ptr<void>(client)));
     if (asked.background && !asked.stream && started.interaction_id) {
-      return Snapshot(context_.engine, {started.chat_id, *started.interaction_id}, asked);
+      return ResponseNow(context_, request, {started.chat_id, *started.interaction_id}, asked);
     }
     if (asked.stream) {
       auto stream = Translate(std::move(started), std::move(translator));
@@ -200,36 +233,6 @@ class AnswerRoute {
     return reply;
   }
 
- public:
-  // A response as it is now, or as it comes.
-  static Result<Outcome> Snapshot(Engine& engine, const InteractionRef& ref, const OpenAiRequest& asked) {
-    auto attached = TRY(engine.Attach(ref.chat_id, ref.interaction_id, 0));
-    AgentTranslator::Options times;
-    if (const auto interaction = engine.GetInteraction(ref.chat_id, ref.interaction_id)) {
-      times.created_at = interaction->created_at;
-      times.completed_at = interaction->completed_at;
-    }
-    if (asked.stream) {
-      engine.Listen(attached.subscription);
-      auto stream = Translate(std::move(attached.subscription),
-                              std::make_unique<AgentTranslator>(MakeResponseWriter(asked), std::move(times)));
-      return FeedReply{.log = std::move(stream.log), .hold = std::move(stream.hold)};
-    }
-    AgentTranslator translator(MakeResponseWriter(asked), std::move(times));
-    const EventLog& log = *attached.subscription.log;
-    std::string out;
-    for (std::uint64_t offset = 0;;) {
-      std::string_view frames = log.Read(offset).bytes;
-      if (frames.empty()) break;
-      offset += frames.size();
-      while (!frames.empty()) {
-        if (const auto event = TakeFrame(frames)) translator.Take(*event, out);
-      }
-    }
-    translator.EndAs(attached.status, out);
-    return Reply{.body = std::move(out)};
-  }
-
  private:
   const HandlerContext context_;
   const std::shared_ptr<Conversations> conversations_;
@@ -245,24 +248,25 @@ Result<InteractionRef> ResponseInPath(const Request& request) {
   return *std::move(ref);
 }
 
-Result<Outcome> GetResponse(Engine& engine, const Request& request) {
+Result<Outcome> ShowResponse(const HandlerContext& context, const Request& request, bool stream) {
   const auto ref = TRY(ResponseInPath(request));
-  const auto interaction = TRY(engine.GetInteraction(ref.chat_id, ref.interaction_id));
-  OpenAiRequest asked{.is_agent = true, .asked_model = "reprise/" + interaction.model};
+  const auto interaction = TRY(context.engine.GetInteraction(ref.chat_id, ref.interaction_id));
+  OpenAiRequest asked{.is_agent = true, .asked_model = "reprise/" + interaction.model, .stream = stream};
   if (interaction.parent_id) asked.previous_response_id = ResponseId({ref.chat_id, *interaction.parent_id});
-  const std::string stream = request.Query("stream").value_or("false");
-  if (stream != "true" && stream != "false") {
-    return Fail(Invalid("invalid_parameter", "\"stream\" must be true or false", "stream"));
-  }
-  asked.stream = stream == "true";
-  if (asked.stream) asked.starting_after = TRY(StreamCursor(request));
-  return AnswerRoute::Snapshot(engine, ref, asked);
+  if (stream) asked.starting_after = TRY(StreamCursor(request));
+  return ResponseNow(context, request, ref, std::move(asked));
 }
 
-Result<Outcome> CancelResponse(Engine& engine, const Request& request) {
+Result<Outcome> GetResponse(const HandlerContext& context, const Request& request) {
+  const std::string stream = request.Query("stream").value_or("false");
+  if (stream == "true" || stream == "false") return ShowResponse(context, request, stream == "true");
+  return Fail(Invalid("invalid_parameter", "\"stream\" must be true or false", "stream"));
+}
+
+Result<Outcome> CancelResponse(const HandlerContext& context, const Request& request) {
   const auto ref = TRY(ResponseInPath(request));
-  TRY(engine.Cancel(ref.chat_id, ref.interaction_id));
-  return GetResponse(engine, request);
+  TRY(context.engine.Cancel(ref.chat_id, ref.interaction_id));
+  return ShowResponse(context, request, /*stream=*/false);
 }
 
 Result<Outcome> DeleteResponse(Engine& engine, const Request& request) {
@@ -378,9 +382,12 @@ void AddOpenAiRoutes(Router& router, const HandlerContext& context, std::shared_
   router.Add("POST", "/v1/chat/completions", answer(MakeChatCompletionWriter, ParseChatCompletion), Lane::kWork,
              BodyKind::kConversation);
   router.Add("POST", "/v1/responses", answer(MakeResponseWriter, ParseResponse), Lane::kWork, BodyKind::kConversation);
-  router.Add("GET", "/v1/responses/*", with(GetResponse));
+  const auto with_page = [context](Result<Outcome> (*handler)(const HandlerContext&, const Request&)) {
+    return [context, handler](const Request& request) { return handler(context, request); };
+  };
+  router.Add("GET", "/v1/responses/*", with_page(GetResponse));
   router.Add("DELETE", "/v1/responses/*", with(DeleteResponse));
-  router.Add("POST", "/v1/responses/*/cancel", with(CancelResponse), Lane::kControl);
+  router.Add("POST", "/v1/responses/*/cancel", with_page(CancelResponse), Lane::kControl);
   router.Add("GET", "/v1/models", with(ListModels), Lane::kRemote);
   router.Add("GET", "/v1/models/*", with(GetModel), Lane::kRemote);
   router.Add("POST", "/v1/audio/transcriptions", with(Transcribe), Lane::kWork, BodyKind::kAudio);

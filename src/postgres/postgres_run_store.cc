@@ -308,11 +308,10 @@ class PostgresRunStore::Hold final : public RunHold {
 
 // What is known of the chat is tried first, and then what its row says.
 Result<std::unique_ptr<RunHold>> PostgresRunStore::Begin(const RunBeginning& beginning) {
-  const bool is_first = beginning.expected_head && !*beginning.expected_head && !beginning.expected_version;
-  const auto known = is_first                     ? std::optional(NumberedId(1))
+  const auto known = beginning.makes_chat         ? std::optional(NumberedId(1))
                      : beginning.expected_version ? store_.NextOf(beginning.chat, *beginning.expected_version)
                                                   : std::nullopt;
-  auto hold = known ? Claim(beginning, *known, is_first) : Result<std::unique_ptr<RunHold>>(nullptr);
+  auto hold = known ? Claim(beginning, *known, beginning.makes_chat) : Result<std::unique_ptr<RunHold>>(nullptr);
   while (hold && !*hold) {
     const Rows now = TRY(database_.Execute(
         {.sql = "select next_number, head, running, version, index_record is not null from reprise.chats where "
@@ -325,8 +324,8 @@ Result<std::unique_ptr<RunHold>> PostgresRunStore::Begin(const RunBeginning& beg
       if (!now.is_null(0, 1)) head = NumberedId(now.number(0, 1));
       const bool is_other = beginning.expected_version.value_or(now.number(0, 3)) != now.number(0, 3);
       if (is_other) store_.Forget(beginning.chat);
-      const bool is_no_first = is_first && now.truth(0, 4);
-      if (is_other || is_no_first || beginning.expected_head.value_or(head) != head) return HeadMoved();
+      const bool is_there = beginning.makes_chat && now.truth(0, 4);
+      if (is_other || is_there || beginning.expected_head.value_or(head) != head) return HeadMoved();
       if (now.number(0, 0) > InteractionId::kMaxNumber) {
         return Conflict("chat_full", "the chat has too many interactions");
       }
@@ -433,7 +432,7 @@ Result<std::vector<InteractionRef>> PostgresRunStore::AllHeldElsewhere() {
 // Whether it has ended is asked first: what is read then is all of it.
 Result<HeldJournal> PostgresRunStore::ReadHeld(const InteractionRef& run) {
   const Rows rows = TRY(database_.Execute(
-      {.sql = "select state = 'ended' from reprise.runs where tenant = $1 and chat = $2 and number = $3::int",
+      {.sql = "select state <> 'running' from reprise.runs where tenant = $1 and chat = $2 and number = $3::int",
        .values = {store_.tenant(), run.chat_id.str(), std::int64_t{run.interaction_id.number()}}}));
   if (rows.empty()) return Fail(ErrorCode::kNotFound, "nothing is kept of this run");
   JournalContent content = TRY(store_.ReadJournal(run.chat_id, run.interaction_id));

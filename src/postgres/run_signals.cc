@@ -228,7 +228,7 @@ void RunSignals::LookAtFollowed() {
            "r.number, $1::uuid, clock_timestamp() + '5 seconds' from k join reprise.runs r using (tenant, chat, "
            "number) where r.state = 'running' on conflict (tenant, chat, number, instance) do update set until = "
            "excluded.until) "
-           "select k.tenant, k.chat, k.number, coalesce(r.state = 'ended', true), coalesce(r.epoch, 0), "
+           "select k.tenant, k.chat, k.number, coalesce(r.state <> 'running', true), coalesce(r.epoch, 0), "
            "coalesce((select max(j.position) from reprise.journal j where j.tenant = k.tenant and j.chat = k.chat "
            "and j.number = k.number and j.epoch = r.epoch), -1), set_config('synchronous_commit', 'off', true) "
            "from k left join reprise.runs r using (tenant, chat, number)",

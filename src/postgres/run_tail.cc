@@ -29,7 +29,7 @@ Statement RunTail::ReadStatement() const {
               "number, $6::uuid, clock_timestamp() + '5 seconds' from reprise.runs where tenant = $1 and chat = $2 "
               "and number = $3::int and state = 'running' on conflict (tenant, chat, number, instance) do update "
               "set until = excluded.until) "
-              "select r.state = 'ended', r.owner::text, j.epoch, j.position, j.record from reprise.runs r left join "
+              "select r.state <> 'running', r.owner::text, j.epoch, j.position, j.record from reprise.runs r left join "
               "reprise.journal j on (j.tenant, j.chat, j.number) = (r.tenant, r.chat, r.number) and (j.epoch, "
               "j.position) >= ($4::int, $5::int) where r.tenant = $1 and r.chat = $2 and r.number = $3::int order "
               "by j.epoch, j.position",

@@ -42,7 +42,13 @@ def both_hosts(cluster, primary, standby):
 
 
 def receivers_of(standby):
-    return [pid for pid in standby.children() if b"walreceiver" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()]
+    found = []
+    for pid in standby.children():
+        try:
+            found += [pid] if b"walreceiver" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes() else []
+        except FileNotFoundError:
+            pass  # it has just ended
+    return found
 
 
 def begin_runs(cluster, history):

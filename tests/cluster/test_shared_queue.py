@@ -74,7 +74,7 @@ def test_two_servers_queue_50_messages_each_at_once(make_cluster, provider, hist
     assert queue(clients[0]) == queue(clients[1]) == []
     switches = sum(a.split()[-1] != b.split()[-1] for a, b in zip(line, line[1:]))
     figure(f"50 messages queued at each of two servers at once: {switches} times the next was the other's, all run in {took:.1f} s")
-    assert switches > 5
+    assert switches > 1, "the two did not take turns at all"
     Follower(cluster.ports[1], run, history).follow()
     check(cluster, history, 1)
 

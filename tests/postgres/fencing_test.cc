@@ -228,7 +228,8 @@ TEST_CASE("Postgres: a turn finds its rows by their keys, even where the planner
   REQUIRE(a.database->Execute({.sql = "select count(*) from reprise.runs"}));
   const std::int64_t before = scans();
   CHECK(before > 0);  // that one is counted
-  RunBeginning beginning{.chat = Chat1(), .expected_head = std::optional<InteractionId>(), .record = "begun"};
+  RunBeginning beginning{
+      .chat = Chat1(), .expected_head = std::optional<InteractionId>(), .record = "begun", .makes_chat = true};
   for (std::uint32_t turn = 1; turn <= 3; ++turn) {
     const auto hold = a.runs->Begin(beginning);
     REQUIRE(hold);
@@ -239,6 +240,7 @@ TEST_CASE("Postgres: a turn finds its rows by their keys, even where the planner
     REQUIRE(known);
     beginning.expected_head = known->summary.head;
     beginning.expected_version = known->version;
+    beginning.makes_chat = false;
   }
   CHECK(scans() == before);
 }

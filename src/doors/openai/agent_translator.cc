@@ -148,8 +148,7 @@ void AgentTranslator::TakeWhole(const EventFrame& frame, std::string& out) {
 void AgentTranslator::EndAs(InteractionStatus status, std::string& out) {
   end_.status = status;
   if (status != InteractionStatus::kFailed) end_.failure.reset();
-  if (options_.completed_at) end_.at = SecondsOf(options_.completed_at);
-  if (run_) writer_->End(end_, out);
+  if (run_) Finish(out);
 }
 
 void AgentTranslator::End(bool complete, std::string& out) {
@@ -164,6 +163,11 @@ void AgentTranslator::End(bool complete, std::string& out) {
   if (complete && run_ && options_.ended) {
     options_.ended(*run_, spoken_digest_.empty() ? SpokenDigest(spoken_) : spoken_digest_);
   }
+  Finish(out);
+}
+
+void AgentTranslator::Finish(std::string& out) {
+  if (options_.completed_at) end_.at = SecondsOf(options_.completed_at);
   writer_->End(end_, out);
 }
 

@@ -43,6 +43,7 @@ class AgentTranslator final : public Translator {
   void TakeWhole(const EventFrame& event, std::string& out);
   void BeginAnswer(const std::string& chat, const std::string& interaction, std::string& out);
   std::string Link() const;
+  void Finish(std::string& out);
 
   const std::unique_ptr<AnswerWriter> writer_;
   const Options options_;

@@ -26,6 +26,7 @@ struct OpenAiRequest {
   bool include_usage = false;                         // of a chat completion's stream
   bool background = false;                            // of a response
   std::optional<std::uint64_t> starting_after{};      // of a response's stream: the last event that the client has
+  bool is_record = false;                             // of a run that has ended, with fewer events than were sent live
   std::optional<std::string> chat_name{};             // that the client gives its conversation
   bool continues = false;                             // what comes is new: the rest is in the chat already
   std::optional<std::string> previous_response_id{};  // of a response

@@ -44,6 +44,7 @@ class ResponseWriter final : public AnswerWriter {
         background_(request.background),
         is_kept_(request.is_agent),
         starting_after_(request.starting_after),
+        is_record_(request.is_record),
         model_(request.asked_model),
         instructions_(request.instructions),
         metadata_(request.metadata),
@@ -94,7 +95,7 @@ class ResponseWriter final : public AnswerWriter {
       out += object;
       return;
     }
-    // A record has fewer events than were told live. The last one is told in any case.
+    // The last one is told in any case.
     if (starting_after_) sequence_ = std::max(sequence_, *starting_after_ + 1);
     Event("response." + std::string(status), "\"response\":" + object, out);
     out += "data: [DONE]\n\n";
@@ -108,16 +109,20 @@ class ResponseWriter final : public AnswerWriter {
   // Its number is the last member that all events have.
   void Event(const std::string& type, const std::string& members, std::string& out) {
     const std::uint64_t number = sequence_++;
-    if (starting_after_ && number <= *starting_after_) return;
+    if (is_left_out_ || (starting_after_ && number <= *starting_after_)) return;
     out.append("event: ").append(type).append("\ndata: {\"type\":\"").append(type).append("\",\"sequence_number\":");
     out.append(std::to_string(number)).append(",").append(members).append("}\n\n");
   }
   void Added(const std::string& item, std::string& out) {
+    const bool has_it = starting_after_ && sequence_ <= *starting_after_;
     Event("response.output_item.added", "\"output_index\":" + std::to_string(index_) + ",\"item\":" + item, out);
+    // Its numbers are others than live: in the middle of an item a client may not know of it.
+    is_left_out_ = is_record_ && has_it;
   }
   void Done(const std::string& item, std::string& out) {
     if (stream_)
       Event("response.output_item.done", "\"output_index\":" + std::to_string(index_) + ",\"item\":" + item, out);
+    is_left_out_ = false;
     if (!items_.empty()) items_ += ',';
     items_ += item;
     ++index_;
@@ -232,6 +237,8 @@ class ResponseWriter final : public AnswerWriter {
 
   const bool stream_, background_, is_kept_;
   const std::optional<std::uint64_t> starting_after_;
+  const bool is_record_;
+  bool is_left_out_ = false;  // the open item: the client has not been told of its beginning
   const std::string model_, instructions_, metadata_;
   const std::optional<std::string> previous_;
   const std::string tools_;
