@@ -1,4 +1,5 @@
 """Messages that wait in one chat at several servers: each runs once, in the order of the queue, whatever becomes of the servers. (Scenario 17 has one of them.)"""
+import random
 import signal
 import threading
 import time
@@ -43,6 +44,25 @@ def busy(cluster, provider, history, at=0, chat="c"):
     run = (chat, begin(cluster.ports[at], history, chat, "first"))
     gate.wait_reached()
     return gate, run
+
+
+@pytest.mark.limit(120)
+def test_a_message_whose_client_goes_at_any_moment_does_not_run(make_cluster, provider, history):
+    """Its server tries once a second whether it may begin; in the middle of that a client may go as well."""
+    cluster = make_cluster(2)
+    clients = [each.client for each in cluster.servers]
+    gate, run = busy(cluster, provider, history)
+    generator = random.Random(15)
+    for number in range(20):
+        stream, _ = enqueue(clients[1], f"left {number}")
+        time.sleep(generator.uniform(0, 1.2))  # in which it tries at least once, mostly
+        stream.close()
+        eventually(lambda: not waiting(clients[1]) and not waiting(clients[0]), f"message {number} is gone", 3 * SOON)
+    gate.release()
+    Follower(cluster.ports[0], run, history).follow()
+    provider.plan(text("last"))
+    clients[1].turn("c", "last")
+    assert ran(clients[0]) == ["first", "last"]
 
 
 @pytest.mark.limit(240)

@@ -336,3 +336,45 @@ def test_a_chat_whose_first_turn_runs_is_shown_at_another_server_as_at_its_own(m
             second.until("approval_required")
     clients[1].approve("c", "int_002", second.one("approval_required")["approval_id"]).expect(200)
     second.finish()
+
+
+@pytest.mark.limit(60)
+def test_what_would_change_a_run_of_another_server_is_told_that_it_runs(make_cluster, provider):
+    """So that libraries ask again, through every door; and its place can be taken."""
+    cluster = make_cluster(2)
+    clients = [each.client for each in cluster.servers]
+    gate = Gate()
+    provider.plan(text("one"), text("half ", gate, "whole"))
+    clients[0].turn("c", "first")
+    running = clients[0].start("c", "second")
+    running.until("text_delta")
+    messages = [{"role": "user", "content": "first"}, {"role": "assistant", "content": "one"}, {"role": "user", "content": "other"}]
+    for at in (0, 1):
+        for path, body in (("/chats/c/interactions/int_002/edit", {"new_user_message": "other"}), ("/chats/c/interactions/int_002/regenerate", {}),
+                           ("/chats/c/interactions/int_002/resume", {}), ("/chats/c/interactions", {"user_message": "other"})):
+            error = clients[at].post(path, body).error(409, "busy")
+            assert error["details"] == {"interaction_id": "int_002"}, (at, path, error)
+        answer = clients[at].post("/v1/chat/completions", {"model": "reprise", "messages": messages}, headers={"X-Chat-Id": "c"})
+        assert answer.status == 409 and answer.json["error"]["code"] == "busy", answer.body
+        answer = clients[at].post("/v1/responses", {"model": "reprise", "input": "other", "previous_response_id": "resp_c_int_001"})
+        assert answer.status == 409, answer.body
+    provider.plan(text("in its place"))
+    taken = clients[1].stream("POST", "/chats/c/interactions/int_002/edit", {"new_user_message": "other", "if_running": "cancel"})
+    running.finish("CANCELLED")
+    taken.finish()
+    assert [(each["user_message"], each["edited_from"]) for each in clients[0].history("c")["interactions"]] == [("first", None), ("other", "int_002")]
+
+
+@pytest.mark.limit(60)
+def test_a_chat_that_was_created_empty_takes_tasks_and_turns(make_cluster, provider):
+    client, other = (each.client for each in make_cluster(2).servers)
+    for chat in ("tasks", "turns", "new"):
+        client.post("/chats", {"id": chat}).expect(201)
+    assert client.request("PATCH", "/chats/tasks/tasks", {"tasks": [{"title": "think"}]}).expect(200).json["tasks"]
+    assert other.get("/chats/tasks/tasks").json["tasks"][0]["title"] == "think"
+    provider.answer_with(lambda r: text(f"re: {r.last['content']}"))
+    told = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "told elsewhere"}, {"role": "user", "content": "b"}]
+    client.post("/v1/chat/completions", {"model": "reprise", "messages": told}, headers={"X-Chat-Id": "turns"}).expect(200)
+    assert [each["user_message"] for each in other.history("turns")["interactions"]] == ["a", "b"]
+    other.turn("new", "hello")
+    client.turn("tasks", "and?")

@@ -832,6 +832,45 @@ def test_a_response_is_read_as_a_stream_from_any_event_on(server, provider):
         server.client.get(f"/v1/responses/{name}?{query}").error(400, "invalid_parameter")
 
 
+def test_from_any_event_of_a_record_on_no_item_begins_in_its_middle(server, provider):
+    provider.plan(tools(call("echo", {"text": "x"}), think="so"), tools(call("echo", {"text": "y"}), think="and"), text("one"))
+    name = server.client.post("/v1/responses", {"model": "reprise", "input": "x"}).expect(200).json["id"]
+    whole = Sse(server, f"/v1/responses/{name}?stream=true").rest().chunks
+    assert len(whole[-1]["response"]["output"]) > 1
+    for after in range(len(whole)):
+        told = Sse(server, f"/v1/responses/{name}?stream=true&starting_after={after}").rest().chunks
+        begun = [event["output_index"] for event in told if event["type"] == "response.output_item.added"]
+        assert {event["output_index"] for event in told if "output_index" in event} == set(begun), after
+        assert told[-1] == {**whole[-1], "sequence_number": told[-1]["sequence_number"]}
+
+
+@pytest.mark.limit(120)
+def test_much_that_was_said_before_is_read_as_a_whole(server, provider):
+    gate = Gate()
+    provider.plan(*[tools(call("echo", {"text": f"{n}"}), say="x" * 1_000_000) for n in range(10)], text(gate, "end"))
+    live = Sse(server, "/v1/responses", {"model": "reprise", "input": "x", "background": True, "stream": True})
+    name = live.next()["response"]["id"]
+    gate.wait_reached()
+    live.close()
+    late = Sse(server, f"/v1/responses/{name}?stream=true")
+    while len(late.text) < 10 * 1_000_000:
+        assert late.next() is not None
+    gate.release()
+    assert late.rest().done and late.text.endswith("end") and late.chunks[-1]["type"] == "response.completed"
+
+
+def test_what_runs_in_the_background_is_not_stopped_for_the_next_request(server, provider):
+    gate = Gate()
+    provider.plan(text("half", gate, " whole"))
+    begun = Sse(server, "/v1/responses", {"model": "reprise", "input": "x", "background": True, "stream": True, "conversation": "c"}).until("half")
+    begun.close()
+    for _ in range(5):
+        server.client.post("/v1/responses", {"model": "reprise", "input": "y", "conversation": "c"}).error(409)
+    gate.release()
+    done = Sse(server, f"/v1/responses/{begun.chunks[0]['response']['id']}?stream=true").rest()
+    assert done.chunks[-1]["response"]["status"] == "completed" and done.text == "half whole"
+
+
 @pytest.mark.parametrize("path, body, param", [
     ("/v1/chat/completions", {}, "model"), ("/v1/chat/completions", {"model": "reprise"}, "messages"),
     ("/v1/chat/completions", {"model": "reprise", "messages": [assistant("x")]}, "messages"),
