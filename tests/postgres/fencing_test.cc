@@ -229,7 +229,7 @@ TEST_CASE("Postgres: a turn finds its rows by their keys, even where the planner
   const std::int64_t before = scans();
   CHECK(before > 0);  // that one is counted
   RunBeginning beginning{
-      .chat = Chat1(), .expected_head = std::optional<InteractionId>(), .record = "begun", .makes_chat = true};
+      .chat = Chat1(), .expected_head = std::optional<InteractionId>(), .makes_chat = true, .record = "begun"};
   for (std::uint32_t turn = 1; turn <= 3; ++turn) {
     const auto hold = a.runs->Begin(beginning);
     REQUIRE(hold);

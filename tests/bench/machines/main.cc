@@ -159,6 +159,17 @@ Latency BareCommit(const std::string& url) {
 struct Writer {
   ChatId chat;
   std::optional<InteractionId> head{};
+  std::optional<std::int64_t> version{};
+
+  // As a server does, which knows what it has read or written last.
+  std::unique_ptr<RunHold> Begin(PostgresParts& parts) const {
+    return Must(parts.runs().Begin(
+        {.chat = chat, .expected_head = head, .expected_version = version, .makes_chat = !head, .record = "begun"}));
+  }
+  void Ended(PostgresParts& parts, InteractionId id) {
+    head = id;
+    version = Must(parts.store().LoadKnownHead(chat)).version;
+  }
 };
 
 std::vector<Writer> Writers(int count) {
@@ -172,9 +183,9 @@ double Turns(PostgresParts& parts, int count) {
   std::vector<Writer> writers = Writers(count);
   return Rate(count, [&](int index) {
     Writer& writer = writers[static_cast<std::size_t>(index)];
-    const auto hold = Must(parts.runs().Begin({.chat = writer.chat, .expected_head = writer.head, .record = "begun"}));
+    const auto hold = writer.Begin(parts);
     Must(hold->Finish(Turn(writer.chat, hold->id(), writer.head)));
-    writer.head = hold->id();
+    writer.Ended(parts, hold->id());
   });
 }
 
@@ -184,13 +195,13 @@ double Saves(PostgresParts& parts, int count) {
   std::atomic<std::int64_t> nanoseconds = 0, done = 0;
   Rate(count, [&](int index) {
     Writer& writer = writers[static_cast<std::size_t>(index)];
-    const auto hold = Must(parts.runs().Begin({.chat = writer.chat, .expected_head = writer.head, .record = "begun"}));
+    const auto hold = writer.Begin(parts);
     const Interaction turn = Turn(writer.chat, hold->id(), writer.head);
     const auto begin = Clock::now();
     Must(hold->Finish(turn));
     nanoseconds += (Clock::now() - begin).count();
     ++done;
-    writer.head = hold->id();
+    writer.Ended(parts, hold->id());
   });
   return static_cast<double>(done) * count / (static_cast<double>(nanoseconds) / 1e9);
 }
