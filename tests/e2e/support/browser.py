@@ -11,7 +11,7 @@ from .timing import SLACK
 SCREENSHOTS = pathlib.Path("/tmp/reprise-screenshots")
 selenium = pytest.importorskip("selenium", reason="python3-selenium is not installed")
 from selenium import webdriver  # noqa: E402
-from selenium.common.exceptions import NoSuchElementException, NoSuchFrameException, StaleElementReferenceException  # noqa: E402, F401
+from selenium.common.exceptions import NoSuchElementException, NoSuchFrameException, StaleElementReferenceException, TimeoutException  # noqa: E402, F401
 from selenium.webdriver.chrome.service import Service  # noqa: E402
 from selenium.webdriver.common import utils  # noqa: E402
 from selenium.webdriver.common.by import By  # noqa: E402
@@ -111,7 +111,15 @@ class Browser:
         return self.one(name).text
 
     def until_text(self, name, words, limit=10):
-        self.until(lambda: any(words in each.text for each in self.all(name)), f"{words!r} in {name}", limit)
+        seen = []
+
+        def has_come():
+            seen[:] = [each.text for each in self.all(name)]
+            return any(words in each for each in seen)
+        try:
+            self.until(has_come, f"{words!r} in {name}", limit)
+        except TimeoutException as error:
+            raise AssertionError(f"{error.msg}; there is {seen}") from None
 
     # --- doing
     def press(self, name):
