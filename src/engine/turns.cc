@@ -395,7 +395,7 @@ void Turns::LaunchNext(const ChatId& chat) {
 void Turns::TryAgain(const std::shared_ptr<QueuedRun>& waiting) {
   constexpr std::chrono::seconds kUntilNextTry{1};
   services_.queues.Pause(*waiting);
-  if (waiting->has_left()) return GiveUp(waiting);
+  if (waiting->has_left()) GiveUp(waiting);
   services_.timer.After(
       kUntilNextTry, [this, chat = waiting->chat_id] { services_.pool.Submit([this, chat] { LookAtQueue(chat); }); });
 }
