@@ -91,7 +91,7 @@ MessageQueues::Queue MessageQueues::Merge(const ChatId& chat, const Queue& known
   using State = QueuedRun::State;
   Queue now;
   std::unordered_map<std::string, std::shared_ptr<QueuedRun>> by_id;
-  for (const auto& run : known) run->durable() ? void(by_id.emplace(run->message_.id, run)) : now.push_back(run);
+  for (const auto& run : known) run->durable() ? void(by_id.emplace(run->id, run)) : now.push_back(run);
   for (WaitingMessage& each : stored) {
     if (erased_.contains(each.message.id)) {
       left.push_back(std::move(each.message.id));
@@ -114,7 +114,7 @@ MessageQueues::Queue MessageQueues::Merge(const ChatId& chat, const Queue& known
     if (!run->error_ && run->state_ != State::kPaused) run->state_ = State::kWaiting;
   }
   for (const auto& run : known) {
-    const auto missing = by_id.find(run->message_.id);
+    const auto missing = by_id.find(run->id);
     if (missing == by_id.end()) continue;
     if (run->state_ == State::kStarting) {
       now.push_front(run);
@@ -172,7 +172,7 @@ Result<void> MessageQueues::Add(const std::shared_ptr<QueuedRun>& run) {
   {
     const std::lock_guard lock(mutex_);
     // Perhaps it is kept, and nobody could say so: then it goes.
-    if (!added && added.error().reason == "database_unavailable") erased_.insert(run->message_.id);
+    if (!added && added.error().reason == "database_unavailable") erased_.insert(run->id);
     if (!added) return added;
     queues_[run->chat_id].push_back(run);
     run->state_ = QueuedRun::State::kWaiting;
@@ -237,7 +237,7 @@ void MessageQueues::Drop(QueuedRun& run) {
   {
     const std::lock_guard lock(mutex_);
     EraseHeld(run);
-    if (run.durable()) erased_.insert(run.message_.id);
+    if (run.durable()) erased_.insert(run.id);
   }
   if (!run.durable()) return;
   if (auto removed = RemoveErased(run); !removed) {
@@ -279,7 +279,7 @@ void MessageQueues::GoOn(const ChatId& chat) {
 
 void MessageQueues::Stuck(QueuedRun& run, Error error) {
   const std::lock_guard store_lock(store_mutex_);
-  if (auto noted = store_.FailQueued(run.chat_id, run.message_.id, error); !noted) {
+  if (auto noted = store_.FailQueued(run.chat_id, run.id, error); !noted) {
     LogWarning("what became of a message could not be noted in its queue",
                {{"chat", run.chat_id.str()}, {"detail", noted.error().detail}});
   }
@@ -305,14 +305,14 @@ QueuedMessage MessageQueues::message(const QueuedRun& run) const {
 
 QueuedRef MessageQueues::reference(const QueuedRun& run) const {
   const std::lock_guard lock(mutex_);
-  return {.id = run.message_.id, .version = run.version_};
+  return {.id = run.id, .version = run.version_};
 }
 
 std::shared_ptr<QueuedRun> MessageQueues::Find(const ChatId& chat, std::string_view id) const {
   const auto found = queues_.find(chat);
   if (found == queues_.end()) return nullptr;
   const auto place = std::find_if(found->second.begin(), found->second.end(), [&](const auto& run) {
-    return run->durable() && run->message_.id == id && run->state_ != QueuedRun::State::kStarting;
+    return run->durable() && run->id == id && run->state_ != QueuedRun::State::kStarting;
   });
   return place == found->second.end() ? nullptr : *place;
 }
@@ -379,17 +379,17 @@ Result<void> MessageQueues::Remove(const ChatId& chat, std::string_view id) {
 bool MessageQueues::Erase(QueuedRun& run) {
   const std::lock_guard lock(mutex_);
   if (run.state_ == QueuedRun::State::kStarting || !EraseHeld(run)) return false;
-  if (run.durable()) erased_.insert(run.message_.id);
+  if (run.durable()) erased_.insert(run.id);
   return true;
 }
 
 Result<void> MessageQueues::RemoveErased(const QueuedRun& run) {
   const std::lock_guard store_lock(store_mutex_);
-  auto removed = store_.RemoveQueued(run.chat_id, run.message_.id);
+  auto removed = store_.RemoveQueued(run.chat_id, run.id);
   if (!removed && removed.error().code != ErrorCode::kNotFound) return removed;  // the next one to look does it
   {
     const std::lock_guard lock(mutex_);
-    erased_.erase(run.message_.id);
+    erased_.erase(run.id);
   }
   TellChanged(run.chat_id);
   return {};

@@ -27,16 +27,17 @@ class QueuedRun final : public WaitingRun {
   using MakeRun = std::function<Result<std::shared_ptr<Run>>(QueuedRun&)>;
   // `make` is null for a message in the queue, which is kept on disk and starts at the head.
   QueuedRun(ChatId chat, QueuedMessage message, MakeRun make_run)
-      : chat_id(std::move(chat)), make(std::move(make_run)), message_(std::move(message)) {}
+      : chat_id(std::move(chat)), id(message.id), make(std::move(make_run)), message_(std::move(message)) {}
 
   const ChatId chat_id;
+  const std::string id;  // of the message
   const MakeRun make;
   const std::shared_ptr<EventLog> log = std::make_shared<EventLog>();
   // The span of whoever asked for it. Set before it is added; a message that another process has queued has none.
   TraceContext trace_parent{};
 
   bool durable() const { return make == nullptr; }
-  std::string queue_id() const override { return durable() ? message_.id : std::string(); }
+  std::string queue_id() const override { return durable() ? id : std::string(); }
   Result<InteractionId> outcome() const override;
 
   // --- its client

@@ -6,8 +6,9 @@ import sys
 
 import pytest
 
-E2E = pathlib.Path(__file__).resolve().parent.parent / "e2e"
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+HERE = pathlib.Path(__file__).resolve().parent
+E2E = HERE.parent / "e2e"
+sys.path.insert(0, str(HERE))
 _spec = importlib.util.spec_from_file_location("e2e_conftest", E2E / "conftest.py")
 sys.modules["e2e_conftest"] = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(sys.modules["e2e_conftest"])
@@ -26,8 +27,9 @@ def pytest_collection_modifyitems(items):
         raise pytest.UsageError(f"{', '.join(parts.missing())} not installed, and the tests with several servers must run (REPRISE_MUST_RUN)")
     if parts.missing():
         skip = pytest.mark.skip(reason=f"{', '.join(parts.missing())} NOT INSTALLED (scripts/deps cluster): nothing is tested with several servers")
-        for item in items:
-            item.add_marker(skip)
+        for item in items:  # of the whole run, also of other folders
+            if HERE in item.path.parents:
+                item.add_marker(skip)
 
 
 @pytest.hookimpl(hookwrapper=True)
