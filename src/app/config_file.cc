@@ -517,7 +517,7 @@ class ConfigReader {
     if (!value.is_object()) return Reject(place, "must be an object");
     for (const auto& [name, has] : value.items()) {
       const auto known = std::find_if(std::begin(kAbilityNames), std::end(kAbilityNames),
-                                      [&](const AbilityName& each) { return each.name == name; });
+                                      [&name = name](const AbilityName& each) { return each.name == name; });
       if (known == std::end(kAbilityNames)) return UnknownKey(Join(place, name));
       if (!has.is_boolean()) return Reject(Join(place, name), "must be true or false");
       abilities.*known->member = has.get<bool>();

@@ -48,7 +48,7 @@ class PostgresChanges final : public SharedChanges, public std::enable_shared_fr
   void HearSignal(std::string_view payload);
   void TakeRows(const Rows& rows);
   // Unless it was taken before.
-  void Take(std::int64_t id, std::string_view text);
+  void Take(std::int64_t id, std::string_view text) REQUIRES(mutex_);
 
   const Options options_;
   TenantDatabase database_;

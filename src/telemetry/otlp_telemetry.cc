@@ -16,7 +16,7 @@ ResourceAttributes ResourceOf(const TelemetryOptions& options) {
       {"telemetry.sdk.language", "cpp"},      {"telemetry.sdk.version", options.service_version}};
   for (const auto& [key, value] : options.resource) {
     const auto known =
-        std::find_if(resource.begin(), resource.end(), [&](const auto& each) { return each.first == key; });
+        std::find_if(resource.begin(), resource.end(), [&key = key](const auto& each) { return each.first == key; });
     if (known == resource.end()) {
       resource.emplace_back(key, value);
     } else if (key != "service.name") {  // service_name is what it has become

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/json_writer.h"
