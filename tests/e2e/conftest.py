@@ -159,20 +159,14 @@ def offline(make_server):
     return make_server()
 
 
-@pytest.fixture(scope="session")
-def browsers():
-    from support import browser  # not where selenium is missing
-    yield browser
-    browser.quit_all()
-
-
 @pytest.fixture
-def browse(request, browsers):
+def browse(request):
     """Opens windows on a server's page. A picture of each is kept if the test fails, or if the page did what it may never do."""
+    from support.browser import Browser  # not where selenium is missing
     windows = []
 
     def make(server, path="/", script=None, **more):
-        window = browsers.Browser(server.port, **more)
+        window = Browser(server.port, **more)
         windows.append(window)
         if script:  # runs before the page's own
             window.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": script})

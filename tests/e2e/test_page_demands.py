@@ -266,7 +266,7 @@ def test_the_files_of_a_chat_are_listed_opened_and_deleted(server, provider, bro
     (tmp_path / "notes.txt").write_text("the words of the notes")
     provider.plan(text("ok"))
     server.client.turn("c", "hello")
-    window = browse(server, "/#c", alone=True)
+    window = browse(server, "/#c")
     window.until_text("answer", "ok")
     window.all("file")[0].send_keys(str(tmp_path / "notes.txt"))
     window.until_text("attachments", "notes.txt")

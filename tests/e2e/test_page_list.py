@@ -128,8 +128,7 @@ def heap(page):
 
 
 def metered(browse, *where):
-    """A window in a browser that has shown nothing else."""
-    page = browse(*where, alone=True)
+    page = browse(*where)
     page.driver.execute_cdp_cmd("Performance.enable", {"timeDomain": "threadTicks"})
     return page
 

@@ -338,4 +338,5 @@ def test_nothing_seen_is_lost_over_many_kills(make_server, make_home, provider, 
            f"{slowest:.2f} s; seed {seed}")
     provider.plan(text("still here"))
     server.client.turn("c0", "and now?")
-    assert not [path for path in (home.data / "c0").rglob("*.tmp")]
+    # Those among the blobs go with the next blob that is written.
+    assert not [path for path in (home.data / "c0").rglob("*.tmp") if path.parent.name != "blobs"]

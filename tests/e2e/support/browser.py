@@ -55,22 +55,11 @@ def start(size, hosts, flags):
     return webdriver.Chrome(service=Driver(DRIVER), options=options)
 
 
-SIZE = (1200, 900)
-# Browsers that nobody uses just now, each of SIZE with one empty window: a test needs a window of its own, and a browser takes long to start.
-free = []
-
-
-def quit_all():
-    while free:
-        free.pop().quit()
-
-
 class Browser:
-    """One window on a server's page. Names of other hosts lead nowhere, but to those of `hosts` (name: address). `alone`: in a browser that nobody has used."""
+    """One window on a server's page. Names of other hosts lead nowhere, but to those of `hosts` (name: address)."""
 
-    def __init__(self, port, size=SIZE, hosts=None, flags=(), alone=False):
-        self.is_alone = alone or bool(hosts or flags) or size != SIZE
-        self.driver = free.pop() if free and not self.is_alone else start(size, hosts or {}, flags)
+    def __init__(self, port, size=(1200, 900), hosts=None, flags=()):
+        self.driver = start(size, hosts or {}, flags)
         self.origin = f"http://127.0.0.1:{port}"
         self.requested = set()
         self.messages = []
@@ -182,27 +171,6 @@ class Browser:
             if failed or problems:
                 SCREENSHOTS.mkdir(exist_ok=True)
                 self.driver.save_screenshot(str(SCREENSHOTS / f"{name}.png"))
-        except BaseException:
+        finally:
             self.driver.quit()
-            raise
-        if failed or problems or self.is_alone:
-            self.driver.quit()
-        else:
-            self._give_back()
         assert not problems, "; ".join(problems)
-
-    def _give_back(self):
-        """What a window has set goes with it; cookies and permissions do not."""
-        self.driver.execute_cdp_cmd("Network.clearBrowserCookies", {})
-        self.driver.execute_cdp_cmd("Storage.clearDataForOrigin", {"origin": self.origin, "storageTypes": "all"})
-        self.driver.execute_cdp_cmd("Browser.resetPermissions", {})
-        old = self.driver.window_handles
-        self.driver.switch_to.new_window("window")
-        new = self.driver.current_window_handle
-        for each in old:
-            self.driver.switch_to.window(each)
-            self.driver.close()
-        self.driver.switch_to.window(new)
-        for log in ("browser", "performance"):
-            self.driver.get_log(log)
-        free.append(self.driver)
