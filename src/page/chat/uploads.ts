@@ -75,6 +75,7 @@ async function fetchPath(chat: string, upload: Upload): Promise<void> {
 // attached; so the message is not what its writer thinks.
 export async function attachMentioned(chat: string, text: string): Promise<boolean> {
   let all = true;
+  if (!store.tools) await store.readTools().catch(() => undefined); // whether there is a workspace; the page may just have been opened
   for (const path of mentionsIn(text)) {
     const known = uploadsOf(chat).find((each) => each.path === path || each.name === path);
     if (known?.failure) all = false;
