@@ -911,7 +911,12 @@ def test_a_file_of_the_workspace_is_chosen_behind_an_at_sign(server, provider, b
     window.until(lambda: written(window) == "", "nothing left of a draft")
 
 
-def test_files_that_a_message_names_go_along_whoever_wrote_the_name(make_server, provider, browse):
+TOOLS_LATE = """const usual = window.fetch;
+    window.fetch = async (where, ...more) => { if (String(where).endsWith("/tools")) await new Promise((go) => setTimeout(go, 1500)); return usual(where, ...more); };"""
+
+
+@pytest.mark.parametrize("script", [None, TOOLS_LATE], ids=["usual", "sent_before_the_page_knows_of_a_workspace"])
+def test_files_that_a_message_names_go_along_whoever_wrote_the_name(make_server, provider, browse, script):
     server = make_server(provider, config={"tools": {"rules": [{"tool": "read_file", "pattern": "private/**", "action": "deny"}]}})
     workspace = server.home.workspace
     (workspace / "docs").mkdir()
@@ -919,7 +924,7 @@ def test_files_that_a_message_names_go_along_whoever_wrote_the_name(make_server,
     (workspace / "private" / "plan.txt").write_text("nobody reads this")
     (workspace / "a.txt").write_text("words of a")
     (workspace / "b c.txt").write_text("words of b")
-    window = browse(server)
+    window = browse(server, script=script)
     provider.plan(text("first"))
     # Pasted, as it were: nothing was chosen. People and folders are no files, and neither is what stands within a word.
     window.script("""const box = document.querySelector('[data-testid=composer]');
