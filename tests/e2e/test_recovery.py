@@ -336,7 +336,9 @@ def test_nothing_seen_is_lost_over_many_kills(make_server, make_home, provider, 
     assert answered > 0 and count
     figure(f"{number} kills: nothing seen was lost, {len(count)} tools ran, none twice; {answered} questions survived; slowest restart "
            f"{slowest:.2f} s; seed {seed}")
-    provider.plan(text("still here"))
-    server.client.turn("c0", "and now?")
-    # Those among the blobs go with the next blob that is written.
-    assert not [path for path in (home.data / "c0").rglob("*.tmp") if path.parent.name != "blobs"]
+    # What is temporary in a chat goes with its next turn, and among its blobs with the next blob.
+    provider.plan(tools(call("run_shell", {"command": "echo one more >> lines"})), text("still here"))
+    last = server.client.start("c0", "and now?")
+    server.client.approve("c0", last.interaction, last.until("approval_required")["approval_id"]).expect(200)
+    last.finish()
+    assert not [path for path in (home.data / "c0").rglob("*.tmp")]
