@@ -4,6 +4,8 @@
 #include <optional>
 #include <string_view>
 
+#include "reprise/event_log.h"
+
 namespace reprise {
 
 // An event as a log has framed it. The views are valid as long as the log's bytes are.
@@ -19,5 +21,18 @@ struct EventFrame {
 
 // Takes the first frame off `frames`, which EventLog::Read has given and which are not empty. nullopt: it is no event.
 std::optional<EventFrame> TakeFrame(std::string_view& frames);
+
+// Calls `take` with each event that the log shows by now.
+template <typename Take>
+void EachEvent(const EventLog& log, const Take& take) {
+  for (std::uint64_t offset = 0;;) {
+    std::string_view frames = log.Read(offset).bytes;
+    if (frames.empty()) return;
+    offset += frames.size();
+    while (!frames.empty()) {
+      if (const auto event = TakeFrame(frames)) take(*event);
+    }
+  }
+}
 
 }  // namespace reprise

@@ -126,7 +126,7 @@ ChatListEntry Chats::EntryOf(ChatSummary summary, const WaitingQuestions& waitin
     const auto status = elsewhere ? std::optional(waiting.Status()) : summary.head_status;
     // Nothing is stored of a chat whose first one runs.
     if (elsewhere && !summary.head) {
-      if (const auto begun = interactions_.FindElsewhere({summary.id, *elsewhere}); begun && *begun) {
+      if (const auto begun = interactions_.ReadElsewhere({summary.id, *elsewhere}); begun && *begun) {
         FillFromBegun(summary, **begun);
         summary.model = (*begun)->model;
       }
@@ -151,7 +151,8 @@ Result<SearchResult> Chats::Search(const std::string& text, const std::optional<
   const auto until = std::chrono::steady_clock::now() + kLongest;
   SearchResult result;
   for (const ChatListEntry& entry : chats) {
-    // One that is damaged or goes meanwhile hides nothing of the others. Others are not asked of every chat.
+    // One that is damaged or goes meanwhile hides nothing of the others. Other processes are not asked about every
+    // chat.
     const auto run = busy_.RunOf(entry.summary.id);
     auto reader = OpenHistory(services_.parts.store, entry.summary.id, {.all_branches = true}, HistoryStates::kNone,
                               run ? std::optional(run->Snapshot()) : std::nullopt);

@@ -21,14 +21,18 @@ Result<Interaction> Interactions::Find(const ChatId& chat, InteractionId id) con
 }
 
 Result<std::optional<Interaction>> Interactions::FindElsewhere(const InteractionRef& ref) const {
+  auto running = ReadElsewhere(ref);
+  if (running && *running) (*running)->status = WaitingElsewhere(ref.chat_id).Status();
+  return running;
+}
+
+Result<std::optional<Interaction>> Interactions::ReadElsewhere(const InteractionRef& ref) const {
   const auto held = services_.parts.runs.ReadHeld(ref);
   if (!held && !IsNotFound(held.error())) return Fail(held.error());
   if (!held || held->has_ended) return std::nullopt;
   auto run = ReadRun(ref, held->content);
   if (!run) return Fail(std::move(run.error()));
-  if (!*run) return std::nullopt;
-  (*run)->interaction.status = WaitingElsewhere(ref.chat_id).Status();
-  return std::move((*run)->interaction);
+  return *run ? std::optional(std::move((*run)->interaction)) : std::nullopt;
 }
 
 WaitingQuestions Interactions::WaitingElsewhere(const ChatId& chat) const {

@@ -15,17 +15,6 @@
 
 namespace reprise {
 
-// How many questions of a chat's run wait for somebody.
-struct WaitingQuestions {
-  std::size_t approvals = 0, inputs = 0;
-
-  InteractionStatus Status() const {
-    return inputs > 0      ? InteractionStatus::kWaitingInput
-           : approvals > 0 ? InteractionStatus::kWaitingApproval
-                           : InteractionStatus::kRunning;
-  }
-};
-
 // Finds interactions wherever they are: running, stored, or rescued, which is that only a fallback could take them.
 // Thread-safe.
 class Interactions {
@@ -33,9 +22,11 @@ class Interactions {
   Interactions(EngineServices& services, BusyChats& busy) : services_(services), busy_(busy) {}
 
   Result<Interaction> Find(const ChatId& chat, InteractionId id) const;
-  // One that another process runs, as far as it has come. nullopt: none does, or it has ended and is stored.
+  // One that another process runs, as far as it has come. nullopt: none does (any more).
   Result<std::optional<Interaction>> FindElsewhere(const InteractionRef& ref) const;
-  // Of such a run, as the store has them.
+  // The same without a look at what it waits for: as kRunning.
+  Result<std::optional<Interaction>> ReadElsewhere(const InteractionRef& ref) const;
+  // Of a chat that another process runs, as the store has them.
   WaitingQuestions WaitingElsewhere(const ChatId& chat) const;
   Result<Interaction> FindFinished(const ChatId& chat, InteractionId id) const;
   // The same, to be replayed: kConflict (reason "not_replayable") while it runs.

@@ -403,7 +403,7 @@ Result<void> MessageQueues::Clear(const ChatId& chat) {
     const std::lock_guard lock(mutex_);
     if (const auto found = queues_.find(chat); found != queues_.end()) {
       TellChanged(chat);
-      // One that is about to begin finds out for itself, or whoever reads the queue next tells it.
+      // One that is about to begin learns of it by that, or else by the next look at the queue.
       Queue starting;
       for (auto& run : found->second) (IsStarting(run) ? starting : removed).push_back(std::move(run));
       found->second = std::move(starting);

@@ -75,8 +75,8 @@ Run::Run(Plan plan, Services services)
   const bool waited = plan.log != nullptr;
   if (plan.shown) {
     last_round_ = interrupted_->round_index;
-    inputs_ = request_id_ ? 1 : 0;
-    approvals_ = static_cast<std::size_t>(
+    waiting_.inputs = request_id_ ? 1 : 0;
+    waiting_.approvals = static_cast<std::size_t>(
         std::count_if(interrupted_->calls.begin(), interrupted_->calls.end(),
                       [](const OpenCall& call) { return !call.approval_id.empty() && !call.answer; }));
     UpdateStatus();
@@ -336,9 +336,7 @@ std::vector<Grant> Run::grants() const {
 
 // As long as an approval waits the status says so, also while a call runs that was answered.
 void Run::UpdateStatus() {
-  interaction_.status = inputs_ > 0      ? InteractionStatus::kWaitingInput
-                        : approvals_ > 0 ? InteractionStatus::kWaitingApproval
-                                         : InteractionStatus::kRunning;
+  interaction_.status = waiting_.Status();
   if (interaction_.status != InteractionStatus::kRunning) ++grace_;
 }
 
@@ -483,7 +481,7 @@ std::vector<std::string> Run::Ask(std::uint32_t round_index, std::vector<event::
   for (const PendingQuestion& question : questions) services_.approvals.Reopen(std::get<PendingApproval>(question));
   {
     const std::lock_guard lock(mutex_);
-    approvals_ += requests.size();
+    waiting_.approvals += requests.size();
     UpdateStatus();
   }
   {
@@ -516,7 +514,7 @@ Async<Result<ApprovalGate::Answered>> Run::AwaitAnswer(std::vector<std::string> 
   if (!answered && LeavesNow()) co_return Fail(answered.error());
   {
     const std::lock_guard lock(mutex_);
-    approvals_ -= answered ? 1 : approval_ids.size();
+    waiting_.approvals -= answered ? 1 : approval_ids.size();
     UpdateStatus();
   }
   if (!answered) co_return Fail(answered.error());
@@ -569,7 +567,7 @@ Async<Result<ApprovalGate::Reply>> Run::AskInput(std::uint32_t round_index, even
     services_.inputs.Reopen(pending);
     {
       const std::lock_guard lock(mutex_);
-      ++inputs_;
+      ++waiting_.inputs;
       UpdateStatus();
     }
     Emit(round_index, std::move(pending.request));
@@ -581,7 +579,7 @@ Async<Result<ApprovalGate::Reply>> Run::AskInput(std::uint32_t round_index, even
   if (!answered && CanBeAskedAgain(call_id) && LeavesNow()) co_return Fail(answered.error());
   {
     const std::lock_guard lock(mutex_);
-    --inputs_;
+    --waiting_.inputs;
     UpdateStatus();
   }
   if (!answered) co_return Fail(answered.error());

@@ -27,6 +27,17 @@
 
 namespace reprise {
 
+// How many questions of a run wait for somebody.
+struct WaitingQuestions {
+  std::size_t approvals = 0, inputs = 0;
+
+  InteractionStatus Status() const {
+    return inputs > 0      ? InteractionStatus::kWaitingInput
+           : approvals > 0 ? InteractionStatus::kWaitingApproval
+                           : InteractionStatus::kRunning;
+  }
+};
+
 // An interaction while it executes: the record that grows, the log its listeners read, and the switch that stops it.
 class Run final : public AgentObserver, public ApprovalGate, public std::enable_shared_from_this<Run> {
  public:
@@ -225,8 +236,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   std::uint32_t last_round_ = 0;  // guarded by mutex_
   Agenda agenda_;                 // guarded by mutex_; of the agent's state, for others to see
   std::vector<Grant> grants_;     // guarded by mutex_; likewise
-  std::size_t approvals_ = 0;     // guarded by mutex_; that wait for an answer
-  std::size_t inputs_ = 0;        // guarded by mutex_; likewise
+  WaitingQuestions waiting_;      // guarded by mutex_
   std::set<std::string> taken_;   // guarded by mutex_; ids of questions whose answers the agent has, shown or not
   int listeners_ = 0;             // guarded by mutex_
   std::uint64_t grace_ = 0;       // guarded by mutex_; a grace period that began before a question is void

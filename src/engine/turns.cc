@@ -74,17 +74,18 @@ Result<EventSubscription> Turns::Start(const ChatId& chat, const StartPoint& fro
 // Another process may have moved the head since it was read, or have made a chat that is not known here.
 Result<std::shared_ptr<Run>> Turns::Make(const ChatId& chat, const StartPoint& from, const StartRequest& request,
                                          const Waited& waited) {
-  if (from.interaction) {
-    const auto elsewhere = TRY(services_.parts.runs.HeldElsewhere(chat));
-    if (elsewhere == from.interaction) return Fail(Busy(elsewhere));  // nothing is stored of it that could be loaded
-  }
   for (auto which = StartPoints::Head::kKnown;; which = StartPoints::Head::kNow) {
     auto beginning = start_points_.Load(chat, from, request, which);
     const bool is_assumed =
         which == StartPoints::Head::kKnown && (beginning ? beginning->makes_chat : !from.interaction);
     auto made = MakeFrom(std::move(beginning), chat, from, request, waited);
     if (made || made.error().code == ErrorCode::kUnavailable) return made;
-    if (made.error().reason != "head_moved" && !is_assumed) return made;
+    if (made.error().reason != "head_moved" && !is_assumed) {
+      const bool may_run = from.interaction && IsNotFound(made.error());  // then nothing is stored of it
+      if (may_run && TRY(services_.parts.runs.HeldElsewhere(chat)) == from.interaction)
+        return Fail(Busy(from.interaction));
+      return made;
+    }
     services_.usage_limits.Forget(chat);  // it has used more than is known here
   }
 }

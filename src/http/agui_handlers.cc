@@ -51,19 +51,6 @@ Json StateOf(const Agenda& agenda) {
   return {{"tasks", std::move(tasks)}, {"plan", agenda.plan}};
 }
 
-// Calls `take` with each event that the log shows.
-template <typename Take>
-void EachEvent(const EventLog& log, const Take& take) {
-  for (std::uint64_t offset = 0;;) {
-    std::string_view frames = log.Read(offset).bytes;
-    if (frames.empty()) return;
-    offset += frames.size();
-    while (!frames.empty()) {
-      if (const auto event = TakeFrame(frames)) take(*event);
-    }
-  }
-}
-
 // What an interaction has asked, as its events tell it.
 struct Asked {
   std::uint64_t seq = 0;

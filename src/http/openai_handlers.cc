@@ -45,32 +45,22 @@ std::optional<ChatId> ChatOf(const Request& request, const OpenAiRequest& asked)
   return asked.chat_name ? ChatNamed(*asked.chat_name) : std::nullopt;
 }
 
-// A response as it is now, or with `asked.stream` as it was and comes.
-Result<Outcome> ResponseNow(const HandlerContext& context, const Request& request, const InteractionRef& ref,
-                            OpenAiRequest asked) {
-  Engine& engine = context.engine;
-  auto attached = TRY(engine.Attach(ref.chat_id, ref.interaction_id, 0));
-  const auto interaction = TRY(engine.GetInteraction(ref.chat_id, ref.interaction_id));
-  AgentTranslator::Options options{.page = PageAddress(context, request),
-                                   .created_at = interaction.created_at,
-                                   .completed_at = interaction.completed_at};
+// The response that an interaction is: as it is now, or with `asked.stream` from its beginning on.
+Result<Outcome> ResponseOf(const HandlerContext& context, const Request& request, const Interaction& interaction,
+                           OpenAiRequest asked) {
+  auto attached = TRY(context.engine.Attach(interaction.chat_id, interaction.id, 0));
   asked.is_record = IsFinished(attached.status);
-  auto translator = std::make_unique<AgentTranslator>(MakeResponseWriter(asked), std::move(options));
+  auto translator = std::make_unique<AgentTranslator>(
+      MakeResponseWriter(asked), AgentTranslator::Options{.page = PageAddress(context, request),
+                                                          .created_at = interaction.created_at,
+                                                          .completed_at = interaction.completed_at});
   if (asked.stream) {
-    engine.Listen(attached.subscription);
+    context.engine.Listen(attached.subscription);
     auto stream = Translate(std::move(attached.subscription), std::move(translator));
     return FeedReply{.log = std::move(stream.log), .hold = std::move(stream.hold)};
   }
-  const EventLog& log = *attached.subscription.log;
   std::string out;
-  for (std::uint64_t offset = 0;;) {
-    std::string_view frames = log.Read(offset).bytes;
-    if (frames.empty()) break;
-    offset += frames.size();
-    while (!frames.empty()) {
-      if (const auto event = TakeFrame(frames)) translator->Take(*event, out);
-    }
-  }
+  EachEvent(*attached.subscription.log, [&](const EventFrame& event) { translator->Take(event, out); });
   translator->EndAs(attached.status, out);
   return Reply{.body = std::move(out)};
 }
@@ -191,7 +181,8 @@ class AnswerRoute {
     auto translator =
         std::make_unique<AgentTranslator>(make_writer_(asked), OptionsFor(request, asked, std::weak_ptr<void>(client)));
     if (asked.background && !asked.stream && started.interaction_id) {
-      return ResponseNow(context_, request, {started.chat_id, *started.interaction_id}, asked);
+      const auto begun = TRY(context_.engine.GetInteraction(started.chat_id, *started.interaction_id));
+      return ResponseOf(context_, request, begun, asked);
     }
     if (asked.stream) {
       auto stream = Translate(std::move(started), std::move(translator));
@@ -211,17 +202,10 @@ class AnswerRoute {
   static Reply Whole(const EventLog& log, AgentTranslator& translator, const HeaderList& headers) {
     std::string out;
     bool complete = false;
-    for (std::uint64_t offset = 0;;) {
-      std::string_view frames = log.Read(offset).bytes;
-      if (frames.empty()) break;
-      offset += frames.size();
-      while (!frames.empty()) {
-        const auto event = TakeFrame(frames);
-        if (!event) continue;
-        complete = complete || event->name == event::InteractionComplete::kName;
-        translator.Take(*event, out);
-      }
-    }
+    EachEvent(log, [&](const EventFrame& event) {
+      complete = complete || event.name == event::InteractionComplete::kName;
+      translator.Take(event, out);
+    });
     translator.End(complete, out);
     Reply reply{.body = std::move(out)};
     if (const auto& failure = translator.end().failure) {
@@ -254,7 +238,7 @@ Result<Outcome> ShowResponse(const HandlerContext& context, const Request& reque
   OpenAiRequest asked{.is_agent = true, .asked_model = "reprise/" + interaction.model, .stream = stream};
   if (interaction.parent_id) asked.previous_response_id = ResponseId({ref.chat_id, *interaction.parent_id});
   if (stream) asked.starting_after = TRY(StreamCursor(request));
-  return ResponseNow(context, request, ref, std::move(asked));
+  return ResponseOf(context, request, interaction, std::move(asked));
 }
 
 Result<Outcome> GetResponse(const HandlerContext& context, const Request& request) {

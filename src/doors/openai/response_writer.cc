@@ -118,7 +118,7 @@ class ResponseWriter final : public AnswerWriter {
   void Added(const std::string& item, std::string& out) {
     const bool has_it = starting_after_ && sequence_ <= *starting_after_;
     Event("response.output_item.added", "\"output_index\":" + std::to_string(index_) + ",\"item\":" + item, out);
-    // Its numbers are others than live: in the middle of an item a client may not know of it.
+    // A record's numbers are not those of the live stream: a client may have never heard of the item.
     is_left_out_ = is_record_ && has_it;
   }
   void Done(const std::string& item, std::string& out) {
