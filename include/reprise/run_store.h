@@ -29,7 +29,7 @@ struct RunBeginning {
   // anywhere else.
   std::optional<std::optional<InteractionId>> expected_head{};
   std::optional<std::int64_t> expected_version{};  // ChatHead::version, of a run that goes on from there
-  bool makes_chat = false;                         // nothing is known of it: it is taken for one that is not there
+  bool makes_chat = false;                         // it is taken for a new one, as nothing is known of it
   std::string record{};  // the journal's first; empty: it keeps no journal, as it ends at once
   Journal::Reach reach = Journal::Reach::kProcess;
   std::optional<QueuedRef> queued{};  // the message that it is, which leaves the queue in the same step

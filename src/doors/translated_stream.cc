@@ -26,7 +26,7 @@ class Pump : public EventLogListener, public std::enable_shared_from_this<Pump> 
     }
     run_.log->Subscribe(shared_from_this());
     OnPublished(1);
-    // What there was before, at once and however much: nobody could have taken any of it.
+    // What was said before does not count: nobody could have taken any of it yet.
     const MutexLock lock(mutex_);
     most_waiting_ = log_->kept_bytes() + kMostWaiting;
   }
