@@ -253,18 +253,21 @@ void AgentLoop::ShowMemory() {
 
 // A model with little room is told less of its tools; it could not be sent anything else beside them.
 const std::vector<ToolSpec>& AgentLoop::ToldSpecs() {
-  if (told_of_ == turn_.tools) return told_.specs;
-  const bool was_short = std::exchange(told_, ToolsWithin(turn_.tools->specs(), context_.budget())).is_short;
-  told_of_ = turn_.tools;
-  if (told_.is_short && !was_short) {
-    std::string names;
-    for (const std::string& name : told_.left_out) names += (names.empty() ? "" : " ") + name;
-    LogInfo("the model has little room: it is told of its tools in short", {{"model", model_name_},
-                                                                            {"context_window", limits_.context_window},
-                                                                            {"tools", told_.specs.size()},
-                                                                            {"left_out", names}});
+  if (told_of_ != turn_.tools) {
+    const bool was_short = told_shortly_.has_value();
+    told_of_ = turn_.tools;
+    told_shortly_ = ShortToolsWithin(told_of_->specs(), context_.budget());
+    if (told_shortly_ && !was_short) {
+      std::string names;
+      for (const std::string& name : told_shortly_->left_out) names += (names.empty() ? "" : " ") + name;
+      LogInfo("the model has little room: it is told of its tools in short",
+              {{"model", model_name_},
+               {"context_window", limits_.context_window},
+               {"tools", told_shortly_->specs.size()},
+               {"left_out", names}});
+    }
   }
-  return told_.specs;
+  return told_shortly_ ? told_shortly_->specs : told_of_->specs();
 }
 
 // --- what fits -------------------------------------------------------------------------------------------------------

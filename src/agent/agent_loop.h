@@ -67,9 +67,9 @@ class AgentLoop {
   CallRunner calls_;
   Context context_;
   MessageParts message_parts_;
-  std::optional<AgentState> shown_;  // see Sent
-  ToldTools told_;
-  std::shared_ptr<const ToolSet> told_of_;  // the tools that `told_` tells of
+  std::optional<AgentState> shown_;         // see Sent
+  std::shared_ptr<const ToolSet> told_of_;  // the tools that the model is told of
+  std::optional<ShortTools> told_shortly_;  // what it is told of them, if it has little room
   std::string memory_;                      // as the model is told it; see ShowMemory
   std::string system_;                      // prompt of the request under way
   std::string told_by_guard_;               // part of it

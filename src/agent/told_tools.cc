@@ -76,9 +76,9 @@ ToolSpec Short(ToolSpec spec) {
 
 }  // namespace
 
-ToldTools ToolsWithin(const std::vector<ToolSpec>& specs, std::int64_t budget) {
-  if (budget <= 0 || EstimateTokens(specs) <= budget / 2) return {.specs = specs};
-  ToldTools told{.is_short = true};
+std::optional<ShortTools> ShortToolsWithin(const std::vector<ToolSpec>& specs, std::int64_t budget) {
+  if (budget <= 0 || EstimateTokens(specs) <= budget / 2) return std::nullopt;
+  ShortTools told;
   for (const ToolSpec& spec : specs) told.specs.push_back(Short(spec));
   while (!told.specs.empty() && EstimateTokens(told.specs) > budget / 3) {
     // Of those that are equally useful the one that comes last.

@@ -26,39 +26,39 @@ std::vector<std::string> NamesOf(const std::vector<ToolSpec>& specs) {
   return names;
 }
 
-TEST_CASE("ToolsWithin: with room enough nothing is changed", "[agent]") {
+TEST_CASE("ShortToolsWithin: with room enough nothing is shortened", "[agent]") {
   const std::vector<ToolSpec> specs{Tool("a"), Tool("b")};
   for (const std::int64_t budget : {std::int64_t{0}, 2 * EstimateTokens(specs), std::int64_t{1'000'000}}) {
-    const ToldTools told = ToolsWithin(specs, budget);
-    CHECK(NamesOf(told.specs) == NamesOf(specs));
-    CHECK(told.specs[0].description == specs[0].description);
-    CHECK(told.specs[0].parameters == specs[0].parameters);
-    CHECK_FALSE(told.is_short);
-    CHECK(told.left_out.empty());
+    CHECK_FALSE(ShortToolsWithin(specs, budget));
   }
 }
 
-TEST_CASE("ToolsWithin: with little room tools are told shortly", "[agent]") {
+TEST_CASE("ShortToolsWithin: with little room tools are told shortly", "[agent]") {
   const std::vector<ToolSpec> specs{Tool("a"), Tool("b")};
-  const ToldTools told = ToolsWithin(specs, 2 * EstimateTokens(specs) - 1);
-  CHECK(told.is_short);
-  CHECK(told.left_out.empty());
-  REQUIRE(told.specs.size() == 2);
-  CHECK(told.specs[0].description == "Does it e.g. so.");
-  CHECK(told.specs[0].parameters ==
+  const auto told = ShortToolsWithin(specs, 2 * EstimateTokens(specs) - 1);
+  REQUIRE(told);
+  CHECK(told->left_out.empty());
+  REQUIRE(told->specs.size() == 2);
+  CHECK(told->specs[0].description == "Does it e.g. so.");
+  CHECK(told->specs[0].parameters ==
         R"({"type":"object","properties":{"description":{"type":"string","enum":["a","b"]},)"
         R"("list":{"type":"array","items":{"type":"integer"}}},"required":["description"]})");
 }
 
-TEST_CASE("ToolsWithin: the least useful are left out, in any case the same ones", "[agent]") {
+TEST_CASE("ShortToolsWithin: the least useful are left out, in any case the same ones", "[agent]") {
   const std::vector<ToolSpec> specs{Tool("echo"), Tool("theirs_1"), Tool("read_file"), Tool("theirs_2"),
                                     Tool("run_shell")};
   std::vector<ToolSpec> one{Tool("x")};
-  const std::int64_t each = EstimateTokens(ToolsWithin(one, 2 * EstimateTokens(one) - 1).specs) + 5;
-  const ToldTools told = ToolsWithin(specs, 3 * 3 * each);
-  CHECK(NamesOf(told.specs) == std::vector<std::string>{"theirs_1", "read_file", "run_shell"});
-  CHECK(told.left_out == std::vector<std::string>{"echo", "theirs_2"});
-  CHECK(ToolsWithin(specs, 1).specs.empty());
+  const auto told_one = ShortToolsWithin(one, 2 * EstimateTokens(one) - 1);
+  REQUIRE(told_one);
+  const std::int64_t each = EstimateTokens(told_one->specs) + 5;
+  const auto told = ShortToolsWithin(specs, 3 * 3 * each);
+  REQUIRE(told);
+  CHECK(NamesOf(told->specs) == std::vector<std::string>{"theirs_1", "read_file", "run_shell"});
+  CHECK(told->left_out == std::vector<std::string>{"echo", "theirs_2"});
+  const auto none = ShortToolsWithin(specs, 1);
+  REQUIRE(none);
+  CHECK(none->specs.empty());
 }
 
 }  // namespace
