@@ -172,11 +172,16 @@ void Lease::GiveBackForgotten() {
   }
 }
 
-// What is left of runs that have ended: whoever follows one has read it by now.
+// What is left of runs that have ended: whoever follows one has read it by now. A chat that was deleted and made anew has
+// runs of the same numbers. Rows of those that have ended are of older servers.
 void Lease::Sweep() {
   const auto swept = database_.Execute(
-      {.sql = "with gone as (delete from reprise.runs where ended_at < clock_timestamp() - interval '1 minute' "
+      {.sql = "with ended as (delete from reprise.ended_runs where at < clock_timestamp() - interval '1 minute' "
               "  returning tenant, chat, number), "
+              "kept as (delete from reprise.runs where ended_at < clock_timestamp() - interval '1 minute' "
+              "  returning tenant, chat, number), "
+              "gone as (select * from kept union select * from ended e where not exists (select 1 from reprise.runs r "
+              "  where (r.tenant, r.chat, r.number) = (e.tenant, e.chat, e.number))), "
               "q as (delete from reprise.questions q using gone where (q.tenant, q.chat, q.number) = (gone.tenant, "
               "gone.chat, gone.number)), "
               "w as (delete from reprise.queued where taken_at < clock_timestamp() - interval '10 minutes'), "

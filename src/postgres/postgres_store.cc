@@ -41,7 +41,7 @@ std::optional<std::int64_t> Number(const std::optional<InteractionId>& id) {
   return id ? std::optional<std::int64_t>(id->number()) : std::nullopt;
 }
 
-// What finish_turn raises.
+// What end_turn raises.
 constexpr std::string_view kFencedState = "RP001";
 
 std::string NameOf(const std::string& path) { return path.substr(path.rfind('/') + 1); }
@@ -301,7 +301,7 @@ Result<std::shared_ptr<const PostgresStore::Finishing>> PostgresStore::PrepareFi
                                                      .sealed = *sealed});
 }
 
-// The run's row and its journal stay for a while (Lease), for those who follow it elsewhere.
+// The run's journal stays for a while (Lease), for those who follow it elsewhere.
 Statement PostgresStore::FinishStatement(const std::string& tenant, const Finishing& finishing) {
   const Interaction& interaction = *finishing.interaction;
   const bool has_asked = std::any_of(interaction.events.begin(), interaction.events.end(), [](const AgentEvent& event) {
@@ -309,7 +309,7 @@ Statement PostgresStore::FinishStatement(const std::string& tenant, const Finish
            std::holds_alternative<event::InputRequired>(event.payload);
   });
   return {.sql =
-              "select saved, is_held from reprise.finish_turn($1, $2, $3::int, $4::bigint, $5::uuid, $6, $7, $8, "
+              "select saved, is_held from reprise.end_turn($1, $2, $3::int, $4::bigint, $5::uuid, $6, $7, $8, "
               "$9::boolean)",
           .values = {tenant, interaction.chat_id.str(), Number(interaction.id), finishing.version, finishing.token,
                      SqlValue::Bytes(finishing.index_record), SqlValue::Bytes(finishing.sealed.text),

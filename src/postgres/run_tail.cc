@@ -22,17 +22,18 @@ Result<void> RunTail::Begin() {
   return {};
 }
 
-// One statement, so that the state and the rows are of one moment: of a run that has ended these are all.
+// One statement, so that the state and the rows are of one moment: of a run that has ended, which has no row any more,
+// these are all.
 Statement RunTail::ReadStatement() const {
   return {.sql =
               "with l as (insert into reprise.listeners(tenant, chat, number, instance, until) select tenant, chat, "
               "number, $6::uuid, clock_timestamp() + '5 seconds' from reprise.runs where tenant = $1 and chat = $2 "
               "and number = $3::int and state = 'running' on conflict (tenant, chat, number, instance) do update "
               "set until = excluded.until) "
-              "select r.state <> 'running', r.owner::text, j.epoch, j.position, j.record from reprise.runs r left join "
-              "reprise.journal j on (j.tenant, j.chat, j.number) = (r.tenant, r.chat, r.number) and (j.epoch, "
-              "j.position) >= ($4::int, $5::int) where r.tenant = $1 and r.chat = $2 and r.number = $3::int order "
-              "by j.epoch, j.position",
+              "select coalesce(r.state <> 'running', true), r.owner::text, j.epoch, j.position, j.record from (select) "
+              "one left join reprise.runs r on (r.tenant, r.chat, r.number) = ($1, $2, $3::int) left join "
+              "reprise.journal j on (j.tenant, j.chat, j.number) = ($1, $2, $3::int) and (j.epoch, j.position) >= "
+              "($4::int, $5::int) where r.number is not null or j.number is not null order by j.epoch, j.position",
           .values = {key_.tenant, key_.run.chat_id.str(), std::int64_t{key_.run.interaction_id.number()},
                      std::int64_t{epoch_}, std::int64_t{next_row_}, signals_->instance()}};
 }

@@ -315,6 +315,41 @@ constexpr const char* kPlans = R"(do $do$ declare name text; begin
   insert into reprise.schema_version(version) values (8);
 end $do$)";
 
+// A run's row goes when the run ends: to change it there cost as much as all else that a turn's end writes, for each of
+// its indexes was told. That it was there stands in a table without any, for whoever removes the journal.
+constexpr const char* kEndedRuns = R"(do $do$ begin
+  lock table reprise.schema_version in exclusive mode;
+  if exists(select from reprise.schema_version where version >= 9) then return; end if;
+  create table reprise.ended_runs(tenant text not null, chat text not null, number int not null,
+    at timestamptz not null default clock_timestamp());
+
+  -- `saved` if the chat's row is of this version and the token is the run's, which `is_held` says.
+  create function reprise.end_turn(_tenant text, _chat text, _number int, _version bigint, _token uuid, _index bytea,
+      _record bytea, _digest text, _has_asked boolean, out saved boolean, out is_held boolean) language plpgsql
+      set enable_seqscan = off as $f$
+  begin
+    update reprise.chats set head = _number, index_record = _index, version = version + 1, running = null,
+      next_number = greatest(next_number, _number + 1) where tenant = _tenant and id = _chat and version = _version;
+    saved := found;
+    if not saved then
+      perform 1 from reprise.runs where tenant = _tenant and chat = _chat and number = _number and token = _token;
+      is_held := found;
+      return;
+    end if;
+    delete from reprise.runs where tenant = _tenant and chat = _chat and number = _number and token = _token;
+    is_held := found;
+    if not is_held then raise exception 'fenced' using errcode = 'RP001'; end if;
+    insert into reprise.ended_runs(tenant, chat, number) values (_tenant, _chat, _number);
+    insert into reprise.interactions(tenant, chat, number, record, digest)
+      values (_tenant, _chat, _number, _record, _digest);
+    if _has_asked then
+      update reprise.questions set answer = '' where tenant = _tenant and chat = _chat and number = _number
+        and answer is null;
+    end if;
+  end $f$;
+  insert into reprise.schema_version(version) values (9);
+end $do$)";
+
 // The second lock: no statement touches a row of a tenant that it has not named, whatever it asks for. For every table
 // that has tenants, whichever version made it. Its owner is held by it too; a superuser is not.
 constexpr const char* kSecureTenants = R"(do $$ declare name text; begin
@@ -330,7 +365,7 @@ constexpr const char* kSecureTenants = R"(do $$ declare name text; begin
 end $$)";
 
 constexpr const char* kMigrations[] = {kVersion1, kPeople,     kFollowing, kFunctions,
-                                       kTurns,    kFirstTurns, kQueueRows, kPlans};
+                                       kTurns,    kFirstTurns, kQueueRows, kPlans,    kEndedRuns};
 constexpr int kKnown = static_cast<int>(std::size(kMigrations));
 
 Error SchemaError(std::string reason, std::string message) {

@@ -140,7 +140,7 @@ def test_an_end_that_cannot_be_said_twice(make_cluster, provider, history, plant
     run = ("c", begin(cluster.ports[0], history, "c", "speak"))
     at_owner = Follower(cluster.ports[0], run, history, reconnect=False).start()
     at_owner.await_event("text_delta")
-    way.lose_answer(b"reprise.finish_turn(")
+    way.lose_answer(b"reprise.end_turn(")
     gate.release()
     at_owner.thread.join(SOON)
     assert way.swallowed.is_set()

@@ -35,7 +35,7 @@ def turn(port, history, chat, message, limit=FREE * SLACK):
 
 # What each is seen by.
 LOST = {"begin": b"reprise.begin_turn_at(", "append": b"reprise.append_record(", "question": b"insert into reprise.questions", "answer": b"set answer = $3",
-        "finish": b"reprise.finish_turn("}
+        "finish": b"reprise.end_turn("}
 
 
 @pytest.mark.limit(120)

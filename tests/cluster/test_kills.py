@@ -87,7 +87,7 @@ def test_3_killed_after_the_end_is_committed_and_before_it_knows(make_cluster, p
     run = ("c", begin(cluster.ports[0], history, "c", "speak"))
     follower = Follower(cluster.ports[1], run, history).start()
     follower.await_event("text_delta")
-    way.lose_answer(b"reprise.finish_turn(", then_cut=True)
+    way.lose_answer(b"reprise.end_turn(", then_cut=True)
     gate.release()
     assert way.swallowed.wait(SOON)
     cluster.servers[0].kill()
