@@ -56,6 +56,9 @@ class Lease {
   void LookNow();
   // Of an instance whose process has ended for sure. Best effort: else its lease ends by itself.
   void DeclareDead(const std::string& instance);
+  // Removes what is left of runs that ended a minute ago, and more that has had its time. Best effort; also done by the
+  // lease's thread, from time to time.
+  void Sweep();
 
  private:
   Lease(Database& database, std::string instance, std::string version);
@@ -64,7 +67,6 @@ class Lease {
   void GiveBackForgotten();
   void Look();
   void DeclareDeadWhoseLeaseHasEnded();
-  void Sweep();
   static std::int64_t Ticks() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
 
   TenantDatabase database_;

@@ -245,6 +245,43 @@ TEST_CASE("Postgres: a turn finds its rows by their keys, even where the planner
   CHECK(scans() == before);
 }
 
+TEST_CASE("Postgres: what is left of an ended run goes a minute later, but nothing of one that has its number anew",
+          "[postgres]") {
+  if (test::PostgresServer::Get() == nullptr) return;
+  const World world;
+  Instance a(world);
+  const auto count = [&](const char* sql) {
+    const auto rows = a.lease_database->Execute({.sql = sql, .values = {world.tenant}});
+    REQUIRE(rows);
+    return rows->number(0, 0);
+  };
+  const auto records = [&] { return count("select count(*) from reprise.journal where tenant = $1"); };
+  const auto ended = [&] { return count("select count(*) from reprise.ended_runs where tenant = $1"); };
+  const auto let_a_minute_pass = [&] {
+    REQUIRE(
+        a.database->Execute({.sql = "update reprise.ended_runs set at = at - interval '61 seconds' where tenant = $1",
+                             .values = {world.tenant}}));
+  };
+  const auto hold = Begun(a);
+  REQUIRE(AppendNow(*hold, "more"));
+  REQUIRE(hold->Finish(Sample(1, {}, "done")));
+  a.lease->Sweep();
+  CHECK(records() == 2);
+  CHECK(ended() == 1);
+  REQUIRE(a.store->DeleteChat(Chat1()));
+  const auto again = Begun(a);
+  REQUIRE(again->id() == Id(1));
+  let_a_minute_pass();
+  a.lease->Sweep();
+  CHECK(records() == 1);
+  CHECK(ended() == 0);
+  REQUIRE(again->Finish(Sample(1, {}, "done")));
+  let_a_minute_pass();
+  a.lease->Sweep();
+  CHECK(records() == 0);
+  CHECK(count("select count(*) from reprise.runs where tenant = $1") == 0);
+}
+
 TEST_CASE("Postgres: what is said stands nowhere in the database", "[postgres]") {
   if (test::PostgresServer::Get() == nullptr) return;
   const World world;
