@@ -119,17 +119,29 @@ struct ModelQuestion {
   TraceContext trace_parent{};
 };
 
-// An editor that is connected with a chat: as long as `hold` lives, the chat's file tools ask it. `log` has its
-// requests, as frames: `editor_open`, then an `editor_request` {request_id, method: "read"|"write", path, content?}
-// each time. It is closed when another editor takes its place.
+// An editor that is connected with a chat: as long as `hold` lives, the chat's file tools ask it, and its own tools are
+// the chat's. `log` has its requests, as frames: `editor_open`, then an `editor_request` each time: {request_id,
+// method: "read"|"write", path, content?} or {request_id, method: "call", tool, arguments}, and an `editor_cancel`
+// {request_id} for a call that nobody waits for any more. It is closed when another editor takes its place.
 struct EditorConnection {
   std::shared_ptr<EventLog> log;
   std::shared_ptr<void> hold;
 };
-// Of a read: the content, or an error. Of a write: nothing, or an error.
+struct EditorAbilities {
+  bool reads = true;    // it says what it has of a file
+  bool writes = false;  // it takes what tools would put in the place of what it has not saved
+};
+// Of a read: the content, or an error. Of a write: nothing, or an error. Of a call: what it came to, or an error.
 struct EditorAnswer {
   std::optional<std::string> content{};
   std::string error{};
+  std::optional<ToolOutcome> outcome{};
+};
+// A tool that an editor has, of an MCP server that it was configured with, say.
+struct EditorTool {
+  ToolSpec spec;
+  std::string server;  // whose it is, for people
+  std::string terms;   // what a person agrees to beyond the spec (ToolTraits::terms)
 };
 
 // A run that has to wait for its chat. Thread-safe.
@@ -331,9 +343,12 @@ class Engine {
   // kUnavailable (reason "stopping").
   Result<void> Ask(const ModelQuestion& question, ModelStream& stream, std::stop_token stop, ModelClient::Done done);
   // --- editors
-  // An editor on this chat, known to the engine or not; one that was connected before makes room. It `writes` what
-  // tools would put in the place of what it has not saved. kUnavailable (reason "overloaded").
-  Result<EditorConnection> ConnectEditor(const ChatId& chat, bool writes);
+  // An editor on this chat, known to the engine or not; one that was connected before makes room. kUnavailable (reason
+  // "overloaded").
+  Result<EditorConnection> ConnectEditor(const ChatId& chat, EditorAbilities abilities);
+  // From now on the editor that is connected with this chat has these tools, which ask before each call that nobody has
+  // granted. kNotFound: none is connected.
+  Result<void> OfferEditorTools(const ChatId& chat, std::vector<EditorTool> tools);
   // kNotFound: no such request waits for this chat's editor (any more).
   Result<void> AnswerEditor(const ChatId& chat, std::string_view request_id, EditorAnswer answer);
 

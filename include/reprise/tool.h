@@ -236,6 +236,11 @@ class ToolRegistry {
   virtual ~ToolRegistry() = default;
   // Never null. Cheap; hold on to it for as long as its tools are used.
   virtual std::shared_ptr<const ToolSet> Current() const = 0;
+  // The same, and behind them these of another program: as far as the configuration allows them, and without one whose
+  // name is taken. Their schemas are not trusted. Not cheap.
+  virtual std::shared_ptr<const ToolSet> With(const std::vector<std::shared_ptr<Tool>>& /*more*/) const {
+    return Current();
+  }
   virtual std::vector<ToolServer> Servers() const { return {}; }
 };
 

@@ -104,6 +104,7 @@ void Agent::Wait() {
     // Who reads slowly is not given more: the streams wait, and the server with them.
     waits.push_back({channel_.is_crowded() ? -1 : session->descriptor(), POLLIN, 0});
     waits.push_back({channel_.is_crowded() ? -1 : session->editor_descriptor(), POLLIN, 0});
+    waits.push_back({session->tools_descriptor(), POLLIN, 0});
     if (const int limit = session->TimeoutMs(); limit >= 0)
       timeout_ms = timeout_ms < 0 ? limit : std::min(timeout_ms, limit);
   }
@@ -223,7 +224,7 @@ Result<Json> Agent::Initialize(const Json& params) {
       {"agentCapabilities",
        {{"loadSession", true},
         {"promptCapabilities", {{"image", true}, {"audio", true}, {"embeddedContext", true}}},
-        {"mcpCapabilities", {{"http", false}, {"sse", false}}},
+        {"mcpCapabilities", {{"http", true}, {"sse", false}}},
         {"sessionCapabilities", {{"list", none}, {"delete", none}, {"resume", none}, {"close", none}}}}},
       {"authMethods",
        Json::array({{{"id", kAuthMethod},
@@ -251,11 +252,14 @@ Result<void> Agent::Reach(const Json& params) {
     return Fail(Invalid("\"additionalDirectories\" are not supported: a server works in one folder"));
   }
   TRY(link_.Reach(cwd));
-  // What is configured for the server has been looked at by a person; what a client brings has not.
-  if (const Json& servers = MemberOf(params, "mcpServers"); servers.is_array() && !servers.empty()) {
-    Warn("the MCP servers of the client are not used; configure them for the server (docs/mcp.md)");
-  }
   return {};
+}
+
+// Null: the client names none.
+Result<std::unique_ptr<ClientTools>> Agent::StartTools(const Json& params) {
+  const auto servers = TRY(ClientTools::Read(MemberOf(params, "mcpServers")));
+  if (servers.empty()) return std::unique_ptr<ClientTools>();
+  return ClientTools::Start(servers, link_.workspace().empty() ? TextMember(params, "cwd") : link_.workspace());
 }
 
 // A session of a chat that is there.
@@ -268,8 +272,13 @@ Result<Session*> Agent::OpenSession(const Json& params) {
     sessions_.erase(open);
   }
   TRY(link_.Call("GET", "/chats/" + chat + "?limit=1&state=none"));
-  auto session = std::make_unique<Session>(
-      Session::Parts{.link = link_, .client = *this, .abilities = *abilities_, .chat = chat, .exists = true});
+  auto tools = TRY(StartTools(params));
+  auto session = std::make_unique<Session>(Session::Parts{.link = link_,
+                                                          .client = *this,
+                                                          .abilities = *abilities_,
+                                                          .chat = chat,
+                                                          .exists = true,
+                                                          .tools = std::move(tools)});
   return (sessions_[chat] = std::move(session)).get();
 }
 
@@ -286,8 +295,13 @@ Result<Session*> Agent::FindSession(const Json& params) {
 Result<Json> Agent::NewSession(const Json& params) {
   TRY(Reach(params));
   const std::string chat = ChatId::Random().str();
-  auto& session = sessions_[chat] = std::make_unique<Session>(
-      Session::Parts{.link = link_, .client = *this, .abilities = *abilities_, .chat = chat, .exists = false});
+  auto tools = TRY(StartTools(params));
+  auto& session = sessions_[chat] = std::make_unique<Session>(Session::Parts{.link = link_,
+                                                                             .client = *this,
+                                                                             .abilities = *abilities_,
+                                                                             .chat = chat,
+                                                                             .exists = false,
+                                                                             .tools = std::move(tools)});
   auto settings = Settings(*session);
   if (!settings) {
     sessions_.erase(chat);

@@ -57,6 +57,7 @@ class Agent final : public SessionClient {
   void Prompt(const Json& id, const Json& params);
 
   Result<void> Reach(const Json& params);
+  Result<std::unique_ptr<ClientTools>> StartTools(const Json& params);
   Result<Session*> OpenSession(const Json& params);
   Result<Session*> FindSession(const Json& params);
   // "modes" and "configOptions".

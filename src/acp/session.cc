@@ -13,6 +13,7 @@
 #include "base/random.h"
 #include "base/terminal_text.h"
 #include "base/try.h"
+#include "terminal/console.h"
 #include "terminal/question_text.h"
 
 namespace reprise::acp {
@@ -25,6 +26,7 @@ constexpr std::chrono::seconds kComesBack{15};
 constexpr std::chrono::seconds kGivenUp{60};
 constexpr std::chrono::milliseconds kFirstTry{20}, kBetweenTries{200}, kOutputStep{100};
 constexpr int kEditorOpensMs = 2000;
+constexpr std::chrono::seconds kToolsCome{5};  // those that take longer come in a later round
 
 struct Command {
   const char *name, *description;
@@ -78,7 +80,8 @@ Session::Session(Parts parts)
       path_("/chats/" + chat_),
       exists_(parts.exists),
       is_new_(!parts.exists),
-      updates_(link_.workspace(), abilities_.updates) {}
+      updates_(link_.workspace(), abilities_.updates),
+      tools_(std::move(parts.tools)) {}
 
 // --- what the client is told -------------------------------------------------------------------------------------
 
@@ -204,14 +207,16 @@ void Session::Attach() {
   stream_ = link_.server().Stream("GET", RunPath() + "/events?after_seq=" + std::to_string(last_seq_), Json(nullptr));
 }
 
-// --- files that the client has open ------------------------------------------------------------------------------
+// --- files that the client has open, and its tools ---------------------------------------------------------------
 
-// From now on the chat's tools ask for what is not saved. Waits until the server knows: a run that begins now would
-// read the disk.
+// From now on the chat's tools ask for what is not saved, and the client's are among them. Waits until the server
+// knows: a run that begins now would read the disk, and have none of them.
 void Session::OpenEditor() {
-  if (!abilities_.reads_files || (editor_ && !editor_->ended())) return;
-  editor_ = link_.server().Stream("GET", path_ + "/editor?writes=" + (abilities_.writes_files ? "true" : "false"),
-                                  Json(nullptr));
+  if ((!abilities_.reads_files && !tools_) || (editor_ && !editor_->ended())) return;
+  const auto flag = [](bool is_so) { return is_so ? "true" : "false"; };
+  editor_ = link_.server().Stream(
+      "GET", path_ + "/editor?reads=" + flag(abilities_.reads_files) + "&writes=" + flag(abilities_.writes_files),
+      Json(nullptr));
   const auto until = Clock::now() + std::chrono::milliseconds(kEditorOpensMs);
   while (editor_->received().empty() && !editor_->ended()) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
@@ -219,6 +224,9 @@ void Session::OpenEditor() {
     if (left <= 0 || ::poll(&wait, 1, static_cast<int>(left)) < 0) return;
     editor_->Receive();
   }
+  if (!tools_) return;
+  tools_->AwaitOffers(kToolsCome);
+  OfferTools(/*anyway=*/true);
 }
 
 void Session::ServeEditor() {
@@ -226,6 +234,7 @@ void Session::ServeEditor() {
   editor_->Receive();
   while (auto event = editor_->Next()) {
     if (event->name == "editor_request") TakeEditorRequest(event->data);
+    if (event->name == "editor_cancel" && tools_) tools_->Cancel(TextMember(event->data, "request_id"));
   }
   if (editor_->ended()) CloseEditor();  // with the server, or for another client; the next prompt opens it again
 }
@@ -233,11 +242,17 @@ void Session::ServeEditor() {
 void Session::CloseEditor() {
   editor_.reset();
   for (const auto& [id, request] : std::exchange(editor_requests_, {})) client_.Withdraw(request);
+  if (tools_) tools_->CancelAll();
 }
 
 void Session::TakeEditorRequest(const Json& request) {
   const std::string id = TextMember(request, "request_id");
-  const bool writes = TextMember(request, "method") == "write";
+  const std::string method = TextMember(request, "method");
+  if (method == "call") {
+    if (tools_) tools_->Call(id, TextMember(request, "tool"), MemberOf(request, "arguments"));
+    return;
+  }
+  const bool writes = method == "write";
   Json params = {{"sessionId", chat_}, {"path", TextMember(request, "path")}};
   if (writes) params["content"] = TextMember(request, "content");
   editor_requests_[id] = client_.Ask(writes ? "fs/write_text_file" : "fs/read_text_file", std::move(params),
@@ -259,6 +274,23 @@ void Session::TellEditor(const std::string& id, bool wrote, const Json& response
   }
   // Who asked may not wait any more.
   static_cast<void>(link_.Call("POST", path_ + "/editor/" + id, body));
+}
+
+void Session::OfferTools(bool anyway) {
+  if (!editor_ || editor_->ended()) return;
+  const auto offer = tools_->TakeOffer(anyway);
+  const auto taken = offer ? link_.Call("PUT", path_ + "/editor", *offer) : Result<Json>(Json());
+  if (!taken) Warn("the server does not take the client's tools: " + VisibleLine(taken.error().message));
+}
+
+void Session::ServeTools() {
+  if (!tools_) return;
+  tools_->ClearWake();
+  OfferTools(/*anyway=*/false);
+  while (const auto answer = tools_->TakeAnswer()) {
+    // Who asked may not wait any more.
+    static_cast<void>(link_.Call("POST", path_ + "/editor/" + answer->first, answer->second));
+  }
 }
 
 // --- a session that was there before -----------------------------------------------------------------------------
@@ -529,6 +561,7 @@ int Session::TimeoutMs() const {
 void Session::Proceed() {
   if (is_lost_ && Clock::now() >= next_try_) LoseServer();
   ServeEditor();
+  ServeTools();
   if (!stream_) return;
   stream_->Receive();
   while (stream_) {

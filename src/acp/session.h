@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "acp/client_tools.h"
 #include "acp/prompt.h"
 #include "acp/questions.h"
 #include "acp/updates.h"
@@ -49,7 +50,8 @@ class Session {
     SessionClient& client;
     ClientAbilities abilities;
     std::string chat;
-    bool exists;  // the server has the chat
+    bool exists;                           // the server has the chat
+    std::unique_ptr<ClientTools> tools{};  // null: the client names no MCP servers
   };
   explicit Session(Parts parts);
 
@@ -83,6 +85,7 @@ class Session {
   // Readable when there is something to do; -1: nothing will be.
   int descriptor() const { return stream_ ? stream_->descriptor() : -1; }
   int editor_descriptor() const { return editor_ ? editor_->descriptor() : -1; }
+  int tools_descriptor() const { return tools_ ? tools_->descriptor() : -1; }
   // Until Proceed is to be called at the latest; -1: none.
   int TimeoutMs() const;
   void Proceed();
@@ -110,6 +113,8 @@ class Session {
   void CloseEditor();
   void TakeEditorRequest(const Json& request);
   void TellEditor(const std::string& id, bool wrote, const Json& response);
+  void OfferTools(bool anyway);
+  void ServeTools();
   void LookAtChange(const Json& asked);
   void ShowChangeInEditor(const Json& asked, const Json& on_disk, const Json& response);
 
@@ -148,7 +153,8 @@ class Session {
   Json start_body_;
   bool cancel_wanted_ = false;
 
-  // What the server asks of the files that the client has open; null: the client shows none.
+  const std::unique_ptr<ClientTools> tools_;
+  // What the server asks of the files that the client has open, and of its tools; null: there are neither.
   std::unique_ptr<ArrivingEvents> editor_;
   std::map<std::string, int> editor_requests_;  // that the client has not answered: the server's ids, and its own
 

@@ -66,6 +66,9 @@ class ToolsApart final : public ToolRegistry {
     });
   }
   std::shared_ptr<const ToolSet> Current() const override { return tools_->Current(); }
+  std::shared_ptr<const ToolSet> With(const std::vector<std::shared_ptr<Tool>>& more) const override {
+    return tools_->With(more);
+  }
   std::vector<ToolServer> Servers() const override { return tools_->Servers(); }
 
  private:

@@ -34,6 +34,10 @@ class ConsentedTools final : public ToolSet {
 
 }  // namespace
 
+std::shared_ptr<const ToolSet> TenantTools::With(const std::vector<std::shared_ptr<Tool>>& more) const {
+  return std::make_shared<ConsentedTools>(all_.With(more));
+}
+
 std::shared_ptr<const ToolSet> TenantTools::Current() const {
   auto base = all_.Current();
   const MutexLock lock(mutex_);

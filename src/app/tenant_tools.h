@@ -16,6 +16,7 @@ class TenantTools final : public ToolRegistry {
   explicit TenantTools(const ToolRegistry& all) : all_(all) {}
 
   std::shared_ptr<const ToolSet> Current() const override;
+  std::shared_ptr<const ToolSet> With(const std::vector<std::shared_ptr<Tool>>& more) const override;
   std::vector<ToolServer> Servers() const override { return all_.Servers(); }
 
  private:

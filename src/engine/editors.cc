@@ -16,6 +16,8 @@ constexpr std::size_t kMostPending = 64;  // of one editor: tool calls that run 
 constexpr std::size_t kIdBytes = 16;
 constexpr std::chrono::seconds kPatience{10};  // an editor that has this in memory answers at once
 
+using OfferedTools = std::shared_ptr<const std::vector<std::shared_ptr<Tool>>>;
+
 std::string Frame(std::string_view name, const Json& data) {
   return "event: " + std::string(name) + "\ndata: " + DumpJson(data) + "\n\n";
 }
@@ -23,6 +25,68 @@ std::string Frame(std::string_view name, const Json& data) {
 Error NoEditor(const char* why) { return MakeError(ErrorCode::kUnavailable, why); }
 
 }  // namespace
+
+struct Editors::Editor {
+  struct Pending {
+    std::optional<EditorAnswer> answer{};
+  };
+  const std::shared_ptr<EventLog> log = std::make_shared<EventLog>();
+  const EditorAbilities abilities;
+  // Guarded by the state's mutex.
+  bool is_gone = false;
+  std::map<std::string, Pending, std::less<>> pending{};
+  OfferedTools tools{};  // null: none
+};
+
+struct Editors::State {
+  std::shared_ptr<Editor> EditorOf(const ChatId& chat) {
+    const MutexLock lock(mutex);
+    const auto found = editors.find(chat);
+    return found == editors.end() ? nullptr : found->second;
+  }
+
+  // Null: there are none.
+  OfferedTools ToolsOf(const ChatId& chat) {
+    const MutexLock lock(mutex);
+    const auto found = editors.find(chat);
+    return found == editors.end() ? nullptr : found->second->tools;
+  }
+
+  // Asks, and waits for the answer. kUnavailable: there is none, and why.
+  Result<EditorAnswer> Ask(Editor& editor, Json request, std::chrono::milliseconds patience,
+                           const std::stop_token& stop) {
+    const std::string id = RandomHex(kIdBytes);
+    const bool can_be_cancelled = request["method"] == "call";
+    request["request_id"] = id;
+    const std::string frame = Frame("editor_request", request);
+    MutexLock lock(mutex);
+    if (editor.is_gone) return Fail(NoEditor("the editor has gone"));
+    if (editor.pending.size() >= kMostPending) return Fail(NoEditor("the editor has too much to answer"));
+    const auto pending = editor.pending.emplace(id, Editor::Pending{}).first;
+    editor.log->AppendFrames(frame);
+    lock.unlock();
+    editor.log->Publish();  // may write to the editor's socket
+    lock.lock();
+    const auto is_over = [&]() REQUIRES(mutex) { return pending->second.answer || editor.is_gone; };
+    static_cast<void>(changed.wait_for(lock, stop, patience, is_over));
+    auto answer = std::move(pending->second.answer);
+    editor.pending.erase(pending);
+    if (answer) return *std::move(answer);
+    if (editor.is_gone) return Fail(NoEditor("the editor has gone"));
+    if (can_be_cancelled) {
+      editor.log->AppendFrames(Frame("editor_cancel", {{"request_id", id}}));
+      lock.unlock();
+      editor.log->Publish();
+    }
+    return Fail(NoEditor("the editor does not answer"));
+  }
+
+  Mutex mutex;
+  std::condition_variable_any changed;
+  std::map<ChatId, std::shared_ptr<Editor>> editors GUARDED_BY(mutex);
+};
+
+// --- files -----------------------------------------------------------------------------------------------------------
 
 class Editors::Files final : public EditorFiles {
  public:
@@ -43,38 +107,85 @@ class Editors::Files final : public EditorFiles {
 
  private:
   Result<EditorAnswer> Ask(Json request, bool needs_writes, const std::stop_token& stop) {
-    const std::string id = RandomHex(kIdBytes);
-    request["request_id"] = id;
-    const std::string frame = Frame("editor_request", request);
-    MutexLock lock(state_->mutex);
-    const auto found = state_->editors.find(chat_);
-    if (found == state_->editors.end()) return Fail(NoEditor("no editor is connected"));
-    const std::shared_ptr<Editor> editor = found->second;
-    if (needs_writes && !editor->writes) return Fail(NoEditor("the editor cannot write for others"));
-    if (editor->pending.size() >= kMostPending) return Fail(NoEditor("the editor has too much to answer"));
-    const auto pending = editor->pending.emplace(id, Pending{}).first;
-    editor->log->AppendFrames(frame);
-    lock.unlock();
-    editor->log->Publish();  // may write to the editor's socket
-    lock.lock();
-    const auto is_over = [&]() REQUIRES(state_->mutex) { return pending->second.answer || editor->is_gone; };
-    static_cast<void>(state_->changed.wait_for(lock, stop, kPatience, is_over));
-    auto answer = std::move(pending->second.answer);
-    editor->pending.erase(pending);
-    if (!answer) return Fail(NoEditor(editor->is_gone ? "the editor has gone" : "the editor does not answer"));
-    return *std::move(answer);
+    const auto editor = state_->EditorOf(chat_);
+    if (!editor) return Fail(NoEditor("no editor is connected"));
+    if (!editor->abilities.reads) return Fail(NoEditor("the editor does not show its files"));
+    if (needs_writes && !editor->abilities.writes) return Fail(NoEditor("the editor cannot write for others"));
+    return state_->Ask(*editor, std::move(request), kPatience, stop);
   }
 
   const std::shared_ptr<State> state_;
   const ChatId chat_;
 };
 
+// --- tools -----------------------------------------------------------------------------------------------------------
+
+// Nobody here knows what it does, so it asks, and what was granted holds for what it was then: its terms say.
+class Editors::OfferedTool final : public Tool {
+ public:
+  OfferedTool(std::shared_ptr<State> state, std::shared_ptr<Editor> editor, EditorTool offer)
+      : state_(std::move(state)), editor_(std::move(editor)) {
+    traits_.spec = std::move(offer.spec);
+    traits_.read_only = traits_.idempotent = false;
+    traits_.requires_approval = true;
+    traits_.risk = Risk::kHigh;
+    traits_.approval_reason = "calls " + offer.server + ", which is the editor's";
+    traits_.terms = DumpJson({"editor", offer.server, offer.terms});
+  }
+
+  const ToolTraits& traits() const override { return traits_; }
+
+  ToolOutcome Run(std::string_view arguments, const ToolContext& context) override {
+    auto given = ParseJson(arguments.empty() ? "{}" : arguments);
+    if (!given) return {.output = given.error().message, .is_error = true};
+    auto answer =
+        state_->Ask(*editor_, {{"method", "call"}, {"tool", traits_.spec.name}, {"arguments", *std::move(given)}},
+                    context.timeout, context.stop);
+    if (!answer) return {.output = "The call came to nothing: " + answer.error().message, .is_error = true};
+    if (!answer->outcome) return {.output = "The editor says: " + answer->error, .is_error = true};
+    return *std::move(answer->outcome);
+  }
+
+ private:
+  const std::shared_ptr<State> state_;
+  const std::shared_ptr<Editor> editor_;
+  ToolTraits traits_;
+};
+
+class Editors::ChatTools final : public ToolRegistry {
+ public:
+  ChatTools(std::shared_ptr<State> state, ChatId chat, const ToolRegistry& all)
+      : state_(std::move(state)), chat_(std::move(chat)), all_(all) {}
+
+  std::shared_ptr<const ToolSet> Current() const override {
+    auto base = all_.Current();
+    OfferedTools offered = state_->ToolsOf(chat_);
+    if (!offered) return base;
+    const MutexLock lock(mutex_);
+    if (base != base_ || offered != offered_) {
+      current_ = all_.With(*offered);
+      base_ = std::move(base);
+      offered_ = std::move(offered);
+    }
+    return current_;
+  }
+  std::vector<ToolServer> Servers() const override { return all_.Servers(); }
+
+ private:
+  const std::shared_ptr<State> state_;
+  const ChatId chat_;
+  const ToolRegistry& all_;
+  mutable Mutex mutex_;
+  mutable std::shared_ptr<const ToolSet> base_ GUARDED_BY(mutex_), current_ GUARDED_BY(mutex_);  // made of base_
+  mutable OfferedTools offered_ GUARDED_BY(mutex_);                                              // and of these
+};
+
+// --- connections -----------------------------------------------------------------------------------------------------
+
 Editors::Editors() : state_(std::make_shared<State>()) {}
 
-Result<EditorConnection> Editors::Connect(const ChatId& chat, bool writes) {
-  auto editor = std::make_shared<Editor>();
-  editor->log = std::make_shared<EventLog>();
-  editor->writes = writes;
+Result<EditorConnection> Editors::Connect(const ChatId& chat, EditorAbilities abilities) {
+  const std::shared_ptr<Editor> editor(new Editor{.abilities = abilities});
   std::shared_ptr<Editor> before;
   {
     const MutexLock lock(state_->mutex);
@@ -84,6 +195,7 @@ Result<EditorConnection> Editors::Connect(const ChatId& chat, bool writes) {
     }
     before = std::exchange(state_->editors[chat], editor);
     if (before) before->is_gone = true;
+    if (before) before->tools.reset();
   }
   state_->changed.notify_all();
   if (before) before->log->Close();
@@ -93,12 +205,26 @@ Result<EditorConnection> Editors::Connect(const ChatId& chat, bool writes) {
     {
       const MutexLock lock(state->mutex);
       editor->is_gone = true;
+      editor->tools.reset();  // they hold the editor
       const auto found = state->editors.find(chat);
       if (found != state->editors.end() && found->second == editor) state->editors.erase(found);
     }
     state->changed.notify_all();
   };
   return EditorConnection{.log = editor->log, .hold = std::shared_ptr<void>(nullptr, leave)};
+}
+
+Result<void> Editors::Offer(const ChatId& chat, std::vector<EditorTool> tools) {
+  const auto none = [] { return Fail(ErrorCode::kNotFound, "no editor is connected with this chat"); };
+  const auto editor = state_->EditorOf(chat);
+  if (!editor) return none();
+  std::vector<std::shared_ptr<Tool>> offered;
+  for (EditorTool& tool : tools) offered.push_back(std::make_shared<OfferedTool>(state_, editor, std::move(tool)));
+  const MutexLock lock(state_->mutex);
+  if (editor->is_gone) return none();
+  editor->tools =
+      offered.empty() ? nullptr : std::make_shared<const std::vector<std::shared_ptr<Tool>>>(std::move(offered));
+  return {};
 }
 
 Result<void> Editors::Answer(const ChatId& chat, std::string_view request_id, EditorAnswer answer) {
@@ -116,5 +242,9 @@ Result<void> Editors::Answer(const ChatId& chat, std::string_view request_id, Ed
 }
 
 std::unique_ptr<EditorFiles> Editors::FilesOf(const ChatId& chat) { return std::make_unique<Files>(state_, chat); }
+
+std::unique_ptr<ToolRegistry> Editors::ToolsOf(const ChatId& chat, const ToolRegistry& all) {
+  return std::make_unique<ChatTools>(state_, chat, all);
+}
 
 }  // namespace reprise

@@ -6,12 +6,14 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/mutex.h"
 #include "reprise/editor_files.h"
 #include "reprise/engine.h"
 #include "reprise/event_log.h"
 #include "reprise/ids.h"
+#include "reprise/tool.h"
 
 namespace reprise {
 
@@ -22,29 +24,23 @@ class Editors {
   Editors();
 
   // In the place of the one that was connected before, if any. kUnavailable (reason "overloaded"): there are too many.
-  Result<EditorConnection> Connect(const ChatId& chat, bool writes);
+  Result<EditorConnection> Connect(const ChatId& chat, EditorAbilities abilities);
+  // In the place of what it offered before. kNotFound: no editor is connected.
+  Result<void> Offer(const ChatId& chat, std::vector<EditorTool> tools);
   // kNotFound: no such request waits (any more).
   Result<void> Answer(const ChatId& chat, std::string_view request_id, EditorAnswer answer);
 
   // Of this chat, whether or not an editor is connected with it; not longer than this lives.
   std::unique_ptr<EditorFiles> FilesOf(const ChatId& chat);
+  // `all`, which must outlive it, and what the editor offers that is connected with this chat at the moment.
+  std::unique_ptr<ToolRegistry> ToolsOf(const ChatId& chat, const ToolRegistry& all);
 
  private:
-  struct Pending {
-    std::optional<EditorAnswer> answer{};
-  };
-  struct Editor {
-    std::shared_ptr<EventLog> log;
-    bool writes = false;
-    bool is_gone = false;
-    std::map<std::string, Pending, std::less<>> pending{};
-  };
-  struct State {
-    Mutex mutex;
-    std::condition_variable_any changed;
-    std::map<ChatId, std::shared_ptr<Editor>> editors GUARDED_BY(mutex);
-  };
+  struct State;
+  struct Editor;
   class Files;
+  class OfferedTool;
+  class ChatTools;
 
   const std::shared_ptr<State> state_;
 };

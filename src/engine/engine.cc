@@ -142,8 +142,12 @@ Result<void> Engine::Ask(const ModelQuestion& question, ModelStream& stream, std
   return impl_->questions.Ask(question, stream, std::move(stop), std::move(done));
 }
 
-Result<EditorConnection> Engine::ConnectEditor(const ChatId& chat, bool writes) {
-  return impl_->services.editors.Connect(chat, writes);
+Result<EditorConnection> Engine::ConnectEditor(const ChatId& chat, EditorAbilities abilities) {
+  return impl_->services.editors.Connect(chat, abilities);
+}
+
+Result<void> Engine::OfferEditorTools(const ChatId& chat, std::vector<EditorTool> tools) {
+  return impl_->services.editors.Offer(chat, std::move(tools));
 }
 
 Result<void> Engine::AnswerEditor(const ChatId& chat, std::string_view request_id, EditorAnswer answer) {

@@ -90,6 +90,7 @@ Run::Run(Plan plan, Services services)
 void Run::Start(Executor executor, std::function<void()> ended) {
   if (services_.files) files_.emplace(*services_.files, chat_id_);
   if (services_.editors) editor_ = services_.editors->FilesOf(chat_id_);
+  if (services_.editors) chat_tools_ = services_.editors->ToolsOf(chat_id_, services_.tools);
   if (services_.workspace) recorder_ = services_.workspace->Record(chat_id_, guard_.hears_calls());
   const AgentLimits limits{.max_rounds = services_.options.max_rounds,
                            .tool_timeout = services_.options.tool_timeout,
@@ -104,7 +105,7 @@ void Run::Start(Executor executor, std::function<void()> ended) {
     timer.After(pause, std::move(call));
   };
   agent_.emplace(AgentParts{.model = *client_,
-                            .tools = services_.tools,
+                            .tools = tools(),
                             .observer = *this,
                             .approvals = *this,
                             .executor = std::move(executor),
@@ -284,7 +285,7 @@ bool Run::CanBeAskedAgain(const std::string& call_id) const {
     const auto* started = std::get_if<event::ToolCallStarted>(&event->payload);
     if (!started || ended.contains(started->id)) continue;
     if (started->id != call_id) return false;
-    const Tool* tool = services_.tools.Current()->Find(started->tool_name);
+    const Tool* tool = tools().Current()->Find(started->tool_name);
     only_asks = tool && tool->traits().only_asks;
   }
   return only_asks;

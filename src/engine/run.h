@@ -157,6 +157,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   // Puts it where other processes can answer it.
   void TellOthers(const std::vector<PendingQuestion>& questions) const;
   // REQUIRES: show_mutex_ is held. To be shown.
+  const ToolRegistry& tools() const { return chat_tools_ ? *chat_tools_ : services_.tools; }
   void Record(std::uint32_t round_index, EventPayload payload);
   void AgentEnded(AgentOutcome outcome);
   void LogEnd() const;
@@ -207,9 +208,10 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   Span span_;  // its children are begun by the agent, which has ended when anything else is done with it
   std::optional<FilesInStore> files_;
   std::unique_ptr<EditorFiles> editor_;
-  std::unique_ptr<RunRecorder> recorder_;  // synchronises itself
-  RunGuard guard_;                         // synchronises itself
-  std::optional<AgentLoop> agent_;         // handed from thread to thread, never shared
+  std::unique_ptr<ToolRegistry> chat_tools_;  // with the editor's; null: no editor can be connected
+  std::unique_ptr<RunRecorder> recorder_;     // synchronises itself
+  RunGuard guard_;                            // synchronises itself
+  std::optional<AgentLoop> agent_;            // handed from thread to thread, never shared
   const std::optional<Interrupted> interrupted_;
   std::optional<std::string> request_id_;  // of the question that another process asked; used by the agent's thread
 

@@ -12,16 +12,30 @@
 namespace reprise {
 namespace {
 
+Result<bool> Flag(const Request& request, const char* name, bool otherwise) {
+  const auto given = request.Query(name);
+  if (!given) return otherwise;
+  if (*given == "true" || *given == "false") return *given == "true";
+  return Fail(Error{.code = ErrorCode::kInvalidArgument,
+                    .reason = "invalid_parameter",
+                    .message = std::string("\"") + name + "\" must be true or false"});
+}
+
 Result<Outcome> Connect(Engine& engine, const Request& request) {
   const auto chat = TRY(ChatInPath(request));
-  const std::string writes = request.Query("writes").value_or("false");
-  if (writes != "true" && writes != "false") {
-    return Fail(Error{.code = ErrorCode::kInvalidArgument,
-                      .reason = "invalid_parameter",
-                      .message = "\"writes\" must be true or false"});
-  }
-  auto connected = TRY(engine.ConnectEditor(chat, writes == "true"));
+  EditorAbilities abilities;
+  abilities.reads = TRY(Flag(request, "reads", abilities.reads));
+  abilities.writes = TRY(Flag(request, "writes", abilities.writes));
+  auto connected = TRY(engine.ConnectEditor(chat, abilities));
   return FeedReply{.log = std::move(connected.log), .hold = std::move(connected.hold)};
+}
+
+Result<Outcome> Offer(Engine& engine, const Request& request) {
+  const auto chat = TRY(ChatInPath(request));
+  auto tools = TRY(ParseEditorTools(request.body));
+  const std::size_t count = tools.size();
+  TRY(engine.OfferEditorTools(chat, std::move(tools)));
+  return JsonReply({{"status", "processed"}, {"tools", count}});
 }
 
 Result<Outcome> Answer(Engine& engine, const Request& request) {
@@ -39,6 +53,7 @@ void AddEditorRoutes(Router& router, const HandlerContext& context) {
     return [&engine, handler](const Request& request) { return handler(engine, request); };
   };
   router.Add("GET", "/chats/*/editor", with(Connect));
+  router.Add("PUT", "/chats/*/editor", with(Offer));
   // While tools wait for it: not behind what they hold up.
   router.Add("POST", "/chats/*/editor/*", with(Answer), Lane::kControl, BodyKind::kConversation);
 }

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 
+#include "base/base64url.h"
 #include "base/json.h"
 #include "base/try.h"
 #include "base/utf8.h"
@@ -18,6 +20,7 @@ namespace {
 
 constexpr std::size_t kMaxTitle = 200;  // characters
 constexpr std::size_t kMaxAttachments = 20;
+constexpr std::size_t kMaxEditorTools = 256;
 constexpr double kLeastSpeed = 0.001, kMostSpeed = 1'000'000;
 
 tl::unexpected<Error> Invalid(std::string reason, std::string message) {
@@ -89,6 +92,12 @@ class BodyReader {
       return 0;
     }
     return static_cast<std::size_t>(found - choices.begin());
+  }
+  // A JSON object; required.
+  std::string ObjectText(const char* name) {
+    const Json* value = Take(name);
+    if (value != nullptr && value->is_object()) return DumpJson(*value);
+    return RejectType(name, "a JSON object"), std::string("{}");
   }
   // A JSON object, or its text; kept byte for byte. Not of an element.
   std::optional<std::string> OptionalObjectText(const char* name) {
@@ -194,6 +203,43 @@ FileId ReadFileId(BodyReader& reader, const Json& json) {
   if (id) return *std::move(id);
   reader.Reject("invalid_member", "\"attachments\" must be ids of files, as POST /chats/{chat_id}/files gives them");
   return FileId::Random();  // of a request that is refused
+}
+
+ToolFile ReadToolFile(BodyReader& reader, const Json& json) {
+  BodyReader of_file(json);
+  ToolFile file{.mime_type = of_file.Text("mime_type"), .filename = of_file.OptionalString("filename").value_or("")};
+  const auto bytes = DecodeBase64Url(of_file.Text("content"));
+  if (!bytes) of_file.Reject("invalid_member", "\"content\" must be base64url without padding");
+  if (const auto error = of_file.Finish()) reader.Reject(error->reason, "in \"files\" " + error->message);
+  file.content = bytes.value_or("");
+  return file;
+}
+
+// A name that every provider takes.
+bool IsToolName(std::string_view name) {
+  constexpr std::size_t kMost = 64;
+  return !name.empty() && name.size() <= kMost && std::all_of(name.begin(), name.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '_' || c == '-';
+  });
+}
+
+EditorTool ReadEditorTool(BodyReader& reader, const Json& json) {
+  constexpr std::size_t kMostServer = 100, kMostDescription = 4096;  // characters
+  BodyReader of_tool(json);
+  EditorTool tool{.spec = {.name = of_tool.Text("name"),
+                           .description = of_tool.OptionalString("description").value_or(""),
+                           .parameters = of_tool.ObjectText("input_schema")},
+                  .server = of_tool.Text("server"),
+                  .terms = of_tool.OptionalString("terms").value_or("")};
+  if (!IsToolName(tool.spec.name)) {
+    of_tool.Reject("invalid_member", "\"name\" must be 1 to 64 letters, digits, _ and -");
+  }
+  if (Utf8Prefix(tool.server, kMostServer).size() < tool.server.size()) {
+    of_tool.Reject("invalid_member", "\"server\" is too long");
+  }
+  tool.spec.description.resize(Utf8Prefix(tool.spec.description, kMostDescription).size());
+  if (const auto error = of_tool.Finish()) reader.Reject(error->reason, "in \"tools\" " + error->message);
+  return tool;
 }
 
 Task ReadTask(BodyReader& reader, const Json& json) {
@@ -386,13 +432,30 @@ Result<SpeechBody> ParseSpeechBody(std::string_view text) {
 Result<EditorAnswer> ParseEditorAnswer(std::string_view text) {
   BodyReader reader(text);
   EditorAnswer answer{.content = reader.OptionalString("content")};
-  const auto error = reader.OptionalString("error");
+  const auto error = reader.OptionalString("error"), output = reader.OptionalString("output");
   const bool done = reader.OptionalBool("done").value_or(false);
-  if ((answer.content ? 1 : 0) + (error ? 1 : 0) + (done ? 1 : 0) != 1) {
-    reader.Reject("invalid_member", "one of \"content\", \"error\" and \"done\" must be there");
+  if ((answer.content ? 1 : 0) + (error ? 1 : 0) + (done ? 1 : 0) + (output ? 1 : 0) != 1) {
+    reader.Reject("invalid_member", "one of \"content\", \"error\", \"done\" and \"output\" must be there");
   }
   if (error) answer.error = error->empty() ? "no reason" : *error;
+  const bool is_error = reader.OptionalBool("is_error").value_or(false);
+  auto files = reader.OptionalArray("files", kMaxAttachments, ReadToolFile);
+  if (!output && (is_error || files)) {
+    reader.Reject("invalid_member", "\"is_error\" and \"files\" belong to \"output\"");
+  }
+  if (output) {
+    answer.outcome = {.output = ToValidUtf8(*output),
+                      .is_error = is_error,
+                      .files = std::move(files).value_or(std::vector<ToolFile>())};
+  }
   return FinishReading(reader, std::move(answer));
+}
+
+Result<std::vector<EditorTool>> ParseEditorTools(std::string_view text) {
+  BodyReader reader(text);
+  auto tools = reader.OptionalArray("tools", kMaxEditorTools, ReadEditorTool);
+  if (!tools) reader.Reject("invalid_member", "\"tools\" is missing");
+  return FinishReading(reader, std::move(tools).value_or(std::vector<EditorTool>()));
 }
 
 Result<std::string> ParseQueuedBody(std::string_view text) {

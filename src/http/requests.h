@@ -79,7 +79,9 @@ struct SpeechBody {
   std::string_view content_type;  // of the audio that was asked for; a constant
 };
 Result<SpeechBody> ParseSpeechBody(std::string_view body);
-// Of POST /chats/{chat}/editor/{request}: `content`, `error` or `"done": true`, one of them.
+// Of PUT /chats/{chat}/editor.
+Result<std::vector<EditorTool>> ParseEditorTools(std::string_view body);
+// Of POST /chats/{chat}/editor/{request}: `content`, `error`, `"done": true` or `output`, one of them.
 Result<EditorAnswer> ParseEditorAnswer(std::string_view body);
 // Of PATCH /chats/{chat}/queue/{id}: the message.
 Result<std::string> ParseQueuedBody(std::string_view body);

@@ -337,22 +337,33 @@ export interface EditRequest {
   if_running?: "reject" | "cancel";
 }
 
-export interface EditorAnswer {
-  content?: string;
-  done?: true;
-  error?: string;
-}
+export type EditorAnswer = { content: string } | { done: true } | { output: string; is_error?: boolean; files?: { mime_type: string; filename?: string; content: string }[] } | { error: string };
 
 export interface EditorAnswered {
   status: "processed";
   request_id: string;
 }
 
-export interface EditorRequest {
-  method: "read" | "write";
-  path: string;
-  content?: string;
+export interface EditorCancel {
   request_id: string;
+}
+
+export interface EditorRequest {
+  method: "read" | "write" | "call";
+  path?: string;
+  content?: string;
+  tool?: string;
+  arguments?: Record<string, unknown>;
+  request_id: string;
+}
+
+export interface EditorTools {
+  status: "processed";
+  tools: number;
+}
+
+export interface EditorToolsRequest {
+  tools: { name: string; description?: string; input_schema: Record<string, unknown>; server: string; terms?: string }[];
 }
 
 export interface Entity {

@@ -172,8 +172,8 @@ void Lease::GiveBackForgotten() {
   }
 }
 
-// What is left of runs that have ended: whoever follows one has read it by now. A chat that was deleted and made anew has
-// runs of the same numbers. Rows of those that have ended are of older servers.
+// What is left of runs that have ended: whoever follows one has read it by now. A chat that was deleted and made anew
+// has runs of the same numbers. Rows of those that have ended are of older servers.
 void Lease::Sweep() {
   const auto swept = database_.Execute(
       {.sql = "with ended as (delete from reprise.ended_runs where at < clock_timestamp() - interval '1 minute' "

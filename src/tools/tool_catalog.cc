@@ -198,7 +198,7 @@ bool ToolCatalog::IsAllowed(const std::string& name) const {
 
 bool ToolCatalog::MustAsk(const std::string& name) const { return MatchesAny(options_.require_approval, name); }
 
-std::shared_ptr<const ToolSet> ToolCatalog::MakeSet() const {
+std::shared_ptr<ToolCatalog::FixedToolSet> ToolCatalog::MakeSet() const {
   auto set = std::make_shared<FixedToolSet>(workspace_);
   for (const Offer& offer : builtin_) set->Add(offer);
   for (const Source& source : sources_) {
@@ -218,6 +218,20 @@ std::shared_ptr<const ToolSet> ToolCatalog::MakeSet() const {
 std::shared_ptr<const ToolSet> ToolCatalog::Current() const {
   const MutexLock lock(mutex_);
   return current_;
+}
+
+std::shared_ptr<const ToolSet> ToolCatalog::With(const std::vector<std::shared_ptr<Tool>>& more) const {
+  std::shared_ptr<FixedToolSet> set;
+  {
+    const MutexLock lock(mutex_);
+    set = MakeSet();
+  }
+  for (const std::shared_ptr<Tool>& tool : more) {
+    const std::string& name = tool->traits().spec.name;
+    if (!IsAllowed(name)) continue;
+    if (!set->Add(ForeignOffer(tool))) LogWarning("a tool is left out: its name is taken", {{"tool", name}});
+  }
+  return set;
 }
 
 std::vector<ToolServer> ToolCatalog::Servers() const {

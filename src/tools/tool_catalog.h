@@ -28,6 +28,7 @@ class ToolCatalog final : public ToolRegistry {
   ~ToolCatalog() override;
 
   std::shared_ptr<const ToolSet> Current() const override;
+  std::shared_ptr<const ToolSet> With(const std::vector<std::shared_ptr<Tool>>& more) const override;
   std::vector<ToolServer> Servers() const override;
 
   // Where the tools work; lives as long as the catalog.
@@ -51,7 +52,7 @@ class ToolCatalog final : public ToolRegistry {
   bool IsAllowed(const std::string& name) const;
   bool MustAsk(const std::string& name) const;
   Offer ForeignOffer(std::shared_ptr<Tool> tool) const;
-  std::shared_ptr<const ToolSet> MakeSet() const REQUIRES(mutex_);
+  std::shared_ptr<FixedToolSet> MakeSet() const REQUIRES(mutex_);
 
   const ToolOptions options_;
   const std::shared_ptr<Workspace> workspace_;

@@ -599,12 +599,6 @@ def test_a_line_without_an_end(connect, server):
     assert agent.call("session/list") == {"sessions": []}, "what comes after it is read"
 
 
-def test_the_clients_mcp_servers_are_not_run(agent, server):
-    servers = [{"name": "evil", "command": "/bin/sh", "args": ["-c", f"touch {server.home.path}/ran"], "env": []}]
-    agent.call("session/new", cwd=str(server.home.workspace), mcpServers=servers)
-    assert not (server.home.path / "ran").exists() and "not used" in (server.home.path / "acp.log").read_text()
-
-
 def test_use_at_a_terminal_and_without_a_server(make_home):
     home = make_home()
     done = subprocess.run([str(BINARY), "acp", "--url", "nonsense"], env=home.environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SOON, check=False)

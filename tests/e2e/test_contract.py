@@ -29,7 +29,7 @@ WORDS = ["", "a", "Trip", "naïve 🙂", "x" * 199, "x" * 200, "\u202e\u0000", "
 # Chats in which something waits for a person, or would again: what waits for the end of a run there could wait for ever.
 ASKING = ("asks", "asked", "writes", "queued", "granted")
 # Nothing is interrupted here, nobody speaks, and no editor stays connected.
-OUT_OF_REACH = {"resume", "answerEditorRequest", "speak", "transcribe", "createSpeech", "createTranscription", "endMcpSession",
+OUT_OF_REACH = {"resume", "answerEditorRequest", "offerEditorTools", "speak", "transcribe", "createSpeech", "createTranscription", "endMcpSession",
                 "loginAtServer", "logoutAtServer"}
 # Answers whose schemas have a choice of thirty kinds of event take long to check: enough of them are.
 SLOW = {"chat_history", "interaction", "events_page"}

@@ -1,5 +1,6 @@
 """GET /chats/{chat}/editor: an editor whose unsaved files count, as a client of the plain interface."""
 import pytest
+from support import schemas
 from support.editor import Editor
 from support.provider import call, text, tools
 
@@ -127,4 +128,150 @@ def test_a_stop_of_the_server_ends_it(server):
     editor = Editor(server)
     server.stop()
     assert editor.next() is None
+    editor.close()
+
+
+# --- its tools -------------------------------------------------------------------------------------------------------
+TOOL = {"name": "tickets__find", "description": "Finds tickets", "server": "the MCP server tickets",
+        "input_schema": {"type": "object", "properties": {"words": {"type": "string"}}, "required": ["words"]}}
+
+
+def offer(server, *offered, chat="c"):
+    return server.client.request("PUT", f"/chats/{chat}/editor", {"tools": list(offered)})
+
+
+def approved(server, stream):
+    approval = stream.until("approval_required")
+    server.client.approve("c", stream.interaction, approval["approval_id"]).expect(200)
+    return approval
+
+
+def test_a_tool_of_an_editor(server, provider):
+    editor = Editor(server)
+    offer(server, TOOL).expect(200, "editor_tools")
+    provider.plan(tools(call("tickets__find", {"words": "late"})), text("done"))
+    stream = server.client.start("c", "go")
+    assert approved(server, stream)["tool_name"] == "tickets__find"
+    asked = editor.asked()
+    assert (asked["method"], asked["tool"], asked["arguments"]) == ("call", "tickets__find", {"words": "late"})
+    editor.answer(asked, output="two tickets", files=[{"mime_type": "text/csv", "filename": "../t.csv", "content": "YSxi"}]).expect(200, "editor_answered")
+    stream.finish()
+    result = stream.one("tool_result")
+    assert "tickets" in result["tool_output"] and not result["is_error"]
+    files = server.client.get("/chats/c/files").json["files"]
+    assert [(f["mime_type"], f["filename"]) for f in files] == [("text/csv", "t.csv")]
+    editor.close()
+
+
+@pytest.mark.parametrize("answer", [{"output": "no such ticket", "is_error": True}, {"error": "no such ticket"}])
+def test_a_call_that_fails(server, provider, answer):
+    editor = Editor(server)
+    offer(server, TOOL).expect(200)
+    provider.plan(tools(call("tickets__find", {"words": "late"})), text("done"))
+    stream = server.client.start("c", "go")
+    approved(server, stream)
+    editor.answer(editor.asked(), **answer).expect(200)
+    stream.finish()
+    result = stream.one("tool_result")
+    assert result["is_error"] and "no such ticket" in result["tool_output"]
+    editor.close()
+
+
+def test_an_editor_that_goes_takes_its_tools_along(server, provider):
+    editor = Editor(server)
+    offer(server, TOOL).expect(200)
+    provider.plan(tools(call("tickets__find", {"words": "late"})), text("done"))
+    stream = server.client.start("c", "go")
+    approved(server, stream)
+    editor.asked()
+    editor.close()
+    stream.finish()
+    result = stream.one("tool_result")
+    assert result["is_error"] and "has gone" in result["tool_output"]
+    assert "tickets__find" not in {t["function"]["name"] for t in provider.requests[-1].body["tools"]}
+    offer(server, TOOL).error(404)
+
+
+def test_a_call_that_nobody_waits_for_is_called_off(make_server, provider):
+    server = make_server(provider, config={"tools": {"timeout_s": 1}})
+    editor = Editor(server)
+    offer(server, TOOL).expect(200)
+    once = tools(call("tickets__find", {"words": "late"}))
+    provider.plan(once, once, text("never"))
+    stream = server.client.start("c", "go")
+    approved(server, stream)
+    asked = editor.asked()
+    gone = editor.next()
+    assert (gone.name, gone.data) == ("editor_cancel", {"request_id": asked["request_id"]})
+    schemas.check("editor_cancel", gone.data)
+    editor.answer(asked, output="too late").error(404)
+    approved(server, stream)
+    asked = editor.asked()
+    server.client.cancel("c", stream.interaction).expect(200)
+    stream.finish("CANCELLED")
+    assert editor.next().data == {"request_id": asked["request_id"]}
+    editor.close()
+
+
+def test_what_an_editor_may_not_bring(make_server, provider):
+    server = make_server(provider, config={"tools": {"deny": ["secret__*"]}})
+    editor = Editor(server)
+    offer(server, {**TOOL, "name": "read_file"}, {**TOOL, "name": "secret__find"}, TOOL, {**TOOL, "description": "another"}).expect(200)
+    provider.plan(text("nothing"))
+    server.client.start("c", "go").finish()
+    told = [t["function"] for t in provider.requests[-1].body["tools"]]
+    assert [t["description"] for t in told if t["name"] == "tickets__find"] == ["Finds tickets"]
+    assert [t for t in told if t["name"] == "read_file"][0]["description"] != "Finds tickets" and not [t for t in told if t["name"].startswith("secret")]
+    offer(server).expect(200)
+    provider.plan(text("nothing"))
+    server.client.start("c", "go").finish()
+    assert not [t for t in provider.requests[-1].body["tools"] if t["function"]["name"] == "tickets__find"], "what it does not name any more"
+    editor.close()
+
+
+@pytest.mark.parametrize("wrong", [{"name": ""}, {"name": "a b"}, {"name": "a" * 65}, {"input_schema": []}, {"input_schema": None}, {"server": ""}, {"server": "x" * 101},
+                                   {"terms": 1}, {"more": 1}])
+def test_tools_that_are_none(server, wrong):
+    editor = Editor(server)
+    offer(server, {**TOOL, **wrong}).error(400)
+    for body in ({}, {"tools": {}}, {"tools": [1]}, {"tools": [TOOL] * 257}, {"tools": [], "more": 1}):
+        server.client.request("PUT", "/chats/c/editor", body).error(400)
+    offer(server, TOOL, chat="other").error(404)
+    editor.close()
+
+
+def test_a_schema_from_elsewhere_does_no_harm(server, provider):
+    """One that would take for ever, and one that is deep: what cannot be checked is the editor's to check."""
+    def nested(levels):
+        return {"type": "object", "properties": {"a": nested(levels - 1)}} if levels else {"type": "object"}
+    editor = Editor(server)
+    offer(server, {**TOOL, "input_schema": nested(60)}).error(400)
+    offer(server, {**TOOL, "input_schema": {"type": "object", "properties": {"words": {"type": "string", "pattern": "^(a+)+$"}}}},
+          {**TOOL, "name": "deep", "input_schema": nested(28)}).expect(200)
+    provider.plan(tools(call("tickets__find", {"words": "a" * 60 + "b"})), text("done"))
+    stream = server.client.start("c", "go")
+    approved(server, stream)
+    editor.answer(editor.asked(), output="checked here").expect(200)
+    stream.finish()
+    assert stream.one("tool_result")["tool_output"] == "checked here"
+    editor.close()
+
+
+def test_a_grant_for_what_it_was(server, provider):
+    editor = Editor(server)
+    once = tools(call("tickets__find", {"words": "late"}))
+
+    def run(is_asked):
+        provider.plan(once, text("done"))
+        stream = server.client.start("c", "go")
+        if is_asked:
+            approval = stream.until("approval_required")
+            server.client.approve("c", stream.interaction, approval["approval_id"], scope="chat").expect(200)
+        editor.answer(editor.asked(), output="ok").expect(200)
+        stream.finish()
+        assert bool(stream.all("approval_required")) == is_asked
+    for changed in ({}, {"description": "Deletes tickets"}, {"server": "another"}, {"terms": "another program"}):
+        offer(server, {**TOOL, **changed}).expect(200)
+        run(is_asked=True)
+        run(is_asked=False)
     editor.close()

@@ -145,8 +145,8 @@ class Agent:
     def notify(self, method, **params):
         self.send({"method": method, "params": params})
 
-    def new(self, cwd):
-        return self.call("session/new", cwd=str(cwd), mcpServers=[])["sessionId"]
+    def new(self, cwd, servers=()):
+        return self.call("session/new", cwd=str(cwd), mcpServers=list(servers))["sessionId"]
 
     def prompt(self, session, text):
         blocks = [{"type": "text", "text": text}] if isinstance(text, str) else text

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/json.h"
+#include "base/mutex.h"
+#include "base/unique_fd.h"
+#include "mcp/mcp_servers.h"
+#include "mcp/server_folder.h"
+#include "net/curl_transport.h"
+#include "reprise/options.h"
+#include "reprise/result.h"
+#include "reprise/tool.h"
+
+namespace reprise::acp {
+
+// The MCP servers that a client names for a session. They run here, beside the client. The server that has the chat is
+// told what they offer (PUT /chats/{chat}/editor) and asks for each call that is to be made. For one thread, but
+// for what the constructor's servers call.
+class ClientTools {
+ public:
+  // Of "mcpServers" of session/new, load and resume. kInvalidArgument, with a message for people.
+  static Result<std::vector<McpServerOptions>> Read(const Json& servers);
+
+  // Starts them; `workspace` is what they are told of. kUnavailable: there is no private folder for them.
+  static Result<std::unique_ptr<ClientTools>> Start(const std::vector<McpServerOptions>& servers,
+                                                    const std::string& workspace);
+  // Ends them, which takes a second at most.
+  ~ClientTools();
+
+  // Readable: there is something to take.
+  int descriptor() const { return wake_.get(); }
+  // To be called first when it is.
+  void ClearWake();
+  // Until each has said what it offers, or that it does not come, and no longer than that.
+  void AwaitOffers(std::chrono::milliseconds limit);
+  // The body that tells what they offer, if that has changed since it was taken last, or `anyway`.
+  std::optional<Json> TakeOffer(bool anyway);
+
+  // Has the call made; its answer comes later, with this id.
+  void Call(const std::string& id, const std::string& tool, const Json& arguments);
+  void Cancel(const std::string& id);
+  void CancelAll();
+  // A call that has ended, and the body that answers it.
+  std::optional<std::pair<std::string, Json>> TakeAnswer();
+
+ private:
+  struct Source {
+    ToolServer server;
+    std::vector<std::shared_ptr<Tool>> tools;
+  };
+  ClientTools(std::size_t servers, ServerFolder folder, UniqueFd wake);
+  void Hear(ToolServer server, std::vector<std::shared_ptr<Tool>> tools);
+  void Wake();
+  std::shared_ptr<Tool> Find(const std::string& name);
+
+  const std::size_t servers_;
+  const ServerFolder folder_;
+  const UniqueFd wake_;  // an eventfd
+  CurlTransport transport_;
+
+  Mutex mutex_;
+  std::condition_variable_any heard_;
+  std::map<std::string, Source> sources_ GUARDED_BY(mutex_);  // by the server's name
+  bool has_changed_ GUARDED_BY(mutex_) = false;
+  std::deque<std::pair<std::string, Json>> answers_ GUARDED_BY(mutex_);
+
+  std::unique_ptr<McpServers> mcp_servers_;
+  std::map<std::string, std::jthread> calls_;  // last: they use the others
+};
+
+}  // namespace reprise::acp

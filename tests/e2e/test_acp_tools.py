@@ -1,0 +1,216 @@
+"""The MCP servers that a client of `reprise acp` names for a session: their tools are that chat's, and each call is asked about."""
+import os
+import pathlib
+import time
+
+import pytest
+from support.acp import Agent, Refused
+from support.mcp import ChangeableServer, server_of
+from support.provider import call, text, tools
+from support.timing import SLACK, eventually
+
+
+@pytest.fixture
+def connect():
+    agents = []
+
+    def make(server, **more):
+        agents.append(Agent(server.home, "--url", f"http://127.0.0.1:{server.port}", **more))
+        return agents[-1]
+
+    yield make
+    for agent in agents:
+        agent.close()
+
+
+def named(name, configuration, **env):
+    return {"name": name, "env": [{"name": key, "value": value} for key, value in env.items()], **configuration}
+
+
+def told(request):
+    """The tools that a model was told of."""
+    return {tool["function"]["name"]: tool["function"] for tool in request.body["tools"]}
+
+
+def results(provider):
+    return [m["content"] for m in provider.requests[-1].conversation if m["role"] == "tool"]
+
+
+ECHO = """{"name": "do", "description": "does it", "inputSchema": {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}}"""
+PICTURE = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
+
+
+def test_a_tool_of_the_client(connect, server, provider):
+    agent = connect(server)
+    session = agent.new(server.home.workspace, [named("my tools", server_of(ECHO, "__import__('os').environ['GREETING'] + str(request['params']['arguments']['n'])"), GREETING="hello ")])
+    provider.plan(tools(call("my-tools__do", {"n": 3}), call("my-tools__do", {"n": "x"})), text("done"))
+    number = agent.prompt(session, "go")
+    request = agent.asked()
+    assert "my-tools__do" in request["params"]["toolCall"]["title"]
+    approval = server.client.get("/approvals").json["approvals"][0]
+    assert approval["reason"] == "calls the MCP server my-tools, which is the editor's" and approval["risk"] == "high"
+    agent.choose(request, "allow_once")
+    assert agent.answer(number) == {"stopReason": "end_turn"}
+    assert told(provider.requests[0])["my-tools__do"]["description"] == "does it"
+    first, second = results(provider)
+    assert first == "hello 3" and "integer" in second, "what does not satisfy the schema is not asked about"
+    assert agent.calls()[0]["status"] == "completed"
+    provider.plan(text("nothing"))
+    server.client.start("other", "go").finish()
+    assert "my-tools__do" not in told(provider.requests[-1]), "other chats have nothing of it"
+
+
+def test_what_is_granted_holds_for_what_it_was(connect, server, provider, tmp_path):
+    it = ChangeableServer(tmp_path)
+    agent = connect(server)
+    session = agent.new(server.home.workspace, [named("s", it.configuration())])
+    once = tools(call("s__do", {"n": 1}))
+    provider.plan(once, once, text("done"))
+    number = agent.prompt(session, "go")
+    agent.choose(agent.asked(), "allow_chat")
+    assert agent.answer(number)["stopReason"] == "end_turn" and len(it.calls()) == 2 and not agent.requests, "asked once"
+    it.offer("does something else")
+    it.announce()
+
+    def is_told():
+        provider.plan(text("now"))
+        agent.answer(agent.prompt(session, "look"))
+        return told(provider.requests[-1])["s__do"]["description"] == "does something else"
+    eventually(is_told, "the model is told of what it is now")
+    provider.plan(once, text("done"))
+    number = agent.prompt(session, "again")
+    agent.choose(agent.asked(), "reject_once")
+    assert agent.answer(number)["stopReason"] == "end_turn" and len(it.calls()) == 2, "it is another tool now"
+
+
+def test_a_tool_that_comes_later_and_goes(connect, server, provider, tmp_path):
+    it = ChangeableServer(tmp_path)
+    it.offer(there=False)
+    agent = connect(server)
+    session = agent.new(server.home.workspace, [named("s", it.configuration())])
+    provider.plan(text("nothing"))
+    agent.answer(agent.prompt(session, "go"))
+    assert "s__do" not in told(provider.requests[-1])
+    for there in (True, False):
+        it.offer(there=there)
+        it.announce()
+
+        def is_told():
+            provider.plan(text("now"))
+            agent.answer(agent.prompt(session, "go"))
+            return ("s__do" in told(provider.requests[-1])) == there
+        eventually(is_told, "the model is told of what there is")
+
+
+def test_what_is_no_text_becomes_a_file(connect, server, provider):
+    agent = connect(server)
+    answer = f"'here'}}, {{'type': 'image', 'mimeType': 'image/png', 'data': '{PICTURE}'"
+    session = agent.new(server.home.workspace, [named("s", server_of(ECHO, answer))])
+    provider.plan(tools(call("s__do", {"n": 1})), text("done"))
+    number = agent.prompt(session, "go")
+    agent.choose(agent.asked(), "allow_once")
+    assert agent.answer(number)["stopReason"] == "end_turn" and "here" in results(provider)[0]
+    files = server.client.get(f"/chats/{session}/files").json["files"]
+    assert [f["mime_type"] for f in files] == ["image/png"]
+
+
+def test_a_server_over_http(connect, make_server, server, provider):
+    other = make_server(provider)
+    agent = connect(server)
+    session = agent.new(server.home.workspace, [{"type": "http", "name": "web", "url": f"http://127.0.0.1:{other.port}/mcp", "headers": []}])
+    provider.plan(tools(call("web__list_chats", {})), text("done"))
+    number = agent.prompt(session, "go")
+    agent.choose(agent.asked(), "allow_once")
+    assert agent.answer(number)["stopReason"] == "end_turn"
+    assert "chats" in results(provider)[0] or "no chat" in results(provider)[0].lower()
+
+
+def test_a_server_that_does_not_come(connect, server, provider):
+    agent = connect(server)
+    session = agent.new(server.home.workspace, [named("gone", {"command": "/nonexistent/program", "args": []}), named("s", server_of(ECHO, "'it'"))])
+    provider.plan(tools(call("s__do", {"n": 1})), text("done"))
+    number = agent.prompt(session, "go")
+    agent.choose(agent.asked(), "allow_once")
+    assert agent.answer(number)["stopReason"] == "end_turn" and results(provider) == ["it"]
+    assert "the MCP server gone of the client does not come" in (server.home.path / "acp.log").read_text()
+
+
+def test_a_cancel_ends_the_call(connect, server, provider, tmp_path):
+    begun = tmp_path / "begun"
+    agent = connect(server)
+    session = agent.new(server.home.workspace, [named("s", server_of(ECHO, f"(open({str(begun)!r}, 'w').close(), __import__('time').sleep(600))"))])
+    provider.plan(tools(call("s__do", {"n": 1})), text("never"))
+    number = agent.prompt(session, "go")
+    agent.choose(agent.asked(), "allow_once")
+    eventually(begun.exists, "the call has begun")
+    begin = time.monotonic()
+    agent.notify("session/cancel", sessionId=session)
+    assert agent.answer(number) == {"stopReason": "cancelled"} and time.monotonic() - begin < 1 * SLACK
+
+
+def test_a_client_that_ends_takes_its_servers_along(connect, server, provider, tmp_path):
+    it = ChangeableServer(tmp_path)
+    agent = connect(server)
+    session = agent.new(server.home.workspace, [named("s", it.configuration())])
+    provider.plan(tools(call("s__do", {"n": 1})), text("done"))
+    number = agent.prompt(session, "go")
+    agent.choose(agent.asked(), "allow_once")
+    agent.answer(number)
+    pid = int(it.pid_file.read_text())
+    assert pathlib.Path(f"/proc/{pid}").exists()
+    agent.process.kill()
+    agent.process.wait()
+
+    def is_gone():
+        try:
+            return (pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]) == "Z"
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+    eventually(is_gone, "nothing of it is left")
+    provider.plan(text("alone"))
+    server.client.start(session, "go on").finish()
+    assert "s__do" not in told(provider.requests[-1])
+
+
+def test_a_call_that_waits_for_an_answer_when_the_client_ends(connect, server, provider, tmp_path):
+    """Another client of the same session brings the tool along, and the answer counts."""
+    it = ChangeableServer(tmp_path)
+    agent = connect(server)
+    session = agent.new(server.home.workspace, [named("s", it.configuration())])
+    provider.plan(tools(call("s__do", {"n": 1})), text("done"))
+    agent.prompt(session, "go")
+    agent.asked()
+    agent.process.kill()
+    agent.process.wait()
+    other = connect(server)
+    other.call("session/resume", sessionId=session, cwd=str(server.home.workspace), mcpServers=[named("s", it.configuration())])
+    other.choose(other.asked(), "allow_once")
+    eventually(lambda: len(it.calls()) == 1, "it runs")
+    eventually(lambda: server.client.get(f"/chats/{session}").json["interactions"][-1]["status"] == "COMPLETED", "the run completes")
+
+
+@pytest.mark.parametrize("servers", ["x", [1], [{}], [{"name": "a"}], [{"name": "a", "command": 1}], [{"name": "a", "command": "x", "args": [1]}],
+                                     [{"name": "a", "command": "x", "env": [{"name": "a"}]}], [{"type": "sse", "name": "a", "url": "http://127.0.0.1:1/"}],
+                                     [{"type": "http", "name": "a", "url": "file:///etc/passwd"}], [{"name": "a", "command": "true"}] * 33])
+def test_servers_that_are_none(connect, server, servers):
+    agent = connect(server)
+    with pytest.raises(Refused) as refused:
+        agent.call("session/new", check=False, cwd=str(server.home.workspace), mcpServers=servers)
+    assert refused.value.code == -32602 and "mcpServers" in str(refused.value)
+    assert agent.call("session/list") == {"sessions": []}
+
+
+def test_names_that_are_no_names(connect, server, provider):
+    """Neither leads out of the folder in which a server starts, and both are told apart."""
+    agent = connect(server)
+    where = "__import__('os').getcwd()"
+    session = agent.new(server.home.workspace, [named("../../x", server_of(ECHO, where)), named("..-..-x", server_of(ECHO, where))])
+    provider.plan(tools(call("------x__do", {"n": 1}), call("------x-2__do", {"n": 1})), text("done"))
+    number = agent.prompt(session, "go")
+    for _ in range(2):
+        agent.choose(agent.asked(), "allow_once")
+    assert agent.answer(number)["stopReason"] == "end_turn"
+    names = [name for name in told(provider.requests[0]) if name.endswith("do")]
+    assert len(names) == 2 and len(set(names)) == 2, names
+    folders = [os.path.dirname(each) for each in results(provider)]
+    assert folders[0] == folders[1] and folders[0].endswith("/reprise/mcp"), results(provider)
