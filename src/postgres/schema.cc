@@ -364,8 +364,8 @@ constexpr const char* kSecureTenants = R"(do $$ declare name text; begin
   end loop;
 end $$)";
 
-constexpr const char* kMigrations[] = {kVersion1, kPeople,     kFollowing, kFunctions,
-                                       kTurns,    kFirstTurns, kQueueRows, kPlans,    kEndedRuns};
+constexpr const char* kMigrations[] = {kVersion1,   kPeople,    kFollowing, kFunctions, kTurns,
+                                       kFirstTurns, kQueueRows, kPlans,     kEndedRuns};
 constexpr int kKnown = static_cast<int>(std::size(kMigrations));
 
 Error SchemaError(std::string reason, std::string message) {
