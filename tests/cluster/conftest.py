@@ -82,16 +82,18 @@ def make_cluster(tmp_path, make_way, make_server, provider, request):
     ways of their own to it: cluster.ways."""
     clusters = []
 
-    def make(count=3, balance=False, ways=(), environments=None, **settings):
+    def make(count=3, balance=False, ways=(), environments=None, binary=None, **settings):
         server = request.getfixturevalue("own_postgres" if "own_postgres" in request.fixturenames else "postgres")
         environments = environments or {}
 
         def start(home, config, arguments):
             number = int(home.path.name.removeprefix("instance"))
-            return make_server(provider, home=home, config=config, arguments=arguments, environment=environments.get(number))
+            return make_server(provider, home=home, config=config, arguments=arguments, environment=environments.get(number),
+                               binary=cluster.binary)
 
         cluster = parts.Cluster(tmp_path, server.new_database(), start, {"disconnect_grace_s": 0.2, "drain_s": 0, **settings})
         clusters.append(cluster)
+        cluster.binary = binary or cluster.binary
         cluster.postgres, cluster.ways = server, {}
         for number in range(1, count + 1):
             if number in ways:

@@ -1,5 +1,6 @@
 """Servers that are stopped and started again, one after the other, while people use them: scenario 18 of the study. And the kill run, in short."""
 import http.client
+import os
 import signal
 import subprocess
 import threading
@@ -7,9 +8,10 @@ import time
 
 import pytest
 from support.client import Client
+from support.cluster import change_tables
 from support.history import Follower, Refused, begin, verify_database
 from support.provider import Gate, Reply, call, delta, ending, text, tools
-from support.server import ROOT
+from support.server import BINARY, ROOT
 from support.timing import SLACK, SOON, eventually
 
 EVERYTHING_SOON = 3 * SOON
@@ -81,10 +83,12 @@ class Slow(bytes):
         return True
 
 
+# An update, where there is an older program (REPRISE_OLDER_BIN), which makes the tables; else the same one.
 @pytest.mark.limit(240)
-def test_18_a_rolling_restart(make_cluster, provider, history, figure):
+@pytest.mark.parametrize("older", sorted({str(BINARY), os.environ.get("REPRISE_OLDER_BIN", str(BINARY))}), ids=lambda binary: "again" if binary == str(BINARY) else "update")
+def test_18_a_rolling_restart(make_cluster, provider, history, figure, older):
     """Whoever comes through the balancer is served, or told to come again: nothing fails, and nothing is lost."""
-    cluster = make_cluster(3, balance=True, drain_s=30)
+    cluster = make_cluster(3, balance=True, drain_s=30, binary=older)
     provider.answer_with(lambda r: text("done") if r.last["role"] == "tool" else tools(
         call("run_shell", {"command": f"echo {r.last['content'].split()[1]} >> effects"})) if r.last["content"].startswith("ask") else Reply(
             [Slow(delta({"content": f"word {n} "})) for n in range(40)] + ending()))
@@ -111,6 +115,8 @@ def test_18_a_rolling_restart(make_cluster, provider, history, figure):
     threads = [threading.Thread(target=client, args=(number,), daemon=True) for number in range(8)]
     for each in threads:
         each.start()
+    change_tables(cluster.homes[0], cluster.url, "migrate")
+    cluster.binary = BINARY
     for number in (1, 2, 3):
         server = cluster.servers[number - 1]
         server.process.send_signal(signal.SIGTERM)

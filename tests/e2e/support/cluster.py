@@ -113,7 +113,16 @@ class Balancer(Program):
         eventually(lambda: set(self.states().values()) == {state}, f"all instances are {state}", limit=SOON * SLACK)
 
 
-def join(home, homes, url):
+def change_tables(home, url, how, binary=BINARY):
+    """`reprise db init`, or `migrate`."""
+    file = home.path / "db.json"
+    file.write_text(json.dumps({"store": {"type": "postgres", "url": url}}))
+    done = subprocess.run([str(binary), "db", how, "--config", str(file)], env=home.environment(), cwd=home.path, stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, timeout=20 * SLACK, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def join(home, homes, url, binary=BINARY):
     """`home` becomes one more of `homes`, whose servers use one database: with the keys of the first, which makes the tables."""
     if homes:
         home.config.mkdir(mode=0o700, exist_ok=True)
@@ -121,11 +130,7 @@ def join(home, homes, url):
         home.keys.parent.mkdir(mode=0o700, exist_ok=True)
         shutil.copy(homes[0].keys, home.keys)
     else:
-        file = home.path / "db.json"
-        file.write_text(json.dumps({"store": {"type": "postgres", "url": url}}))
-        done = subprocess.run([str(BINARY), "db", "init", "--config", str(file)], env=home.environment(), cwd=home.path, stdin=subprocess.DEVNULL,
-                              capture_output=True, text=True, timeout=20 * SLACK, check=False)
-        assert done.returncode == 0, done.stderr
+        change_tables(home, url, "init", binary)
     homes.append(home)
 
 
@@ -137,13 +142,14 @@ class Cluster:
         self.url, self.make, self.workspace = url, make, workspace
         self.settings = settings or {}
         self.own = {}  # settings of single instances, by number
+        self.binary = BINARY  # of those that are started from now on
         self.homes, self.ports, self.servers = [], [], []
         self.balancer = None
         self.balancer_port, = free_ports(1)
 
     def add(self):
         """One more instance, with the keys and the workspace of the first."""
-        join(Home(self.folder / f"instance{len(self.homes) + 1}"), self.homes, self.url)
+        join(Home(self.folder / f"instance{len(self.homes) + 1}"), self.homes, self.url, self.binary)
         self.ports += free_ports(1)
         self.servers.append(None)
         return self.start(len(self.homes))

@@ -143,7 +143,7 @@ def open_sealed(path, keys):
 
 
 class Server:
-    def __init__(self, home, provider=None, config=None, arguments=(), environment=None, plain=False, token=None, trust=False, wrapper=()):
+    def __init__(self, home, provider=None, config=None, arguments=(), environment=None, plain=False, token=None, trust=False, wrapper=(), binary=BINARY):
         self.home = home
         self.plain = plain
         self.stopped = False
@@ -153,7 +153,7 @@ class Server:
         file = home.path / "server.json"
         file.write_text(config if isinstance(config, str) else self._settings(provider, config or {}))
         file.chmod(0o600)
-        self.arguments = [*wrapper, str(BINARY), "serve", *([] if "--port" in arguments else ["--port", "0"]), "--data-dir", str(home.data),
+        self.arguments = [*wrapper, str(binary), "serve", *([] if "--port" in arguments else ["--port", "0"]), "--data-dir", str(home.data),
                           *([] if "--workspace" in arguments else ["--workspace", str(home.workspace)]), "--config", str(file), *(["--plain"] if plain else []), *map(str, arguments)]
         if trust:  # what the configuration names in the workspace
             home.trust(file, "--workspace", home.workspace, *arguments, environment=environment)
