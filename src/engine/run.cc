@@ -285,7 +285,8 @@ bool Run::CanBeAskedAgain(const std::string& call_id) const {
     const auto* started = std::get_if<event::ToolCallStarted>(&event->payload);
     if (!started || ended.contains(started->id)) continue;
     if (started->id != call_id) return false;
-    const Tool* tool = tools().Current()->Find(started->tool_name);
+    const auto offered = tools().Current();
+    const Tool* tool = offered->Find(started->tool_name);
     only_asks = tool && tool->traits().only_asks;
   }
   return only_asks;
