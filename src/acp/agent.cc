@@ -217,7 +217,8 @@ Result<Json> Agent::Initialize(const Json& params) {
                                   .compaction = MemberOf(of_sessions, "compaction").is_object()},
                       .forms = {.form = MemberOf(forms, "form").is_object(), .url = MemberOf(forms, "url").is_object()},
                       .reads_files = MemberOf(files, "readTextFile") == true,
-                      .writes_files = MemberOf(files, "writeTextFile") == true};
+                      .writes_files = MemberOf(files, "writeTextFile") == true,
+                      .has_terminal = MemberOf(client, "terminal") == true};
   const Json none = Json::object();
   return Json{
       {"protocolVersion", kProtocolVersion},
@@ -277,6 +278,7 @@ Result<Session*> Agent::OpenSession(const Json& params) {
                                                           .client = *this,
                                                           .abilities = *abilities_,
                                                           .chat = chat,
+                                                          .cwd = TextMember(params, "cwd"),
                                                           .exists = true,
                                                           .tools = std::move(tools)});
   return (sessions_[chat] = std::move(session)).get();
@@ -300,6 +302,7 @@ Result<Json> Agent::NewSession(const Json& params) {
                                                                              .client = *this,
                                                                              .abilities = *abilities_,
                                                                              .chat = chat,
+                                                                             .cwd = TextMember(params, "cwd"),
                                                                              .exists = false,
                                                                              .tools = std::move(tools)});
   auto settings = Settings(*session);

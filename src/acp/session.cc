@@ -81,7 +81,9 @@ Session::Session(Parts parts)
       exists_(parts.exists),
       is_new_(!parts.exists),
       updates_(link_.workspace(), abilities_.updates),
-      tools_(std::move(parts.tools)) {}
+      tools_(std::move(parts.tools)) {
+  if (abilities_.has_terminal) terminal_.emplace(client_, chat_, std::move(parts.cwd));
+}
 
 // --- what the client is told -------------------------------------------------------------------------------------
 
@@ -212,7 +214,8 @@ void Session::Attach() {
 // From now on the chat's tools ask for what is not saved, and the client's are among them. Waits until the server
 // knows: a run that begins now would read the disk, and have none of them.
 void Session::OpenEditor() {
-  if ((!abilities_.reads_files && !tools_) || (editor_ && !editor_->ended())) return;
+  const bool is_wanted = abilities_.reads_files || tools_ || terminal_;
+  if (!is_wanted || (editor_ && !editor_->ended())) return;
   const auto flag = [](bool is_so) { return is_so ? "true" : "false"; };
   editor_ = link_.server().Stream(
       "GET", path_ + "/editor?reads=" + flag(abilities_.reads_files) + "&writes=" + flag(abilities_.writes_files),
@@ -224,9 +227,8 @@ void Session::OpenEditor() {
     if (left <= 0 || ::poll(&wait, 1, static_cast<int>(left)) < 0) return;
     editor_->Receive();
   }
-  if (!tools_) return;
-  tools_->AwaitOffers(kToolsCome);
-  OfferTools(/*anyway=*/true);
+  if (tools_) tools_->AwaitOffers(kToolsCome);
+  if (tools_ || terminal_) OfferTools(/*anyway=*/true);
 }
 
 void Session::ServeEditor() {
@@ -234,7 +236,10 @@ void Session::ServeEditor() {
   editor_->Receive();
   while (auto event = editor_->Next()) {
     if (event->name == "editor_request") TakeEditorRequest(event->data);
-    if (event->name == "editor_cancel" && tools_) tools_->Cancel(TextMember(event->data, "request_id"));
+    if (event->name != "editor_cancel") continue;
+    const std::string id = TextMember(event->data, "request_id");
+    if (tools_) tools_->Cancel(id);
+    if (terminal_) terminal_->Cancel(id);
   }
   if (editor_->ended()) CloseEditor();  // with the server, or for another client; the next prompt opens it again
 }
@@ -243,15 +248,13 @@ void Session::CloseEditor() {
   editor_.reset();
   for (const auto& [id, request] : std::exchange(editor_requests_, {})) client_.Withdraw(request);
   if (tools_) tools_->CancelAll();
+  if (terminal_) terminal_->CancelAll();
 }
 
 void Session::TakeEditorRequest(const Json& request) {
   const std::string id = TextMember(request, "request_id");
   const std::string method = TextMember(request, "method");
-  if (method == "call") {
-    if (tools_) tools_->Call(id, TextMember(request, "tool"), MemberOf(request, "arguments"));
-    return;
-  }
+  if (method == "call") return TakeCall(id, TextMember(request, "tool"), MemberOf(request, "arguments"));
   const bool writes = method == "write";
   Json params = {{"sessionId", chat_}, {"path", TextMember(request, "path")}};
   if (writes) params["content"] = TextMember(request, "content");
@@ -272,13 +275,27 @@ void Session::TellEditor(const std::string& id, bool wrote, const Json& response
   } else {
     body["error"] = "there is no content";
   }
-  // Who asked may not wait any more.
-  static_cast<void>(link_.Call("POST", path_ + "/editor/" + id, body));
+  AnswerEditor(id, body);
+}
+
+void Session::TakeCall(const std::string& id, const std::string& tool, const Json& arguments) {
+  if (terminal_ && tool == TerminalTool::kName) {
+    const auto shown = [this](const std::string& terminal) { Show(updates_.SetTerminal(terminal)); };
+    terminal_->Call(id, arguments, shown, [this, id](const Json& answer) { AnswerEditor(id, answer); });
+  } else if (tools_) {
+    tools_->Call(id, tool, arguments);
+  }
+}
+
+// Who asked may not wait any more.
+void Session::AnswerEditor(const std::string& id, const Json& answer) {
+  static_cast<void>(link_.Call("POST", path_ + "/editor/" + id, answer));
 }
 
 void Session::OfferTools(bool anyway) {
   if (!editor_ || editor_->ended()) return;
-  const auto offer = tools_->TakeOffer(anyway);
+  auto offer = tools_ ? tools_->TakeOffer(anyway) : std::optional(Json{{"tools", Json::array()}});
+  if (offer && terminal_) (*offer)["tools"].push_back(TerminalTool::Offer());
   const auto taken = offer ? link_.Call("PUT", path_ + "/editor", *offer) : Result<Json>(Json());
   if (!taken) Warn("the server does not take the client's tools: " + VisibleLine(taken.error().message));
 }
@@ -287,10 +304,7 @@ void Session::ServeTools() {
   if (!tools_) return;
   tools_->ClearWake();
   OfferTools(/*anyway=*/false);
-  while (const auto answer = tools_->TakeAnswer()) {
-    // Who asked may not wait any more.
-    static_cast<void>(link_.Call("POST", path_ + "/editor/" + answer->first, answer->second));
-  }
+  while (const auto answer = tools_->TakeAnswer()) AnswerEditor(answer->first, answer->second);
 }
 
 // --- a session that was there before -----------------------------------------------------------------------------

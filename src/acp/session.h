@@ -11,6 +11,8 @@
 #include "acp/client_tools.h"
 #include "acp/prompt.h"
 #include "acp/questions.h"
+#include "acp/session_client.h"
+#include "acp/terminal_tool.h"
 #include "acp/updates.h"
 #include "base/json.h"
 #include "client/server_client.h"
@@ -24,21 +26,7 @@ struct ClientAbilities {
   UpdateAbilities updates;
   FormAbilities forms;
   bool reads_files = false, writes_files = false;  // as it has them open, with what is not saved
-};
-
-// How a session speaks to its client.
-class SessionClient {
- public:
-  virtual ~SessionClient() = default;
-  virtual void Notify(const std::string& method, Json params) = 0;
-  // Asks the client; `answered` has the whole response. The id is what Withdraw takes, after which a response that
-  // comes late is heard by nobody.
-  using Answered = std::function<void(const Json& response)>;
-  virtual int Ask(const std::string& method, Json params, Answered answered) = 0;
-  virtual void Withdraw(int request) = 0;
-  // To a request of the client; each is answered once.
-  virtual void Answer(const Json& request_id, Json result) = 0;
-  virtual void Refuse(const Json& request_id, Json error) = 0;
+  bool has_terminal = false;
 };
 
 // A session of ACP, which is a chat of the server: the prompt that is under way, the run that it began, and what that
@@ -49,7 +37,7 @@ class Session {
     ServerLink& link;
     SessionClient& client;
     ClientAbilities abilities;
-    std::string chat;
+    std::string chat, cwd;
     bool exists;                           // the server has the chat
     std::unique_ptr<ClientTools> tools{};  // null: the client names no MCP servers
   };
@@ -113,6 +101,8 @@ class Session {
   void CloseEditor();
   void TakeEditorRequest(const Json& request);
   void TellEditor(const std::string& id, bool wrote, const Json& response);
+  void AnswerEditor(const std::string& id, const Json& answer);
+  void TakeCall(const std::string& id, const std::string& tool, const Json& arguments);
   void OfferTools(bool anyway);
   void ServeTools();
   void LookAtChange(const Json& asked);
@@ -154,6 +144,7 @@ class Session {
   bool cancel_wanted_ = false;
 
   const std::unique_ptr<ClientTools> tools_;
+  std::optional<TerminalTool> terminal_;  // nullopt: the client has none
   // What the server asks of the files that the client has open, and of its tools; null: there are neither.
   std::unique_ptr<ArrivingEvents> editor_;
   std::map<std::string, int> editor_requests_;  // that the client has not answered: the server's ids, and its own

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "acp/terminal_tool.h"
 #include "base/terminal_text.h"
 #include "base/utf8.h"
 #include "terminal/question_text.h"
@@ -25,11 +26,12 @@ const char* KindOf(std::string_view tool) {
     const char* kind;
   };
   static constexpr Known kKinds[] = {
-      {"read_file", "read"},          {"list_files", "read"}, {"read_chat_file", "read"}, {"list_chat_files", "read"},
-      {"write_file", "edit"},         {"edit_file", "edit"},  {"save_chat_file", "edit"}, {"delete_file", "delete"},
-      {"delete_chat_file", "delete"}, {"move_file", "move"},  {"search_files", "search"}, {"run_shell", "execute"},
-      {"run_code", "execute"},        {"http_get", "fetch"},  {"manage_tasks", "think"},  {"update_plan", "think"},
-      {"research", "think"},
+      {"read_file", "read"},       {"list_files", "read"},     {"read_chat_file", "read"},
+      {"list_chat_files", "read"}, {"write_file", "edit"},     {"edit_file", "edit"},
+      {"save_chat_file", "edit"},  {"delete_file", "delete"},  {"delete_chat_file", "delete"},
+      {"move_file", "move"},       {"search_files", "search"}, {"run_shell", "execute"},
+      {"run_code", "execute"},     {"http_get", "fetch"},      {"manage_tasks", "think"},
+      {"update_plan", "think"},    {"research", "think"},      {TerminalTool::kName, "execute"},
   };
   for (const Known& known : kKinds) {
     if (known.tool == tool) return known.kind;
@@ -74,6 +76,7 @@ void Updates::Begin(const std::string& interaction) {
   if (interaction == interaction_) return;
   interaction_ = interaction;
   calls_.clear();
+  terminal_call_.clear();
   thought_.clear();
   text_.clear();
   held_.clear();
@@ -147,9 +150,20 @@ void Updates::SetDiff(const std::string& call_id, const std::string& path, std::
                           {"newText", after}};
 }
 
+std::vector<Json> Updates::SetTerminal(const std::string& terminal) {
+  const auto call = calls_.find(terminal_call_);
+  if (call == calls_.end() || !call->second.terminal.empty()) {
+    terminal_ = terminal;
+    return {};
+  }
+  call->second.terminal = terminal;
+  return {Announce(call->first, call->second, "in_progress")};
+}
+
 Json Updates::Content(const Call& call) const {
   Json content = Json::array();
   if (!call.diff.is_null()) content.push_back(call.diff);
+  if (!call.terminal.empty()) content.push_back({{"type", "terminal"}, {"terminalId", call.terminal}});
   if (!call.nested.empty()) content.push_back(TextContent(call.nested));
   if (!call.output.empty()) {
     content.push_back(TextContent(RunsCommands(call.tool_name) ? Fenced(call.output) : call.output));
@@ -245,6 +259,10 @@ std::vector<Json> Updates::Take(const std::string& name, const Json& data) {
   if (name == "tool_call") {
     Call& call = CallOf(data);
     call.asked.clear();
+    if (call.tool_name == TerminalTool::kName) {
+      terminal_call_ = TextMember(data, "id");
+      call.terminal = std::exchange(terminal_, {});
+    }
     updates.push_back(Announce(TextMember(data, "id"), call, "in_progress"));
   } else if (name == "approval_required") {
     Call& call = CallOf(data);

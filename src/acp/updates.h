@@ -43,6 +43,9 @@ class Updates {
   void SetDiff(const std::string& call_id, const std::string& path, std::optional<std::string> before,
                const std::string& after);
 
+  // The client shows in this terminal what the call of its own tool does that is under way, or is about to be.
+  std::vector<Json> SetTerminal(const std::string& terminal);
+
   std::string CallId(const std::string& call_id) const { return interaction_ + "/" + call_id; }
   // What a request for permission shows of the call: an update of it.
   Json DescribeCall(const std::string& call_id) const;
@@ -53,6 +56,7 @@ class Updates {
     std::string output;  // so far; its end
     std::string nested;  // what a sub-agent does for it
     Json diff = nullptr;
+    std::string terminal;     // of the client, that shows what it does
     std::vector<Json> asked;  // content that a person needs to decide
     bool is_announced = false, is_dirty = false;
   };
@@ -70,6 +74,8 @@ class Updates {
   const UpdateAbilities abilities_;
   std::string interaction_;
   std::map<std::string, Call> calls_;  // of this interaction, by their ids
+  std::string terminal_call_;          // the call of the client's terminal that has begun last
+  std::string terminal_;               // came before its call
   std::string thought_, text_;         // shown of what is being said
   std::string held_;                   // came in pieces, and has not been sent
   const char* held_kind_ = nullptr;

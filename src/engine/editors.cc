@@ -129,7 +129,7 @@ class Editors::OfferedTool final : public Tool {
     traits_.read_only = traits_.idempotent = false;
     traits_.requires_approval = true;
     traits_.risk = Risk::kHigh;
-    traits_.approval_reason = "calls " + offer.server + ", which is the editor's";
+    traits_.approval_reason = "runs beside the editor, by " + offer.server;
     traits_.terms = DumpJson({"editor", offer.server, offer.terms});
   }
 

@@ -1,13 +1,17 @@
 """The MCP servers that a client of `reprise acp` names for a session: their tools are that chat's, and each call is asked about."""
+import json
 import os
 import pathlib
+import select
+import signal
+import subprocess
 import time
 
 import pytest
 from support.acp import Agent, Refused
 from support.mcp import ChangeableServer, server_of
 from support.provider import call, text, tools
-from support.timing import SLACK, eventually
+from support.timing import SLACK, SOON, eventually
 
 
 @pytest.fixture
@@ -48,7 +52,7 @@ def test_a_tool_of_the_client(connect, server, provider):
     request = agent.asked()
     assert "my-tools__do" in request["params"]["toolCall"]["title"]
     approval = server.client.get("/approvals").json["approvals"][0]
-    assert approval["reason"] == "calls the MCP server my-tools, which is the editor's" and approval["risk"] == "high"
+    assert approval["reason"] == "runs beside the editor, by the MCP server my-tools" and approval["risk"] == "high"
     agent.choose(request, "allow_once")
     assert agent.answer(number) == {"stopReason": "end_turn"}
     assert told(provider.requests[0])["my-tools__do"]["description"] == "does it"
@@ -214,3 +218,114 @@ def test_names_that_are_no_names(connect, server, provider):
     assert len(names) == 2 and len(set(names)) == 2, names
     folders = [os.path.dirname(each) for each in results(provider)]
     assert folders[0] == folders[1] and folders[0].endswith("/reprise/mcp"), results(provider)
+
+
+# --- the client's terminal -------------------------------------------------------------------------------------------
+class Terminals:
+    """A client's, in which commands run as they would in an editor."""
+
+    def __init__(self, agent, option="allow_once"):
+        self.agent, self.option = agent, option
+        self.processes, self.asked, self.waiting = {}, [], {}
+
+    def serve(self, until):
+        """Answers what the agent asks, until that holds."""
+        deadline = time.monotonic() + SOON
+        while not until():
+            assert time.monotonic() < deadline
+            for request in [r for r in self.agent.requests if r["id"] not in self.waiting]:
+                self.answer(request)
+            for request, process in list(self.waiting.values()):
+                if process.poll() is not None:
+                    del self.waiting[request["id"]]
+                    code = process.returncode
+                    self.agent.reply(request, {"exitCode": code} if code >= 0 else {"signal": signal.Signals(-code).name})
+            if b"\n" in self.agent.buffer or select.select([self.agent.process.stdout], [], [], 0.01)[0]:
+                self.agent.receive()
+
+    def answer(self, request):
+        method, params = request["method"], request["params"]
+        self.asked.append(method)
+        if method == "session/request_permission":
+            return self.agent.choose(request, self.option)
+        if method == "terminal/create":
+            name = f"term_{len(self.processes)}"
+            self.processes[name] = subprocess.Popen([params["command"], *params["args"]], cwd=params["cwd"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                                    stdin=subprocess.DEVNULL, start_new_session=True)
+            return self.agent.reply(request, {"terminalId": name})
+        process = self.processes[params["terminalId"]]
+        if method == "terminal/wait_for_exit":
+            self.waiting[request["id"]] = request, process
+            return None
+        if method == "terminal/output":
+            return self.agent.reply(request, {"output": process.stdout.read().decode(), "truncated": False})
+        if method == "terminal/kill":
+            os.killpg(process.pid, signal.SIGKILL)
+        return self.agent.reply(request, {})
+
+    def prompt(self, session, text):
+        number = self.agent.prompt(session, text)
+        self.serve(lambda: number in self.agent.answers)
+        return self.agent.answer(number)
+
+
+def test_a_command_in_the_clients_terminal(connect, server, provider):
+    agent = connect(server, capabilities={"terminal": True})
+    terminals = Terminals(agent)
+    session = agent.new(server.home.workspace)
+    provider.plan(tools(call("run_in_terminal", {"command": "pwd; echo out; echo err >&2"}, "a"), call("run_in_terminal", {"command": "exit 3"}, "b"),
+                        call("run_in_terminal", {"command": "kill -9 $$"}, "c")), text("done"))
+    assert terminals.prompt(session, "go") == {"stopReason": "end_turn"}
+    first, second, third = results(provider)
+    assert first == f"{server.home.workspace}\nout\nerr\n" and second == "(exit status 3)" and third == "(ended by SIGKILL)"
+    assert [each for each in terminals.asked if each.startswith("terminal/")] == ["terminal/create", "terminal/wait_for_exit", "terminal/output", "terminal/release"] * 3
+    assert terminals.asked.count("session/request_permission") == 3
+    shown = [u for u in agent.updates if any(c["type"] == "terminal" for c in u.get("content", []) if isinstance(c, dict))]
+    assert {u["toolCallId"].rsplit("/", 1)[1] for u in shown} == {"a", "b", "c"} and [c["kind"] for c in agent.calls()] == ["execute"] * 3
+    assert [c["status"] for c in agent.calls()] == ["completed", "failed", "failed"]
+    provider.plan(text("nothing"))
+    server.client.start("other", "go").finish()
+    assert "run_in_terminal" not in told(provider.requests[-1])
+
+
+def test_what_a_person_is_told_of_a_command_in_the_terminal(connect, server, provider):
+    agent = connect(server, capabilities={"terminal": True})
+    session = agent.new(server.home.workspace)
+    provider.plan(tools(call("run_in_terminal", {"command": "true"})), text("done"))
+    number = agent.prompt(session, "go")
+    request = agent.asked()
+    said = json.dumps(request["params"]["toolCall"]["content"])
+    assert "runs beside the editor, by its terminal, outside the sandbox" in said and server.client.get("/approvals").json["approvals"][0]["risk"] == "high"
+    agent.choose(request, "reject_once")
+    assert agent.answer(number)["stopReason"] == "end_turn" and not [r for r in agent.requests if r["method"].startswith("terminal/")]
+
+
+def test_a_cancel_kills_the_command(connect, server, provider):
+    agent = connect(server, capabilities={"terminal": True})
+    terminals = Terminals(agent)
+    session = agent.new(server.home.workspace)
+    provider.plan(tools(call("run_in_terminal", {"command": "sleep 600"})), text("never"))
+    number = agent.prompt(session, "go")
+    terminals.serve(lambda: terminals.waiting)
+    agent.notify("session/cancel", sessionId=session)
+    terminals.serve(lambda: number in agent.answers and "terminal/release" in terminals.asked)
+    assert agent.answer(number) == {"stopReason": "cancelled"} and terminals.processes["term_0"].wait(SOON) == -signal.SIGKILL
+
+
+def test_a_terminal_that_does_not_open(connect, server, provider):
+    agent = connect(server, capabilities={"terminal": True})
+    session = agent.new(server.home.workspace)
+    provider.plan(tools(call("run_in_terminal", {"command": "true"})), text("done"))
+    number = agent.prompt(session, "go")
+    agent.choose(agent.asked(), "allow_once")
+    request = agent.asked("terminal/create")
+    agent.requests.remove(request)
+    agent.send({"id": request["id"], "error": {"code": -32603, "message": "no more terminals"}})
+    assert agent.answer(number)["stopReason"] == "end_turn" and "no more terminals" in results(provider)[0]
+
+
+def test_a_client_without_a_terminal(connect, server, provider):
+    agent = connect(server, capabilities={"fs": {"readTextFile": True}})
+    provider.plan(text("nothing"))
+    agent.answer(agent.prompt(agent.new(server.home.workspace), "go"))
+    assert "run_in_terminal" not in told(provider.requests[-1])
