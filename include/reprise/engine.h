@@ -121,7 +121,7 @@ struct ModelQuestion {
 
 // An editor that is connected with a chat: as long as `hold` lives, the chat's file tools ask it, and its own tools are
 // the chat's. `log` has its requests, as frames: `editor_open`, then an `editor_request` each time: {request_id,
-// method: "read"|"write", path, content?} or {request_id, method: "call", tool, arguments}, and an `editor_cancel`
+// method: "read"|"write", path, content?} or {request_id, method: "call", tool, arguments, terms}, and an `editor_cancel`
 // {request_id} for a call that nobody waits for any more. It is closed when another editor takes its place.
 struct EditorConnection {
   std::shared_ptr<EventLog> log;
@@ -140,8 +140,9 @@ struct EditorAnswer {
 // A tool that an editor has, of an MCP server that it was configured with, say.
 struct EditorTool {
   ToolSpec spec;
-  std::string server;  // whose it is, for people
-  std::string terms;   // what a person agrees to beyond the spec (ToolTraits::terms)
+  std::string server;         // whose it is, for people
+  std::string terms;          // what a person agrees to beyond the spec (ToolTraits::terms); comes back with each call
+  bool any_arguments = true;  // it may be granted for all arguments at once
 };
 
 // A run that has to wait for its chat. Thread-safe.
@@ -347,9 +348,10 @@ class Engine {
   // "overloaded").
   Result<EditorConnection> ConnectEditor(const ChatId& chat, EditorAbilities abilities);
   // From now on the editor that is connected with this chat has these tools, which ask before each call that nobody has
-  // granted. kNotFound: none is connected.
-  Result<void> OfferEditorTools(const ChatId& chat, std::vector<EditorTool> tools);
-  // kNotFound: no such request waits for this chat's editor (any more).
+  // granted. How many of them are the chat's: not those whose names are taken, or that the configuration does not
+  // allow. kNotFound: none is connected. kUnavailable (reason "overloaded"): those of all editors are too much.
+  Result<std::size_t> OfferEditorTools(const ChatId& chat, std::vector<EditorTool> tools);
+  // kNotFound: no such request waits for this chat's editor (any more). kInvalidArgument: it does not answer that.
   Result<void> AnswerEditor(const ChatId& chat, std::string_view request_id, EditorAnswer answer);
 
   // What restoring files would do when the chat's head goes to this interaction; nullopt: to where Undo goes.

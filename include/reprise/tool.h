@@ -236,8 +236,9 @@ class ToolRegistry {
   virtual ~ToolRegistry() = default;
   // Never null. Cheap; hold on to it for as long as its tools are used.
   virtual std::shared_ptr<const ToolSet> Current() const = 0;
-  // The same, and behind them these of another program: as far as the configuration allows them, and without one whose
-  // name is taken. Their schemas are not trusted. Not cheap.
+  // The same, and behind them these of another program: as far as the configuration allows them, and without those
+  // whose names are taken, or are for a configured server. Their schemas are not trusted. Not cheap. A registry that
+  // does not override it takes none.
   virtual std::shared_ptr<const ToolSet> With(const std::vector<std::shared_ptr<Tool>>& /*more*/) const {
     return Current();
   }

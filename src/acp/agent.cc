@@ -260,7 +260,10 @@ Result<void> Agent::Reach(const Json& params) {
 Result<std::unique_ptr<ClientTools>> Agent::StartTools(const Json& params) {
   const auto servers = TRY(ClientTools::Read(MemberOf(params, "mcpServers")));
   if (servers.empty()) return std::unique_ptr<ClientTools>();
-  return ClientTools::Start(servers, link_.workspace().empty() ? TextMember(params, "cwd") : link_.workspace());
+  auto tools = ClientTools::Start(servers, link_.workspace().empty() ? TextMember(params, "cwd") : link_.workspace());
+  if (tools) return tools;
+  Warn("the client's MCP servers are not used: " + tools.error().message);
+  return std::unique_ptr<ClientTools>();
 }
 
 // A session of a chat that is there.

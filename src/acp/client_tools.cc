@@ -17,12 +17,17 @@ namespace reprise::acp {
 namespace {
 
 constexpr std::size_t kMostServers = 32;
-constexpr std::size_t kMostFiles = 20;            // of one call
-constexpr std::chrono::minutes kLongestCall{60};  // the server's limit is the one that counts
+constexpr std::size_t kMostTools = 250, kMostBytes = 8u << 20;  // that the server is told of
+constexpr std::size_t kMostFiles = 20;                          // of one call
+constexpr std::chrono::minutes kLongestCall{60};                // the server's limit is the one that counts
 constexpr const char* kAnyBytes = "application/octet-stream";
 
 Error BadServer(const std::string& message) {
   return MakeError(ErrorCode::kInvalidArgument, "\"mcpServers\": " + message);
+}
+
+bool HasControls(std::string_view text) {
+  return std::any_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
 }
 
 // As a name that a folder and a tool can have, and that no other has.
@@ -52,7 +57,11 @@ Result<std::vector<std::pair<std::string, std::string>>> Pairs(const Json& serve
     if (name.empty() || !MemberOf(each, "value").is_string()) {
       return Fail(BadServer(std::string("an element of \"") + member + "\" needs a \"name\" and a \"value\""));
     }
-    pairs.emplace_back(name, TextMember(each, "value"));
+    std::string value = TextMember(each, "value");
+    if (HasControls(name) || HasControls(value) || name.find_first_of("=: ") != std::string::npos) {
+      return Fail(BadServer(std::string("\"") + member + "\" has a name or a value that cannot be one"));
+    }
+    pairs.emplace_back(name, std::move(value));
   }
   return pairs;
 }
@@ -63,7 +72,8 @@ Result<McpServerOptions> ReadServer(const Json& server, const std::vector<McpSer
   McpServerOptions options{.name = PlainName(name, others), .command = {}};
   if (type == "http") {
     options.url = TextMember(server, "url");
-    if (!options.url.starts_with("http://") && !options.url.starts_with("https://")) {
+    const bool is_http = options.url.starts_with("http://") || options.url.starts_with("https://");
+    if (!is_http || HasControls(options.url)) {
       return Fail(BadServer("the \"url\" of " + VisibleLine(name) + " must begin with http:// or https://"));
     }
     options.headers = TRY(Pairs(server, "headers"));
@@ -73,7 +83,8 @@ Result<McpServerOptions> ReadServer(const Json& server, const std::vector<McpSer
     return Fail(BadServer("servers of the type " + Shortened(VisibleLine(type), 40) + " are not supported; http is"));
   }
   options.command = TextMember(server, "command");
-  if (options.command.empty()) return Fail(BadServer(VisibleLine(name) + " needs a \"command\""));
+  if (options.command.empty() || HasControls(options.command))
+    return Fail(BadServer(VisibleLine(name) + " needs a \"command\""));
   const Json& arguments = MemberOf(server, "args");
   if (!arguments.is_null() && !arguments.is_array()) return Fail(BadServer("\"args\" must be an array"));
   for (const Json& each : arguments) {
@@ -112,6 +123,7 @@ Result<std::unique_ptr<ClientTools>> ClientTools::Start(const std::vector<McpSer
   Options options;
   options.workspace = workspace;
   const std::string folders = McpFolder(options);
+  if (folders.empty()) return Fail(ErrorCode::kUnavailable, "there is no folder of this user's own to start them in");
   auto folder = TRY(ServerFolder::Make(folders, "acp"));
   UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (wake.get() < 0) return Fail(ErrorCode::kUnavailable, "the system has no room for another descriptor");
@@ -155,10 +167,11 @@ void ClientTools::Hear(ToolServer server, std::vector<std::shared_ptr<Tool>> too
   {
     const MutexLock lock(mutex_);
     Source& source = sources_[server.name];
-    if (server.state == ToolServer::State::kFailed && source.server.state != ToolServer::State::kFailed) {
+    if (server.state == ToolServer::State::kFailed && !std::exchange(source.was_told_of, true)) {
       Warn("the MCP server " + server.name + " of the client does not come: " + VisibleLine(server.message));
     }
-    source = {.server = std::move(server), .tools = std::move(tools)};
+    source.server = std::move(server);
+    source.tools = std::move(tools);
     has_changed_ = true;
   }
   heard_.notify_all();
@@ -178,10 +191,16 @@ std::optional<Json> ClientTools::TakeOffer(bool anyway) {
   const MutexLock lock(mutex_);
   if (!std::exchange(has_changed_, false) && !anyway) return std::nullopt;
   Json offered = Json::array();
+  std::size_t bytes = 0;
   for (const auto& [name, source] : sources_) {
     for (const auto& tool : source.tools) {
       const ToolTraits& traits = tool->traits();
       auto schema = ParseJson(traits.spec.parameters);
+      bytes += traits.spec.description.size() + traits.spec.parameters.size() + traits.terms.value_or("").size();
+      if (offered.size() == kMostTools || bytes > kMostBytes) {
+        Warn("the client's servers have too many tools; those of " + name + " and behind it are not all used");
+        return Json{{"tools", std::move(offered)}};
+      }
       offered.push_back({{"name", traits.spec.name},
                          {"description", traits.spec.description},
                          {"input_schema", schema && schema->is_object() ? *std::move(schema) : Json::object()},
@@ -202,9 +221,12 @@ std::shared_ptr<Tool> ClientTools::Find(const std::string& name) {
   return nullptr;
 }
 
-void ClientTools::Call(const std::string& id, const std::string& tool, const Json& arguments) {
-  const auto work = [this, id, found = Find(tool), given = DumpJson(arguments)](const std::stop_token& stop) {
-    Json answer = {{"error", "there is no such tool any more"}};
+void ClientTools::Call(const std::string& id, const std::string& tool, const std::string& terms,
+                       const Json& arguments) {
+  auto found = Find(tool);
+  if (found && found->traits().terms.value_or("") != terms) found.reset();  // not what somebody has agreed to
+  const auto work = [this, id, found, given = DumpJson(arguments)](const std::stop_token& stop) {
+    Json answer = {{"error", "this tool is not there any more, or is not what it was; nothing was done"}};
     if (found)
       answer =
           AnswerOf(found->Run(given, ToolContext{.stop = stop, .timeout = kLongestCall, .on_output = {}, .ask = {}}));

@@ -46,8 +46,8 @@ class ClientTools {
   // The body that tells what they offer, if that has changed since it was taken last, or `anyway`.
   std::optional<Json> TakeOffer(bool anyway);
 
-  // Has the call made; its answer comes later, with this id.
-  void Call(const std::string& id, const std::string& tool, const Json& arguments);
+  // Has the call made of the tool that was offered with these terms; its answer comes later, with this id.
+  void Call(const std::string& id, const std::string& tool, const std::string& terms, const Json& arguments);
   void Cancel(const std::string& id);
   void CancelAll();
   // A call that has ended, and the body that answers it.
@@ -57,6 +57,7 @@ class ClientTools {
   struct Source {
     ToolServer server;
     std::vector<std::shared_ptr<Tool>> tools;
+    bool was_told_of = false;  // that it does not come
   };
   ClientTools(std::size_t servers, ServerFolder folder, UniqueFd wake);
   void Hear(ToolServer server, std::vector<std::shared_ptr<Tool>> tools);

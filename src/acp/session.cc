@@ -216,6 +216,7 @@ void Session::Attach() {
 void Session::OpenEditor() {
   const bool is_wanted = abilities_.reads_files || tools_ || terminal_;
   if (!is_wanted || (editor_ && !editor_->ended())) return;
+  is_connected_ = has_offered_ = false;
   const auto flag = [](bool is_so) { return is_so ? "true" : "false"; };
   editor_ = link_.server().Stream(
       "GET", path_ + "/editor?reads=" + flag(abilities_.reads_files) + "&writes=" + flag(abilities_.writes_files),
@@ -228,13 +229,15 @@ void Session::OpenEditor() {
     editor_->Receive();
   }
   if (tools_) tools_->AwaitOffers(kToolsCome);
-  if (tools_ || terminal_) OfferTools(/*anyway=*/true);
+  ServeEditor();
+  OfferTools();
 }
 
 void Session::ServeEditor() {
   if (!editor_) return;
   editor_->Receive();
   while (auto event = editor_->Next()) {
+    if (event->name == "editor_open") is_connected_ = true;
     if (event->name == "editor_request") TakeEditorRequest(event->data);
     if (event->name != "editor_cancel") continue;
     const std::string id = TextMember(event->data, "request_id");
@@ -246,6 +249,7 @@ void Session::ServeEditor() {
 
 void Session::CloseEditor() {
   editor_.reset();
+  is_connected_ = has_offered_ = false;
   for (const auto& [id, request] : std::exchange(editor_requests_, {})) client_.Withdraw(request);
   if (tools_) tools_->CancelAll();
   if (terminal_) terminal_->CancelAll();
@@ -254,7 +258,7 @@ void Session::CloseEditor() {
 void Session::TakeEditorRequest(const Json& request) {
   const std::string id = TextMember(request, "request_id");
   const std::string method = TextMember(request, "method");
-  if (method == "call") return TakeCall(id, TextMember(request, "tool"), MemberOf(request, "arguments"));
+  if (method == "call") return TakeCall(id, request);
   const bool writes = method == "write";
   Json params = {{"sessionId", chat_}, {"path", TextMember(request, "path")}};
   if (writes) params["content"] = TextMember(request, "content");
@@ -278,32 +282,47 @@ void Session::TellEditor(const std::string& id, bool wrote, const Json& response
   AnswerEditor(id, body);
 }
 
-void Session::TakeCall(const std::string& id, const std::string& tool, const Json& arguments) {
+void Session::TakeCall(const std::string& id, const Json& request) {
+  const std::string tool = TextMember(request, "tool");
+  const Json& arguments = MemberOf(request, "arguments");
   if (terminal_ && tool == TerminalTool::kName) {
     const auto shown = [this](const std::string& terminal) { Show(updates_.SetTerminal(terminal)); };
     terminal_->Call(id, arguments, shown, [this, id](const Json& answer) { AnswerEditor(id, answer); });
   } else if (tools_) {
-    tools_->Call(id, tool, arguments);
+    tools_->Call(id, tool, TextMember(request, "terms"), arguments);
+  } else {
+    AnswerEditor(id, {{"error", "there is no such tool here"}});
   }
 }
 
-// Who asked may not wait any more.
+// Who asked may not wait any more. An answer that the server does not take, as it is too long, say, is told to be so:
+// what was asked for may have been done.
 void Session::AnswerEditor(const std::string& id, const Json& answer) {
-  static_cast<void>(link_.Call("POST", path_ + "/editor/" + id, answer));
+  const auto taken = link_.Call("POST", path_ + "/editor/" + id, answer);
+  if (taken || taken.error().reason == "not_found" || answer.contains("error")) return;
+  const Json why = {{"error", "it was done, but what came of it cannot be passed on: " + taken.error().message}};
+  static_cast<void>(link_.Call("POST", path_ + "/editor/" + id, why));
 }
 
-void Session::OfferTools(bool anyway) {
-  if (!editor_ || editor_->ended()) return;
-  auto offer = tools_ ? tools_->TakeOffer(anyway) : std::optional(Json{{"tools", Json::array()}});
-  if (offer && terminal_) (*offer)["tools"].push_back(TerminalTool::Offer());
-  const auto taken = offer ? link_.Call("PUT", path_ + "/editor", *offer) : Result<Json>(Json());
-  if (!taken) Warn("the server does not take the client's tools: " + VisibleLine(taken.error().message));
+// All of them, if that has changed or the server has not been told yet.
+void Session::OfferTools() {
+  if (!is_connected_ || !editor_ || editor_->ended()) return;
+  auto offer = tools_ ? tools_->TakeOffer(!has_offered_) : std::nullopt;
+  if (!offer && terminal_ && !has_offered_) offer = Json{{"tools", Json::array()}};
+  if (!offer) return;
+  if (terminal_) (*offer)["tools"].push_back(TerminalTool::Offer());
+  const auto taken = link_.Call("PUT", path_ + "/editor", *offer);
+  has_offered_ = true;
+  if (taken) return;
+  Warn("the server does not take the client's tools: " + VisibleLine(taken.error().message));
+  // What it had before may not be there any more.
+  static_cast<void>(link_.Call("PUT", path_ + "/editor", Json{{"tools", Json::array()}}));
 }
 
 void Session::ServeTools() {
+  if (tools_) tools_->ClearWake();
+  OfferTools();
   if (!tools_) return;
-  tools_->ClearWake();
-  OfferTools(/*anyway=*/false);
   while (const auto answer = tools_->TakeAnswer()) AnswerEditor(answer->first, answer->second);
 }
 

@@ -102,8 +102,8 @@ class Session {
   void TakeEditorRequest(const Json& request);
   void TellEditor(const std::string& id, bool wrote, const Json& response);
   void AnswerEditor(const std::string& id, const Json& answer);
-  void TakeCall(const std::string& id, const std::string& tool, const Json& arguments);
-  void OfferTools(bool anyway);
+  void TakeCall(const std::string& id, const Json& request);
+  void OfferTools();
   void ServeTools();
   void LookAtChange(const Json& asked);
   void ShowChangeInEditor(const Json& asked, const Json& on_disk, const Json& response);
@@ -145,6 +145,8 @@ class Session {
 
   const std::unique_ptr<ClientTools> tools_;
   std::optional<TerminalTool> terminal_;  // nullopt: the client has none
+  bool is_connected_ = false;             // the server knows of the stream
+  bool has_offered_ = false;              // the tools, since it does
   // What the server asks of the files that the client has open, and of its tools; null: there are neither.
   std::unique_ptr<ArrivingEvents> editor_;
   std::map<std::string, int> editor_requests_;  // that the client has not answered: the server's ids, and its own

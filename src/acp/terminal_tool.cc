@@ -29,7 +29,8 @@ Json TerminalTool::Offer() {
             {"properties", {{"command", {{"type", "string"}, {"description", "a command line for sh"}}}}},
             {"required", Json::array({"command"})},
             {"additionalProperties", false}}},
-          {"server", "its terminal, outside the sandbox"}};
+          {"server", "its terminal, outside the sandbox"},
+          {"any_arguments", false}};
 }
 
 int TerminalTool::Ask(const char* method, const std::string& terminal, SessionClient::Answered answered) {

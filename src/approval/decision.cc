@@ -219,11 +219,9 @@ Grant GrantOf(const event::ApprovalRequired& request, const ApprovalAnswer& answ
   return grant;
 }
 
-Result<StandingGrant> StandingGrantFor(const event::ApprovalRequired& request, const ApprovalAnswer& answer,
-                                       const ToolSet& tools) {
-  const Tool* tool = tools.Find(request.tool_name);
-  if (tool == nullptr) return Fail(ErrorCode::kNotFound, "the tool is not there any more");
-  if (tool->traits().needs_consent) {
+Result<StandingGrant> StandingGrantFor(const event::ApprovalRequired& request, const ApprovalAnswer& answer) {
+  const auto& allowed = request.allowed_decisions;
+  if (std::find(allowed.begin(), allowed.end(), "approve_always") == allowed.end()) {
     return Fail(Error{.code = ErrorCode::kInvalidArgument,
                       .reason = "invalid_member",
                       .message = "\"scope\" cannot be \"always\": nobody has approved this tool as it is now"});

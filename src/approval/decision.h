@@ -120,9 +120,8 @@ bool MeansAnother(const Grant& grant, const Tool& tool);
 // What an answer grants beyond its call.
 Grant GrantOf(const event::ApprovalRequired& request, const ApprovalAnswer& answer);
 
-// What a grant of this call for always would be. kNotFound, kInvalidArgument: it cannot be granted so.
-Result<StandingGrant> StandingGrantFor(const event::ApprovalRequired& request, const ApprovalAnswer& answer,
-                                       const ToolSet& tools);
+// What a grant of this call for always would be. kInvalidArgument: it cannot be granted so.
+Result<StandingGrant> StandingGrantFor(const event::ApprovalRequired& request, const ApprovalAnswer& answer);
 
 // What the model reads of a call that a person has rejected, or has not answered in time.
 std::string RejectedResult(const ApprovalAnswer& answer);

@@ -25,6 +25,7 @@
 #include "base/posix_file_system.h"
 #include "client/server_access.h"
 #include "client/server_client.h"
+#include "process/supervised_process.h"
 
 namespace reprise {
 namespace {
@@ -120,6 +121,7 @@ Result<pid_t> Spawn(const std::vector<std::string>& words, int out, int log, int
   ::posix_spawnattr_destroy(&attributes);
   ::posix_spawn_file_actions_destroy(&files);
   if (error != 0) return Fail(CannotStart("its program could not be run"));
+  SupervisedProcess::Spare(child);
   return child;
 }
 

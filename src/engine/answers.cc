@@ -50,7 +50,8 @@ Result<PendingApproval> Answers::AnswerApproval(std::string_view approval_id, Ap
     const std::string id(approval_id);
     const InteractionRef run{pending->chat_id, pending->interaction_id};
     const auto supersede = [&] { return services_.parts.questions->Answer(run, id, kSuperseded); };
-    if (auto checked = CheckApproval(pending->request, answer, supersede); !checked) return Fail(checked.error());
+    if (auto checked = CheckApproval(pending->chat_id, pending->request, answer, supersede); !checked)
+      return Fail(checked.error());
     const auto given = answer.scope == ApprovalScope::kAlways ? GrantAndAnswer(run, pending->request, answer)
                                                               : services_.parts.questions->Answer(run, id, answer);
     return given.map([&] { return *pending; });
@@ -59,7 +60,8 @@ Result<PendingApproval> Answers::AnswerApproval(std::string_view approval_id, Ap
   if (!found) return Fail(found.error());
   const PendingApproval& pending = ApprovalRequests::PendingOf(**found);
   const auto supersede = [&] { return Give(services_.approvals, *found, kSuperseded); };
-  if (auto checked = CheckApproval(pending.request, answer, supersede); !checked) return Fail(checked.error());
+  if (auto checked = CheckApproval(pending.chat_id, pending.request, answer, supersede); !checked)
+    return Fail(checked.error());
   const auto run = busy_.RunOf(pending.chat_id, pending.interaction_id);  // before it can end
   const bool for_always = answer.approved && answer.scope == ApprovalScope::kAlways;
   const auto given = for_always ? GrantAndGive(*found, answer) : Give(services_.approvals, *found, answer);
@@ -67,15 +69,15 @@ Result<PendingApproval> Answers::AnswerApproval(std::string_view approval_id, Ap
   return KeepAnswer(run, pending.request.approval_id, std::move(answer)).map([&] { return pending; });
 }
 
-Result<void> Answers::CheckApproval(const event::ApprovalRequired& request, const ApprovalAnswer& answer,
-                                    const std::function<Result<void>()>& supersede) {
+Result<void> Answers::CheckApproval(const ChatId& chat, const event::ApprovalRequired& request,
+                                    const ApprovalAnswer& answer, const std::function<Result<void>()>& supersede) {
   if (answer.arguments_digest && *answer.arguments_digest != request.arguments_digest) {
     return Fail(
         Conflict("digest_mismatch", "arguments_digest is not the digest of the arguments that wait for approval"));
   }
   if (!answer.approved) return {};
   TRY(CheckGrant(request, answer));
-  const auto tools = services_.parts.tools.Current();
+  const auto tools = services_.editors.ToolsNow(chat, services_.parts.tools);
   if (IsOutdated(request, *tools)) {
     if (auto withdrawn = supersede(); !withdrawn) return Fail(WhyNotGiven(withdrawn.error()));
     return Fail(Conflict("stale",
@@ -249,7 +251,7 @@ Result<PendingApproval> Answers::FindApproval(std::string_view approval_id) cons
 Result<FileChange> Answers::PreviewChange(std::string_view approval_id) const {
   const auto pending = FindApproval(approval_id);
   if (!pending) return Fail(ErrorCode::kNotFound, "no such approval waits");
-  const auto tools = services_.parts.tools.Current();
+  const auto tools = services_.editors.ToolsNow(pending->chat_id, services_.parts.tools);
   const Tool* const tool = tools->Find(pending->request.tool_name);
   if (tool == nullptr) return Fail(NoChangeToShow("the tool is not there any more"));
   // In another workspace, say, since the server was started anew: what is there is not what the question is about.
@@ -287,7 +289,7 @@ Result<void> Answers::GrantAndAnswer(const InteractionRef& run, const event::App
                                      const ApprovalAnswer& answer) {
   GrantStore* const grants = services_.parts.grants;
   if (grants == nullptr) return Fail(InvalidAnswer("\"scope\" cannot be \"always\": this server keeps no grants"));
-  const auto grant = TRY(StandingGrantFor(request, answer, *services_.parts.tools.Current()));
+  const auto grant = TRY(StandingGrantFor(request, answer));
   const bool added = TRY(grants->Add(grant));
   auto given = services_.parts.questions->Answer(run, request.approval_id, answer);
   if (!given && added) static_cast<void>(grants->Remove(GrantId(grant.grant)));
@@ -298,7 +300,7 @@ Result<void> Answers::GrantAndGive(const ApprovalRequests::Found& found, Approva
   GrantStore* const grants = services_.parts.grants;
   if (grants == nullptr) return Fail(InvalidAnswer("\"scope\" cannot be \"always\": this server keeps no grants"));
   const event::ApprovalRequired& request = ApprovalRequests::PendingOf(*found).request;
-  const auto grant = StandingGrantFor(request, answer, *services_.parts.tools.Current());
+  const auto grant = StandingGrantFor(request, answer);
   if (!grant) return Fail(grant.error());
   if (auto claimed = services_.approvals.Claim(found); !claimed) return claimed;
   const auto added = grants->Add(*grant);

@@ -40,7 +40,7 @@ class Answers {
   // What an answer is told that did not count.
   Error WhyNotGiven(const Error& error) const;
   // `supersede` withdraws what is not so any more as it was shown.
-  Result<void> CheckApproval(const event::ApprovalRequired& request, const ApprovalAnswer& answer,
+  Result<void> CheckApproval(const ChatId& chat, const event::ApprovalRequired& request, const ApprovalAnswer& answer,
                              const std::function<Result<void>()>& supersede);
   // What an answer that lasts may say.
   static Result<void> CheckGrant(const event::ApprovalRequired& request, const ApprovalAnswer& answer);

@@ -1,5 +1,6 @@
 #include "engine/editors.h"
 
+#include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -14,6 +15,8 @@ namespace {
 constexpr std::size_t kMostEditors = 1000;
 constexpr std::size_t kMostPending = 64;  // of one editor: tool calls that run at once
 constexpr std::size_t kIdBytes = 16;
+constexpr std::size_t kMostOffered = 64u << 20;  // bytes of the tools of all editors
+constexpr std::string_view kEveryCall = "*";
 constexpr std::chrono::seconds kPatience{10};  // an editor that has this in memory answers at once
 
 using OfferedTools = std::shared_ptr<const std::vector<std::shared_ptr<Tool>>>;
@@ -28,6 +31,7 @@ Error NoEditor(const char* why) { return MakeError(ErrorCode::kUnavailable, why)
 
 struct Editors::Editor {
   struct Pending {
+    std::string method;
     std::optional<EditorAnswer> answer{};
   };
   const std::shared_ptr<EventLog> log = std::make_shared<EventLog>();
@@ -36,6 +40,7 @@ struct Editors::Editor {
   bool is_gone = false;
   std::map<std::string, Pending, std::less<>> pending{};
   OfferedTools tools{};  // null: none
+  std::size_t offered_bytes = 0;
 };
 
 struct Editors::State {
@@ -55,14 +60,13 @@ struct Editors::State {
   // Asks, and waits for the answer. kUnavailable: there is none, and why.
   Result<EditorAnswer> Ask(Editor& editor, Json request, std::chrono::milliseconds patience,
                            const std::stop_token& stop) {
-    const std::string id = RandomHex(kIdBytes);
-    const bool can_be_cancelled = request["method"] == "call";
+    const std::string id = RandomHex(kIdBytes), method = TextMember(request, "method");
     request["request_id"] = id;
     const std::string frame = Frame("editor_request", request);
     MutexLock lock(mutex);
     if (editor.is_gone) return Fail(NoEditor("the editor has gone"));
     if (editor.pending.size() >= kMostPending) return Fail(NoEditor("the editor has too much to answer"));
-    const auto pending = editor.pending.emplace(id, Editor::Pending{}).first;
+    const auto pending = editor.pending.emplace(id, Editor::Pending{.method = method}).first;
     editor.log->AppendFrames(frame);
     lock.unlock();
     editor.log->Publish();  // may write to the editor's socket
@@ -73,7 +77,7 @@ struct Editors::State {
     editor.pending.erase(pending);
     if (answer) return *std::move(answer);
     if (editor.is_gone) return Fail(NoEditor("the editor has gone"));
-    if (can_be_cancelled) {
+    if (method == "call") {
       editor.log->AppendFrames(Frame("editor_cancel", {{"request_id", id}}));
       lock.unlock();
       editor.log->Publish();
@@ -81,9 +85,17 @@ struct Editors::State {
     return Fail(NoEditor("the editor does not answer"));
   }
 
+  // The editor has gone, or makes room for another one.
+  void Leave(Editor& editor) REQUIRES(mutex) {
+    editor.is_gone = true;
+    editor.tools.reset();  // they hold the editor
+    offered_bytes -= std::exchange(editor.offered_bytes, 0);
+  }
+
   Mutex mutex;
   std::condition_variable_any changed;
   std::map<ChatId, std::shared_ptr<Editor>> editors GUARDED_BY(mutex);
+  std::size_t offered_bytes GUARDED_BY(mutex) = 0;
 };
 
 // --- files -----------------------------------------------------------------------------------------------------------
@@ -124,7 +136,11 @@ class Editors::Files final : public EditorFiles {
 class Editors::OfferedTool final : public Tool {
  public:
   OfferedTool(std::shared_ptr<State> state, std::shared_ptr<Editor> editor, EditorTool offer)
-      : state_(std::move(state)), editor_(std::move(editor)) {
+      : state_(std::move(state)),
+        editor_(std::move(editor)),
+        server_(offer.server),
+        terms_(offer.terms),
+        any_arguments_(offer.any_arguments) {
     traits_.spec = std::move(offer.spec);
     traits_.read_only = traits_.idempotent = false;
     traits_.requires_approval = true;
@@ -135,12 +151,31 @@ class Editors::OfferedTool final : public Tool {
 
   const ToolTraits& traits() const override { return traits_; }
 
+  std::vector<CallPattern> PatternsOf(std::string_view) const override {
+    if (!any_arguments_) return {};
+    return {{std::string(kEveryCall), *MeaningOf(kEveryCall, PatternUse::kAllow)}};
+  }
+  Result<std::string> MeaningOf(std::string_view pattern, PatternUse) const override {
+    if (!any_arguments_) return Fail(ErrorCode::kInvalidArgument, "this tool has no patterns");
+    if (pattern != kEveryCall) return Fail(ErrorCode::kInvalidArgument, "the one pattern of such a tool is *");
+    return "Calls " + traits_.spec.name + ", which runs beside the editor, by " + server_ +
+           ", with any arguments, as long as both are what they are now.";
+  }
+  std::optional<std::vector<std::size_t>> CoveredBy(const std::vector<std::string>& patterns,
+                                                    std::string_view) const override {
+    const auto found = std::find(patterns.begin(), patterns.end(), kEveryCall);
+    if (!any_arguments_ || found == patterns.end()) return std::nullopt;
+    return std::vector{static_cast<std::size_t>(found - patterns.begin())};
+  }
+  Touch Touches(std::string_view, std::string_view) const override { return Touch::kYes; }
+
   ToolOutcome Run(std::string_view arguments, const ToolContext& context) override {
     auto given = ParseJson(arguments.empty() ? "{}" : arguments);
     if (!given) return {.output = given.error().message, .is_error = true};
-    auto answer =
-        state_->Ask(*editor_, {{"method", "call"}, {"tool", traits_.spec.name}, {"arguments", *std::move(given)}},
-                    context.timeout, context.stop);
+    auto answer = state_->Ask(
+        *editor_,
+        {{"method", "call"}, {"tool", traits_.spec.name}, {"arguments", *std::move(given)}, {"terms", terms_}},
+        context.timeout, context.stop);
     if (!answer) return {.output = "The call came to nothing: " + answer.error().message, .is_error = true};
     if (!answer->outcome) return {.output = "The editor says: " + answer->error, .is_error = true};
     return *std::move(answer->outcome);
@@ -149,6 +184,8 @@ class Editors::OfferedTool final : public Tool {
  private:
   const std::shared_ptr<State> state_;
   const std::shared_ptr<Editor> editor_;
+  const std::string server_, terms_;
+  const bool any_arguments_;
   ToolTraits traits_;
 };
 
@@ -194,8 +231,7 @@ Result<EditorConnection> Editors::Connect(const ChatId& chat, EditorAbilities ab
           Error{.code = ErrorCode::kUnavailable, .reason = "overloaded", .message = "too many editors are connected"});
     }
     before = std::exchange(state_->editors[chat], editor);
-    if (before) before->is_gone = true;
-    if (before) before->tools.reset();
+    if (before) state_->Leave(*before);
   }
   state_->changed.notify_all();
   if (before) before->log->Close();
@@ -204,8 +240,7 @@ Result<EditorConnection> Editors::Connect(const ChatId& chat, EditorAbilities ab
   const auto leave = [state = state_, chat, editor](void*) {
     {
       const MutexLock lock(state->mutex);
-      editor->is_gone = true;
-      editor->tools.reset();  // they hold the editor
+      state->Leave(*editor);
       const auto found = state->editors.find(chat);
       if (found != state->editors.end() && found->second == editor) state->editors.erase(found);
     }
@@ -214,17 +249,32 @@ Result<EditorConnection> Editors::Connect(const ChatId& chat, EditorAbilities ab
   return EditorConnection{.log = editor->log, .hold = std::shared_ptr<void>(nullptr, leave)};
 }
 
-Result<void> Editors::Offer(const ChatId& chat, std::vector<EditorTool> tools) {
+Result<std::size_t> Editors::Offer(const ChatId& chat, std::vector<EditorTool> tools, const ToolRegistry& all) {
   const auto none = [] { return Fail(ErrorCode::kNotFound, "no editor is connected with this chat"); };
   const auto editor = state_->EditorOf(chat);
   if (!editor) return none();
   std::vector<std::shared_ptr<Tool>> offered;
-  for (EditorTool& tool : tools) offered.push_back(std::make_shared<OfferedTool>(state_, editor, std::move(tool)));
+  std::size_t bytes = 0;
+  for (EditorTool& tool : tools) {
+    bytes += tool.spec.name.size() + tool.spec.description.size() + tool.spec.parameters.size() + tool.terms.size();
+    offered.push_back(std::make_shared<OfferedTool>(state_, editor, std::move(tool)));
+  }
+  const auto set = all.With(offered);
+  const std::size_t taken =
+      static_cast<std::size_t>(std::count_if(offered.begin(), offered.end(), [&](const auto& tool) {
+        return set->Find(tool->traits().spec.name) == tool.get();
+      }));
   const MutexLock lock(state_->mutex);
   if (editor->is_gone) return none();
+  if (state_->offered_bytes - editor->offered_bytes + bytes > kMostOffered) {
+    return Fail(Error{.code = ErrorCode::kUnavailable,
+                      .reason = "overloaded",
+                      .message = "the tools of all editors that are connected are too much"});
+  }
+  state_->offered_bytes += bytes - std::exchange(editor->offered_bytes, bytes);
   editor->tools =
       offered.empty() ? nullptr : std::make_shared<const std::vector<std::shared_ptr<Tool>>>(std::move(offered));
-  return {};
+  return taken;
 }
 
 Result<void> Editors::Answer(const ChatId& chat, std::string_view request_id, EditorAnswer answer) {
@@ -235,6 +285,10 @@ Result<void> Editors::Answer(const ChatId& chat, std::string_view request_id, Ed
     if (editor == state_->editors.end()) return none();
     const auto pending = editor->second->pending.find(request_id);
     if (pending == editor->second->pending.end() || pending->second.answer) return none();
+    const std::string& method = pending->second.method;
+    if (answer.error.empty() && answer.outcome.has_value() != (method == "call")) {
+      return Fail(ErrorCode::kInvalidArgument, "this does not answer a request of the method \"" + method + "\"");
+    }
     pending->second.answer = std::move(answer);
   }
   state_->changed.notify_all();
@@ -242,6 +296,11 @@ Result<void> Editors::Answer(const ChatId& chat, std::string_view request_id, Ed
 }
 
 std::unique_ptr<EditorFiles> Editors::FilesOf(const ChatId& chat) { return std::make_unique<Files>(state_, chat); }
+
+std::shared_ptr<const ToolSet> Editors::ToolsNow(const ChatId& chat, const ToolRegistry& all) const {
+  const OfferedTools offered = state_->ToolsOf(chat);
+  return offered ? all.With(*offered) : all.Current();
+}
 
 std::unique_ptr<ToolRegistry> Editors::ToolsOf(const ChatId& chat, const ToolRegistry& all) {
   return std::make_unique<ChatTools>(state_, chat, all);

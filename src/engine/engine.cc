@@ -146,8 +146,8 @@ Result<EditorConnection> Engine::ConnectEditor(const ChatId& chat, EditorAbiliti
   return impl_->services.editors.Connect(chat, abilities);
 }
 
-Result<void> Engine::OfferEditorTools(const ChatId& chat, std::vector<EditorTool> tools) {
-  return impl_->services.editors.Offer(chat, std::move(tools));
+Result<std::size_t> Engine::OfferEditorTools(const ChatId& chat, std::vector<EditorTool> tools) {
+  return impl_->services.editors.Offer(chat, std::move(tools), impl_->services.parts.tools);
 }
 
 Result<void> Engine::AnswerEditor(const ChatId& chat, std::string_view request_id, EditorAnswer answer) {

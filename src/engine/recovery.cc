@@ -104,7 +104,6 @@ std::optional<OpenQuestions> FindOpenQuestions(const InterruptedRun& run, const 
       open.patterns = asked->patterns;
       open.call.arguments = asked->tool_input;  // a hook may have changed them: what was shown is what runs
       open.answer = AnswerTo(*asked, last(&event::Approved::call_id), last(&event::Rejected::call_id));
-      if (!open.answer && tool == nullptr) return std::nullopt;
       if (!open.answer) questions.approvals.push_back(*asked);
     }
     const auto* started = last(&event::ToolCallStarted::id);

@@ -154,10 +154,10 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
                                 const Executor& executor) override;
 
  private:
+  const ToolRegistry& tools() const { return chat_tools_ ? *chat_tools_ : services_.tools; }
   // Puts it where other processes can answer it.
   void TellOthers(const std::vector<PendingQuestion>& questions) const;
   // REQUIRES: show_mutex_ is held. To be shown.
-  const ToolRegistry& tools() const { return chat_tools_ ? *chat_tools_ : services_.tools; }
   void Record(std::uint32_t round_index, EventPayload payload);
   void AgentEnded(AgentOutcome outcome);
   void LogEnd() const;

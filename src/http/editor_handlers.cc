@@ -33,9 +33,8 @@ Result<Outcome> Connect(Engine& engine, const Request& request) {
 Result<Outcome> Offer(Engine& engine, const Request& request) {
   const auto chat = TRY(ChatInPath(request));
   auto tools = TRY(ParseEditorTools(request.body));
-  const std::size_t count = tools.size();
-  TRY(engine.OfferEditorTools(chat, std::move(tools)));
-  return JsonReply({{"status", "processed"}, {"tools", count}});
+  const std::size_t taken = TRY(engine.OfferEditorTools(chat, std::move(tools)));
+  return JsonReply({{"status", "processed"}, {"tools", taken}});
 }
 
 Result<Outcome> Answer(Engine& engine, const Request& request) {
@@ -53,7 +52,7 @@ void AddEditorRoutes(Router& router, const HandlerContext& context) {
     return [&engine, handler](const Request& request) { return handler(engine, request); };
   };
   router.Add("GET", "/chats/*/editor", with(Connect));
-  router.Add("PUT", "/chats/*/editor", with(Offer));
+  router.Add("PUT", "/chats/*/editor", with(Offer), Lane::kWork, BodyKind::kConversation);
   // While tools wait for it: not behind what they hold up.
   router.Add("POST", "/chats/*/editor/*", with(Answer), Lane::kControl, BodyKind::kConversation);
 }

@@ -224,13 +224,23 @@ bool IsToolName(std::string_view name) {
 }
 
 EditorTool ReadEditorTool(BodyReader& reader, const Json& json) {
-  constexpr std::size_t kMostServer = 100, kMostDescription = 4096;  // characters
+  constexpr std::size_t kMostServer = 100, kMostDescription = 4096;     // characters
+  constexpr std::size_t kMostSchema = 64 << 10, kMostTerms = 16 << 10;  // bytes
   BodyReader of_tool(json);
   EditorTool tool{.spec = {.name = of_tool.Text("name"),
                            .description = of_tool.OptionalString("description").value_or(""),
                            .parameters = of_tool.ObjectText("input_schema")},
                   .server = of_tool.Text("server"),
-                  .terms = of_tool.OptionalString("terms").value_or("")};
+                  .terms = of_tool.OptionalString("terms").value_or(""),
+                  .any_arguments = of_tool.OptionalBool("any_arguments").value_or(true)};
+  const auto schema = ParseJson(tool.spec.parameters);
+  if (!schema || TextMember(*schema, "type") != "object" || tool.spec.parameters.size() > kMostSchema) {
+    of_tool.Reject("invalid_member", "\"input_schema\" must be the schema of an object, of 64 KiB at most");
+  }
+  if (tool.terms.size() > kMostTerms) of_tool.Reject("invalid_member", "\"terms\" is too long");
+  if (!std::all_of(tool.server.begin(), tool.server.end(), [](char c) { return c >= ' ' && c <= '~'; })) {
+    of_tool.Reject("invalid_member", "\"server\" must be printable ASCII");
+  }
   if (!IsToolName(tool.spec.name)) {
     of_tool.Reject("invalid_member", "\"name\" must be 1 to 64 letters, digits, _ and -");
   }

@@ -348,14 +348,7 @@ export interface EditorCancel {
   request_id: string;
 }
 
-export interface EditorRequest {
-  method: "read" | "write" | "call";
-  path?: string;
-  content?: string;
-  tool?: string;
-  arguments?: Record<string, unknown>;
-  request_id: string;
-}
+export type EditorRequest = { method: "read"; path: string; request_id: string } | { method: "write"; path: string; content: string; request_id: string } | { method: "call"; tool: string; arguments: Record<string, unknown>; terms: string; request_id: string };
 
 export interface EditorTools {
   status: "processed";
@@ -363,7 +356,7 @@ export interface EditorTools {
 }
 
 export interface EditorToolsRequest {
-  tools: { name: string; description?: string; input_schema: Record<string, unknown>; server: string; terms?: string }[];
+  tools: { name: string; description?: string; input_schema: { type: "object" }; server: string; terms?: string; any_arguments?: boolean }[];
 }
 
 export interface Entity {

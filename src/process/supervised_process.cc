@@ -111,6 +111,27 @@ std::optional<ProcessStatus> StatusOf(const std::string& pid) {
   return status;
 }
 
+// Children that are not for Supervisors. Thread-safe.
+class Spared {
+ public:
+  static Spared& Instance() {
+    static auto* const instance = new Spared;
+    return *instance;
+  }
+  void Add(pid_t pid) {
+    const MutexLock lock(mutex_);
+    pids_.insert(pid);
+  }
+  bool Contains(pid_t pid) {
+    const MutexLock lock(mutex_);
+    return pids_.contains(pid);
+  }
+
+ private:
+  Mutex mutex_;
+  std::set<pid_t> pids_ GUARDED_BY(mutex_);
+};
+
 // The supervisors of this process, and what those that were killed have left behind: it becomes this process's. A
 // child is one of these if it is no supervisor and not of this process's session, which descendants of a supervisor
 // cannot come back to. Thread-safe.
@@ -181,7 +202,7 @@ class Supervisors {
       const auto status = StatusOf(name);
       if (!status || status->parent != ::getpid() || status->session == ::getsid(0)) continue;
       const auto pid = static_cast<pid_t>(std::stol(name));
-      if (running_.contains(pid)) continue;
+      if (running_.contains(pid) || Spared::Instance().Contains(pid)) continue;
       UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
       ::kill(pid, SIGKILL);
       if (process) orphans.push_back({pid, std::move(process)});
@@ -208,6 +229,8 @@ class Supervisors {
 };
 
 }  // namespace
+
+void SupervisedProcess::Spare(pid_t child) { Spared::Instance().Add(child); }
 
 Result<SupervisedProcess> SupervisedProcess::Start(const Command& command, Streams streams) {
   const bool separate = streams == Streams::kSeparate;

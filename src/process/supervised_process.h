@@ -32,6 +32,9 @@ struct Command {
 // children of sessions other than this process's own that are no supervisors. They are ended.
 class SupervisedProcess {
  public:
+  // A child that this process has started in another way, which may be in a session of its own: it is left alone.
+  static void Spare(pid_t child);
+
   enum class Streams {
     kOutput,    // stdin is Command::input, stdout and stderr come together in output()
     kSeparate,  // input() is written to, output() is stdout, errors() is stderr

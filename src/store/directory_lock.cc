@@ -1,7 +1,6 @@
 #include "store/directory_lock.h"
 
 #include <fcntl.h>
-#include <sched.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,6 +8,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
+#include <thread>
 
 #include "base/system_error.h"
 #include "base/unique_fd.h"
@@ -74,14 +75,17 @@ void WriteText(int fd, const std::string& text) {
 std::string OwnPid() { return std::to_string(::getpid()) + "\n"; }
 
 // Also if somebody only asks at this moment whether the lock is held (FindHolder), which takes it for that long
-// together with others who ask.
+// together with others who ask. On a busy machine whoever asks may be kept from going on for a while.
 bool TakeLock(int fd) {
-  constexpr int kTries = 1000;
-  for (int tries = 0; tries < kTries; ++tries) {
+  constexpr std::chrono::seconds kPatience{2};
+  constexpr std::chrono::microseconds kPause{100};
+  const auto until = std::chrono::steady_clock::now() + kPatience;
+  for (;;) {
     if (::flock(fd, LOCK_EX | LOCK_NB) == 0) return true;
     if (errno != EWOULDBLOCK || ::flock(fd, LOCK_SH | LOCK_NB) != 0) return false;
     ::flock(fd, LOCK_UN);
-    ::sched_yield();
+    if (std::chrono::steady_clock::now() > until) break;
+    std::this_thread::sleep_for(kPause);
   }
   errno = EWOULDBLOCK;
   return false;

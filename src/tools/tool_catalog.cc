@@ -221,15 +221,16 @@ std::shared_ptr<const ToolSet> ToolCatalog::Current() const {
 }
 
 std::shared_ptr<const ToolSet> ToolCatalog::With(const std::vector<std::shared_ptr<Tool>>& more) const {
-  std::shared_ptr<FixedToolSet> set;
-  {
-    const MutexLock lock(mutex_);
-    set = MakeSet();
-  }
+  const MutexLock lock(mutex_);
+  auto set = MakeSet();
+  // What the configuration says of a server's tools is meant for that one, also while it is away.
+  const auto is_of_server = [&](const std::string& name) REQUIRES(mutex_) {
+    return std::any_of(sources_.begin(), sources_.end(),
+                       [&](const Source& source) { return name.starts_with(source.server.name + "__"); });
+  };
   for (const std::shared_ptr<Tool>& tool : more) {
     const std::string& name = tool->traits().spec.name;
-    if (!IsAllowed(name)) continue;
-    if (!set->Add(ForeignOffer(tool))) LogWarning("a tool is left out: its name is taken", {{"tool", name}});
+    if (IsAllowed(name) && !is_of_server(name)) set->Add(ForeignOffer(tool));
   }
   return set;
 }

@@ -64,6 +64,29 @@ def test_a_tool_of_the_client(connect, server, provider):
     assert "my-tools__do" not in told(provider.requests[-1]), "other chats have nothing of it"
 
 
+def test_always_is_for_always(connect, server, provider):
+    agent = connect(server)
+    servers = [named("s", server_of(ECHO, "'it'"))]
+    session = agent.new(server.home.workspace, servers)
+    provider.plan(tools(call("s__do", {"n": 1})), text("done"))
+    number = agent.prompt(session, "go")
+    agent.choose(agent.asked(), "allow_always:0")
+    assert agent.answer(number)["stopReason"] == "end_turn" and results(provider) == ["it"]
+    other = agent.new(server.home.workspace, servers)
+    provider.plan(tools(call("s__do", {"n": 2})), text("done"))
+    assert agent.answer(agent.prompt(other, "go"))["stopReason"] == "end_turn" and results(provider) == ["it"] and not agent.requests
+
+
+def test_an_answer_that_is_too_long_is_told_to_be(connect, server, provider):
+    agent = connect(server)
+    session = agent.new(server.home.workspace, [named("s", server_of(ECHO, "'x'}, {'type': 'image', 'mimeType': 'image/png', 'data': 'AAAA' * (16 << 20)"))])
+    provider.plan(tools(call("s__do", {"n": 1})), text("done"))
+    number = agent.prompt(session, "go")
+    agent.choose(agent.asked(), "allow_once")
+    assert agent.answer(number)["stopReason"] == "end_turn"
+    assert results(provider)[0] != "", results(provider)
+
+
 def test_what_is_granted_holds_for_what_it_was(connect, server, provider, tmp_path):
     it = ChangeableServer(tmp_path)
     agent = connect(server)

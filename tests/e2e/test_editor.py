@@ -3,6 +3,7 @@ import pytest
 from support import schemas
 from support.editor import Editor
 from support.provider import call, text, tools
+from support.timing import eventually
 
 
 @pytest.fixture
@@ -254,6 +255,105 @@ def test_a_schema_from_elsewhere_does_no_harm(server, provider):
     editor.answer(editor.asked(), output="checked here").expect(200)
     stream.finish()
     assert stream.one("tool_result")["tool_output"] == "checked here"
+    editor.close()
+
+
+def test_answers_of_another_kind(server, provider, file):
+    editor = Editor(server)
+    offer(server, TOOL).expect(200)
+    stream = read(server, provider)
+    asked = editor.asked()
+    editor.answer(asked, output="of a call").error(400)
+    editor.answer(asked, content="in the editor").expect(200)
+    assert seen(stream) == "in the editor"
+    provider.plan(tools(call("tickets__find", {"words": "late"})), text("done"))
+    stream = server.client.start("c", "go")
+    approved(server, stream)
+    asked = editor.asked()
+    for wrong in ({"content": "x"}, {"done": True}):
+        editor.answer(asked, **wrong).error(400)
+    editor.answer(asked, output="two tickets").expect(200)
+    assert seen(stream) == "two tickets"
+    editor.close()
+
+
+@pytest.mark.parametrize("more", [{"scope": "always"}, {"scope": "always", "pattern": "*"}, {"scope": "chat", "pattern": "*"}, {"arguments": {"words": "other"}}])
+def test_answers_of_a_person(server, provider, more):
+    """What is offered with the question is taken."""
+    editor = Editor(server)
+    offer(server, TOOL).expect(200)
+    provider.plan(tools(call("tickets__find", {"words": "late"})), tools(call("tickets__find", {"words": "late" if more == {"scope": "always"} else "early"})), text("done"))
+    stream = server.client.start("c", "go")
+    approval = stream.until("approval_required")
+    assert {"approve_for_chat", "approve_always", "edit"} <= set(approval["allowed_decisions"])
+    assert "with any arguments" in approval["patterns"][0]["means"] and "the MCP server tickets" in approval["patterns"][0]["means"]
+    server.client.approve("c", stream.interaction, approval["approval_id"], **more).expect(200)
+    asked = editor.asked()
+    assert asked["arguments"] == more.get("arguments", {"words": "late"})
+    editor.answer(asked, output="ok").expect(200)
+    if "arguments" in more:
+        server.client.approve("c", stream.interaction, stream.until("approval_required")["approval_id"]).expect(200)
+    editor.answer(editor.asked(), output="ok").expect(200)
+    stream.finish()
+    assert len(stream.all("approval_required")) == (2 if "arguments" in more else 1)
+    editor.close()
+
+
+def test_arguments_that_a_person_gives_are_checked(server, provider):
+    editor = Editor(server)
+    offer(server, TOOL).expect(200)
+    provider.plan(tools(call("tickets__find", {"words": "late"})), text("done"))
+    stream = server.client.start("c", "go")
+    approval = stream.until("approval_required")
+    server.client.approve("c", stream.interaction, approval["approval_id"], arguments={"words": 1}).error(400)
+    server.client.approve("c", stream.interaction, approval["approval_id"], approved=False).expect(200)
+    stream.finish()
+    editor.close()
+
+
+def test_a_tool_that_cannot_be_granted_for_all_arguments(server, provider):
+    editor = Editor(server)
+    offer(server, {**TOOL, "any_arguments": False}).expect(200)
+    provider.plan(tools(call("tickets__find", {"words": "late"})), text("done"))
+    stream = server.client.start("c", "go")
+    approval = stream.until("approval_required")
+    assert not approval.data.get("patterns")
+    server.client.approve("c", stream.interaction, approval["approval_id"], scope="chat", pattern="*").error(400)
+    server.client.approve("c", stream.interaction, approval["approval_id"], approved=False).expect(200)
+    stream.finish()
+    editor.close()
+
+
+def test_a_rule_for_a_configured_server_is_not_for_an_editors(make_server, provider):
+    """Also while that server is away."""
+    server = make_server(provider, config={"mcpServers": {"tickets": {"command": "/nonexistent"}}, "tools": {"rules": [{"tool": "tickets__*", "action": "allow"}]}})
+    editor = Editor(server)
+    assert offer(server, TOOL, {**TOOL, "name": "others__find"}).expect(200).json["tools"] == 1
+    provider.plan(tools(call("tickets__find", {"words": "late"})), text("done"))
+    stream = server.client.start("c", "go")
+    stream.finish()
+    told = {t["function"]["name"] for t in provider.requests[-1].body["tools"]}
+    assert "others__find" in told and "tickets__find" not in told and stream.one("tool_result")["is_error"]
+    editor.close()
+
+
+def test_a_question_about_a_tool_survives_the_server(make_server, provider):
+    """With all others of its round; the editor brings the tool along again."""
+    server = make_server(provider)
+    editor = Editor(server)
+    offer(server, TOOL).expect(200)
+    provider.plan(tools(call("tickets__find", {"words": "late"})), text("done"))
+    stream = server.client.start("c", "go", on_disconnect="continue")
+    approval = stream.until("approval_required")
+    server.kill()
+    again = make_server(provider, home=server.home)
+    editor = Editor(again)
+    offer(again, TOOL).expect(200)
+    waiting = eventually(lambda: again.client.get("/approvals").json["approvals"], "it waits")
+    assert waiting[0]["approval_id"] == approval["approval_id"]
+    again.client.approve("c", stream.interaction, approval["approval_id"]).expect(200)
+    editor.answer(editor.asked(), output="two tickets").expect(200)
+    eventually(lambda: again.client.get("/chats/c").json["interactions"][-1]["status"] == "COMPLETED", "it completes")
     editor.close()
 
 

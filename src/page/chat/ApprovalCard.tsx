@@ -81,7 +81,7 @@ export function ApprovalCard({ approval, tool }: { approval: Approval; tool: str
         <span className="grow" />
         {approval.expires_at && <Expiry at={approval.expires_at} />}
       </header>
-      <p className="hint terms" data-testid="terms">{approval.reason}{workspace && <>{approval.reason && " · "}{t.runsIn} <code>{workspace}</code></>}</p>
+      <p className="hint terms" data-testid="terms">{approval.reason && spelled(approval.reason)}{workspace && <>{approval.reason && " · "}{t.runsIn} <code>{workspace}</code></>}</p>
       {hasHidden(approval.tool_input) && <p className="warning"><Icon name="eye" size={16} /> {t.hiddenCharacters}</p>}
       {change && !edited ? (
         <div className="change">
