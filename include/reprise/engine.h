@@ -121,8 +121,9 @@ struct ModelQuestion {
 
 // An editor that is connected with a chat: as long as `hold` lives, the chat's file tools ask it, and its own tools are
 // the chat's. `log` has its requests, as frames: `editor_open`, then an `editor_request` each time: {request_id,
-// method: "read"|"write", path, content?} or {request_id, method: "call", tool, arguments, terms}, and an `editor_cancel`
-// {request_id} for a call that nobody waits for any more. It is closed when another editor takes its place.
+// method: "read"|"write", path, content?} or {request_id, method: "call", tool, arguments, terms}, and an
+// `editor_cancel` {request_id} for a call that nobody waits for any more. It is closed when another editor takes its
+// place.
 struct EditorConnection {
   std::shared_ptr<EventLog> log;
   std::shared_ptr<void> hold;
