@@ -266,6 +266,17 @@ Result<std::unique_ptr<ClientTools>> Agent::StartTools(const Json& params) {
   return std::unique_ptr<ClientTools>();
 }
 
+Result<std::unique_ptr<Session>> Agent::MakeSession(const std::string& chat, bool exists, const Json& params) {
+  auto tools = TRY(StartTools(params));
+  return std::make_unique<Session>(Session::Parts{.link = link_,
+                                                  .client = *this,
+                                                  .abilities = *abilities_,
+                                                  .chat = chat,
+                                                  .cwd = TextMember(params, "cwd"),
+                                                  .exists = exists,
+                                                  .tools = std::move(tools)});
+}
+
 // A session of a chat that is there.
 Result<Session*> Agent::OpenSession(const Json& params) {
   const std::string chat = TRY(TextParameter(params, "sessionId"));
@@ -276,14 +287,7 @@ Result<Session*> Agent::OpenSession(const Json& params) {
     sessions_.erase(open);
   }
   TRY(link_.Call("GET", "/chats/" + chat + "?limit=1&state=none"));
-  auto tools = TRY(StartTools(params));
-  auto session = std::make_unique<Session>(Session::Parts{.link = link_,
-                                                          .client = *this,
-                                                          .abilities = *abilities_,
-                                                          .chat = chat,
-                                                          .cwd = TextMember(params, "cwd"),
-                                                          .exists = true,
-                                                          .tools = std::move(tools)});
+  auto session = TRY(MakeSession(chat, /*exists=*/true, params));
   return (sessions_[chat] = std::move(session)).get();
 }
 
@@ -300,14 +304,7 @@ Result<Session*> Agent::FindSession(const Json& params) {
 Result<Json> Agent::NewSession(const Json& params) {
   TRY(Reach(params));
   const std::string chat = ChatId::Random().str();
-  auto tools = TRY(StartTools(params));
-  auto& session = sessions_[chat] = std::make_unique<Session>(Session::Parts{.link = link_,
-                                                                             .client = *this,
-                                                                             .abilities = *abilities_,
-                                                                             .chat = chat,
-                                                                             .cwd = TextMember(params, "cwd"),
-                                                                             .exists = false,
-                                                                             .tools = std::move(tools)});
+  auto& session = sessions_[chat] = TRY(MakeSession(chat, /*exists=*/false, params));
   auto settings = Settings(*session);
   if (!settings) {
     sessions_.erase(chat);

@@ -58,6 +58,7 @@ class Agent final : public SessionClient {
 
   Result<void> Reach(const Json& params);
   Result<std::unique_ptr<ClientTools>> StartTools(const Json& params);
+  Result<std::unique_ptr<Session>> MakeSession(const std::string& chat, bool exists, const Json& params);
   Result<Session*> OpenSession(const Json& params);
   Result<Session*> FindSession(const Json& params);
   // "modes" and "configOptions".

@@ -7,6 +7,7 @@
 
 #include "app/embedded.h"
 #include "app/mcp_folder.h"
+#include "base/ascii.h"
 #include "base/base64url.h"
 #include "base/posix_file_system.h"
 #include "base/terminal_text.h"
@@ -26,16 +27,11 @@ Error BadServer(const std::string& message) {
   return MakeError(ErrorCode::kInvalidArgument, "\"mcpServers\": " + message);
 }
 
-bool HasControls(std::string_view text) {
-  return std::any_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
-}
-
 // As a name that a folder and a tool can have, and that no other has.
 std::string PlainName(std::string name, const std::vector<McpServerOptions>& others) {
   constexpr std::size_t kMost = 40;
   for (char& c : name) {
-    const bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-    if (!is_plain) c = '-';
+    if (!IsToolNameCharacter(c)) c = '-';
   }
   if (name.size() > kMost) name.resize(kMost);
   const auto is_taken = [&](const std::string& candidate) {
@@ -58,7 +54,7 @@ Result<std::vector<std::pair<std::string, std::string>>> Pairs(const Json& serve
       return Fail(BadServer(std::string("an element of \"") + member + "\" needs a \"name\" and a \"value\""));
     }
     std::string value = TextMember(each, "value");
-    if (HasControls(name) || HasControls(value) || name.find_first_of("=: ") != std::string::npos) {
+    if (HasControlCharacter(name) || HasControlCharacter(value) || name.find_first_of("=: ") != std::string::npos) {
       return Fail(BadServer(std::string("\"") + member + "\" has a name or a value that cannot be one"));
     }
     pairs.emplace_back(name, std::move(value));
@@ -73,7 +69,7 @@ Result<McpServerOptions> ReadServer(const Json& server, const std::vector<McpSer
   if (type == "http") {
     options.url = TextMember(server, "url");
     const bool is_http = options.url.starts_with("http://") || options.url.starts_with("https://");
-    if (!is_http || HasControls(options.url)) {
+    if (!is_http || HasControlCharacter(options.url)) {
       return Fail(BadServer("the \"url\" of " + VisibleLine(name) + " must begin with http:// or https://"));
     }
     options.headers = TRY(Pairs(server, "headers"));
@@ -83,7 +79,7 @@ Result<McpServerOptions> ReadServer(const Json& server, const std::vector<McpSer
     return Fail(BadServer("servers of the type " + Shortened(VisibleLine(type), 40) + " are not supported; http is"));
   }
   options.command = TextMember(server, "command");
-  if (options.command.empty() || HasControls(options.command))
+  if (options.command.empty() || HasControlCharacter(options.command))
     return Fail(BadServer(VisibleLine(name) + " needs a \"command\""));
   const Json& arguments = MemberOf(server, "args");
   if (!arguments.is_null() && !arguments.is_array()) return Fail(BadServer("\"args\" must be an array"));

@@ -8,8 +8,6 @@ namespace {
 
 constexpr int kMostOutput = 64 << 10;  // bytes that the client keeps: the end
 
-Json Problem(const std::string& why) { return {{"error", why}}; }
-
 // How a command has ended, for the model; empty: well.
 std::string Ending(const Json& status) {
   const Json& code = MemberOf(status, "exitCode");
@@ -94,7 +92,7 @@ void TerminalTool::Fail(const std::string& id, const Json& response) {
   const auto running = running_.extract(id);
   const std::string why = TextMember(MemberOf(response, "error"), "message");
   if (!running.mapped().terminal.empty()) End(running.mapped().terminal, /*kill=*/true);
-  running.mapped().done(Problem(why.empty() ? "the terminal does not say what became of it" : why));
+  running.mapped().done({{"error", why.empty() ? "the terminal does not say what became of it" : why}});
 }
 
 // One whose terminal is not there yet is ended when it is: nobody else would.

@@ -477,9 +477,6 @@ class ConfigReader {
     const auto allowed = [](char c) { return IsNameCharacter(c) || c == '-'; };
     return !name.empty() && std::all_of(name.begin(), name.end(), allowed);
   }
-  static bool HasControlCharacter(const std::string& text) {
-    return std::any_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
-  }
 
   Result<void> ReadTexts(const std::string& key, const Json& value, std::vector<std::string>& texts) {
     if (!value.is_array()) return Reject(key, "must be an array of strings");

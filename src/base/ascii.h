@@ -14,6 +14,18 @@ inline std::string LowerCase(std::string_view text) {
   return lower;
 }
 
+// Of the names of tools that every provider takes.
+inline bool IsToolNameCharacter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+}
+
+inline bool HasControlCharacter(std::string_view text) {
+  for (const char c : text) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) return true;
+  }
+  return false;
+}
+
 // -1: `c` is no hexadecimal digit.
 inline int HexDigit(char c) {
   if (c >= '0' && c <= '9') return c - '0';

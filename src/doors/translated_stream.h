@@ -17,8 +17,8 @@ struct TranslatedStream {
   std::shared_ptr<void> hold;     // the client's hold on the run (EventSubscription); to be dropped when it has gone
 };
 
-// Translates the events of `run` from `offset` of its log on. What was said before is
-// sent however much it is. A client that takes nothing after that is cut off when some megabytes wait for it.
+// Translates the events of `run` from `offset` of its log on. What is in the log already is sent, however much it is. A
+// client that takes nothing after that is cut off when some megabytes wait for it.
 TranslatedStream Translate(EventSubscription run, std::unique_ptr<Translator> translator, std::uint64_t offset = 0);
 
 }  // namespace reprise

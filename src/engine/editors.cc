@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "approval/every_call.h"
 #include "base/json.h"
 #include "base/random.h"
 #include "base/utf8.h"
@@ -16,8 +17,7 @@ constexpr std::size_t kMostEditors = 1000;
 constexpr std::size_t kMostPending = 64;  // of one editor: tool calls that run at once
 constexpr std::size_t kIdBytes = 16;
 constexpr std::size_t kMostOffered = 64u << 20;  // bytes of the tools of all editors
-constexpr std::string_view kEveryCall = "*";
-constexpr std::chrono::seconds kPatience{10};  // an editor that has this in memory answers at once
+constexpr std::chrono::seconds kPatience{10};    // an editor that has this in memory answers at once
 
 using OfferedTools = std::shared_ptr<const std::vector<std::shared_ptr<Tool>>>;
 
@@ -153,19 +153,16 @@ class Editors::OfferedTool final : public Tool {
 
   std::vector<CallPattern> PatternsOf(std::string_view) const override {
     if (!any_arguments_) return {};
-    return {{std::string(kEveryCall), *MeaningOf(kEveryCall, PatternUse::kAllow)}};
+    return {{std::string(every_call::kPattern), *MeaningOf(every_call::kPattern, PatternUse::kAllow)}};
   }
   Result<std::string> MeaningOf(std::string_view pattern, PatternUse) const override {
     if (!any_arguments_) return Fail(ErrorCode::kInvalidArgument, "this tool has no patterns");
-    if (pattern != kEveryCall) return Fail(ErrorCode::kInvalidArgument, "the one pattern of such a tool is *");
-    return "Calls " + traits_.spec.name + ", which runs beside the editor, by " + server_ +
-           ", with any arguments, as long as both are what they are now.";
+    return every_call::MeaningOf(pattern, "Calls " + traits_.spec.name + ", which runs beside the editor, by " +
+                                              server_ + ", with any arguments, as long as both are what they are now.");
   }
   std::optional<std::vector<std::size_t>> CoveredBy(const std::vector<std::string>& patterns,
                                                     std::string_view) const override {
-    const auto found = std::find(patterns.begin(), patterns.end(), kEveryCall);
-    if (!any_arguments_ || found == patterns.end()) return std::nullopt;
-    return std::vector{static_cast<std::size_t>(found - patterns.begin())};
+    return any_arguments_ ? every_call::CoveredBy(patterns) : std::nullopt;
   }
   Touch Touches(std::string_view, std::string_view) const override { return Touch::kYes; }
 

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 
+#include "base/ascii.h"
 #include "base/base64url.h"
 #include "base/json.h"
 #include "base/try.h"
@@ -93,11 +93,14 @@ class BodyReader {
     }
     return static_cast<std::size_t>(found - choices.begin());
   }
-  // A JSON object; required.
-  std::string ObjectText(const char* name) {
+  // A JSON Schema of objects, of so many bytes at most; required.
+  std::string ObjectSchema(const char* name, std::size_t most) {
     const Json* value = Take(name);
-    if (value != nullptr && value->is_object()) return DumpJson(*value);
-    return RejectType(name, "a JSON object"), std::string("{}");
+    std::string text = value == nullptr || TextMember(*value, "type") != "object" ? std::string() : DumpJson(*value);
+    if (text.empty() || text.size() > most) {
+      RejectType(name, "the schema of an object, of " + std::to_string(most >> 10) + " KiB at most");
+    }
+    return text;
   }
   // A JSON object, or its text; kept byte for byte. Not of an element.
   std::optional<std::string> OptionalObjectText(const char* name) {
@@ -218,9 +221,7 @@ ToolFile ReadToolFile(BodyReader& reader, const Json& json) {
 // A name that every provider takes.
 bool IsToolName(std::string_view name) {
   constexpr std::size_t kMost = 64;
-  return !name.empty() && name.size() <= kMost && std::all_of(name.begin(), name.end(), [](unsigned char c) {
-    return std::isalnum(c) != 0 || c == '_' || c == '-';
-  });
+  return !name.empty() && name.size() <= kMost && std::all_of(name.begin(), name.end(), IsToolNameCharacter);
 }
 
 EditorTool ReadEditorTool(BodyReader& reader, const Json& json) {
@@ -229,23 +230,18 @@ EditorTool ReadEditorTool(BodyReader& reader, const Json& json) {
   BodyReader of_tool(json);
   EditorTool tool{.spec = {.name = of_tool.Text("name"),
                            .description = of_tool.OptionalString("description").value_or(""),
-                           .parameters = of_tool.ObjectText("input_schema")},
+                           .parameters = of_tool.ObjectSchema("input_schema", kMostSchema)},
                   .server = of_tool.Text("server"),
                   .terms = of_tool.OptionalString("terms").value_or(""),
                   .any_arguments = of_tool.OptionalBool("any_arguments").value_or(true)};
-  const auto schema = ParseJson(tool.spec.parameters);
-  if (!schema || TextMember(*schema, "type") != "object" || tool.spec.parameters.size() > kMostSchema) {
-    of_tool.Reject("invalid_member", "\"input_schema\" must be the schema of an object, of 64 KiB at most");
-  }
   if (tool.terms.size() > kMostTerms) of_tool.Reject("invalid_member", "\"terms\" is too long");
-  if (!std::all_of(tool.server.begin(), tool.server.end(), [](char c) { return c >= ' ' && c <= '~'; })) {
-    of_tool.Reject("invalid_member", "\"server\" must be printable ASCII");
+  const bool is_plain =
+      std::all_of(tool.server.begin(), tool.server.end(), [](char c) { return c >= ' ' && c <= '~'; });
+  if (!is_plain || tool.server.size() > kMostServer) {
+    of_tool.Reject("invalid_member", "\"server\" must be at most 100 printable characters of ASCII");
   }
   if (!IsToolName(tool.spec.name)) {
     of_tool.Reject("invalid_member", "\"name\" must be 1 to 64 letters, digits, _ and -");
-  }
-  if (Utf8Prefix(tool.server, kMostServer).size() < tool.server.size()) {
-    of_tool.Reject("invalid_member", "\"server\" is too long");
   }
   tool.spec.description.resize(Utf8Prefix(tool.spec.description, kMostDescription).size());
   if (const auto error = of_tool.Finish()) reader.Reject(error->reason, "in \"tools\" " + error->message);

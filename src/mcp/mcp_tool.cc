@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "approval/every_call.h"
 #include "base/json.h"
 #include "mcp/tool_name.h"
 
@@ -14,8 +15,6 @@ namespace {
 constexpr std::chrono::seconds kMaxStarting{30};
 // How long it is waited for what a server offers now, where a call that comes too early does no harm.
 constexpr std::chrono::seconds kMaxListing{5};
-
-constexpr std::string_view kEveryCall = "*";
 
 template <typename T, typename Line>
 ToolOutcome Lines(const Result<std::vector<T>>& items, Line line) {
@@ -66,18 +65,15 @@ class McpTool final : public Tool {
   void AwaitOffer(const std::stop_token& stop) override { static_cast<void>(server_->AwaitOffers(kMaxListing, stop)); }
 
   std::vector<CallPattern> PatternsOf(std::string_view) const override {
-    return {{std::string(kEveryCall), *MeaningOf(kEveryCall, PatternUse::kAllow)}};
+    return {{std::string(every_call::kPattern), *MeaningOf(every_call::kPattern, PatternUse::kAllow)}};
   }
   Result<std::string> MeaningOf(std::string_view pattern, PatternUse) const override {
-    if (pattern != kEveryCall) return Fail(ErrorCode::kInvalidArgument, "the one pattern of such a tool is *");
-    return "Calls " + traits_.spec.name + " of the MCP server " + Name() +
-           " with any arguments, as long as server and tool are what they are now.";
+    return every_call::MeaningOf(pattern, "Calls " + traits_.spec.name + " of the MCP server " + Name() +
+                                              " with any arguments, as long as server and tool are what they are now.");
   }
   std::optional<std::vector<std::size_t>> CoveredBy(const std::vector<std::string>& patterns,
                                                     std::string_view) const override {
-    const auto found = std::find(patterns.begin(), patterns.end(), kEveryCall);
-    if (found == patterns.end()) return std::nullopt;
-    return std::vector{static_cast<std::size_t>(found - patterns.begin())};
+    return every_call::CoveredBy(patterns);
   }
   Touch Touches(std::string_view, std::string_view) const override { return Touch::kYes; }
 

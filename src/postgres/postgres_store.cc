@@ -357,8 +357,9 @@ Result<Rows> PostgresStore::InsertInteraction(const Interaction& interaction, st
               "returning 1), "
               "i as (insert into reprise.interactions(tenant, chat, number, record, digest) select $1, $2, $3::int, "
               "$6::bytea, $7 from c), "
-              "r as (update reprise.runs set state = 'ended', owner = null, ended_at = clock_timestamp(), token = "
-              "gen_random_uuid() where tenant = $1 and chat = $2 and number = $3::int and exists (select 1 from c)), "
+              "r as (delete from reprise.runs where tenant = $1 and chat = $2 and number = $3::int and exists (select 1 "
+              "from c) returning 1), "
+              "e as (insert into reprise.ended_runs(tenant, chat, number) select $1, $2, $3::int from r), "
               "q as (update reprise.questions set answer = '' where tenant = $1 and chat = $2 and number = $3::int and "
               "answer is null and exists (select 1 from c)) "
               "select exists (select 1 from c), false",

@@ -141,6 +141,14 @@ def offer(server, *offered, chat="c"):
     return server.client.request("PUT", f"/chats/{chat}/editor", {"tools": list(offered)})
 
 
+def called(server, provider, **more):
+    """An editor with the tool, and the stream of a run whose model calls it."""
+    editor = Editor(server)
+    offer(server, {**TOOL, **more}).expect(200)
+    provider.plan(tools(call("tickets__find", {"words": "late"})), text("done"))
+    return editor, server.client.start("c", "go")
+
+
 def approved(server, stream):
     approval = stream.until("approval_required")
     server.client.approve("c", stream.interaction, approval["approval_id"]).expect(200)
@@ -166,10 +174,7 @@ def test_a_tool_of_an_editor(server, provider):
 
 @pytest.mark.parametrize("answer", [{"output": "no such ticket", "is_error": True}, {"error": "no such ticket"}])
 def test_a_call_that_fails(server, provider, answer):
-    editor = Editor(server)
-    offer(server, TOOL).expect(200)
-    provider.plan(tools(call("tickets__find", {"words": "late"})), text("done"))
-    stream = server.client.start("c", "go")
+    editor, stream = called(server, provider)
     approved(server, stream)
     editor.answer(editor.asked(), **answer).expect(200)
     stream.finish()
@@ -179,10 +184,7 @@ def test_a_call_that_fails(server, provider, answer):
 
 
 def test_an_editor_that_goes_takes_its_tools_along(server, provider):
-    editor = Editor(server)
-    offer(server, TOOL).expect(200)
-    provider.plan(tools(call("tickets__find", {"words": "late"})), text("done"))
-    stream = server.client.start("c", "go")
+    editor, stream = called(server, provider)
     approved(server, stream)
     editor.asked()
     editor.close()
@@ -300,10 +302,7 @@ def test_answers_of_a_person(server, provider, more):
 
 
 def test_arguments_that_a_person_gives_are_checked(server, provider):
-    editor = Editor(server)
-    offer(server, TOOL).expect(200)
-    provider.plan(tools(call("tickets__find", {"words": "late"})), text("done"))
-    stream = server.client.start("c", "go")
+    editor, stream = called(server, provider)
     approval = stream.until("approval_required")
     server.client.approve("c", stream.interaction, approval["approval_id"], arguments={"words": 1}).error(400)
     server.client.approve("c", stream.interaction, approval["approval_id"], approved=False).expect(200)
@@ -312,10 +311,7 @@ def test_arguments_that_a_person_gives_are_checked(server, provider):
 
 
 def test_a_tool_that_cannot_be_granted_for_all_arguments(server, provider):
-    editor = Editor(server)
-    offer(server, {**TOOL, "any_arguments": False}).expect(200)
-    provider.plan(tools(call("tickets__find", {"words": "late"})), text("done"))
-    stream = server.client.start("c", "go")
+    editor, stream = called(server, provider, any_arguments=False)
     approval = stream.until("approval_required")
     assert not approval.data.get("patterns")
     server.client.approve("c", stream.interaction, approval["approval_id"], scope="chat", pattern="*").error(400)
