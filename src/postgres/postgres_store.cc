@@ -352,17 +352,18 @@ Result<void> PostgresStore::FinishRun(const Interaction& interaction, const std:
 Result<Rows> PostgresStore::InsertInteraction(const Interaction& interaction, std::int64_t version,
                                               const std::string& index, const SealedInteraction& sealed) {
   return database_.Execute(
-      {.sql = "with c as (update reprise.chats set head = $3::int, index_record = $5::bytea, version = version + 1, "
-              "next_number = greatest(next_number, $3::int + 1) where tenant = $1 and id = $2 and version = $4::bigint "
-              "returning 1), "
-              "i as (insert into reprise.interactions(tenant, chat, number, record, digest) select $1, $2, $3::int, "
-              "$6::bytea, $7 from c), "
-              "r as (delete from reprise.runs where tenant = $1 and chat = $2 and number = $3::int and exists (select 1 "
-              "from c) returning 1), "
-              "e as (insert into reprise.ended_runs(tenant, chat, number) select $1, $2, $3::int from r), "
-              "q as (update reprise.questions set answer = '' where tenant = $1 and chat = $2 and number = $3::int and "
-              "answer is null and exists (select 1 from c)) "
-              "select exists (select 1 from c), false",
+      {.sql =
+           "with c as (update reprise.chats set head = $3::int, index_record = $5::bytea, version = version + 1, "
+           "next_number = greatest(next_number, $3::int + 1) where tenant = $1 and id = $2 and version = $4::bigint "
+           "returning 1), "
+           "i as (insert into reprise.interactions(tenant, chat, number, record, digest) select $1, $2, $3::int, "
+           "$6::bytea, $7 from c), "
+           "r as (delete from reprise.runs where tenant = $1 and chat = $2 and number = $3::int and exists (select 1 "
+           "from c) returning 1), "
+           "e as (insert into reprise.ended_runs(tenant, chat, number) select $1, $2, $3::int from r), "
+           "q as (update reprise.questions set answer = '' where tenant = $1 and chat = $2 and number = $3::int and "
+           "answer is null and exists (select 1 from c)) "
+           "select exists (select 1 from c), false",
        .values = {tenant(), interaction.chat_id.str(), Number(interaction.id), version, SqlValue::Bytes(index),
                   SqlValue::Bytes(sealed.text), sealed.digest}});
 }
