@@ -57,6 +57,16 @@ class ProxyClient(Client):
         return connection
 
 
+def listens(end):
+    """A socket has its name before somebody listens at it."""
+    try:
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(str(end))
+            return True
+    except OSError:
+        return False
+
+
 @pytest.fixture
 def start_proxy(tmp_path):
     running = []
@@ -70,7 +80,7 @@ def start_proxy(tmp_path):
         end = folder / "socket"
         process = subprocess.Popen([path, *PROXIES[program](folder, port, end, user)], stdin=subprocess.DEVNULL)
         running.append(process)
-        eventually(lambda: process.poll() is not None or end.exists(), f"{program} listens")
+        eventually(lambda: process.poll() is not None or listens(end), f"{program} listens")
         assert process.poll() is None, f"{program} ended with {process.returncode}"
         return end
 
