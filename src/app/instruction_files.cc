@@ -1,5 +1,7 @@
 #include "app/instruction_files.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -69,9 +71,10 @@ File Take(std::string path, Result<std::string> text) {
   return file;
 }
 
+// Asked before each turn, mostly of files that are not there: no std::filesystem::path is made of it.
 bool IsThere(const std::string& path) {
-  std::error_code failed;
-  return fs::symlink_status(path, failed).type() != fs::file_type::not_found && !failed;
+  struct stat ignored {};
+  return ::lstat(path.c_str(), &ignored) == 0;
 }
 
 // A file of a project, and nothing that a link in it leads to elsewhere.
@@ -138,20 +141,28 @@ InstructionFiles::InstructionFiles(const Options& options, std::string workspace
       config_directory_(ConfigDirectoryOf(options)),
       with_skills_(with_skills),
       own_(config_directory_ + "/" + kInstructionsName),
-      folders_(FoldersOf(workspace_, project_)),
       trusted_(options.trust_file) {
+  for (const std::string& folder : FoldersOf(workspace_, project_)) {
+    folders_.push_back({.path = folder,
+                        .instructions = (fs::path(folder) / kInstructionsName).string(),
+                        .skills = (fs::path(folder) / kSharedSkills).string()});
+  }
   own_skills_.push_back(config_directory_ + "/" + kOwnSkills);
   if (const std::string home = Home(); !home.empty()) own_skills_.push_back(home + "/" + kSharedSkills);
+}
+
+// What a file of this folder must lie in.
+const std::string& InstructionFiles::LimitOf(const Folder& folder) const {
+  return project_.empty() ? folder.path : project_;
 }
 
 std::vector<File> InstructionFiles::List() const {
   std::vector<File> files;
   if (IsThere(own_)) files.push_back(Take(own_, ReadOwnFile(own_, kMaxFile)));
   Consent consent(trusted_);
-  for (const std::string& folder : folders_) {
-    const std::string path = (fs::path(folder) / kInstructionsName).string();
-    if (path == own_ || !IsThere(path)) continue;
-    consent.Judge(files.emplace_back(TakeWithin(path, project_.empty() ? folder : project_, kMaxFile)));
+  for (const Folder& folder : folders_) {
+    if (folder.instructions == own_ || !IsThere(folder.instructions)) continue;
+    consent.Judge(files.emplace_back(TakeWithin(folder.instructions, LimitOf(folder), kMaxFile)));
   }
   if (with_skills_) AddSkills(files, consent);
   return files;
@@ -161,6 +172,7 @@ std::vector<File> InstructionFiles::List() const {
 // nothing but bytes that are shown.
 void InstructionFiles::AddSkills(std::vector<File>& files, Consent& consent) const {
   const auto add = [&](const std::string& folder, const auto& take) {
+    if (!IsThere(folder)) return;
     bool cut = false;
     for (const std::string& path : SkillsIn(folder, cut)) {
       File file = LeavesItsFolder(path) ? Unusable(path, path + " leads out of its folder") : take(path);
@@ -179,11 +191,10 @@ void InstructionFiles::AddSkills(std::vector<File>& files, Consent& consent) con
       return file;
     });
   }
-  for (const std::string& folder : folders_) {
-    const std::string skills = (fs::path(folder) / kSharedSkills).string();
-    if (std::find(own_skills_.begin(), own_skills_.end(), skills) != own_skills_.end()) continue;
-    add(skills, [&](const std::string& path) {
-      File file = TakeWithin(path, project_.empty() ? folder : project_, kMaxSkillFile);
+  for (const Folder& folder : folders_) {
+    if (std::find(own_skills_.begin(), own_skills_.end(), folder.skills) != own_skills_.end()) continue;
+    add(folder.skills, [&](const std::string& path) {
+      File file = TakeWithin(path, LimitOf(folder), kMaxSkillFile);
       consent.Judge(file);
       return file;
     });

@@ -26,6 +26,11 @@ class InstructionFiles final : public ProjectInstructions {
 
  private:
   class Consent;
+  struct Folder {
+    std::string path, instructions, skills;
+  };
+
+  const std::string& LimitOf(const Folder& folder) const;
   void AddSkills(std::vector<File>& files, Consent& consent) const;
 
   std::string workspace_, config_directory_;
@@ -33,7 +38,7 @@ class InstructionFiles final : public ProjectInstructions {
   std::string own_;                      // the file of the user's own
   std::vector<std::string> own_skills_;  // folders of the user's own
   std::string project_;                  // the top of the git work tree; empty: there is none
-  std::vector<std::string> folders_;     // down to the workspace
+  std::vector<Folder> folders_;          // down to the workspace
   TrustedFiles trusted_;
 };
 

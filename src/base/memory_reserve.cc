@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <atomic>
+#include <chrono>
 #include <new>
 
 namespace reprise {
@@ -10,6 +11,11 @@ namespace {
 
 std::atomic<std::size_t> reserve_bytes{0};
 std::atomic<void*> reserve{nullptr};  // untouched: it takes no page
+
+// To look costs two calls of the kernel, in which all threads are in each other's way: what was seen holds for a
+// moment.
+constexpr std::chrono::milliseconds kMoment{5};
+std::atomic<std::chrono::steady_clock::rep> seen_at{0};
 
 // Past malloc, which would learn from such sizes which ones to keep. Null: there is not so much.
 void* Take(std::size_t bytes) {
@@ -33,6 +39,9 @@ void MemoryReserve::Install(std::size_t bytes) {
 
 bool MemoryReserve::HasRoom(std::size_t room) {
   if (reserve_bytes == 0) return true;
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  if (reserve != nullptr && room <= kUsualRoom && now < std::chrono::steady_clock::duration(seen_at) + kMoment)
+    return true;
   if (reserve == nullptr) {
     void* const again = Take(reserve_bytes);
     if (again == nullptr) return false;
@@ -42,6 +51,7 @@ bool MemoryReserve::HasRoom(std::size_t room) {
   void* const probe = Take(room);
   if (probe == nullptr) return false;
   ::munmap(probe, room);
+  if (room >= kUsualRoom) seen_at = now.count();
   return true;
 }
 
