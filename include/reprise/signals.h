@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace reprise {
 
@@ -18,6 +19,10 @@ class Signals {
   // A topic is of letters, digits and '_', at most 50. A payload is text without NUL; what is too long for the way it
   // goes arrives as its first line alone.
   virtual void Publish(std::string_view topic, std::string_view payload) = 0;
+  // The same as one call for each; some ways are cheaper for many.
+  virtual void PublishAll(std::string_view topic, const std::vector<std::string>& payloads) {
+    for (const std::string& payload : payloads) Publish(topic, payload);
+  }
 
   // Calls `heard` for what is published from now on, as long as the returned object lives. One call at a time, on any
   // thread, perhaps within Publish; it must be quick. An empty payload: something may have been lost, look yourself.

@@ -97,11 +97,13 @@ void PostgresChanges::SendWhatWaits() {
     const auto self = weak.lock();
     if (!self) return;
     if (!rows) LogWarning("other servers could not be told of changes", {{"detail", rows.error().detail}});
+    std::vector<std::string> messages;
     for (std::size_t row = 0; rows && row < rows->size(); ++row) {
-      std::string message = EncodeBase64Url(self->options_.tenant) + " " + self->options_.instance + " ";
+      std::string& message = messages.emplace_back(EncodeBase64Url(self->options_.tenant));
+      message.append(" ").append(self->options_.instance).append(" ");
       message.append(std::to_string(rows->number(row, 0))).append(" ").append(texts[row]);
-      self->options_.signals.Publish(self->options_.topic, message);
     }
+    self->options_.signals.PublishAll(self->options_.topic, messages);
   });
 }
 

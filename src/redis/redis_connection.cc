@@ -209,7 +209,7 @@ Result<void> RedisConnection::Wait(short events, Clock::time_point until, int st
   return WaitFor(fd(), events, until, stop);
 }
 
-bool RedisConnection::Send(const std::vector<std::string_view>& command) {
+bool RedisConnection::Queue(const std::vector<std::string_view>& command) {
   std::vector<const char*> words;
   std::vector<std::size_t> sizes;
   for (const std::string_view word : command) words.push_back(word.data()), sizes.push_back(word.size());
@@ -218,12 +218,9 @@ bool RedisConnection::Send(const std::vector<std::string_view>& command) {
   if (size < 0) return false;
   const std::unique_ptr<char, decltype(library_.free_command)> owner(formatted, library_.free_command);
   const std::string_view bytes(formatted, static_cast<std::size_t>(size));
-  if (ssl_ == nullptr) {
-    out_.append(bytes);
-  } else if (!Encrypt(bytes)) {
-    return false;
-  }
-  return Flush();
+  if (ssl_ != nullptr) return Encrypt(bytes);
+  out_.append(bytes);
+  return true;
 }
 
 bool RedisConnection::Flush() {

@@ -46,7 +46,9 @@ class RedisConnection {
   bool must_flush() const { return sent_ < out_.size(); }
   std::size_t waiting_bytes() const { return out_.size() - sent_; }
   // All false, or kUnavailable: the connection is lost.
-  bool Send(const std::vector<std::string_view>& command);
+  bool Send(const std::vector<std::string_view>& command) { return Queue(command) && Flush(); }
+  // It goes with the next Flush.
+  bool Queue(const std::vector<std::string_view>& command);
   bool Flush();
   // Reads what is there.
   Result<void> Receive(const std::function<void(const redisReply&)>& take);

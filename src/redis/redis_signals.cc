@@ -109,20 +109,29 @@ std::shared_ptr<void> RedisSignals::Subscribe(const std::string& topic, Heard he
   return both;
 }
 
+void RedisSignals::Publish(std::string_view topic, std::string_view payload) { Send(topic, {&payload, 1}); }
+
+void RedisSignals::PublishAll(std::string_view topic, const std::vector<std::string>& payloads) {
+  Send(topic, std::vector<std::string_view>(payloads.begin(), payloads.end()));
+}
+
 // Written to the socket right here: a switch to the thread would cost as much as Redis does.
-void RedisSignals::Publish(std::string_view topic, std::string_view payload) {
+void RedisSignals::Send(std::string_view topic, std::span<const std::string_view> payloads) {
+  const std::string channel = std::string(kPrefix).append(topic);
   {
     const MutexLock lock(mutex_);
     if (publisher_ && !is_broken_) {
-      unanswered_.push_back({std::string(topic), std::string(payload), Clock::now()});
-      unanswered_bytes_ += payload.size();
-      const std::string channel = std::string(kPrefix).append(topic);
-      is_broken_ = unanswered_bytes_ > kMostUnanswered || !publisher_->Send({"PUBLISH", channel, payload});
-      if (is_broken_ || publisher_->must_flush() || unanswered_.size() == 1) Wake();
-      return;
+      const bool had_none = unanswered_.empty();
+      for (; !payloads.empty() && !is_broken_; payloads = payloads.subspan(1)) {
+        unanswered_.push_back({std::string(topic), std::string(payloads.front()), Clock::now()});
+        unanswered_bytes_ += payloads.front().size();
+        is_broken_ = unanswered_bytes_ > kMostUnanswered || !publisher_->Queue({"PUBLISH", channel, payloads.front()});
+      }
+      is_broken_ = is_broken_ || !publisher_->Flush();
+      if (is_broken_ || publisher_->must_flush() || had_none) Wake();
     }
   }
-  TellOtherwise({std::string(topic), std::string(payload), {}});
+  for (const std::string_view payload : payloads) TellOtherwise({std::string(topic), std::string(payload), {}});
 }
 
 void RedisSignals::TellOtherwise(const Published& signal) const {

@@ -4,6 +4,7 @@
 #include <deque>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -38,6 +39,7 @@ class RedisSignals final : public Signals {
   RedisSignals& operator=(const RedisSignals&) = delete;
 
   void Publish(std::string_view topic, std::string_view payload) override;
+  void PublishAll(std::string_view topic, const std::vector<std::string>& payloads) override;
   std::shared_ptr<void> Subscribe(const std::string& topic, Heard heard) override;
   bool is_connected() const;
 
@@ -59,6 +61,7 @@ class RedisSignals final : public Signals {
   Result<void> ReadReplies();
   bool SubscribeToNew();
   void TakeMessage(const redisReply& message);
+  void Send(std::string_view topic, std::span<const std::string_view> payloads);
   void TellOtherwise(const Published& signal) const;
   void Pause();
   void Wake() const;
