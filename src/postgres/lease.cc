@@ -166,9 +166,10 @@ void Lease::GiveBackForgotten() {
   for (std::string& token : forgotten) {
     const auto given =
         database_.Execute({.sql = "update reprise.runs set owner = null, token = gen_random_uuid() where "
-                                  "owner = $1::uuid and token = $2::uuid and state = 'running'",
+                                  "owner = $1::uuid and token = $2::uuid and state = 'running' returning 1",
                            .values = {instance_, std::move(token)}});
-    if (given) LogWarning("a run whose beginning, or whose claim, was not known here is given back");
+    // No row: the run has ended between the two looks.
+    if (given && !given->empty()) LogWarning("a run whose beginning, or whose claim, was not known here is given back");
   }
 }
 
