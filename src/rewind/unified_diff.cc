@@ -108,7 +108,9 @@ std::string OneSided(const WorkspaceChange& change, const std::optional<std::str
   const bool lost = (was && !before) || (is && !after);
   const std::string old_text = before.value_or(""), new_text = after.value_or("");
   if (lost) return out + "Binary files " + from + " and " + to + " differ (a content is not kept)\n";
-  if (old_text == new_text) return out;
+  // Of modes git knows one bit: a change of others has no place in a diff.
+  const bool is_told = !was || !is || ModeOf(*change.before) != ModeOf(*change.after);
+  if (old_text == new_text) return is_told ? out : std::string();
   if (!IsText(old_text) || !IsText(new_text)) return out + "Binary files " + from + " and " + to + " differ\n";
   out += "--- " + from + "\n+++ " + to + "\n";
   AppendHunks(out, old_text, new_text);

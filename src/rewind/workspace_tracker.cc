@@ -164,6 +164,7 @@ void WorkspaceTracker::Drop() {
   }
   directories_.clear();
   linked_.clear();
+  newly_linked_.clear();
   watches_.clear();
   inotify_.Reset();
   count_ = 0;
@@ -230,7 +231,7 @@ void WorkspaceTracker::AddEntry(int fd, const std::string& directory, const std:
     if (read.version.is_kept()) {
       if (auto place = cache_.Add(read.content)) entry.content = *place;
     }
-    if (status.st_nlink > 1) linked_.insert(Join(directory, name));
+    if (status.st_nlink > 1) AddLinked(Join(directory, name), status.st_ino);
     if (findings) Note(findings, Join(directory, name), std::nullopt, Kept(std::move(read), findings));
   }
   if (cache_.full() && !std::exchange(told_full_, true)) {
@@ -349,14 +350,13 @@ void WorkspaceTracker::Settle(const std::vector<std::string>& paths) {
 
 void WorkspaceTracker::Update(Findings* findings) {
   struct stat status {};
+  const std::int64_t now = CoarseNow();
+  auto [dirty, removed] = inotify_ ? ReadEvents() : Told{};
   if (::stat(workspace_.directory().c_str(), &status) != 0 || status.st_ino != root_inode_ ||
-      status.st_dev != root_device_) {
+      status.st_dev != root_device_ || removed.contains("")) {
     LogWarning("the workspace is another folder than before", {});
     return Drop();
   }
-  std::map<std::string, std::set<std::string>> dirty;
-  const std::int64_t now = CoarseNow();
-  if (inotify_) ReadEvents(dirty);
   for (const std::string& path : linked_) {
     if (inotify_ && !missed_) {
       // Looked at as closely as if every file were: somebody may have changed it under another name.
@@ -381,7 +381,7 @@ void WorkspaceTracker::Update(Findings* findings) {
         const auto entry = known->second.entries.find(name);
         if (entry == known->second.entries.end() || entry->second.kind != FileVersion::Kind::kDirectory) continue;
         if (fd && ::fstatat(fd.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
-            status.st_ino == entry->second.signature.inode) {
+            status.st_ino == entry->second.signature.inode && !removed.contains(Join(directory, name))) {
           continue;
         }
         RemoveEntry(directory, name, findings);
@@ -390,23 +390,50 @@ void WorkspaceTracker::Update(Findings* findings) {
     }
     for (const auto& [directory, names] : dirty) LookAt(directory, names, /*sure=*/true, findings);
   }
+  LookForOtherNames(findings);
   old_rules_.clear();
   looked_at_ = now;
 }
 
-void WorkspaceTracker::ReadEvents(std::map<std::string, std::set<std::string>>& dirty) {
+void WorkspaceTracker::AddLinked(const std::string& path, std::uint64_t inode) {
+  if (linked_.insert(path).second && built_) newly_linked_.insert(inode);
+}
+
+// Of a file that has got another name nothing is told under the one that it had.
+void WorkspaceTracker::LookForOtherNames(Findings* findings) {
+  if (newly_linked_.empty()) return;
+  const std::set<std::uint64_t> inodes = std::exchange(newly_linked_, {});
+  std::map<std::string, std::set<std::string>> found;
+  for (const auto& [path, directory] : directories_) {
+    for (const auto& [name, entry] : directory.entries) {
+      if (inodes.contains(entry.signature.inode) && !linked_.contains(Join(path, name))) found[path].insert(name);
+    }
+  }
+  for (const auto& [directory, names] : found) LookAt(directory, names, /*sure=*/true, findings);
+}
+
+WorkspaceTracker::Told WorkspaceTracker::ReadEvents() {
+  Told told;
   alignas(inotify_event) std::array<char, 64 * 1024> buffer;
   for (;;) {
     const ssize_t size = ::read(inotify_.get(), buffer.data(), buffer.size());
     if (size < 0 && errno == EINTR) continue;
-    if (size <= 0) return;
+    if (size <= 0) return told;
     for (const char* at = buffer.data(); at < buffer.data() + size;) {
       const auto* const event = reinterpret_cast<const inotify_event*>(at);
       at += sizeof *event + event->len;
       if ((event->mask & IN_Q_OVERFLOW) != 0) missed_ = true;
       const auto watch = watches_.find(event->wd);
-      if (watch == watches_.end() || event->len == 0) continue;
-      dirty[watch->second].insert(event->name);
+      if (watch == watches_.end()) continue;
+      const std::string directory = watch->second;
+      if ((event->mask & IN_IGNORED) != 0) {  // the watch went with its directory
+        watches_.erase(watch);
+        if (const auto known = directories_.find(directory); known != directories_.end()) known->second.watch = -1;
+        told.removed.insert(directory);
+        if (!directory.empty()) told.dirty[ParentOf(directory)].insert(NameIn(directory));
+      } else if (event->len > 0) {
+        told.dirty[directory].insert(event->name);
+      }
     }
   }
 }
@@ -419,6 +446,10 @@ void WorkspaceTracker::LookAtAll(Findings* findings) {
     if (known == directories_.end()) continue;  // went with one above it
     std::set<std::string> names;
     if (const UniqueFd fd = OpenDirectory(path)) {
+      // What the kernel could not tell may be that the directory was another one: then this one is not watched yet.
+      const int before = known->second.watch;
+      Watch(fd.get(), path, known->second);
+      if (before >= 0 && before != known->second.watch) watches_.erase(before);
       for (std::string& name : NamesIn(fd.get())) names.insert(std::move(name));
     }
     for (const auto& [name, entry] : known->second.entries) names.insert(name);
@@ -493,6 +524,7 @@ void WorkspaceTracker::LookAtName(int fd, const std::string& directory, const st
   if (entry.content) {
     if (auto content = cache_.Read(*entry.content)) before = *std::move(content);
   }
+  status.st_nlink > 1 ? AddLinked(path, status.st_ino) : static_cast<void>(linked_.erase(path));
   const bool same_content = before && read.version.is_kept() && *before == read.content;
   if (same_content && (entry.signature.mode & 0777u) == (signature.mode & 0777u)) {
     entry.signature = signature;
@@ -509,7 +541,6 @@ void WorkspaceTracker::LookAtName(int fd, const std::string& directory, const st
     }
   }
   entry.signature = signature;
-  status.st_nlink > 1 ? static_cast<void>(linked_.insert(path)) : static_cast<void>(linked_.erase(path));
   if (findings) Note(findings, path, std::move(was), Kept(std::move(read), findings));
 }
 

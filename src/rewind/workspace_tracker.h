@@ -87,8 +87,16 @@ class WorkspaceTracker {
   bool Build(const std::stop_token& stop) REQUIRES(mutex_);
   void Drop() REQUIRES(mutex_);
   void Update(Findings* findings) REQUIRES(mutex_);
-  void ReadEvents(std::map<std::string, std::set<std::string>>& dirty) REQUIRES(mutex_);
+  // What the kernel has told: names by their directory, and directories that were removed. There may be others in their
+  // place, with the same inode numbers even.
+  struct Told {
+    std::map<std::string, std::set<std::string>> dirty;
+    std::set<std::string> removed;
+  };
+  Told ReadEvents() REQUIRES(mutex_);
   void LookAtAll(Findings* findings) REQUIRES(mutex_);
+  void AddLinked(const std::string& path, std::uint64_t inode) REQUIRES(mutex_);
+  void LookForOtherNames(Findings* findings) REQUIRES(mutex_);
   void LookAt(const std::string& directory, const std::set<std::string>& names, bool sure, Findings* findings)
       REQUIRES(mutex_);
   void LookAtName(int fd, const std::string& directory, const std::string& name, bool sure, Findings* findings)
@@ -126,7 +134,8 @@ class WorkspaceTracker {
   std::uint64_t root_inode_ GUARDED_BY(mutex_) = 0, root_device_ GUARDED_BY(mutex_) = 0;
   std::size_t count_ GUARDED_BY(mutex_) = 0;
   std::map<std::string, Directory> directories_ GUARDED_BY(mutex_);  // by path; "" is the workspace
-  std::set<std::string> linked_ GUARDED_BY(mutex_);  // files with more names than one: others may lie elsewhere
+  std::set<std::string> linked_ GUARDED_BY(mutex_);          // files with more names than one: others may lie elsewhere
+  std::set<std::uint64_t> newly_linked_ GUARDED_BY(mutex_);  // their inodes, since the last Update
   std::map<std::string, Rules> old_rules_ GUARDED_BY(mutex_);  // within an Update: of directories that have others now
   UniqueFd inotify_ GUARDED_BY(mutex_);                        // empty: nothing is watched
   std::unordered_map<int, std::string> watches_ GUARDED_BY(mutex_);
