@@ -90,7 +90,9 @@ class Pump : public EventLogListener, public std::enable_shared_from_this<Pump> 
 TranslatedStream Translate(EventSubscription run, std::unique_ptr<Translator> translator, std::uint64_t offset) {
   const auto pump = std::make_shared<Pump>(std::move(run), std::move(translator), offset);
   pump->Begin();
-  return {.log = pump->log(), .hold = std::shared_ptr<void>(nullptr, [pump](void*) { pump->Leave(); })};
+  return {.log = pump->log(),
+          .hold = std::shared_ptr<void>(nullptr, [pump](void*) { pump->Leave(); }),
+          .translation = pump};
 }
 
 }  // namespace reprise

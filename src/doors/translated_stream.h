@@ -15,6 +15,7 @@ namespace reprise {
 struct TranslatedStream {
   std::shared_ptr<EventLog> log;  // for one client: frames without ids, forgotten when they have been taken
   std::shared_ptr<void> hold;     // the client's hold on the run (EventSubscription); to be dropped when it has gone
+  std::weak_ptr<EventLogListener> translation;  // OnPublished makes the translator look again, though no event came
 };
 
 // Translates the events of `run` from `offset` of its log on. What is in the log already is sent, however much it is. A

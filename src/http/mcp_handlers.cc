@@ -161,16 +161,29 @@ class McpRoute {
         .headers = {{"Mcp-Session-Id", id}}};
   }
 
-  // The client's answer to elicitation/create, whose id is that of what was asked. What was answered elsewhere stays as
-  // it is.
+  // The client's answer to elicitation/create. What was answered elsewhere stays as it is. An answer that cannot be
+  // used is asked for again; a client that cannot ask has dismissed the question, or its call would wait for ever.
   Result<Outcome> TakeAnswer(const Request& request, const mcp::RpcMessage& message, mcp::Session& session) const {
     const std::string id = message.id.is_string() ? message.id.get<std::string>() : "";
+    const std::string question = mcp::QuestionOf(id);
     session.NoteAnswered(id);
-    if (auto given = Give(request, id, message.result, std::nullopt); !given) {
-      if (given.error().reason == "invalid_answer" || given.error().reason == "invalid_member") {
-        return ErrorTo(message.id, {.code = mcp::kInvalidParams, .message = given.error().message, .status = 400});
-      }
-      return Fail(std::move(given.error()));
+    if (!message.error.is_null()) {
+      const std::string said = TextMember(message.error, "message");
+      return Dismiss(request, question, "the client has answered with an error" + (said.empty() ? "" : ": " + said),
+                     session);
+    }
+    const auto given = Give(request, question, message.result, std::nullopt);
+    if (!given && !session.AskAgain(question, given.error().message)) {
+      return Dismiss(request, question, "the client's answers could not be used: " + given.error().message, session);
+    }
+    return Reply{.status = 202, .content_type = ""};
+  }
+
+  Result<Outcome> Dismiss(const Request& request, const std::string& question, const std::string& why,
+                          mcp::Session& session) const {
+    session.NoteUnasked(question, why);
+    if (auto given = Give(request, question, {{"action", "cancel"}}, std::nullopt); !given) {
+      return ErrorTo(nullptr, {.code = mcp::kInternalError, .message = given.error().message, .status = 500});
     }
     return Reply{.status = 202, .content_type = ""};
   }
@@ -392,6 +405,7 @@ class McpRoute {
         .session = asked.session,
         .call = call});
     auto stream = Translate(std::move(run), std::move(translator));
+    if (asked.session) asked.session->AddStream(stream.translation);
     if (streams) return FeedReply{.log = std::move(stream.log), .hold = std::move(stream.hold)};
     const auto log = stream.log;
     return DeferredReply{.log = log, .hold = std::move(stream.hold), .finish = [log]() -> Result<Reply> {

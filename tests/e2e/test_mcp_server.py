@@ -150,6 +150,50 @@ def test_an_answer_that_is_none_approves_nothing(make_mcp, provider, server):
     assert said(asked.result()) == "done"
 
 
+@pytest.mark.parametrize("way", ["http, sessions", "stdio, sessions"])
+def test_an_answer_that_cannot_be_used_is_asked_for_again(make_mcp, provider, server, way):
+    provider.plan(tools(call("write_file", WRITE)), tools(call("ask_human", {"question": "Which?"}, "c2")), text("done"))
+    mcp = make_mcp(server, way)
+    asked = mcp.start("ask", message="go", chat_id="c")
+    question, form = asked.question()
+    seen = {question}
+    for wrong, word in (({"decision": "yes"}, "decision"), ({"decision": "approve", "arguments": "nope"}, "arguments"), ({}, "decision"),
+                        ({"decision": "approve", "arguments": '{"path":5}'}, "path")):
+        asked.reply(question, **wrong)
+        question, again = asked.question()
+        assert question not in seen, "an id of a request is used once"
+        assert again["message"].startswith(form["message"]) and word in again["message"][len(form["message"]):]
+        seen.add(question)
+    mcp.way.send({"jsonrpc": "2.0", "id": question, "result": {"action": "accept"}})
+    question, _ = asked.question()
+    assert server.client.get("/approvals").json["approvals"] and not list(server.home.workspace.iterdir())
+    asked.reply(question, decision="approve")
+    question, _ = asked.question()
+    asked.reply(question, answer=" ")
+    question, _ = asked.question()
+    server.client.post("/chats/c/interactions/int_001/respond", {"request_id": question.split(".")[0], "response": "red"}).expect(200)
+    assert said(asked.result()) == "done" and (server.home.workspace / "a.txt").exists() and asked.withdrawn == [question]
+
+
+@pytest.mark.parametrize("way", ["http, sessions", "stdio, sessions"])
+def test_a_client_that_fails_to_ask_has_dismissed_the_form(make_mcp, provider, server, way):
+    provider.plan(tools(call("write_file", WRITE)), tools(call("ask_human", {"question": "Which?"}, "c2")), text("done"))
+    mcp = make_mcp(server, way)
+    asked = mcp.start("ask", message="go", chat_id="c")
+    for _ in range(2):
+        mcp.way.send({"jsonrpc": "2.0", "id": asked.question()[0], "error": {"code": -32603, "message": "the dialog broke"}})
+    result = asked.result()
+    assert said(result) == "done" and not list(server.home.workspace.iterdir()) and not asked.withdrawn
+    assert "was not asked" in result["content"][1]["text"] and "the dialog broke" in result["content"][1]["text"]
+    # A program that always answers by itself comes to an end, too.
+    provider.plan(tools(call("write_file", WRITE)), text("done"))
+    asked = mcp.start("ask", message="again", chat_id="c")
+    for _ in range(11):
+        mcp.way.send({"jsonrpc": "2.0", "id": asked.question()[0], "result": {"action": "accept"}})
+    result = asked.result()
+    assert said(result) == "done" and "could not be used" in result["content"][1]["text"] and not list(server.home.workspace.iterdir())
+
+
 def test_several_at_once(make_mcp, provider, server):
     for number, each in enumerate(("http, sessions", "http, stateless")):
         provider.plan(tools(*[call("write_file", {"path": f"{n}.txt", "content": n}, n) for n in "ab"]), text("done"))

@@ -29,6 +29,12 @@ Json ToolResult(const std::string& text, Json structured, bool is_error) {
   return result;
 }
 
+std::string RequestIdFor(const std::string& question, int times) {
+  return times == 1 ? question : question + "." + std::to_string(times);
+}
+
+std::string QuestionOf(const std::string& request_id) { return request_id.substr(0, request_id.find('.')); }
+
 std::string WriteRequestState(const RequestState& state) {
   return EncodeBase64Url(DumpJson({{"chat", state.run.chat_id.str()},
                                    {"interaction", state.run.interaction_id.str()},
@@ -63,16 +69,28 @@ void AskTranslator::Progress(std::uint64_t seq, const std::string& what, std::st
 }
 
 void AskTranslator::Ask(const std::string& id, const Json& form, std::string& out) {
-  if (!asked_.insert(id).second) return;
-  Send(DumpJson({{"jsonrpc", "2.0"}, {"id", id}, {"method", "elicitation/create"}, {"params", form}}), out);
+  const auto again = options_.session ? options_.session->TakeAskAgain(id) : std::nullopt;
+  const bool is_asked = asked_.contains(id);
+  if (is_asked && !again) return;
+  Json request = {
+      {"jsonrpc", "2.0"}, {"id", RequestIdFor(id, ++asked_[id])}, {"method", "elicitation/create"}, {"params", form}};
+  if (is_asked) {
+    request["params"]["message"] = TextMember(form, "message") + "\n\nThe answer before could not be used: " + *again;
+  }
+  Send(DumpJson(request), out);
 }
 
 // Somebody has answered.
 void AskTranslator::Settle(const std::string& id, std::string& out) {
   waiting_.erase(id);
-  if (!asked_.contains(id) || (options_.session && options_.session->HasAnswered(id))) return;
-  Send(NotificationMessage("notifications/cancelled", {{"requestId", id}, {"reason", "it was answered elsewhere"}}),
-       out);
+  const auto asked = asked_.find(id);
+  if (asked == asked_.end()) return;
+  if (auto why = options_.session ? options_.session->WhyUnasked(id) : ""; !why.empty()) unasked_ = std::move(why);
+  const std::string request = RequestIdFor(id, asked->second);
+  if (options_.session && options_.session->HasAnswered(request)) return;
+  Send(
+      NotificationMessage("notifications/cancelled", {{"requestId", request}, {"reason", "it was answered elsewhere"}}),
+      out);
 }
 
 void AskTranslator::Take(const EventFrame& event, std::string& out) {
@@ -174,13 +192,17 @@ void AskTranslator::End(bool complete, std::string& out) {
   } else if (failed) {
     text = failure_.empty() ? "the run has failed" : failure_;
   }
-  Finish(ToolResult(text,
-                    {{"chat_id", options_.run.chat_id.str()},
-                     {"interaction_id", options_.run.interaction_id.str()},
-                     {"status", complete ? status_ : "STOPPING"},
-                     {"answer", answer_}},
-                    failed),
-         out);
+  Json result = ToolResult(text,
+                           {{"chat_id", options_.run.chat_id.str()},
+                            {"interaction_id", options_.run.interaction_id.str()},
+                            {"status", complete ? status_ : "STOPPING"},
+                            {"answer", answer_}},
+                           failed);
+  if (!unasked_.empty()) {
+    const std::string note = "The person was not asked: " + unasked_ + ". That counts as a form that was dismissed.";
+    result["content"].push_back({{"type", "text"}, {"text", note}});
+  }
+  Finish(std::move(result), out);
 }
 
 }  // namespace reprise::mcp

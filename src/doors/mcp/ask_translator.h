@@ -59,7 +59,8 @@ class AskTranslator final : public Translator {
 
   const Options options_;
   std::map<std::string, Json> waiting_;  // forms, by the ids of what is asked
-  std::set<std::string> asked_;          // of those the client was asked
+  std::map<std::string, int> asked_;     // how often the client was asked
+  std::string unasked_;                  // why the client could not ask
   std::uint64_t last_question_ = 0;
   std::string answer_, failure_, status_;
   bool is_over_ = false;
@@ -67,6 +68,11 @@ class AskTranslator final : public Translator {
 
 // The result of a tool: a text, beside what programs read. REQUIRES: `structured` is an object, or null.
 Json ToolResult(const std::string& text, Json structured, bool is_error = false);
+
+// A question that is asked once more is another request, since ids of requests are used once: the id of the request,
+// and the id of what it asks.
+std::string RequestIdFor(const std::string& question, int times);
+std::string QuestionOf(const std::string& request_id);
 
 // What a client sends with the answers to questions: which run they are for.
 struct RequestState {

@@ -79,6 +79,7 @@ RpcMessage ReadMessage(std::string_view body) {
     }
     message.kind = RpcMessage::Kind::kResponse;
     message.result = MemberOf(*json, "result");
+    message.error = MemberOf(*json, "error");
     return message;
   }
   const Json& method = (*json)["method"];

@@ -36,7 +36,8 @@ struct RpcMessage {
   Json id = nullptr;
   std::string method;
   Json params = Json::object();
-  Json result = nullptr;              // of a response; null: it is an error
+  Json result = nullptr;              // of a response
+  Json error = nullptr;               // of a response that says that the request has failed
   std::optional<RpcError> problem{};  // it is no message that can be followed
 
   const Json& meta() const { return MemberOf(params, "_meta"); }

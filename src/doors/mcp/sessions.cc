@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <string_view>
+#include <utility>
 
 #include "base/random.h"
 
@@ -11,6 +12,7 @@ namespace {
 
 constexpr std::size_t kMostSessions = 1000;
 constexpr std::size_t kMostAnswered = 1000;
+constexpr int kMostRefused = 10;
 constexpr std::size_t kIdBytes = 16;
 
 }  // namespace
@@ -61,15 +63,59 @@ bool Session::IsToldWarnings() const {
   return is_told_warnings_;
 }
 
-void Session::NoteAnswered(const std::string& question) {
+void Session::NoteAnswered(const std::string& request) {
   const MutexLock lock(mutex_);
   if (answered_.size() >= kMostAnswered) answered_.clear();
-  answered_.insert(question);
+  answered_.insert(request);
 }
 
-bool Session::HasAnswered(const std::string& question) const {
+bool Session::HasAnswered(const std::string& request) const {
   const MutexLock lock(mutex_);
-  return answered_.contains(question);
+  return answered_.contains(request);
+}
+
+Session::Question& Session::QuestionOf(const std::string& id) {
+  if (questions_.size() >= kMostAnswered && !questions_.contains(id)) questions_.clear();
+  return questions_[id];
+}
+
+void Session::AddStream(const std::weak_ptr<EventLogListener>& stream) {
+  const MutexLock lock(mutex_);
+  std::erase_if(streams_, [](const auto& each) { return each.expired(); });
+  streams_.push_back(stream);
+}
+
+bool Session::AskAgain(const std::string& question, const std::string& why) {
+  std::vector<std::weak_ptr<EventLogListener>> streams;
+  {
+    const MutexLock lock(mutex_);
+    Question& asked = QuestionOf(question);
+    if (++asked.refused > kMostRefused) return false;
+    asked.again = why;
+    streams = streams_;
+  }
+  // Without the lock: a stream that looks asks this session.
+  for (const auto& each : streams) {
+    if (const auto stream = each.lock()) stream->OnPublished(1);
+  }
+  return true;
+}
+
+std::optional<std::string> Session::TakeAskAgain(const std::string& question) {
+  const MutexLock lock(mutex_);
+  const auto found = questions_.find(question);
+  return found == questions_.end() ? std::nullopt : std::exchange(found->second.again, std::nullopt);
+}
+
+void Session::NoteUnasked(const std::string& question, const std::string& why) {
+  const MutexLock lock(mutex_);
+  QuestionOf(question).unasked = why;
+}
+
+std::string Session::WhyUnasked(const std::string& question) const {
+  const MutexLock lock(mutex_);
+  const auto found = questions_.find(question);
+  return found == questions_.end() ? "" : found->second.unasked;
 }
 
 std::string Sessions::Open(ClientAbilities abilities) {

@@ -7,9 +7,11 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/mutex.h"
 #include "doors/mcp/message.h"
+#include "reprise/event_log.h"
 #include "reprise/ids.h"
 
 namespace reprise::mcp {
@@ -46,13 +48,34 @@ class Session {
   bool IsToldWarnings() const;
 
   // What this client has answered itself.
-  void NoteAnswered(const std::string& question);
-  bool HasAnswered(const std::string& question) const;
+  void NoteAnswered(const std::string& request);
+  bool HasAnswered(const std::string& request) const;
+
+  // A response in which this client is asked.
+  void AddStream(const std::weak_ptr<EventLogListener>& stream);
+  // The client's answer to a question cannot be used, so its streams ask once more and say why. False: they have asked
+  // too often, since a program that answers by itself would go on for ever.
+  bool AskAgain(const std::string& question, const std::string& why);
+  // Why the question has to be asked once more; nullopt: it has not. Whoever is told asks.
+  std::optional<std::string> TakeAskAgain(const std::string& question);
+
+  // The person has not decided: the client could not ask.
+  void NoteUnasked(const std::string& question, const std::string& why);
+  std::string WhyUnasked(const std::string& question) const;  // empty: the person was asked
 
  private:
+  struct Question {
+    std::optional<std::string> again{};
+    std::string unasked{};
+    int refused = 0;
+  };
+  Question& QuestionOf(const std::string& id) REQUIRES(mutex_);
+
   mutable Mutex mutex_;
   std::map<std::string, std::weak_ptr<Call>> calls_ GUARDED_BY(mutex_);
   std::set<std::string> answered_ GUARDED_BY(mutex_);
+  std::map<std::string, Question> questions_ GUARDED_BY(mutex_);
+  std::vector<std::weak_ptr<EventLogListener>> streams_ GUARDED_BY(mutex_);
   bool is_told_warnings_ GUARDED_BY(mutex_) = false;
 };
 
