@@ -82,6 +82,11 @@ class EventLog {
   // The same as `appended` of what is visible.
   Position end() const;
 
+  // What the model's last response has cost, as long as the usage event of it is still to come: it comes behind the
+  // calls that the response makes, which may wait for a person.
+  void SetPendingUsage(const TokenUsage& usage);
+  TokenUsage pending_usage() const;
+
   // Listeners are called for every Publish after this. A listener added to a closed log is never called.
   void Subscribe(std::shared_ptr<EventLogListener> listener);
   void Unsubscribe(const EventLogListener* listener);
@@ -105,6 +110,7 @@ class EventLog {
   std::uint64_t size_ = 0, visible_ = 0;               // guarded by mutex_
   std::uint64_t last_seq_ = 0, last_visible_seq_ = 0;  // guarded by mutex_
   bool closed_ = false;                                // guarded by mutex_
+  TokenUsage pending_usage_;                           // guarded by mutex_
   std::shared_ptr<const Listeners> listeners_;         // guarded by mutex_; replaced, never changed
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <iterator>
+#include <variant>
 
 #include "base/json.h"
 #include "domain/codec.h"
@@ -66,6 +67,7 @@ AgentEvent EventLog::Append(std::uint32_t round_index, EventPayload payload, Tim
   AgentEvent event{.seq = 0, .round_index = round_index, .at = at, .payload = std::move(payload)};
   const std::lock_guard lock(mutex_);
   event.seq = last_seq_ + 1;
+  if (std::holds_alternative<event::Usage>(event.payload)) pending_usage_ = {};
   AppendFrame(event.seq, EventName(event.payload), EventData(event));
   return event;
 }
@@ -170,6 +172,16 @@ void EventLog::Forget(std::uint64_t offset) {
 std::uint64_t EventLog::kept_bytes() const {
   const std::lock_guard lock(mutex_);
   return segments_.empty() ? 0 : size_ - segments_.front()->begin;
+}
+
+void EventLog::SetPendingUsage(const TokenUsage& usage) {
+  const std::lock_guard lock(mutex_);
+  pending_usage_ = usage;
+}
+
+TokenUsage EventLog::pending_usage() const {
+  const std::lock_guard lock(mutex_);
+  return pending_usage_;
 }
 
 Result<std::uint64_t> EventLog::OffsetAfter(std::uint64_t seq) const {

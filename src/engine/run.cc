@@ -398,7 +398,9 @@ void Run::StateGrew(const AgentState& state) {
 
 void Run::Spent(std::uint32_t round_index, const TokenUsage& usage) {
   const std::lock_guard lock(show_mutex_);
-  if (!left_) journal_.AddUsage(round_index, usage);
+  if (left_) return;
+  journal_.AddUsage(round_index, usage);
+  log_->SetPendingUsage(usage);
 }
 
 void Run::Show(Journal::Reach reach) {

@@ -141,7 +141,12 @@ class AgUiRoute {
     return Stream(std::move(started), std::move(options), client);
   }
 
+  static RunTranslator::Options::Before UsedIn(const EventLog& log) {
+    return {.last_seq = log.end().last_seq, .pending = log.pending_usage()};
+  }
+
   static Outcome Stream(EventSubscription run, RunTranslator::Options options, std::shared_ptr<void> client = nullptr) {
+    options.pending_usage = [log = run.log] { return log->pending_usage(); };
     HeaderList headers;
     if (run.interaction_id) {
       headers.emplace_back("Content-Location",
@@ -169,6 +174,7 @@ class AgUiRoute {
     auto asked = AskedIn(*attached.subscription.log);
     auto options = OptionsOf(input);
     options.interaction = interaction->str();
+    options.before = UsedIn(*attached.subscription.log);
     bool answers_open = false;
     for (const ResumeEntry& entry : input.resume) {
       const auto found = asked.find(entry.interrupt_id);
@@ -267,6 +273,7 @@ class AgUiRoute {
     if (running) {
       auto attached = TRY(engine_.Attach(chat, *running, 0));
       options.interaction = running->str();
+      options.before = UsedIn(*attached.subscription.log);
       engine_.Listen(attached.subscription);
       return Stream(std::move(attached.subscription), std::move(options));
     }

@@ -91,6 +91,21 @@ def test_what_may_be_answered(thread, provider, server, payload, status, file):
     assert [p.name for p in server.home.workspace.iterdir()] == ([file] if file else [])
 
 
+def test_each_run_tells_the_tokens_of_its_own_calls(thread, provider, server):
+    provider.plan(tools(call("write_file", WRITE)), tools(call("write_file", {**WRITE, "path": "b.txt"}, "c2")), text("done"))
+    first = thread.run("go")
+    second = thread.resume(resolved(first.interrupts[0], approved=True))
+    entry = resolved(second.interrupts[0], approved=True)
+    watching = Thread(server).run()
+    assert watching.interrupts and "usage" not in watching.end, "it has called nothing"
+    third = thread.resume(entry)
+    told = [run.end["usage"][0] for run in (first, second, third)]
+    assert all(each.keys() == {"provider", "model", "inputTokens", "outputTokens", "totalTokens"} for each in told), "no count that the provider has not given"
+    stored = history(server)[0]["usage"]
+    assert sum(each["inputTokens"] for each in told) == stored["input_tokens"] and all(each["outputTokens"] > 0 for each in told)
+    assert "usage" not in thread.resume(entry).end, "what is shown again was told before"
+
+
 def test_all_interrupts_are_answered_together(thread, provider, server):
     provider.plan(tools(*[call("write_file", {"path": f"{n}.txt", "content": n}, n) for n in "abc"]), text("done"))
     first, second, third = thread.run("go").interrupts

@@ -56,17 +56,31 @@ void RunTranslator::Start(std::string& out) {
 }
 
 Json RunTranslator::Usage() const {
-  if (input_tokens_ == 0 && output_tokens_ == 0) return nullptr;
+  const TokenUsage used = Used();
+  if (used.input_tokens == 0 && used.output_tokens == 0) return nullptr;
   Json usage = Json::object();
   const std::size_t slash = model_.find('/');
   if (slash != std::string::npos) usage["provider"] = model_.substr(0, slash);
   if (!model_.empty()) usage["model"] = slash == std::string::npos ? model_ : model_.substr(slash + 1);
-  usage.update({{"inputTokens", input_tokens_},
-                {"outputTokens", output_tokens_},
-                {"totalTokens", input_tokens_ + output_tokens_},
-                {"cachedInputTokens", cache_read_},
-                {"cacheWriteInputTokens", cache_write_}});
+  usage.update({{"inputTokens", used.input_tokens},
+                {"outputTokens", used.output_tokens},
+                {"totalTokens", used.input_tokens + used.output_tokens}});
+  // Zero would say that the provider has counted none; mostly it has not said.
+  if (used.cache_read_tokens > 0) usage["cachedInputTokens"] = used.cache_read_tokens;
+  if (used.cache_write_tokens > 0) usage["cacheWriteInputTokens"] = used.cache_write_tokens;
   return Json::array({std::move(usage)});
+}
+
+// By the calls of the model since the request came.
+TokenUsage RunTranslator::Used() const {
+  TokenUsage used = usage_;
+  if (options_.pending_usage) used += options_.pending_usage();
+  const TokenUsage& before = options_.before.pending;
+  const auto less = [](std::int64_t all, std::int64_t told) { return std::max<std::int64_t>(all - told, 0); };
+  return {.input_tokens = less(used.input_tokens, before.input_tokens),
+          .output_tokens = less(used.output_tokens, before.output_tokens),
+          .cache_read_tokens = less(used.cache_read_tokens, before.cache_read_tokens),
+          .cache_write_tokens = less(used.cache_write_tokens, before.cache_write_tokens)};
 }
 
 void RunTranslator::Finish(std::string& out, Json outcome) {
@@ -147,7 +161,8 @@ void RunTranslator::EndWithNothing(std::string& out) {
 // --- what is said ------------------------------------------------------------------------------------------------
 
 void RunTranslator::Take(const EventFrame& event, std::string& out) {
-  is_silent_ = event.seq <= options_.after_seq;
+  seq_ = event.seq;
+  is_silent_ = seq_ <= options_.after_seq;
   if (event.name == event::TextDelta::kName) return TakeDelta(event, /*is_text=*/true, out);
   if (event.name == event::ThinkingDelta::kName) return TakeDelta(event, /*is_text=*/false, out);
   if (const auto data = ParseJson(event.data, kDepth)) TakeWhole(event, *data, out);
@@ -342,11 +357,11 @@ void RunTranslator::AskInput(const Json& data) {
 // --- all the rest ------------------------------------------------------------------------------------------------
 
 void RunTranslator::AddUsage(const Json& data) {
-  if (is_silent_) return;  // was told with the run before
-  input_tokens_ += Number(data, "input_tokens");
-  output_tokens_ += Number(data, "output_tokens");
-  cache_read_ += Number(data, "cache_read_tokens");
-  cache_write_ += Number(data, "cache_write_tokens");
+  if (seq_ <= options_.before.last_seq) return;  // was told with the run before
+  usage_ += TokenUsage{.input_tokens = Number(data, "input_tokens"),
+                       .output_tokens = Number(data, "output_tokens"),
+                       .cache_read_tokens = Number(data, "cache_read_tokens"),
+                       .cache_write_tokens = Number(data, "cache_write_tokens")};
 }
 
 void RunTranslator::SetState(const char* member, const Json& value, std::string& out) {

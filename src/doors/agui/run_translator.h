@@ -11,6 +11,7 @@
 
 #include "base/json.h"
 #include "doors/translator.h"
+#include "reprise/event.h"
 #include "reprise/ids.h"
 
 namespace reprise::agui {
@@ -27,6 +28,12 @@ class RunTranslator final : public Translator {
     std::optional<Json> shown_messages{};  // all there are, for a client that has none; shown at the beginning
     std::uint64_t after_seq = 0;           // the client has what came up to here
     std::set<std::string> answered{};      // what the client has just answered: interrupts no more
+    // What was used before the request is told by the runs before it.
+    struct Before {
+      std::uint64_t last_seq = 0;
+      TokenUsage pending{};
+    } before{};
+    std::function<TokenUsage()> pending_usage{};  // see EventLog
     std::function<void(const InteractionRef&)> began{};
     std::function<void(const InteractionRef&, const std::string& answer)> ended{};
   };
@@ -81,6 +88,7 @@ class RunTranslator final : public Translator {
   void SetState(const char* member, const Json& value, std::string& out);
   Json& MessageFor(const std::string& id);
   Json Usage() const;
+  TokenUsage Used() const;
 
   const Options options_;
   Json state_;
@@ -97,7 +105,8 @@ class RunTranslator final : public Translator {
   std::vector<Json> messages_;
   std::string answer_;  // what was said, for whoever finds the conversation again
   Json failure_, status_;
-  std::int64_t input_tokens_ = 0, output_tokens_ = 0, cache_read_ = 0, cache_write_ = 0;
+  std::uint64_t seq_ = 0;  // of the event that is taken
+  TokenUsage usage_;
 };
 
 }  // namespace reprise::agui
