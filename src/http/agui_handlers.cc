@@ -268,6 +268,7 @@ class AgUiRoute {
         EachEvent(*told.subscription.log, [&](const EventFrame& event) { translator.Take(event, nothing); });
         for (const Json& message : translator.messages()) options.shown_messages->push_back(message);
       }
+      agui::KeepMessagesOf(input.messages, *options.shown_messages);
       if (auto agenda = engine_.GetAgenda(chat)) options.state = StateOf(*agenda);
     }
     if (running) {

@@ -157,6 +157,23 @@ def test_a_client_that_comes_back(thread, provider, server):
     assert Thread(server, "nobody").run().of("MESSAGES_SNAPSHOT")[0]["messages"] == []
 
 
+def test_a_client_that_has_its_messages_keeps_their_ids(thread, provider):
+    """A client takes a message for another one if its id has changed."""
+    provider.plan(text("one"), text("two"))
+    thread.run("first")
+    files = [{"type": "text", "text": "again"}, part(b"of the cat")]
+    thread.messages.append({"id": "u2", "role": "user", "content": files})
+    thread.run()
+    own = [{**message, "id": f"own-{number}"} for number, message in enumerate(thread.messages)]
+    for messages in (list(thread.messages), own):
+        thread.messages = list(messages)
+        assert thread.run().of("MESSAGES_SNAPSHOT")[0]["messages"] == messages
+    # What only one of the two knows changes nothing of the others.
+    thread.messages = [{"id": "x", "role": "user", "content": "unheard of"}, own[0], own[2], {"id": "y", "role": "assistant", "content": "two"}]
+    shown = thread.run().of("MESSAGES_SNAPSHOT")[0]["messages"]
+    assert [m["id"] for m in shown] == ["own-0", "int_001-message-0", "own-2", "y"] and shown[2]["content"] == files
+
+
 def test_a_client_that_is_gone_in_mid_stream(thread, provider, server):
     gate = Gate()
     provider.plan(text("one ", gate, "two"))

@@ -109,6 +109,14 @@ Result<void> TakeMessages(RunInput& input) {
   return {};
 }
 
+// Whether a message of the client is this one of the chat.
+bool IsSameMessage(const Json& client, const Json& ours) {
+  if (!MemberOf(client, "id").is_string() || MemberOf(client, "role") != ours["role"]) return false;
+  if (client["id"] == ours["id"]) return true;
+  const auto text = TakeContent(MemberOf(client, "content"), "", nullptr);
+  return text && !text->empty() && *text == TextMember(ours, "content");
+}
+
 Result<void> TakeResume(const Json& resume, RunInput& input) {
   if (resume.is_null()) return {};
   if (!resume.is_array()) return Fail(Wrong("\"resume\" must be an array"));
@@ -167,6 +175,25 @@ Result<RunInput> ParseRunInput(std::string_view body) {
   }
   input.model = TextMember(MemberOf(json, "forwardedProps"), "model");
   return input;
+}
+
+void KeepMessagesOf(const Json& client, Json& shown) {
+  std::size_t next = 0;  // of the client's messages: those before it have been found
+  for (Json& message : shown) {
+    const bool is_users = TextMember(message, "role") == "user";
+    for (std::size_t i = next; i < client.size(); ++i) {
+      if (IsSameMessage(client[i], message)) {
+        if (is_users) {
+          message = client[i];
+        } else {
+          message["id"] = client[i]["id"];
+        }
+        next = i + 1;
+        break;
+      }
+      if (!is_users && TextMember(client[i], "role") == "user") break;  // which begins another turn
+    }
+  }
 }
 
 Result<ApprovalAnswer> ApprovalOf(const ResumeEntry& entry) {

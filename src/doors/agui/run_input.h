@@ -39,6 +39,10 @@ struct RunInput {
 // kInvalidArgument (reasons of ParseJson, "invalid_body", "invalid_member"); the message names the member.
 Result<RunInput> ParseRunInput(std::string_view body);
 
+// Messages of the chat that the client has too are known by its ids, and a person's stay as the client has them. Both
+// are in the order of the conversation.
+void KeepMessagesOf(const Json& client, Json& shown);
+
 // What the payload of an entry answers. kInvalidArgument (reason "invalid_payload").
 Result<ApprovalAnswer> ApprovalOf(const ResumeEntry& entry);
 Result<InputAnswer> InputOf(const ResumeEntry& entry, const event::InputRequired& asked);
