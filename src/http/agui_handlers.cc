@@ -163,6 +163,10 @@ class AgUiRoute {
     const auto unknown = [&](const std::string& id) {
       return Refuse(input, "unknown_interrupt", "there is no interrupt " + id + " in this thread");
     };
+    if (const auto id = agui::ContradictedInterrupt(input.resume)) {
+      return Refuse(input, "contradicting_entries",
+                    "\"resume\" has entries for the interrupt " + *id + " that contradict each other");
+    }
     const OpenQuestions open = OpenIn(chat);
     std::optional<InteractionId> interaction = open.interaction();
     if (!interaction) {
@@ -189,6 +193,12 @@ class AgUiRoute {
                       "\"resume\" has no entry for the interrupt " + id + ": all that wait are answered together");
       }
     }
+    if (input.has_message && !TRY(Began(input, *interaction))) {
+      return Refuse(
+          input, "message_with_resume",
+          "the input has a new message beside \"resume\", and nothing was answered: send \"resume\" without it, "
+          "and the message when that run has ended");
+    }
     // Listens before it answers, so that nobody takes the run for one whose client has gone.
     engine_.Listen(attached.subscription);
     const InteractionRef within{chat, *interaction};
@@ -199,6 +209,12 @@ class AgUiRoute {
     }
     if (auto agenda = engine_.GetAgenda(chat)) options.state = StateOf(*agenda);
     return Stream(std::move(attached.subscription), std::move(options));
+  }
+
+  // Whether the last message is the one that began this interaction.
+  Result<bool> Began(const RunInput& input, const InteractionId& interaction) const {
+    const auto plan = TRY(conversations_->Find(input.conversation));
+    return plan.kind == ConversationPlan::Kind::kRegenerate && plan.interaction == interaction;
   }
 
   static std::vector<std::string> IdsOf(const OpenQuestions& open) {

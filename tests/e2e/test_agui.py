@@ -91,6 +91,51 @@ def test_what_may_be_answered(thread, provider, server, payload, status, file):
     assert [p.name for p in server.home.workspace.iterdir()] == ([file] if file else [])
 
 
+def refusal(thread, *entries, **more):
+    refused = thread.start(resume=list(entries), **more).finish()
+    assert refused.end["type"] == "RUN_ERROR", refused.end
+    return refused.end["code"]
+
+
+@pytest.mark.parametrize("payload", [{"approved": True, "scope": "forever"}, {"approved": True, "scope": 5}, {"approved": True, "feedback": 5},
+                                     {"approved": True, "argumentsDigest": 5}, {"approved": True, "editedArgs": {"path": 5}}])
+def test_a_payload_that_is_none_approves_nothing(thread, provider, server, payload):
+    provider.plan(tools(call("write_file", WRITE)), text("done"))
+    interrupt = thread.run("go").interrupts[0]
+    assert refusal(thread, resolved(interrupt, **payload)) == ("invalid_arguments" if "editedArgs" in payload else "invalid_payload")
+    assert server.client.get("/approvals").json["approvals"] and not list(server.home.workspace.iterdir())
+    assert thread.resume(resolved(interrupt, approved=True, scope="chat", feedback="")).said() == "done"
+
+
+@pytest.mark.parametrize("other", [{"approved": False}, {"approved": True, "scope": "chat"}, None])
+def test_entries_that_contradict_each_other_answer_nothing(thread, provider, server, other):
+    provider.plan(tools(call("write_file", WRITE)), text("done"))
+    interrupt = thread.run("go").interrupts[0]
+    yes = resolved(interrupt, approved=True)
+    assert refusal(thread, yes, resolved(interrupt, **other) if other else {"interruptId": interrupt["id"], "status": "cancelled"}) == "contradicting_entries"
+    assert server.client.get("/approvals").json["approvals"] and not list(server.home.workspace.iterdir())
+    assert thread.resume(yes, yes).said() == "done" and (server.home.workspace / "a.txt").exists(), "the same twice is no harm"
+
+
+def test_a_new_message_beside_the_answers_is_refused(thread, provider, server):
+    provider.plan(text("one"), tools(call("write_file", WRITE)), text("done"), text("more"))
+    thread.run("first")
+    before = [*thread.messages, {"id": "u2", "role": "user", "content": "go"}]
+    thread.messages = list(before)
+    yes = resolved(thread.run().interrupts[0], approved=True)
+    for messages in ([*thread.messages, {"id": "u3", "role": "user", "content": "and more"}], [*before, {"id": "u3", "role": "user", "content": "go"}],
+                     [*before[:-1], {"id": "u2", "role": "user", "content": "go, better"}]):
+        thread.messages = messages
+        assert refusal(thread, yes) == "message_with_resume"
+        assert server.client.get("/approvals").json["approvals"] and not list(server.home.workspace.iterdir())
+    # A client that keeps nothing of a run which ended with an interrupt tells the message that began it.
+    thread.messages = list(before)
+    assert thread.resume(yes).said() == "done" and (server.home.workspace / "a.txt").exists()
+    thread.messages.append({"id": "u3", "role": "user", "content": "and more"})
+    assert refusal(thread, yes) == "message_with_resume", "an old answer, too"
+    assert thread.run().said() == "more" and [i["user_message"] for i in history(server)] == ["first", "go", "and more"]
+
+
 def test_each_run_tells_the_tokens_of_its_own_calls(thread, provider, server):
     provider.plan(tools(call("write_file", WRITE)), tools(call("write_file", {**WRITE, "path": "b.txt"}, "c2")), text("done"))
     first = thread.run("go")

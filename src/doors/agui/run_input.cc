@@ -1,6 +1,7 @@
 #include "doors/agui/run_input.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "base/base64url.h"
@@ -117,6 +118,23 @@ bool IsSameMessage(const Json& client, const Json& ours) {
   return text && !text->empty() && *text == TextMember(ours, "content");
 }
 
+// A text of the payload; nullopt: there is none, or an empty one.
+Result<std::optional<std::string>> PayloadText(const ResumeEntry& entry, const char* name) {
+  const Json& text = MemberOf(entry.payload, name);
+  if (text.is_null() || text == "") return std::nullopt;
+  if (!text.is_string())
+    return Fail(WrongPayload(entry.interrupt_id, std::string("has \"") + name + "\" that is no text"));
+  return text.get<std::string>();
+}
+
+Result<ApprovalScope> ScopeOf(const ResumeEntry& entry) {
+  const Json& scope = MemberOf(entry.payload, "scope");
+  if (scope.is_null() || scope == "once") return ApprovalScope::kOnce;
+  if (scope == "chat") return ApprovalScope::kChat;
+  if (scope == "always") return ApprovalScope::kAlways;
+  return Fail(WrongPayload(entry.interrupt_id, "has a \"scope\" that is none of once, chat, always"));
+}
+
 Result<void> TakeResume(const Json& resume, RunInput& input) {
   if (resume.is_null()) return {};
   if (!resume.is_array()) return Fail(Wrong("\"resume\" must be an array"));
@@ -196,6 +214,15 @@ void KeepMessagesOf(const Json& client, Json& shown) {
   }
 }
 
+std::optional<std::string> ContradictedInterrupt(const std::vector<ResumeEntry>& entries) {
+  std::map<std::string, const ResumeEntry*> first;
+  for (const ResumeEntry& entry : entries) {
+    const ResumeEntry& other = *first.emplace(entry.interrupt_id, &entry).first->second;
+    if (entry.cancelled != other.cancelled || entry.payload != other.payload) return entry.interrupt_id;
+  }
+  return std::nullopt;
+}
+
 Result<ApprovalAnswer> ApprovalOf(const ResumeEntry& entry) {
   ApprovalAnswer answer;
   if (entry.cancelled) return answer;
@@ -206,13 +233,9 @@ Result<ApprovalAnswer> ApprovalOf(const ResumeEntry& entry) {
     if (!edited.is_object()) return Fail(WrongPayload(entry.interrupt_id, "has \"editedArgs\" that are no object"));
     answer.arguments = DumpJson(edited);
   }
-  if (const std::string said = TextMember(entry.payload, "feedback"); !said.empty()) answer.feedback = said;
-  const std::string scope = TextMember(entry.payload, "scope");
-  if (scope == "chat") answer.scope = ApprovalScope::kChat;
-  if (scope == "always") answer.scope = ApprovalScope::kAlways;
-  if (const std::string digest = TextMember(entry.payload, "argumentsDigest"); !digest.empty()) {
-    answer.arguments_digest = digest;
-  }
+  answer.feedback = TRY(PayloadText(entry, "feedback"));
+  answer.arguments_digest = TRY(PayloadText(entry, "argumentsDigest"));
+  answer.scope = TRY(ScopeOf(entry));
   return answer;
 }
 

@@ -43,6 +43,9 @@ Result<RunInput> ParseRunInput(std::string_view body);
 // are in the order of the conversation.
 void KeepMessagesOf(const Json& client, Json& shown);
 
+// An interrupt that two entries answer differently.
+std::optional<std::string> ContradictedInterrupt(const std::vector<ResumeEntry>& entries);
+
 // What the payload of an entry answers. kInvalidArgument (reason "invalid_payload").
 Result<ApprovalAnswer> ApprovalOf(const ResumeEntry& entry);
 Result<InputAnswer> InputOf(const ResumeEntry& entry, const event::InputRequired& asked);
