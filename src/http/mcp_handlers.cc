@@ -149,6 +149,11 @@ class McpRoute {
 
   Result<Outcome> Initialize(const mcp::RpcMessage& message) const {
     const std::string wanted = TextMember(message.params, "protocolVersion");
+    if (wanted.empty()) {
+      return ErrorTo(
+          message.id,
+          {.code = mcp::kInvalidParams, .message = "initialize needs \"protocolVersion\", a text", .status = 400});
+    }
     const std::string id = sessions_->Open(mcp::AbilitiesIn(MemberOf(message.params, "capabilities")));
     return Reply{
         .body = mcp::ResultMessage(
@@ -299,13 +304,14 @@ class McpRoute {
   Result<Outcome> ReadResource(const McpRequest& asked) const {
     const std::string uri = TextMember(asked.message.params, "uri");
     const auto name = mcp::ChatInUri(uri);
-    const auto chat = name ? ChatId::Parse(*name) : Fail(MakeError(ErrorCode::kNotFound, "there is no such resource"));
+    const auto chat = name ? ChatId::Parse(*name) : Fail(MakeError(ErrorCode::kNotFound, "it is no address of a chat"));
     const auto text = chat ? Transcript(*chat, kMostInteractions) : Fail(chat.error());
     if (text) {
       Json content = {{"uri", uri}, {"mimeType", "text/markdown"}, {"text", *text}};
       return DoneForNow(asked, {{"contents", Json::array({std::move(content)})}}, 0);
     }
     mcp::RpcError error = Unknown("there is no such resource: " + text.error().message);
+    if (!asked.is_stateless) error.code = mcp::kResourceNotFound;
     error.data = {{"uri", uri}};
     return ErrorTo(asked.message.id, error);
   }

@@ -96,9 +96,10 @@ RpcMessage ReadMessage(std::string_view body) {
 
 bool IsStateless(const RpcMessage& message, const MessageHead& head) {
   if (head.session) return false;
-  if (head.version) return !IsSessionVersion(*head.version);
+  // Only requests of the newer era say a version in "_meta": a header of an older one is a mismatch.
   const std::string said = TextMember(message.meta(), kVersionMember);
-  return !said.empty() && !IsSessionVersion(said);
+  if (!said.empty() && !IsSessionVersion(said)) return true;
+  return head.version && !IsSessionVersion(*head.version);
 }
 
 std::optional<RpcError> CheckStateless(const RpcMessage& message, const MessageHead& head) {

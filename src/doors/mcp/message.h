@@ -21,7 +21,8 @@ bool IsSessionVersion(std::string_view version);
 
 inline constexpr int kParseError = -32700, kInvalidRequest = -32600, kMethodNotFound = -32601, kInvalidParams = -32602,
                      kInternalError = -32603, kSessionError = -32000, kHeaderMismatch = -32020,
-                     kUnsupportedVersion = -32022;
+                     kUnsupportedVersion = -32022,
+                     kResourceNotFound = -32002;  // with sessions; kInvalidParams since
 
 struct RpcError {
   int code = kInternalError;
