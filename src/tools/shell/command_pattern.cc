@@ -3,6 +3,7 @@
 #include <strings.h>
 
 #include <algorithm>
+#include <cctype>
 #include <utility>
 
 #include "base/try.h"
@@ -163,6 +164,12 @@ bool IsSameProgram(std::string_view word, std::string_view program) {
   return name.size() == other.size() && ::strncasecmp(name.data(), other.data(), name.size()) == 0;
 }
 
+bool Mentions(std::string_view text, std::string_view program) {
+  const std::string_view name = ProgramName(program);
+  return std::search(text.begin(), text.end(), name.begin(), name.end(),
+                     [](unsigned char a, unsigned char b) { return std::tolower(a) == std::tolower(b); }) != text.end();
+}
+
 Touch Strictest(Touch a, Touch b) { return static_cast<int>(a) > static_cast<int>(b) ? a : b; }
 
 // Whether the words from `first` on, which name the pattern's program, are what it speaks of. Options may stand between
@@ -203,25 +210,52 @@ bool IsReconfigured(const std::vector<ShellWord>& words) {
   return false;
 }
 
-Touch PartTouches(const Part& part, const ShellCommand& command) {
+Touch PartTouches(const Part& part, const ShellCommand& command, int depth = 0);
+
+// Of words that a program may run, as a command of its own or as text for a shell: "--exec 'rm x'", "-Orm", "run rm x".
+Touch GivenTouches(const Part& part, const std::vector<ShellWord>& words, int depth) {
+  constexpr int kMostDepth = 3;
+  constexpr std::size_t kShortOption = 2;
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    const std::string& word = words[i].text;
+    if (!words[i].is_literal()) continue;
+    if (IsSameProgram(word, part.words.front()) && WordsTouch(part, words, i) != Touch::kNo) return Touch::kMaybe;
+    std::vector<std::string_view> texts = {word};
+    if (const auto equals = word.find('='); equals != std::string::npos) {
+      texts.push_back(std::string_view(word).substr(equals + 1));
+    }
+    if (word.starts_with('-') && word.size() > kShortOption)
+      texts.push_back(std::string_view(word).substr(kShortOption));
+    for (const std::string_view text : texts) {
+      const bool is_one_word = text.find_first_of(" \t\n;|&<>(){}$`'\"\\") == std::string_view::npos;
+      if (is_one_word && text.data() == word.data()) continue;  // looked at above, with what follows
+      if (!Mentions(text, part.words.front())) continue;
+      const auto line = ParseCommandLine(text);
+      if (!line || depth == kMostDepth) return Touch::kMaybe;
+      const bool touches = std::any_of(line->begin(), line->end(), [&](const ShellCommand& each) {
+        return PartTouches(part, each, depth + 1) != Touch::kNo;
+      });
+      if (touches) return Touch::kMaybe;
+    }
+  }
+  return Touch::kNo;
+}
+
+Touch PartTouches(const Part& part, const ShellCommand& command, int depth) {
   const auto& words = command.words;
   if (words.empty()) return command.has_assignments ? Touch::kMaybe : Touch::kNo;
   if (!words.front().is_literal()) return Touch::kMaybe;
   Touch touch = command.has_assignments ? Touch::kMaybe : Touch::kNo;
-  if (IsSameProgram(words.front().text, part.words.front())) {
+  const std::string& program = words.front().text;
+  const bool runs_others = RunsWhatItIsGiven(program) || ChangesTheShell(ProgramName(program)) || IsReconfigured(words);
+  // What is not known may run it too.
+  const bool may_run_others = MayRunItsWords(words) || (KnownPrefix(words) == 0 && !HasSubCommands(program));
+  if (!runs_others && may_run_others) touch = Strictest(touch, GivenTouches(part, words, depth));
+  if (IsSameProgram(program, part.words.front())) {
     if (IsReconfigured(words)) touch = Touch::kMaybe;
     return Strictest(touch, WordsTouch(part, words, 0));
   }
-  const std::string& program = words.front().text;
-  const bool runs_others = RunsWhatItIsGiven(program) || ChangesTheShell(ProgramName(program)) || IsReconfigured(words);
   if (runs_others && program != "cd") touch = Touch::kMaybe;
-  // What is not known may run it too.
-  if (!runs_others && KnownPrefix(words) == 0 && !HasSubCommands(program)) {
-    for (std::size_t i = 1; i < words.size(); ++i) {
-      const bool is_it = words[i].is_literal() && IsSameProgram(words[i].text, part.words.front());
-      if (is_it && WordsTouch(part, words, i) != Touch::kNo) touch = Touch::kMaybe;
-    }
-  }
   if (runs_others) {
     for (std::size_t i = 1; i < words.size(); ++i) {
       if (words[i].is_literal() && IsSameProgram(words[i].text, part.words.front())) {

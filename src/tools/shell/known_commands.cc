@@ -229,6 +229,36 @@ bool HasSubCommands(std::string_view program) {
   return names.contains(ProgramName(program));
 }
 
+bool MayRunItsWords(const std::vector<ShellWord>& words) {
+  // These run nothing that they are given. Of any other sub-command that is not known.
+  static const Names git = {
+      "add",      "am",         "apply",        "blame",        "branch",      "cat-file",     "check-ignore",
+      "checkout", "cherry",     "clean",        "cherry-pick",  "commit",      "describe",     "count-objects",
+      "diff",     "fsck",       "for-each-ref", "gc",           "hash-object", "init",         "log",
+      "ls-files", "ls-tree",    "merge",        "merge-base",   "mv",          "name-rev",     "notes",
+      "prune",    "range-diff", "read-tree",    "reflog",       "remote",      "reset",        "restore",
+      "rev-list", "revert",     "rev-parse",    "rm",           "shortlog",    "show",         "show-ref",
+      "stash",    "status",     "switch",       "symbolic-ref", "tag",         "update-index", "update-ref",
+      "worktree", "write-tree", "whatchanged"};
+  static const Names packages = {"add",  "audit",     "ci",     "i",       "info",    "install", "link",  "list",
+                                 "ls",   "outdated",  "pack",   "publish", "remove",  "run",     "start", "t",
+                                 "test", "uninstall", "unlink", "update",  "version", "view",    "why",   "config"};
+  const std::string_view program = ProgramName(words.front().text);
+  static const Names toolchains = {"check", "component", "default",   "override",
+                                   "show",  "target",    "toolchain", "update"};
+  if (program == "cargo" || !HasSubCommands(program)) return false;
+  const Names& plain = program == "git" ? git : program == "rustup" ? toolchains : packages;
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    if (!words[i].is_literal()) return true;
+    if (words[i].text == "-C") {
+      ++i;
+    } else if (!words[i].text.starts_with('-')) {
+      return !plain.contains(words[i].text);
+    }
+  }
+  return false;
+}
+
 const Tail* FindTail(const std::vector<std::string>& words) {
   for (const Tail& tail : Tails()) {
     if (tail.words.size() == words.size() &&

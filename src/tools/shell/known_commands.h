@@ -24,6 +24,9 @@ bool OnlyReadsItsInput(const std::vector<ShellWord>& words);
 bool ChangesTheShell(std::string_view program);
 // It does what its first word says (git, npm, ...): only the sub-commands of the table may be followed by `*`.
 bool HasSubCommands(std::string_view program);
+// Whether a program with sub-commands may run, as a command, what stands among these words: "git bisect run", "npm
+// exec".
+bool MayRunItsWords(const std::vector<ShellWord>& words);
 
 // What may follow the words of a pattern that ends in `*`.
 struct Tail {

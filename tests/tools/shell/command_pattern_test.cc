@@ -195,12 +195,28 @@ TEST_CASE("command patterns: what holds back speaks of all that could be meant",
                            "ls --x=git",
                            ". x",
                            "git() { x; }",
-                           "g{it,x} push"}) {
+                           "g{it,x} push",
+                           "git bisect run git push",
+                           "git -C x submodule foreach git push",
+                           "git rebase -x 'git push' main",
+                           "git rebase --exec='x && GIT push' main",
+                           "git difftool -y -x 'git push;:' x",
+                           "git grep -O'git push;:' x",
+                           "npm exec -- git push",
+                           "npm exec -c 'cd x && git push'",
+                           "pnpm dlx x --do='git push'",
+                           "yarn exec git push",
+                           "rustup run stable git push",
+                           "hyperfine 'git push'",
+                           "unknown --run 'sh -c \"git push\"'",
+                           "unknown 'git push \"'"}) {
     CAPTURE(line);
     CHECK(touch("git push", line) != Touch::kNo);
   }
   for (const char* line : {"git status", "git commit -m x", "ls", "echo git push", "ls *.c", "cat $x", "ls > git",
-                           "git log push", "cd x && ls", "grep 'git push' x"}) {
+                           "git log push", "cd x && ls", "grep 'git push' x", "git commit -m 'git push later'",
+                           "git tag -m 'before git push' x", "npm run git push", "git rebase main",
+                           "unknown 'x y' --z='a b'", "cargo test push", "npm test -- --x='git push'"}) {
     CAPTURE(line);
     CHECK(touch("git push", line) == Touch::kNo);
   }
