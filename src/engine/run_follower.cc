@@ -1,5 +1,7 @@
 #include "engine/run_follower.h"
 
+#include <chrono>
+
 #include "base/logging.h"
 #include "engine/recorded_events.h"
 
@@ -30,8 +32,17 @@ void RunFollower::Hear(const HeldNews& news) {
   log_->Publish();
   if (!news.has_ended) return;
   // Not here, as whoever tells must not wait.
-  services_.pool.Submit([self = shared_from_this()] {
-    if (const auto shown = self->ShowStored(); !shown) self->GiveUp(shown.error());
+  services_.pool.Submit([self = shared_from_this()] { self->ShowEnd(); });
+}
+
+// A store that is away is waited for: a client would come again anyway.
+void RunFollower::ShowEnd() {
+  constexpr std::chrono::milliseconds kPause{500};
+  const auto shown = ShowStored();
+  if (shown) return;
+  if (shown.error().code != ErrorCode::kUnavailable) return GiveUp(shown.error());
+  services_.timer.After(kPause, [weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->services_.pool.Submit([self] { self->ShowEnd(); });
   });
 }
 

@@ -30,6 +30,7 @@ class RunFollower : public std::enable_shared_from_this<RunFollower> {
   void Hear(const HeldNews& news);
   // It has ended: shows the rest. kNotFound: it is not stored.
   Result<void> ShowStored();
+  void ShowEnd();
   void GiveUp(const Error& why);
 
   EngineServices& services_;

@@ -40,6 +40,13 @@ std::int64_t IntegerOr(const Value& value, std::int64_t fallback) {
   return value.get(number) == simdjson::SUCCESS ? number : fallback;
 }
 
+// Of tokens, say: a provider that counts below nothing counts wrongly.
+template <typename Value>
+std::int64_t CountOr(const Value& value, std::int64_t fallback) {
+  const std::int64_t count = IntegerOr(value, fallback);
+  return count < 0 ? fallback : count;
+}
+
 // The model that has answered, as far as it is a name.
 template <typename Value>
 std::string NameOfModel(const Value& value) {

@@ -122,6 +122,40 @@ def test_cut_off_filtered_and_failed(make_server, provider):
     assert server.client.turn("g", "hi", status="FAILED").all("error")[-1]["code"] == "provider_protocol"
 
 
+def test_an_answer_that_was_cut_off_in_its_thoughts_does_not_end_the_chat(make_server, provider):
+    """The API refuses thoughts without what they have led to."""
+    server = make_server(**speaks(provider, max_retries=0))
+    for thoughts in ([THOUGHT], [say("half"), THOUGHT]):
+        provider.plan(message(*thoughts, status="incomplete", incomplete_details={"reason": "max_output_tokens"}), message(say("yes")))
+        chat = f"c{len(thoughts)}"
+        server.client.turn(chat, "hi")
+        server.client.turn(chat, "go on")
+        assert [each["type"] for each in items(provider.requests[-1])] == ["message"] * (len(thoughts) + 1)
+
+
+def test_tokens_that_are_counted_below_nothing_are_not_taken(make_server, provider):
+    server = make_server(**speaks(provider))
+    provider.plan(message(say("yes"), usage=(-500, 7)))
+    stream = server.client.turn("c", "hi")
+    assert (stream.all("usage")[0]["input_tokens"], stream.all("usage")[0]["output_tokens"]) == (0, 7)
+
+
+@pytest.mark.parametrize("kind", ["openai", "openai_responses"])
+@pytest.mark.parametrize("wrong", ['{"text":"a', '["a"]', '"a"', "not json", "{}}"])
+def test_arguments_that_are_no_object_do_not_end_the_chat(make_server, provider, kind, wrong):
+    """Many servers parse the arguments of earlier calls: what they cannot read is sent as the text that it is."""
+    server = make_server(**speaks(provider, kind))
+    if kind == "openai":
+        provider.plan(tools(call("echo", wrong)), text("sorry"), text("yes"))
+    else:
+        provider.plan(message(responses.use("echo", wrong)), message(say("sorry")), message(say("yes")))
+    assert server.client.turn("c", "hi").all("tool_result")[0]["is_error"] is True
+    server.client.turn("c", "go on")
+    sent = [each["arguments"] for each in items(provider.requests[-1]) if each["type"] == "function_call"] if kind != "openai" else [
+        one["function"]["arguments"] for each in provider.requests[-1].body["messages"] for one in each.get("tool_calls", [])]
+    assert [json.loads(each) for each in sent] == [{"not_valid_json": wrong}]
+
+
 def test_a_server_that_does_not_stream_it(make_server, provider):
     server = make_server(**speaks(provider))
     whole = {"id": "resp_1", "object": "response", "status": "completed", "output": [THOUGHT, say("as a whole")], "usage": {"input_tokens": 1}}

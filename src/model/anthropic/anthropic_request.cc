@@ -13,6 +13,7 @@
 #include "base/json_writer.h"
 #include "model/anthropic_blocks.h"
 #include "model/part_content.h"
+#include "model/tool_arguments.h"
 
 namespace reprise {
 namespace {
@@ -81,15 +82,7 @@ void AppendToolUse(std::string& out, const ToolCall& call) {
   out += R"(,"name":)";
   AppendJsonString(out, Identifier(call.name));
   out += R"(,"input":)";
-  if (const auto input = ParseJson(call.arguments); input && input->is_object()) {
-    out += call.arguments;  // byte for byte what the model wrote
-  } else if (IsBlank(call.arguments)) {
-    out += "{}";
-  } else {
-    out += R"({"not_valid_json":)";
-    AppendJsonString(out, call.arguments);
-    out += '}';
-  }
+  out += SentArguments(call.arguments);
   out += '}';
 }
 

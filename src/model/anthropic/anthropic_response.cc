@@ -93,10 +93,10 @@ void AnthropicResponse::Json::TakeError(AnthropicResponse& self, element root) {
 // Counts are cumulative, and an event need not repeat them all.
 void AnthropicResponse::Json::TakeUsage(AnthropicResponse& self, element usage) {
   TokenUsage& tokens = self.usage_;
-  tokens.input_tokens = IntegerOr(usage["input_tokens"], tokens.input_tokens);
-  tokens.output_tokens = IntegerOr(usage["output_tokens"], tokens.output_tokens);
-  tokens.cache_read_tokens = IntegerOr(usage["cache_read_input_tokens"], tokens.cache_read_tokens);
-  tokens.cache_write_tokens = IntegerOr(usage["cache_creation_input_tokens"], tokens.cache_write_tokens);
+  tokens.input_tokens = CountOr(usage["input_tokens"], tokens.input_tokens);
+  tokens.output_tokens = CountOr(usage["output_tokens"], tokens.output_tokens);
+  tokens.cache_read_tokens = CountOr(usage["cache_read_input_tokens"], tokens.cache_read_tokens);
+  tokens.cache_write_tokens = CountOr(usage["cache_creation_input_tokens"], tokens.cache_write_tokens);
 }
 
 // A whole message, from a server that does not stream.

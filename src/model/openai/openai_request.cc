@@ -9,6 +9,7 @@
 #include "model/openai/kept_members.h"
 #include "model/part_content.h"
 #include "model/provider_extras.h"
+#include "model/tool_arguments.h"
 
 namespace reprise {
 namespace {
@@ -50,8 +51,7 @@ void AppendToolCall(std::string& out, const ToolCall& call, const Json* kept, co
   out += R"(,"type":"function","function":{"name":)";
   AppendJsonString(out, call.name);
   out += R"(,"arguments":)";
-  // "" is not JSON, and some servers parse what they are sent back.
-  AppendJsonString(out, call.arguments.empty() ? "{}" : call.arguments);
+  AppendJsonString(out, SentArguments(call.arguments));
   AppendKept(out, Find(kept, "function"), IsKnownFunctionMember, recipient);
   out += '}';
   AppendKept(out, kept, IsKnownCallMember, recipient);

@@ -102,14 +102,14 @@ void OpenAiResponse::Json::TakeError(OpenAiResponse& self, element error) {
 
 void OpenAiResponse::Json::TakeUsage(OpenAiResponse& self, element usage) {
   TokenUsage& tokens = self.response_.usage;
-  tokens.input_tokens = IntegerOr(usage["prompt_tokens"], tokens.input_tokens);
-  tokens.output_tokens = IntegerOr(usage["completion_tokens"], tokens.output_tokens);
+  tokens.input_tokens = CountOr(usage["prompt_tokens"], tokens.input_tokens);
+  tokens.output_tokens = CountOr(usage["completion_tokens"], tokens.output_tokens);
   const auto details = usage["prompt_tokens_details"];
-  tokens.cache_read_tokens = IntegerOr(details["cached_tokens"], tokens.cache_read_tokens);
-  tokens.cache_write_tokens = IntegerOr(details["cache_write_tokens"], tokens.cache_write_tokens);
+  tokens.cache_read_tokens = CountOr(details["cached_tokens"], tokens.cache_read_tokens);
+  tokens.cache_write_tokens = CountOr(details["cache_write_tokens"], tokens.cache_write_tokens);
   // DeepSeek's, and Kimi's.
   for (const char* other : {"prompt_cache_hit_tokens", "cached_tokens"}) {
-    if (tokens.cache_read_tokens == 0) tokens.cache_read_tokens = IntegerOr(usage[other], 0);
+    if (tokens.cache_read_tokens == 0) tokens.cache_read_tokens = CountOr(usage[other], 0);
   }
 }
 

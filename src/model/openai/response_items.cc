@@ -1,11 +1,13 @@
 #include "model/openai/response_items.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
 #include "base/json_writer.h"
 #include "model/provider_extras.h"
+#include "model/tool_arguments.h"
 
 namespace reprise {
 namespace {
@@ -61,7 +63,7 @@ void AppendCall(std::string& out, const ToolCall& call, const Json* kept) {
   out += R"(,"name":)";
   AppendJsonString(out, call.name);
   out += R"(,"arguments":)";
-  AppendJsonString(out, call.arguments.empty() ? "{}" : call.arguments);
+  AppendJsonString(out, SentArguments(call.arguments));
   if (kept) AppendOthers(out, *kept, {"type", "call_id", "name", "arguments"});
   out += "},";
 }
@@ -107,7 +109,11 @@ void AppendKept(std::string& out, const Json& items, const Message& message, boo
   const std::string content = message.content.value_or("");
   std::string_view text = content;
   std::size_t call = 0;
-  for (const Json& item : items) {
+  // Reasoning without what it has led to is refused: of an answer that was cut off in the middle of it.
+  const auto is_said = [](const Json& item) { return TextMember(item, "type") != "reasoning"; };
+  const auto unsaid = std::find_if(items.rbegin(), items.rend(), is_said).base();
+  for (auto at = items.begin(); at != unsaid; ++at) {
+    const Json& item = *at;
     const std::string type = TextMember(item, "type");
     if (type == "message") {
       AppendKeptMessage(out, item, text);

@@ -162,10 +162,10 @@ void ResponsesResponse::Json::TakeEnd(ResponsesResponse& self, element response)
   }
   self.model_ = NameOfModel(response["model"]);
   const auto usage = response["usage"];
-  self.usage_.input_tokens = IntegerOr(usage["input_tokens"], 0);
-  self.usage_.output_tokens = IntegerOr(usage["output_tokens"], 0);
-  self.usage_.cache_read_tokens = IntegerOr(usage["input_tokens_details"]["cached_tokens"], 0);
-  self.usage_.cache_write_tokens = IntegerOr(usage["input_tokens_details"]["cache_write_tokens"], 0);
+  self.usage_.input_tokens = CountOr(usage["input_tokens"], 0);
+  self.usage_.output_tokens = CountOr(usage["output_tokens"], 0);
+  self.usage_.cache_read_tokens = CountOr(usage["input_tokens_details"]["cached_tokens"], 0);
+  self.usage_.cache_write_tokens = CountOr(usage["input_tokens_details"]["cache_write_tokens"], 0);
   self.incomplete_reason_ = StringOr(response["incomplete_details"]["reason"], {});
   self.status_ = status.empty() ? "completed" : status;
   self.Progressed();

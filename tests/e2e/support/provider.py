@@ -131,6 +131,14 @@ def chunked(data):
     return b"%x\r\n%s\r\n" % (len(data), data)
 
 
+def is_object(text):
+    """Servers that fill a template with the arguments parse them first."""
+    try:
+        return isinstance(json.loads(text), dict)
+    except ValueError:
+        return False
+
+
 def ill_formed(messages):
     """What is wrong with a history, or None: every tool call has exactly one result, right behind it."""
     waiting = []
@@ -150,6 +158,8 @@ def ill_formed(messages):
             for one in message.get("tool_calls") or []:
                 if not one.get("id") or (one["id"], position) in seen:
                     return f"message {position}: a call without an id of its own"
+                if not is_object(one["function"]["arguments"]):
+                    return f"message {position}: arguments that are no JSON object: {one['function']['arguments']}"
                 seen.add((one["id"], position))
                 waiting.append(one["id"])
             if not message.get("tool_calls") and not isinstance(message.get("content"), str):

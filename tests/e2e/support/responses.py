@@ -95,7 +95,7 @@ def ill_formed(body):
             behind = body["input"][position + 1:position + 2]
             if not one.get("encrypted_content"):
                 return f"item {position}: reasoning that is stored nowhere"
-            if not behind or behind[0]["type"] not in ("function_call", "message", "reasoning"):
+            if not behind or behind[0]["type"] not in ("function_call", "message", "reasoning") or behind[0].get("role", "assistant") != "assistant":
                 return f"item {position}: reasoning without what follows it"
         else:
             return f"item {position}: type {kind!r}"
