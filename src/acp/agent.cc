@@ -266,8 +266,8 @@ Result<std::unique_ptr<ClientTools>> Agent::StartTools(const Json& params) {
   return std::unique_ptr<ClientTools>();
 }
 
-Result<std::unique_ptr<Session>> Agent::MakeSession(const std::string& chat, bool exists, const Json& params) {
-  auto tools = TRY(StartTools(params));
+std::unique_ptr<Session> Agent::MakeSession(const std::string& chat, bool exists, const Json& params,
+                                            std::unique_ptr<ClientTools> tools) {
   return std::make_unique<Session>(Session::Parts{.link = link_,
                                                   .client = *this,
                                                   .abilities = *abilities_,
@@ -277,18 +277,24 @@ Result<std::unique_ptr<Session>> Agent::MakeSession(const std::string& chat, boo
                                                   .tools = std::move(tools)});
 }
 
-// A session of a chat that is there.
-Result<Session*> Agent::OpenSession(const Json& params) {
+// A session of a chat that is there, or that is open here. One that is open goes on whatever becomes of the request:
+// all of it is looked at before anything changes.
+Result<Agent::Opened> Agent::OpenSession(const Json& params) {
   const std::string chat = TRY(TextParameter(params, "sessionId"));
   TRY(Reach(params));
   TRY(ChatId::Parse(chat));
-  if (const auto open = sessions_.find(chat); open != sessions_.end()) {
-    open->second->Close();
-    sessions_.erase(open);
+  const auto open = sessions_.find(chat);
+  const bool is_open = open != sessions_.end();
+  if (!is_open) TRY(link_.Call("GET", "/chats/" + chat + "?limit=1&state=none"));
+  auto tools = TRY(StartTools(params));
+  if (is_open) {
+    Json settings = TRY(Settings(*open->second));
+    open->second->Reopen(TextMember(params, "cwd"), std::move(tools));
+    return Opened{open->second.get(), std::move(settings)};
   }
-  TRY(link_.Call("GET", "/chats/" + chat + "?limit=1&state=none"));
-  auto session = TRY(MakeSession(chat, /*exists=*/true, params));
-  return (sessions_[chat] = std::move(session)).get();
+  auto session = MakeSession(chat, /*exists=*/true, params, std::move(tools));
+  Json settings = TRY(Settings(*session));
+  return Opened{(sessions_[chat] = std::move(session)).get(), std::move(settings)};
 }
 
 Result<Session*> Agent::FindSession(const Json& params) {
@@ -304,31 +310,25 @@ Result<Session*> Agent::FindSession(const Json& params) {
 Result<Json> Agent::NewSession(const Json& params) {
   TRY(Reach(params));
   const std::string chat = ChatId::Random().str();
-  auto& session = sessions_[chat] = TRY(MakeSession(chat, /*exists=*/false, params));
-  auto settings = Settings(*session);
-  if (!settings) {
-    sessions_.erase(chat);
-    return settings;
-  }
+  auto session = MakeSession(chat, /*exists=*/false, params, TRY(StartTools(params)));
   Json answer = {{"sessionId", chat}};
-  answer.update(*settings);
+  answer.update(TRY(Settings(*session)));
+  sessions_[chat] = std::move(session);
   announce_ = chat;
   return answer;
 }
 
 void Agent::LoadSession(const Json& id, const Json& params) {
-  auto session = OpenSession(params);
-  auto settings = session ? Settings(**session) : Result<Json>(Fail(session.error()));
-  if (!settings) return Refuse(id, rpc::ErrorObject(settings.error()));
-  (*session)->AnnounceCommands();
-  (*session)->Load(id, *std::move(settings));
+  auto opened = OpenSession(params);
+  if (!opened) return Refuse(id, rpc::ErrorObject(opened.error()));
+  opened->session->AnnounceCommands();
+  opened->session->Load(id, std::move(opened->settings));
 }
 
 Result<Json> Agent::ResumeSession(const Json& params) {
-  Session* const session = TRY(OpenSession(params));
-  Json settings = TRY(Settings(*session));
-  announce_ = follow_ = session->chat();
-  return settings;
+  Opened opened = TRY(OpenSession(params));
+  announce_ = follow_ = opened.session->chat();
+  return std::move(opened.settings);
 }
 
 Result<Json> Agent::ListSessions(const Json& params) {

@@ -58,8 +58,13 @@ class Agent final : public SessionClient {
 
   Result<void> Reach(const Json& params);
   Result<std::unique_ptr<ClientTools>> StartTools(const Json& params);
-  Result<std::unique_ptr<Session>> MakeSession(const std::string& chat, bool exists, const Json& params);
-  Result<Session*> OpenSession(const Json& params);
+  std::unique_ptr<Session> MakeSession(const std::string& chat, bool exists, const Json& params,
+                                       std::unique_ptr<ClientTools> tools);
+  struct Opened {
+    Session* session;
+    Json settings;
+  };
+  Result<Opened> OpenSession(const Json& params);
   Result<Session*> FindSession(const Json& params);
   // "modes" and "configOptions".
   Result<Json> Settings(Session& session);

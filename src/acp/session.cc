@@ -26,6 +26,7 @@ constexpr std::chrono::seconds kComesBack{15};
 constexpr std::chrono::seconds kGivenUp{60};
 constexpr std::chrono::milliseconds kFirstTry{20}, kBetweenTries{200}, kOutputStep{100};
 constexpr int kEditorOpensMs = 2000;
+constexpr std::chrono::seconds kRunEnds{2};    // one that is cancelled
 constexpr std::chrono::seconds kToolsCome{5};  // those that take longer come in a later round
 
 struct Command {
@@ -81,8 +82,9 @@ Session::Session(Parts parts)
       exists_(parts.exists),
       is_new_(!parts.exists),
       updates_(link_.workspace(), abilities_.updates),
+      cwd_(std::move(parts.cwd)),
       tools_(std::move(parts.tools)) {
-  if (abilities_.has_terminal) terminal_.emplace(client_, chat_, std::move(parts.cwd));
+  if (abilities_.has_terminal) terminal_.emplace(client_, chat_, cwd_);
 }
 
 // --- what the client is told -------------------------------------------------------------------------------------
@@ -108,6 +110,12 @@ void Session::AnnounceCommands() {
   Update({{"sessionUpdate", "available_commands_update"}, {"availableCommands", std::move(commands)}});
 }
 
+void Session::AnswerLoad() {
+  if (!load_) return;
+  auto [request_id, response] = *std::exchange(load_, std::nullopt);
+  client_.Answer(request_id, std::move(response));
+}
+
 void Session::AnswerPrompt(const char* stop_reason) {
   if (prompt_) client_.Answer(*std::exchange(prompt_, std::nullopt), {{"stopReason", stop_reason}});
 }
@@ -131,6 +139,15 @@ void Session::Prompt(const Json& request_id, const Json& blocks) {
     const std::string id = waits_for_words->id;
     GiveAnswer(id, "/respond", *body);
     return;
+  }
+  if (!prompt_ && is_lost_ && cancel_wanted_) {  // the last one was cancelled while nobody answered: its run ends first
+    LoseServer();
+    AwaitEnd();
+    if (is_lost_) {
+      return refuse(Error{.code = ErrorCode::kUnavailable,
+                          .reason = "connection_failed",
+                          .message = "the server has ended and is not back yet"});
+    }
   }
   if (prompt_ || stream_ || is_lost_) {
     return client_.Refuse(request_id, rpc::ErrorObject(rpc::kInvalidRequest,
@@ -328,20 +345,46 @@ void Session::ServeTools() {
 
 // --- a session that was there before -----------------------------------------------------------------------------
 
+// The editor's side of what is being done for the session is left alone where it stays the same.
+void Session::Reopen(std::string cwd, std::unique_ptr<ClientTools> tools) {
+  AnswerLoad();
+  if (!tools_ && !tools && cwd == cwd_) return;
+  CloseEditor();
+  tools_ = std::move(tools);
+  cwd_ = std::move(cwd);
+  if (terminal_) terminal_.emplace(client_, chat_, cwd_);
+}
+
 void Session::Load(const Json& request_id, Json response) {
+  if (!exists_) return client_.Answer(request_id, std::move(response));  // nothing has been said yet
   const auto chat = link_.Call("GET", path_ + "?state=none");
   if (!chat) return client_.Refuse(request_id, rpc::ErrorObject(chat.error()));
-  std::string running;
-  for (const Json& interaction : MemberOf(*chat, "interactions")) {
+  const bool follows = stream_ || is_lost_;
+  updates_ = Updates(link_.workspace(), abilities_.updates);
+  const std::string running = Replay(*chat);
+  // A prompt that the server has not answered yet: its run is shown when it has.
+  if (follows && interaction_.empty()) return client_.Answer(request_id, std::move(response));
+  load_ = {request_id, std::move(response)};
+  stream_.reset();
+  is_lost_ = false;
+  SettleAll();
+  if (follows && interaction_ != running) FinishIfEnded();
+  if (running.empty() || stream_) return AnswerLoad();
+  interaction_ = running;
+  last_seq_ = 0;
+  has_heard_ = true;
+  Attach();
+}
+
+// Shows what was said until now; returns the interaction that runs, of which only the message is shown.
+std::string Session::Replay(const Json& chat) {
+  for (const Json& interaction : MemberOf(chat, "interactions")) {
     const std::string id = TextMember(interaction, "id");
     updates_.Begin(id);
     if (const std::string said = TextMember(interaction, "user_message"); !said.empty()) {
       Update(Updates::UserMessage(id, said));
     }
-    if (IsRunning(TextMember(interaction, "status"))) {
-      running = id;
-      break;
-    }
+    if (IsRunning(TextMember(interaction, "status"))) return id;
     for (const Json& event : MemberOf(interaction, "agent_events")) {
       std::string name = TextMember(event, "type");
       for (char& c : name) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
@@ -350,15 +393,14 @@ void Session::Load(const Json& request_id, Json response) {
     }
     Show(updates_.Flush(/*all=*/true));
   }
-  if (running.empty()) return client_.Answer(request_id, std::move(response));
-  load_ = {request_id, std::move(response)};
-  interaction_ = running;
-  last_seq_ = 0;
-  has_heard_ = true;
-  Attach();
+  return "";
 }
 
 void Session::FollowRun() {
+  if (stream_ || is_lost_) {  // it is followed, and the client has been shown what came until now
+    if (stream_) OpenEditor();
+    return AskAgain();
+  }
   const auto newest = Newest();
   if (!newest || !IsRunning(TextMember(*newest, "status"))) return;
   interaction_ = TextMember(*newest, "id");
@@ -406,8 +448,10 @@ bool Session::CancelRequest(const Json& request_id) {
 void Session::Close() {
   if (prompt_) {
     Cancel();
+    AwaitEnd();  // whoever has the answer may open the session again, and prompt
     AnswerPrompt("cancelled");
   }
+  AnswerLoad();
   SettleAll();
   stream_.reset();
   CloseEditor();
@@ -430,6 +474,14 @@ void Session::Settle(const std::string& id) {
 
 void Session::SettleAll() {
   while (!open_.empty()) Settle(std::string(open_.front().id));
+}
+
+// For a client that opens the session again: it may have forgotten what it was asked.
+void Session::AskAgain() {
+  for (const OpenQuestion& question : std::exchange(open_, {})) {
+    if (question.request != 0) client_.Withdraw(question.request);
+    question.is_approval ? LookAtChange(question.asked) : AskInput(question.asked);
+  }
 }
 
 // What is not among those that wait has been answered while the server was not heard.
@@ -611,8 +663,7 @@ void Session::Hear(const std::string& name, const Json& data) {
   has_heard_ = true;
   if (name == "stream_open") return KeepOnly(data);
   if (name == "stream_live") {
-    if (load_) client_.Answer(load_->first, std::move(load_->second));
-    load_.reset();
+    AnswerLoad();
     return;
   }
   if (const Json& seq = MemberOf(data, "seq"); seq.is_number_unsigned()) {
@@ -668,14 +719,7 @@ void Session::Ended() {
   stream_.reset();
   if (is_complete_) return Finish();
   // A stream that has nothing more to say is of a run that had ended before.
-  if (ended && asks_ == Asks::kAttach) {
-    const auto interaction = link_.Call("GET", RunPath());
-    if (const std::string status = interaction ? TextMember(*interaction, "status") : "RUNNING"; !IsRunning(status)) {
-      status_ = status;
-      failure_ = MemberOf(*interaction, "error");
-      return Finish();
-    }
-  }
+  if (ended && asks_ == Asks::kAttach && FinishIfEnded()) return;
   if (ended || IsLost(ended.error())) {
     if (std::exchange(has_heard_, false)) lost_at_ = Clock::now();
     next_try_ = Clock::now() + kFirstTry;
@@ -684,9 +728,34 @@ void Session::Ended() {
   }
   Show(updates_.Flush(/*all=*/true));
   SettleAll();
-  if (load_) client_.Answer(load_->first, std::move(load_->second));
-  load_.reset();
+  AnswerLoad();
   RefusePrompt(rpc::ErrorObject(ended.error()));
+}
+
+// True: the run had ended while it was not heard.
+bool Session::FinishIfEnded() {
+  const auto interaction = link_.Call("GET", RunPath());
+  const std::string status = interaction ? TextMember(*interaction, "status") : "RUNNING";
+  if (IsRunning(status)) return false;
+  status_ = status;
+  failure_ = MemberOf(*interaction, "error");
+  Finish();
+  return true;
+}
+
+// Of a run that is cancelled, so that the chat is free; what it still says is not shown. Does not wait for long.
+void Session::AwaitEnd() {
+  const auto until = Clock::now() + kRunEnds;
+  while (stream_ && !stream_->ended()) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
+    pollfd wait{stream_->descriptor(), POLLIN, 0};
+    if (left <= 0 || ::poll(&wait, 1, static_cast<int>(left)) < 0) return;
+    stream_->Receive();
+    while (const auto event = stream_->Next()) {
+      if (event->name == "interaction_started") Hear(event->name, event->data);  // only now can it be cancelled
+    }
+  }
+  stream_.reset();
 }
 
 // Nobody answers: looks for the server until it is back, or long enough.
@@ -701,8 +770,7 @@ void Session::LoseServer() {
   is_lost_ = false;
   if (!found) {
     SettleAll();
-    if (load_) client_.Answer(load_->first, std::move(load_->second));
-    load_.reset();
+    AnswerLoad();
     return RefusePrompt(rpc::ErrorObject(
         rpc::kInternalError,
         "the server has ended and did not come back: " + found.error().message + "; what was said until then is kept",
@@ -719,8 +787,7 @@ void Session::Finish() {
   is_complete_ = false;
   Show(updates_.Flush(/*all=*/true));
   SettleAll();
-  if (load_) client_.Answer(load_->first, std::move(load_->second));
-  load_.reset();
+  AnswerLoad();
   const std::string code = TextMember(failure_, "code");
   // The server ended under the run: it goes on where it was, once.
   if (prompt_ && status_ == "FAILED" && code == "interrupted" && was_lost_ && !has_resumed_ && !cancel_wanted_) {

@@ -51,9 +51,11 @@ class Session {
   void Cancel();
   // `$/cancel_request`: true if that was the prompt.
   bool CancelRequest(const Json& request_id);
+  // session/load and session/resume of a session that is open: from now on with these. What it does goes on.
+  void Reopen(std::string cwd, std::unique_ptr<ClientTools> tools);
   // session/load: shows all that was said, and answers then. What runs is followed.
   void Load(const Json& request_id, Json response);
-  // session/resume: follows what runs.
+  // session/resume: follows what runs. What it waits for a person for is asked again.
   void FollowRun();
   // session/close.
   void Close();
@@ -115,12 +117,17 @@ class Session {
   OpenQuestion* FindQuestion(const std::string& id);
   void Settle(const std::string& id);
   void SettleAll();
+  void AskAgain();
   void KeepOnly(const Json& waiting);
 
   void Ended();
+  void AwaitEnd();
+  bool FinishIfEnded();
   void LoseServer();
   void Finish();
   void TellUsage(const Json& data);
+  std::string Replay(const Json& chat);
+  void AnswerLoad();
   void AnswerPrompt(const char* stop_reason);
   void RefusePrompt(Json error);
   void CancelRun();
@@ -143,7 +150,8 @@ class Session {
   Json start_body_;
   bool cancel_wanted_ = false;
 
-  const std::unique_ptr<ClientTools> tools_;
+  std::string cwd_;
+  std::unique_ptr<ClientTools> tools_;
   std::optional<TerminalTool> terminal_;  // nullopt: the client has none
   bool is_connected_ = false;             // the server knows of the stream
   bool has_offered_ = false;              // the tools, since it does

@@ -70,8 +70,8 @@ class Updates {
   Json Chunk(const char* kind, const std::string& text);
   Json Plan() const;
 
-  const std::string workspace_;
-  const UpdateAbilities abilities_;
+  std::string workspace_;
+  UpdateAbilities abilities_;
   std::string interaction_;
   std::map<std::string, Call> calls_;  // of this interaction, by their ids
   std::string terminal_call_;          // the call of the client's terminal that has begun last

@@ -265,6 +265,73 @@ def test_a_session_that_is_opened_while_it_waits(agent, session, server, provide
     assert (server.home.workspace / "a.txt").exists()
 
 
+def reopen(agent, method, session, server, **more):
+    return agent.call(method, **{"sessionId": session, "cwd": str(server.home.workspace), "mcpServers": [], **more})
+
+
+@pytest.mark.parametrize("method, said", [("session/load", "I ask. I ask. done"), ("session/resume", "I ask. done")])
+def test_a_session_that_is_opened_again_while_it_waits(agent, session, server, provider, method, said):
+    provider.plan(tools(call("write_file", {"path": "a.txt", "content": "1"}), say="I ask. "), text("done"))
+    number = agent.prompt(session, "go")
+    first = agent.asked()
+    reopen(agent, method, session, server)
+    agent.until(lambda: agent.withdrawn == [first["id"]])
+    assert number not in agent.answers and waiting(server), "the approval waits on, and the prompt with it"
+    agent.choose(first, "reject_once")  # too late: this question is not open any more
+    agent.choose(agent.asked(), "allow_once")
+    assert agent.answer(number) == {"stopReason": "end_turn"} and agent.said() == said
+    assert (server.home.workspace / "a.txt").exists() and not agent.requests
+    provider.plan(text("!"))
+    assert agent.answer(agent.prompt(session, "more")) == {"stopReason": "end_turn"} and number not in agent.answers
+
+
+@pytest.mark.parametrize("method, said", [("session/load", "one one two"), ("session/resume", "one two")])
+def test_a_session_that_is_opened_again_in_mid_stream(agent, session, server, provider, method, said):
+    gate = Gate()
+    provider.plan(text("one ", gate, "two"))
+    number = agent.prompt(session, "go")
+    gate.wait_reached()
+    agent.until(lambda: "one" in agent.said())
+    reopen(agent, method, session, server)
+    gate.release()
+    assert agent.answer(number) == {"stopReason": "end_turn"} and agent.said() == said
+
+
+@pytest.mark.parametrize("method", ["session/load", "session/resume"])
+def test_a_session_that_could_not_be_opened_again(agent, session, server, provider, method):
+    provider.plan(tools(call("write_file", {"path": "a.txt", "content": "1"})), text("done"))
+    number = agent.prompt(session, "go")
+    request = agent.asked()
+    for bad in ({"mcpServers": [{"name": "a"}]}, {"cwd": "/no/such/folder"}, {"cwd": "/usr"}):
+        with pytest.raises(Refused) as refused:
+            reopen(agent, method, session, server, check=False, **bad)
+        assert refused.value.code == -32602
+    assert number not in agent.answers and not agent.withdrawn, "nothing has changed"
+    agent.choose(request, "allow_once")
+    assert agent.answer(number) == {"stopReason": "end_turn"} and (server.home.workspace / "a.txt").exists()
+
+
+@pytest.mark.parametrize("method", ["session/load", "session/resume"])
+def test_a_session_that_is_opened_again_before_its_first_prompt(agent, session, server, provider, method):
+    assert "modes" in reopen(agent, method, session, server)
+    provider.plan(text("hello"))
+    assert agent.answer(agent.prompt(session, "hi")) == {"stopReason": "end_turn"} and agent.said() == "hello"
+
+
+def test_a_prompt_as_soon_as_the_one_before_is_cancelled(agent, session, server, provider):
+    for method in ("session/load", "session/resume"):
+        provider.plan(tools(call("write_file", {"path": "a.txt", "content": "1"})))
+        number = agent.prompt(session, "go")
+        request = agent.asked()
+        agent.call("session/close", sessionId=session)
+        assert agent.answer(number) == {"stopReason": "cancelled"} and agent.withdrawn[-1] == request["id"]
+        assert server.client.history(session)["interactions"][-1]["status"] == "CANCELLED", "the chat is free"
+        agent.requests.clear()
+        reopen(agent, method, session, server)
+        provider.plan(text("again"))
+        assert agent.answer(agent.prompt(session, "more")) == {"stopReason": "end_turn"}
+
+
 def test_a_client_that_is_killed_in_mid_stream(agent, session, server, provider):
     gate = Gate()
     provider.plan(text("one ", gate, "two"))
@@ -338,6 +405,25 @@ def test_kill_9_of_the_server_in_mid_stream(by_folder, make_server, server, prov
     again = make_server(provider, home=server.home)
     assert agent.answer(number)["stopReason"] == "end_turn" and agent.said().endswith("went on")
     assert [i["status"] for i in again.client.history(session)["interactions"]][-1] == "COMPLETED"
+
+
+def test_a_cancel_while_the_server_is_away(by_folder, make_server, server, provider):
+    agent, session = by_folder, by_folder.new(server.home.workspace)
+    provider.plan(tools(call("write_file", {"path": "a.txt", "content": "1"}), say="I ask. "))
+    number = agent.prompt(session, "go")
+    agent.asked()
+    server.process.kill()
+    server.process.wait()
+    server.stopped = server.home.killed = True
+    agent.notify("session/cancel", sessionId=session)
+    assert agent.answer(number) == {"stopReason": "cancelled"}
+    with pytest.raises(Refused) as refused:
+        agent.answer(agent.prompt(session, "more"))
+    assert refused.value.reason == "connection_failed", "nothing is under way any more"
+    again = make_server(provider, home=server.home)
+    provider.plan(text("done"))
+    assert agent.answer(agent.prompt(session, "more")) == {"stopReason": "end_turn"}
+    assert [i["status"] for i in again.client.history(session)["interactions"]] == ["CANCELLED", "COMPLETED"]
 
 
 @pytest.mark.limit(90)
