@@ -131,11 +131,14 @@ struct ModelRequest {  // read by Generate before it returns
   // told in text.
   FilesOfChat* files = nullptr;
   const ModelWishes* wishes = nullptr;  // null: none
+  // Ids of calls that were made before, which no call of the response may have: some providers count anew in each.
+  std::vector<std::string> used_call_ids = {};
 };
 
 // What a response holds beside its text and thinking, which went through the ModelStream and are kept nowhere else.
 struct ModelResponse {
-  std::vector<ToolCall> tool_calls;  // complete and in the order of their index; ids unique and not empty
+  std::vector<ToolCall>
+      tool_calls;  // complete and in the order of their index; ids unique, not used before and not empty
   TokenUsage usage;
   // Provider extras of the assistant message (JSON object text, see Message::extras); empty if none.
   std::string extras;

@@ -36,6 +36,15 @@ std::size_t SizeBesideText(const ModelResponse& response) {
   return bytes;
 }
 
+// Of the calls since the user spoke. Whoever watches tells calls of an interaction apart by them.
+std::vector<std::string> UsedCallIds(const std::vector<Message>& messages) {
+  std::vector<std::string> ids;
+  for (auto message = messages.rbegin(); message != messages.rend() && message->role != Role::kUser; ++message) {
+    for (const ToolCall& call : message->tool_calls) ids.push_back(call.id);
+  }
+  return ids;
+}
+
 Error Stopped() { return MakeError(ErrorCode::kCancelled, "the interaction was cancelled"); }
 
 Error Ended(std::string_view reason, std::string message) {
@@ -358,8 +367,13 @@ Async<Result<ModelResponse>> AgentLoop::SendRequest() {
   if (said >= limits_.max_said) co_return Fail(TooMuchSaid(limits_.max_said));
   const std::vector<Message>& messages = whole ? sent.messages : *view;
   estimate_ = context_.Estimate(messages, tools);
-  const ModelRequest request{
-      model_name_, messages, tools, system_, std::min(kMaxResponseBytes, limits_.max_said - said), {}, parts_.files};
+  const ModelRequest request{.model = model_name_,
+                             .messages = messages,
+                             .tools = tools,
+                             .system = system_,
+                             .max_response_bytes = std::min(kMaxResponseBytes, limits_.max_said - said),
+                             .files = parts_.files,
+                             .used_call_ids = UsedCallIds(turn_.state.messages)};
   Result<ModelResponse> response = co_await AskModelClient(parts_, request, *said_, turn_.stop, turn_.span);
   *parts_.said += said_->bytes() + (response ? SizeBesideText(*response) : 0);
   co_return response;

@@ -2,8 +2,10 @@
 
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "reprise/model_client.h"
 
@@ -18,10 +20,11 @@ class ProviderResponse {
     std::string_view api_key = {};
     std::string_view provider = {};  // as it is configured
     std::size_t max_bytes = kMaxResponseBytes;
+    std::vector<std::string> used_call_ids = {};  // that its calls may not have
   };
 
   // The stream and what the source names must outlive this.
-  ProviderResponse(ModelStream& stream, Source source) : stream_(stream), source_(source) {}
+  ProviderResponse(ModelStream& stream, Source source) : stream_(stream), source_(std::move(source)) {}
   virtual ~ProviderResponse() = default;
   ProviderResponse(const ProviderResponse&) = delete;
   ProviderResponse& operator=(const ProviderResponse&) = delete;
@@ -53,6 +56,7 @@ class ProviderResponse {
   const std::optional<Error>& error() const { return error_; }
   std::string_view api_key() const { return source_.api_key; }
   std::string_view provider() const { return source_.provider; }
+  const std::vector<std::string>& used_call_ids() const { return source_.used_call_ids; }
   bool has_text() const { return has_text_; }
 
  private:

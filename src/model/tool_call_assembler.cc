@@ -56,10 +56,10 @@ Json& ToolCallAssembler::members() {
   return *members;
 }
 
-Result<std::vector<ToolCall>> ToolCallAssembler::Take(bool must_be_whole) {
+Result<std::vector<ToolCall>> ToolCallAssembler::Take(bool must_be_whole, const std::vector<std::string>& used_ids) {
   std::stable_sort(slots_.begin(), slots_.end(), [](const Slot& a, const Slot& b) { return a.index < b.index; });
   std::vector<ToolCall> calls;
-  std::unordered_set<std::string> ids;
+  std::unordered_set<std::string> ids(used_ids.begin(), used_ids.end());
   for (Slot& slot : slots_) {
     ToolCall& call = slot.call;
     if (call.name.empty()) return Fail(ProtocolError("The model provider sent a tool call without a name"));

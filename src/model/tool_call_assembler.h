@@ -34,9 +34,10 @@ class ToolCallAssembler {
   // What else is kept of the call that the last piece belongs to: an object. REQUIRES: Add has returned true.
   Json& members();
 
-  // The calls in the order of their index, each with a unique id. kProvider (provider_protocol) for a call without a
-  // name, and, if `must_be_whole`, for arguments that are not JSON: the response may have ended in the middle of them.
-  Result<std::vector<ToolCall>> Take(bool must_be_whole);
+  // The calls in the order of their index, each with a unique id that is none of `used_ids`. kProvider
+  // (provider_protocol) for a call without a name, and, if `must_be_whole`, for arguments that are not JSON: the
+  // response may have ended in the middle of them.
+  Result<std::vector<ToolCall>> Take(bool must_be_whole, const std::vector<std::string>& used_ids = {});
   // Whether Take has failed because arguments were not whole.
   bool cut_off() const { return cut_off_; }
   // After Take: what else was kept of the calls, by their ids; those without are left out.

@@ -108,6 +108,18 @@ def test_a_turn_with_tools(agent, session, server, provider):
     assert "session_info_update" in agent.kinds() and (server.home.workspace / "a.txt").read_text() == "new\n"
 
 
+def test_a_provider_that_gives_an_id_twice(agent, session, provider):
+    provider.plan(tools(call("write_file", {"path": "a.txt", "content": "1"}, "call_1")), tools(call("write_file", {"path": "b.txt", "content": "2"}, "call_1")), text("ok"))
+    number = agent.prompt(session, "go")
+    for _ in range(2):
+        agent.choose(agent.asked(), "allow_once")
+    assert agent.answer(number)["stopReason"] == "end_turn"
+    assert [(c["title"], c["status"]) for c in agent.calls()] == [("write_file a.txt", "completed"), ("write_file b.txt", "completed")]
+    told = provider.requests[-1].conversation
+    made, answered = [c["id"] for m in told for c in m.get("tool_calls", [])], [m["tool_call_id"] for m in told if m["role"] == "tool"]
+    assert made == answered and made[0] == "call_1" and len(set(made)) == 2, "its calls and results belong together"
+
+
 def test_a_diff_shows_the_file_as_it_is(agent, session, server, provider):
     (server.home.workspace / "a.txt").write_text("one\ntwo\n")
     provider.plan(tools(call("edit_file", {"path": "a.txt", "old_text": "two", "new_text": "three"})), text("ok"))

@@ -1,5 +1,7 @@
 #include "model/tool_call_assembler.h"
 
+#include <nlohmann/json.hpp>
+
 #include "support/test.h"
 
 namespace reprise::tool_call_assembler_test {
@@ -53,6 +55,18 @@ TEST_CASE("Tool calls: missing and double ids are made unique", "[model]") {
   CHECK(calls[0].id != calls[1].id);
   CHECK(calls[2].id == "same");
   CHECK(calls[3].id != "same");
+}
+
+TEST_CASE("Tool calls: an id that was used before is given to no other call", "[model]") {
+  ToolCallAssembler assembler;
+  REQUIRE(assembler.Add({0, "call_1", "a", "{}"}));
+  assembler.members()["signature"] = "s";
+  REQUIRE(assembler.Add({1, "call_2", "b", "{}"}));
+  const auto calls = assembler.Take(/*must_be_whole=*/true, {"call_1"});
+  REQUIRE(calls);
+  CHECK(calls->front().id != "call_1");
+  CHECK(calls->back().id == "call_2");
+  CHECK(assembler.TakeMembers().at(calls->front().id).at("signature") == "s");
 }
 
 TEST_CASE("Tool calls: a call without a name is refused", "[model]") {

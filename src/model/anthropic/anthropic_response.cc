@@ -228,7 +228,7 @@ Result<ModelResponse> AnthropicResponse::Take() {
     if (block.kind != OpenBlock::Kind::kToolUse || block.has_input || block.whole_input.empty()) continue;
     if (!tool_calls_.Add({block.index, {}, {}, block.whole_input})) return Fail(TooMuch());
   }
-  auto calls = tool_calls_.Take(/*must_be_whole=*/!EndedByItself());
+  auto calls = tool_calls_.Take(/*must_be_whole=*/!EndedByItself(), used_call_ids());
   const std::string_view truncated = AnthropicTruncation(stop_reason_);
   if (!calls && (truncated == "length" || truncated == "context_window") && tool_calls_.cut_off()) {
     return Fail(OutputLimitError(truncated == "length" ? "models.NAME.max_output_tokens in the configuration raises it"

@@ -79,7 +79,8 @@ void OpenAiClient::Generate(const ModelRequest& request, ModelStream& stream, st
   const ModelFacts facts = FactsOf(request.model);
   http.body = BuildChatCompletionRequest(request, options().provider, refusals_->Of(request.model), &sent, facts.effort,
                                          CacheMembersFor(facts.cache, options().base_url, request.model));
-  const ProviderResponse::Source source{options().api_key, options().provider, request.max_response_bytes};
+  const ProviderResponse::Source source{options().api_key, options().provider, request.max_response_bytes,
+                                        request.used_call_ids};
   auto reader = std::make_shared<ResponseReader>(std::make_unique<OpenAiResponse>(stream, source), options().api_key,
                                                  options().idle_timeout);
   auto learns = [refusals = refusals_, model = request.model, sent = std::move(sent)](const Error& error) {

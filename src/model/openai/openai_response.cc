@@ -218,7 +218,7 @@ Result<ModelResponse> OpenAiResponse::Take() {
   // Unless the provider says that the model came to its end, arguments may have been cut.
   const bool ended_by_itself =
       finish_reason_ == "tool_calls" || finish_reason_ == "stop" || finish_reason_ == "function_call";
-  auto calls = tool_calls_.Take(/*must_be_whole=*/!ended_by_itself);
+  auto calls = tool_calls_.Take(/*must_be_whole=*/!ended_by_itself, used_call_ids());
   // A last call without arguments may have been cut before its first.
   const bool by_limit = truncated == "length" || truncated == "context_window";
   const bool cut = calls ? !calls->empty() && calls->back().arguments.empty() : tool_calls_.cut_off();

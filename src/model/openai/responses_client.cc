@@ -62,7 +62,8 @@ void ResponsesClient::Generate(const ModelRequest& request, ModelStream& stream,
   const ModelFacts facts = FactsOf(request.model);
   http.body = BuildResponsesRequest(request, facts, options().provider, refusals_->Of(request.model),
                                     CacheMembersFor(facts.cache, options().base_url, request.model));
-  const ProviderResponse::Source source{options().api_key, options().provider, request.max_response_bytes};
+  const ProviderResponse::Source source{options().api_key, options().provider, request.max_response_bytes,
+                                        request.used_call_ids};
   auto reader = std::make_shared<ResponseReader>(std::make_unique<ResponsesResponse>(stream, source), options().api_key,
                                                  options().idle_timeout);
   auto learns = [refusals = refusals_, model = request.model](const Error& error) {

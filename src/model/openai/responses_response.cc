@@ -175,7 +175,7 @@ Result<ModelResponse> ResponsesResponse::Take() {
   if (error()) return Fail(*error());
   if (!complete()) return Fail(ProtocolError("The model provider's answer was cut off", /*retryable=*/true));
   const std::string_view truncated = ResponsesTruncation(incomplete_reason_);
-  auto calls = tool_calls_.Take(/*must_be_whole=*/status_ != "completed");
+  auto calls = tool_calls_.Take(/*must_be_whole=*/status_ != "completed", used_call_ids());
   if (open_calls_ > 0 || (!calls && tool_calls_.cut_off())) {
     return Fail(OutputLimitError("The limit is max_output_tokens of the model, or the provider's own"));
   }
