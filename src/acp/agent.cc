@@ -340,15 +340,20 @@ Result<Json> Agent::ListSessions(const Json& params) {
     if (!reached) return Fail(std::move(reached.error()));
   }
   const std::string& workspace = link_.workspace();
-  if (!cwd.empty() && !workspace.empty() && Resolved(cwd).string() != workspace)
-    return Json{{"sessions", Json::array()}};
+  const std::string wanted = cwd.empty() ? "" : Resolved(cwd).string();
+  if (!cwd.empty() && !workspace.empty() && !LiesBeneath(wanted, workspace)) return Json{{"sessions", Json::array()}};
   if (cursor.find_first_of("&#? %/") != std::string::npos) return Fail(Invalid("\"cursor\" is none of this agent's"));
   const auto list = TRY(link_.Call("GET", "/chats?limit=50" + (cursor.empty() ? "" : "&cursor=" + cursor)));
+  // A chat is bound to no folder below the workspace: one that is not open here can be opened in each.
+  std::string elsewhere = cwd.empty() ? workspace : cwd;
+  if (elsewhere.empty()) elsewhere = "/";
   Json sessions = Json::array();
   for (const Json& chat : MemberOf(list, "chats")) {
     if (chat.contains("error")) continue;
-    Json session = {{"sessionId", TextMember(chat, "id")},
-                    {"cwd", workspace.empty() ? (cwd.empty() ? "/" : cwd) : workspace}};
+    const auto open = sessions_.find(TextMember(chat, "id"));
+    const bool is_open = open != sessions_.end();
+    if (is_open && !cwd.empty() && Resolved(open->second->cwd()).string() != wanted) continue;
+    Json session = {{"sessionId", TextMember(chat, "id")}, {"cwd", is_open ? open->second->cwd() : elsewhere}};
     if (const std::string title = TextMember(chat, "title"); !title.empty()) session["title"] = title;
     if (const std::string at = TextMember(chat, "updated_at"); !at.empty()) session["updatedAt"] = at;
     sessions.push_back(std::move(session));

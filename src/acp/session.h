@@ -44,6 +44,7 @@ class Session {
   explicit Session(Parts parts);
 
   const std::string& chat() const { return chat_; }
+  const std::string& cwd() const { return cwd_; }
 
   // session/prompt.
   void Prompt(const Json& request_id, const Json& blocks);

@@ -484,6 +484,27 @@ def test_a_folder_that_the_server_does_not_work_in(agent, server, tmp_path):
     assert agent.call("session/list", cwd=str(tmp_path)) == {"sessions": []}
 
 
+def test_sessions_of_a_folder_below(agent, server, provider, connect):
+    below = server.home.workspace / "below"
+    below.mkdir()
+    above, here = agent.new(server.home.workspace), agent.new(below)
+    for session in (above, here):
+        provider.plan(text("ok"))
+        agent.answer(agent.prompt(session, "hi"))
+
+    def listed(client, **of):
+        return {s["sessionId"]: s["cwd"] for s in client.call("session/list", **of)["sessions"]}
+
+    workspace, below = str(server.home.workspace), str(below)
+    assert listed(agent) == {above: workspace, here: below}
+    assert listed(agent, cwd=below) == {here: below} and listed(agent, cwd=workspace) == {above: workspace}
+    other = connect(server)
+    assert listed(other) == {above: workspace, here: workspace}, "the folder is not kept with the chat"
+    assert listed(other, cwd=below) == {above: below, here: below}
+    other.call("session/load", sessionId=here, cwd=below, mcpServers=[])
+    assert listed(other, cwd=workspace) == {above: workspace}
+
+
 # --- settings --------------------------------------------------------------------------------------------------------
 def test_modes_and_models(agent, session, server, provider):
     options = agent.call("session/set_config_option", sessionId=session, configId="mode", value="approve_all")["configOptions"]
