@@ -368,7 +368,7 @@ void Session::Load(const Json& request_id, Json response) {
   stream_.reset();
   is_lost_ = false;
   SettleAll();
-  if (follows && interaction_ != running) FinishIfEnded();
+  if (follows && interaction_ != running && !FinishIfEnded()) return Attach();
   if (running.empty() || stream_) return AnswerLoad();
   interaction_ = running;
   last_seq_ = 0;
