@@ -63,6 +63,20 @@ void Text(void* context, const xmlChar* text, int size) {
   }
 }
 
+// What a page's first bytes tell of its encoding.
+struct Encoding {
+  xmlCharEncoding name = XML_CHAR_ENCODING_NONE;
+  bool is_sure = false;  // whatever the page says of itself
+};
+
+Encoding EncodingOf(std::string_view first) {
+  if (first.starts_with("\xff\xfe")) return {XML_CHAR_ENCODING_UTF16LE, true};
+  if (first.starts_with("\xfe\xff")) return {XML_CHAR_ENCODING_UTF16BE, true};
+  const std::string_view whole = first.substr(0, first.size() - IncompleteUtf8Tail(first));
+  const bool is_ascii = std::none_of(whole.begin(), whole.end(), [](char c) { return (c & 0x80) != 0; });
+  return IsUtf8(whole) ? Encoding{XML_CHAR_ENCODING_UTF8, !is_ascii} : Encoding{};
+}
+
 struct FreePage {
   void operator()(htmlParserCtxt* parser) const { htmlFreeParserCtxt(parser); }
 };
@@ -82,14 +96,16 @@ void ReadHtml(Output& out) {
     const ssize_t got = ::read(0, buffer.data(), buffer.size());
     if (got <= 0 || out.full()) break;
     if (!parser) {
-      // What is UTF-8 is read as that, whatever the page says of itself.
-      const std::string_view first(buffer.data(), static_cast<std::size_t>(got));
-      const bool is_utf8 = IsUtf8(first.substr(0, first.size() - IncompleteUtf8Tail(first)));
-      const auto encoding = is_utf8 ? XML_CHAR_ENCODING_UTF8 : XML_CHAR_ENCODING_NONE;
-      parser.reset(htmlCreatePushParserCtxt(&handler, &page, buffer.data(), static_cast<int>(got), nullptr, encoding));
+      std::string_view first(buffer.data(), static_cast<std::size_t>(got));
+      const Encoding encoding = EncodingOf(first);
+      const bool is_utf8 = encoding.name == XML_CHAR_ENCODING_UTF8;
+      if (encoding.is_sure && !is_utf8) first.remove_prefix(2);  // the mark of UTF-16
+      parser.reset(htmlCreatePushParserCtxt(&handler, &page, first.data(), static_cast<int>(first.size()), nullptr,
+                                            encoding.name));
       if (!parser) throw Unreadable{"there is no memory to read it"};
+      const int ignores = encoding.is_sure ? HTML_PARSE_IGNORE_ENC : 0;
       htmlCtxtUseOptions(parser.get(),
-                         HTML_PARSE_RECOVER | HTML_PARSE_NOERROR | HTML_PARSE_NOWARNING | HTML_PARSE_NONET);
+                         HTML_PARSE_RECOVER | HTML_PARSE_NOERROR | HTML_PARSE_NOWARNING | HTML_PARSE_NONET | ignores);
     } else {
       htmlParseChunk(parser.get(), buffer.data(), static_cast<int>(got), 0);
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -17,12 +18,123 @@ namespace {
 constexpr std::size_t kMaxGap = 64;             // empty cells that are shown between two
 constexpr std::size_t kMaxStrings = 1'000'000;  // shared by the cells of a spreadsheet
 constexpr std::size_t kMaxStringBytes = 64u << 20;
+constexpr std::size_t kMaxRelationships = 20'000;
 
-// One entry, if there is one.
+// Passes on the first of several alternatives (mc:AlternateContent): the others say the same for other programs.
+class FirstAlternative {
+ public:
+  explicit FirstAlternative(const XmlHandler& handler) : handler_(handler) {}
+
+  XmlHandler Handler() {
+    return {.begin = [this](const Element& element) { Begin(element); },
+            .end = [this](std::string_view name) { End(name); },
+            .text =
+                [this](std::string_view text) {
+                  if (left_out_ == 0 && handler_.text) handler_.text(text);
+                }};
+  }
+
+ private:
+  void Begin(const Element& element) {
+    const std::string_view name = element.name();
+    const bool is_alternative = !has_one_.empty() && (name == "Choice" || name == "Fallback");
+    if (left_out_ > 0 || (is_alternative && has_one_.back())) {
+      ++left_out_;
+      return;
+    }
+    if (is_alternative) has_one_.back() = true;
+    if (name == "AlternateContent") has_one_.push_back(false);
+    if (handler_.begin) handler_.begin(element);
+  }
+  void End(std::string_view name) {
+    if (left_out_ > 0) {
+      --left_out_;
+      return;
+    }
+    if (name == "AlternateContent" && !has_one_.empty()) has_one_.pop_back();
+    if (handler_.end) handler_.end(name);
+  }
+
+  const XmlHandler& handler_;
+  std::vector<bool> has_one_;  // of the alternatives that are open: one was passed on
+  std::size_t left_out_ = 0;   // elements that are open and not passed on
+};
+
+// One entry, if there is one. Ends early when `done` says so.
+void ReadEntryUntil(Archive& archive, std::string_view name, const XmlHandler& handler,
+                    const std::function<bool()>& done) {
+  FirstAlternative first(handler);
+  archive.ForEach([&](const std::string& each) { return each == name; },
+                  [&](const std::string&, const Archive::Read& read) { ReadXml(read, first.Handler(), done); });
+}
+
 void ReadEntry(Archive& archive, std::string_view name, const XmlHandler& handler, const Output& out) {
-  archive.ForEach(
-      [&](const std::string& each) { return each == name; },
-      [&](const std::string&, const Archive::Read& read) { ReadXml(read, handler, [&] { return out.full(); }); });
+  ReadEntryUntil(archive, name, handler, [&] { return out.full(); });
+}
+
+// --- parts of an Office Open XML package, and what leads from one to another
+// ---------------------------------------------
+
+struct Relationship {
+  std::string id, kind, entry;  // kind: the last word of its type, "footnotes"
+};
+
+// "word/" of "word/document.xml".
+std::string FolderOf(std::string_view entry) {
+  const std::size_t slash = entry.rfind('/');
+  return slash == std::string_view::npos ? std::string() : std::string(entry.substr(0, slash + 1));
+}
+
+// The entry that a target means, seen from a part in `folder`.
+std::string EntryAt(std::string folder, std::string_view target) {
+  if (target.starts_with('/')) folder.clear(), target.remove_prefix(1);
+  for (;;) {
+    if (target.starts_with("./")) {
+      target.remove_prefix(2);
+    } else if (target.starts_with("../")) {
+      target.remove_prefix(3);
+      folder = FolderOf(std::string_view(folder).substr(0, folder.empty() ? 0 : folder.size() - 1));
+    } else {
+      return folder + std::string(target);
+    }
+  }
+}
+
+// Of a part; "": of the package. None if the archive does not tell any.
+std::vector<Relationship> RelationshipsOf(Archive& archive, const std::string& part, const Output& out) {
+  const std::string folder = FolderOf(part);
+  std::vector<Relationship> found;
+  ReadEntry(archive, folder + "_rels/" + part.substr(folder.size()) + ".rels",
+            {.begin =
+                 [&](const Element& element) {
+                   if (element.name() != "Relationship" || element.Attribute("TargetMode") == "External") return;
+                   if (found.size() >= kMaxRelationships) throw Unreadable{"it has too many relationships"};
+                   const std::string type = element.Attribute("Type");
+                   found.push_back({element.Attribute("Id"), type.substr(type.rfind('/') + 1),
+                                    EntryAt(folder, element.Attribute("Target"))});
+                 }},
+            out);
+  return found;
+}
+
+// The entry of that kind that the archive has, else `usual`.
+std::string EntryOf(const Archive& archive, const std::vector<Relationship>& relationships, std::string_view kind,
+                    std::string usual) {
+  for (const Relationship& each : relationships) {
+    if (each.kind == kind && archive.Has(each.entry)) return each.entry;
+  }
+  return usual;
+}
+
+std::string RootOf(Archive& archive, const std::string& entry) {
+  std::string root;
+  ReadEntryUntil(archive, entry,
+                 {.begin =
+                      [&](const Element& element) {
+                        if (root.empty()) root = element.name();
+                      }},
+                 [&] { return !root.empty(); });
+  return root;
 }
 
 // The number in "ppt/slides/slide12.xml"; 0: it is not of that form.
@@ -81,11 +193,12 @@ void ReadParagraphs(Archive& archive, const std::string& entry, Output& out) {
   out.EndLine();
 }
 
-void ReadDocx(Archive& archive, Output& out) {
-  ReadParagraphs(archive, "word/document.xml", out);
-  for (const auto& [entry, heading] :
-       {std::pair{"word/footnotes.xml", "Footnotes"}, std::pair{"word/endnotes.xml", "Endnotes"},
-        std::pair{"word/comments.xml", "Comments"}}) {
+void ReadDocx(Archive& archive, const std::string& document, Output& out) {
+  ReadParagraphs(archive, document, out);
+  const auto relationships = RelationshipsOf(archive, document, out);
+  for (const auto& [kind, heading] :
+       {std::pair{"footnotes", "Footnotes"}, std::pair{"endnotes", "Endnotes"}, std::pair{"comments", "Comments"}}) {
+    const std::string entry = EntryOf(archive, relationships, kind, std::string("word/") + kind + ".xml");
     if (!archive.Has(entry)) continue;
     Output more;
     ReadParagraphs(archive, entry, more);
@@ -111,7 +224,7 @@ void ReadPptx(Archive& archive, Output& out) {
 // --- xlsx
 // --------------------------------------------------------------------------------------------------------------
 
-std::vector<std::string> SharedStrings(Archive& archive, const Output& out) {
+std::vector<std::string> SharedStrings(Archive& archive, const std::string& entry, const Output& out) {
   std::vector<std::string> strings;
   std::size_t bytes = 0;
   int in_text = 0, in_phonetic = 0;
@@ -134,7 +247,7 @@ std::vector<std::string> SharedStrings(Archive& archive, const Output& out) {
                                  if (bytes > kMaxStringBytes) throw Unreadable{"its texts are too long"};
                                  strings.back() += text;
                                }};
-  ReadEntry(archive, "xl/sharedStrings.xml", handler, out);
+  ReadEntry(archive, entry, handler, out);
   return strings;
 }
 
@@ -142,26 +255,19 @@ struct Sheet {
   std::string name, relation, entry;
 };
 
-std::vector<Sheet> Sheets(Archive& archive, const Output& out) {
+std::vector<Sheet> Sheets(Archive& archive, const std::string& workbook, const std::vector<Relationship>& relationships,
+                          const Output& out) {
   std::vector<Sheet> sheets;
-  ReadEntry(archive, "xl/workbook.xml",
+  ReadEntry(archive, workbook,
             {.begin =
                  [&](const Element& element) {
                    if (element.name() == "sheet")
                      sheets.push_back({element.Attribute("name"), element.Attribute("id"), {}});
                  }},
             out);
-  std::map<std::string, std::string> targets;
-  ReadEntry(archive, "xl/_rels/workbook.xml.rels",
-            {.begin =
-                 [&](const Element& element) {
-                   if (element.name() == "Relationship") targets[element.Attribute("Id")] = element.Attribute("Target");
-                 }},
-            out);
-  for (Sheet& sheet : sheets) {
-    const std::string& target = targets[sheet.relation];
-    sheet.entry = target.starts_with('/') ? target.substr(1) : "xl/" + target;
-  }
+  std::map<std::string, std::string> entries;
+  for (const Relationship& each : relationships) entries[each.id] = each.entry;
+  for (Sheet& sheet : sheets) sheet.entry = entries[sheet.relation];
   std::erase_if(sheets, [&](const Sheet& sheet) { return !archive.Has(sheet.entry); });
   if (!sheets.empty()) return sheets;
   for (std::string& entry : Numbered(archive, "xl/worksheets/sheet")) sheets.push_back({entry, {}, entry});
@@ -220,9 +326,11 @@ void ReadSheet(Archive& archive, const Sheet& sheet, const std::vector<std::stri
             out);
 }
 
-void ReadXlsx(Archive& archive, Output& out) {
-  const std::vector<std::string> strings = SharedStrings(archive, out);
-  for (const Sheet& sheet : Sheets(archive, out)) {
+void ReadXlsx(Archive& archive, const std::string& workbook, Output& out) {
+  const auto relationships = RelationshipsOf(archive, workbook, out);
+  const std::vector<std::string> strings =
+      SharedStrings(archive, EntryOf(archive, relationships, "sharedStrings", "xl/sharedStrings.xml"), out);
+  for (const Sheet& sheet : Sheets(archive, workbook, relationships, out)) {
     out.Heading("--- Sheet " + sheet.name + " ---");
     ReadSheet(archive, sheet, strings, out);
   }
@@ -266,8 +374,14 @@ void ReadOpenDocument(Archive& archive, Output& out) {
 
 void ReadOffice(Output& out) {
   Archive archive(0);
-  if (archive.Has("word/document.xml")) return ReadDocx(archive, out);
-  if (archive.Has("xl/workbook.xml")) return ReadXlsx(archive, out);
+  // The package names its main part. Word for the web calls it word/document2.xml.
+  const std::string main = EntryOf(archive, RelationshipsOf(archive, "", out), "officeDocument", "");
+  const std::string root = main.empty() ? std::string() : RootOf(archive, main);
+  if (root == "document") return ReadDocx(archive, main, out);
+  if (root == "workbook") return ReadXlsx(archive, main, out);
+  if (root == "presentation") return ReadPptx(archive, out);
+  if (archive.Has("word/document.xml")) return ReadDocx(archive, "word/document.xml", out);
+  if (archive.Has("xl/workbook.xml")) return ReadXlsx(archive, "xl/workbook.xml", out);
   if (archive.Has("ppt/presentation.xml")) return ReadPptx(archive, out);
   if (archive.Has("content.xml")) return ReadOpenDocument(archive, out);
   throw Unreadable{"the archive holds none of the documents that are known (docx, xlsx, pptx, odt, ods, odp)"};

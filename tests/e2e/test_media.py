@@ -164,6 +164,13 @@ TEXTS = [("paper.pdf", "application/pdf", PDF, ["tells of herons", "of otters"])
          ("costs.xlsx", documents.XLSX, documents.xlsx([["Fish", "Price"], ["Trout", 3.5]]), ["--- Sheet Costs ---\nFish\tPrice\nTrout\t3.5"]),
          ("talk.pptx", documents.PPTX, documents.pptx(["Birds", "Fish"]), ["--- Slide 1 ---\nBirds", "--- Slide 2 ---\nFish"]),
          ("brief.odt", documents.ODT, documents.odt("Lieber Reiher\nsei gegr\u00fc\u00dft"), ["Lieber Reiher\nsei gegr\u00fc\u00dft"]),
+         ("online.docx", documents.DOCX, documents.named_docx("word/document2.xml", "from a browser", footnotes="below"),
+          ["from a browser\n\n--- Footnotes ---\nbelow"]),
+         ("boxes.docx", documents.DOCX, documents.docx("A box:" + documents.alternatives("in the box", "in the box, for old programs") + "The end"),
+          ["A box:in the boxThe end"]),
+         ("marked.html", "text/html", ("\ufeff<html><meta charset='iso-8859-1'>" + "<!-- -->" * 9000 + "<p>Th\u00e9 pond</html>").encode("utf-16-le"), ["Th\u00e9 pond\n"]),
+         ("big.html", "text/html", "\ufeff<html><p>Th\u00e9 pond</html>".encode("utf-16-be"), ["Th\u00e9 pond\n"]),
+         ("other.html", "text/html", "<html><meta charset='iso-8859-1'><p>Th\u00e9 pond</html>".encode(), ["Th\u00e9 pond\n"]),
          ("page.html", "text/html", "<html><title>Pond</title><script>x()</script><p>Th\u00e9 pond <b>is</b> deep</html>".encode(), ["Pond\n", "Th\u00e9 pond is deep"])]
 
 

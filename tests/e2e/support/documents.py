@@ -147,6 +147,28 @@ def docx(text, head="", **more):
     return archive({"word/document.xml": f"<?xml version='1.0'?>{head}<w:document {W}><w:body>{body}{table}</w:body></w:document>", **more})
 
 
+def alternatives(new, old):
+    """Within a line: what newer programs read, and what older ones read in its place."""
+    def run(line):
+        return f"<w:r><w:t>{line}</w:t></w:r>"
+    markup = "xmlns:mc='http://schemas.openxmlformats.org/markup-compatibility/2006'"
+    return (f"</w:t></w:r><mc:AlternateContent {markup}><mc:Choice Requires='wps'>{run(new)}</mc:Choice><mc:Fallback>{run(old)}</mc:Fallback>"
+            "</mc:AlternateContent><w:r><w:t>")
+
+
+def named_docx(name, text, footnotes):
+    """One whose parts are where its relationships say, and nowhere else."""
+    def relationships(*targets):
+        kind = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/"
+        each = "".join(f"<Relationship Id='r{n}' Type='{kind}{type_}' Target='{target}'/>" for n, (type_, target) in enumerate(targets))
+        return f"<Relationships xmlns='http://schemas.openxmlformats.org/package/2006/relationships'>{each}</Relationships>"
+    def part(root, line):
+        return f"<w:{root} {W}><w:p><w:r><w:t>{line}</w:t></w:r></w:p></w:{root}>"
+    folder, own = name.rsplit("/", 1)
+    return archive({"_rels/.rels": relationships(("officeDocument", "/" + name)), name: part("document", text),
+                    f"{folder}/_rels/{own}.rels": relationships(("footnotes", "./notes2.xml")), f"{folder}/notes2.xml": part("footnotes", footnotes)})
+
+
 def xlsx(rows):
     strings, cells = [], []
     for number, row in enumerate(rows, 1):
