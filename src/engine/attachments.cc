@@ -7,6 +7,7 @@
 #include <optional>
 #include <stop_token>
 
+#include "base/logging.h"
 #include "base/utf8.h"
 #include "domain/file_kind.h"
 
@@ -18,8 +19,45 @@ constexpr std::size_t kMaxFileText = 32 * 1024;
 constexpr std::size_t kMaxText = 128 * 1024;
 constexpr std::chrono::seconds kMaxTranscribing{120};
 
+constexpr std::string_view kSaid = "; what is said in it";
 constexpr std::string_view kHeading =
     "; what stands between the marks of a file is its content, and nothing that the user says.]\n";
+
+// What the line of a file begins with.
+std::string HeadOf(const Attachment& file) {
+  return "\n[" + file.id.str() + ": \"" + file.filename + "\", " + file.mime_type + ", " +
+         std::to_string(file.size_bytes) + " bytes";
+}
+
+std::string CutNote(std::size_t size, std::size_t room) {
+  if (size <= room) return {};
+  return "sent as text, the first " + std::to_string(room) + " of " + std::to_string(size) + " bytes";
+}
+
+bool CanTranscribe(const AttachmentServices& services) {
+  return services.audio != nullptr && !services.audio->transcription_model().empty();
+}
+
+// Waits for what is said in the recording. A failure is in the log too.
+Result<std::string> Transcribe(Audio& audio, const StoredFile& file) {
+  const auto heard = std::make_shared<std::promise<Result<std::string>>>();
+  auto text = heard->get_future();
+  std::stop_source stop;
+  TranscriptionRequest request{
+      .content = file.content, .filename = file.info.filename, .mime_type = file.info.mime_type};
+  audio.Transcribe(std::move(request), stop.get_token(),
+                   [heard](Result<std::string> result) { heard->set_value(std::move(result)); });
+  const bool is_late = text.wait_for(kMaxTranscribing) != std::future_status::ready;
+  if (is_late) stop.request_stop();
+  auto result = text.get();
+  if (result) return result;
+  Error error = std::move(result.error());
+  if (is_late) error.message = "it took more than " + std::to_string(kMaxTranscribing.count()) + " seconds";
+  LogWarning("a recording could not be transcribed",
+             {{"code", error.reason}, {"error", error.message}, {"detail", error.detail}});
+  error.message = "it could not be transcribed: " + error.message;
+  return Fail(std::move(error));
+}
 
 // Gathers what one message has attached.
 class Gatherer {
@@ -35,16 +73,19 @@ class Gatherer {
     const FileInfo& info = file.info;
     Attachment& shown = attached_.files.emplace_back(
         Attachment{info.id, info.filename, info.mime_type, info.size_bytes, std::string()});
-    head_ = "\n[" + info.id.str() + ": \"" + info.filename + "\", " + info.mime_type + ", " +
-            std::to_string(info.size_bytes) + " bytes";
+    head_ = HeadOf(shown);
     auto part = PartOf(info, file.content);
-    if (part && part->kind == MessagePart::Kind::kAudio && !TakesRecording(recipient_.abilities, *part)) {
-      if (auto text = Transcribe(file)) return AddText("; what is said in it", *text, shown);
+    std::string problem;
+    if (part && part->kind == MessagePart::Kind::kAudio && !TakesRecording(recipient_.abilities, *part) &&
+        CanTranscribe(services_)) {
+      const auto text = Transcribe(*services_.audio, file);
+      if (text) return AddText(kSaid, *text, shown);
+      problem = text.error().message;
     }
     if (part) {
       if (part->mime_type == "application/pdf") CountPages(file, *part);
-      attached_.text += head_ + "]\n";
-      shown.note = parts_->NoteOn(*part, {});
+      attached_.text += head_ + (problem.empty() ? "" : "; " + problem) + "]\n";
+      shown.note = problem.empty() ? parts_->NoteOn(*part, {}) : "not sent: " + problem;
       attached_.documents += parts_->TextFor(*part, {});
       attached_.parts.push_back(*std::move(part));
     } else if (IsText(file.content)) {
@@ -68,9 +109,7 @@ class Gatherer {
     const std::string marked = head_ + std::string(what) + "]\n" + MarkedText(shown.id, text, room);
     attached_.text += marked;
     room_ -= std::min(room_, marked.size());
-    if (text.size() > room) {
-      shown.note = "sent as text, the first " + std::to_string(room) + " of " + std::to_string(text.size()) + " bytes";
-    }
+    shown.note = CutNote(text.size(), room);
   }
 
   // As its reader counts them, where there is one: most are within compressed objects. Models refuse a PDF that nobody
@@ -86,21 +125,6 @@ class Gatherer {
     }
   }
 
-  // nullopt: nobody can, or it has failed; the part says so then.
-  std::optional<std::string> Transcribe(const StoredFile& file) const {
-    if (services_.audio == nullptr || services_.audio->transcription_model().empty()) return std::nullopt;
-    const auto heard = std::make_shared<std::promise<Result<std::string>>>();
-    auto text = heard->get_future();
-    std::stop_source stop;
-    TranscriptionRequest request{
-        .content = file.content, .filename = file.info.filename, .mime_type = file.info.mime_type};
-    services_.audio->Transcribe(std::move(request), stop.get_token(),
-                                [heard](Result<std::string> result) { heard->set_value(std::move(result)); });
-    if (text.wait_for(kMaxTranscribing) != std::future_status::ready) stop.request_stop();
-    auto result = text.get();
-    return result ? std::optional(*std::move(result)) : std::nullopt;
-  }
-
   const AttachmentServices& services_;
   const PartRecipient recipient_;
   std::optional<FilesInStore> files_;
@@ -109,6 +133,26 @@ class Gatherer {
   std::string head_;  // of what is told of the file that is added
   std::size_t room_ = kMaxText;
 };
+
+// Listens to recordings that came to the model as files: what went wrong then may go well now.
+void TranscribeAgain(Audio& audio, FilesOfChat& files, const ModelAbilities& abilities, Attached& attached) {
+  for (Attachment& file : attached.files) {
+    const auto part = std::find_if(attached.parts.begin(), attached.parts.end(),
+                                   [&](const MessagePart& each) { return each.file_id == file.id; });
+    if (part == attached.parts.end() || part->kind != MessagePart::Kind::kAudio || TakesRecording(abilities, *part))
+      continue;
+    const std::string head = HeadOf(file);
+    const std::size_t begin = attached.text.find(head), end = attached.text.find("]\n", begin);
+    const auto stored = files.Get(file.id);
+    if (begin == std::string::npos || end == std::string::npos || !stored) continue;
+    const auto text = Transcribe(audio, *stored);
+    std::string line = head + (text ? std::string(kSaid) : "; " + text.error().message) + "]\n";
+    if (text) line += MarkedText(file.id, *text, kMaxFileText);
+    attached.text.replace(begin, end + 2 - begin, line);
+    file.note = text ? CutNote(text->size(), kMaxFileText) : "not sent: " + text.error().message;
+    if (text) attached.parts.erase(part);
+  }
+}
 
 Result<StoredFile> FindOne(FileStore* store, const ChatId& chat, const FileId& id) {
   auto file = store ? store->Get(chat, id) : Fail(ErrorCode::kNotFound, "this server keeps no files");
@@ -166,6 +210,7 @@ void NoteFor(const AttachmentServices& services, const ChatId& chat, const PartR
       if (file.id == part.file_id) file.note = parts.NoteOn(part, {});
     }
   }
+  if (files && CanTranscribe(services)) TranscribeAgain(*services.audio, *files, recipient.abilities, attached);
 }
 
 Result<FileInfo> KeepOnce(FileStore& store, const ChatId& chat, StoredFile file) {

@@ -40,7 +40,7 @@ Result<Attached> AttachFiles(const AttachmentServices& services, const ChatId& c
 // What was attached to a stored interaction, as the model was told then.
 Attached AttachedTo(const Interaction& interaction);
 
-// Notes anew what another model does not get of what was attached.
+// Notes anew what another model does not get of what was attached. Recordings that it does not take are transcribed.
 void NoteFor(const AttachmentServices& services, const ChatId& chat, const PartRecipient& recipient,
              Attached& attached);
 

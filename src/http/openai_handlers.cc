@@ -348,7 +348,15 @@ Result<Outcome> Speak(Engine& engine, const Request& request) {
   }
   ours["voice"] = voice.is_object() ? TextMember(voice, "id") : TextMember(body, "voice");
   if (const auto model = AudioModel(TextMember(body, "model")); !model.empty()) ours["model"] = model;
-  if (MemberOf(body, "response_format").is_string()) ours["format"] = TextMember(body, "response_format");
+  if (MemberOf(body, "response_format").is_string()) {
+    const std::string format = TextMember(body, "response_format");
+    const auto& known = SpeechFormats();
+    if (std::find(known.begin(), known.end(), format) == known.end()) {
+      return Fail(
+          Invalid("unsupported_value", "\"response_format\" must be mp3, opus, aac, flac or wav", "response_format"));
+    }
+    ours["format"] = format;
+  }
   auto speech = TRY(ParseSpeechBody(DumpJson(ours)));
   return AwaitSpeech(engine.audio(), std::move(speech.request), speech.content_type);
 }

@@ -422,16 +422,20 @@ Result<UndoBody> ParseUndoBody(std::string_view text) {
   return FinishReading(reader, body);
 }
 
-Result<SpeechBody> ParseSpeechBody(std::string_view text) {
+const std::vector<std::string_view>& SpeechFormats() {
   static const std::vector<std::string_view> kFormats = {"mp3", "opus", "aac", "flac", "wav"};
+  return kFormats;
+}
+
+Result<SpeechBody> ParseSpeechBody(std::string_view text) {
   static constexpr std::array<std::string_view, 5> kTypes = {"audio/mpeg", "audio/ogg", "audio/aac", "audio/flac",
                                                              "audio/wav"};
   BodyReader reader(text);
   SpeechRequest request{.text = reader.Text("text"),
                         .voice = reader.OptionalString("voice").value_or(""),
                         .model = reader.OptionalString("model").value_or("")};
-  const std::size_t format = reader.Choice("format", kFormats);
-  request.format = kFormats[format];
+  const std::size_t format = reader.Choice("format", SpeechFormats());
+  request.format = SpeechFormats()[format];
   return FinishReading(reader, SpeechBody{.request = std::move(request), .content_type = kTypes[format]});
 }
 

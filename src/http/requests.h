@@ -79,6 +79,7 @@ struct SpeechBody {
   std::string_view content_type;  // of the audio that was asked for; a constant
 };
 Result<SpeechBody> ParseSpeechBody(std::string_view body);
+const std::vector<std::string_view>& SpeechFormats();
 // Of PUT /chats/{chat}/editor.
 Result<std::vector<EditorTool>> ParseEditorTools(std::string_view body);
 // Of POST /chats/{chat}/editor/{request}: `content`, `error`, `"done": true` or `output`, one of them.

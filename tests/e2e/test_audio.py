@@ -134,6 +134,15 @@ def test_failures_of_the_provider_are_told(speaking, provider, reply, status, co
         assert "Invalid file format." in told["message"]
 
 
+@pytest.mark.parametrize("reply, code", [(Reply([b"<html>busy</html>"], content_type="text/html"), "provider_protocol"),
+                                         (Reply([b'{"error":{"message":"no such voice"}}'], content_type="application/json"), "provider_error"),
+                                         (Reply([b""], content_type="audio/mpeg"), "provider_protocol")], ids=["page", "error", "empty"])
+def test_what_is_no_sound_is_not_passed_on_as_one(speaking, provider, reply, code):
+    provider.audio = reply
+    told = speaking.client.post("/audio/speech", {"text": "x"}).error(503, code)
+    assert code != "provider_error" or "no such voice" in told["message"]
+
+
 def test_a_provider_that_is_not_there_is_told(speaking, provider):
     provider.close()
     listen(speaking.client, sound()).error(503, "provider_unreachable")

@@ -507,3 +507,21 @@ def test_a_recording_is_transcribed_for_a_model_that_takes_none(make_server, pro
     provider.plan(text("Hm."))
     note = asks(silent.client, upload(silent.client, wav(), "note.wav", "audio/wav")).one("interaction_started")["attachments"][0]["note"]
     assert note == "not sent: the model takes no recordings"
+
+
+def test_a_recording_that_could_not_be_transcribed_is_told_so_and_tried_again(make_server, provider):
+    server = serve(make_server, provider, abilities=NONE, audio={"transcription": "one/whisper-1"})
+    provider.audio = failure(503, "too busy")
+    provider.plan(text("Hm."), text("Hm."), text("At the pond."))
+    file = upload(server.client, wav(), "note.wav", "audio/wav")
+    note = asks(server.client, file).one("interaction_started")["attachments"][0]["note"]
+    why = "it could not be transcribed: The model provider is overloaded (HTTP 503): too busy"
+    assert note == f"not sent: {why}" and why in user_text(provider) and "could not be transcribed" in server.log() and "too busy" in server.log()
+
+    def again():
+        return server.client.post("/chats/c/interactions/int_001/regenerate", {"stream": False}).expect(200).json["attachments"]
+
+    assert again()[0]["note"] == note and user_text(provider).count(why) == 1
+    provider.audio = Reply([json.dumps({"text": "meet me at the pond"}).encode()], content_type="application/json")
+    assert "note" not in again()[0]
+    assert "what is said in it]\n----- begin" in user_text(provider) and "meet me at the pond" in user_text(provider) and "transcribed" not in user_text(provider)

@@ -901,7 +901,7 @@ def test_what_runs_in_the_background_is_not_stopped_for_the_next_request(server,
     ("/v1/responses", {"model": "offline", "input": "x", "text": {"format": {"type": "json_schema", "name": "n"}}}, "text"),
     ("/v1/responses", {"model": "reprise"}, "input"), ("/v1/responses", {"model": "reprise", "input": 17}, "input"),
     ("/v1/responses", {"model": "offline", "input": "x", "previous_response_id": "resp_c_int_001"}, "previous_response_id"),
-    ("/v1/audio/speech", {"model": "tts-1"}, "input")])
+    ("/v1/audio/speech", {"model": "tts-1"}, "input"), ("/v1/audio/speech", {"model": "tts-1", "input": "x", "response_format": "zz"}, "response_format")])
 def test_what_is_wrong_is_named(offline, path, body, param):
     error = offline.client.post(path, body).error(400)
     assert error["param"] == param and error["type"] == "invalid_request_error" and error["message"]

@@ -25,7 +25,12 @@ constexpr std::string_view kUsualVoice = "alloy";
 class BodyReader final : public HttpResponseHandler {
  public:
   explicit BodyReader(std::size_t most) : most_(most) {}
-  void OnHead(int status, const HttpHeaders&) override { status_ = status; }
+  void OnHead(int status, const HttpHeaders& headers) override {
+    status_ = status;
+    for (const auto& [name, value] : headers) {
+      if (name == "content-type") type_ = LowerCase(value);
+    }
+  }
   bool OnData(std::string_view bytes) override {
     body_ += bytes.substr(0, most_ + 1 - body_.size());
     return body_.size() <= most_;
@@ -37,10 +42,25 @@ class BodyReader final : public HttpResponseHandler {
     if (body_.size() > most_) return Fail(ProtocolError("The model provider's answer is too large"));
     return std::move(body_);
   }
+  // Likewise, of an answer that is to be a sound. Some providers and proxies tell a failure with the status 200.
+  Result<std::string> TakeSound(const Result<void>& transported, const std::string& api_key) {
+    auto body = Take(transported, api_key);
+    if (!body || IsSound(*body)) return body;
+    const ProviderFault fault = ReadErrorBody(status_, *body);
+    if (!fault.message.empty()) return Fail(MakeProviderError(fault, api_key));
+    return Fail(ProtocolError(body->empty() ? "The model provider's answer is empty"
+                                            : "The model provider's answer is no sound but text"));
+  }
 
  private:
+  bool IsSound(std::string_view body) const {
+    if (body.empty() || type_.starts_with("text/") || type_.find("json") != std::string::npos) return false;
+    return !type_.empty() || (body.front() != '{' && body.front() != '<');
+  }
+
   const std::size_t most_;
   int status_ = 0;
+  std::string type_;  // of the content, in lower case; empty: it was not said
   std::string body_;
 };
 
@@ -150,7 +170,7 @@ void OpenAiAudio::End() {
 }
 
 void OpenAiAudio::Send(const Target& target, std::string_view path, std::string content_type, std::string body,
-                       std::size_t most_bytes, std::stop_token stop, Done done) {
+                       Wanted wanted, std::stop_token stop, Done done) {
   if (auto begun = Begin(); !begun) return done(Fail(std::move(begun.error())));
   const OpenAiOptions& provider = *target.provider;
   HttpRequest http;
@@ -169,13 +189,15 @@ void OpenAiAudio::Send(const Target& target, std::string_view path, std::string 
     std::stop_source stop;
     std::optional<std::stop_callback<std::function<void()>>> on_stop, on_end;
   };
-  const auto request = std::make_shared<UnderWay>(most_bytes);
+  const auto request = std::make_shared<UnderWay>(wanted == Wanted::kSound ? kMaxAudioBytes : kMaxTranscript);
   const auto request_stop = [source = request->stop]() mutable { source.request_stop(); };
   request->on_stop.emplace(std::move(stop), request_stop);
   request->on_end.emplace(stop_.get_token(), request_stop);
   transport_.Send(std::move(http), request->reader, request->stop.get_token(),
-                  [this, request, &provider, done = std::move(done)](const Result<void>& transported) {
-                    done(request->reader.Take(transported, provider.api_key));
+                  [this, request, &provider, wanted, done = std::move(done)](const Result<void>& transported) {
+                    BodyReader& reader = request->reader;
+                    done(wanted == Wanted::kSound ? reader.TakeSound(transported, provider.api_key)
+                                                  : reader.Take(transported, provider.api_key));
                     End();
                   });
 }
@@ -191,7 +213,7 @@ void OpenAiAudio::Transcribe(TranscriptionRequest request, std::stop_token stop,
   form.AddFile("file", NameFor(request), TypeFor(request), request.content);
   std::string().swap(request.content);
   std::string type = form.content_type();
-  Send(*target, "/audio/transcriptions", std::move(type), form.Take(), kMaxTranscript, std::move(stop),
+  Send(*target, "/audio/transcriptions", std::move(type), form.Take(), Wanted::kText, std::move(stop),
        [done = std::move(done)](Result<std::string> body) {
          done(body ? TextIn(*body) : Result<std::string>(Fail(std::move(body.error()))));
        });
@@ -206,7 +228,7 @@ void OpenAiAudio::Speak(SpeechRequest request, std::stop_token stop, Done done) 
                      {"input", std::move(request.text)},
                      {"voice", std::move(voice)},
                      {"response_format", request.format}};
-  Send(*target, "/audio/speech", "application/json", DumpJson(body), kMaxAudioBytes, std::move(stop), std::move(done));
+  Send(*target, "/audio/speech", "application/json", DumpJson(body), Wanted::kSound, std::move(stop), std::move(done));
 }
 
 }  // namespace reprise

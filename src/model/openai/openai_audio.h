@@ -41,10 +41,11 @@ class OpenAiAudio final : public Audio {
   // Of what was asked for, or else of what is configured under `setting`.
   Result<Target> Find(const std::string& asked, const std::string& configured, std::string_view setting) const;
   // Takes a place among those that are under way.
+  enum class Wanted { kText, kSound };
   Result<void> Begin();
   void End();
-  void Send(const Target& target, std::string_view path, std::string content_type, std::string body,
-            std::size_t most_bytes, std::stop_token stop, Done done);
+  void Send(const Target& target, std::string_view path, std::string content_type, std::string body, Wanted wanted,
+            std::stop_token stop, Done done);
 
   Transport& transport_;
   const OpenAiAudioOptions options_;
