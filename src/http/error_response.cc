@@ -55,7 +55,8 @@ int HttpStatus(ErrorCode code) {
 }
 
 Reply ErrorReply(const Error& error) {
-  const int status = HttpStatus(error.code);
+  // Clients repeat a 409 by themselves, and this one would never succeed.
+  const int status = error.reason == "idempotency_key_reused" ? 422 : HttpStatus(error.code);
   if (!error.detail.empty() || status == 500) {
     LogWarning("request failed", {{"code", error.reason}, {"error", error.message}, {"detail", error.detail}});
   }

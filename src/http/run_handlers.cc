@@ -31,9 +31,6 @@ Outcome Defer(EventSubscription run, std::function<Result<Reply>()> finish) {
 // The answer to whatever started a run: its events, or the finished interaction if the client wants no stream.
 Result<Outcome> Follow(Engine& engine, Result<EventSubscription> started, bool stream) {
   if (started) engine.Listen(*started);  // to what the same request has begun before
-  if (!started && started.error().reason == "idempotency_key_reused") {
-    return ProtocolErrorReply(422, started.error().reason, started.error().message);
-  }
   if (!started) return Fail(std::move(started.error()));
   if (stream) {
     std::string preamble = started->waiting ? QueuedFrame(*started->waiting) : std::string();

@@ -426,6 +426,8 @@ def test_a_request_that_comes_again_begins_nothing(server, provider):
     first, second = (server.client.post("/v1/chat/completions", body, headers=headers).expect(200) for _ in range(2))
     assert first.headers["X-Chat-Id"] == second.headers["X-Chat-Id"] and len(provider.requests) == 1
     assert first.json["choices"] == second.json["choices"]
+    chat = {"X-Chat-Id": first.headers["X-Chat-Id"], **headers}
+    server.client.post("/v1/chat/completions", {**body, "messages": [user("y")]}, headers=chat).error(422, "idempotency_key_reused")
 
 
 # --- the turn itself --------------------------------------------------------------------------------------------------
