@@ -1,6 +1,10 @@
 #include "http/error_response.h"
 
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "base/json.h"
@@ -9,9 +13,13 @@
 namespace reprise {
 namespace {
 
-Reply MakeErrorReply(int status, Json error) {
+// `pause`: how long a remote party asks us to wait.
+Reply MakeErrorReply(int status, Json error, std::optional<std::chrono::milliseconds> pause = {}) {
   Reply reply{.status = status, .body = DumpJson({{"error", std::move(error)}})};
-  if (status == 503) reply.headers.emplace_back("Retry-After", "1");
+  if (status == 503) {
+    const auto seconds = std::chrono::ceil<std::chrono::seconds>(pause.value_or(std::chrono::seconds(1)));
+    reply.headers.emplace_back("Retry-After", std::to_string(std::max<std::int64_t>(1, seconds.count())));
+  }
   if (status == 401) reply.headers.emplace_back("WWW-Authenticate", "Bearer realm=\"reprise\"");
   return reply;
 }
@@ -65,7 +73,7 @@ Reply ErrorReply(const Error& error) {
   if (!error.details_json.empty()) {
     if (auto details = ParseJson(error.details_json)) body["details"] = std::move(*details);
   }
-  return MakeErrorReply(status, std::move(body));
+  return MakeErrorReply(status, std::move(body), error.retry_after);
 }
 
 Reply ProtocolErrorReply(int status, std::string code, std::string message) {

@@ -91,12 +91,17 @@ class AnswerRoute {
                          }};
   }
 
-  // A model alone can be asked again, by whoever wants to.
+  // A model alone can be asked again by whoever wants to, unless it would fail again: with a key that is refused, say.
   static Reply ProviderFailed(Error error) {
     const bool is_clients = error.reason == "provider_bad_request" || error.reason == "provider_context_length" ||
                             error.reason == "provider_not_found";
-    error.code = is_clients ? ErrorCode::kInvalidArgument : ErrorCode::kUnavailable;
-    return ErrorReply(error);
+    const bool would_fail_again = error.reason.starts_with("provider_") && !error.retryable;
+    error.code = is_clients         ? ErrorCode::kInvalidArgument
+                 : would_fail_again ? ErrorCode::kProvider
+                                    : ErrorCode::kUnavailable;
+    Reply reply = ErrorReply(error);
+    if (would_fail_again) reply.headers.emplace_back("X-Should-Retry", "false");
+    return reply;
   }
 
   Result<Outcome> AskAgent(const Request& request, OpenAiRequest asked) const {

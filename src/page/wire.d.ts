@@ -741,14 +741,7 @@ export interface OpenaiChatCompletion {
   usage: OpenaiUsage;
 }
 
-export interface OpenaiChatCompletionChunk {
-  id: string;
-  object: "chat.completion.chunk";
-  created: number;
-  model: string;
-  choices: ({ index: number; delta: { role?: "assistant"; content?: string; reasoning_content?: string; tool_calls?: { index: number; id: string; type: "function"; function: { name: string; arguments: string } }[] }; logprobs: null; finish_reason: "stop" | "length" | "content_filter" | "tool_calls" | null })[];
-  usage?: OpenaiUsage | null;
-}
+export type OpenaiChatCompletionChunk = OpenaiChunk | OpenaiStreamError;
 
 export interface OpenaiChatCompletionRequest {
   model: string;
@@ -758,6 +751,15 @@ export interface OpenaiChatCompletionRequest {
   n?: 1;
   tools?: Record<string, unknown>[];
   metadata?: Record<string, unknown>;
+}
+
+export interface OpenaiChunk {
+  id: string;
+  object: "chat.completion.chunk";
+  created: number;
+  model: string;
+  choices: ({ index: number; delta: { role?: "assistant"; content?: string; reasoning_content?: string; tool_calls?: { index: number; id: string; type: "function"; function: { name: string; arguments: string } }[] }; logprobs: null; finish_reason: "stop" | "length" | "content_filter" | "tool_calls" | null })[];
+  usage?: OpenaiUsage | null;
 }
 
 export interface OpenaiCompletedEvent {
@@ -838,7 +840,7 @@ export interface OpenaiIncompleteEvent {
 export interface OpenaiMessageItem {
   type: "message";
   id: string;
-  status: "in_progress" | "completed";
+  status: "in_progress" | "completed" | "incomplete";
   role: "assistant";
   content: { type: "output_text"; text: string; annotations: Record<string, unknown>[]; logprobs: Record<string, unknown>[] }[];
 }
@@ -892,7 +894,7 @@ export interface OpenaiOutputTextDoneEvent {
 export interface OpenaiReasoningItem {
   type: "reasoning";
   id: string;
-  status: "in_progress" | "completed";
+  status: "in_progress" | "completed" | "incomplete";
   summary: Record<string, unknown>[];
   content: { type: "reasoning_text"; text: string }[];
 }
@@ -926,7 +928,7 @@ export interface OpenaiResponse {
   previous_response_id: string | null;
   instructions: string | null;
   output: (OpenaiMessageItem | OpenaiReasoningItem | OpenaiFunctionCallItem)[];
-  error: { message: string; type: string; param: string | null; code: string } | null;
+  error: { message: string; type: string; param: string | null; code: string; retryable: boolean } | null;
   tools: Record<string, unknown>[];
   tool_choice: string;
   truncation: string;
@@ -975,6 +977,10 @@ export interface OpenaiSpeechRequest {
   model?: string;
   voice?: string | Record<string, unknown>;
   response_format?: "mp3" | "opus" | "aac" | "flac" | "wav";
+}
+
+export interface OpenaiStreamError {
+  error: { message: string; type: string; param: string | null; code: string; retryable: boolean };
 }
 
 export interface OpenaiToolCall {

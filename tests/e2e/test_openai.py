@@ -634,6 +634,28 @@ def test_a_failure_is_an_error_that_no_client_repeats(make_server, provider):
     assert events[-1]["type"] == "response.failed" and events[-1]["response"]["error"]["code"].startswith("provider_")
 
 
+@pytest.mark.parametrize("model, retryable", [("reprise", False), ("test/scripted", True)])
+def test_a_stream_that_fails_ends_with_an_error_line(make_server, provider, model, retryable):
+    server = make_server(provider, config={"max_retries": 0})
+    provider.plan(failure(503, "busy"))
+    answer = stream(server, [user("x")], model=model).rest()
+    for chunk in answer.chunks:
+        schemas.check("openai_chat_completion_chunk", chunk)
+    error = answer.chunks[-1]["error"]
+    assert not answer.done and error["code"] == "provider_overloaded" and error["retryable"] is retryable, "what an agent has done is done"
+
+
+@pytest.mark.parametrize("status, headers, told_as, again", [(401, {}, 500, None), (403, {}, 500, None), (429, {"Retry-After": "7"}, 503, "7"),
+                                                             (503, {"Retry-After": "7"}, 503, "7"), (503, {}, 503, "1"), (400, {}, 400, None)])
+def test_a_failure_of_a_model_alone_says_whether_to_ask_again(make_server, provider, status, headers, told_as, again):
+    server = make_server(provider, config={"max_retries": 0})
+    provider.plan(failure(status, "no", headers=headers))
+    answer = ask(server, [user("x")], model="test/scripted")
+    error = answer.error(told_as)
+    assert answer.headers.get("Retry-After") == again and error["retryable"] is bool(again)
+    assert answer.headers.get("X-Should-Retry") == (None if again else "false")
+
+
 def test_files_of_the_last_message_are_files_of_the_chat(server, provider):
     provider.plan(text("I see"), text("again"), text("I see that"), text("other"))
     data = base64.b64encode(b"the text of the file").decode()

@@ -154,7 +154,8 @@ void AgentTranslator::EndAs(InteractionStatus status, std::string& out) {
 void AgentTranslator::End(bool complete, std::string& out) {
   if (!complete && !end_.failure) {
     end_.status = InteractionStatus::kFailed;
-    end_.failure = AnswerFailure{"stopping", "the server is stopping; the chat goes on when it has started again"};
+    end_.failure = AnswerFailure{"stopping", "the server is stopping; the chat goes on when it has started again",
+                                 /*retryable=*/true};
   }
   if (end_.status != InteractionStatus::kFailed) end_.failure.reset();
   if (end_.status == InteractionStatus::kFailed && !end_.failure)

@@ -20,6 +20,7 @@ struct AnswerHead {
 
 struct AnswerFailure {
   std::string code, message;
+  bool retryable = false;  // the same request may succeed later, and nothing was done for this one
 };
 
 // How it has ended.
@@ -49,7 +50,7 @@ std::unique_ptr<AnswerWriter> MakeChatCompletionWriter(const OpenAiRequest& requ
 // Events from response.created to response.completed, or a response.
 std::unique_ptr<AnswerWriter> MakeResponseWriter(const OpenAiRequest& request);
 
-// {"message":...,"type":...,"param":null,"code":...}
+// {"message":...,"type":...,"param":null,"code":...,"retryable":...}
 std::string OpenAiErrorObject(const AnswerFailure& failure, std::string_view type = "server_error");
 
 }  // namespace reprise

@@ -118,6 +118,7 @@ std::string OpenAiErrorObject(const AnswerFailure& failure, std::string_view typ
     json["type"] = type;
     json["param"] = nullptr;
     json["code"] = failure.code;
+    json["retryable"] = failure.retryable;
   });
   return out;
 }

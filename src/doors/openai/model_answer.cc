@@ -57,7 +57,7 @@ void ModelAnswer::OnDone(Result<ModelResponse> response) {
   } else {
     failure_ = response.error();
     end.status = InteractionStatus::kFailed;
-    end.failure = AnswerFailure{failure_->reason, failure_->message};
+    end.failure = AnswerFailure{failure_->reason, failure_->message, failure_->retryable};
   }
   writer_->End(end, out_);
   if (stream_) Send();

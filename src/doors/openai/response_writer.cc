@@ -84,7 +84,6 @@ class ResponseWriter final : public AnswerWriter {
   }
 
   void End(const AnswerEnd& end, std::string& out) override {
-    Close(out);
     const bool is_whole = end.status == InteractionStatus::kCompleted && end.truncated.empty();
     const bool is_running = !IsFinished(end.status) && !end.failure;
     const char* status = end.failure                                               ? "failed"
@@ -92,6 +91,7 @@ class ResponseWriter final : public AnswerWriter {
                          : is_whole                                                ? "completed"
                          : end.status == InteractionStatus::kCancelled && !stream_ ? "cancelled"
                                                                                    : "incomplete";
+    Close(out, is_running ? "in_progress" : is_whole && !end.failure ? "completed" : "incomplete");
     const std::string object = Object(status, end);
     if (!stream_) {
       out += object;
@@ -130,8 +130,9 @@ class ResponseWriter final : public AnswerWriter {
     ++index_;
   }
 
-  std::string Item(const char* status) const {
-    const std::string content = std::string(status) == "in_progress" ? "[]" : "[" + Part(text_) + "]";
+  // `parts`: those that are done.
+  std::string Item(const char* status, const std::string& parts) const {
+    const std::string content = "[" + parts + "]";
     if (open_ == Kind::kReasoning) {
       return "{\"type\":\"reasoning\",\"id\":\"" + ItemId("rs_") + "\",\"status\":\"" + status +
              "\",\"summary\":[],\"content\":" + content + "}";
@@ -157,7 +158,7 @@ class ResponseWriter final : public AnswerWriter {
       Close(out);
       open_ = kind;
       if (stream_) {
-        Added(Item("in_progress"), out);
+        Added(Item("in_progress", ""), out);
         Event("response.content_part.added", Place() + ",\"part\":" + Part(""), out);
       }
     }
@@ -167,9 +168,10 @@ class ResponseWriter final : public AnswerWriter {
     Event(TextEvent("delta"), Place() + ",\"delta\":\"" + std::string(escaped) + "\"" + logprobs, out);
   }
 
-  void Close(std::string& out) {
+  // `status`: of the item that is open.
+  void Close(std::string& out, const char* status = "completed") {
     if (open_ == Kind::kNone) return;
-    const std::string item = Item("completed");
+    const std::string item = Item(status, Part(text_));
     if (stream_) {
       const char* logprobs = open_ == Kind::kMessage ? ",\"logprobs\":[]" : "";
       Event(TextEvent("done"), Place() + ",\"text\":\"" + text_ + "\"" + logprobs, out);
