@@ -161,10 +161,10 @@ struct Match {
   Tree::Id at{};  // the interaction of the last one
 };
 
-// The longest way from the root that the conversation goes too; of several the one to the head. Turns without an answer
+// The longest way from `root` that the conversation goes too; of several the one to the head. Turns without an answer
 // may have become one with the next (TakeUnknown).
-Match LongestMatch(const Tree& tree, const std::vector<ToldTurn>& turns) {
-  std::vector<Tree::Id> ways{std::nullopt};
+Match LongestMatch(const Tree& tree, Tree::Id root, const std::vector<ToldTurn>& turns) {
+  std::vector<Tree::Id> ways{root};
   Match match;
   std::string open;
   for (std::size_t i = 0; i < turns.size(); ++i) {
@@ -255,6 +255,12 @@ ConversationPlan NewChat(const ChatId& chat, const ForeignConversation& conversa
 
 }  // namespace
 
+std::string InstructionsFor(const ForeignConversation& conversation, std::string instructions) {
+  if (conversation.opening.empty()) return instructions;
+  if (!instructions.empty()) instructions += "\n\n";
+  return instructions.append("Before the user wrote, they were shown this message of yours:\n") + conversation.opening;
+}
+
 std::optional<InteractionRef> Conversations::Noted(const std::string& digest) {
   const MutexLock lock(mutex_);
   const auto found = ends_.find(digest);
@@ -289,7 +295,7 @@ Result<Conversations::Found> Conversations::FindIn(const ChatId& chat, const For
   const auto history = TRY(engine_.GetHistory(chat, /*all_branches=*/true));
   const Tree tree(history);
   const auto told = ToldTurns(conversation.before);
-  Match match = LongestMatch(tree, told);
+  Match match = LongestMatch(tree, std::nullopt, told);
   if (match.turns == 0 && conversation.chat) match = MatchOfWindow(tree, told).value_or(match);
   Found found{PlanFrom(chat, tree, match, conversation), match.turns};
   // What runs and has nobody who listens makes room; otherwise the chat is busy.
@@ -336,15 +342,22 @@ Result<ConversationPlan> Conversations::FindUnnamed(const ForeignConversation& c
   return best ? best->plan : NewChat(ChatId::Random(), conversation);
 }
 
-Result<ConversationPlan> Conversations::FindAfter(const InteractionRef& last, std::string_view message) {
+Result<ConversationPlan> Conversations::FindAfter(const InteractionRef& last, const ForeignConversation& conversation) {
   const auto history = TRY(engine_.GetHistory(last.chat_id, /*all_branches=*/true));
   const bool is_there = std::any_of(history.entries.begin(), history.entries.end(), [&](const HistoryEntry& entry) {
     return entry.interaction.id == last.interaction_id;
   });
   if (!is_there) return Fail(ErrorCode::kNotFound, "there is no such interaction");
-  auto plan = PlanFrom(last.chat_id, Tree(history), {.turns = 0, .at = last.interaction_id},
-                       {.chat = last.chat_id, .message = std::string(message)});
+  const Tree tree(history);
+  const Match match = LongestMatch(tree, last.interaction_id, ToldTurns(conversation.before));
+  auto plan = PlanFrom(last.chat_id, tree, match, conversation);
   plan.cancels = IsAbandoned(last.chat_id);
+  return plan;
+}
+
+ConversationPlan Conversations::AtEndOf(const ChatId& chat, const ForeignConversation& conversation) {
+  auto plan = NewChat(chat, conversation);
+  if (const auto entry = engine_.GetListEntry(chat)) plan.after = entry->summary.head;
   return plan;
 }
 
@@ -358,6 +371,9 @@ Result<EventSubscription> Conversations::Begin(const ConversationPlan& plan, Sta
       return engine_.Regenerate(plan.chat, *plan.interaction, std::move(request));
     case ConversationPlan::Kind::kStart:
       break;
+  }
+  if (!plan.unknown.empty() && request.request) {  // what was added for it the first time is not added again
+    if (auto before = TRY(engine_.FollowRepeated(plan.chat, *request.request))) return *std::move(before);
   }
   std::optional<InteractionId> after = plan.after;
   if (plan.unknown.size() > kMostUnknown) {

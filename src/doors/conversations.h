@@ -25,9 +25,13 @@ struct ForeignTurn {
 // What such a client sends with each request: all that was said, and what is new.
 struct ForeignConversation {
   std::optional<ChatId> chat{};  // if the client names it
+  std::string opening{};         // what the assistant said before the first message, as a greeting: it is no turn
   std::vector<ForeignTurn> before{};
   std::string message;
 };
+
+// `instructions`, and behind them what the user was shown before the first message.
+std::string InstructionsFor(const ForeignConversation& conversation, std::string instructions);
 
 // What a foreign request means for our chats.
 struct ConversationPlan {
@@ -55,8 +59,10 @@ class Conversations {
 
   // The failures of the store.
   Result<ConversationPlan> Find(const ForeignConversation& conversation);
-  // A conversation that goes on after an interaction which the client names. kNotFound.
-  Result<ConversationPlan> FindAfter(const InteractionRef& last, std::string_view message);
+  // Of a conversation that goes on after an interaction which the client names: it tells what is new. kNotFound.
+  Result<ConversationPlan> FindAfter(const InteractionRef& last, const ForeignConversation& conversation);
+  // Likewise at the end of a chat, which need not be there yet.
+  ConversationPlan AtEndOf(const ChatId& chat, const ForeignConversation& conversation);
   // Does what the plan says: `request` begins, with the plan's message. Failures as those of Engine::Start and Edit;
   // kConflict (reason "stale") if the chat has changed since: then it is to be found again; kInvalidArgument (reason
   // "conversation_too_long") if too many turns are unknown.

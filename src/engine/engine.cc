@@ -116,6 +116,10 @@ Result<EventSubscription> Engine::Start(const ChatId& chat, StartRequest request
   return impl_->Begin(chat, {}, std::move(request));
 }
 
+Result<std::optional<EventSubscription>> Engine::FollowRepeated(const ChatId& chat, const ClientRequest& request) {
+  return impl_->FollowRepeated(chat, request);
+}
+
 Result<EventSubscription> Engine::Compact(const ChatId& chat, StartRequest request) {
   return impl_->Begin(chat, {StartPoint::Kind::kCompact}, std::move(request));
 }

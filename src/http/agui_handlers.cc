@@ -115,7 +115,7 @@ class AgUiRoute {
   // --- a message
   Result<Outcome> Begin(const Request& request, RunInput input) const {
     StartRequest start{.model = input.model,
-                       .instructions = input.instructions,
+                       .instructions = InstructionsFor(input.conversation, input.instructions),
                        .request = TRY(ClientRequestOf(request)),
                        .trace_parent = TraceParentOf(request)};
     for (int tries = 1;; ++tries) {

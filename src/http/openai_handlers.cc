@@ -114,7 +114,7 @@ class AnswerRoute {
     }
     StartRequest start{.model = asked.model,
                        .on_disconnect = asked.background ? OnDisconnect::kContinue : OnDisconnect::kCancel,
-                       .instructions = asked.instructions,
+                       .instructions = InstructionsFor(asked.conversation, asked.instructions),
                        .request = key,
                        .trace_parent = TraceParentOf(request)};
     std::optional<ChatId> busy;
@@ -138,27 +138,18 @@ class AnswerRoute {
   Result<ConversationPlan> Find(const OpenAiRequest& asked) const {
     if (asked.previous_response_id) {
       const auto last = ParseResponseId(*asked.previous_response_id);
-      auto plan = last ? conversations_->FindAfter(*last, MessageOf(asked)) : NoSuchResponse();
+      auto plan = last ? conversations_->FindAfter(*last, asked.conversation) : NoSuchResponse();
       if (!plan && plan.error().code == ErrorCode::kNotFound) return NoSuchResponse();
       return plan;
     }
     if (!asked.continues) return conversations_->Find(asked.conversation);
-    const auto chat = asked.conversation.chat.value_or(ChatId::Random());
-    ConversationPlan plan{.chat = chat, .message = MessageOf(asked)};
-    if (const auto entry = context_.engine.GetListEntry(chat)) plan.after = entry->summary.head;
-    return plan;
+    return conversations_->AtEndOf(asked.conversation.chat.value_or(ChatId::Random()), asked.conversation);
   }
   static tl::unexpected<Error> NoSuchResponse() {
     return Fail(Error{.code = ErrorCode::kNotFound,
                       .reason = "previous_response_not_found",
                       .message = "there is no such response",
                       .details_json = R"({"param":"previous_response_id"})"});
-  }
-  // All that is new is told as one message.
-  static std::string MessageOf(const OpenAiRequest& asked) {
-    std::string message;
-    for (const ForeignTurn& turn : asked.conversation.before) message += turn.user + "\n\n";
-    return message + asked.conversation.message;
   }
 
   AgentTranslator::Options OptionsFor(const Request& request, const OpenAiRequest& asked,

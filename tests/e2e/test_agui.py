@@ -298,6 +298,18 @@ def test_two_doors_on_one_chat(thread, provider, server):
     assert run.finish().said() == "one two" and len(history(server)) == 1
 
 
+def test_a_greeting_is_told_and_a_key_is_for_one_request(provider, server):
+    def run(*messages, key=None):
+        body = {"threadId": "t", "runId": "r", "messages": [{"id": f"m{n}", **message} for n, message in enumerate(messages)]}
+        return server.client.post("/agui", body, headers={"Idempotency-Key": key} if key else {})
+
+    provider.plan(text("fine"))
+    run({"role": "assistant", "content": "Welcome to the pond."}, {"role": "user", "content": "a"}, key="k").expect(200)
+    assert [m["content"] for m in provider.requests[-1].conversation] == ["a"]
+    assert "they were shown this message of yours:\nWelcome to the pond." in provider.requests[-1].messages[0]["content"]
+    run({"role": "user", "content": "b"}, key="k").error(422, "idempotency_key_reused")
+
+
 def test_older_clients_are_told_nothing_new(provider, server):
     provider.plan(tools(call("research", {"question": "why"})), text("found"), text("done"))
     run = Run(server, {"threadId": "old", "runId": "r", "messages": [{"id": "u", "role": "user", "content": "go"}]}).finish()

@@ -14,7 +14,7 @@ import zlib
 import pytest
 from support import anthropic, responses, schemas
 from support.npm import NEWER_NODE, install
-from support.provider import Gate, Reply, call, failure, text, tools, wav
+from support.provider import CUT, Gate, Reply, call, delta, ending, failure, text, tools, wav
 from support.timing import SLACK, SOON, at_once, eventually
 
 CLIENT = __file__.replace("test_openai.py", "support/openai_client.mjs")
@@ -386,6 +386,19 @@ def test_what_was_said_elsewhere_is_added(server, provider):
     assert told(provider) == ["a", "B, really", "c", "d", "e?"]
     assert branch(server, chat) == [("int_004", "a"), ("int_005", "c"), ("int_006", "e?")]
     assert server.client.interaction(chat, "int_004")["edited_from"] == "int_001"
+
+
+def test_a_greeting_of_the_front_end_is_told_and_is_no_turn(server, provider):
+    provider.plan(text("one"), text("two"), text("three"))
+    shown = [assistant("Welcome to the pond."), user("a")]
+    chat = ask(server, shown).headers["X-Chat-Id"]
+    assert told(provider) == ["a"] and "they were shown this message of yours:\nWelcome to the pond." in provider.requests[-1].messages[0]["content"]
+    again = ask(server, [{"role": "system", "content": "Be brief."}, *shown, assistant("one"), user("b")])
+    system = provider.requests[-1].messages[0]["content"]
+    assert again.headers["X-Chat-Id"] == chat and "Be brief.\n\nBefore the user wrote" in system and "Welcome to the pond." in system
+    assert told(provider) == ["a", "one", "b"] and branch(server, chat) == [("int_001", "a"), ("int_002", "b")]
+    say(ask(server, shown, model="test/scripted"))
+    assert [m["role"] for m in provider.requests[-1].messages] == ["assistant", "user"], "a model alone is told all messages"
 
 
 def test_one_message_without_a_name_is_a_new_chat(server, provider):
@@ -813,6 +826,49 @@ def test_where_a_response_goes_on(server, provider):
     client.get(f"/v1/responses/{second['id']}").error(404)
     for unknown in ("resp_c_int_099", "resp_nobody_int_001", "nothing"):
         client.post("/v1/responses", {"model": "reprise", "input": "x", "previous_response_id": unknown}).error(404, "previous_response_not_found")
+
+
+@pytest.mark.parametrize("where", ["previous_response_id", "conversation"])
+def test_turns_that_a_response_brings_along_are_added_first(server, provider, where):
+    provider.plan(text("one"), text("two"), text("other"))
+    first = server.client.post("/v1/responses", {"model": "reprise", "input": "a", "conversation": "c"}).expect(200).json
+    goes_on = {where: first["id"] if where == "previous_response_id" else "c"}
+
+    def respond(items, key):
+        return server.client.post("/v1/responses", {"model": "reprise", "input": items, **goes_on}, headers={"Idempotency-Key": key}).expect(200).json["id"]
+
+    items = [user("b"), assistant("said elsewhere"), user("c"), user("d")]
+    assert respond(items, "k1") == respond(items, "k1") == "resp_c_int_003", "sent again it adds nothing"
+    assert told(provider) == ["a", "one", "b", "said elsewhere", "c\n\nd"]
+    assert branch(server, "c") == [("int_001", "a"), ("int_002", "b"), ("int_003", "c\n\nd")]
+    respond([assistant("by the way"), user("e")], "k2")
+    assert told(provider)[-1] == "e" and "by the way" in provider.requests[-1].messages[0]["content"]
+
+
+def test_an_item_of_an_answer_that_is_not_whole_says_so(make_server, provider):
+    server = make_server(provider, config={"max_retries": 0})
+    client, gate = server.client, Gate()
+
+    def statuses(response):
+        answer = client.get(f"/v1/responses/{response}").expect(200, "openai_response").json
+        return answer["status"], [(item["status"], item["content"][0]["text"]) for item in answer["output"]]
+
+    provider.plan(text("half", gate), Reply([delta({"content": "half"}), *ending("length")]), Reply([delta({"content": "half"}), CUT]))
+    running = client.post("/v1/responses", {"model": "reprise", "input": "x", "background": True}).expect(200, "openai_response").json["id"]
+    gate.wait_reached()
+    assert eventually(lambda: statuses(running)[1] and statuses(running), "it is shown") == ("in_progress", [("in_progress", "half")])
+    client.request("POST", f"/v1/responses/{running}/cancel").expect(200)
+    gate.release()
+    cancelled = eventually(lambda: next((s for s in [statuses(running)] if s[0] == "cancelled"), None), "it is cancelled")
+    assert [status for status, _ in cancelled[1]] == ["incomplete"]
+    cut = client.post("/v1/responses", {"model": "reprise", "input": "x"}).expect(200, "openai_response").json
+    assert cut["status"] == "incomplete" and [item["status"] for item in cut["output"]] == ["incomplete"]
+    assert statuses(cut["id"]) == ("incomplete", [("incomplete", "half")])
+    events = Sse(server, "/v1/responses", {"model": "reprise", "input": "x", "stream": True}).rest().chunks
+    for event in events:
+        schemas.check("openai_response_event", event)
+    done, = [event["item"] for event in events if event["type"] == "response.output_item.done"]
+    assert done["status"] == "incomplete" and events[-1]["response"]["output"] == [done] and events[-1]["type"] == "response.failed"
 
 
 def test_in_the_background(server, provider):

@@ -93,7 +93,11 @@ Result<void> TakeMessages(RunInput& input) {
       input.has_message = true;
     } else if (role == "assistant") {
       const std::string said = TRY(TakeContent(content, where, nullptr));
-      if (turn) turn->answer = turn->answer.value_or("") + said;
+      if (turn) {
+        turn->answer = turn->answer.value_or("") + said;
+      } else {
+        AddText(input.conversation.opening, said);
+      }
       input.has_message = false;
     } else if (role == "tool") {
       input.has_message = false;

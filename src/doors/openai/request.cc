@@ -192,7 +192,9 @@ class Conversation {
 
   Result<void> Answer(const Json& content, std::vector<ToolCall> calls) {
     auto read = TRY(ReadContent(content));
-    if (asked_ || !turns().empty()) {
+    if (!asked_ && turns().empty()) {
+      AddLine(request_.conversation.opening, read.text);
+    } else {
       if (asked_) Close();
       auto& answer = turns().back().answer;
       answer = answer ? *answer + "\n" + read.text : read.text;
