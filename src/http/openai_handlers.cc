@@ -154,16 +154,19 @@ class AnswerRoute {
 
   AgentTranslator::Options OptionsFor(const Request& request, const OpenAiRequest& asked,
                                       std::weak_ptr<void> client) const {
-    return {
-        .page = PageAddress(context_, request),
-        .began =
-            [conversations = conversations_, client = std::move(client),
-             in_background = asked.background](const InteractionRef& run) {
-              if (!in_background) conversations->NoteClient(run.chat_id, run.interaction_id, client);
-            },
-        .ended = [conversations = conversations_, conversation = asked.conversation](
-                     const InteractionRef& run,
-                     const std::string& spoken_digest) { conversations->NoteEnd(conversation, spoken_digest, run); }};
+    AgentTranslator::Options options{.page = PageAddress(context_, request),
+                                     .began = [conversations = conversations_, client = std::move(client),
+                                               in_background = asked.background](const InteractionRef& run) {
+                                       if (!in_background)
+                                         conversations->NoteClient(run.chat_id, run.interaction_id, client);
+                                     }};
+    // What is new alone is no conversation that another client could go on with.
+    if (asked.continues || asked.previous_response_id) return options;
+    options.ended = [conversations = conversations_, conversation = asked.conversation](
+                        const InteractionRef& run, const std::string& spoken_digest) {
+      conversations->NoteEnd(conversation, spoken_digest, run);
+    };
+    return options;
   }
 
   Result<Outcome> Follow(const Request& request, const OpenAiRequest& asked, EventSubscription started) const {

@@ -845,6 +845,14 @@ def test_turns_that_a_response_brings_along_are_added_first(server, provider, wh
     assert told(provider)[-1] == "e" and "by the way" in provider.requests[-1].messages[0]["content"]
 
 
+def test_what_a_response_brings_along_is_no_beginning_of_a_conversation(server, provider):
+    provider.plan(text("one"), text("hello"), text("fine"))
+    first = server.client.post("/v1/responses", {"model": "reprise", "input": "a"}).expect(200).json
+    server.client.post("/v1/responses", {"model": "reprise", "input": "hi", "previous_response_id": first["id"]}).expect(200)
+    say(ask(server, [user("hi"), assistant("hello"), user("how?")]))
+    assert told(provider) == ["hi", "hello", "how?"]
+
+
 def test_an_item_of_an_answer_that_is_not_whole_says_so(make_server, provider):
     server = make_server(provider, config={"max_retries": 0})
     client, gate = server.client, Gate()
