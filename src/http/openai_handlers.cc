@@ -14,6 +14,7 @@
 #include "doors/openai/agent_translator.h"
 #include "doors/openai/model_answer.h"
 #include "doors/openai/request.h"
+#include "doors/openai/request_notes.h"
 #include "doors/translated_stream.h"
 #include "http/audio_handlers.h"
 #include "http/error_response.h"
@@ -68,8 +69,13 @@ Result<Outcome> ResponseOf(const HandlerContext& context, const Request& request
 // One of the two interfaces.
 class AnswerRoute {
  public:
-  AnswerRoute(const HandlerContext& context, std::shared_ptr<Conversations> conversations, MakeWriter make_writer)
-      : context_(context), conversations_(std::move(conversations)), make_writer_(make_writer) {}
+  // `notes`: null if its answers are no responses.
+  AnswerRoute(const HandlerContext& context, std::shared_ptr<Conversations> conversations, MakeWriter make_writer,
+              std::shared_ptr<RequestNotes> notes)
+      : context_(context),
+        conversations_(std::move(conversations)),
+        make_writer_(make_writer),
+        notes_(std::move(notes)) {}
 
   Result<Outcome> Answer(const Request& request, OpenAiRequest asked) const {
     return asked.is_agent ? AskAgent(request, std::move(asked)) : AskModel(request, asked);
@@ -175,6 +181,7 @@ class AnswerRoute {
     if (started.interaction_id) {
       headers.emplace_back("Content-Location", "/chats/" + started.chat_id.str() + "/interactions/" +
                                                    started.interaction_id->str() + "/events");
+      if (notes_) notes_->Note({started.chat_id, *started.interaction_id}, asked);
     }
     const auto client = std::make_shared<char>();
     auto translator =
@@ -220,6 +227,7 @@ class AnswerRoute {
   const HandlerContext context_;
   const std::shared_ptr<Conversations> conversations_;
   const MakeWriter make_writer_;
+  const std::shared_ptr<RequestNotes> notes_;
 };
 
 // --- responses that are there
@@ -231,25 +239,32 @@ Result<InteractionRef> ResponseInPath(const Request& request) {
   return *std::move(ref);
 }
 
-Result<Outcome> ShowResponse(const HandlerContext& context, const Request& request, bool stream) {
+struct ResponseRoute {
+  HandlerContext context;
+  std::shared_ptr<RequestNotes> notes;
+};
+
+Result<Outcome> ShowResponse(const ResponseRoute& route, const Request& request, bool stream) {
+  const HandlerContext& context = route.context;
   const auto ref = TRY(ResponseInPath(request));
   const auto interaction = TRY(context.engine.GetInteraction(ref.chat_id, ref.interaction_id));
   OpenAiRequest asked{.is_agent = true, .asked_model = "reprise/" + interaction.model, .stream = stream};
+  route.notes->Recall(ref, asked);
   if (interaction.parent_id) asked.previous_response_id = ResponseId({ref.chat_id, *interaction.parent_id});
   if (stream) asked.starting_after = TRY(StreamCursor(request));
   return ResponseOf(context, request, interaction, std::move(asked));
 }
 
-Result<Outcome> GetResponse(const HandlerContext& context, const Request& request) {
+Result<Outcome> GetResponse(const ResponseRoute& route, const Request& request) {
   const std::string stream = request.Query("stream").value_or("false");
-  if (stream == "true" || stream == "false") return ShowResponse(context, request, stream == "true");
+  if (stream == "true" || stream == "false") return ShowResponse(route, request, stream == "true");
   return Fail(Invalid("invalid_parameter", "\"stream\" must be true or false", "stream"));
 }
 
-Result<Outcome> CancelResponse(const HandlerContext& context, const Request& request) {
+Result<Outcome> CancelResponse(const ResponseRoute& route, const Request& request) {
   const auto ref = TRY(ResponseInPath(request));
-  TRY(context.engine.Cancel(ref.chat_id, ref.interaction_id));
-  return ShowResponse(context, request, /*stream=*/false);
+  TRY(route.context.engine.Cancel(ref.chat_id, ref.interaction_id));
+  return ShowResponse(route, request, /*stream=*/false);
 }
 
 Result<Outcome> DeleteResponse(Engine& engine, const Request& request) {
@@ -366,19 +381,24 @@ void AddOpenAiRoutes(Router& router, const HandlerContext& context, std::shared_
   const auto with = [&engine = context.engine](Result<Outcome> (*handler)(Engine&, const Request&)) {
     return [&engine, handler](const Request& request) { return handler(engine, request); };
   };
-  const auto answer = [&](MakeWriter make_writer, Result<OpenAiRequest> (*parse)(std::string_view)) -> Handler {
-    return [route = AnswerRoute(context, conversations, make_writer), parse](
-               const Request& request) -> Result<Outcome> { return route.Answer(request, TRY(parse(request.body))); };
+  const auto answer = [](AnswerRoute route, Result<OpenAiRequest> (*parse)(std::string_view)) -> Handler {
+    return [route = std::move(route), parse](const Request& request) -> Result<Outcome> {
+      return route.Answer(request, TRY(parse(request.body)));
+    };
   };
-  router.Add("POST", "/v1/chat/completions", answer(MakeChatCompletionWriter, ParseChatCompletion), Lane::kWork,
+  const auto notes = std::make_shared<RequestNotes>();
+  router.Add("POST", "/v1/chat/completions",
+             answer({context, conversations, MakeChatCompletionWriter, nullptr}, ParseChatCompletion), Lane::kWork,
              BodyKind::kConversation);
-  router.Add("POST", "/v1/responses", answer(MakeResponseWriter, ParseResponse), Lane::kWork, BodyKind::kConversation);
-  const auto with_page = [context](Result<Outcome> (*handler)(const HandlerContext&, const Request&)) {
-    return [context, handler](const Request& request) { return handler(context, request); };
-  };
-  router.Add("GET", "/v1/responses/*", with_page(GetResponse));
+  router.Add("POST", "/v1/responses", answer({context, conversations, MakeResponseWriter, notes}, ParseResponse),
+             Lane::kWork, BodyKind::kConversation);
+  const auto with_notes =
+      [route = ResponseRoute{context, notes}](Result<Outcome> (*handler)(const ResponseRoute&, const Request&)) {
+        return [route, handler](const Request& request) { return handler(route, request); };
+      };
+  router.Add("GET", "/v1/responses/*", with_notes(GetResponse));
   router.Add("DELETE", "/v1/responses/*", with(DeleteResponse));
-  router.Add("POST", "/v1/responses/*/cancel", with_page(CancelResponse), Lane::kControl);
+  router.Add("POST", "/v1/responses/*/cancel", with_notes(CancelResponse), Lane::kControl);
   router.Add("GET", "/v1/models", with(ListModels), Lane::kRemote);
   router.Add("GET", "/v1/models/*", with(GetModel), Lane::kRemote);
   router.Add("POST", "/v1/audio/transcriptions", with(Transcribe), Lane::kWork, BodyKind::kAudio);

@@ -853,6 +853,24 @@ def test_what_a_response_brings_along_is_no_beginning_of_a_conversation(server, 
     assert told(provider) == ["hi", "hello", "how?"]
 
 
+def test_a_response_that_is_read_again_says_what_its_request_said(make_server, make_home, provider):
+    home = make_home()
+    server = make_server(provider, home=home)
+    provider.plan(text("one"))
+    body = {"model": "reprise", "input": "a", "background": True, "instructions": "Be brief.", "metadata": {"job": "7"}}
+    made = server.client.post("/v1/responses", body).expect(200, "openai_response").json
+
+    def read():
+        return server.client.get(f"/v1/responses/{made['id']}").expect(200, "openai_response").json
+
+    said = ("model", "background", "instructions", "metadata")
+    done = eventually(lambda: next((r for r in [read()] if r["status"] == "completed"), None), "it ends")
+    assert [done[name] for name in said] == [made[name] for name in said] == ["reprise", True, "Be brief.", {"job": "7"}]
+    server.stop()
+    server = make_server(provider, home=home)
+    assert [read()[name] for name in said] == ["reprise/test/scripted", False, None, {}], "they are stored nowhere"
+
+
 def test_an_item_of_an_answer_that_is_not_whole_says_so(make_server, provider):
     server = make_server(provider, config={"max_retries": 0})
     client, gate = server.client, Gate()

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <string>
+#include <unordered_map>
+
+#include "base/mutex.h"
+#include "doors/openai/request.h"
+#include "reprise/ids.h"
+
+namespace reprise {
+
+// What requests have said of their responses and no chat keeps: for who reads a response while the server that began it
+// runs. The oldest are forgotten. Thread-safe.
+class RequestNotes {
+ public:
+  void Note(const InteractionRef& response, const OpenAiRequest& asked);
+  // Gives `asked` what was noted, if it is still there.
+  void Recall(const InteractionRef& response, OpenAiRequest& asked);
+
+ private:
+  struct Noted {
+    std::string asked_model, instructions, metadata;
+    bool background = false;
+    std::size_t bytes() const { return asked_model.size() + instructions.size() + metadata.size(); }
+  };
+  Mutex mutex_;
+  std::unordered_map<std::string, Noted> notes_ GUARDED_BY(mutex_);  // by the response's id
+  std::deque<std::string> ids_ GUARDED_BY(mutex_);
+  std::size_t bytes_ GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace reprise
