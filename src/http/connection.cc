@@ -276,14 +276,16 @@ std::optional<Reply> Connection::CheckRequest(const RequestHead& head) {
 std::optional<Reply> Connection::CheckAccess(const RequestHead& head) {
   const Access access = match_.route->access;
   about_.reset();
-  if (access == Access::kAnybody || principal_.role == Principal::Role::kOperator) return std::nullopt;
-  if (access == Access::kOperator || !principal_.is_tenant()) {
+  if (access == Access::kAnybody) return std::nullopt;
+  const bool is_operator = principal_.role == Principal::Role::kOperator;
+  if (!is_operator && (access == Access::kOperator || !principal_.is_tenant())) {
     return NotAllowed("operator_only", "only the operator of this server may see this");
   }
   const bool is_admin = principal_.role == Principal::Role::kOrgAdmin;
-  if (access == Access::kOrgAdmin && !is_admin)
+  if (access == Access::kOrgAdmin && !is_admin && !is_operator)
     return NotAllowed("org_admin_only", "only an admin of the org may see this");
   if (access != Access::kTenantOrAdmin) return std::nullopt;
+  // Also the operator is refused: what was meant for another's chat would be done to one's own of the same name.
   auto user = Request{.head = head}.Query("user");
   if (!user) return std::nullopt;
   if (!is_admin) return NotAllowed("org_admin_only", "only an admin of the org may see what is another user's");

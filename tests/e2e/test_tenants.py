@@ -421,6 +421,11 @@ def test_an_org_admin_sees_use_and_not_content(server, alice):
         foreign.get(path).error(404)
         person(server, "bob").get(path).error(403, "org_admin_only")
     foreign.request("DELETE", "/chats/notes?user=alice").error(404)
+    # The operator is of no org. What is meant for another's chat is not done to the operator's own of the same name.
+    server.client.turn("notes", "calculate 1+1")
+    for method, path in (("DELETE", "/chats/notes"), ("GET", "/chats/notes/usage"), ("GET", "/usage"), ("GET", "/audit")):
+        server.client.request(method, f"{path}?user=alice").error(403, "org_admin_only")
+    assert "notes" in [chat["id"] for chat in server.client.get("/chats").json["chats"]]
     person(server, "bob").get("/users").error(403, "org_admin_only")
     boss.request("DELETE", "/chats/here?user=alice").expect(200)
     assert "here" not in [chat["id"] for chat in alice.get("/chats").json["chats"]]
