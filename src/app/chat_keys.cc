@@ -1,5 +1,6 @@
 #include "app/chat_keys.h"
 
+#include <functional>
 #include <utility>
 
 #include "app/key_access.h"
@@ -8,6 +9,9 @@
 #include "base/output_file.h"
 #include "base/posix_file_system.h"
 #include "base/try.h"
+#include "postgres/database.h"
+#include "postgres/database_keys.h"
+#include "postgres/schema.h"
 #include "store/folder_keys.h"
 
 namespace reprise {
@@ -32,12 +36,12 @@ Result<void> CheckFolder(const Options& options, const std::string& folder, cons
   return CheckFolderKeys(*found, mode, folder, KeyFileOf(options));
 }
 
-}  // namespace
+using KeysCheck = std::function<Result<void>(const KeySet*)>;
 
-Result<std::shared_ptr<const KeySet>> KeysForWriting(const Options& options, const std::string& folder, FolderUse use) {
-  if (options.plain) {
-    return CheckFolder(options, folder, nullptr, use).map([] { return std::shared_ptr<const KeySet>(); });
-  }
+// Before a key is made, `check` is asked: the one that is missing may only be in another place.
+Result<std::shared_ptr<const KeySet>> KeysThatFit(const Options& options, const std::string& folder,
+                                                  const KeysCheck& check) {
+  if (options.plain) return check(nullptr).map([] { return std::shared_ptr<const KeySet>(); });
   if (LiesIn(KeyFileOf(options), folder)) {
     return Fail(ErrorCode::kInvalidArgument, "the key file must not lie in the data folder");
   }
@@ -48,16 +52,53 @@ Result<std::shared_ptr<const KeySet>> KeysForWriting(const Options& options, con
   auto keys = LoadKeyFile(path, Disk(), PassphraseFrom(options));
   const bool made = !keys && keys.error().code == ErrorCode::kNotFound;
   if (!keys && !made) return Fail(keys.error());
-  // Before a key is made: the one that is missing may only be in another place.
   std::shared_ptr<const KeySet> of_folder;
   if (!made) of_folder = TRY(KeysOfFolder(*std::move(keys), folder, Disk()));
-  if (auto sound = CheckFolder(options, folder, of_folder.get(), use); !sound) return Fail(sound.error());
+  TRY(check(of_folder.get()));
   if (!made) return of_folder;
   keys = LoadOrCreateKeyFile(path, Disk(), PassphraseFrom(options));
   if (!keys) return Fail(keys.error());
   LogWarning("a new key was made; keep a copy of its file elsewhere, for without it nobody can open the chats",
              {{"key_file", path}});
   return KeysOfFolder(*std::move(keys), folder, Disk());
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const KeySet>> KeysForWriting(const Options& options, const std::string& folder, FolderUse use) {
+  return KeysThatFit(options, folder, [&](const KeySet* keys) { return CheckFolder(options, folder, keys, use); });
+}
+
+Result<std::shared_ptr<const KeySet>> KeysForServing(const Options& options, FolderUse use) {
+  return KeysThatFit(options, options.data_dir, [&](const KeySet* keys) -> Result<void> {
+    TRY(CheckFolder(options, options.data_dir, keys, use));
+    return CheckKeysOfDatabase(options, keys, use);
+  });
+}
+
+namespace {
+
+Result<std::unique_ptr<Database>> OpenTables(const Options& options) {
+  auto database = TRY(Database::Open({.url = options.store.url}));
+  TRY(CheckSchema(*database));
+  return database;
+}
+
+}  // namespace
+
+Result<void> CheckKeysOfDatabase(const Options& options, const KeySet* keys, FolderUse use) {
+  if (options.store.type != StoreOptions::Type::kPostgres) return {};
+  const auto database = TRY(OpenTables(options));
+  FolderKeys found = TRY(ReadDatabaseKeys(*database, keys));
+  if (use == FolderUse::kGiveUp) found.missing.clear();
+  return CheckDatabaseKeys(found, options.plain ? FolderMode::kPlain : FolderMode::kSealed, KeyFileOf(options));
+}
+
+Result<void> GiveUpKeysOfDatabase(const Options& options, const KeySet& keys) {
+  if (options.store.type != StoreOptions::Type::kPostgres) return {};
+  const auto database = TRY(OpenTables(options));
+  const FolderKeys found = TRY(ReadDatabaseKeys(*database, &keys));
+  return NoteGivenUpKeys(found, *database, keys);
 }
 
 void NoteKeysOf(const std::string& folder, const KeySet* keys) {

@@ -21,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "app/chat_keys.h"
 #include "app/factories.h"
 #include "app/key_access.h"
 #include "approval/rules.h"
@@ -55,6 +56,9 @@ Finding CheckKeyFile(const Options& options) {
     if (auto sound = CheckFolderKeys(*found, mode, options.data_dir, path); !sound) {
       return Failed("key file", sound.error().message);
     }
+    const auto sound = CheckKeysOfDatabase(options, keys ? &*keys : nullptr);
+    // Whether the database can be reached is another check.
+    if (!sound && sound.error().code == ErrorCode::kForbidden) return Failed("key file", sound.error().message);
   }
   if (options.plain) return Doubtful("key file", "chats are stored unencrypted (plain), so no key is needed");
   if ((keys || keys.error().reason == "passphrase_needed") && OthersMayReplace(path)) {

@@ -149,9 +149,9 @@ Result<void> ServerParts::OpenStores(bool new_key) {
     TRY(ProbeFolder(disk_, options_.data_dir));
     return database_ ? database_->CheckReady() : Result<void>();
   });
-  auto keys = KeysForWriting(options_, options_.data_dir, new_key ? FolderUse::kGiveUp : FolderUse::kAdd);
-  if (!keys) return Fail(keys.error());
-  keys_ = *std::move(keys);
+  const FolderUse use = new_key ? FolderUse::kGiveUp : FolderUse::kAdd;
+  keys_ = TRY(KeysForServing(options_, use));
+  if (keys_ && new_key) TRY(GiveUpKeysOfDatabase(options_, *keys_));
   if (keys_) KeepInMemory(*keys_);
   if (keys_ && OthersMayReplace(KeyFileOf(options_))) {
     LogWarning("other users may replace the key file: its folder is not for its owner alone", {});

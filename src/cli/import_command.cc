@@ -187,7 +187,7 @@ int RunImport(const CommandLine& line, const Environment& environment) {
     Progress progress(counter, environment);
     return ImportAll(sources, line.as, ThroughServer(**server, counter), progress, report);
   }
-  const auto keys = KeysForWriting(*options, options->data_dir);
+  const auto keys = KeysForServing(*options);
   if (!keys) return Complain(keys.error());
   Progress progress(counter, environment);
   const auto bucket = ChatBucket::Open(*options, counter.stop_token());

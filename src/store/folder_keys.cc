@@ -124,6 +124,10 @@ Result<FolderKeys> ReadFolderKeys(const std::string& root, FolderMode mode, cons
   return found;
 }
 
+std::set<std::string> GivenUpKeys(const std::string& root, FileSystem& file_system) {
+  return ReadNote(root, file_system).value_or(FolderKeys{}).given_up;
+}
+
 Result<void> CheckFolderKeys(const FolderKeys& found, FolderMode mode, const std::string& root,
                              const std::string& key_file) {
   if (mode == FolderMode::kPlain) {

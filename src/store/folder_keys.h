@@ -30,6 +30,9 @@ enum class FolderMode { kSealed, kPlain };
 Result<FolderKeys> ReadFolderKeys(const std::string& root, FolderMode mode, const KeySet* keys,
                                   FileSystem& file_system);
 
+// The keys that are given up, as it stands in `root`.
+std::set<std::string> GivenUpKeys(const std::string& root, FileSystem& file_system);
+
 // kForbidden with reason "missing_key" (chats are sealed with keys that are not there), "sealed_folder" (plain is
 // asked for, and the chats are sealed) or "plain_folder" (the reverse). The message names `key_file`.
 Result<void> CheckFolderKeys(const FolderKeys& found, FolderMode mode, const std::string& root,

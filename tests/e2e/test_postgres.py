@@ -316,3 +316,66 @@ def test_tools_of_the_workspace_are_there_if_it_is_said_whose_that_is(make_home,
     stream = server.client.turn("c", "write x.txt: y")
     assert all(event["is_error"] for event in stream.events if event.name == "tool_result")
     assert not list(home.workspace.iterdir())
+
+
+def serve(home, url, *arguments):
+    return reprise(home, url, "serve", "--port", "0", "--data-dir", home.path / "other data", *arguments)
+
+
+def findings(home, url, *arguments):
+    return {each["check"]: each for each in json.loads(reprise(home, url, "doctor", "--json", *arguments).stdout)["checks"]}
+
+
+def key_id(file):
+    return json.loads(file.read_text())["keys"][0]["kid"]
+
+
+def test_a_server_without_the_key_of_the_chats_does_not_start(make_instance, make_home, provider, postgres, url):
+    """As with a data folder: nothing is written that the other servers could not open, and no key is made."""
+    provider.plan(text("a"))
+    first = make_instance()
+    first.client.turn("c", "q")
+    kid = key_id(first.home.keys)
+    none, other = make_home(), make_home()
+    assert reprise(other, url, "keys", "init").returncode == 0
+    for home in (none, other):
+        done = serve(home, url)
+        assert done.returncode == 1 and f"sealed with {kid}, which is not in {home.keys}" in done.stderr and "--new-key" in done.stderr, done.stderr
+        found = findings(home, url)["key file"]
+        assert found["verdict"] == "fail" and kid in found["message"]
+    chat = none.path / "chat.json"
+    chat.write_text(json.dumps({"chat_id": "b", "interactions": []}))
+    refused = reprise(none, url, "import", chat)
+    assert refused.returncode == 1 and kid in refused.stderr
+    assert not none.keys.exists()
+    assert postgres.query(url, "select count(*) from reprise.chats") == "1"
+    assert findings(first.home, url)["key file"]["verdict"] == "ok"
+
+
+def test_chats_whose_key_is_gone_are_given_up_once_for_all_servers(make_instance, make_home, make_server, provider, url):
+    provider.plan(text("a"), text("b"))
+    first = make_instance()
+    first.client.turn("c", "q")
+    first.stop()
+    home = make_home()
+    made = make_server(provider, home, config={"store": {"type": "postgres", "url": url}}, arguments=["--new-key"])
+    made.client.turn("d", "q")
+    made.stop()
+    again = make_server(provider, home, config={"store": {"type": "postgres", "url": url}})
+    assert again.client.history("d")["interactions"]
+
+
+def test_plain_and_sealed_chats_do_not_come_together_in_a_database(make_instance, make_home, make_server, provider, postgres, url):
+    provider.plan(text("a"), text("b"))
+    sealed = make_instance()
+    sealed.client.turn("c", "q")
+    done = serve(sealed.home, url, "--plain")
+    assert done.returncode == 1 and "the chats in the database are sealed: leave --plain out" in done.stderr, done.stderr
+    assert findings(sealed.home, url, "--plain")["key file"]["verdict"] == "fail"
+    other = postgres.new_database()
+    reprise(sealed.home, other, "db", "init")
+    plain = make_server(provider, make_home(), config={"store": {"type": "postgres", "url": other}, "plain": True})
+    plain.client.turn("c", "q")
+    home = make_home()
+    done = serve(home, other)
+    assert done.returncode == 1 and "stored unencrypted: give --plain" in done.stderr and not home.keys.exists(), done.stderr

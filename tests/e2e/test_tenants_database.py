@@ -317,3 +317,18 @@ def test_no_key_is_removed_that_rows_need(make_instance):
                               env=server.home.environment(), cwd=server.home.path, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
         assert done.returncode == 1 and "keep the old keys" in done.stderr, done.stderr
         assert server.home.keys.read_text() == before
+
+
+def test_a_server_that_cannot_open_the_keys_of_the_orgs_does_not_start(make_instance, make_home, url):
+    """What users have is sealed by the key of their org, and that by the operator's: there need be no chat of the operator."""
+    server = make_instance()
+    person(server, "alice").turn("notes", "calculate 1+1")
+    kid = json.loads(server.home.keys.read_text())["keys"][0]["kid"]
+    home = make_home()
+    config = home.path / "other.json"
+    config.write_text(json.dumps({"store": {"type": "postgres", "url": url}}))
+    for more, why in (([], f"sealed with {kid}, which is not in {home.keys}"), (["--plain"], "sealed: leave --plain out")):
+        done = subprocess.run([str(BINARY), "serve", "--port", "0", "--config", str(config), *more], env=home.environment(), cwd=home.path,
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=20 * SLACK, check=False)
+        assert done.returncode == 1 and why in done.stderr, done.stderr
+    assert not home.keys.exists()
