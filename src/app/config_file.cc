@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <string_view>
+#include <utility>
 
 #include "app/settings.h"
 #include "app/telemetry_variables.h"
@@ -17,6 +18,7 @@
 #include "mcp/oauth_documents.h"
 #include "people/access_token.h"
 #include "people/issuer_keys.h"
+#include "postgres/database.h"
 #include "redis/redis_url.h"
 #include "tools/shell/hook_commands.h"
 
@@ -387,6 +389,12 @@ class ConfigReader {
     if (type == "postgres") store.type = StoreOptions::Type::kPostgres;
     if (type == "postgres" && store.url.empty())
       return Reject(Join(key, "url"), "must be the database's, postgresql://...");
+    for (const auto& [member, url] : {std::pair("url", &store.url), std::pair("listen_url", &store.listen_url)}) {
+      if (type != "postgres" || url->empty()) continue;
+      const auto checked = Database::CheckUrl(*url);
+      const bool is_wrong = !checked && checked.error().code == ErrorCode::kInvalidArgument;
+      if (is_wrong) return Reject(Join(key, member), checked.error().message);
+    }
     if (type == "files" && !store.url.empty()) return Reject(Join(key, "url"), "belongs to the type postgres");
     if (type == "files" && !store.listen_url.empty()) {
       return Reject(Join(key, "listen_url"), "belongs to the type postgres");

@@ -149,21 +149,56 @@ std::string SqlTextArray(const std::vector<std::string>& list) {
   return array + "}";
 }
 
-Result<std::unique_ptr<Database>> Database::Open(Options options) {
-  const auto library = PostgresLibrary::Load();
-  if (!library) return Fail(library.error());
-  char* problem = nullptr;
-  PQconninfoOption* const parsed = (*library)->parse_url(options.url.c_str(), &problem);
-  if (parsed == nullptr) {
-    Error error = MakeError(ErrorCode::kInvalidArgument,
-                            "the database's URL cannot be used: " + std::string(Trimmed(problem ? problem : "")));
-    (*library)->free_memory(problem);
-    return Fail(std::move(error));
+namespace {
+
+// libpq's own words quote what they are about, and so perhaps the password.
+std::string_view WhyNoUrl(std::string_view url, std::string_view problem) {
+  const auto tells_of = [&](std::string_view word) { return problem.find(word) != problem.npos; };
+  if (!url.starts_with("postgresql://") && !url.starts_with("postgres://")) {
+    return "it begins neither with postgresql:// nor with postgres://";
   }
-  (*library)->free_options(parsed);
+  if (tells_of("percent-encoded")) return "two hexadecimal digits, which are not 00, must follow each %";
+  if (tells_of("query parameter")) return "what follows ? must be name=value, with names that libpq knows";
+  if (tells_of("IPv6") || tells_of("]")) return "an IPv6 address stands between [ and ]";
+  return "it is not of the form postgresql://user:password@host:port/database";
+}
+
+// A password that no @ follows is read as the port, which messages show.
+bool HasOtherPort(const PQconninfoOption* options) {
+  for (; options->keyword != nullptr; ++options) {
+    if (std::string_view(options->keyword) != "port" || options->val == nullptr) continue;
+    return std::string_view(options->val).find_first_not_of("0123456789,") != std::string_view::npos;
+  }
+  return false;
+}
+
+tl::unexpected<Error> NoUrl(std::string_view why) {
+  return Fail(ErrorCode::kInvalidArgument, "the database's URL cannot be used: " + std::string(why));
+}
+
+}  // namespace
+
+Result<void> Database::CheckUrl(const std::string& url) {
+  const PostgresLibrary& library = *TRY(PostgresLibrary::Load());
+  char* problem = nullptr;
+  PQconninfoOption* const parsed = library.parse_url(url.c_str(), &problem);
+  if (parsed == nullptr) {
+    const std::string_view why = WhyNoUrl(url, problem ? problem : "");
+    library.free_memory(problem);
+    return NoUrl(why);
+  }
+  const bool has_other_port = HasOtherPort(parsed);
+  library.free_options(parsed);
+  if (has_other_port) return NoUrl("the port is a number");
+  return {};
+}
+
+Result<std::unique_ptr<Database>> Database::Open(Options options) {
+  TRY(CheckUrl(options.url));
+  const auto library = TRY(PostgresLibrary::Load());
   UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake) return Fail(ErrorCode::kInternal, "no event descriptor is left");
-  return std::unique_ptr<Database>(new Database(**library, std::move(options), std::move(wake)));
+  return std::unique_ptr<Database>(new Database(*library, std::move(options), std::move(wake)));
 }
 
 Database::Database(const PostgresLibrary& library, Options options, UniqueFd wake)

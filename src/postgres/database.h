@@ -109,7 +109,10 @@ class Database {
     // Told that there is a connection again: notifications may have been lost. Likewise.
     std::function<void()> on_connected{};
   };
-  // kInvalidArgument: libpq cannot make sense of the URL, the message says why. Does not connect yet.
+  // kInvalidArgument: no database can be named so. The message says what is wrong, and nothing of the URL, which may
+  // hold a password. kUnavailable: there is no libpq.
+  static Result<void> CheckUrl(const std::string& url);
+  // The failures of CheckUrl. Does not connect yet.
   static Result<std::unique_ptr<Database>> Open(Options options);
   // What is under way fails with kUnavailable (reason "stopping").
   ~Database();

@@ -379,3 +379,18 @@ def test_plain_and_sealed_chats_do_not_come_together_in_a_database(make_instance
     home = make_home()
     done = serve(home, other)
     assert done.returncode == 1 and "stored unencrypted: give --plain" in done.stderr and not home.keys.exists(), done.stderr
+
+
+@pytest.mark.parametrize(("url", "why"), [
+    ("postgress://u:s3cr3tpw@h/x", "begins neither"), ("postgresql//u:s3cr3tpw@h/x", "begins neither"), ("postgresql://u:s3cr3tpw%zz@h/x", "%"),
+    ("postgresql://u:s3cr3tpw/x", "the port is a number"), ("postgresql://u:s3cr3tpw@h/x?nothing=1", "?"), ("postgresql://u:s3cr3tpw@[::1/x", "[")])
+@pytest.mark.parametrize("member", ["url", "listen_url"])
+def test_an_address_that_cannot_be_used_is_not_shown(make_home, member, url, why):
+    home = make_home()
+    config = home.path / "wrong.json"
+    config.write_text(json.dumps({"store": {"type": "postgres", "url": "postgresql://u@h/x", member: url}}))
+    for command, status in ((["serve"], 2), (["doctor"], 1), (["db", "status"], 2)):
+        done = subprocess.run([str(BINARY), *command, "--config", str(config)], env=home.environment(), cwd=home.path, stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, timeout=20 * SLACK, check=False)
+        told = done.stdout + done.stderr
+        assert done.returncode == status and f"store.{member}" in told and why in told and "s3cr3t" not in told, told
