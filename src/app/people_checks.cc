@@ -9,7 +9,6 @@
 #include "app/people.h"
 #include "net/curl_transport.h"
 #include "people/issuer_keys.h"
-#include "postgres/database.h"
 
 namespace reprise {
 namespace {
@@ -40,23 +39,6 @@ Finding CheckTokens(const Options& options) {
   return {kTokensCheck, Verdict::kOk, std::to_string(counts) + " that count"};
 }
 
-// The second lock between users does not hold a superuser.
-Finding CheckRowSecurity(const Options& options) {
-  const char* const check = "row-level security";
-  const auto database = Database::Open({.url = options.store.url});
-  const auto role =
-      database ? (*database)->Execute({.sql = "select current_user::text, rolsuper or rolbypassrls from pg_roles where "
-                                              "rolname = current_user"})
-               : Fail(database.error());
-  if (!role) return {check, Verdict::kFailure, role.error().message};
-  if (!role->empty() && role->truth(0, 1)) {
-    return {check, Verdict::kWarning,
-            "does not hold the database's role " + std::string(role->text(0, 0)) +
-                ", which may see all rows: give the server one that is no superuser"};
-  }
-  return {check, Verdict::kOk, "holds the database's role"};
-}
-
 }  // namespace
 
 std::vector<Finding> CheckPeople(const Options& options) {
@@ -64,7 +46,6 @@ std::vector<Finding> CheckPeople(const Options& options) {
   if (!options.auth.has_people()) return findings;
   if (options.auth.type == AuthOptions::Type::kOidc) findings.push_back(CheckIssuer(options.auth));
   findings.push_back(CheckTokens(options));
-  if (options.store.type == StoreOptions::Type::kPostgres) findings.push_back(CheckRowSecurity(options));
   if (options.workspace_mode == WorkspaceMode::kShared) {
     findings.push_back(
         {"workspace", Verdict::kWarning, "is shared: each user may see and change what the others do there"});

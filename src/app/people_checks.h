@@ -7,7 +7,7 @@
 namespace reprise {
 
 // Whether a server for several people could tell who they are, and keeps them apart. None for one user. Asks the issuer
-// and the database, for some seconds each.
+// and where the tokens are, for some seconds each.
 std::vector<Finding> CheckPeople(const Options& options);
 
 }  // namespace reprise

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "app/bucket_checks.h"
+#include "app/database_checks.h"
 #include "app/health_checks.h"
 #include "app/mcp_checks.h"
 #include "app/model_catalog.h"
@@ -59,6 +60,7 @@ int RunDoctor(const CommandLine& line, const Environment& environment) {
         options->config_file.empty() ? "no file; defaults and environment" : options->config_file;
     findings = CheckHealth(*options);
     for (Finding& finding : CheckProviders(*options)) findings.push_back(std::move(finding));
+    for (Finding& finding : CheckDatabase(*options)) findings.push_back(std::move(finding));
     if (options->bucket) findings.push_back(CheckBucket(*options));
     if (!options->redis.urls.empty()) findings.push_back(CheckRedis(*options));
     for (Finding& finding : CheckPeople(*options)) findings.push_back(std::move(finding));

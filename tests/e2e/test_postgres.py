@@ -394,3 +394,18 @@ def test_an_address_that_cannot_be_used_is_not_shown(make_home, member, url, why
                               capture_output=True, text=True, timeout=20 * SLACK, check=False)
         told = done.stdout + done.stderr
         assert done.returncode == status and f"store.{member}" in told and why in told and "s3cr3t" not in told, told
+
+
+def test_doctor_looks_at_the_database(make_home, postgres, url):
+    home = make_home()
+    assert "`reprise db init`" in findings(home, url)["database"]["message"]
+    away = findings(home, "postgresql://reprise@127.0.0.1:1/x")["database"]
+    assert away["verdict"] == "fail" and "cannot be reached" in away["message"]
+    reprise(home, url, "db", "init")
+    there = findings(home, url)
+    assert (there["database"]["verdict"], there["row-level security"]["verdict"]) == ("ok", "warn")
+    other = postgres.new_database(owner="app")
+    reprise(home, other, "db", "init")
+    assert findings(home, other)["row-level security"]["verdict"] == "ok"
+    assert "database" not in {each["check"] for each in json.loads(subprocess.run([str(BINARY), "doctor", "--json"], env=home.environment(), cwd=home.path,
+                                                                                  capture_output=True, text=True, check=False).stdout)["checks"]}
