@@ -364,7 +364,7 @@ Result<InteractionId> Chats::BeforeHead(const ChatId& chat, const std::optional<
 }
 
 Result<ChatSummary> Chats::Undo(const ChatId& chat, FilesChoice files) {
-  return busy_.WhileIdle(chat, [&]() -> Result<ChatSummary> {
+  return WhileIdleEverywhere(chat, [&]() -> Result<ChatSummary> {
     const auto summary = TRY(services_.parts.store.LoadSummary(chat));
     return Move(chat, TRY(BeforeHead(chat, summary.head)), files);
   });
@@ -430,34 +430,38 @@ void Chats::Note(const AuditEntry& line) {
 }
 
 Result<ChatSummary> Chats::MoveHead(const ChatId& chat, InteractionId interaction, FilesChoice files) {
-  return busy_.WhileIdle(chat, [&] { return Move(chat, interaction, files); });
+  return WhileIdleEverywhere(chat, [&] { return Move(chat, interaction, files); });
 }
 
+// The chat is free between two tries: what a process that has died had in it may be taken up here, and is stopped then.
 Result<void> Chats::Delete(const ChatId& chat) {
+  constexpr std::chrono::seconds kLongest{20};  // a process that has died is known to be dead by then
+  const auto until = std::chrono::steady_clock::now() + kLongest;
   if (auto cleared = services_.queues.Clear(chat); !cleared) return cleared;
-  return busy_.WhenStopped(chat, "chat_deleted", [&]() -> Result<void> {
-    if (auto stopped = StopElsewhere(chat, "chat_deleted"); !stopped) return stopped;
-    return DeleteIdle(chat);
-  });
+  for (;;) {
+    auto deleted = busy_.WhenStopped(chat, "chat_deleted", [&]() -> Result<void> {
+      TRY(StopElsewhere(chat, "chat_deleted"));
+      return DeleteIdle(chat);
+    });
+    if (deleted || deleted.error().reason != "busy" || std::chrono::steady_clock::now() > until) return deleted;
+    if (busy_.is_stopping()) return Fail(Stopping());
+    Pause();
+  }
+}
+
+// Its end is in the store: nobody tells of it. A timer that goes drops what is not due.
+void Chats::Pause() {
+  constexpr std::chrono::milliseconds kPause{50};
+  const auto later = std::make_shared<std::promise<void>>();
+  services_.timer.After(kPause, [later] { later->set_value(); });
+  later->get_future().wait_for(2 * kPause);
 }
 
 Result<void> Chats::StopElsewhere(const ChatId& chat, std::string_view reason) {
-  constexpr std::chrono::milliseconds kPause{50};
-  constexpr std::chrono::seconds kLongest{20};  // a process that has died is known to be dead by then
-  const auto until = std::chrono::steady_clock::now() + kLongest;
-  for (;;) {
-    const auto id = services_.parts.runs.HeldElsewhere(chat);
-    if (!id) return Fail(id.error());
-    if (!*id) return {};
-    if (std::chrono::steady_clock::now() > until) return Fail(Busy(nullptr));
-    const auto asked = services_.parts.runs.RequestStop({chat, **id}, reason);
-    if (!asked) return Fail(asked.error());
-    if (busy_.is_stopping()) return Fail(Stopping());
-    // Its end is in the store: nobody tells of it. A timer that goes drops what is not due.
-    const auto later = std::make_shared<std::promise<void>>();
-    services_.timer.After(kPause, [later] { later->set_value(); });
-    later->get_future().wait_for(2 * kPause);
-  }
+  const auto id = TRY(services_.parts.runs.HeldElsewhere(chat));
+  if (!id) return {};
+  TRY(services_.parts.runs.RequestStop({chat, *id}, reason));
+  return Fail(Busy(id));
 }
 
 Result<void> Chats::DeleteIdle(const ChatId& chat) {
@@ -477,7 +481,7 @@ Result<void> Chats::DeleteIdle(const ChatId& chat) {
 }
 
 Result<std::vector<InteractionId>> Chats::RemoveBranch(const ChatId& chat, InteractionId from) {
-  return busy_.WhileIdle(chat, [&]() -> Result<std::vector<InteractionId>> {
+  return WhileIdleEverywhere(chat, [&]() -> Result<std::vector<InteractionId>> {
     auto removed = TRY(services_.parts.store.RemoveBranch(chat, from));
     Note(audit::Pruned(chat, from));
     interactions_.Forget(chat);
@@ -520,7 +524,7 @@ Result<ChatListEntry> Chats::BringIn(const ChatId& chat, const Take& take, const
 
 Result<ChatListEntry> Chats::Fork(const ChatId& source, InteractionId interaction, const ChatId& chat,
                                   const std::optional<std::string>& title, FilesChoice files) {
-  if (busy_.RunOf(source, interaction)) {
+  if (busy_.RunOf(source, interaction) || TRY(services_.parts.runs.HeldElsewhere(source)) == interaction) {
     return Fail(Conflict("not_finished", "the interaction has not come to its end yet", /*retryable=*/true));
   }
   const auto fork = [&] {

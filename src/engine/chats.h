@@ -92,8 +92,18 @@ class Chats {
 
   // A follower of a run that another process holds; kNotFound if none does.
   Result<std::shared_ptr<RunFollower>> Follow(const InteractionRef& run);
-  // Until no other process runs anything in the chat: asks it to stop.
+  // "busy" if another process runs something in the chat, which is asked to stop.
   Result<void> StopElsewhere(const ChatId& chat, std::string_view reason);
+  // Until what was asked of another process may have been done.
+  void Pause();
+  // As BusyChats::WhileIdle; "busy", too, if another process runs something in the chat.
+  template <typename Change>
+  auto WhileIdleEverywhere(const ChatId& chat, Change change) -> decltype(change()) {
+    return busy_.WhileIdle(chat, [&]() -> decltype(change()) {
+      if (const auto elsewhere = TRY(services_.parts.runs.HeldElsewhere(chat))) return Fail(Busy(elsewhere));
+      return change();
+    });
+  }
 
   EngineServices& services_;
   BusyChats& busy_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/try.h"
 #include "engine/run_journal.h"
 
 namespace reprise {
@@ -56,7 +57,11 @@ Result<Interaction> Interactions::FindFinished(const ChatId& chat, InteractionId
 }
 
 Result<Interaction> Interactions::FindReplayable(const ChatId& chat, InteractionId id) const {
-  if (!busy_.RunOf(chat, id)) return FindFinished(chat, id);
+  if (!busy_.RunOf(chat, id)) {
+    auto finished = FindFinished(chat, id);
+    if (finished || !IsNotFound(finished.error())) return finished;
+    if (TRY(services_.parts.runs.HeldElsewhere(chat)) != id) return finished;
+  }
   return Fail(Error{.code = ErrorCode::kConflict,
                     .reason = "not_replayable",
                     .message = "the interaction has not come to its end yet"});

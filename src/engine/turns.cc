@@ -81,9 +81,10 @@ Result<std::shared_ptr<Run>> Turns::Make(const ChatId& chat, const StartPoint& f
     auto made = MakeFrom(std::move(beginning), chat, from, request, waited);
     if (made || made.error().code == ErrorCode::kUnavailable) return made;
     if (made.error().reason != "head_moved" && !is_assumed) {
-      const bool may_run = from.interaction && IsNotFound(made.error());  // then nothing is stored of it
-      if (may_run && TRY(services_.parts.runs.HeldElsewhere(chat)) == from.interaction)
-        return Fail(Busy(from.interaction));
+      if (!IsNotFound(made.error())) return made;
+      const auto running = TRY(services_.parts.runs.HeldElsewhere(chat));  // nothing is stored of it
+      const bool is_meant = from.interaction ? running == from.interaction : running.has_value();
+      if (is_meant) return Fail(Busy(running));
       return made;
     }
     services_.usage_limits.Forget(chat);  // it has used more than is known here

@@ -1,8 +1,10 @@
 #include "postgres/postgres_store.h"
 
 #include <algorithm>
+#include <functional>
 #include <future>
 #include <iterator>
+#include <map>
 #include <utility>
 
 #include "base/try.h"
@@ -109,7 +111,7 @@ Result<InteractionId> PostgresStore::ReserveInteraction(const ChatId& chat) {
 
 Result<std::optional<PostgresStore::ChatRow>> PostgresStore::ReadRow(const ChatId& chat, bool is_patient) {
   const Rows rows =
-      TRY(database_.Execute({.sql = "select version, index_record, next_number, running is not null from reprise.chats "
+      TRY(database_.Execute({.sql = "select version, index_record, next_number, running from reprise.chats "
                                     "where tenant = $1 and id = $2",
                              .values = {tenant(), chat.str()},
                              .is_patient = is_patient}));
@@ -117,8 +119,8 @@ Result<std::optional<PostgresStore::ChatRow>> PostgresStore::ReadRow(const ChatI
   ChatRow row{.index = NewIndex(chat),
               .has_index = !rows.is_null(0, 1),
               .version = rows.number(0, 0),
-              .next_number = rows.number(0, 2),
-              .is_running = rows.truth(0, 3)};
+              .next_number = rows.number(0, 2)};
+  if (!rows.is_null(0, 3)) row.running = rows.number(0, 3);
   if (row.has_index) {
     row.index = TRY(files_.OpenIndex(chat, rows.text(0, 1)));
   }
@@ -396,7 +398,7 @@ Result<ChatSummary> PostgresStore::ChangeIndex(const ChatId& chat, bool while_ru
   for (;;) {
     auto row = TRY(ReadRow(chat));
     // A chat whose first turn runs has no index yet, and is one.
-    if (!row || !(row->has_index || (while_running && row->is_running))) return NoSuchChat();
+    if (!row || !(row->has_index || (while_running && row->running))) return NoSuchChat();
     TRY(change(row->index));
     const std::string record = TRY(files_.SealIndex(row->index));
     const auto head = Number(row->index.summary.head);
@@ -573,8 +575,25 @@ Result<void> PostgresStore::DeleteChat(const ChatId& chat) {
                            : database_files_.ReadFile(TrashDirectory(DatabaseFiles::kRoot) + "/" + entry + "/chat.json",
                                                       kMaxRecordBytes);
   if (deleted) return {};  // by the same statement before
+  if (row && row->running) return Fail(RunsAlready(NumberedId(*row->running)));
   if (!row || !row->has_index) return NoSuchChat();
-  return Fail(RunsAlready(std::nullopt));
+  return Fail(RunsAlready(std::nullopt));  // it has ended just now
+}
+
+// The reader finds no sizes: its files are rows.
+Result<std::vector<TrashEntry>> PostgresStore::ListTrash() {
+  auto entries = TRY(reader_->ListTrash());
+  const Rows rows = TRY(database_.Execute(
+      {.sql = "select entry, sum(length(content))::bigint from reprise.trash where tenant = $1 group by entry",
+       .values = {tenant()}}));
+  std::map<std::string, std::uint64_t, std::less<>> bytes;
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    bytes.emplace(rows.text(row, 0), static_cast<std::uint64_t>(rows.number(row, 1)));
+  }
+  for (TrashEntry& entry : entries) {
+    if (const auto found = bytes.find(entry.id); found != bytes.end()) entry.bytes = found->second;
+  }
+  return entries;
 }
 
 Result<ChatSummary> PostgresStore::RestoreChat(const ChatId& chat, const std::string& entry) {

@@ -73,7 +73,7 @@ class PostgresStore final : public InteractionStore {
   Result<ChatSummary> ImportChat(const IncomingChat& chat) override;
   Result<std::vector<InteractionId>> RemoveBranch(const ChatId& chat, InteractionId from) override;
   Result<void> DeleteChat(const ChatId& chat) override;
-  Result<std::vector<TrashEntry>> ListTrash() override { return reader_->ListTrash(); }
+  Result<std::vector<TrashEntry>> ListTrash() override;
   Result<ChatSummary> RestoreChat(const ChatId& chat, const std::string& entry) override;
 
   Result<std::vector<WaitingMessage>> LoadQueue(const ChatId& chat) override { return queue_.Load(chat); }
@@ -143,7 +143,7 @@ class PostgresStore final : public InteractionStore {
     bool has_index = false;
     std::int64_t version = 0;
     std::int64_t next_number = 0;
-    bool is_running = false;
+    std::optional<std::int64_t> running{};  // the number of the run that holds it
   };
   // A chat as this process has read or written it last. Whoever acts upon it finds out by its version whether it holds.
   struct KnownChat {

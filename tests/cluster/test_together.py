@@ -378,3 +378,50 @@ def test_a_chat_that_was_created_empty_takes_tasks_and_turns(make_cluster, provi
     assert [each["user_message"] for each in other.history("turns")["interactions"]] == ["a", "b"]
     other.turn("new", "hello")
     client.turn("tasks", "and?")
+
+
+@pytest.mark.limit(90)
+@pytest.mark.parametrize("turns", [0, 1])
+@pytest.mark.parametrize("waits", [False, True])
+def test_a_chat_whose_server_has_just_died_is_deleted_at_another_one(make_cluster, provider, turns, waits):
+    """It takes as long as the lease, and then the chat is in the trash, with what its run had kept."""
+    cluster = make_cluster(2)
+    first, second = cluster.servers
+    for _ in range(turns):
+        provider.plan(text("one"))
+        first.client.turn("c", "first")
+    gate = Gate()
+    provider.plan(tools(call("write_file", {"path": "a", "content": "x"})) if waits else text("half ", gate, "whole"))
+    running = first.client.start("c", "last", on_disconnect="continue")
+    running.until("approval_required" if waits else "text_delta")
+    first.kill()
+    second.client.request("DELETE", "/chats/c", limit=60).expect(200)
+    gate.release()
+    second.client.get("/chats/c").error(404)
+    assert second.client.get("/approvals").json["approvals"] == []
+    entry, = second.client.get("/trash").json["entries"]
+    assert entry["bytes"] > 1000
+    second.client.post(f"/trash/{entry['id']}/restore", {}).expect(200)
+    assert [each["user_message"] for each in second.client.history("c")["interactions"]] == ["first"] * turns + ["last"]
+
+
+@pytest.mark.limit(60)
+@pytest.mark.parametrize("turns", [0, 2])
+def test_what_rearranges_a_chat_is_told_of_the_run_of_another_server(make_cluster, provider, turns):
+    cluster = make_cluster(2)
+    gate = Gate()
+    for _ in range(turns):
+        provider.plan(text("one"))
+        cluster.servers[0].client.turn("c", "first")
+    provider.plan(text("half ", gate, "whole"))
+    running = cluster.servers[0].client.start("c", "last")
+    running.until("text_delta")
+    run = running.interaction
+    for client in (each.client for each in cluster.servers):
+        for method, path, body in (("POST", "/chats/c/undo", {}), ("POST", "/chats/c/head", {"interaction_id": run}), ("POST", "/chats/c/compact", {}),
+                                   ("DELETE", f"/chats/c/interactions/{run}", None)):
+            assert client.request(method, path, body).error(409, "busy")["details"] == {"interaction_id": run}, path
+        client.post("/chats/c/fork", {"interaction_id": run}).error(409, "not_finished")
+        client.post(f"/chats/c/interactions/{run}/replay", {"mode": "events"}).error(409, "not_replayable")
+    gate.release()
+    running.finish()
