@@ -60,6 +60,8 @@ class RunHold {
   // Whether the run is held still, as far as can be known now: asked last before something is done that must not be
   // done twice. May wait for the store.
   virtual bool IsStillHeld() { return true; }
+  // The same, for who does not wait until the store is back: kUnavailable.
+  virtual Result<bool> IsHeldNow() { return IsStillHeld(); }
 
   // Saves the interaction as SaveInteraction does and ends journal and run, in one step. The chat is free then.
   // Afterwards no `done` is outstanding.

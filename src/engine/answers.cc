@@ -44,7 +44,7 @@ Error InvalidAnswer(std::string message) {
 Result<PendingApproval> Answers::AnswerApproval(std::string_view approval_id, ApprovalAnswer answer,
                                                 const std::optional<InteractionRef>& within) {
   SetExpiry(answer);
-  if (services_.parts.questions && !IsAskedHere(services_.approvals, approval_id)) {
+  if (!TRY(IsAskedHere(services_.approvals, approval_id))) {
     auto pending = FindElsewhere<ApprovalKind>(approval_id, within);
     if (!pending) return pending;
     const std::string id(approval_id);
@@ -123,7 +123,7 @@ Result<void> Answers::CheckGrant(const event::ApprovalRequired& request, const A
 
 Result<PendingInput> Answers::AnswerInput(std::string_view request_id, InputAnswer answer,
                                           const std::optional<InteractionRef>& within) {
-  if (services_.parts.questions && !IsAskedHere(services_.inputs, request_id)) {
+  if (!TRY(IsAskedHere(services_.inputs, request_id))) {
     auto pending = FindElsewhere<InputKind>(request_id, within);
     if (!pending) return pending;
     if (auto checked = CheckInput(pending->request, answer); !checked) return Fail(checked.error());
@@ -162,12 +162,14 @@ Result<void> Answers::Give(Requests<Kind>& requests, const typename Requests<Kin
 }
 
 template <typename Kind>
-bool Answers::IsAskedHere(const Requests<Kind>& requests, std::string_view id) const {
+Result<bool> Answers::IsAskedHere(const Requests<Kind>& requests, std::string_view id) const {
+  if (!services_.parts.questions) return true;
   const auto found = requests.Find(id, std::nullopt);
   if (!found) return false;
   const auto& pending = Requests<Kind>::PendingOf(**found);
   const auto run = busy_.RunOf(pending.chat_id, pending.interaction_id);
-  return !run || run->hold()->IsStillHeld();  // else whoever has taken it up asks it
+  if (!run) return true;
+  return run->hold()->IsHeldNow();  // else whoever has taken it up asks it
 }
 
 template <typename Kind>
@@ -240,7 +242,7 @@ std::vector<PendingInput> Answers::Inputs() const {
 }
 
 Result<PendingApproval> Answers::FindApproval(std::string_view approval_id) const {
-  if (services_.parts.questions && !IsAskedHere(services_.approvals, approval_id)) {
+  if (!TRY(IsAskedHere(services_.approvals, approval_id))) {
     return FindElsewhere<ApprovalKind>(approval_id, std::nullopt);
   }
   return services_.approvals.Find(approval_id, std::nullopt).map([](const auto& found) {

@@ -53,7 +53,7 @@ class Answers {
   template <typename Kind>
   Result<typename Kind::Pending> FindElsewhere(std::string_view id, const std::optional<InteractionRef>& within) const;
   template <typename Kind>
-  bool IsAskedHere(const Requests<Kind>& requests, std::string_view id) const;
+  Result<bool> IsAskedHere(const Requests<Kind>& requests, std::string_view id) const;
   // An answer for always: the grant is kept before the answer counts.
   Result<void> GrantAndAnswer(const InteractionRef& run, const event::ApprovalRequired& request,
                               const ApprovalAnswer& answer);

@@ -70,18 +70,8 @@ class PostgresRunStore::Hold final : public RunHold {
   }
 
   // As long as the lease is fresh, and was so all the time, nobody can have taken it; else the database knows.
-  bool IsStillHeld() override {
-    const bool is_fresh = owner_.lease_.is_fresh();
-    const int deaths = owner_.lease_.deaths();
-    if (is_fresh && deaths == deaths_.load()) return true;
-    const auto rows = owner_.database_.Execute({.sql = "select 1 from reprise.runs where tenant = $1 and chat = $2 and "
-                                                       "number = $3::int and token = $4::uuid for share",
-                                                .values = {tenant(), chat(), number(), token_},
-                                                .is_patient = true});
-    if (!rows || rows->empty()) return false;
-    deaths_ = deaths;
-    return true;
-  }
+  bool IsStillHeld() override { return LookWhetherHeld(/*is_patient=*/true).value_or(false); }
+  Result<bool> IsHeldNow() override { return LookWhetherHeld(/*is_patient=*/false); }
 
   Result<void> Finish(const Interaction& interaction) override {
     AwaitAll();
@@ -174,6 +164,19 @@ class PostgresRunStore::Hold final : public RunHold {
     std::string bytes;
     Journal::Reach reach;
   };
+
+  Result<bool> LookWhetherHeld(bool is_patient) {
+    const bool is_fresh = owner_.lease_.is_fresh();
+    const int deaths = owner_.lease_.deaths();
+    if (is_fresh && deaths == deaths_.load()) return true;
+    const Rows rows = TRY(owner_.database_.Execute({.sql = "select 1 from reprise.runs where tenant = $1 and chat = $2 "
+                                                           "and number = $3::int and token = $4::uuid for share",
+                                                    .values = {tenant(), chat(), number(), token_},
+                                                    .is_patient = is_patient}));
+    if (rows.empty()) return false;
+    deaths_ = deaths;
+    return true;
+  }
 
   // A record counts only behind the one before it: what is behind one that is not kept is not kept either.
   // `was_lost`: it has been sent again already.

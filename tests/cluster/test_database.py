@@ -212,3 +212,26 @@ def test_a_server_whose_database_is_away_ends_when_it_is_told_to(own_postgres, m
     cluster.servers[0].process.stdout.close()
     assert time.monotonic() - started < 6 * SLACK
     own_postgres.start()
+
+
+@pytest.mark.limit(120)
+def test_an_answer_while_the_database_is_away_is_refused_soon_and_can_be_given_later(own_postgres, make_cluster, provider):
+    """At the server that asks, also when its lease has ended."""
+    cluster = make_cluster(1)
+    client = cluster.servers[0].client
+    provider.plan(tools(call("write_file", {"path": "a", "content": "x"})), text("written"))
+    waits = client.start("c", "write", on_disconnect="continue")
+    asked = waits.until("approval_required")["approval_id"]
+    own_postgres.crash()
+    away_until = time.monotonic() + 12
+    while time.monotonic() < away_until:
+        started = time.monotonic()
+        client.post(f"/approvals/{asked}", {"approved": True}, limit=60).error(503, "database_unavailable")
+        assert time.monotonic() - started < 8 * SLACK
+    own_postgres.start()
+    eventually(lambda: client.get("/readyz").status == 200, "it is ready again", limit=3 * SOON)
+    if waiting := client.get("/approvals").json["approvals"]:
+        assert [each["approval_id"] for each in waiting] == [asked]
+        client.post(f"/approvals/{asked}", {"approved": True}).expect(200)
+    waits.finish()
+    assert (cluster.homes[0].workspace / "a").read_text() == "x"
