@@ -1,9 +1,12 @@
 #include "redis/redis_url.h"
 
 #include <optional>
+#include <string>
 
 namespace reprise {
 namespace {
+
+constexpr int kMostPort = 65535;
 
 bool IsNumber(std::string_view text, std::size_t most_digits) {
   return !text.empty() && text.size() <= most_digits && text.find_first_not_of("0123456789") == text.npos;
@@ -59,7 +62,8 @@ Result<RedisUrl> RedisUrl::Parse(std::string_view url) {
   const auto bracket = url.find(']');  // of an IPv6 address
   if (const auto colon = url.rfind(':'); colon != url.npos && (bracket == url.npos || colon > bracket)) {
     parsed.port = url.substr(colon + 1);
-    if (!IsNumber(parsed.port, 5)) return Unusable("the port is a number");
+    if (!IsNumber(parsed.port, 5) || std::stoi(parsed.port) > kMostPort)
+      return Unusable("the port is a number up to 65535");
     url = url.substr(0, colon);
   }
   if (url.starts_with('[') && url.ends_with(']')) url = url.substr(1, url.size() - 2);

@@ -294,8 +294,8 @@ TEST_CASE("RedisUrl: what is no address of Redis is refused without being shown"
   CHECK((parsed->host == "::1" && parsed->port == "7000" && parsed->user == "user" && parsed->password == "p@ss" &&
          parsed->database == "2" && parsed->is_tls));
   CHECK(RedisUrl::Parse("redis://host")->name() == "host:6379");
-  for (const char* url : {"http://host", "redis://", "redis://secret@host", "redis://host:port", "redis://host/db",
-                          "redis://:secret@", "host"}) {
+  for (const char* url : {"http://host", "redis://", "redis://secret@host", "redis://host:port", "redis://host:99999",
+                          "redis://host/db", "redis://:secret@", "host"}) {
     CAPTURE(url);
     const auto wrong = RedisUrl::Parse(url);
     REQUIRE_FALSE(wrong);
