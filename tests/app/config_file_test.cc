@@ -416,9 +416,10 @@ TEST_CASE("config.schema.json: accepts what the program accepts and refuses what
 TEST_CASE("ApplyConfig: Redis is for servers that share a database", "[config]") {
   CHECK(ErrorOf(R"({"redis": {"url": "redis://h"}})").find("belongs to the store.type postgres") != std::string::npos);
   Options options;
-  REQUIRE(ApplyConfig(options,
-                      R"({"redis": {"url": "${REDIS}", "ca_file": "ca"}, "store": {"type": "postgres", "url": "x"}})",
-                      FakeEnvironment({{"REDIS", "rediss://:word@h"}})));
+  REQUIRE(ApplyConfig(
+      options,
+      R"({"redis": {"url": "${REDIS}", "ca_file": "ca"}, "store": {"type": "postgres", "url": "postgresql://x"}})",
+      FakeEnvironment({{"REDIS", "rediss://:word@h"}})));
   CHECK(options.redis.urls == std::vector<std::string>{"rediss://:word@h"});
   CHECK(options.redis.ca_file == "ca");
 }
