@@ -741,7 +741,14 @@ export interface OpenaiChatCompletion {
   usage: OpenaiUsage;
 }
 
-export type OpenaiChatCompletionChunk = OpenaiChunk | OpenaiStreamError;
+export interface OpenaiChatCompletionChunk {
+  id: string;
+  object: "chat.completion.chunk";
+  created: number;
+  model: string;
+  choices: ({ index: number; delta: { role?: "assistant"; content?: string; reasoning_content?: string; tool_calls?: { index: number; id: string; type: "function"; function: { name: string; arguments: string } }[] }; logprobs: null; finish_reason: "stop" | "length" | "content_filter" | "tool_calls" | null })[];
+  usage?: OpenaiUsage | null;
+}
 
 export interface OpenaiChatCompletionRequest {
   model: string;
@@ -751,15 +758,6 @@ export interface OpenaiChatCompletionRequest {
   n?: 1;
   tools?: Record<string, unknown>[];
   metadata?: Record<string, unknown>;
-}
-
-export interface OpenaiChunk {
-  id: string;
-  object: "chat.completion.chunk";
-  created: number;
-  model: string;
-  choices: ({ index: number; delta: { role?: "assistant"; content?: string; reasoning_content?: string; tool_calls?: { index: number; id: string; type: "function"; function: { name: string; arguments: string } }[] }; logprobs: null; finish_reason: "stop" | "length" | "content_filter" | "tool_calls" | null })[];
-  usage?: OpenaiUsage | null;
 }
 
 export interface OpenaiCompletedEvent {
