@@ -315,7 +315,8 @@ class Engine {
   // wait in this chat already. An attachment that is not a file of the chat is kNotFound (reason "no_such_file"), here
   // and in Edit, and nothing has begun; kInvalidArgument if the message is to be queued: that keeps no attachments.
   Result<EventSubscription> Start(const ChatId& chat, StartRequest request);
-  // What the same request has begun in the chat before; nullopt: nothing. kConflict (reason "idempotency_key_reused").
+  // What the same request has begun in the chat before; nullopt: nothing. kUnprocessable (reason
+  // "idempotency_key_reused").
   Result<std::optional<EventSubscription>> FollowRepeated(const ChatId& chat, const ClientRequest& request);
   // Restores the state before `interaction` and runs `request` from there as its sibling, which becomes the head.
   Result<EventSubscription> Edit(const ChatId& chat, InteractionId interaction, StartRequest request);

@@ -14,8 +14,9 @@ enum class ErrorCode {
   kUnauthenticated,  // a token is needed or wrong
   kForbidden,        // Host, Origin or operating-system user not allowed
   kNotFound,
-  kConflict,  // busy, stale, or already there
-  kGone,      // was there, is not any more
+  kConflict,       // busy, stale, or already there
+  kUnprocessable,  // well-formed, and not what the same key stood for before: it never succeeds
+  kGone,           // was there, is not any more
   kTooLarge,
   kUnsupportedType,  // media type
   kCorruption,       // stored data fails its integrity check; `reason` is integrity_<kind>

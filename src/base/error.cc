@@ -14,6 +14,8 @@ std::string_view DefaultReason(ErrorCode code) {
       return "not_found";
     case ErrorCode::kConflict:
       return "conflict";
+    case ErrorCode::kUnprocessable:
+      return "unprocessable";
     case ErrorCode::kGone:
       return "gone";
     case ErrorCode::kTooLarge:

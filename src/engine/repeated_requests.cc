@@ -12,7 +12,9 @@ namespace {
 constexpr std::size_t kMostChats = 1000;  // whose branches are remembered
 
 Error Reused() {
-  return Conflict("idempotency_key_reused", "another request of this chat had this Idempotency-Key; take a new one");
+  return {.code = ErrorCode::kUnprocessable,
+          .reason = "idempotency_key_reused",
+          .message = "another request of this chat had this Idempotency-Key; take a new one"};
 }
 
 Error Waits() {

@@ -30,8 +30,8 @@ class RepeatedRequests {
   RepeatedRequests(EngineServices& services, BusyChats& busy, Interactions& interactions)
       : services_(services), busy_(busy), interactions_(interactions) {}
 
-  // nullopt: it comes for the first time. kConflict (reason "idempotency_key_reused": the key was another request's;
-  // "request_waits": it is in the queue and has not begun).
+  // nullopt: it comes for the first time. kUnprocessable (reason "idempotency_key_reused": the key was another
+  // request's). kConflict (reason "request_waits": it is in the queue and has not begun).
   Result<std::optional<InteractionId>> Find(const ChatId& chat, const ClientRequest& request);
 
  private:

@@ -47,6 +47,7 @@ int HttpStatus(ErrorCode code) {
       return 413;
     case ErrorCode::kUnsupportedType:
       return 415;
+    case ErrorCode::kUnprocessable:  // no 409, which clients repeat by themselves
     case ErrorCode::kCorruption:
       return 422;
     case ErrorCode::kIo:
@@ -63,8 +64,7 @@ int HttpStatus(ErrorCode code) {
 }
 
 Reply ErrorReply(const Error& error) {
-  // Clients repeat a 409 by themselves, and this one would never succeed.
-  const int status = error.reason == "idempotency_key_reused" ? 422 : HttpStatus(error.code);
+  const int status = HttpStatus(error.code);
   if (!error.detail.empty() || status == 500) {
     LogWarning("request failed", {{"code", error.reason}, {"error", error.message}, {"detail", error.detail}});
   }
