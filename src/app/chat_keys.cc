@@ -36,6 +36,12 @@ Result<void> CheckFolder(const Options& options, const std::string& folder, cons
   return CheckFolderKeys(*found, mode, folder, KeyFileOf(options));
 }
 
+Result<std::unique_ptr<Database>> OpenTables(const Options& options) {
+  auto database = TRY(Database::Open({.url = options.store.url}));
+  TRY(CheckSchema(*database));
+  return database;
+}
+
 using KeysCheck = std::function<Result<void>(const KeySet*)>;
 
 // Before a key is made, `check` is asked: the one that is missing may only be in another place.
@@ -75,16 +81,6 @@ Result<std::shared_ptr<const KeySet>> KeysForServing(const Options& options, Fol
     return CheckKeysOfDatabase(options, keys, use);
   });
 }
-
-namespace {
-
-Result<std::unique_ptr<Database>> OpenTables(const Options& options) {
-  auto database = TRY(Database::Open({.url = options.store.url}));
-  TRY(CheckSchema(*database));
-  return database;
-}
-
-}  // namespace
 
 Result<void> CheckKeysOfDatabase(const Options& options, const KeySet* keys, FolderUse use) {
   if (options.store.type != StoreOptions::Type::kPostgres) return {};

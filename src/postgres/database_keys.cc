@@ -1,14 +1,8 @@
 #include "postgres/database_keys.h"
 
-#include <nlohmann/json.hpp>
-#include <optional>
-#include <set>
-#include <string_view>
 #include <utility>
 
-#include "base/json.h"
 #include "base/try.h"
-#include "crypto/jwe.h"
 #include "postgres/database_files.h"
 #include "postgres/tenant_database.h"
 
@@ -26,15 +20,6 @@ constexpr const char* kSample =
     "(select 'operator', record from reprise.org_keys limit 64) union all "
     "(select 'user', index_record from reprise.chats where tenant <> '' and index_record is not null limit 16)";
 
-// A key's id, "" if the record is plain, nullopt if it does not tell.
-std::optional<std::string> SealedBy(std::string_view record) {
-  const std::string_view first_line = record.substr(0, record.find('\n'));
-  if (auto kid = KeyIdOf(record)) return kid;
-  if (auto kid = KeyIdOf(first_line)) return kid;
-  const auto json = ParseJson(first_line, 2 * kMaxJsonDepth);
-  return json && json->is_object() && !json->contains("ciphertext") ? std::optional<std::string>("") : std::nullopt;
-}
-
 tl::unexpected<Error> Refused(std::string reason, std::string message) {
   return Fail(Error{.code = ErrorCode::kForbidden, .reason = std::move(reason), .message = std::move(message)});
 }
@@ -50,12 +35,10 @@ Result<FolderKeys> ReadDatabaseKeys(Database& database, const KeySet* keys) {
   for (std::size_t row = 0; row < rows.size(); ++row) {
     const auto by = SealedBy(rows.text(row, 1));
     if (!by) continue;
-    ++(by->empty() ? found.plain_chats : found.sealed_chats);
-    if (by->empty() || rows.text(row, 0) == "user") continue;
-    if (keys != nullptr && keys->Find(*by) != nullptr) {
-      found.sealing.insert(*by);
-    } else if (!found.given_up.contains(*by)) {
-      ++found.missing[*by];
+    if (rows.text(row, 0) == "user") {
+      ++(by->empty() ? found.plain_chats : found.sealed_chats);
+    } else {
+      CountChat(found, *by, keys);
     }
   }
   return found;

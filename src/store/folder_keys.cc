@@ -74,12 +74,7 @@ class ChatLook {
  private:
   std::optional<std::string> FileSealedBy(const std::string& path) const {
     const auto text = file_system_.ReadFile(path, kMaxRecordBytes);
-    if (!text) return std::nullopt;
-    if (auto kid = KeyIdOf(*text)) return kid;
-    const std::string_view first_line = std::string_view(*text).substr(0, text->find('\n'));  // a journal's
-    if (auto kid = KeyIdOf(first_line)) return kid;
-    const auto json = ParseJson(first_line, 2 * kMaxJsonDepth);
-    return json && json->is_object() && !json->contains("ciphertext") ? std::optional<std::string>("") : std::nullopt;
+    return text ? reprise::SealedBy(*text) : std::nullopt;
   }
 
   const std::string& root_;
@@ -98,6 +93,24 @@ tl::unexpected<Error> Refused(std::string reason, std::string message) {
 
 }  // namespace
 
+std::optional<std::string> SealedBy(std::string_view record) {
+  if (auto kid = KeyIdOf(record)) return kid;
+  const std::string_view first_line = record.substr(0, record.find('\n'));  // a journal's
+  if (auto kid = KeyIdOf(first_line)) return kid;
+  const auto json = ParseJson(first_line, 2 * kMaxJsonDepth);
+  return json && json->is_object() && !json->contains("ciphertext") ? std::optional<std::string>("") : std::nullopt;
+}
+
+void CountChat(FolderKeys& found, const std::string& sealed_by, const KeySet* keys) {
+  ++(sealed_by.empty() ? found.plain_chats : found.sealed_chats);
+  if (sealed_by.empty()) return;
+  if (Has(keys, sealed_by)) {
+    found.sealing.insert(sealed_by);
+  } else if (!found.given_up.contains(sealed_by)) {
+    ++found.missing[sealed_by];
+  }
+}
+
 Result<FolderKeys> ReadFolderKeys(const std::string& root, FolderMode mode, const KeySet* keys,
                                   FileSystem& file_system) {
   const auto note = ReadNote(root, file_system);
@@ -112,14 +125,7 @@ Result<FolderKeys> ReadFolderKeys(const std::string& root, FolderMode mode, cons
   found.looked = true;
   for (const ChatId& chat : chats) {
     const auto by = look.SealedBy(chat);
-    if (!by) continue;
-    ++(by->empty() ? found.plain_chats : found.sealed_chats);
-    if (by->empty()) continue;
-    if (Has(keys, *by)) {
-      found.sealing.insert(*by);
-    } else if (!found.given_up.contains(*by)) {
-      ++found.missing[*by];
-    }
+    if (by) CountChat(found, *by, keys);
   }
   return found;
 }

@@ -2,8 +2,10 @@
 
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 
 #include "crypto/key_set.h"
 #include "reprise/file_system.h"
@@ -29,6 +31,13 @@ enum class FolderMode { kSealed, kPlain };
 // not there, says another mode or names a key that is not in `keys`. A folder that is not there has nothing in it.
 Result<FolderKeys> ReadFolderKeys(const std::string& root, FolderMode mode, const KeySet* keys,
                                   FileSystem& file_system);
+
+// The id of the key that a chat's record, or the first line of its journal, is sealed with; "": it is plain; nullopt:
+// it does not tell.
+std::optional<std::string> SealedBy(std::string_view record);
+
+// Counts a chat that is sealed by this key, or plain.
+void CountChat(FolderKeys& found, const std::string& sealed_by, const KeySet* keys);
 
 // The keys that are given up, as it stands in `root`.
 std::set<std::string> GivenUpKeys(const std::string& root, FileSystem& file_system);
