@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "acp/rpc_error.h"
+#include "base/ascii.h"
 #include "base/path.h"
 #include "base/random.h"
 #include "base/terminal_text.h"
@@ -386,8 +387,7 @@ std::string Session::Replay(const Json& chat) {
     }
     if (IsRunning(TextMember(interaction, "status"))) return id;
     for (const Json& event : MemberOf(interaction, "agent_events")) {
-      std::string name = TextMember(event, "type");
-      for (char& c : name) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+      const std::string name = LowerCase(TextMember(event, "type"));
       if (name == "retry" || name == "loop_detected") continue;  // were told when it happened
       Show(updates_.Take(name, event));
     }

@@ -9,6 +9,8 @@
 namespace reprise {
 namespace {
 
+constexpr std::size_t kRoom = 8u << 20;  // beside the reserve
+
 std::atomic<std::size_t> reserve_bytes{0};
 std::atomic<void*> reserve{nullptr};  // untouched: it takes no page
 
@@ -37,21 +39,20 @@ void MemoryReserve::Install(std::size_t bytes) {
   std::set_new_handler(GiveReserve);
 }
 
-bool MemoryReserve::HasRoom(std::size_t room) {
+bool MemoryReserve::HasRoom() {
   if (reserve_bytes == 0) return true;
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  if (reserve != nullptr && room <= kUsualRoom && now < std::chrono::steady_clock::duration(seen_at) + kMoment)
-    return true;
+  if (reserve != nullptr && now < std::chrono::steady_clock::duration(seen_at) + kMoment) return true;
   if (reserve == nullptr) {
     void* const again = Take(reserve_bytes);
     if (again == nullptr) return false;
     void* none = nullptr;
     if (!reserve.compare_exchange_strong(none, again)) ::munmap(again, reserve_bytes);
   }
-  void* const probe = Take(room);
+  void* const probe = Take(kRoom);
   if (probe == nullptr) return false;
-  ::munmap(probe, room);
-  if (room >= kUsualRoom) seen_at = now.count();
+  ::munmap(probe, kRoom);
+  seen_at = now.count();
   return true;
 }
 

@@ -8,13 +8,11 @@ namespace reprise {
 // itself; what is about to begin asks first. One for the process; thread-safe.
 class MemoryReserve {
  public:
-  static constexpr std::size_t kUsualRoom = 8u << 20;
-
   // Called once, before there are threads.
   static void Install(std::size_t bytes = 16u << 20);
-  // False if the reserve was needed and cannot be had again, or if there is not `room` beside it: now, or a few
-  // milliseconds ago. True where none was installed.
-  static bool HasRoom(std::size_t room = kUsualRoom);
+  // False if the reserve was needed and cannot be had again, or if there are not some megabytes beside it: now, or a
+  // few milliseconds ago. True where none was installed.
+  static bool HasRoom();
 };
 
 }  // namespace reprise

@@ -72,8 +72,7 @@ void ReadEntry(Archive& archive, std::string_view name, const XmlHandler& handle
   ReadEntryUntil(archive, name, handler, [&] { return out.full(); });
 }
 
-// --- parts of an Office Open XML package, and what leads from one to another
-// ---------------------------------------------
+// --- parts of an Office Open XML package: what leads from one to another
 
 struct Relationship {
   std::string id, kind, entry;  // kind: the last word of its type, "footnotes"

@@ -3,9 +3,9 @@
 #include <strings.h>
 
 #include <algorithm>
-#include <cctype>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/try.h"
 #include "tools/shell/command_line.h"
 #include "tools/shell/known_commands.h"
@@ -165,9 +165,7 @@ bool IsSameProgram(std::string_view word, std::string_view program) {
 }
 
 bool Mentions(std::string_view text, std::string_view program) {
-  const std::string_view name = ProgramName(program);
-  return std::search(text.begin(), text.end(), name.begin(), name.end(),
-                     [](unsigned char a, unsigned char b) { return std::tolower(a) == std::tolower(b); }) != text.end();
+  return LowerCase(text).find(LowerCase(ProgramName(program))) != std::string::npos;
 }
 
 Touch Strictest(Touch a, Touch b) { return static_cast<int>(a) > static_cast<int>(b) ? a : b; }
