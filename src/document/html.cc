@@ -13,11 +13,16 @@
 namespace reprise::document {
 namespace {
 
-constexpr std::array<std::string_view, 28> kBlocks = {
-    "address", "article", "aside", "blockquote", "br",  "dd", "div",   "dl", "dt", "figcaption",
-    "footer",  "form",    "h1",    "h2",         "h3",  "h4", "h5",    "h6", "hr", "li",
-    "main",    "nav",     "ol",    "p",          "pre", "tr", "table", "ul"};
-constexpr std::array<std::string_view, 6> kHidden = {"script", "style", "noscript", "template", "svg", "object"};
+// Elements within a line. All others begin and end one, so that texts of neighbouring blocks stay apart.
+constexpr std::array<std::string_view, 50> kInline = {
+    "a",    "abbr", "acronym", "audio", "b",    "bdi",   "bdo",  "big",    "canvas", "cite", "code", "data", "del",
+    "dfn",  "em",   "embed",   "font",  "i",    "img",   "ins",  "kbd",    "map",    "mark", "nobr", "q",    "rb",
+    "rp",   "ruby", "s",       "samp",  "slot", "small", "span", "strike", "strong", "sub",  "sup",  "td",   "th",
+    "time", "tt",   "u",       "var",   "wbr",  "rtc",   "area", "html",   "body",   "head", "link"};
+// Drawn beside one another, each as a box of its own.
+constexpr std::array<std::string_view, 8> kBoxes = {"button",   "input",  "label", "meter",
+                                                    "progress", "select", "video", "iframe"};
+constexpr std::array<std::string_view, 7> kHidden = {"script", "style", "noscript", "template", "svg", "object", "rt"};
 
 template <std::size_t N>
 bool IsOneOf(std::string_view name, const std::array<std::string_view, N>& names) {
@@ -27,7 +32,15 @@ bool IsOneOf(std::string_view name, const std::array<std::string_view, N>& names
 struct Page {
   Output& out;
   int hidden = 0;
+  int as_written = 0;    // in elements whose white space counts
+  bool at_item = false;  // nothing but the mark of a list's item stands on the line
 };
+
+bool IsBlock(std::string_view name) { return !IsOneOf(name, kInline) && !IsOneOf(name, kBoxes); }
+
+bool IsAsWritten(std::string_view name) {
+  return name == "pre" || name == "textarea" || name == "listing" || name == "xmp";
+}
 
 std::string_view TagText(const xmlChar* text) { return reinterpret_cast<const char*>(text); }
 
@@ -36,8 +49,14 @@ void Begin(void* context, const xmlChar* tag, const xmlChar** /*attributes*/) {
   const std::string_view name = TagText(tag);
   if (IsOneOf(name, kHidden)) ++page.hidden;
   if (page.hidden > 0) return;
-  if (IsOneOf(name, kBlocks)) page.out.EndLine();
-  if (name == "li") page.out.Add("- ");
+  if (name == "br" && page.as_written > 0) {
+    page.out.Add("\n");
+  } else if (IsBlock(name) && !page.at_item) {
+    page.out.EndLine();
+  }
+  if (IsOneOf(name, kBoxes)) page.out.AddSpace();
+  if (name == "li") page.out.Add("- "), page.at_item = true;
+  if (IsAsWritten(name)) ++page.as_written;
 }
 
 void End(void* context, const xmlChar* tag) {
@@ -45,7 +64,10 @@ void End(void* context, const xmlChar* tag) {
   const std::string_view name = TagText(tag);
   if (IsOneOf(name, kHidden) && page.hidden > 0) --page.hidden;
   if (page.hidden > 0) return;
-  if (IsOneOf(name, kBlocks) || name == "title") page.out.EndLine();
+  if (IsAsWritten(name) && page.as_written > 0) --page.as_written;
+  if (name == "li") page.at_item = false;
+  if (IsBlock(name) && !page.at_item && (name != "br" || page.as_written == 0)) page.out.EndLine();
+  if (IsOneOf(name, kBoxes)) page.out.AddSpace();
   if (name == "td" || name == "th") page.out.Add("\t");
 }
 
@@ -53,6 +75,8 @@ void Text(void* context, const xmlChar* text, int size) {
   auto& page = *static_cast<Page*>(context);
   if (page.hidden > 0) return;
   std::string_view rest(reinterpret_cast<const char*>(text), static_cast<std::size_t>(size));
+  if (rest.find_first_not_of(" \t\r\n") != std::string_view::npos) page.at_item = false;
+  if (page.as_written > 0) return page.out.Add(rest);
   constexpr std::string_view kSpace = " \t\r\n";
   while (!rest.empty()) {
     if (kSpace.find(rest.front()) != std::string_view::npos) page.out.AddSpace();

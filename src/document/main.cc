@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "document/encoded_text.h"
 #include "document/html.h"
 #include "document/office.h"
 
@@ -40,8 +41,10 @@ int main(int argc, char** argv) {
       ReadOffice(out);
     } else if (kind == "html") {
       ReadHtml(out);
+    } else if (kind == "text") {
+      ReadEncodedText(out);
     } else {
-      Print("usage: reprise-document office|html <FILE\n");
+      Print("usage: reprise-document office|html|text <FILE\n");
       return kUsage;
     }
   } catch (const Unreadable& unreadable) {

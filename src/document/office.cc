@@ -4,12 +4,17 @@
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
+#include <initializer_list>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "document/archive.h"
+#include "document/number_format.h"
+#include "document/utf8_of.h"
 #include "document/xml.h"
 
 namespace reprise::document {
@@ -19,6 +24,7 @@ constexpr std::size_t kMaxGap = 64;             // empty cells that are shown be
 constexpr std::size_t kMaxStrings = 1'000'000;  // shared by the cells of a spreadsheet
 constexpr std::size_t kMaxStringBytes = 64u << 20;
 constexpr std::size_t kMaxRelationships = 20'000;
+constexpr std::size_t kMaxStyles = 100'000;
 
 // Passes on the first of several alternatives (mc:AlternateContent): the others say the same for other programs.
 class FirstAlternative {
@@ -157,66 +163,180 @@ std::vector<std::string> Numbered(const Archive& archive, std::string_view befor
 // --- docx and pptx: paragraphs of runs of text
 // -------------------------------------------------------------------------
 
+// True unless the value of a switch (w:vanish) turns it off.
+bool IsOn(const Element& element) {
+  const std::string value = element.Attribute("val");
+  return value.empty() || value == "1" || value == "true" || value == "on";
+}
+
+// The character of a w:sym; empty where it is one of its font's own.
+std::string SymbolOf(const Element& element) {
+  const unsigned long code = std::strtoul(element.Attribute("char").c_str(), nullptr, 16);
+  return code < 0x20 || code > 0xffff || (code >= 0xd800 && code < 0xf900) ? std::string()
+                                                                           : Utf8Of(static_cast<char32_t>(code));
+}
+
+// Notes of a document, in the order in which the text refers to them.
+using NoteNumbers = std::map<std::string, int>;
+
 struct Paragraphs {
   Output& out;
+  NoteNumbers* footnotes = nullptr;  // numbered while the text is read; read from when the notes are
+  NoteNumbers* endnotes = nullptr;
   int in_text = 0, in_cell = 0, in_stops = 0;  // the last: of the places where tabs lead to
+  int in_run = 0, left_out = 0;                // the last: in what a document does not show
+  int merged_cell = 0;                         // the depth of a cell that only continues the one above it
+  bool is_hidden = false;                      // the run
 
   XmlHandler Handler() {
-    return {.begin =
-                [this](const Element& element) {
-                  const std::string_view name = element.name();
-                  if (name == "t") ++in_text;
-                  if (name == "tc") ++in_cell;
-                  if (name == "tabs" || name == "tabLst") ++in_stops;
-                  if (name == "tab" && in_stops == 0) out.Add("\t");
-                  if (name == "br" || name == "cr") in_cell > 0 ? out.AddSpace() : out.Add("\n");
-                },
-            .end =
-                [this](std::string_view name) {
-                  if (name == "t") --in_text;
-                  if (name == "tabs" || name == "tabLst") --in_stops;
-                  if (name == "p") in_cell > 0 ? out.AddSpace() : out.EndLine();
-                  if (name == "tc") --in_cell, out.Add("\t");
-                  if (name == "tr") out.EndLine();
-                },
+    return {.begin = [this](const Element& element) { Begin(element); },
+            .end = [this](std::string_view name) { End(name); },
             .text =
                 [this](std::string_view text) {
-                  if (in_text > 0) out.Add(text);
+                  if (in_text > 0 && merged_cell == 0 && !is_hidden) out.Add(text);
                 }};
+  }
+
+ private:
+  // What was moved away, how a word is read, and the number or date that a program puts on each page.
+  static bool IsLeftOut(const Element& element) {
+    const std::string_view name = element.name();
+    if (name == "fld") return element.Attribute("type") == "slidenum";
+    return name == "moveFrom" || name == "rt" || name == "del";
+  }
+
+  void Refer(NoteNumbers* numbers, const Element& element, const char* before) {
+    if (numbers == nullptr) return;
+    const int number = numbers->emplace(element.Attribute("id"), static_cast<int>(numbers->size()) + 1).first->second;
+    out.Add(before + std::to_string(number) + "]");
+  }
+
+  void Begin(const Element& element) {
+    const std::string_view name = element.name();
+    if (left_out > 0 || IsLeftOut(element)) {
+      ++left_out;
+      return;
+    }
+    if (name == "t") ++in_text;
+    if (name == "tc") ++in_cell;
+    if (name == "vMerge" && merged_cell == 0 && element.Attribute("val") != "restart") merged_cell = in_cell;
+    if (name == "tabs" || name == "tabLst") ++in_stops;
+    if (name == "r") ++in_run;
+    if (name == "vanish" && in_run > 0 && IsOn(element)) is_hidden = true;
+    if (is_hidden) return;
+    if (name == "txbxContent") out.EndLine();
+    if (name == "tab" && in_stops == 0) out.Add("\t");
+    if (name == "br" || name == "cr") in_cell > 0 ? out.AddSpace() : out.Add("\n");
+    if (name == "noBreakHyphen") out.Add("\u2011");
+    if (name == "sym") out.Add(SymbolOf(element));
+    if (name == "footnoteReference") Refer(footnotes, element, "[");
+    if (name == "endnoteReference") Refer(endnotes, element, "[endnote ");
+    if (name == "footnote" || name == "endnote") {
+      const NoteNumbers* const numbers = name == "footnote" ? footnotes : endnotes;
+      const auto found = numbers == nullptr ? NoteNumbers::const_iterator() : numbers->find(element.Attribute("id"));
+      if (numbers != nullptr && found != numbers->end()) out.Add("[" + std::to_string(found->second) + "] ");
+    }
+    if (name == "comment" && !element.Attribute("author").empty()) out.Add(element.Attribute("author") + ": ");
+  }
+
+  void End(std::string_view name) {
+    if (left_out > 0) {
+      --left_out;
+      return;
+    }
+    if (name == "t") --in_text;
+    if (name == "tabs" || name == "tabLst") --in_stops;
+    if (name == "r" && --in_run == 0) is_hidden = false;
+    if (name == "p") in_cell > 0 ? out.AddSpace() : out.EndLine();
+    if (name == "tc") {
+      if (merged_cell == in_cell) merged_cell = 0;
+      --in_cell, out.Add("\t");
+    }
+    if (name == "tr") out.EndLine();
   }
 };
 
-void ReadParagraphs(Archive& archive, const std::string& entry, Output& out) {
-  Paragraphs paragraphs{out};
+void ReadParagraphs(Archive& archive, const std::string& entry, Output& out, NoteNumbers* footnotes = nullptr,
+                    NoteNumbers* endnotes = nullptr) {
+  Paragraphs paragraphs{out, footnotes, endnotes};
   ReadEntry(archive, entry, paragraphs.Handler(), out);
   out.EndLine();
 }
 
+bool IsBlank(const std::string& text) { return text.find_first_not_of(" \n\t") == std::string::npos; }
+
+// Adds what `read` gives under a heading, unless that is blank or the same as before.
+void AddSection(Output& out, const std::string& heading, const std::function<void(Output&)>& read,
+                std::set<std::string>& seen) {
+  Output more;
+  read(more);
+  if (IsBlank(more.text()) || !seen.insert(heading + more.text()).second) return;
+  out.Heading(heading);
+  out.Add(more.text());
+  out.EndLine();
+}
+
+// The parts of some kinds that a part refers to, each under a heading of its kind. A chart and a diagram have their
+// words in parts of their own.
+void AddParts(Archive& archive, const std::vector<Relationship>& relationships,
+              std::initializer_list<std::pair<std::string_view, const char*>> kinds, Output& out) {
+  std::set<std::string> seen;
+  for (const auto& [kind, heading] : kinds) {
+    for (const Relationship& each : relationships) {
+      if (each.kind != kind || !archive.Has(each.entry)) continue;
+      AddSection(
+          out, heading, [&](Output& more) { ReadParagraphs(archive, each.entry, more); }, seen);
+    }
+  }
+}
+
 void ReadDocx(Archive& archive, const std::string& document, Output& out) {
-  ReadParagraphs(archive, document, out);
   const auto relationships = RelationshipsOf(archive, document, out);
+  AddParts(archive, relationships, {{"header", "--- Header ---"}}, out);
+  if (!out.text().empty()) out.Heading("--- Text ---");
+  NoteNumbers footnotes, endnotes;
+  ReadParagraphs(archive, document, out, &footnotes, &endnotes);
+  AddParts(archive, relationships,
+           {{"diagramData", "--- Diagram ---"}, {"chart", "--- Chart ---"}, {"footer", "--- Footer ---"}}, out);
+  std::set<std::string> seen;
   for (const auto& [kind, heading] :
        {std::pair{"footnotes", "Footnotes"}, std::pair{"endnotes", "Endnotes"}, std::pair{"comments", "Comments"}}) {
     const std::string entry = EntryOf(archive, relationships, kind, std::string("word/") + kind + ".xml");
     if (!archive.Has(entry)) continue;
-    Output more;
-    ReadParagraphs(archive, entry, more);
-    if (more.text().find_first_not_of(" \n") == std::string::npos) continue;
-    out.Heading(std::string("--- ") + heading + " ---");
-    out.Add(more.text());
+    AddSection(
+        out, std::string("--- ") + heading + " ---",
+        [&](Output& more) { ReadParagraphs(archive, entry, more, &footnotes, &endnotes); }, seen);
   }
 }
 
-void ReadPptx(Archive& archive, Output& out) {
+// The slides in the order in which they are shown.
+std::vector<std::string> Slides(Archive& archive, const std::string& presentation, const Output& out) {
+  std::map<std::string, std::string> entries;
+  for (const Relationship& each : RelationshipsOf(archive, presentation, out)) {
+    if (each.kind == "slide" && archive.Has(each.entry)) entries[each.id] = each.entry;
+  }
+  std::vector<std::string> slides;
+  ReadEntry(archive, presentation,
+            {.begin =
+                 [&](const Element& element) {
+                   if (element.name() != "sldId") return;
+                   // It has two attributes of that local name: a number of its own, and that of the relationship.
+                   const auto found = entries.find(element.Attribute("id", "r"));
+                   if (found != entries.end()) slides.push_back(found->second);
+                 }},
+            out);
+  return slides.empty() ? Numbered(archive, "ppt/slides/slide") : slides;
+}
+
+void ReadPptx(Archive& archive, const std::string& presentation, Output& out) {
   int number = 0;
-  for (const std::string& slide : Numbered(archive, "ppt/slides/slide")) {
+  for (const std::string& slide : Slides(archive, presentation, out)) {
     out.Heading("--- Slide " + std::to_string(++number) + " ---");
     ReadParagraphs(archive, slide, out);
-    const std::string notes =
-        "ppt/notesSlides/notesSlide" + std::to_string(NumberIn(slide, "ppt/slides/slide")) + ".xml";
-    if (!archive.Has(notes)) continue;
-    out.Heading("Notes:");
-    ReadParagraphs(archive, notes, out);
+    const auto relationships = RelationshipsOf(archive, slide, out);
+    AddParts(archive, relationships,
+             {{"diagramData", "Diagram:"}, {"chart", "Chart:"}, {"notesSlide", "Notes:"}, {"comments", "Comments:"}},
+             out);
   }
 }
 
@@ -251,26 +371,71 @@ std::vector<std::string> SharedStrings(Archive& archive, const std::string& entr
 }
 
 struct Sheet {
-  std::string name, relation, entry;
+  std::string name, relation, entry{};
+  bool is_hidden = false;
 };
 
-std::vector<Sheet> Sheets(Archive& archive, const std::string& workbook, const std::vector<Relationship>& relationships,
-                          const Output& out) {
+struct Workbook {
   std::vector<Sheet> sheets;
-  ReadEntry(archive, workbook,
+  std::vector<std::string> strings;
+  std::vector<std::string> formats;  // the format code of each style of a cell
+  bool from_1904 = false;
+};
+
+// The format codes of the workbook's cell styles.
+std::vector<std::string> Formats(Archive& archive, const std::string& entry, const Output& out) {
+  std::map<unsigned, std::string> own;
+  std::vector<std::string> formats;
+  int in_styles = 0;
+  const auto number = [](const std::string& text) {
+    return static_cast<unsigned>(std::strtoul(text.c_str(), nullptr, 10));
+  };
+  ReadEntry(archive, entry,
             {.begin =
                  [&](const Element& element) {
-                   if (element.name() == "sheet")
-                     sheets.push_back({element.Attribute("name"), element.Attribute("id"), {}});
+                   const std::string_view name = element.name();
+                   if (name == "numFmt" && own.size() < kMaxStyles)
+                     own[number(element.Attribute("numFmtId"))] = element.Attribute("formatCode");
+                   if (name == "cellXfs") ++in_styles;
+                   if (name != "xf" || in_styles == 0 || formats.size() >= kMaxStyles) return;
+                   const unsigned id = number(element.Attribute("numFmtId"));
+                   const auto found = own.find(id);
+                   formats.push_back(found != own.end() ? found->second : std::string(BuiltInFormat(id)));
+                 },
+             .end =
+                 [&](std::string_view name) {
+                   if (name == "cellXfs") --in_styles;
                  }},
             out);
+  return formats;
+}
+
+Workbook ReadWorkbook(Archive& archive, const std::string& workbook, const Output& out) {
+  Workbook book;
   std::map<std::string, std::string> entries;
+  const auto relationships = RelationshipsOf(archive, workbook, out);
   for (const Relationship& each : relationships) entries[each.id] = each.entry;
-  for (Sheet& sheet : sheets) sheet.entry = entries[sheet.relation];
-  std::erase_if(sheets, [&](const Sheet& sheet) { return !archive.Has(sheet.entry); });
-  if (!sheets.empty()) return sheets;
-  for (std::string& entry : Numbered(archive, "xl/worksheets/sheet")) sheets.push_back({entry, {}, entry});
-  return sheets;
+  ReadEntry(
+      archive, workbook,
+      {.begin =
+           [&](const Element& element) {
+             if (element.name() == "workbookPr") {
+               const std::string value = element.Attribute("date1904");
+               book.from_1904 = value == "1" || value == "true";
+             }
+             if (element.name() != "sheet") return;
+             const std::string state = element.Attribute("state");
+             book.sheets.push_back({element.Attribute("name"), element.Attribute("id"),
+                                    entries[element.Attribute("id")], state == "hidden" || state == "veryHidden"});
+           }},
+      out);
+  std::erase_if(book.sheets, [&](const Sheet& sheet) { return !archive.Has(sheet.entry); });
+  if (book.sheets.empty()) {
+    for (std::string& entry : Numbered(archive, "xl/worksheets/sheet")) book.sheets.push_back({entry, {}, entry});
+  }
+  book.strings = SharedStrings(archive, EntryOf(archive, relationships, "sharedStrings", "xl/sharedStrings.xml"), out);
+  book.formats = Formats(archive, EntryOf(archive, relationships, "styles", "xl/styles.xml"), out);
+  return book;
 }
 
 // 3 of "C7".
@@ -283,23 +448,47 @@ std::size_t ColumnOf(std::string_view cell) {
   return column;
 }
 
-void ReadSheet(Archive& archive, const Sheet& sheet, const std::vector<std::string>& strings, Output& out) {
-  std::string type, value;
-  std::size_t column = 0, at = 0;  // of the cell, and where the line is
-  int in_value = 0;
+// A line of cells, each in its column.
+class Row {
+ public:
+  explicit Row(Output& out) : out_(out) {}
+
+  // `column` counts from 1.
+  void Add(std::size_t column, std::string text) {
+    const std::size_t gap = column > at_ ? std::min(column - at_ - (at_ == 0 ? 1 : 0), kMaxGap) : 0;
+    out_.Add(std::string(gap, '\t'));
+    at_ = column;
+    std::replace(text.begin(), text.end(), '\n', ' ');
+    out_.Add(text);
+  }
+  void End() {
+    if (at_ > 0) out_.EndLine();
+    at_ = 0;
+  }
+  std::size_t at() const { return at_; }
+
+ private:
+  Output& out_;
+  std::size_t at_ = 0;  // the column of the last cell, or 0
+};
+
+void ReadSheet(Archive& archive, const Sheet& sheet, const Workbook& book, Output& out) {
+  std::string type, value, formula;
+  std::size_t column = 0, style = 0;
+  int in_value = 0, in_formula = 0, in_phonetic = 0;
+  Row row(out);
   const auto end_cell = [&] {
+    if (value.empty() && !formula.empty()) value = "=" + formula;  // the file has no result
     if (value.empty()) return;
-    if (column == 0) column = at + 1;
-    const std::size_t gap = column > at ? std::min(column - at - (at == 0 ? 1 : 0), kMaxGap) : 0;
-    out.Add(std::string(gap, '\t'));
-    at = column;
     if (type == "s") {
       const auto number = static_cast<std::size_t>(std::strtoull(value.c_str(), nullptr, 10));
-      value = number < strings.size() ? strings[number] : "";
+      value = number < book.strings.size() ? book.strings[number] : "";
+    } else if (type == "b") {
+      value = value == "1" ? "TRUE" : "FALSE";
+    } else if (type.empty() || type == "n") {
+      value = FormatNumber(value, style < book.formats.size() ? book.formats[style] : "General", book.from_1904);
     }
-    if (type == "b") value = value == "1" ? "TRUE" : "FALSE";
-    std::replace(value.begin(), value.end(), '\n', ' ');
-    out.Add(value);
+    row.Add(column == 0 ? row.at() + 1 : column, value);
   };
   ReadEntry(archive, sheet.entry,
             {.begin =
@@ -307,66 +496,254 @@ void ReadSheet(Archive& archive, const Sheet& sheet, const std::vector<std::stri
                    if (element.name() == "c") {
                      type = element.Attribute("t");
                      column = ColumnOf(element.Attribute("r"));
+                     style = static_cast<std::size_t>(std::strtoull(element.Attribute("s").c_str(), nullptr, 10));
                      value.clear();
+                     formula.clear();
                    }
                    if (element.name() == "v" || element.name() == "t") ++in_value;
-                   if (element.name() == "row") at = 0;
+                   if (element.name() == "f") ++in_formula;
+                   if (element.name() == "rPh") ++in_phonetic;
+                   if (element.name() == "row") row.End();
                  },
              .end =
                  [&](std::string_view name) {
                    if (name == "v" || name == "t") --in_value;
+                   if (name == "f") --in_formula;
+                   if (name == "rPh") --in_phonetic;
                    if (name == "c") end_cell();
-                   if (name == "row" && at > 0) out.EndLine();
+                   if (name == "row") row.End();
                  },
              .text =
                  [&](std::string_view text) {
-                   if (in_value > 0 && value.size() < Output::kMaxBytes) value += text;
+                   if (in_value > 0 && in_phonetic == 0 && value.size() < Output::kMaxBytes) value += text;
+                   if (in_formula > 0 && formula.size() < Output::kMaxBytes) formula += text;
                  }},
             out);
 }
 
+// What stands beside a sheet's cells: comments at them, text boxes, charts.
+void ReadBesideCells(Archive& archive, const Sheet& sheet, Output& out) {
+  const auto relationships = RelationshipsOf(archive, sheet.entry, out);
+  std::set<std::string> seen;
+  for (const Relationship& each : relationships) {
+    if (each.kind != "comments" || !archive.Has(each.entry)) continue;
+    AddSection(
+        out, "Comments:",
+        [&](Output& more) {
+          int in_text = 0;
+          ReadEntry(archive, each.entry,
+                    {.begin =
+                         [&](const Element& element) {
+                           if (element.name() == "comment") more.Add(element.Attribute("ref") + ": ");
+                           if (element.name() == "t") ++in_text;
+                         },
+                     .end =
+                         [&](std::string_view name) {
+                           if (name == "t") --in_text;
+                           if (name == "comment") more.EndLine();
+                         },
+                     .text =
+                         [&](std::string_view text) {
+                           if (in_text > 0) more.Add(text);
+                         }},
+                    out);
+        },
+        seen);
+  }
+  AddParts(archive, relationships, {{"drawing", "Text boxes:"}}, out);
+  for (const Relationship& each : relationships) {
+    if (each.kind != "drawing" || !archive.Has(each.entry)) continue;
+    AddParts(archive, RelationshipsOf(archive, each.entry, out), {{"chart", "Chart:"}, {"diagramData", "Diagram:"}},
+             out);
+  }
+}
+
 void ReadXlsx(Archive& archive, const std::string& workbook, Output& out) {
-  const auto relationships = RelationshipsOf(archive, workbook, out);
-  const std::vector<std::string> strings =
-      SharedStrings(archive, EntryOf(archive, relationships, "sharedStrings", "xl/sharedStrings.xml"), out);
-  for (const Sheet& sheet : Sheets(archive, workbook, relationships, out)) {
-    out.Heading("--- Sheet " + sheet.name + " ---");
-    ReadSheet(archive, sheet, strings, out);
+  const Workbook book = ReadWorkbook(archive, workbook, out);
+  for (const Sheet& sheet : book.sheets) {
+    out.Heading("--- Sheet " + sheet.name + (sheet.is_hidden ? " (hidden)" : "") + " ---");
+    ReadSheet(archive, sheet, book, out);
+    ReadBesideCells(archive, sheet, out);
   }
 }
 
 // --- OpenDocument
 // ------------------------------------------------------------------------------------------------------
 
-void ReadOpenDocument(Archive& archive, Output& out) {
-  if (!archive.Has("content.xml")) throw Unreadable{"it has no content.xml"};
-  int in_paragraph = 0, in_cell = 0, pages = 0;
-  ReadEntry(archive, "content.xml",
+// Text, tables and slides of an entry. Notes and comments are gathered, and follow at the end.
+class OpenDocument {
+ public:
+  explicit OpenDocument(Output& out) : out_(out), row_(out) {}
+
+  XmlHandler Handler() {
+    return {.begin = [this](const Element& element) { Begin(element); },
+            .end = [this](std::string_view name) { End(name); },
+            .text =
+                [this](std::string_view text) {
+                  if (left_out_ == 0 && in_paragraph_ > 0) Add(text);
+                }};
+  }
+
+  void Finish() {
+    out_.EndLine();
+    if (!IsBlank(notes_)) out_.Heading("--- Notes ---"), out_.Add(notes_), out_.EndLine();
+    if (!IsBlank(comments_)) out_.Heading("--- Comments ---"), out_.Add(comments_), out_.EndLine();
+  }
+
+ private:
+  static constexpr std::size_t kMaxRepeated = 1000;  // equal cells or lines that are shown
+
+  static std::size_t Times(const Element& element, std::string_view attribute) {
+    const std::string times = element.Attribute(attribute);
+    return times.empty() ? 1 : std::clamp<std::size_t>(std::strtoull(times.c_str(), nullptr, 10), 1, 1u << 20);
+  }
+
+  // What a reader does not see: deleted text, readings of words, names and descriptions of pictures, who has commented.
+  bool IsLeftOut(std::string_view name) const {
+    return name == "tracked-changes" || name == "ruby-text" || name == "desc" || (name == "title" && in_frame_ > 0) ||
+           name == "note-citation" ||
+           (in_comment_ > 0 && (name == "creator" || name == "date" || name == "date-string"));
+  }
+
+  void Add(std::string_view text) {
+    if (in_comment_ > 0) {
+      AddTo(comments_, text);
+    } else if (in_note_ > 0) {
+      AddTo(notes_, text);
+    } else if (in_cell_ > 0) {
+      AddTo(cell_, text);
+    } else {
+      out_.Add(text);
+    }
+  }
+  static void AddTo(std::string& gathered, std::string_view text) {
+    if (gathered.size() < Output::kMaxBytes) gathered += text;
+  }
+  static void EndLineOf(std::string& gathered) {
+    while (gathered.ends_with(' ')) gathered.pop_back();
+    AddTo(gathered, "\n");
+  }
+  void Space() {
+    if (in_comment_ > 0 || in_note_ > 0 || in_cell_ > 0) {
+      std::string& gathered = in_comment_ > 0 ? comments_ : in_note_ > 0 ? notes_ : cell_;
+      if (!gathered.empty() && gathered.back() != ' ' && gathered.back() != '\n') gathered += ' ';
+    } else {
+      out_.EndLine();
+    }
+  }
+
+  void Begin(const Element& element) {
+    const std::string_view name = element.name();
+    if (left_out_ > 0 || IsLeftOut(name)) {
+      ++left_out_;
+      return;
+    }
+    if (name == "frame") ++in_frame_;
+    if (name == "note")
+      AddTo(notes_, "[" + std::to_string(++note_number_) + "] "), Add("[" + std::to_string(note_number_) + "]"),
+          ++in_note_;
+    if (name == "annotation") ++in_comment_;
+    if (name == "p" || name == "h") {
+      if (in_paragraph_ > 0) Space();  // one in a box within another
+      ++in_paragraph_;
+    }
+    if (name == "table-cell" || name == "covered-table-cell") {
+      if (in_cell_++ == 0) cell_.clear(), cell_times_ = Times(element, "number-columns-repeated");
+    }
+    if (name == "table-row" && in_cell_ == 0) {
+      row_times_ = Times(element, "number-rows-repeated"), column_ = 0;
+      cells_.clear();
+    }
+    if (name == "tab") Add("\t");
+    if (name == "s") Add(std::string(std::min<std::size_t>(Times(element, "c"), 256), ' '));
+    if (name == "line-break") in_cell_ + in_note_ + in_comment_ > 0 ? Space() : out_.Add("\n");
+    if (name == "page") out_.Heading("--- Slide " + std::to_string(++pages_) + " ---");
+    if (name == "notes") out_.Heading("Notes:");
+    if (name == "table" && in_cell_ == 0) out_.Heading("--- Table " + element.Attribute("name") + " ---");
+  }
+
+  void End(std::string_view name) {
+    if (left_out_ > 0) {
+      --left_out_;
+      return;
+    }
+    if (name == "frame") --in_frame_;
+    if (name == "p" || name == "h") --in_paragraph_, Space();
+    if (name == "note") --in_note_, EndLineOf(notes_);
+    if (name == "annotation") --in_comment_, EndLineOf(comments_);
+    if ((name == "table-cell" || name == "covered-table-cell") && --in_cell_ == 0) EndCell();
+    if (name == "table-row" && in_cell_ == 0) EndRow();
+  }
+
+  void EndCell() {
+    while (cell_.ends_with(' ')) cell_.pop_back();
+    const std::size_t shown = cell_.empty() ? 0 : std::min(cell_times_, kMaxRepeated);
+    for (std::size_t i = 0; i < shown; ++i) cells_.emplace_back(column_ + i + 1, cell_);
+    column_ += cell_times_;
+  }
+  void EndRow() {
+    const std::size_t times = cells_.empty() ? 0 : std::min(row_times_, kMaxRepeated);
+    for (std::size_t i = 0; i < times && !out_.full(); ++i) {
+      for (const auto& [column, text] : cells_) row_.Add(column, text);
+      row_.End();
+    }
+    cells_.clear();
+  }
+
+  Output& out_;
+  Row row_;
+  std::vector<std::pair<std::size_t, std::string>> cells_;  // of the row: column and text
+  std::string cell_, notes_, comments_;
+  std::size_t column_ = 0, cell_times_ = 1, row_times_ = 1;
+  int left_out_ = 0, in_paragraph_ = 0, in_cell_ = 0, in_frame_ = 0, in_note_ = 0, in_comment_ = 0, pages_ = 0,
+      note_number_ = 0;
+};
+
+// Headers and footers stand with the styles of pages.
+void ReadMasterPages(Archive& archive, Output& out) {
+  OpenDocument document(out);
+  const XmlHandler inner = document.Handler();
+  int in_edge = 0;
+  const auto is_edge = [](std::string_view name) {
+    return name == "header" || name == "footer" || name == "header-first" || name == "footer-first" ||
+           name == "header-left" || name == "footer-left";
+  };
+  ReadEntry(archive, "styles.xml",
             {.begin =
                  [&](const Element& element) {
-                   const std::string_view name = element.name();
-                   if (name == "p" || name == "h") ++in_paragraph;
-                   if (name == "table-cell") ++in_cell;
-                   if (name == "tab") out.Add("\t");
-                   if (name == "s") out.Add(" ");
-                   if (name == "line-break") in_cell > 0 ? out.AddSpace() : out.Add("\n");
-                   if (name == "page") out.Heading("--- Slide " + std::to_string(++pages) + " ---");
-                   if (name == "table") out.Heading("--- Table " + element.Attribute("name") + " ---");
+                   if (in_edge > 0) inner.begin(element);
+                   if (is_edge(element.name()) && element.Attribute("display") != "false") ++in_edge;
                  },
              .end =
                  [&](std::string_view name) {
-                   if (name == "p" || name == "h") {
-                     --in_paragraph;
-                     in_cell > 0 ? out.AddSpace() : out.EndLine();
-                   }
-                   if (name == "table-cell") --in_cell, out.Add("\t");
-                   if (name == "table-row") out.EndLine();
+                   if (in_edge > 0 && is_edge(name)) --in_edge;
+                   if (in_edge > 0) inner.end(name);
                  },
              .text =
                  [&](std::string_view text) {
-                   if (in_paragraph > 0) out.Add(text);
+                   if (in_edge > 0) inner.text(text);
                  }},
             out);
+  document.Finish();
+}
+
+void ReadOpenDocument(Archive& archive, Output& out) {
+  if (!archive.Has("content.xml")) throw Unreadable{"it has no content.xml"};
+  OpenDocument document(out);
+  ReadEntry(archive, "content.xml", document.Handler(), out);
+  document.Finish();
+  bool is_text = false;
+  ReadEntry(archive, "content.xml",
+            {.begin =
+                 [&](const Element& element) {
+                   // office:text, the body of a text document; those of sheets have fields ("???") that no reader sees.
+                   if (element.name() == "text") is_text = true;
+                 }},
+            out);
+  std::set<std::string> seen;
+  if (is_text)
+    AddSection(
+        out, "--- Header and footer ---", [&](Output& more) { ReadMasterPages(archive, more); }, seen);
 }
 
 }  // namespace
@@ -378,10 +755,10 @@ void ReadOffice(Output& out) {
   const std::string root = main.empty() ? std::string() : RootOf(archive, main);
   if (root == "document") return ReadDocx(archive, main, out);
   if (root == "workbook") return ReadXlsx(archive, main, out);
-  if (root == "presentation") return ReadPptx(archive, out);
+  if (root == "presentation") return ReadPptx(archive, main, out);
   if (archive.Has("word/document.xml")) return ReadDocx(archive, "word/document.xml", out);
   if (archive.Has("xl/workbook.xml")) return ReadXlsx(archive, "xl/workbook.xml", out);
-  if (archive.Has("ppt/presentation.xml")) return ReadPptx(archive, out);
+  if (archive.Has("ppt/presentation.xml")) return ReadPptx(archive, "ppt/presentation.xml", out);
   if (archive.Has("content.xml")) return ReadOpenDocument(archive, out);
   throw Unreadable{"the archive holds none of the documents that are known (docx, xlsx, pptx, odt, ods, odp)"};
 }

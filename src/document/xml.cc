@@ -41,12 +41,13 @@ void Silent(void* /*context*/, const char* /*message*/, xmlParserSeverities /*se
 
 }  // namespace
 
-std::string Element::Attribute(std::string_view name) const {
+std::string Element::Attribute(std::string_view name, std::string_view prefix) const {
   auto* const reader = static_cast<xmlTextReader*>(reader_);
   std::string value;
   for (int found = xmlTextReaderMoveToFirstAttribute(reader); found == 1;
        found = xmlTextReaderMoveToNextAttribute(reader)) {
-    if (XmlText(xmlTextReaderConstLocalName(reader)) == name) {
+    if (XmlText(xmlTextReaderConstLocalName(reader)) == name &&
+        (prefix.empty() || XmlText(xmlTextReaderConstPrefix(reader)) == prefix)) {
       value = std::string(XmlText(xmlTextReaderConstValue(reader)));
       break;
     }

@@ -13,8 +13,8 @@ class Element {
  public:
   explicit Element(void* reader, std::string_view name) : reader_(reader), name_(name) {}
   std::string_view name() const { return name_; }
-  // By its local name ("val" of w:val), in any namespace; empty: there is none.
-  std::string Attribute(std::string_view name) const;
+  // By its local name ("val" of w:val), in any namespace, or with that prefix; empty: there is none.
+  std::string Attribute(std::string_view name, std::string_view prefix = {}) const;
 
  private:
   void* const reader_;

@@ -114,6 +114,26 @@ FileNature Audio(std::string_view type, std::size_t bytes) {
           .tokens = static_cast<std::int64_t>(bytes) / kAudioBytesPerToken + 1};
 }
 
+// Text that is not UTF-8, as far as its beginning tells: UTF-16, or an alphabet of mostly ASCII letters in
+// Windows-1252. Other code pages cannot be told apart, so that what they say would be guessed.
+bool IsEncodedText(std::string_view content) {
+  if (content.starts_with("\xff\xfe") || content.starts_with("\xfe\xff")) return true;
+  content = content.substr(0, 64 * 1024);
+  std::array<std::size_t, 2> zeros{};  // at even and at odd places
+  std::size_t letters = 0, high = 0, control = 0;
+  for (std::size_t i = 0; i < content.size(); ++i) {
+    const auto c = static_cast<unsigned char>(content[i]);
+    if (c == 0) ++zeros[i % 2];
+    if ((c < 0x20 && c != '\t' && c != '\n' && c != '\r' && c != '\f') || c == 0x7f) ++control;
+    if (c == 0x81 || c == 0x8d || c == 0x8f || c == 0x90 || c == 0x9d) ++control;  // not in Windows-1252
+    if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) ++letters;
+    if (c >= 0x80) ++high;
+  }
+  const std::size_t pairs = content.size() / 2;
+  if (pairs > 1 && (zeros[0] == 0 || zeros[1] == 0) && std::max(zeros[0], zeros[1]) * 10 >= pairs * 9) return true;
+  return control == 0 && high > 0 && high * 3 <= letters;
+}
+
 // Empty: it is none, as far as its bytes tell.
 std::string_view AudioTypeOf(std::string_view content) {
   const auto has = [&](std::size_t at, std::string_view text) {
@@ -145,6 +165,7 @@ FileNature NatureOf(std::string_view filename, std::string_view mime_type, std::
                     suffix == "htm" || suffix == "xhtml";
   if (html && !content.empty()) return {.kind = FileKind::kHtml, .mime_type = "text/html"};
   if (is_text) return {.kind = FileKind::kText, .mime_type = std::string(mime_type)};
+  if (IsEncodedText(content)) return {.kind = FileKind::kEncodedText, .mime_type = std::string(mime_type)};
   return {.kind = FileKind::kOther, .mime_type = std::string(mime_type)};
 }
 

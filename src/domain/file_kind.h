@@ -15,6 +15,7 @@ enum class FileKind {
   kPdf,     // likewise a document
   kOffice,  // a document in a ZIP archive: docx, xlsx, pptx, odt, ods, odp
   kHtml,
+  kEncodedText,  // text in UTF-16 or Windows-1252
   kAudio,
   kOther,
 };
@@ -31,7 +32,7 @@ struct FileNature {
 FileNature NatureOf(std::string_view filename, std::string_view mime_type, std::string_view content);
 
 inline bool IsDocument(FileKind kind) {
-  return kind == FileKind::kPdf || kind == FileKind::kOffice || kind == FileKind::kHtml;
+  return kind == FileKind::kPdf || kind == FileKind::kOffice || kind == FileKind::kHtml || kind == FileKind::kEncodedText;
 }
 
 // Of a PDF that is known by its estimate alone.

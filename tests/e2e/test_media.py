@@ -171,6 +171,34 @@ TEXTS = [("paper.pdf", "application/pdf", PDF, ["tells of herons", "of otters"])
          ("marked.html", "text/html", ("\ufeff<html><meta charset='iso-8859-1'>" + "<!-- -->" * 9000 + "<p>Th\u00e9 pond</html>").encode("utf-16-le"), ["Th\u00e9 pond\n"]),
          ("big.html", "text/html", "\ufeff<html><p>Th\u00e9 pond</html>".encode("utf-16-be"), ["Th\u00e9 pond\n"]),
          ("other.html", "text/html", "<html><meta charset='iso-8859-1'><p>Th\u00e9 pond</html>".encode(), ["Th\u00e9 pond\n"]),
+         ("order.pptx", documents.PPTX, documents.shuffled_pptx(), ["--- Slide 1 ---\nfirst\n\nNotes:\nof the first\n\n--- Slide 2 ---\nsecond\n"]),
+         ("parts.docx", documents.DOCX, documents.rich_docx("<w:p>" + documents.run("body") + "</w:p>", ("h1.xml", "header", "above"), ("h2.xml", "header", "above"),
+          ("f1.xml", "footer", "below"), ("d1.xml", "diagramData", "in a diagram"), ("c1.xml", "chart", "Herons a year")),
+          ["--- Header ---\nabove\n\n--- Text ---\nbody\n\n--- Diagram ---\nin a diagram\n\n--- Chart ---\nHerons a year\n\n--- Footer ---\nbelow\n"]),
+         ("shown.docx", documents.DOCX, documents.rich_docx(
+             f"<w:p><w:moveFrom>{documents.run('moved away')}</w:moveFrom>{documents.run('non')}<w:r><w:noBreakHyphen/></w:r>{documents.run('stop ')}"
+             f"{documents.run('hidden', '<w:vanish/>')}{documents.run('seen ', '<w:vanish w:val=&quot;0&quot;/>'.replace('&quot;', chr(34)))}"
+             f"<w:r><w:ruby><w:rt>{documents.run('reading')}</w:rt><w:rubyBase>{documents.run('word')}</w:rubyBase></w:ruby></w:r></w:p>"
+             "<w:tbl><w:tr><w:tc><w:tcPr><w:vMerge w:val='restart'/></w:tcPr><w:p>" + documents.run("one") + "</w:p></w:tc></w:tr>"
+             "<w:tr><w:tc><w:tcPr><w:vMerge/></w:tcPr><w:p>" + documents.run("covered") + "</w:p></w:tc><w:tc><w:p>" + documents.run("two") + "</w:p></w:tc></w:tr></w:tbl>"),
+          ["non\u2011stop seen word\none\n\ttwo\n"]),
+         ("days.xlsx", documents.XLSX, documents.styled_xlsx([("17816.607951388887", "d-mmm-yyyy h:mm"), ("0.125", "0.0%"), ("1234567.891", "#,##0.00"), ("0.1", "General")]),
+          ["--- Sheet Days (hidden) ---\n11-Oct-1952 14:35\t12.5%\t1,234,567.89\t0.1\n\nComments:\nB1: late\n\nText boxes:\nin a box\n\nChart:\nHerons a year\n"]),
+         ("tracked.odt", documents.ODT, documents.open_document(
+             "<office:text><text:tracked-changes><text:p>deleted</text:p></text:tracked-changes><text:p>kept<text:s text:c='2'/><text:note><text:note-citation>1</text:note-citation>"
+             "<text:note-body><text:p>a note</text:p></text:note-body></text:note><office:annotation><dc:creator>Ann</dc:creator><text:p>a comment</text:p></office:annotation> text</text:p></office:text>",
+             "<style:header><text:p>above</text:p></style:header>"),
+          ["kept  [1] text\n\n--- Notes ---\n[1] a note\n\n--- Comments ---\na comment\n\n--- Header and footer ---\nabove\n"]),
+         ("repeated.ods", documents.ODT, documents.open_document(
+             "<office:spreadsheet><table:table table:name='T'><table:table-row table:number-rows-repeated='2'><table:table-cell table:number-columns-repeated='2'><text:p>x</text:p></table:table-cell>"
+             "<table:table-cell table:number-columns-repeated='3'/><table:covered-table-cell/><table:table-cell><text:p>y</text:p></table:table-cell></table:table-row>"
+             "<table:table-row table:number-rows-repeated='1048574'><table:table-cell table:number-columns-repeated='16384'/></table:table-row></table:table></office:spreadsheet>"),
+          ["--- Table T ---\nx\tx\t\t\t\t\ty\nx\tx\t\t\t\t\ty\n\n-"]),
+         ("code.html", "text/html", b"<section>One</section><section>Two</section><ul><li><div>item</div></li></ul><pre>def f():\n    return  1\n\n\nx<br>y</pre>",
+          ["One\n\nTwo\n", "- item\n", "def f():\n    return  1\n\n\nx\ny\n"]),
+         ("utf16.txt", "text/plain", "\ufeffTh\u00e9 pond \U0001f426\r\nis deep".encode("utf-16-le"), ["Th\u00e9 pond \U0001f426\nis deep\n"]),
+         ("unmarked.log", "text/plain", "the pond is deep\n".encode("utf-16-be"), ["the pond is deep\n"]),
+         ("ansi.csv", "text/csv", "name;price\r\ncaf\u00e9;5 \u20ac\r\nth\u00e9 \u201cdeep pond\u201d;3".encode("cp1252"), ["name;price\ncaf\u00e9;5 \u20ac\nth\u00e9 \u201cdeep pond\u201d;3\n"]),
          ("page.html", "text/html", "<html><title>Pond</title><script>x()</script><p>Th\u00e9 pond <b>is</b> deep</html>".encode(), ["Pond\n", "Th\u00e9 pond is deep"])]
 
 

@@ -102,9 +102,12 @@ SandboxedReader::Text SandboxedReader::ReadNow(const StoredFile& file, const std
       break;
     case FileKind::kOffice:
     case FileKind::kHtml:
+    case FileKind::kEncodedText:
       if (office_program_.empty())
         return Fail(MissingReader("reprise-document is not installed, which belongs to Reprise"));
-      argv = {office_program_, nature.kind == FileKind::kHtml ? "html" : "office"};
+      argv = {office_program_, nature.kind == FileKind::kHtml          ? "html"
+                               : nature.kind == FileKind::kEncodedText ? "text"
+                                                                       : "office"};
       break;
     case FileKind::kText:
     case FileKind::kImage:

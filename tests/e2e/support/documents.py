@@ -156,12 +156,46 @@ def alternatives(new, old):
             "</mc:AlternateContent><w:r><w:t>")
 
 
+def relationships(*targets):
+    kind = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/"
+    each = "".join(f"<Relationship Id='r{n}' Type='{kind}{type_}' Target='{target}'/>" for n, (type_, target) in enumerate(targets))
+    return f"<Relationships xmlns='http://schemas.openxmlformats.org/package/2006/relationships'>{each}</Relationships>"
+
+
+def package(folder, main, parts, body, xml):
+    """An Office Open XML package: parts are (name, kind, text) that the main part refers to."""
+    return archive({"_rels/.rels": relationships(("officeDocument", f"{folder}/{main}")), f"{folder}/{main}": body,
+                    f"{folder}/_rels/{main}.rels": relationships(*((kind, name) for name, kind, _ in parts)),
+                    **{f"{folder}/{name}": xml(text) for name, _, text in parts}})
+
+
+def rich_docx(body, *parts):
+    """A body of runs, and parts beside it."""
+    return package("word", "document.xml", parts, f"<w:document {W}><w:body>{body}</w:body></w:document>",
+                   lambda text: f"<w:x {W}><w:p><w:r><w:t>{text}</w:t></w:r></w:p></w:x>")
+
+
+def run(text, properties=""):
+    return f"<w:r><w:rPr>{properties}</w:rPr><w:t xml:space='preserve'>{text}</w:t></w:r>"
+
+
+def shuffled_pptx():
+    """Two slides that are shown in another order than their files are numbered, with notes that have other numbers again."""
+    a = 'xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main"'
+    r = 'xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships"'
+
+    def page(text):
+        return f"<sld {a}><a:p><a:r><a:t>{text}</a:t></a:r></a:p><a:p><a:fld type='slidenum'><a:t>99</a:t></a:fld></a:p></sld>"
+    return archive({"_rels/.rels": relationships(("officeDocument", "ppt/presentation.xml")),
+                    "ppt/presentation.xml": f"<presentation {r}><sldIdLst><sldId id='256' r:id='r1'/><sldId id='257' r:id='r0'/></sldIdLst></presentation>",
+                    "ppt/_rels/presentation.xml.rels": relationships(("slide", "slides/slide1.xml"), ("slide", "slides/slide2.xml")),
+                    "ppt/slides/slide1.xml": page("second"), "ppt/slides/slide2.xml": page("first"),
+                    "ppt/slides/_rels/slide2.xml.rels": relationships(("notesSlide", "../notesSlides/notesSlide1.xml")),
+                    "ppt/notesSlides/notesSlide1.xml": page("of the first")})
+
+
 def named_docx(name, text, footnotes):
     """One whose parts are where its relationships say, and nowhere else."""
-    def relationships(*targets):
-        kind = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/"
-        each = "".join(f"<Relationship Id='r{n}' Type='{kind}{type_}' Target='{target}'/>" for n, (type_, target) in enumerate(targets))
-        return f"<Relationships xmlns='http://schemas.openxmlformats.org/package/2006/relationships'>{each}</Relationships>"
     def part(root, line):
         return f"<w:{root} {W}><w:p><w:r><w:t>{line}</w:t></w:r></w:p></w:{root}>"
     folder, own = name.rsplit("/", 1)
@@ -189,6 +223,35 @@ def xlsx(rows):
                                       '<Relationship Id="rId7" Target="worksheets/sheet1.xml"/></Relationships>',
         "xl/worksheets/sheet1.xml": f"<worksheet {main}><sheetData>{''.join(cells)}</sheetData></worksheet>",
         "xl/sharedStrings.xml": f"<sst {main}>{''.join(f'<si><t>{each}</t></si>' for each in strings)}</sst>"})
+
+
+def styled_xlsx(cells):
+    """A sheet of (value, format code), with a comment, a text box and a chart beside it."""
+    main = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
+    a = 'xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main"'
+    formats = "".join(f'<numFmt numFmtId="{200 + n}" formatCode="{code}"/>' for n, (_, code) in enumerate(cells))
+    row = "".join(f'<c r="{chr(65 + n)}1" s="{n}"><v>{value}</v></c>' for n, (value, _) in enumerate(cells))
+    return archive({
+        "_rels/.rels": relationships(("officeDocument", "xl/workbook.xml")),
+        "xl/workbook.xml": f'<workbook {main} xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships"><workbookPr date1904="1"/>'
+                           '<sheets><sheet name="Days" state="hidden" sheetId="1" r:id="r0"/></sheets></workbook>',
+        "xl/_rels/workbook.xml.rels": relationships(("worksheet", "worksheets/sheet1.xml"), ("styles", "styles.xml")),
+        "xl/styles.xml": f"<styleSheet {main}><numFmts>{formats}</numFmts><cellStyleXfs><xf numFmtId='9'/></cellStyleXfs>"
+                         f"<cellXfs>{''.join(f'<xf numFmtId={chr(34)}{200 + n}{chr(34)}/>' for n in range(len(cells)))}</cellXfs></styleSheet>",
+        "xl/worksheets/sheet1.xml": f"<worksheet {main}><sheetData><row r='1'>{row}</row></sheetData></worksheet>",
+        "xl/worksheets/_rels/sheet1.xml.rels": relationships(("comments", "../comments1.xml"), ("drawing", "../drawings/drawing1.xml")),
+        "xl/comments1.xml": f"<comments {main}><commentList><comment ref='B1' authorId='0'><text><r><t>late</t></r></text></comment></commentList></comments>",
+        "xl/drawings/drawing1.xml": f"<d {a}><a:p><a:r><a:t>in a box</a:t></a:r></a:p></d>",
+        "xl/drawings/_rels/drawing1.xml.rels": relationships(("chart", "../charts/chart1.xml")),
+        "xl/charts/chart1.xml": f"<c {a}><a:p><a:r><a:t>Herons a year</a:t></a:r></a:p></c>"})
+
+
+ODF = " ".join(f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"' for name in ("office", "text", "table", "style"))
+
+
+def open_document(body, master=""):
+    return archive({"mimetype": ODT, "content.xml": f"<office:document-content {ODF} xmlns:dc='http://purl.org/dc/elements/1.1/'><office:body>{body}</office:body></office:document-content>",
+                    "styles.xml": f"<office:document-styles {ODF}><office:master-styles><style:master-page>{master}</style:master-page></office:master-styles></office:document-styles>"})
 
 
 def pptx(slides):
