@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -142,9 +143,22 @@ struct ModelResponse {
   TokenUsage usage;
   // Provider extras of the assistant message (JSON object text, see Message::extras); empty if none.
   std::string extras;
-  // Why the text is not whole, a word of event::Answer::reason; empty: the model came to its end.
+  // Why the text is not whole, a word of event::Answer::reason or the provider's own; empty: the model came to its end.
   std::string truncated = {};
   std::string model = {};  // that has answered, as the provider says; empty: it says nothing
+};
+
+// `retry_after` of a failure that the client has learned from: it makes the next request of this kind in another way
+// (without a tool or a member that was refused, say). Such a request is sent again at once, and is no retry.
+inline constexpr std::chrono::milliseconds kAskAgainAtOnce{1};
+inline constexpr int kMostLessons = 64;  // that one request may teach
+inline bool IsWorthAskingAgain(const Error& error) { return error.retryable && error.retry_after == kAskAgainAtOnce; }
+
+// A tool that requests to a model leave out.
+struct LeftOutTool {
+  std::string tool, model;
+  std::string reason;  // for people: the provider's words, or its limit
+  bool operator==(const LeftOutTool&) const = default;
 };
 
 // Receives a response while the model writes it. Called on the client's own thread, never two calls at once, and not
@@ -178,6 +192,8 @@ class ModelClient {
 
   // Models that are known without asking the provider; may be empty.
   virtual std::vector<std::string> KnownModels() const { return {}; }
+  // The tools that its requests leave out, by the provider's own names of the models.
+  virtual std::vector<LeftOutTool> LeftOutTools() const { return {}; }
 
   using Listed = std::function<void(Result<std::vector<ListedModel>>)>;
   // Asks the provider which models it has. Returns at once; `done` is called exactly once, as that of Generate, with
@@ -214,6 +230,8 @@ class ModelDirectory {
   // What is configured, and what the providers that can be asked have. Blocks until they have answered, for a few
   // seconds at most; what they said is remembered for some minutes.
   virtual std::vector<Entry> List() const = 0;
+  // The tools that requests leave out, by full names of models. Does not touch the network.
+  virtual std::vector<LeftOutTool> LeftOutTools() const { return {}; }
 };
 
 }  // namespace reprise

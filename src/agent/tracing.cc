@@ -153,23 +153,32 @@ void DescribeOutcome(Span& span, const AgentOutcome& outcome) {
   if (outcome.error) span.Fail(outcome.error->reason, outcome.error->message);
 }
 
+namespace {
+
+// Until a request is answered, or refused for a reason that the client cannot do anything about.
+Async<Result<ModelResponse>> AskUntilTaken(const AgentParts& parts, const ModelRequest& request, ModelStream& stream,
+                                           const std::stop_token& stop) {
+  for (int lessons = 0;; ++lessons) {
+    FromCallback<Result<ModelResponse>> awaited(parts.executor, [&](ModelClient::Done done) {
+      parts.model.Generate(request, stream, stop, std::move(done));
+    });
+    Result<ModelResponse> response = co_await awaited;
+    if (response || !IsWorthAskingAgain(response.error())) co_return response;
+    if (lessons == kMostLessons || stop.stop_requested()) co_return response;
+  }
+}
+
+}  // namespace
+
 Async<Result<ModelResponse>> AskModelClient(const AgentParts& parts, const ModelRequest& request, ModelStream& stream,
                                             std::stop_token stop, const Span& parent) {
-  if (!parent) {
-    FromCallback<Result<ModelResponse>> awaited(parts.executor, [&](ModelClient::Done done) {
-      parts.model.Generate(request, stream, std::move(stop), std::move(done));
-    });
-    co_return co_await awaited;
-  }
+  if (!parent) co_return co_await AskUntilTaken(parts, request, stream, stop);
   Span span = parent.Child("chat " + request.model, SpanKind::kClient);
   DescribeRequest(span, parts, request);
   TimedStream timed(stream, span.takes_content());
   ModelRequest traced = request;
   if (span.tells_providers()) traced.traceparent = FormatTraceparent(span.context());
-  FromCallback<Result<ModelResponse>> awaited(parts.executor, [&](ModelClient::Done done) {
-    parts.model.Generate(traced, timed, std::move(stop), std::move(done));
-  });
-  Result<ModelResponse> response = co_await awaited;
+  Result<ModelResponse> response = co_await AskUntilTaken(parts, traced, timed, stop);
   span.Stop();
   if (const auto seconds = timed.seconds_to_first()) span.Set("gen_ai.response.time_to_first_chunk", *seconds);
   if (response) {

@@ -133,11 +133,13 @@ std::size_t SseParser::FindLineEnd() {
 }
 
 // False if the event grows beyond the limit. A line without a colon is a field without a value; a comment is a field
-// without a name.
+// without a name. JSON that stands alone, as some servers end a stream with an error, is taken for data: no field is
+// named so.
 bool SseParser::TakeLine(std::string_view line) {
-  const std::size_t colon = line.find(':');
-  const std::string_view name = line.substr(0, colon);
+  const std::size_t colon = line.front() == '{' ? 0 : line.find(':');
+  const std::string_view name = line.front() == '{' ? "data" : line.substr(0, colon);
   std::string_view value = colon == std::string_view::npos ? std::string_view() : line.substr(colon + 1);
+  if (line.front() == '{') value = line;
   if (value.starts_with(' ')) value.remove_prefix(1);
   if (name == "data") {
     if (data_.size() + value.size() + 1 > max_event_bytes_) return false;

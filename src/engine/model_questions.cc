@@ -67,7 +67,7 @@ struct ModelQuestions::UnderWay {
   ModelDirectory::Resolved model{};
   ModelQuestion question{};
   std::vector<Message> messages{};
-  bool was_sent_again = false;
+  int lessons = 0;
 };
 
 Result<void> ModelQuestions::Ask(const ModelQuestion& question, ModelStream& stream, std::stop_token stop,
@@ -120,9 +120,9 @@ Result<void> ModelQuestions::Begin(const std::shared_ptr<UnderWay>& asked) {
 }
 
 void ModelQuestions::End(const std::shared_ptr<UnderWay>& asked, Result<ModelResponse> response) {
-  // A provider that refused a member, which is left out from now on: nothing of an answer has come.
-  const bool was_refused = !response && response.error().retryable && response.error().reason == "provider_bad_request";
-  if (was_refused && !std::exchange(asked->was_sent_again, true)) return Send(asked);
+  // Of what was refused nothing of an answer has come.
+  const bool was_refused = !response && IsWorthAskingAgain(response.error());
+  if (was_refused && asked->lessons++ < kMostLessons) return Send(asked);
   if (response) services_.usage_limits.AddRequest(response->usage);
   if (!response) asked->span.Fail(response.error().reason);
   asked->span = Span();

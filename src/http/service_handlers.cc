@@ -57,6 +57,7 @@ std::string_view LoginName(ToolServer::Login login) {
 
 Result<Outcome> Tools(const HandlerContext& context) {
   const auto set = context.engine.tools().Current();
+  const std::vector<LeftOutTool> left_out = context.engine.models().LeftOutTools();
   Json tools = Json::array(), read_only = Json::array(), read_write = Json::array();
   for (const Tool* tool : set->tools()) {
     const ToolTraits& traits = tool->traits();
@@ -68,6 +69,10 @@ Result<Outcome> Tools(const HandlerContext& context) {
                      {"requires_approval", set->RequiresApproval(*tool)}});
     Json rules = RulesFor(context.engine.options().rules, *tool);
     if (!rules.empty()) tools.back()["rules"] = std::move(rules);
+    for (const LeftOutTool& each : left_out) {
+      if (each.tool != traits.spec.name) continue;
+      tools.back()["left_out"].push_back({{"model", each.model}, {"reason", each.reason}});
+    }
     (traits.read_only ? read_only : read_write).push_back(traits.spec.name);
   }
   Json servers = Json::array();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 
 #include "base/json.h"
 #include "base/utf8.h"
@@ -28,11 +29,15 @@ EventJson::EventJson(std::string_view json) {
   static thread_local simdjson::dom::parser kept_parser;
   simdjson::dom::parser& parser = json.size() > kKeptCapacity ? large_parser_ : kept_parser;
   auto error = ParseWith(parser, json, root_);
-  if (error == simdjson::UTF8_ERROR) {
-    mended_ = ToValidUtf8(json);
-    // U+FFFD is longer than what it replaces, so the size class may change.
+  const auto parse_mended = [&](std::string mended) {
+    mended_ = std::move(mended);
+    json = mended_;
+    // It may be longer than what it replaces, so the size class may change.
     error = ParseWith(mended_.size() > kKeptCapacity ? large_parser_ : parser, mended_, root_);
-  }
+  };
+  if (error == simdjson::UTF8_ERROR) parse_mended(ToValidUtf8(json));
+  if (error != simdjson::SUCCESS && HasNoNumber(json)) parse_mended(MendNoNumbers(json));
+  text_ = json;
   valid_ = error == simdjson::SUCCESS && root_.is_object();
 }
 

@@ -2,6 +2,8 @@
 
 #include <simdjson.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -10,7 +12,7 @@ namespace reprise {
 
 // The JSON object of one event of a provider's stream. Parsed with simdjson, because this is done for every piece of
 // text of every stream: a typical event costs 0.3 us here and 3.8 us with nlohmann/json. Bytes that are not UTF-8 and
-// escaped halves of surrogate pairs become U+FFFD. Valid until this thread's next EventJson.
+// escaped halves of surrogate pairs become U+FFFD, NaN and Infinity null. Valid until this thread's next EventJson.
 class EventJson {
  public:
   explicit EventJson(std::string_view json);
@@ -20,9 +22,11 @@ class EventJson {
   // It is an object, and not nested deeper than allowed.
   bool valid() const { return valid_; }
   simdjson::dom::element root() const { return root_; }
+  std::string_view text() const { return text_; }
 
  private:
   std::string mended_;
+  std::string_view text_;
   simdjson::dom::parser large_parser_;
   simdjson::dom::element root_;
   bool valid_ = false;
@@ -34,10 +38,15 @@ std::string_view StringOr(const Value& value, std::string_view fallback) {
   return value.get(text) == simdjson::SUCCESS ? text : fallback;
 }
 
+// Also of one that is written as 19.0.
 template <typename Value>
 std::int64_t IntegerOr(const Value& value, std::int64_t fallback) {
   std::int64_t number = 0;
-  return value.get(number) == simdjson::SUCCESS ? number : fallback;
+  if (value.get(number) == simdjson::SUCCESS) return number;
+  double written = 0;
+  constexpr double kMost = 9e15;  // beyond it not every integer is one of these
+  if (value.get(written) != simdjson::SUCCESS || !(std::abs(written) < kMost)) return fallback;
+  return static_cast<std::int64_t>(written);
 }
 
 // Of tokens, say: a provider that counts below nothing counts wrongly.
@@ -45,6 +54,12 @@ template <typename Value>
 std::int64_t CountOr(const Value& value, std::int64_t fallback) {
   const std::int64_t count = IntegerOr(value, fallback);
   return count < 0 ? fallback : count;
+}
+
+// Counts may come again and again, from a part of the answer or with nothing in them: the largest is right.
+template <typename Value>
+void RaiseTo(std::int64_t& count, const Value& value) {
+  count = std::max(count, CountOr(value, 0));
 }
 
 // The model that has answered, as far as it is a name.

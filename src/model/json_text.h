@@ -12,4 +12,10 @@ bool HasSurrogateEscape(std::string_view json);
 // between two tokens of an emoji write such halves, and JSON parsers refuse them or pass on bytes that are not UTF-8.
 std::string MendSurrogateEscapes(std::string_view json);
 
+// True if the JSON text may hold a NaN or an Infinity, which Python writes and JSON does not have.
+bool HasNoNumber(std::string_view json);
+
+// The JSON text with null in place of each.
+std::string MendNoNumbers(std::string_view json);
+
 }  // namespace reprise

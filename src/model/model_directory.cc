@@ -137,6 +137,17 @@ Result<ModelDirectory::Resolved> ConfiguredModelDirectory::Resolve(std::string_v
   return Resolved{provider.client.get(), std::string(model), std::string(name), facts.context_window, facts.abilities};
 }
 
+std::vector<LeftOutTool> ConfiguredModelDirectory::LeftOutTools() const {
+  std::vector<LeftOutTool> all;
+  for (const auto& [name, provider] : providers_) {
+    for (LeftOutTool& each : provider.client->LeftOutTools()) {
+      each.model = name + "/" + each.model;
+      all.push_back(std::move(each));
+    }
+  }
+  return all;
+}
+
 std::vector<ModelDirectory::Entry> ConfiguredModelDirectory::List() const {
   std::map<std::string, ModelClient*> clients;
   for (const auto& [name, provider] : providers_) {

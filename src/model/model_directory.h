@@ -42,6 +42,7 @@ class ConfiguredModelDirectory : public ModelDirectory {
   Result<Resolved> Resolve(std::string_view name) const override;
   const std::string& default_model() const override { return default_model_; }
   std::vector<Entry> List() const override;
+  std::vector<LeftOutTool> LeftOutTools() const override;
 
  private:
   struct Provider {

@@ -18,6 +18,7 @@
 #include "base/json.h"
 #include "base/utf8.h"
 #include "model/provider_error.h"
+#include "model/failure_words.h"
 #include "model/response_reader.h"
 
 namespace reprise {

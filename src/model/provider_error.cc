@@ -15,6 +15,8 @@ namespace {
 constexpr std::size_t kMaxQuotedError = 300, kMaxLoggedError = 4000;
 // So much of the beginning of a key is taken for the key.
 constexpr std::size_t kTellingKeyPrefix = 6;
+// A key that is shorter would be found in words that have nothing to do with it.
+constexpr std::size_t kShortestKey = 8;
 
 struct Failure {
   std::string_view reason;
@@ -47,16 +49,28 @@ bool IsContextLength(const std::string& code, const std::string& message) {
   return ContainsAny<9>(code, kPhrases) || ContainsAny<9>(message, kPhrases);
 }
 
+// `code`: a name, or words. Without a status that is all that tells what may pass.
 Failure FailureOfCode(const std::string& code) {
   using Names = std::array<std::string_view, 3>;
-  if (ContainsAny<3>(code, Names{"insufficient_quota", "billing", "quota"})) return kQuota;
+  if (ContainsAny<3>(code, Names{"billing", "quota", "arrear"})) return kQuota;
+  if (ContainsAny<3>(code, Names{"balance", "credit", "\xE4\xBD\x99\xE9\xA2\x9D"})) return kQuota;
   if (ContainsAny<3>(code, Names{"rate_limit", "too_many_requests", "ratelimit"})) return kRateLimited;
+  if (ContainsAny<3>(code, Names{"rate limit", "too many requests", "throttl"})) return kRateLimited;
   if (ContainsAny<3>(code, Names{"api_key", "authentication", "permission"})) return kAuth;
+  if (ContainsAny<3>(code, Names{"api key", "unauthorized", "login fail"})) return kAuth;
   if (ContainsAny<3>(code, Names{"overload", "unavailable", "capacity"})) return kOverloaded;
   if (ContainsAny<3>(code, Names{"not_found", "model_not", "unknown_model"})) return kNotFound;
   if (ContainsAny<3>(code, Names{"timeout", "timed_out", "deadline"})) return kTimeout;
   if (ContainsAny<3>(code, Names{"invalid_request", "bad_request", "invalid_argument"})) return kBadRequest;
   return kFailed;
+}
+
+// With a status that says "too many requests": words such as "exceeded your current quota" mean a minute's quota too.
+bool IsUsedUp(const std::string& code, const std::string& message) {
+  static constexpr std::array<std::string_view, 5> kPhrases{"insufficient_quota", "insufficient quota", "credit balance",
+                                                            "insufficient balance",
+                                                            "\xE4\xBD\x99\xE9\xA2\x9D\xE4\xB8\x8D\xE8\xB6\xB3"};
+  return ContainsAny<5>(code, kPhrases) || ContainsAny<5>(message, kPhrases);
 }
 
 // Some put the HTTP status into error.code, as a number or as text.
@@ -69,7 +83,10 @@ int StatusInCode(const std::string& code) {
 Failure FailureOf(int status, const std::string& code, const std::string& message) {
   const bool request_refused = status == 0 || status == 400 || status == 413 || status == 422;
   if (request_refused && IsContextLength(code, message)) return kContextLength;
-  if (status == 0 || status == 200) return FailureOfCode(code);
+  if (status == 0 || status == 200) {
+    const Failure by_code = FailureOfCode(code);
+    return by_code.reason == kFailed.reason ? FailureOfCode(message) : by_code;
+  }
   if (status < 400) return kRedirect;
   switch (status) {
     case 401:
@@ -83,7 +100,7 @@ Failure FailureOf(int status, const std::string& code, const std::string& messag
     case 504:
       return kTimeout;
     case 429:
-      return code.find("insufficient_quota") != std::string::npos ? kQuota : kRateLimited;
+      return IsUsedUp(code, message) ? kQuota : kRateLimited;
     case 503:
     case 529:
       return kOverloaded;
@@ -95,10 +112,7 @@ Failure FailureOf(int status, const std::string& code, const std::string& messag
 bool IsBlank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '"' || c == '\'' || c == '`'; }
 
 bool TellsKey(std::string_view word, std::string_view api_key) {
-  if (api_key.empty()) return false;
-  if (word.find(api_key) != std::string_view::npos) return true;
-  return api_key.size() > kTellingKeyPrefix &&
-         word.find(api_key.substr(0, kTellingKeyPrefix)) != std::string_view::npos;
+  return api_key.size() >= kShortestKey && word.find(api_key.substr(0, kTellingKeyPrefix)) != std::string_view::npos;
 }
 
 // One line of valid UTF-8 without control characters.
@@ -171,6 +185,15 @@ Error OutputLimitError(std::string_view setting) {
                    "The model's answer reached its limit (max_output_tokens) in the middle of a tool call, which "
                    "was not run. " +
                    std::string(setting),
+               .detail = {}};
+}
+
+Error NothingWithinLimitError() {
+  return Error{.code = ErrorCode::kProvider,
+               .reason = "provider_output_limit",
+               .message =
+                   "The model's answer reached its limit before it said anything. Raise max_output_tokens of the model, "
+                   "or ask it for less effort",
                .detail = {}};
 }
 

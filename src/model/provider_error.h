@@ -31,10 +31,14 @@ Error TooLargeError(bool of_interaction = false);
 // `setting`: where the limit is set.
 Error OutputLimitError(std::string_view setting);
 
+// The same of an answer that reached its limit before anything was said: all of it went into thinking that is not shown.
+Error NothingWithinLimitError();
+
 // A transport's failure in the terms of a model client. `head_seen`: the provider had begun to answer.
 Error FromTransportError(const Error& error, bool head_seen);
 
-// `text` without the words that contain or begin like `api_key` (providers quote keys half masked).
+// `text` without the words that contain or begin like `api_key` (providers quote keys half masked). One of less than
+// eight characters is left alone.
 std::string RedactKey(std::string_view text, std::string_view api_key);
 
 }  // namespace reprise

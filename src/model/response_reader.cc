@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/retry_after.h"
 #include "base/utf8.h"
+#include "model/failure_words.h"
 
 namespace reprise {
 namespace {
@@ -13,68 +14,9 @@ namespace {
 constexpr std::size_t kMaxErrorBytes = 64 * 1024;
 constexpr std::size_t kMaxDocumentBytes = 2 * kMaxResponseBytes;  // with what stands around the answer
 
-std::string_view HeaderOr(const HttpHeaders& headers, std::string_view name, std::string_view fallback) {
-  for (const auto& [key, value] : headers) {
-    if (key == name) return value;
-  }
-  return fallback;
-}
-
-std::string StringMember(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  if (found == object.end()) return {};
-  if (found->is_string()) return found->get<std::string>();
-  return found->is_number_integer() ? found->dump() : std::string();
-}
-
-std::string WordsIn(const Json& value);
-
-// The words of one complaint about a request: where, and what.
-std::string WordsOfItem(const Json& item) {
-  std::string where;
-  if (const Json& location = MemberOf(item, "loc"); location.is_array()) {
-    for (const Json& step : location) {
-      where += (where.empty() ? "" : ".") + (step.is_string() ? step.get<std::string>() : DumpJson(step));
-    }
-  }
-  for (const char* key : {"msg", "message", "detail", "error"}) {
-    const Json& member = MemberOf(item, key);
-    if (std::string words = WordsIn(member); !words.empty()) return where.empty() ? words : where + ": " + words;
-  }
-  return where;
-}
-
-// Of a text, or of what some send in its place: {"detail":[{"loc":["body","messages"],"msg":"..."}]} (FastAPI).
-std::string WordsIn(const Json& value) {
-  if (value.is_string()) return value.get<std::string>();
-  if (value.is_object()) return WordsOfItem(value);
-  std::string words;
-  if (!value.is_array()) return words;
-  for (const Json& item : value) {
-    if (std::string more = WordsIn(item); !more.empty()) words += (words.empty() ? "" : "; ") + more;
-  }
-  return words;
-}
+constexpr std::string_view kBlankBytes = " \t\r\n";
 
 }  // namespace
-
-ProviderFault ReadErrorBody(int status, std::string_view body) {
-  ProviderFault fault{.status = status};
-  const auto json = ParseJson(ToValidUtf8(body), kMaxJsonDepth, DuplicateMembers::kLastWins);
-  if (!json || !json->is_object()) return fault;
-  const auto error = json->find("error");
-  const Json& described = error != json->end() && error->is_object() ? *error : *json;
-  fault.code = StringMember(described, "code");
-  if (fault.code.empty()) fault.code = StringMember(described, "type");
-  for (const char* key : {"message", "error", "detail"}) {
-    if (fault.message.empty()) fault.message = WordsIn(MemberOf(described, key));
-  }
-  const std::string parameter = TextMember(described, "param");
-  if (!parameter.empty() && fault.message.find(parameter) == std::string::npos) {
-    fault.message += (fault.message.empty() ? "" : " ") + ("(" + parameter + ")");
-  }
-  return fault;
-}
 
 ResponseReader::ResponseReader(std::unique_ptr<ProviderResponse> response, std::string_view api_key,
                                std::chrono::milliseconds idle_timeout)
@@ -88,20 +30,32 @@ void ResponseReader::OnHead(int status, const HttpHeaders& headers) {
     retry_after_ = RetryAfter(headers, std::chrono::system_clock::now());
     return;
   }
-  const std::string_view type = HeaderOr(headers, "content-type", "text/event-stream");
-  if (type.starts_with("text/event-stream") || type.starts_with("text/plain") ||
-      type.starts_with("application/octet-stream")) {
-    kind_ = Kind::kEvents;
-  } else if (type.starts_with("application/json")) {
-    kind_ = Kind::kDocument;
-  } else {
-    error_ = ProtocolError("The model provider answered with a page instead of an event stream");
+  kind_ = Kind::kUnknown;
+}
+
+// Labels are often wrong, so what has come decides: JSON begins with a bracket, a page with '<', and nothing else that
+// an event stream can have. More is needed as long as nothing but blanks and a byte order mark have come.
+void ResponseReader::FindKind(std::string_view bytes) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  for (const char c : bytes) {
+    if (kBlankBytes.find(c) != std::string_view::npos || kByteOrderMark.find(c) != std::string_view::npos) continue;
+    if (c == '<') error_ = ProtocolError("The model provider answered with a page instead of an event stream");
+    kind_ = c == '{' || c == '[' ? Kind::kDocument : Kind::kEvents;
+    return;
   }
 }
 
 bool ResponseReader::OnData(std::string_view bytes) {
   if (error_) return false;
   switch (kind_) {
+    case Kind::kUnknown: {
+      body_ += bytes;
+      FindKind(body_);
+      if (body_.size() > kMaxErrorBytes) error_ = ProtocolError("The model provider sent nothing but blanks");
+      if (kind_ == Kind::kUnknown || error_) return !error_;
+      const std::string begin = std::exchange(body_, {});
+      return OnData(begin);
+    }
     case Kind::kEvents:
       return TakeEvents(bytes);
     case Kind::kDocument:
@@ -147,7 +101,7 @@ Result<ModelResponse> ResponseReader::Take(const Result<void>& transported) {
 bool ResponseReader::TakeEvents(std::string_view bytes) {
   parser_.Feed(bytes);
   while (const auto event = parser_.Next()) {
-    if (!response_->TakeEvent(event->data)) return false;
+    if (!response_->TakeEvent(event->data, event->type)) return false;
   }
   if (parser_.overflowed()) {
     error_ = TooLargeError();
@@ -173,7 +127,7 @@ void ResponseReader::TakeUnfinishedEvent() {
   const auto is_whole = [](std::string_view data) {
     return data == "[DONE]" || ParseJson(ToValidUtf8(data), kMaxJsonDepth, DuplicateMembers::kLastWins);
   };
-  if (event && is_whole(event->data)) response_->TakeEvent(event->data);
+  if (event && is_whole(event->data)) response_->TakeEvent(event->data, event->type);
 }
 
 void SendModelRequest(Transport& transport, HttpRequest http, std::shared_ptr<ResponseReader> reader,
@@ -185,7 +139,7 @@ void SendModelRequest(Transport& transport, HttpRequest http, std::shared_ptr<Re
                    auto response = reader->Take(transported);
                    if (!response && learns(response.error())) {
                      response.error().retryable = true;
-                     response.error().retry_after = std::chrono::milliseconds(1);
+                     response.error().retry_after = kAskAgainAtOnce;
                    }
                    done(std::move(response));
                  });

@@ -16,12 +16,8 @@
 
 namespace reprise {
 
-// The forms of error bodies in use: {"error":{"message","code","type"}}, {"error":"..."}, {"message":"..."} and
-// {"detail":"..."}. Anything else (a proxy's HTML page) is not quoted.
-ProviderFault ReadErrorBody(int status, std::string_view body);
-
-// Reads the HTTP response to one model request, whichever of three it turns out to be: an event stream, one JSON
-// document, or an error. What says nothing (comments, pings, events with empty deltas, blanks around a document) is no
+// Reads the HTTP response to one model request, whichever of three it turns out to be: an event stream, JSON (one
+// document, or one in each line), or an error. Its bytes say which, and not its media type. What says nothing (comments, pings, events with empty deltas, blanks around a document) is no
 // progress: a provider that sends only that for `idle_timeout` is given up when the first of it after that has been
 // read, with everything that came with it.
 class ResponseReader : public HttpResponseHandler {
@@ -39,8 +35,9 @@ class ResponseReader : public HttpResponseHandler {
 
  private:
   using Clock = std::chrono::steady_clock;
-  enum class Kind { kEvents, kDocument, kError };
+  enum class Kind { kUnknown, kEvents, kDocument, kError };
 
+  void FindKind(std::string_view bytes);
   bool TakeEvents(std::string_view bytes);
   bool Append(std::string_view bytes, std::size_t limit);
   void TakeUnfinishedEvent();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <unordered_set>
 #include <utility>
 
@@ -17,6 +18,46 @@ constexpr std::size_t kCallIdBytes = 12;
 // A member that comes twice is for the tool's side to refuse, in words that the model can mend.
 bool IsWhole(std::string_view arguments) {
   return arguments.empty() || ParseJson(arguments, kMaxJsonDepth, DuplicateMembers::kLastWins).has_value();
+}
+
+// How long the JSON value is that the text begins with; npos if it is not whole. REQUIRES: it begins with '{'.
+std::size_t FirstObject(std::string_view text) {
+  std::size_t depth = 0;
+  bool in_string = false;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (in_string) {
+      if (c == '\\') ++at;
+      if (c == '"') in_string = false;
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == '{' || c == '[') {
+      ++depth;
+    } else if ((c == '}' || c == ']') && --depth == 0) {
+      return at + 1;
+    }
+  }
+  return std::string_view::npos;
+}
+
+// Arguments that came more than once, or behind an empty object: what they are. Else as they are.
+std::string Once(std::string arguments) {
+  std::optional<Json> found;
+  std::string once;
+  for (std::string_view rest = arguments;;) {
+    rest.remove_prefix(std::min(rest.find_first_not_of(" \t\r\n"), rest.size()));
+    if (rest.empty()) break;
+    const std::size_t size = rest.front() == '{' ? FirstObject(rest) : std::string_view::npos;
+    if (size == std::string_view::npos) return arguments;
+    auto object = ParseJson(rest.substr(0, size), kMaxJsonDepth, DuplicateMembers::kLastWins);
+    if (!object || (found && !found->empty() && !object->empty() && !IsSameInAnyOrder(*found, *object))) return arguments;
+    if (!found || !object->empty()) {
+      once = rest.substr(0, size);
+      found = *std::move(object);
+    }
+    rest.remove_prefix(size);
+  }
+  return found ? once : arguments;
 }
 
 }  // namespace
@@ -63,6 +104,7 @@ Result<std::vector<ToolCall>> ToolCallAssembler::Take(bool must_be_whole, const 
   for (Slot& slot : slots_) {
     ToolCall& call = slot.call;
     if (call.name.empty()) return Fail(ProtocolError("The model provider sent a tool call without a name"));
+    if (!IsWhole(call.arguments)) call.arguments = Once(std::move(call.arguments));
     if (must_be_whole && !IsWhole(call.arguments)) {
       cut_off_ = true;
       return Fail(ProtocolError("The model's answer ended in the middle of a tool call"));

@@ -22,7 +22,8 @@ struct ToolCallDelta {
 };
 
 // Puts tool calls together from their pieces. Providers differ: some send an index and some none, some whole calls and
-// some single characters, some give several whole calls the same index, some repeat id and name in every piece.
+// some single characters, some give several whole calls the same index, some repeat id and name in every piece, and some the
+// whole arguments at the end, or begin them with an empty object.
 class ToolCallAssembler {
  public:
   static constexpr std::size_t kMaxCalls = 128;
@@ -31,6 +32,7 @@ class ToolCallAssembler {
   // False if a limit is passed.
   bool Add(const ToolCallDelta& delta);
   bool empty() const { return slots_.empty(); }
+  std::size_t size() const { return slots_.size(); }
   // What else is kept of the call that the last piece belongs to: an object. REQUIRES: Add has returned true.
   Json& members();
 

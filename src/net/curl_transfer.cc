@@ -158,6 +158,9 @@ void CurlTransfer::SetHeaders() {
   if (!request_.signature) {
     add("Expect:");  // else libcurl waits a second for "100 Continue" before a body of 1 MiB
     if (!HasHeader(request_.headers, "content-type")) add("Content-Type:");
+    // Some compress what nobody has asked them to.
+    Set(CURLOPT_ACCEPT_ENCODING, "");
+    if (!HasHeader(request_.headers, "accept-encoding")) add("Accept-Encoding:");
   }
   if (!HasHeader(request_.headers, "user-agent")) Set(CURLOPT_USERAGENT, "reprise");
   Set(CURLOPT_HTTPHEADER, headers_);

@@ -14,6 +14,7 @@ sys.dont_write_bytecode = True
 pytest.register_assert_rewrite("support.client", "support.server")
 
 from support import postgres as pg  # noqa: E402
+from support import strict  # noqa: E402
 from support.cluster import join  # noqa: E402
 from support.provider import Provider, ill_formed  # noqa: E402
 from support.server import BINARY, Home, Server  # noqa: E402
@@ -41,6 +42,7 @@ heed(signal.SIGQUIT)
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "limit(seconds): the time this test may take")
+    config.addinivalue_line("markers", "lenient(why): what it sends is refused by real providers, and that is meant")
     config.addinivalue_line("markers", "large: moves so many megabytes that under a sanitizer it would time the sanitizer")
     if not BINARY.exists():
         pytest.exit(f"{BINARY} is not built (scripts/build, or set REPRISE_BIN)", 2)
@@ -99,6 +101,16 @@ def pytest_terminal_summary(terminalreporter):
 def figure():
     """Notes a measured figure; all are printed at the end of the run."""
     return FIGURES.append
+
+
+@pytest.fixture(autouse=True)
+def strict_provider(request):
+    """Lets a sample of the tests (all of them with REPRISE_E2E_STRICT=all) run behind providers that refuse what real ones refuse."""
+    Provider.strict = strict.is_chosen(request.node.nodeid) and not request.node.get_closest_marker("lenient")
+    Provider.refused.clear()
+    yield
+    refused = list(Provider.refused)
+    assert not refused, f"behind a strict provider: {refused}"
 
 
 @pytest.fixture

@@ -74,7 +74,10 @@ TEST_CASE("Provider error: the key is never repeated, whole, masked or cut", "[o
     CHECK(message.find("1234") == std::string::npos);
   }
   CHECK(RedactKey("a bc", "") == "a bc");
-  CHECK(RedactKey("token k1 here", "k1") == "token [redacted] here");
+  CHECK(RedactKey("token k1-local here", "k1-local") == "token [redacted] here");
+  // A key that says nothing would take words that have nothing to do with it.
+  CHECK(RedactKey("the engine", "e") == "the engine");
+  CHECK(RedactKey("a local server", "local") == "a local server");
 }
 
 TEST_CASE("Provider error: a transport's failure is told in the client's terms", "[openai]") {

@@ -8,9 +8,8 @@ namespace {
 
 std::string_view FinishReason(const AnswerEnd& end, bool has_calls) {
   if (has_calls) return "tool_calls";
-  if (end.truncated == "length" || end.truncated == "context_window") return "length";
   if (end.truncated == "content_filter" || end.truncated == "refusal") return "content_filter";
-  return "stop";
+  return end.truncated.empty() ? "stop" : "length";
 }
 
 std::string ChatUsage(const TokenUsage& usage) {

@@ -9,9 +9,11 @@
 #include "base/mutex.h"
 #include "model/anthropic/anthropic_request.h"
 #include "model/anthropic/anthropic_response.h"
+#include "model/anthropic_blocks.h"
 #include "model/model_listing.h"
 #include "model/model_table.h"
 #include "model/response_reader.h"
+#include "model/sent_history.h"
 
 namespace reprise {
 namespace {
@@ -46,6 +48,8 @@ struct AnthropicClient::Lessons {
     bool adapts = false;            // it takes no budget for thinking
     bool always_thinks = false;     // that cannot be turned off
     bool binds_thoughts = false;    // what it thought is good for nothing behind other messages than those it had
+    bool wants_signatures = false;  // it takes no thinking without one
+    bool wants_thoughts = false;    // while it thinks, it refuses calls of an answer without any
     bool forgets_thoughts = false;  // and it cannot be told to pass over that, so it is sent none
   };
   Mutex mutex;
@@ -69,6 +73,12 @@ struct AnthropicClient::Lessons {
       return lower;
     }
     const auto learn = [](bool& what, bool was_known) { return what = true, !was_known; };
+    // "messages.1.content.0.thinking.signature: Field required", "Expected `thinking` or `redacted_thinking`, but found
+    // `tool_use`. When `thinking` is enabled, a final `assistant` message must start with a thinking block"
+    if (says("signature") && says("equired") && !known.wants_signatures) return learn(lesson.wants_signatures, false);
+    if (says("must start with a thinking block") || says("Expected `thinking`")) {
+      return learn(lesson.wants_thoughts, known.wants_thoughts);
+    }
     if (says("block_binding") || says("bound to a different") || (says("signature") && says("thinking"))) {
       return known.binds_thoughts ? learn(lesson.forgets_thoughts, known.forgets_thoughts)
                                   : learn(lesson.binds_thoughts, false);
@@ -83,6 +93,16 @@ struct AnthropicClient::Lessons {
 namespace {
 
 using Lesson = AnthropicClient::Lessons::Lesson;
+
+// Whether calls of the turn under way were made by an answer without thoughts that `provider` would know.
+bool CallsWithoutThought(const std::vector<Message>& messages, std::string_view provider) {
+  for (auto message = messages.rbegin(); message != messages.rend() && message->role != Role::kUser; ++message) {
+    if (message->tool_calls.empty()) continue;
+    const auto blocks = BlocksOf(*message, provider);
+    if (blocks.empty() || blocks.front().kind != AnthropicBlock::Kind::kVerbatim) return true;
+  }
+  return false;
+}
 
 // How a model is asked, with what has been learned about it.
 ModelFacts WithLesson(ModelFacts facts, const Lesson& lesson) {
@@ -104,7 +124,8 @@ AnthropicClient::AnthropicClient(Transport& transport, AnthropicOptions options)
     : transport_(transport),
       options_(std::move(options)),
       base_url_(WithVersion(options_.base_url)),
-      lessons_(std::make_shared<Lessons>()) {}
+      lessons_(std::make_shared<Lessons>()),
+      tools_(std::make_shared<ToolLessons>(/*most=*/0)) {}
 
 HttpRequest AnthropicClient::MakeHttpRequest(std::string_view path) const {
   HttpRequest http;
@@ -122,12 +143,20 @@ ModelFacts AnthropicClient::FactsOf(const std::string& model) const {
       Complete(configured == options_.facts.end() ? ModelFacts{} : configured->second, BuiltInFacts(model)));
 }
 
-void AnthropicClient::Generate(const ModelRequest& request, ModelStream& stream, std::stop_token stop, Done done) {
-  const Lesson lesson = lessons_->Of(request.model);
-  const ModelFacts facts = WithLesson(FactsOf(request.model), lesson);
+void AnthropicClient::Generate(const ModelRequest& asked, ModelStream& stream, std::stop_token stop, Done done) {
+  const Lesson lesson = lessons_->Of(asked.model);
+  const auto mended = MendHistory(asked.messages, {.unique_call_ids = true, .joins_answers = true});
+  const ToolLessons::Tools told = tools_->TakenBy(asked.model, asked.tools);
+  const ModelRequest request = WithHistoryAndTools(asked, mended ? *mended : asked.messages, *told);
+  ModelFacts facts = WithLesson(FactsOf(request.model), lesson);
+  if (lesson.wants_thoughts && CallsWithoutThought(request.messages, options_.provider)) {
+    facts.thinking = ThinkingMode::kOff;
+    facts.effort = Effort::kDefault;
+  }
   const bool thinks = facts.thinking == ThinkingMode::kAdaptive || facts.thinking == ThinkingMode::kBudget;
   const ThinkingWays ways{.says_off = BuiltInFacts(request.model).thinking == ThinkingMode::kAdaptive,
                           .sends_thoughts = !lesson.forgets_thoughts && (thinks || !lesson.binds_thoughts),
+                          .sends_unsigned = !lesson.wants_signatures,
                           .drops_foreign = thinks && lesson.binds_thoughts && !lesson.forgets_thoughts};
   HttpRequest http = MakeHttpRequest("/messages");
   AskForStream(http, request);
@@ -143,8 +172,8 @@ void AnthropicClient::Generate(const ModelRequest& request, ModelStream& stream,
                                         request.used_call_ids};
   const auto reader = std::make_shared<ResponseReader>(std::make_unique<AnthropicResponse>(stream, source),
                                                        options_.api_key, options_.idle_timeout);
-  auto learns = [lessons = lessons_, model = request.model, lesson](const Error& error) {
-    return lessons->Learn(model, lesson, error);
+  auto learns = [lessons = lessons_, tools = tools_, told, model = request.model, lesson](const Error& error) {
+    return lessons->Learn(model, lesson, error) || tools->Learn(model, *told, error);
   };
   SendModelRequest(transport_, std::move(http), reader, std::move(stop), std::move(learns), std::move(done));
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "model/endpoint.h"
+#include "model/tool_lessons.h"
 #include "reprise/model_client.h"
 #include "reprise/transport.h"
 
@@ -34,9 +35,10 @@ class AnthropicClient : public ModelClient {
   // `transport` must outlive this.
   AnthropicClient(Transport& transport, AnthropicOptions options);
 
-  void Generate(const ModelRequest& request, ModelStream& stream, std::stop_token stop, Done done) override;
+  void Generate(const ModelRequest& asked, ModelStream& stream, std::stop_token stop, Done done) override;
   ModelService service() const override { return ServiceAt("anthropic", base_url_); }
   std::vector<std::string> KnownModels() const override { return options_.models; }
+  std::vector<LeftOutTool> LeftOutTools() const override { return tools_->LeftOut(); }
   void ListModels(std::stop_token stop, Listed done) override;
 
   struct Lessons;  // in the source file
@@ -49,6 +51,7 @@ class AnthropicClient : public ModelClient {
   const AnthropicOptions options_;
   const std::string base_url_;  // with the version, without a slash at its end
   const std::shared_ptr<Lessons> lessons_;
+  const std::shared_ptr<ToolLessons> tools_;
 };
 
 }  // namespace reprise

@@ -13,6 +13,7 @@
 #include "base/json_writer.h"
 #include "model/anthropic_blocks.h"
 #include "model/part_content.h"
+#include "model/sent_history.h"
 #include "model/tool_arguments.h"
 
 namespace reprise {
@@ -33,14 +34,7 @@ std::string_view CacheMarkOf(const ModelFacts& facts) {
 bool IsBlank(std::string_view text) { return text.find_first_not_of(" \t\r\n") == std::string_view::npos; }
 
 // Ids and names may have other characters when another provider's model has made them.
-std::string Identifier(std::string_view text) {
-  std::string name(text.substr(0, kMaxNameLength));
-  for (char& c : name) {
-    const bool allowed = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-    if (!allowed && c != '-') c = '_';
-  }
-  return name.empty() ? "_" : name;
-}
+std::string Identifier(std::string_view text) { return SentName(text, kMaxNameLength); }
 
 // Text content, also that of a message whose content has parts (an import): their texts.
 std::string TextOf(const Message& message) {
@@ -126,7 +120,12 @@ void AppendToolResult(std::string& out, const Message& message, FilesOfChat* fil
   out += '}';
 }
 
-void AppendAssistant(std::string& out, const Message& message, std::string_view provider, bool with_thoughts) {
+// Thinking of a server that signs nothing.
+bool IsUnsigned(const AnthropicBlock& block) {
+  return block.json.find("\"type\":\"thinking\"") != std::string::npos && block.json.find("\"signature\"") == std::string::npos;
+}
+
+void AppendAssistant(std::string& out, const Message& message, std::string_view provider, const ThinkingWays& ways) {
   out += R"({"role":"assistant","content":[)";
   Elements elements(out);
   const std::string text = TextOf(message);
@@ -134,7 +133,7 @@ void AppendAssistant(std::string& out, const Message& message, std::string_view 
   for (const AnthropicBlock& block : BlocksOf(message, provider)) {
     switch (block.kind) {
       case AnthropicBlock::Kind::kVerbatim:
-        if (with_thoughts) elements.Next() += block.json;
+        if (ways.sends_thoughts && (ways.sends_unsigned || !IsUnsigned(block))) elements.Next() += block.json;
         break;
       case AnthropicBlock::Kind::kToolUse:
         AppendToolUse(elements.Next(), message.tool_calls[call++]);
@@ -199,18 +198,22 @@ void AppendUser(std::string& out, const Group& group, FilesOfChat* files, std::s
 }
 
 void AppendMessages(std::string& out, const ModelRequest& request, std::string_view provider, std::string_view mark,
-                    bool with_thoughts) {
+                    const ThinkingWays& ways) {
   const std::vector<Group> groups = GroupMessages(request.messages);
   auto unmarked =
       std::count_if(groups.begin(), groups.end(), [](const Group& group) { return IsUserSide(*group.front()); }) -
       kMarkedUserMessages;
   out += R"(,"messages":[)";
   Elements elements(out);
+  // A conversation begins with the user.
+  if (groups.empty() || !IsUserSide(*groups.front().front())) {
+    elements.Next() += R"_({"role":"user","content":[{"type":"text","text":"(The conversation goes on.)"}]})_";
+  }
   for (const Group& group : groups) {
     if (IsUserSide(*group.front())) {
       AppendUser(elements.Next(), group, request.files, unmarked-- <= 0 ? mark : std::string_view());
     } else {
-      AppendAssistant(elements.Next(), *group.front(), provider, with_thoughts);
+      AppendAssistant(elements.Next(), *group.front(), provider, ways);
     }
   }
   out += ']';
@@ -340,7 +343,7 @@ std::string BuildMessagesRequest(const ModelRequest& request, const ModelFacts& 
   if (request.wishes != nullptr) AppendWishes(out, *request.wishes, thinks);
   AppendTools(out, request.tools, mark);
   AppendSystem(out, request, mark);
-  AppendMessages(out, request, provider, mark, ways.sends_thoughts);
+  AppendMessages(out, request, provider, mark, ways);
   out += R"(,"stream":true})";
   return out;
 }

@@ -15,6 +15,7 @@ ModelFacts WithEffort(ModelFacts facts);
 struct ThinkingWays {
   bool says_off = false;       // that it is off is said: the model thinks when nothing is
   bool sends_thoughts = true;  // what it has thought goes back to it
+  bool sends_unsigned = true;  // also where it has no signature
   bool drops_foreign = false;  // it passes over thoughts that followed upon something else than what stands before them
 };
 

@@ -1,6 +1,7 @@
 #include "model/anthropic/anthropic_response.h"
 
 #include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -16,21 +17,26 @@ using simdjson::dom::element;
 Error WrongEventForm() { return ProtocolError("The model provider sent an event of another form than agreed"); }
 Error TooMuch() { return ProtocolError("The model provider sent more blocks or longer ones than allowed"); }
 
+// That the model came to its end, here and at servers that speak this protocol beside OpenAI's.
+bool IsMessageEnd(std::string_view stop_reason) {
+  static constexpr std::string_view kEnds[] = {"end_turn", "tool_use", "stop_sequence", "stop", "tool_calls"};
+  return std::find(std::begin(kEnds), std::end(kEnds), stop_reason) != std::end(kEnds);
+}
+
 // https://platform.claude.com/docs/en/build-with-claude/handling-stop-reasons. A pause comes only with tools that run
-// at the provider, and none are offered.
-std::string_view AnthropicTruncation(std::string_view stop_reason) {
-  if (stop_reason == "max_tokens") return "length";
+// at the provider, and none are offered. What is not known keeps its own word.
+std::string AnthropicTruncation(const std::string& stop_reason) {
+  if (stop_reason.empty() || IsMessageEnd(stop_reason)) return {};
+  if (stop_reason == "max_tokens" || stop_reason == "length") return "length";
   if (stop_reason == "model_context_window_exceeded") return "context_window";
-  if (stop_reason == "refusal") return "refusal";
   if (stop_reason == "pause_turn") return "pause";
-  return {};
+  return stop_reason;
 }
 
 }  // namespace
 
 struct AnthropicResponse::Json {
-  static void TakeRoot(AnthropicResponse& self, element root);
-  static void TakeError(AnthropicResponse& self, element root);
+  static void TakeRoot(AnthropicResponse& self, const EventJson& json);
   static void TakeUsage(AnthropicResponse& self, element usage);
   static void TakeMessage(AnthropicResponse& self, element message);
   static void BeginBlock(AnthropicResponse& self, std::int64_t index, element content);
@@ -38,25 +44,10 @@ struct AnthropicResponse::Json {
   static void TakeStopReason(AnthropicResponse& self, element holder);
 };
 
-bool AnthropicResponse::TakeEvent(std::string_view data) {
-  if (data.empty()) return true;
-  if (data == "[DONE]") return false;  // some gateways add it
-  const EventJson event(data);
-  if (event.valid()) {
-    Json::TakeRoot(*this, event.root());
-  } else {
-    Reject(ProtocolError("The model provider sent an event that is not valid JSON"));
-  }
-  return !failed() && !stopped_;
-}
+void AnthropicResponse::TakeObject(const EventJson& json, bool) { Json::TakeRoot(*this, json); }
 
-void AnthropicResponse::TakeDocument(std::string_view json) {
-  const EventJson document(json);
-  if (!document.valid()) return Reject(ProtocolError("The model provider's answer is not valid JSON"));
-  Json::TakeRoot(*this, document.root());
-}
-
-void AnthropicResponse::Json::TakeRoot(AnthropicResponse& self, element root) {
+void AnthropicResponse::Json::TakeRoot(AnthropicResponse& self, const EventJson& json) {
+  const element root = json.root();
   const std::string_view type = StringOr(root["type"], {});
   if (type == "content_block_delta") {
     TakeDelta(self, root);
@@ -76,31 +67,27 @@ void AnthropicResponse::Json::TakeRoot(AnthropicResponse& self, element root) {
     self.stopped_ = true;
   } else if (type == "message") {
     TakeMessage(self, root);
-  } else if (type == "error" || root["error"].error() == simdjson::SUCCESS) {
-    TakeError(self, root);
-  } else if (type.empty()) {
-    self.Reject(WrongEventForm());
+  } else {
+    const bool is_of_others = root["choices"].error() == simdjson::SUCCESS;
+    self.CheckForFailure(json.text(), /*is_known=*/!type.empty() || is_of_others);
+    if (type.empty() && !self.failed()) self.Reject(WrongEventForm());
   }  // "ping", and what is not known yet
-}
-
-void AnthropicResponse::Json::TakeError(AnthropicResponse& self, element root) {
-  const auto error = root["error"];
-  self.Reject(MakeProviderError({.code = std::string(StringOr(error["type"], {})),
-                                 .message = std::string(StringOr(error["message"], StringOr(error, {})))},
-                                self.api_key()));
 }
 
 // Counts are cumulative, and an event need not repeat them all.
 void AnthropicResponse::Json::TakeUsage(AnthropicResponse& self, element usage) {
   TokenUsage& tokens = self.usage_;
-  tokens.input_tokens = CountOr(usage["input_tokens"], tokens.input_tokens);
-  tokens.output_tokens = CountOr(usage["output_tokens"], tokens.output_tokens);
-  tokens.cache_read_tokens = CountOr(usage["cache_read_input_tokens"], tokens.cache_read_tokens);
-  tokens.cache_write_tokens = CountOr(usage["cache_creation_input_tokens"], tokens.cache_write_tokens);
+  RaiseTo(tokens.input_tokens, usage["input_tokens"]);
+  RaiseTo(tokens.output_tokens, usage["output_tokens"]);
+  RaiseTo(tokens.cache_read_tokens, usage["cache_read_input_tokens"]);
+  RaiseTo(tokens.cache_write_tokens, usage["cache_creation_input_tokens"]);
 }
 
 // A whole message, from a server that does not stream.
 void AnthropicResponse::Json::TakeMessage(AnthropicResponse& self, element message) {
+  if (element error; message["error"].get(error) == simdjson::SUCCESS && !error.is_null()) {
+    self.CheckForFailure("{\"error\":" + simdjson::minify(error) + "}", /*is_known=*/true);
+  }
   simdjson::dom::array content;
   if (message["content"].get(content) != simdjson::SUCCESS) return self.Reject(WrongEventForm());
   for (const element block : content) {
@@ -197,9 +184,10 @@ std::string AnthropicResponse::TakeExtras() {
         kept.push_back({.kind = Kind::kToolUse});
         break;
       case OpenBlock::Kind::kThinking: {
-        // Without its signature the provider would refuse it, and with it every later request.
-        if (block.signature.empty()) break;
-        const reprise::Json json = {{"type", "thinking"}, {"thinking", block.thinking}, {"signature", block.signature}};
+        if (block.thinking.empty() && block.signature.empty()) break;
+        reprise::Json json = {{"type", "thinking"}, {"thinking", block.thinking}};
+        // Some of those that speak this protocol sign nothing, and want it back all the same.
+        if (!block.signature.empty()) json["signature"] = block.signature;
         kept.push_back({.kind = Kind::kVerbatim, .json = DumpJson(json)});
         break;
       }
@@ -215,8 +203,7 @@ std::string AnthropicResponse::TakeExtras() {
 
 // The model came to its end, with every call it began.
 bool AnthropicResponse::EndedByItself() const {
-  const bool at_its_end = stop_reason_ == "tool_use" || stop_reason_ == "end_turn" || stop_reason_ == "stop_sequence";
-  return at_its_end && std::all_of(blocks_.begin(), blocks_.end(), [](const OpenBlock& block) {
+  return IsMessageEnd(stop_reason_) && std::all_of(blocks_.begin(), blocks_.end(), [](const OpenBlock& block) {
            return block.closed || block.kind != OpenBlock::Kind::kToolUse;
          });
 }
@@ -228,24 +215,27 @@ Result<ModelResponse> AnthropicResponse::Take() {
     if (block.kind != OpenBlock::Kind::kToolUse || block.has_input || block.whole_input.empty()) continue;
     if (!tool_calls_.Add({block.index, {}, {}, block.whole_input})) return Fail(TooMuch());
   }
-  auto calls = tool_calls_.Take(/*must_be_whole=*/!EndedByItself(), used_call_ids());
-  const std::string_view truncated = AnthropicTruncation(stop_reason_);
-  if (!calls && (truncated == "length" || truncated == "context_window") && tool_calls_.cut_off()) {
+  const bool ended_by_itself = EndedByItself();
+  auto calls = tool_calls_.Take(/*must_be_whole=*/!ended_by_itself, used_call_ids());
+  const std::string truncated = AnthropicTruncation(stop_reason_);
+  const bool by_limit = truncated == "length" || truncated == "context_window";
+  if (!calls && by_limit && tool_calls_.cut_off()) {
     return Fail(OutputLimitError(truncated == "length" ? "models.NAME.max_output_tokens in the configuration raises it"
                                                        : "The model's context window is full"));
   }
   if (!calls) return Fail(calls.error());
-  if (calls->empty() && !has_text()) {
-    if (stop_reason_ == "refusal") {
-      return Fail(MakeProviderError({.status = 400, .message = "the model declined to answer (refusal)"}, api_key()));
-    }
-    if (stop_reason_ == "model_context_window_exceeded") {
-      return Fail(MakeProviderError({.status = 400, .code = "context_length_exceeded"}, api_key()));
-    }
+  if (calls->empty() && (stop_reason_ == "tool_use" || stop_reason_ == "tool_calls")) {
+    return Fail(ProtocolError("The model provider told of tool calls and sent none", /*retryable=*/true));
   }
+  const bool is_known = by_limit || truncated == "pause" || truncated == "refusal" || truncated.empty();
+  if (!calls->empty() && !ended_by_itself && !is_known) {
+    return Fail(ProtocolError("The model's answer ended in the middle of its tool calls (" + OwnWord(truncated) + ")",
+                              /*retryable=*/true));
+  }
+  if (auto said = CheckSaid(!calls->empty(), truncated); !said) return Fail(said.error());
   ModelResponse response{.tool_calls = *std::move(calls), .usage = usage_, .extras = TakeExtras()};
   response.model = std::move(model_);
-  response.truncated = truncated;
+  response.truncated = OwnWord(truncated);
   response.usage.input_tokens += usage_.cache_read_tokens + usage_.cache_write_tokens;
   return response;
 }

@@ -21,10 +21,12 @@ class AnthropicResponse : public ProviderResponse {
 
   using ProviderResponse::ProviderResponse;
 
-  bool TakeEvent(std::string_view data) override;
-  void TakeDocument(std::string_view json) override;
   bool complete() const override { return stopped_ || !stop_reason_.empty(); }
   Result<ModelResponse> Take() override;
+
+ protected:
+  void TakeObject(const EventJson& json, bool is_whole) override;
+  bool is_over() const override { return stopped_; }
 
  private:
   struct Json;  // what touches the JSON library; in the source file

@@ -11,6 +11,7 @@
 #include "base/utf8.h"
 #include "model/endpoint.h"
 #include "model/provider_error.h"
+#include "model/failure_words.h"
 #include "model/response_reader.h"
 
 namespace reprise {

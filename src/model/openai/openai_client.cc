@@ -1,7 +1,7 @@
 #include "model/openai/openai_client.h"
 
 #include <algorithm>
-#include <array>
+#include <initializer_list>
 #include <string_view>
 #include <utility>
 
@@ -10,17 +10,30 @@
 #include "model/openai/openai_response.h"
 #include "model/openai/responses_client.h"
 #include "model/response_reader.h"
+#include "model/sent_history.h"
 
 namespace reprise {
 namespace {
 
+bool Says(std::string_view message, std::initializer_list<std::string_view> words) {
+  return std::any_of(words.begin(), words.end(),
+                     [&](std::string_view word) { return message.find(word) != std::string_view::npos; });
+}
+
 // Words in which servers refuse a member of a message that they do not know (Groq, Cerebras, Mistral, OpenAI).
 bool RefusesMember(const std::string& message, const std::string& name) {
-  static constexpr std::array<std::string_view, 7> kWords{
-      "unsupported", "not supported", "not permitted", "unexpected", "unrecognized", "nknown", "dditional"};
   return message.find(name) != std::string::npos &&
-         std::any_of(kWords.begin(), kWords.end(),
-                     [&](std::string_view word) { return message.find(word) != std::string::npos; });
+         Says(message, {"unsupported", "not supported", "not permitted", "unexpected", "unrecognized", "nknown", "dditional",
+                        "not allowed", "should not", "must not", "does not support"});
+}
+
+// How a conversation is refused that is in another form than the provider wants; empty: it is not.
+std::string_view FormRefusedIn(const std::string& message) {
+  if (Says(message, {"must alternate", "should alternate", "alternate user/assistant"})) return kAlternatingRoles;
+  if (Says(message, {"length of 9"})) return kShortCallIds;  // "Tool call id was ... but must be a-z, A-Z, 0-9, ..."
+  const bool of_reasoning = Says(message, {"reasoning_content", "reasoning content"});
+  if (of_reasoning && Says(message, {"issing", "passed back", "must be provided", "required"})) return kMissingReasoning;
+  return {};
 }
 
 // "Function tools with reasoning_effort are not supported for ... in /v1/chat/completions. To use function tools, use
@@ -54,11 +67,18 @@ struct OpenAiClient::Refusals {
       const MutexLock lock(mutex);
       return wants_responses.insert(model).second;
     }
-    if (error.reason != "provider_bad_request") return false;
+    const std::string message = error.message + error.detail;
     const MutexLock lock(mutex);
+    Names& known = by_model[model];
+    // A server that fills a template says so with the status 500.
+    if (const std::string_view form = FormRefusedIn(message); !form.empty()) return known.emplace(form).second;
+    if (error.reason != "provider_bad_request") return false;
     bool any = false;
     for (const std::string& name : sent) {
-      if (RefusesMember(error.message + error.detail, name)) any = by_model[model].insert(name).second || any;
+      if (RefusesMember(message, name)) any = known.insert(name).second || any;
+    }
+    if (!any && sent.contains(kThinkingContent) && Says(message, {"thinking", "think>", "content"})) {
+      any = known.emplace(kThinkingContent).second;
     }
     return any;
   }
@@ -70,24 +90,35 @@ OpenAiClient::OpenAiClient(Transport& transport, OpenAiOptions options)
       responses_(std::make_unique<ResponsesClient>(transport, std::move(options))) {}
 OpenAiClient::~OpenAiClient() = default;
 
-void OpenAiClient::Generate(const ModelRequest& request, ModelStream& stream, std::stop_token stop, Done done) {
-  if (refusals_->WantsResponses(request.model)) {
-    return responses_->Generate(request, stream, std::move(stop), std::move(done));
+void OpenAiClient::Generate(const ModelRequest& asked, ModelStream& stream, std::stop_token stop, Done done) {
+  if (refusals_->WantsResponses(asked.model)) {
+    return responses_->Generate(asked, stream, std::move(stop), std::move(done));
   }
+  const Names refused = refusals_->Of(asked.model);
+  const bool alternates = refused.contains(kAlternatingRoles);
+  const auto mended = MendHistory(asked.messages, {.joins_users = alternates, .joins_answers = alternates});
+  const ToolLessons::Tools told = tools()->TakenBy(asked.model, asked.tools);
+  const ModelRequest request = WithHistoryAndTools(asked, mended ? *mended : asked.messages, *told);
   HttpRequest http = StreamRequest("/chat/completions", request);
   Names sent;
   const ModelFacts facts = FactsOf(request.model);
-  http.body = BuildChatCompletionRequest(request, options().provider, refusals_->Of(request.model), &sent, facts.effort,
+  http.body = BuildChatCompletionRequest(request, options().provider, refused, &sent, facts.effort,
                                          CacheMembersFor(facts.cache, options().base_url, request.model));
   const ProviderResponse::Source source{options().api_key, options().provider, request.max_response_bytes,
                                         request.used_call_ids};
   auto reader = std::make_shared<ResponseReader>(std::make_unique<OpenAiResponse>(stream, source), options().api_key,
                                                  options().idle_timeout);
-  auto learns = [refusals = refusals_, model = request.model, sent = std::move(sent)](const Error& error) {
-    return refusals->Learn(model, sent, error);
+  auto learns = [refusals = refusals_, tools = tools(), told, model = request.model, sent = std::move(sent)](const Error& error) {
+    return refusals->Learn(model, sent, error) || tools->Learn(model, *told, error);
   };
   SendModelRequest(transport(), std::move(http), std::move(reader), std::move(stop), std::move(learns),
                    std::move(done));
+}
+
+std::vector<LeftOutTool> OpenAiClient::LeftOutTools() const {
+  std::vector<LeftOutTool> all = tools()->LeftOut();
+  for (LeftOutTool& each : responses_->LeftOutTools()) all.push_back(std::move(each));
+  return all;
 }
 
 }  // namespace reprise

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <stop_token>
+#include <vector>
 
 #include "model/openai/openai_service.h"
 
@@ -20,7 +21,8 @@ class OpenAiClient : public OpenAiService {
   OpenAiClient(Transport& transport, OpenAiOptions options);
   ~OpenAiClient() override;
 
-  void Generate(const ModelRequest& request, ModelStream& stream, std::stop_token stop, Done done) override;
+  void Generate(const ModelRequest& asked, ModelStream& stream, std::stop_token stop, Done done) override;
+  std::vector<LeftOutTool> LeftOutTools() const override;
 
  private:
   struct Refusals;

@@ -1,14 +1,17 @@
 #include "model/openai/openai_request.h"
 
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/json.h"
 #include "base/json_writer.h"
 #include "domain/role.h"
 #include "model/anthropic_blocks.h"
 #include "model/openai/kept_members.h"
+#include "model/openai/openai_response.h"
 #include "model/part_content.h"
 #include "model/provider_extras.h"
+#include "model/sent_history.h"
 #include "model/tool_arguments.h"
 
 namespace reprise {
@@ -44,12 +47,20 @@ const Json* Find(const Json* object, std::string_view name) {
   return found == object->end() ? nullptr : &*found;
 }
 
+// OpenAI refuses longer ones, in every later request.
+void AppendCallId(std::string& out, const std::string& id, const Recipient& recipient) {
+  constexpr std::size_t kLongestId = 40;
+  if (recipient.refused.contains(kShortCallIds)) return AppendJsonString(out, ShortCallId(id));
+  AppendJsonString(out, id.size() > kLongestId ? SentName(id, kLongestId) : id);
+}
+
 // `kept`: what the provider has said of this call; may be null.
 void AppendToolCall(std::string& out, const ToolCall& call, const Json* kept, const Recipient& recipient) {
+  constexpr std::size_t kLongestName = 64;
   out += R"({"id":)";
-  AppendJsonString(out, call.id);
+  AppendCallId(out, call.id, recipient);
   out += R"(,"type":"function","function":{"name":)";
-  AppendJsonString(out, call.name);
+  AppendJsonString(out, SentName(call.name, kLongestName));
   out += R"(,"arguments":)";
   AppendJsonString(out, SentArguments(call.arguments));
   AppendKept(out, Find(kept, "function"), IsKnownFunctionMember, recipient);
@@ -99,15 +110,63 @@ void AppendChatContent(std::string& out, std::string_view text, const std::vecto
   out += ']';
 }
 
-void AppendContent(std::string& out, const Message& message, FilesOfChat* files) {
+// How many bytes of the text stand in a part; nothing for a part of thinking.
+std::optional<std::size_t> TextBytes(const Json& part) {
+  if (TextMember(part, "type") != "text") return std::nullopt;
+  const Json& bytes = MemberOf(part, "bytes");
+  return bytes.is_number_unsigned() ? bytes.get<std::size_t>() : 0;
+}
+
+// The content with its thoughts where they stood, if these parts are those of the text.
+bool AppendContentParts(std::string& out, std::string_view text, const Json* parts) {
+  if (parts == nullptr || !parts->is_array() || parts->empty()) return false;
+  std::size_t bytes = 0;
+  for (const Json& part : *parts) bytes += TextBytes(part).value_or(0);
+  if (bytes != text.size()) return false;
+  out += '[';
+  for (const Json& part : *parts) {
+    if (out.back() != '[') out += ',';
+    if (const auto size = TextBytes(part)) {
+      AppendTextPart(out, text.substr(0, *size));
+      text.remove_prefix(*size);
+    } else {
+      out += DumpJson(part);
+    }
+  }
+  out += ']';
+  return true;
+}
+
+// With what it has thought in its content, in the form in which that came. False: it has not.
+bool AppendThoughtful(std::string& out, const Message& message, const Json* kept, const Recipient& recipient) {
+  const Json* const parts = Find(kept, kContentParts);
+  const Json* const tagged = Find(kept, kThinkTag);
+  if ((parts == nullptr && tagged == nullptr) || recipient.refused.contains(kThinkingContent)) return false;
+  if (recipient.sent != nullptr) recipient.sent->emplace(kThinkingContent);
+  const std::string text = message.content.value_or("");
+  if (AppendContentParts(out, text, parts)) return true;
+  if (tagged == nullptr || !tagged->is_string()) return false;
+  AppendJsonString(out, "<think>" + tagged->get<std::string>() + "</think>\n\n" + text);
+  return true;
+}
+
+void AppendContent(std::string& out, const Message& message, const Json* kept, const Recipient& recipient) {
   if (!message.parts.empty() && message.role == Role::kUser) {
-    return AppendChatContent(out, message.content.value_or(""), message.parts, files);
+    return AppendChatContent(out, message.content.value_or(""), message.parts, recipient.files);
+  }
+  if (message.role == Role::kAssistant && AppendThoughtful(out, message, kept, recipient)) return;
+  if (message.role == Role::kTool && message.content.value_or("").empty()) {
+    out += R"_("(no output)")_";
+    return;
+  }
+  if (message.role == Role::kAssistant && !message.tool_calls.empty() && message.content.value_or("").empty()) {
+    out += "null";
+    return;
   }
   if (message.content) {
     AppendJsonString(out, *message.content);
   } else {
-    // Only an assistant message that calls tools may have none.
-    out += message.role == Role::kAssistant && !message.tool_calls.empty() ? "null" : R"("")";
+    out += R"("")";
   }
 }
 
@@ -129,7 +188,7 @@ void AppendMessage(std::string& out, const Message& message, const Recipient& re
   out += '"';
   if (!extras.contains("content")) {
     out += R"(,"content":)";
-    AppendContent(out, message, recipient.files);
+    AppendContent(out, message, kept, recipient);
   }
   if (!message.tool_calls.empty()) {
     out += R"(,"tool_calls":[)";
@@ -141,7 +200,7 @@ void AppendMessage(std::string& out, const Message& message, const Recipient& re
   }
   if (message.role == Role::kTool) {
     out += R"(,"tool_call_id":)";
-    AppendJsonString(out, message.tool_call_id);
+    AppendCallId(out, message.tool_call_id, recipient);
   }
   if (!message.name.empty() && message.role != Role::kTool) {  // results are known by their calls' ids
     out += R"(,"name":)";
@@ -155,7 +214,10 @@ void AppendMessage(std::string& out, const Message& message, const Recipient& re
     out += DumpJson(value);
   }
   const auto is_there = [&](std::string_view name) { return IsKnownMessageMember(name) || extras.contains(name); };
-  AppendKept(out, Find(kept, "message"), is_there, recipient);
+  const Json* const members = Find(kept, "message");
+  AppendKept(out, members, is_there, recipient);
+  const bool lacks_reasoning = message.role == Role::kAssistant && Find(members, "reasoning_content") == nullptr;
+  if (lacks_reasoning && recipient.refused.contains(kMissingReasoning)) out += R"_(,"reasoning_content":"(none)")_";
   out += '}';
 }
 

@@ -1,8 +1,12 @@
 #include "model/openai/openai_response.h"
 
+#include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
+#include "base/ascii.h"
 #include "model/event_json.h"
 #include "model/openai/kept_members.h"
 #include "model/provider_error.h"
@@ -15,16 +19,37 @@ using simdjson::dom::element;
 
 Error WrongChunkForm() { return ProtocolError("The model provider sent an event of another form than agreed"); }
 
-// The names of https://platform.openai.com/docs/api-reference/chat/object, and what others say in their place.
-std::string_view OpenAiTruncation(std::string_view finish_reason) {
-  if (finish_reason == "length" || finish_reason == "max_tokens" || finish_reason == "MAX_TOKENS") return "length";
+using Words = std::string_view;
+
+template <std::size_t kCount>
+bool IsAnyOf(Words word, const Words (&words)[kCount]) {
+  return std::find(std::begin(words), std::end(words), word) != std::end(words);
+}
+
+// The names of https://platform.openai.com/docs/api-reference/chat/object, and what others say in their place: that the
+// model came to its end. In lower case.
+bool IsChatEnd(Words reason) {
+  static constexpr Words kEnds[] = {"stop",         "tool_calls", "function_call", "tool_call",     "tool_use",  "end_turn",
+                                    "end",          "eos",        "eos_token",     "stop_sequence", "complete",  "completed",
+                                    "stop_token",   "done",       "finished",      "finish"};
+  return IsAnyOf(reason, kEnds);
+}
+
+bool IsChatEndWithCalls(Words reason) {
+  static constexpr Words kEnds[] = {"tool_calls", "function_call", "tool_call", "tool_use"};
+  return IsAnyOf(reason, kEnds);
+}
+
+// Why the answer is not whole. What is not known keeps its own word.
+std::string OpenAiTruncation(const std::string& finish_reason) {
+  static constexpr Words kLength[] = {"length", "max_tokens", "max_output_tokens", "max_length"};
+  static constexpr Words kFilter[] = {"content_filter", "safety", "recitation", "sensitive", "prohibited_content",
+                                      "blocklist"};
+  if (finish_reason.empty() || IsChatEnd(finish_reason)) return {};
+  if (IsAnyOf(finish_reason, kLength)) return "length";
+  if (IsAnyOf(finish_reason, kFilter)) return "content_filter";
   if (finish_reason == "model_length") return "context_window";  // Mistral
-  if (finish_reason == "content_filter" || finish_reason == "safety" || finish_reason == "SAFETY" ||
-      finish_reason == "recitation" || finish_reason == "RECITATION") {
-    return "content_filter";
-  }
-  if (finish_reason == "refusal") return "refusal";
-  return {};
+  return finish_reason;
 }
 
 bool SaysNothing(element value) {
@@ -36,190 +61,332 @@ bool SaysNothing(element value) {
 }  // namespace
 
 struct OpenAiResponse::Json {
-  static void TakeRoot(OpenAiResponse& self, element root);
-  static void TakeError(OpenAiResponse& self, element error);
+  // How a message comes: in pieces, whole, or whole after it has come in pieces.
+  enum class Form { kPiece, kWhole, kAgain };
+
+  static void TakeRoot(OpenAiResponse& self, const EventJson& json, bool is_whole);
   static void TakeUsage(OpenAiResponse& self, element usage);
-  static void TakeChoice(OpenAiResponse& self, element choice);
-  static void TakeDelta(OpenAiResponse& self, simdjson::dom::object delta);
-  static void Keep(OpenAiResponse& self, reprise::Json& members, std::string_view name, element value, bool is_charged);
-  static void KeepOfCall(OpenAiResponse& self, element call);
-  static void TakeContent(OpenAiResponse& self, element content);
-  static void TakeToolCalls(OpenAiResponse& self, element calls);
+  static void TakeChoice(OpenAiResponse& self, element choice, bool is_whole);
+  static void TakeMessage(OpenAiResponse& self, simdjson::dom::object message, Form form);
+  static void Keep(OpenAiResponse& self, reprise::Json& members, std::string_view name, element value, Form form,
+                   bool is_charged);
+  static void KeepOfCall(OpenAiResponse& self, element call, Form form);
+  static void TakeContent(OpenAiResponse& self, element content, Form form);
+  static void TakePart(OpenAiResponse& self, element part);
+  static void TakeThinkingPart(OpenAiResponse& self, element part, element thinking);
+  static void TakeToolCalls(OpenAiResponse& self, element calls, Form form);
+  static void TakeFunction(OpenAiResponse& self, element function, ToolCallDelta delta);
 };
 
-bool OpenAiResponse::TakeEvent(std::string_view data) {
-  if (data == "[DONE]") {
-    done_ = true;
-    return false;
-  }
-  if (data.empty()) return true;
-  if (!Parse(data)) Reject(ProtocolError("The model provider sent an event that is not valid JSON"));
-  return !failed();
+void OpenAiResponse::TakeObject(const EventJson& json, bool is_whole) {
+  Json::TakeRoot(*this, json, is_whole);
+  if (!is_whole) return;
+  EndContent();
+  done_ = done_ || has_text() || has_thinking() || !tool_calls_.empty();
 }
 
-void OpenAiResponse::TakeDocument(std::string_view json) {
-  is_document_ = true;
-  if (!Parse(json)) {
-    Reject(ProtocolError("The model provider's answer is not valid JSON"));
-  } else {
-    done_ = done_ || has_text() || !tool_calls_.empty();
-  }
-}
-
-bool OpenAiResponse::Parse(std::string_view json) {
-  const EventJson event(json);
-  if (event.valid()) Json::TakeRoot(*this, event.root());
-  return event.valid();
-}
-
-void OpenAiResponse::Json::TakeRoot(OpenAiResponse& self, element root) {
-  for (const auto& [key, value] : simdjson::dom::object(root)) {
+void OpenAiResponse::Json::TakeRoot(OpenAiResponse& self, const EventJson& json, bool is_whole) {
+  bool is_known = false, has_choices = false, may_fail = false;
+  for (const auto& [key, value] : simdjson::dom::object(json.root())) {
     if (key == "choices") {
+      is_known = true;
       if (value.is_null()) continue;
       if (!value.is_array()) return self.Reject(WrongChunkForm());
-      for (const element choice : simdjson::dom::array(value)) TakeChoice(self, choice);
+      for (const element choice : simdjson::dom::array(value)) {
+        has_choices = true;
+        TakeChoice(self, choice, is_whole);
+      }
     } else if (key == "model") {
       if (self.response_.model.empty()) self.response_.model = NameOfModel(value);
     } else if (key == "usage") {
+      is_known = true;
       TakeUsage(self, value);
-    } else if (key == "error" && !value.is_null()) {
-      TakeError(self, value);
+    } else if (key == "object") {
+      may_fail = may_fail || !StringOr(value, {}).starts_with("chat.completion");
+    } else if (key == "type") {
+      is_known = true;  // a ping, say
+    } else if (key == "error" || key == "base_resp") {
+      may_fail = may_fail || !value.is_null();
+    } else if (value.is_object()) {
+      if (element usage; value["usage"].get(usage) == simdjson::SUCCESS) TakeUsage(self, usage);  // x_groq
     }
   }
+  if (may_fail || !has_choices) self.CheckForFailure(json.text(), is_known);
 }
 
-void OpenAiResponse::Json::TakeError(OpenAiResponse& self, element error) {
-  ProviderFault fault;
-  if (error.is_string()) {
-    fault.message = StringOr(error, {});
-  } else {
-    fault.message = StringOr(error["message"], {});
-    fault.code = StringOr(error["code"], StringOr(error["type"], {}));
-    if (const auto status = IntegerOr(error["code"], 0); status != 0) fault.code = std::to_string(status);
-  }
-  self.Reject(MakeProviderError(fault, self.api_key()));
-}
-
+// Some count several times, with nothing at the end.
 void OpenAiResponse::Json::TakeUsage(OpenAiResponse& self, element usage) {
   TokenUsage& tokens = self.response_.usage;
-  tokens.input_tokens = CountOr(usage["prompt_tokens"], tokens.input_tokens);
-  tokens.output_tokens = CountOr(usage["completion_tokens"], tokens.output_tokens);
   const auto details = usage["prompt_tokens_details"];
-  tokens.cache_read_tokens = CountOr(details["cached_tokens"], tokens.cache_read_tokens);
-  tokens.cache_write_tokens = CountOr(details["cache_write_tokens"], tokens.cache_write_tokens);
+  RaiseTo(tokens.input_tokens, usage["prompt_tokens"]);
+  RaiseTo(tokens.input_tokens, usage["input_tokens"]);
+  RaiseTo(tokens.output_tokens, usage["completion_tokens"]);
+  RaiseTo(tokens.output_tokens, usage["output_tokens"]);
+  RaiseTo(tokens.cache_read_tokens, details["cached_tokens"]);
+  RaiseTo(tokens.cache_write_tokens, details["cache_write_tokens"]);
   // DeepSeek's, and Kimi's.
   for (const char* other : {"prompt_cache_hit_tokens", "cached_tokens"}) {
-    if (tokens.cache_read_tokens == 0) tokens.cache_read_tokens = CountOr(usage[other], 0);
+    if (tokens.cache_read_tokens == 0) RaiseTo(tokens.cache_read_tokens, usage[other]);
   }
 }
 
-void OpenAiResponse::Json::TakeChoice(OpenAiResponse& self, element choice) {
+void OpenAiResponse::Json::TakeChoice(OpenAiResponse& self, element choice, bool is_whole) {
   if (!choice.is_object() || IntegerOr(choice["index"], 0) != 0) return;
+  const std::size_t bytes_before = self.content_.bytes;
+  const bool had_calls = !self.tool_calls_.empty();
+  std::optional<simdjson::dom::object> message;
   for (const auto& [key, value] : simdjson::dom::object(choice)) {
-    if (key == "delta" || key == "message") {
-      if (value.is_object()) TakeDelta(self, simdjson::dom::object(value));
+    if (key == "delta") {
+      if (value.is_object()) TakeMessage(self, simdjson::dom::object(value), Form::kPiece);
+      if (!value.is_object() && !value.is_null()) self.Reject(WrongChunkForm());
+    } else if (key == "message") {
+      if (value.is_object()) message = simdjson::dom::object(value);
       if (!value.is_object() && !value.is_null()) self.Reject(WrongChunkForm());
     } else if (key == "finish_reason") {
       const std::string_view reason = StringOr(value, {});
-      if (reason.empty() || reason == self.finish_reason_) continue;
+      if (reason.empty()) continue;
       if (self.finish_reason_.empty()) self.Progressed();
       self.finish_reason_ = reason;
+      self.EndContent();
+    } else if (key == "usage") {
+      TakeUsage(self, value);
+    } else if (key == "error" && !value.is_null()) {
+      self.CheckForFailure("{\"error\":" + simdjson::minify(value) + "}", /*is_known=*/true);
     }
   }
+  if (!message) return;
+  const bool is_beside = self.content_.bytes > bytes_before || (!had_calls && !self.tool_calls_.empty());
+  if (is_beside && !is_whole) return;  // the same piece twice
+  const bool is_first = self.content_.bytes == 0 && self.tool_calls_.empty() && !self.has_thinking();
+  TakeMessage(self, *message, is_first ? Form::kWhole : Form::kAgain);
+  if (!self.finish_reason_.empty()) self.EndContent();
 }
 
-void OpenAiResponse::Json::TakeDelta(OpenAiResponse& self, simdjson::dom::object delta) {
+void OpenAiResponse::Json::TakeMessage(OpenAiResponse& self, simdjson::dom::object message, Form form) {
+  const bool thought_before = form == Form::kAgain && self.has_thinking();
   bool has_thinking = false;  // some send both names with the same text
-  for (const auto& [key, value] : delta) {
+  for (const auto& [key, value] : message) {
     if (key == "content") {
-      TakeContent(self, value);
+      TakeContent(self, value, form);
     } else if (key == "reasoning_content" || key == "reasoning") {
-      const bool is_charged = value.is_string() && !has_thinking;
+      const bool is_charged = value.is_string() && !has_thinking && !thought_before;
       if (is_charged && !self.AddThinking(StringOr(value, {}))) return;
       has_thinking = has_thinking || value.is_string();
-      Keep(self, self.members(), key, value, is_charged);
+      Keep(self, self.members(), key, value, form, is_charged);
     } else if (key == "refusal") {
-      self.AddText(StringOr(value, {}));
+      if (form != Form::kAgain || !self.has_text()) self.AddText(StringOr(value, {}));
     } else if (key == "tool_calls") {
-      TakeToolCalls(self, value);
+      TakeToolCalls(self, value, form);
+    } else if (key == "function_call") {
+      const bool is_new = form != Form::kAgain || self.tool_calls_.empty();
+      const ToolCallDelta only{.index = 0, .id = {}, .name = {}, .arguments = {}};
+      if (is_new && value.is_object()) TakeFunction(self, value, only);
+    } else if (key == "audio") {
+      const std::string_view words = StringOr(value["transcript"], {});
+      if (form != Form::kAgain || !self.has_text()) self.AddText(words);
     } else if (!IsKnownMessageMember(key)) {
-      Keep(self, self.members(), key, value, /*is_charged=*/false);
+      // OpenRouter's, which may be sealed and is a thought all the same.
+      if (key == "reasoning_details" && !SaysNothing(value)) self.NoteThought();
+      Keep(self, self.members(), key, value, form, /*is_charged=*/false);
     }
   }
 }
 
 void OpenAiResponse::Json::Keep(OpenAiResponse& self, reprise::Json& members, std::string_view name, element value,
-                                bool is_charged) {
+                                Form form, bool is_charged) {
   if (SaysNothing(value)) {
     // Once it is worth knowing: some want it back empty.
     if (value.is_string() && !members.contains(name)) members[std::string(name)] = "";
     return;
   }
   if (!is_charged && !self.HasRoomFor(name.size() + CostOf(value))) return;
-  if (self.is_document_) {
-    members[std::string(name)] = reprise::ToJson(value);
-  } else {
+  if (form == Form::kPiece) {
     MergeMember(members, name, value);
+  } else {
+    members[std::string(name)] = reprise::ToJson(value);
   }
 }
 
-void OpenAiResponse::Json::KeepOfCall(OpenAiResponse& self, element call) {
+void OpenAiResponse::Json::KeepOfCall(OpenAiResponse& self, element call, Form form) {
   for (const auto& [key, value] : simdjson::dom::object(call)) {
-    if (!IsKnownCallMember(key)) Keep(self, self.tool_calls_.members(), key, value, /*is_charged=*/false);
+    if (!IsKnownCallMember(key)) Keep(self, self.tool_calls_.members(), key, value, form, /*is_charged=*/false);
   }
   simdjson::dom::object function;
   if (call["function"].get(function) != simdjson::SUCCESS) return;
   for (const auto& [key, value] : function) {
     if (IsKnownFunctionMember(key) || SaysNothing(value)) continue;
-    Keep(self, self.tool_calls_.members()["function"], key, value, /*is_charged=*/false);
+    Keep(self, self.tool_calls_.members()["function"], key, value, form, /*is_charged=*/false);
   }
 }
 
-// A text, or parts of which the text parts are taken.
-void OpenAiResponse::Json::TakeContent(OpenAiResponse& self, element content) {
+// A text, or parts of texts and thoughts.
+void OpenAiResponse::Json::TakeContent(OpenAiResponse& self, element content, Form form) {
   if (content.is_null()) return;
-  if (content.is_string()) return self.AddText(StringOr(content, {}));
+  const bool is_again = form == Form::kAgain && self.content_.bytes > 0;
+  if (content.is_string()) {
+    std::string_view text = StringOr(content, {});
+    const Digest& known = self.content_;
+    const bool has_known = is_again && text.size() >= known.bytes && Digest::Of(text.substr(0, known.bytes)) == known;
+    if (has_known) text.remove_prefix(known.bytes);
+    return self.AddContent(text);
+  }
   if (!content.is_array()) return self.Reject(WrongChunkForm());
-  for (const element part : simdjson::dom::array(content)) self.AddText(StringOr(part["text"], {}));
+  if (is_again) return;
+  for (const element part : simdjson::dom::array(content)) TakePart(self, part);
 }
 
-void OpenAiResponse::Json::TakeToolCalls(OpenAiResponse& self, element calls) {
+void OpenAiResponse::Json::TakePart(OpenAiResponse& self, element part) {
+  if (part.is_string()) return self.AddContent(StringOr(part, {}));
+  if (element thinking; part["thinking"].get(thinking) == simdjson::SUCCESS) return TakeThinkingPart(self, part, thinking);
+  self.AddContent(StringOr(part["text"], {}));
+}
+
+// A text, or an array of texts; pieces of one thought are put together.
+void OpenAiResponse::Json::TakeThinkingPart(OpenAiResponse& self, element part, element thinking) {
+  std::string text(StringOr(thinking, {}));
+  if (thinking.is_array()) {
+    for (const element each : simdjson::dom::array(thinking)) text += StringOr(each["text"], {});
+  }
+  if (text.empty() || !self.AddThinking(text)) return;
+  if (!self.parts_) self.parts_ = std::make_shared<reprise::Json>(reprise::Json::array());
+  reprise::Json& parts = *self.parts_;
+  if (self.text_bytes_ > 0) parts.push_back({{"type", "text"}, {"bytes", std::exchange(self.text_bytes_, 0)}});
+  const bool continues = !parts.empty() && parts.back().contains("thinking");
+  if (!continues) {
+    if (!self.HasRoomFor(CostOf(part))) return;
+    reprise::Json begun = {{"type", "thinking"}};
+    begun["thinking"] = thinking.is_array() ? reprise::Json::array({{{"type", "text"}, {"text", ""}}}) : reprise::Json("");
+    parts.push_back(std::move(begun));
+  }
+  reprise::Json& kept = parts.back()["thinking"];
+  (kept.is_array() ? kept[0]["text"] : kept).get_ref<std::string&>() += text;
+  for (const auto& [key, value] : simdjson::dom::object(part)) {  // a signature, say
+    if (key == "thinking" || key == "type" || !self.HasRoomFor(key.size() + CostOf(value))) continue;
+    MergeMember(parts.back(), key, value);
+  }
+}
+
+void OpenAiResponse::Json::TakeToolCalls(OpenAiResponse& self, element calls, Form form) {
   if (calls.is_null()) return;
   if (!calls.is_array()) return self.Reject(WrongChunkForm());
-  for (const element call : simdjson::dom::array(calls)) {
+  const simdjson::dom::array all(calls);
+  if (form == Form::kAgain && !self.tool_calls_.empty()) {
+    if (all.size() > self.tool_calls_.size()) self.Reject(WrongChunkForm());  // some were not in pieces
+    return;
+  }
+  for (const element call : all) {
     ToolCallDelta delta;
     if (std::int64_t index = 0; call["index"].get(index) == simdjson::SUCCESS) delta.index = index;
     delta.id = StringOr(call["id"], {});
-    const auto function = call["function"];
-    delta.name = StringOr(function["name"], {});
-    // Some send an object where a text is agreed.
-    std::string object_text;
-    if (element arguments; function["arguments"].get(arguments) == simdjson::SUCCESS) {
-      if (arguments.is_object()) object_text = simdjson::minify(arguments);
-      delta.arguments = arguments.is_object() ? object_text : StringOr(arguments, {});
-    }
-    if (!self.HasRoomFor(delta.id.size() + delta.name.size() + delta.arguments.size())) return;
-    if (!self.tool_calls_.Add(delta)) {
-      return self.Reject(ProtocolError("The model provider sent more tool calls or longer ones than allowed"));
-    }
-    if (call.is_object()) KeepOfCall(self, call);
+    element function;
+    if (call["function"].get(function) != simdjson::SUCCESS) function = call;
+    TakeFunction(self, function, delta);
+    if (self.failed()) return;
+    if (call.is_object()) KeepOfCall(self, call, form);
   }
 }
 
+void OpenAiResponse::Json::TakeFunction(OpenAiResponse& self, element function, ToolCallDelta delta) {
+  delta.name = StringOr(function["name"], {});
+  // Some send an object where a text is agreed.
+  std::string object_text;
+  if (element arguments; function["arguments"].get(arguments) == simdjson::SUCCESS) {
+    if (arguments.is_object()) object_text = simdjson::minify(arguments);
+    delta.arguments = arguments.is_object() ? object_text : StringOr(arguments, {});
+  }
+  if (!self.HasRoomFor(delta.id.size() + delta.name.size() + delta.arguments.size())) return;
+  if (!self.tool_calls_.Add(delta)) {
+    self.Reject(ProtocolError("The model provider sent more tool calls or longer ones than allowed"));
+  }
+}
+
+void OpenAiResponse::AddContent(std::string_view text) {
+  if (text.empty()) return;
+  content_.Add(text);
+  if (tag_ == Tag::kNone) {
+    text_bytes_ += text.size();
+    return AddText(text);
+  }
+  AddTagged(text);
+}
+
+// At the beginning of the text, where thoughts may stand between tags.
+void OpenAiResponse::AddTagged(std::string_view piece) {
+  held_ += piece;
+  if (tag_ == Tag::kMayBegin) {
+    const std::string_view text = std::string_view(held_).substr(std::min(held_.find_first_not_of(" \t\r\n"), held_.size()));
+    for (const std::string_view tag : {"<think>", "<thinking>"}) {
+      if (tag_ == Tag::kInside || (text.size() < tag.size() && tag.starts_with(text))) return;  // more is needed
+      if (!text.starts_with(tag)) continue;
+      tag_ = Tag::kInside;
+      closing_tag_ = "</" + std::string(tag.substr(1));
+      held_ = text.substr(tag.size());
+      break;
+    }
+    if (tag_ == Tag::kMayBegin) return EndContent();
+  }
+  if (tag_ == Tag::kInside) {
+    const std::size_t end = held_.find(closing_tag_);
+    std::size_t sure = std::min(end, held_.size());
+    if (end == std::string::npos) {  // what may be the beginning of the tag waits
+      std::size_t begun = std::min(held_.size(), closing_tag_.size() - 1);
+      while (begun > 0 && !held_.ends_with(std::string_view(closing_tag_).substr(0, begun))) --begun;
+      sure = held_.size() - begun;
+    }
+    if (!AddThinking(std::string_view(held_).substr(0, sure))) return;
+    tagged_.append(held_, 0, sure);
+    held_.erase(0, end == std::string::npos ? sure : sure + closing_tag_.size());
+    if (end == std::string::npos) return;
+    tag_ = Tag::kBehind;
+  }
+  if (tag_ == Tag::kBehind) {
+    held_.erase(0, std::min(held_.find_first_not_of(" \t\r\n"), held_.size()));
+    if (!held_.empty()) EndContent();
+  }
+}
+
+// What is held was no tag.
+void OpenAiResponse::EndContent() {
+  if (tag_ == Tag::kNone) return;
+  const std::string rest = std::exchange(held_, {});
+  if (tag_ == Tag::kInside) {
+    if (AddThinking(rest)) tagged_ += rest;
+    return;
+  }
+  if (rest.empty()) return;  // nothing has come yet
+  tag_ = Tag::kNone;
+  text_bytes_ += rest.size();
+  AddText(rest);
+}
+
+// What must be known of calls before any of them is run.
+Result<void> OpenAiResponse::CheckCalls(bool ended_by_itself, std::string_view truncated) const {
+  const auto& calls = response_.tool_calls;
+  if (calls.empty() && IsChatEndWithCalls(finish_reason_)) {
+    return Fail(ProtocolError("The model provider told of tool calls and sent none", /*retryable=*/true));
+  }
+  if (calls.empty() || ended_by_itself) return {};
+  // A last call without arguments may have been cut before its first.
+  const bool is_known = truncated == "length" || truncated == "content_filter" || truncated == "context_window";
+  if (is_known && !calls.back().arguments.empty()) return {};
+  return Fail(ProtocolError("The model's answer ended in the middle of its tool calls (" + OwnWord(finish_reason_) + ")",
+                            /*retryable=*/true));
+}
+
 Result<ModelResponse> OpenAiResponse::Take() {
+  EndContent();
   if (error()) return Fail(*error());
   if (!complete()) return Fail(ProtocolError("The model provider's answer was cut off", /*retryable=*/true));
+  finish_reason_ = LowerCase(finish_reason_);
   if (finish_reason_ == "error") return Fail(MakeProviderError({}, api_key()));
   // DeepSeek's word for a model that was stopped because others need its place.
   if (finish_reason_ == "insufficient_system_resource") {
     return Fail(MakeProviderError({.status = 503, .code = finish_reason_}, api_key()));
   }
-  const std::string_view truncated = OpenAiTruncation(finish_reason_);
+  const std::string truncated = OpenAiTruncation(finish_reason_);
   // Unless the provider says that the model came to its end, arguments may have been cut.
-  const bool ended_by_itself =
-      finish_reason_ == "tool_calls" || finish_reason_ == "stop" || finish_reason_ == "function_call";
+  const bool ended_by_itself = IsChatEnd(finish_reason_);
   auto calls = tool_calls_.Take(/*must_be_whole=*/!ended_by_itself, used_call_ids());
-  // A last call without arguments may have been cut before its first.
   const bool by_limit = truncated == "length" || truncated == "context_window";
   const bool cut = calls ? !calls->empty() && calls->back().arguments.empty() : tool_calls_.cut_off();
   if (by_limit && cut) {
@@ -228,11 +395,11 @@ Result<ModelResponse> OpenAiResponse::Take() {
   }
   if (!calls) return Fail(calls.error());
   response_.tool_calls = *std::move(calls);
-  if (finish_reason_ == "content_filter" && !has_text() && response_.tool_calls.empty()) {
-    return Fail(MakeProviderError({.status = 400, .message = "stopped by the content filter"}, api_key()));
-  }
+  // "[DONE]" alone says that all has come.
+  if (auto checked = CheckCalls(ended_by_itself || finish_reason_.empty(), truncated); !checked) return Fail(checked.error());
+  if (auto said = CheckSaid(!response_.tool_calls.empty(), truncated); !said) return Fail(said.error());
   response_.extras = TakeExtras();
-  response_.truncated = truncated;
+  response_.truncated = OwnWord(truncated);
   return std::move(response_);
 }
 
@@ -245,6 +412,11 @@ std::string OpenAiResponse::TakeExtras() {
   reprise::Json kept = reprise::Json::object();
   if (members_ && !members_->empty()) kept["message"] = std::move(*members_);
   if (reprise::Json calls = tool_calls_.TakeMembers(); !calls.empty()) kept["tool_calls"] = std::move(calls);
+  if (parts_) {
+    if (text_bytes_ > 0) parts_->push_back({{"type", "text"}, {"bytes", text_bytes_}});
+    kept[std::string(kContentParts)] = std::move(*parts_);
+  }
+  if (!tagged_.empty()) kept[std::string(kThinkTag)] = std::move(tagged_);
   return MakeProviderExtras(provider(), std::move(kept));
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -10,29 +11,55 @@
 
 namespace reprise {
 
-// The answer to a chat completion. `refusal` counts as text, `reasoning_content` and `reasoning` as thinking. Members
-// that chat completions do not define are kept for the provider (see kept_members.h and provider_extras.h).
+// The members of what is kept for the provider (see provider_extras.h), beside those of the message itself, in which an
+// answer to a chat completion has its thoughts where they stood in its content. As parts of it (Mistral), of which a
+// text says how many bytes of the message stand there:
+//
+//   "parts": [{"type":"thinking","thinking":[{"type":"text","text":"..."}]}, {"type":"text","bytes":12}]
+//
+// or before it, between tags: "think": "..." for "<think>...</think>".
+inline constexpr std::string_view kContentParts = "parts";
+inline constexpr std::string_view kThinkTag = "think";
+
+// The answer to a chat completion. `refusal` counts as text, and so does what an answer in sound says in words;
+// `reasoning_content`, `reasoning`, parts of thinking, and what stands between <think> and </think> at the beginning of
+// the text count as thinking. Members that chat completions do not define are kept for the provider (see kept_members.h
+// and provider_extras.h).
 class OpenAiResponse : public ProviderResponse {
  public:
   using ProviderResponse::ProviderResponse;
 
-  bool TakeEvent(std::string_view data) override;
-  void TakeDocument(std::string_view json) override;
   bool complete() const override { return done_ || !finish_reason_.empty(); }
   Result<ModelResponse> Take() override;
 
+ protected:
+  void TakeObject(const EventJson& json, bool is_whole) override;
+  void TakeDone() override { done_ = true; }
+
  private:
   struct Json;  // what touches the JSON library; in the source file
-  bool Parse(std::string_view json);
+  // Where the text is, as far as tags go.
+  enum class Tag { kMayBegin, kInside, kBehind, kNone };
+
+  void AddContent(std::string_view text);
+  void AddTagged(std::string_view text);
+  void EndContent();
   reprise::Json& members();
   std::string TakeExtras();
+  Result<void> CheckCalls(bool ended_by_itself, std::string_view truncated) const;
 
   std::shared_ptr<reprise::Json> members_;  // of the message, that are kept; null: none
+  std::shared_ptr<reprise::Json> parts_;    // see kContentParts; null: its content has none but texts
+  std::size_t text_bytes_ = 0;              // of the text, behind the last part that is no text
   ModelResponse response_;
   ToolCallAssembler tool_calls_;
   std::string finish_reason_;
+  Digest content_;  // that has come, with its tags
+  Tag tag_ = Tag::kMayBegin;
+  std::string held_;         // the end of what has come, where it may be the beginning of a tag
+  std::string tagged_;       // thoughts between tags
+  std::string closing_tag_;  // of the tag that it is inside of
   bool done_ = false;
-  bool is_document_ = false;  // nothing is in pieces
 };
 
 }  // namespace reprise

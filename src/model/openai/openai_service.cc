@@ -7,6 +7,9 @@
 namespace reprise {
 namespace {
 
+// OpenAI, Azure and others who have their interface refuse a request with more.
+constexpr std::size_t kMostTools = 128;
+
 std::string WithoutSlash(std::string url) {
   while (url.ends_with('/')) url.pop_back();
   return url;
@@ -15,7 +18,10 @@ std::string WithoutSlash(std::string url) {
 }  // namespace
 
 OpenAiService::OpenAiService(Transport& transport, OpenAiOptions options)
-    : transport_(transport), options_(std::move(options)), base_url_(WithoutSlash(options_.base_url)) {}
+    : transport_(transport),
+      options_(std::move(options)),
+      base_url_(WithoutSlash(options_.base_url)),
+      tools_(std::make_shared<ToolLessons>(kMostTools)) {}
 
 ModelFacts OpenAiService::FactsOf(const std::string& model) const {
   const auto configured = options_.facts.find(model);

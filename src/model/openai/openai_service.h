@@ -2,11 +2,13 @@
 
 #include <chrono>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "model/endpoint.h"
+#include "model/tool_lessons.h"
 #include "reprise/model_client.h"
 #include "reprise/transport.h"
 
@@ -25,11 +27,12 @@ struct OpenAiOptions {
   EndpointAdditions additions = {};
 };
 
-// What OpenAI's interfaces have in common: where they are, who asks, and which models there are.
+// What OpenAI's interfaces have in common: where they are, who asks, which models there are, and which tools these take.
 class OpenAiService : public ModelClient {
  public:
   ModelService service() const override { return ServiceAt("openai", base_url_); }
   std::vector<std::string> KnownModels() const override { return options_.models; }
+  std::vector<LeftOutTool> LeftOutTools() const override { return tools_->LeftOut(); }
   void ListModels(std::stop_token stop, Listed done) override;
 
  protected:
@@ -38,6 +41,7 @@ class OpenAiService : public ModelClient {
 
   Transport& transport() const { return transport_; }
   const OpenAiOptions& options() const { return options_; }
+  const std::shared_ptr<ToolLessons>& tools() const { return tools_; }
   // As the model is configured; nothing is known of others.
   ModelFacts FactsOf(const std::string& model) const;
   // For an answer that is streamed; without its body.
@@ -49,6 +53,7 @@ class OpenAiService : public ModelClient {
   Transport& transport_;
   const OpenAiOptions options_;
   const std::string base_url_;  // without a slash at its end
+  const std::shared_ptr<ToolLessons> tools_;
 };
 
 }  // namespace reprise

@@ -7,6 +7,7 @@
 
 #include "base/json_writer.h"
 #include "model/provider_extras.h"
+#include "model/sent_history.h"
 #include "model/tool_arguments.h"
 
 namespace reprise {
@@ -58,10 +59,11 @@ void AppendText(std::string& out, std::string_view text) {
 }
 
 void AppendCall(std::string& out, const ToolCall& call, const Json* kept) {
+  constexpr std::size_t kLongestName = 128;
   out += R"({"type":"function_call","call_id":)";
-  AppendJsonString(out, call.id);
+  AppendJsonString(out, SentCallId(call.id));
   out += R"(,"name":)";
-  AppendJsonString(out, call.name);
+  AppendJsonString(out, SentName(call.name, kLongestName));
   out += R"(,"arguments":)";
   AppendJsonString(out, SentArguments(call.arguments));
   if (kept) AppendOthers(out, *kept, {"type", "call_id", "name", "arguments"});
@@ -146,6 +148,11 @@ Json KeptItem(const Json& item) {
     }
   }
   return kept;
+}
+
+std::string SentCallId(const std::string& id) {
+  constexpr std::size_t kLongest = 64;
+  return id.size() > kLongest ? SentName(id, kLongest) : id;
 }
 
 void AppendAssistantItems(std::string& out, const Message& message, std::string_view provider, bool with_reasoning) {

@@ -25,6 +25,9 @@ inline constexpr std::string_view kResponseItems = "items";
 // of which nothing is to be sent back.
 Json KeptItem(const Json& item);
 
+// The id of a call as this interface takes it: it refuses longer ones.
+std::string SentCallId(const std::string& id);
+
 // Appends the input items for an assistant message, separated and ended by commas: those that `provider` has kept if
 // they fit the message's text and calls, else its text and its calls. `with_reasoning`: what it has thought, too.
 void AppendAssistantItems(std::string& out, const Message& message, std::string_view provider, bool with_reasoning);

@@ -9,6 +9,7 @@
 #include "model/openai/responses_request.h"
 #include "model/openai/responses_response.h"
 #include "model/response_reader.h"
+#include "model/sent_history.h"
 
 namespace reprise {
 namespace {
@@ -19,13 +20,16 @@ using Names = std::set<std::string, std::less<>>;
 struct Refusal {
   std::string_view words, member;
 };
-constexpr std::array<Refusal, 10> kRefusals{{
+constexpr std::array<Refusal, 13> kRefusals{{
     {"ncrypted content is not supported", kEncryptedReasoning},
     {"reasoning.encrypted_content", kEncryptedReasoning},
     {"generate reasoning summaries", kReasoningSummary},
     {"reasoning.summary", kReasoningSummary},
     {"ncrypted content", kReasoningItems},  // it was made for another key or by another provider
     {"invalid_encrypted_content", kReasoningItems},
+    {"of type 'reasoning'", kReasoningItems},  // "Item 'rs_1' of type 'reasoning' was provided without its required ..."
+    {"reasoning item", kReasoningItems},
+    {"input item type 'reasoning'", kReasoningItems},
     {kPromptCacheKey, kPromptCacheKey},
     {kPromptCacheRetention, kPromptCacheRetention},
     {"nsupported parameter: 'temperature'", kTemperature},
@@ -57,7 +61,10 @@ struct ResponsesClient::Refusals {
 ResponsesClient::ResponsesClient(Transport& transport, OpenAiOptions options)
     : OpenAiService(transport, std::move(options)), refusals_(std::make_shared<Refusals>()) {}
 
-void ResponsesClient::Generate(const ModelRequest& request, ModelStream& stream, std::stop_token stop, Done done) {
+void ResponsesClient::Generate(const ModelRequest& asked, ModelStream& stream, std::stop_token stop, Done done) {
+  const auto mended = MendHistory(asked.messages, {.unique_call_ids = true});
+  const ToolLessons::Tools told = tools()->TakenBy(asked.model, asked.tools);
+  const ModelRequest request = WithHistoryAndTools(asked, mended ? *mended : asked.messages, *told);
   HttpRequest http = StreamRequest("/responses", request);
   const ModelFacts facts = FactsOf(request.model);
   http.body = BuildResponsesRequest(request, facts, options().provider, refusals_->Of(request.model),
@@ -66,8 +73,8 @@ void ResponsesClient::Generate(const ModelRequest& request, ModelStream& stream,
                                         request.used_call_ids};
   auto reader = std::make_shared<ResponseReader>(std::make_unique<ResponsesResponse>(stream, source), options().api_key,
                                                  options().idle_timeout);
-  auto learns = [refusals = refusals_, model = request.model](const Error& error) {
-    return refusals->Learn(model, error);
+  auto learns = [refusals = refusals_, tools = tools(), told, model = request.model](const Error& error) {
+    return refusals->Learn(model, error) || tools->Learn(model, *told, error);
   };
   SendModelRequest(transport(), std::move(http), std::move(reader), std::move(stop), std::move(learns),
                    std::move(done));

@@ -15,7 +15,7 @@ class ResponsesClient : public OpenAiService {
   // `transport` must outlive this.
   ResponsesClient(Transport& transport, OpenAiOptions options);
 
-  void Generate(const ModelRequest& request, ModelStream& stream, std::stop_token stop, Done done) override;
+  void Generate(const ModelRequest& asked, ModelStream& stream, std::stop_token stop, Done done) override;
 
  private:
   struct Refusals;

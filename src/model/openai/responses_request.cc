@@ -95,9 +95,10 @@ void AppendInput(std::string& out, const Message& message, std::string_view prov
       return AppendAssistantItems(out, message, provider, with_reasoning);
     case Role::kTool:
       out += R"({"type":"function_call_output","call_id":)";
-      AppendJsonString(out, message.tool_call_id);
+      AppendJsonString(out, SentCallId(message.tool_call_id));
       if (message.parts.empty()) {
-        AppendMember(out, "output", ContentOf(message));
+        const std::string output = ContentOf(message);
+        AppendMember(out, "output", output.empty() ? "(no output)" : output);
       } else {
         out += R"(,"output":)";
         AppendInputContent(out, message, files);

@@ -1,5 +1,6 @@
 #include "model/openai/responses_response.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -18,94 +19,111 @@ constexpr std::int64_t kMostItems = 1024;
 
 Error WrongEventForm() { return ProtocolError("The model provider sent an event of another form than agreed"); }
 
-std::string_view ResponsesTruncation(std::string_view reason) {
-  if (reason == "max_output_tokens") return "length";
-  if (reason == "content_filter") return "content_filter";
-  return {};
+// Why an answer with this status is not whole. What is not known keeps its own word.
+std::string ResponsesTruncation(const std::string& status, const std::string& reason) {
+  if (status == "completed") return {};
+  if (reason == "max_output_tokens" || reason == "max_tokens") return "length";
+  return reason.empty() ? status : reason;
 }
 
 }  // namespace
 
 struct ResponsesResponse::Json {
-  static void TakeRoot(ResponsesResponse& self, element root);
-  static void TakeError(ResponsesResponse& self, element error);
+  static void TakeRoot(ResponsesResponse& self, const EventJson& json);
   static void TakeDelta(ResponsesResponse& self, std::string_view type, element root);
+  static std::int64_t PlaceOf(ResponsesResponse& self, element root, std::string_view id_of_item = {});
+  static bool IsSaid(const ResponsesResponse& self, const Digest& text);
+  static void BeginItem(ResponsesResponse& self, element root, element item);
   static void TakeItem(ResponsesResponse& self, std::int64_t place, element item);
   static void TakeCall(ResponsesResponse& self, std::int64_t place, element item);
-  static void TakeMessage(ResponsesResponse& self, std::int64_t place, element item, reprise::Json& kept);
+  static void TakeMessage(ResponsesResponse& self, Item& known, element item, reprise::Json& kept);
   static void TakeThinking(ResponsesResponse& self, element item);
-  static void TakeEnd(ResponsesResponse& self, element response);
+  static void TakeOutput(ResponsesResponse& self, simdjson::dom::array output);
+  static void TakeEnd(ResponsesResponse& self, element response, std::string_view status);
 };
 
-bool ResponsesResponse::TakeEvent(std::string_view data) {
-  if (data.empty() || data == "[DONE]") return true;
-  const EventJson event(data);
-  if (event.valid()) {
-    Json::TakeRoot(*this, event.root());
-  } else {
-    Reject(ProtocolError("The model provider sent an event that is not valid JSON"));
-  }
-  return !failed() && !complete();
+void ResponsesResponse::TakeObject(const EventJson& json, bool is_whole) {
+  if (!is_whole) return Json::TakeRoot(*this, json);
+  element output;
+  if (json.root()["output"].get(output) != simdjson::SUCCESS) CheckForFailure(json.text(), /*is_known=*/false);
+  Json::TakeEnd(*this, json.root(), "completed");
 }
 
-void ResponsesResponse::TakeDocument(std::string_view json) {
-  const EventJson document(json);
-  if (!document.valid()) return Reject(ProtocolError("The model provider's answer is not valid JSON"));
-  Json::TakeEnd(*this, document.root());
-}
-
-void ResponsesResponse::Json::TakeRoot(ResponsesResponse& self, element root) {
+void ResponsesResponse::Json::TakeRoot(ResponsesResponse& self, const EventJson& json) {
+  const element root = json.root();
   const std::string_view type = StringOr(root["type"], {});
-  const std::int64_t place = IntegerOr(root["output_index"], 0);
   element value;
   if (type.ends_with(".delta")) return TakeDelta(self, type, root);
   if (type == "response.output_item.added" && root["item"].get(value) == simdjson::SUCCESS) {
-    if (StringOr(value["type"], {}) == "function_call") ++self.open_calls_;
-    self.Progressed();
+    BeginItem(self, root, value);
   } else if (type == "response.output_item.done" && root["item"].get(value) == simdjson::SUCCESS) {
-    TakeItem(self, place, value);
-    if (StringOr(value["type"], {}) == "function_call" && self.open_calls_ > 0) --self.open_calls_;
-  } else if (type == "response.completed" || type == "response.incomplete" || type == "response.failed") {
+    TakeItem(self, PlaceOf(self, root, StringOr(value["id"], {})), value);
+  } else if (type == "response.completed" || type == "response.incomplete" || type == "response.failed" ||
+             type == "response.done") {
     if (root["response"].get(value) != simdjson::SUCCESS) return self.Reject(WrongEventForm());
-    TakeEnd(self, value);
-  } else if (type == "error") {
-    TakeError(self, root["error"].get(value) == simdjson::SUCCESS ? value : root);
-  } else if (type.empty()) {
-    if (root["error"].get(value) == simdjson::SUCCESS) return TakeError(self, value);
-    self.Reject(WrongEventForm());
+    const std::string_view status = type.substr(std::string_view("response.").size());
+    TakeEnd(self, value, status == "done" ? "completed" : status);
+  } else if (!type.starts_with("response.") || type == "response.error") {
+    const bool is_of_others = root["choices"].error() == simdjson::SUCCESS;
+    self.CheckForFailure(json.text(), /*is_known=*/!type.empty() || is_of_others);
+    if (type.empty() && !self.failed()) self.Reject(WrongEventForm());
   }  // else what tells nothing more, and what is not known yet
-}
-
-void ResponsesResponse::Json::TakeError(ResponsesResponse& self, element error) {
-  ProviderFault fault{.code = std::string(StringOr(error["code"], StringOr(error["type"], {}))),
-                      .message = std::string(StringOr(error["message"], StringOr(error, {})))};
-  self.Reject(MakeProviderError(fault, self.api_key()));
 }
 
 void ResponsesResponse::Json::TakeDelta(ResponsesResponse& self, std::string_view type, element root) {
   const std::string_view delta = StringOr(root["delta"], {});
   if (type == "response.output_text.delta" || type == "response.refusal.delta") {
-    self.text_bytes_[IntegerOr(root["output_index"], 0)] += delta.size();
+    self.items_[PlaceOf(self, root)].text.Add(delta);
     self.AddText(delta);
   } else if (type == "response.reasoning_summary_text.delta" || type == "response.reasoning_text.delta") {
-    self.has_thinking_ = self.has_thinking_ || !delta.empty();
+    self.has_streamed_thinking_ = self.has_streamed_thinking_ || !delta.empty();
     self.AddThinking(delta);
   } else if (!delta.empty()) {
     self.Progressed();  // a call's arguments: they come again as a whole
   }
 }
 
+// Of the item that an event is about.
+std::int64_t ResponsesResponse::Json::PlaceOf(ResponsesResponse& self, element root, std::string_view id_of_item) {
+  if (std::int64_t place = 0; root["output_index"].get(place) == simdjson::SUCCESS) return place;
+  const std::string_view id = StringOr(root["item_id"], id_of_item);
+  std::int64_t open = -1, next = 0;
+  for (auto& [place, known] : self.items_) {
+    if (!id.empty() && known.id == id) return place;
+    if (known.whole == nullptr && (known.id.empty() || id.empty())) open = place;
+    next = place + 1;
+  }
+  const std::int64_t place = open >= 0 ? open : next;
+  Item& found = self.items_[place];
+  if (found.id.empty()) found.id = id;
+  return place;
+}
+
+void ResponsesResponse::Json::BeginItem(ResponsesResponse& self, element root, element item) {
+  const std::string id(item.is_object() ? StringOr(item["id"], {}) : std::string_view());
+  std::int64_t place = self.items_.empty() ? 0 : self.items_.rbegin()->first + 1;
+  const bool has_place = root["output_index"].get(place) == simdjson::SUCCESS;
+  if (place < 0 || place > kMostItems) return self.Reject(WrongEventForm());
+  if (!has_place && !id.empty()) place = PlaceOf(self, root, id);
+  Item& begun = self.items_[place];
+  if (begun.id.empty()) begun.id = id;
+  begun.is_call = StringOr(item["type"], {}) == "function_call";
+  self.Progressed();
+}
+
 void ResponsesResponse::Json::TakeItem(ResponsesResponse& self, std::int64_t place, element item) {
   if (!item.is_object() || place < 0 || place > kMostItems) return self.Reject(WrongEventForm());
-  if (self.items_.contains(place)) return;
+  Item& known = self.items_[place];
+  if (known.whole != nullptr) return;
   const std::string_view type = StringOr(item["type"], {});
   if (!self.HasRoomFor(CostOf(item))) return;
-  auto whole = std::make_shared<reprise::Json>(reprise::ToJson(item));
+  if (known.id.empty()) known.id = StringOr(item["id"], {});
+  const reprise::Json whole = reprise::ToJson(item);
   if (type == "function_call") TakeCall(self, place, item);
   if (type == "reasoning") TakeThinking(self, item);
-  auto kept = std::make_shared<reprise::Json>(KeptItem(*whole));
-  if (type == "message") TakeMessage(self, place, item, *kept);
-  self.items_.emplace(place, std::move(kept));
+  auto kept = std::make_shared<reprise::Json>(KeptItem(whole));
+  if (type == "message") TakeMessage(self, known, item, *kept);
+  known.whole = std::move(kept);
 }
 
 void ResponsesResponse::Json::TakeCall(ResponsesResponse& self, std::int64_t place, element item) {
@@ -122,21 +140,28 @@ void ResponsesResponse::Json::TakeCall(ResponsesResponse& self, std::int64_t pla
   }
 }
 
+// Whether this text was streamed as that of an item which has not come whole: some name it otherwise in its pieces.
+bool ResponsesResponse::Json::IsSaid(const ResponsesResponse& self, const Digest& text) {
+  return text.bytes > 0 && std::any_of(self.items_.begin(), self.items_.end(), [&](const auto& each) {
+           return each.second.whole == nullptr && each.second.text == text;
+         });
+}
+
 // The text has been streamed, or comes now.
-void ResponsesResponse::Json::TakeMessage(ResponsesResponse& self, std::int64_t place, element item,
-                                          reprise::Json& kept) {
+void ResponsesResponse::Json::TakeMessage(ResponsesResponse& self, Item& known, element item, reprise::Json& kept) {
   simdjson::dom::array content;
   if (item["content"].get(content) != simdjson::SUCCESS) return;
-  const auto streamed = self.text_bytes_.find(place);
-  if (streamed == self.text_bytes_.end()) {
-    for (const element part : content) self.AddText(StringOr(part["text"], StringOr(part["refusal"], {})));
+  std::string text;
+  for (const element part : content) text += StringOr(part["text"], StringOr(part["refusal"], {}));
+  if (known.text.bytes == 0) {
+    if (!IsSaid(self, Digest::Of(text))) self.AddText(text);
   } else if (kept["content"].size() == 1 && kept["content"][0].contains("bytes")) {
-    kept["content"][0]["bytes"] = streamed->second;  // what was shown is what the message has
+    kept["content"][0]["bytes"] = known.text.bytes;  // what was shown is what the message has
   }
 }
 
 void ResponsesResponse::Json::TakeThinking(ResponsesResponse& self, element item) {
-  if (self.has_thinking_) return;
+  if (self.has_streamed_thinking_) return;
   for (const char* name : {"summary", "content"}) {
     simdjson::dom::array parts;
     if (item[name].get(parts) != simdjson::SUCCESS) continue;
@@ -146,53 +171,72 @@ void ResponsesResponse::Json::TakeThinking(ResponsesResponse& self, element item
   }
 }
 
-void ResponsesResponse::Json::TakeEnd(ResponsesResponse& self, element response) {
-  const std::string_view status = StringOr(response["status"], {});
-  if (element error; response["error"].get(error) == simdjson::SUCCESS && !error.is_null()) {
-    return TakeError(self, error);
+// The items that have not come one by one.
+void ResponsesResponse::Json::TakeOutput(ResponsesResponse& self, simdjson::dom::array output) {
+  const bool has_open_call = std::any_of(self.items_.begin(), self.items_.end(), [](const auto& each) {
+    return each.second.is_call && each.second.whole == nullptr;
+  });
+  std::int64_t place = 0;
+  for (const element item : output) {
+    const std::int64_t at = place++;
+    if (has_open_call && StringOr(item["status"], {}) == "incomplete") continue;  // what was cut off is not one of them
+    const std::string_view id = item.is_object() ? StringOr(item["id"], {}) : std::string_view();
+    const auto same = std::find_if(self.items_.begin(), self.items_.end(),
+                                   [&](const auto& each) { return !id.empty() && each.second.id == id; });
+    TakeItem(self, same == self.items_.end() ? at : same->first, item);
   }
+}
+
+void ResponsesResponse::Json::TakeEnd(ResponsesResponse& self, element response, std::string_view status) {
+  status = StringOr(response["status"], status);
+  element error;
+  if (response["error"].get(error) == simdjson::SUCCESS && !error.is_null()) {
+    self.CheckForFailure("{\"error\":" + simdjson::minify(error) + "}", /*is_known=*/true);
+  }
+  if (self.failed()) return;
   if (status == "failed" || status == "cancelled") return self.Reject(MakeProviderError({}, self.api_key()));
-  if (simdjson::dom::array output; response["output"].get(output) == simdjson::SUCCESS) {
-    std::int64_t place = 0;
-    for (const element item : output) {  // those that have not come one by one
-      // What was cut off is not one of them.
-      if (self.open_calls_ == 0 || StringOr(item["status"], {}) != "incomplete") TakeItem(self, place, item);
-      ++place;
-    }
-  }
+  if (simdjson::dom::array output; response["output"].get(output) == simdjson::SUCCESS) TakeOutput(self, output);
   self.model_ = NameOfModel(response["model"]);
   const auto usage = response["usage"];
-  self.usage_.input_tokens = CountOr(usage["input_tokens"], 0);
-  self.usage_.output_tokens = CountOr(usage["output_tokens"], 0);
-  self.usage_.cache_read_tokens = CountOr(usage["input_tokens_details"]["cached_tokens"], 0);
-  self.usage_.cache_write_tokens = CountOr(usage["input_tokens_details"]["cache_write_tokens"], 0);
+  RaiseTo(self.usage_.input_tokens, usage["input_tokens"]);
+  RaiseTo(self.usage_.output_tokens, usage["output_tokens"]);
+  RaiseTo(self.usage_.cache_read_tokens, usage["input_tokens_details"]["cached_tokens"]);
+  RaiseTo(self.usage_.cache_write_tokens, usage["input_tokens_details"]["cache_write_tokens"]);
   self.incomplete_reason_ = StringOr(response["incomplete_details"]["reason"], {});
-  self.status_ = status.empty() ? "completed" : status;
+  self.status_ = status;
   self.Progressed();
 }
 
 Result<ModelResponse> ResponsesResponse::Take() {
   if (error()) return Fail(*error());
   if (!complete()) return Fail(ProtocolError("The model provider's answer was cut off", /*retryable=*/true));
-  const std::string_view truncated = ResponsesTruncation(incomplete_reason_);
+  const std::string truncated = ResponsesTruncation(status_, incomplete_reason_);
   auto calls = tool_calls_.Take(/*must_be_whole=*/status_ != "completed", used_call_ids());
-  if (open_calls_ > 0 || (!calls && tool_calls_.cut_off())) {
+  const bool has_open_call = std::any_of(items_.begin(), items_.end(), [](const auto& each) {
+    return each.second.is_call && each.second.whole == nullptr;
+  });
+  if (has_open_call && status_ == "completed") {
+    return Fail(ProtocolError("The model provider's answer ended in the middle of a tool call", /*retryable=*/true));
+  }
+  if (has_open_call || (!calls && tool_calls_.cut_off())) {
     return Fail(OutputLimitError("The limit is max_output_tokens of the model, or the provider's own"));
   }
   if (!calls) return Fail(calls.error());
-  if (truncated == "content_filter" && !has_text() && calls->empty()) {
-    return Fail(MakeProviderError({.status = 400, .message = "stopped by the content filter"}, api_key()));
+  if (!calls->empty() && !truncated.empty() && truncated != "length" && truncated != "content_filter") {
+    return Fail(ProtocolError("The model's answer ended in the middle of its tool calls (" + OwnWord(truncated) + ")",
+                              /*retryable=*/true));
   }
+  if (auto said = CheckSaid(!calls->empty(), truncated); !said) return Fail(said.error());
   reprise::Json kept = reprise::Json::array();
   bool says_more = false;  // than a text and calls
   for (const auto& [place, item] : items_) {
-    if (item->is_null()) continue;
-    says_more = says_more || item->size() > 1;
-    kept.push_back(std::move(*item));
+    if (item.whole == nullptr || item.whole->is_null()) continue;
+    says_more = says_more || item.whole->size() > 1;
+    kept.push_back(std::move(*item.whole));
   }
   ModelResponse response{.tool_calls = *std::move(calls), .usage = usage_, .extras = {}};
   if (says_more) response.extras = MakeProviderExtras(provider(), {{std::string(kResponseItems), std::move(kept)}});
-  response.truncated = truncated;
+  response.truncated = OwnWord(truncated);
   response.model = std::move(model_);
   return response;
 }

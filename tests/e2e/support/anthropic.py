@@ -105,7 +105,7 @@ def _content_problem(place, role, blocks, open_calls):
             if content["tool_use_id"] not in open_calls:
                 return f"{place}: a result of no open call"
             open_calls.remove(content["tool_use_id"])
-        elif kind == "thinking" and (not content["signature"] or "cache_control" in content):
+        elif kind == "thinking" and (content.get("signature") == "" or "cache_control" in content):  # some sign nothing
             return f"{place}: thinking without its signature, or marked for the cache"
     return None
 

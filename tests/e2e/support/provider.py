@@ -18,7 +18,7 @@ import threading
 import time
 import wave
 
-from . import anthropic, responses
+from . import anthropic, responses, strict
 from .timing import SOON
 
 CUT = object()
@@ -216,6 +216,9 @@ class Request:
 
 
 class Provider:
+    strict = False  # refuses what real providers refuse (strict.py); of the tests that are chosen
+    refused = []    # what was refused in this test although nobody expected it; of all providers
+
     def __init__(self, port=0):
         self._closed = False
         self.requests = []
@@ -290,6 +293,10 @@ class Provider:
             if problem:
                 self.violations.append(problem)
             self.arrived.notify_all()
+            refusal = strict.refusal(path, body) if self.strict and not problem else None
+            if refusal:
+                Provider.refused.append(refusal.steps[0].decode())
+                return refusal
             if self._replies:
                 return self._replies.pop(0)
         if self._answer:

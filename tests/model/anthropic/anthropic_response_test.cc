@@ -157,7 +157,8 @@ TEST_CASE("Anthropic response: nonsense is a protocol error", "[anthropic]") {
   const std::string text = Begin(0, R"({"type":"text","text":""})");
   CHECK(Outcome({text, Stop(0), Delta(0, R"({"type":"text_delta","text":"x"})"), End("end_turn")}) ==
         "provider_protocol");
-  CHECK(Outcome({text, R"({"type":"content_block_delta","index":0,"delta":null})", End("end_turn")}) == "ok ");
+  CHECK(Outcome({text, R"({"type":"content_block_delta","index":0,"delta":null})", End("end_turn")}) ==
+        "provider_protocol retryable");
 }
 
 TEST_CASE("Anthropic response: errors inside the stream", "[anthropic]") {
@@ -191,14 +192,14 @@ TEST_CASE("Anthropic response: limits", "[anthropic]") {
         "response_too_large");
 }
 
-TEST_CASE("Anthropic response: thinking without a signature is shown but not sent back", "[anthropic]") {
+TEST_CASE("Anthropic response: thinking without a signature is kept as it came", "[anthropic]") {
   Heard heard;
   const auto response = Answer({Begin(0, R"({"type":"thinking","thinking":"hm"})"), Stop(0),
                                 Begin(1, R"({"type":"text","text":"x"})"), Stop(1), End("end_turn")},
                                heard);
   REQUIRE(response);
   CHECK(heard.thinking == "hm");
-  CHECK(response->extras.empty());
+  CHECK(response->extras == R"({"provider_extras":{"claude":{"blocks":[{"type":"thinking","thinking":"hm"},{"type":"text","bytes":1}]}}})");
 }
 
 TEST_CASE("Anthropic response: a server that does not stream", "[anthropic]") {

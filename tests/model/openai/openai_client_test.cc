@@ -468,6 +468,7 @@ TEST_CASE("OpenAiResponse: text beyond the limit is refused", "[openai]") {
 Result<ModelResponse> Taken(const std::vector<std::string>& deltas, std::string_view finish = "stop") {
   RecordingStream stream;
   OpenAiResponse response(stream, {.provider = "deepseek"});
+  response.TakeEvent(R"({"choices":[{"index":0,"delta":{"content":"said"}}]})");  // else there would be nothing
   for (const std::string& delta : deltas) {
     if (!response.TakeEvent(R"({"choices":[{"index":0,"delta":)" + delta + "}]}")) break;
   }

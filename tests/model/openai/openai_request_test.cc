@@ -127,9 +127,10 @@ TEST_CASE("OpenAI request: content in parts comes from the extras", "[openai]") 
 }
 
 TEST_CASE("OpenAI request: only an assistant that calls tools has null content", "[openai]") {
-  for (const Role role : {Role::kSystem, Role::kUser, Role::kAssistant, Role::kTool}) {
+  for (const Role role : {Role::kSystem, Role::kUser, Role::kAssistant}) {
     CHECK(Build({Say(role, std::nullopt)})["messages"][0]["content"] == "");
   }
+  CHECK(Build({Say(Role::kTool, std::nullopt)})["messages"][0]["content"] == "(no output)");
 }
 
 TEST_CASE("OpenAI request: bytes that are no UTF-8 are mended", "[openai]") {

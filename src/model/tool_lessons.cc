@@ -1,0 +1,365 @@
+#include "model/tool_lessons.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "base/ascii.h"
+#include "base/json.h"
+#include "base/logging.h"
+#include "base/utf8.h"
+
+namespace reprise {
+namespace {
+
+constexpr std::size_t kMostModels = 64;  // that something is remembered of
+constexpr int kDeepestSchema = kMaxJsonDepth;
+
+// --- schemas ---------------------------------------------------------------------------------------------------------
+
+constexpr std::array<std::string_view, 7> kTypes{"object", "array", "string", "number", "integer", "boolean", "null"};
+
+bool IsType(const Json& type) {
+  return type.is_string() &&
+         std::find(kTypes.begin(), kTypes.end(), type.get_ref<const std::string&>()) != kTypes.end();
+}
+
+// Names that other languages have for them.
+Json TypeCalled(const std::string& name) {
+  static const std::map<std::string, std::string, std::less<>> kOthers{
+      {"int", "integer"}, {"long", "integer"},  {"float", "number"},  {"double", "number"}, {"bool", "boolean"},
+      {"str", "string"},  {"text", "string"},   {"date", "string"},   {"dict", "object"},   {"map", "object"},
+      {"list", "array"},  {"tuple", "array"},   {"set", "array"}};
+  const std::string lower = LowerCase(name);
+  if (IsType(lower)) return lower;
+  const auto other = kOthers.find(lower);
+  return other == kOthers.end() ? Json() : Json(other->second);
+}
+
+void CompleteType(Json& schema) {
+  const auto type = schema.find("type");
+  if (type == schema.end()) {
+    if (schema.contains("properties")) schema["type"] = "object";
+    if (schema.contains("items")) schema["type"] = "array";
+    return;
+  }
+  if (type->is_array()) {
+    Json types = Json::array();
+    for (const Json& each : *type) {
+      if (Json known = each.is_string() ? TypeCalled(each.get<std::string>()) : Json(); !known.is_null()) types.push_back(known);
+    }
+    *type = types.size() == 1 ? types[0] : std::move(types);
+  } else {
+    *type = type->is_string() ? TypeCalled(type->get<std::string>()) : Json();
+  }
+  if (type->is_null() || type->empty()) schema.erase("type");
+}
+
+bool HasType(const Json& schema, std::string_view name) {
+  const Json& type = MemberOf(schema, "type");
+  if (type.is_array()) return std::find(type.begin(), type.end(), Json(std::string(name))) != type.end();
+  return type.is_string() && type.get_ref<const std::string&>() == name;
+}
+
+void CompleteOne(Json& schema, int depth);
+
+void CompleteEach(Json& schema, const char* name, int depth) {
+  const auto several = schema.find(name);
+  if (several == schema.end()) return;
+  if (!several->is_array() || several->empty()) {
+    schema.erase(name);
+    return;
+  }
+  for (Json& each : *several) CompleteOne(each, depth + 1);
+}
+
+void CompleteNamed(Json& schema, const char* name, int depth) {
+  const auto named = schema.find(name);
+  if (named == schema.end()) return;
+  if (!named->is_object()) *named = Json::object();
+  for (auto& [key, each] : named->items()) CompleteOne(each, depth + 1);
+}
+
+void CompleteItems(Json& schema, int depth) {
+  const auto items = schema.find("items");
+  if (items == schema.end()) {
+    schema["items"] = Json::object();
+  } else if (items->is_array()) {  // one for each place
+    Json any = Json::object();
+    if (items->size() == 1) any = (*items)[0];
+    if (items->size() > 1) any["anyOf"] = *items;
+    *items = std::move(any);
+  } else if (!items->is_object()) {
+    *items = Json::object();
+  }
+  CompleteOne(schema["items"], depth + 1);
+}
+
+// Those that there are, once each.
+void CompleteRequired(Json& schema) {
+  const auto required = schema.find("required");
+  if (required == schema.end()) return;
+  Json known = Json::array();
+  if (required->is_array()) {
+    const Json& properties = MemberOf(schema, "properties");
+    for (const Json& name : *required) {
+      const bool is_there = name.is_string() && properties.is_object() && properties.contains(name.get_ref<const std::string&>());
+      if (is_there && std::find(known.begin(), known.end(), name) == known.end()) known.push_back(name);
+    }
+  }
+  if (known.empty()) {
+    schema.erase("required");
+  } else {
+    schema["required"] = std::move(known);
+  }
+}
+
+void CompleteOne(Json& schema, int depth) {
+  if (depth > kDeepestSchema) schema = Json::object();
+  if (schema.is_string()) {  // "string" for {"type":"string"}
+    const Json type = TypeCalled(schema.get<std::string>());
+    schema = type.is_null() ? Json::object() : Json{{"type", type}};
+  }
+  if (!schema.is_object()) schema = Json::object();
+  Json whole = Json::object();
+  for (auto& [name, member] : schema.items()) {
+    const bool is_value = name == "default" || name == "const";
+    if (!member.is_null() || is_value) whole[name] = std::move(member);
+    if (member.is_null() && name == "properties") whole[name] = Json::object();
+  }
+  schema = std::move(whole);
+  CompleteType(schema);
+  for (const char* name : {"properties", "patternProperties", "$defs", "definitions"}) CompleteNamed(schema, name, depth);
+  for (const char* name : {"anyOf", "oneOf", "allOf", "prefixItems"}) CompleteEach(schema, name, depth);
+  if (HasType(schema, "array")) CompleteItems(schema, depth);
+  if (HasType(schema, "object") && !schema.contains("properties") && depth == 0) schema["properties"] = Json::object();
+  if (const auto values = schema.find("enum"); values != schema.end() && (!values->is_array() || values->empty())) {
+    schema.erase("enum");
+  }
+  CompleteRequired(schema);
+}
+
+// What `branch` allows, beside what the schema has.
+void AddBranch(Json& schema, const Json& branch) {
+  const Json& properties = MemberOf(branch, "properties");
+  if (!properties.is_object()) return;
+  Json& own = schema["properties"];
+  if (!own.is_object()) own = Json::object();
+  for (const auto& [name, property] : properties.items()) {
+    const auto known = own.find(name);
+    if (known == own.end()) {
+      own[name] = property;
+    } else if (*known != property) {
+      Json both = known->contains("anyOf") && known->size() == 1 ? (*known)["anyOf"] : Json::array({*known});
+      if (std::find(both.begin(), both.end(), property) == both.end()) both.push_back(property);
+      *known = Json{{"anyOf", std::move(both)}};
+    }
+  }
+}
+
+std::vector<std::string> RequiredBy(const Json& schema) {
+  std::vector<std::string> names;
+  const Json& required = MemberOf(schema, "required");
+  if (!required.is_array()) return names;
+  for (const Json& name : required) {
+    if (name.is_string()) names.push_back(name.get<std::string>());
+  }
+  return names;
+}
+
+// Without combinations at the top, which OpenAI and Anthropic refuse there.
+void Flatten(Json& schema) {
+  std::vector<std::string> required = RequiredBy(schema);
+  for (const char* name : {"allOf", "anyOf", "oneOf"}) {
+    const Json branches = MemberOf(schema, name);
+    schema.erase(name);
+    if (!branches.is_array()) continue;
+    std::optional<std::vector<std::string>> by_all;
+    for (Json branch : branches) {
+      if (!branch.is_object()) continue;
+      Flatten(branch);
+      AddBranch(schema, branch);
+      std::vector<std::string> names = RequiredBy(branch);
+      if (!by_all) {
+        by_all = std::move(names);
+      } else if (std::string_view(name) == "allOf") {
+        by_all->insert(by_all->end(), names.begin(), names.end());
+      } else {
+        std::erase_if(*by_all, [&](const std::string& each) { return std::find(names.begin(), names.end(), each) == names.end(); });
+      }
+    }
+    if (by_all) required.insert(required.end(), by_all->begin(), by_all->end());
+  }
+  for (const char* name : {"not", "enum", "const", "if", "then", "else", "dependentSchemas"}) schema.erase(name);
+  if (!required.empty()) schema["required"] = required;
+}
+
+// --- refusals --------------------------------------------------------------------------------------------------------
+
+bool IsNameCharacter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+}
+
+bool HasWord(std::string_view text, std::string_view word) {
+  for (std::size_t at = text.find(word); at != text.npos; at = text.find(word, at + 1)) {
+    const std::size_t end = at + word.size();
+    if ((at == 0 || !IsNameCharacter(text[at - 1])) && (end == text.size() || !IsNameCharacter(text[end]))) return true;
+  }
+  return false;
+}
+
+// The number behind `begin`, which is written as [3], .3 or 3.
+std::optional<std::size_t> NumberBehind(std::string_view text, std::string_view begin) {
+  for (std::size_t at = text.find(begin); at != text.npos; at = text.find(begin, at + 1)) {
+    std::string_view rest = text.substr(at + begin.size());
+    rest.remove_prefix(std::min(rest.find_first_not_of("[. '`"), rest.size()));
+    std::size_t number = 0;
+    if (std::from_chars(rest.data(), rest.data() + rest.size(), number).ec == std::errc()) return number;
+  }
+  return std::nullopt;
+}
+
+// "Invalid schema for function 'x'", "tools.14.custom.input_schema: Field required",
+// "tools[0].function_declarations[5].parameters...": the tool whose definition is refused.
+const ToolSpec* RefusedIn(std::string_view words, const std::vector<ToolSpec>& sent) {
+  const std::string lower = LowerCase(words);
+  const auto says = [&](std::string_view word) { return lower.find(word) != lower.npos; };
+  if (says("messages.") || says("messages[")) return nullptr;  // of the conversation
+  if (says("schema") || says("function") || says("tool") || says("parameters")) {
+    const ToolSpec* longest = nullptr;
+    for (const ToolSpec& tool : sent) {
+      if (HasWord(words, tool.name) && (!longest || tool.name.size() > longest->name.size())) longest = &tool;
+    }
+    if (longest != nullptr) return longest;
+  }
+  for (const char* begin : {"function_declarations", "functiondeclarations", "tools", "functions"}) {
+    const auto number = NumberBehind(lower, begin);
+    if (number && *number < sent.size()) return &sent[*number];
+  }
+  return nullptr;
+}
+
+// "Invalid 'tools': array too long. Expected an array with maximum length 128, but got an array with length 141
+// instead.", "tools: List should have at most 64 items": 128, 64. Zero: nothing of the kind is said.
+std::size_t MostAllowed(std::string_view words, std::size_t sent) {
+  const std::string lower = LowerCase(words);
+  if (lower.find("tools") == lower.npos && lower.find("functions") == lower.npos) return 0;
+  if (lower.find("character") != lower.npos) return 0;  // of a name
+  for (const char* begin : {"maximum length", "at most", "maximum of", "up to", "maximum number of tools is", "limit of",
+                            "limit is", "no more than", "maximum is", "exceeds the maximum", "max "}) {
+    const auto number = NumberBehind(lower, begin);
+    if (number && *number > 0 && *number < sent) return *number;
+  }
+  return 0;
+}
+
+std::size_t HashOfTools(const std::vector<ToolSpec>& tools) {
+  std::size_t all = tools.size();
+  const auto add = [&all](const std::string& text) { all = all * 1099511628211u ^ std::hash<std::string>{}(text); };
+  for (const ToolSpec& tool : tools) {
+    add(tool.name);
+    add(tool.description);
+    add(tool.parameters);
+  }
+  return all;
+}
+
+std::string Joined(const std::vector<std::string>& names) {
+  std::string all;
+  for (const std::string& name : names) all += (all.empty() ? "" : " ") + name;
+  return all;
+}
+
+}  // namespace
+
+std::string CompleteSchema(std::string_view schema) {
+  auto json = ParseJson(schema, 2 * kMaxJsonDepth, DuplicateMembers::kLastWins);
+  Json root = json && json->is_object() ? *std::move(json) : Json::object();
+  CompleteOne(root, 0);
+  root["type"] = "object";
+  Flatten(root);
+  if (!MemberOf(root, "properties").is_object()) root["properties"] = Json::object();
+  CompleteRequired(root);
+  return DumpJson(root);
+}
+
+std::size_t ToolLessons::MostOf(const Model& model) const { return model.most > 0 ? model.most : most_; }
+
+ToolLessons::Tools ToolLessons::TakenBy(const std::string& model, const std::vector<ToolSpec>& tools) {
+  static const auto kNone = std::make_shared<const std::vector<ToolSpec>>();
+  if (tools.empty()) return kNone;
+  const std::size_t hash = HashOfTools(tools);
+  const MutexLock lock(mutex_);
+  if (models_.size() >= kMostModels && !models_.contains(model)) models_.erase(models_.begin());
+  Model& known = models_[model];
+  if (known.taken && known.hash == hash) return known.taken;
+  auto taken = std::make_shared<std::vector<ToolSpec>>();
+  std::vector<std::string> beyond;
+  const std::size_t most = MostOf(known);
+  for (const ToolSpec& tool : tools) {
+    if (known.refused.contains(tool.name)) continue;
+    if (most > 0 && taken->size() == most) {
+      beyond.push_back(tool.name);
+      continue;
+    }
+    taken->push_back({tool.name, tool.description, CompleteSchema(tool.parameters)});
+  }
+  if (!beyond.empty() && beyond != known.beyond) {
+    LogWarning("the model provider takes no more tools in a request: the others are left out",
+               {{"model", model}, {"most", most}, {"left_out", Joined(beyond)}});
+  }
+  known.beyond = std::move(beyond);
+  known.hash = hash;
+  known.taken = std::move(taken);
+  return known.taken;
+}
+
+bool ToolLessons::Learn(const std::string& model, const std::vector<ToolSpec>& sent, const Error& error) {
+  if (error.reason != "provider_bad_request" || sent.empty()) return false;
+  constexpr std::size_t kLongestReason = 300;
+  const std::string& words = error.detail.size() > error.message.size() ? error.detail : error.message;
+  const MutexLock lock(mutex_);
+  Model& known = models_[model];
+  if (const std::size_t most = MostAllowed(words, sent.size()); most > 0) {
+    known.most = most;
+    known.taken = nullptr;
+    return true;
+  }
+  const ToolSpec* refused = RefusedIn(words, sent);
+  if (refused == nullptr) return false;
+  LogWarning("the model provider refuses a tool's definition: the tool is left out",
+             {{"model", model}, {"tool", refused->name}, {"detail", words}});
+  known.refused.emplace(refused->name, Utf8Prefix(error.message, kLongestReason));
+  known.taken = nullptr;
+  return true;
+}
+
+std::vector<LeftOutTool> ToolLessons::LeftOut() const {
+  std::vector<LeftOutTool> all;
+  const MutexLock lock(mutex_);
+  for (const auto& [name, model] : models_) {
+    for (const auto& [tool, why] : model.refused) all.push_back({tool, name, why});
+    const std::string why = "the provider takes " + std::to_string(MostOf(model)) + " tools in a request";
+    for (const std::string& tool : model.beyond) all.push_back({tool, name, why});
+  }
+  return all;
+}
+
+ModelRequest WithHistoryAndTools(const ModelRequest& request, const std::vector<Message>& messages,
+                                 const std::vector<ToolSpec>& tools) {
+  return {.model = request.model,
+          .messages = messages,
+          .tools = tools,
+          .system = request.system,
+          .max_response_bytes = request.max_response_bytes,
+          .traceparent = request.traceparent,
+          .files = request.files,
+          .wishes = request.wishes,
+          .used_call_ids = request.used_call_ids};
+}
+
+}  // namespace reprise
