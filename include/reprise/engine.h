@@ -90,7 +90,8 @@ struct StartRequest {
   std::string instructions{};
   // From this message on a summary, which the model makes first, stands in requests for what was said before it.
   bool compact = false;
-  // If a request of the same chat had the same key, this one leads to what that one began, and begins nothing.
+  // If a request of the same chat had the same key, this one leads to what that one began, and begins nothing. An
+  // unnamed one is only noted: see FollowRepeated.
   std::optional<ClientRequest> request{};
   FilesChoice files{};          // of Edit and Regenerate
   TraceContext trace_parent{};  // the span of the client that this is a part of; not valid: none
@@ -179,6 +180,7 @@ class EventSubscription {
   // Live, or filled from the stored interaction and closed. Of a run that waits: empty until it begins, or an error
   // alone if it never does.
   std::shared_ptr<EventLog> log;
+  bool is_repeated = false;  // the same request has begun it before, without a name
 
  private:
   friend class Engine;
@@ -315,8 +317,8 @@ class Engine {
   // wait in this chat already. An attachment that is not a file of the chat is kNotFound (reason "no_such_file"), here
   // and in Edit, and nothing has begun; kInvalidArgument if the message is to be queued: that keeps no attachments.
   Result<EventSubscription> Start(const ChatId& chat, StartRequest request);
-  // What the same request has begun in the chat before; nullopt: nothing. kUnprocessable (reason
-  // "idempotency_key_reused").
+  // What the same request has begun in the chat before; nullopt: nothing, or of an unnamed request, nothing that must
+  // not happen twice. kUnprocessable (reason "idempotency_key_reused").
   Result<std::optional<EventSubscription>> FollowRepeated(const ChatId& chat, const ClientRequest& request);
   // Restores the state before `interaction` and runs `request` from there as its sibling, which becomes the head.
   Result<EventSubscription> Edit(const ChatId& chat, InteractionId interaction, StartRequest request);

@@ -35,6 +35,14 @@ struct ResumedFrom {
 struct ClientRequest {
   std::string key;
   std::string digest;  // of what it asked for, "sha256:" and hexadecimal digits
+  // Clients of other protocols mostly give no name. Then the key is made of what was sent, and has a blank, as none in
+  // a header has. Such a request leads to an earlier run only if that must not happen twice (RepeatedRequests).
+  // `is_whole`: the client waits for the whole answer.
+  static ClientRequest Unnamed(std::string digest, bool is_whole) {
+    return {.key = (is_whole ? "whole " : "stream ") + digest, .digest = std::move(digest)};
+  }
+  bool is_unnamed() const { return key.find(' ') != std::string::npos; }
+  bool is_unnamed_whole() const { return key.starts_with("whole "); }
   bool operator==(const ClientRequest&) const = default;
 };
 

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
+
+#include "reprise/timestamp.h"
 
 namespace reprise {
 
@@ -15,7 +18,8 @@ struct Principal {
   };
   Role role = Role::kOperator;
   std::string org{}, user{};
-  std::string token_id{};  // of the API token that was shown; empty: another way
+  std::string token_id{};            // of the API token that was shown; empty: another way
+  std::optional<Timestamp> until{};  // when the access token that was shown ends
 
   bool is_tenant() const { return role == Role::kOrgAdmin || role == Role::kUser; }
   bool operator==(const Principal&) const = default;

@@ -12,6 +12,7 @@
 #include "crypto/jwe.h"
 #include "crypto/key_file.h"
 #include "crypto/secret_text.h"
+#include "store/folder_keys.h"
 
 namespace reprise {
 namespace {
@@ -33,6 +34,12 @@ tl::unexpected<Error> Damaged(std::string_view kind, const std::string& org, std
 }
 
 }  // namespace
+
+tl::unexpected<Error> MissingOrgKey(const std::string& org) {
+  return Damaged("missing", org,
+                 "is gone, and what its users have is sealed with it: put the key back from a backup, or delete the "
+                 "organization with `reprise users org delete`");
+}
 
 Result<std::string> NewOrgKey(const KeySet& operators, const std::string& org) {
   const KeySet fresh = KeySet::Generate();
@@ -61,6 +68,11 @@ Result<std::string> OrgKeyOf(const std::string& tenant_folder, const std::string
   const std::string path = FileBeside(tenant_folder);
   auto kept = disk.ReadFile(path, kMostBytes);
   if (kept || kept.error().code != ErrorCode::kNotFound) return kept;
+  // Another key would open nothing of what is there, and hide that the right one is gone.
+  for (const std::string& folder : FoldersIn(ParentDirectory(tenant_folder), disk)) {
+    const auto sealed = TRY(ReadFolderKeys(folder, FolderMode::kSealed, &operators, disk));
+    if (!sealed.missing.empty()) return MissingOrgKey(org);
+  }
   auto made = TRY(NewOrgKey(operators, org));
   TRY(ReplaceFile(disk, path, made));
   TRY(disk.SyncDirectory(ParentDirectory(path)));

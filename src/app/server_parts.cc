@@ -244,10 +244,11 @@ Result<std::shared_ptr<Engine>> ServerParts::OpenTenant(const Principal& princip
 Result<std::shared_ptr<const KeySet>> ServerParts::OrgKeysFor(const TenantParts::Place& place) {
   const MutexLock lock(org_keys_mutex_);
   const std::string& org = place.owner.org;
-  const std::string kept =
-      TRY(database_
-              ? NewOrgKey(*keys_, org).and_then([&](const std::string& fresh) { return database_->OrgKey(org, fresh); })
-              : OrgKeyOf(place.folder, org, *keys_, disk_));
+  const std::string kept = TRY(database_ ? NewOrgKey(*keys_, org).and_then([&](const std::string& fresh) {
+    return database_->OrgKey(org, fresh, *keys_);
+  })
+                                         : OrgKeyOf(place.folder, org, *keys_, disk_));
+  if (kept.empty()) return MissingOrgKey(org);
   return KeysOfTenant(*keys_, place.owner, kept);
 }
 
@@ -258,7 +259,7 @@ Result<void> ServerParts::OpenModels(Extensions& extensions) {
   if (!models) return Fail(models.error());
   models_ = *std::move(models);
   audio_ = TRY(MakeAudio(transport_, options_));
-  documents_ = std::make_unique<SandboxedReader>(
+  documents_ = std::make_shared<SandboxedReader>(
       SandboxedReader::Options{.timeout = options_.document_timeout, .search_path = DocumentProgramPath(options_)});
   if (extensions.models.empty()) return {};
   models_ = std::make_unique<ExtendedModels>(std::move(models_), std::move(extensions.models), options_.model);

@@ -35,6 +35,8 @@
 
 namespace reprise {
 
+class SandboxedReader;
+
 // Everything concrete that an engine is made of, in the order in which the parts need each other.
 class ServerParts {
  public:
@@ -100,7 +102,7 @@ class ServerParts {
   std::unique_ptr<ModelDirectory> models_;
   std::unique_ptr<Audio> audio_;
   std::shared_ptr<ProjectInstructions> instructions_;  // null without a system prompt
-  std::unique_ptr<DocumentReader> documents_;
+  std::shared_ptr<SandboxedReader> documents_;
   std::unique_ptr<ToolCatalog> tools_;
   std::unique_ptr<TenantTools> tenant_tools_;
   std::unique_ptr<LocalWorkspaceReader> workspace_reader_;  // null: there is no workspace

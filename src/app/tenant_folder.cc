@@ -45,6 +45,8 @@ std::optional<Principal> ReadMark(const std::string& folder, FileSystem& disk) {
   return principal;
 }
 
+}  // namespace
+
 std::vector<std::string> FoldersIn(const std::string& path, FileSystem& disk) {
   std::vector<std::string> folders;
   const auto entries = disk.ListDirectory(path);
@@ -54,8 +56,6 @@ std::vector<std::string> FoldersIn(const std::string& path, FileSystem& disk) {
   }
   return folders;
 }
-
-}  // namespace
 
 std::string TenantFolder(const std::string& data_dir, const Principal& principal) {
   return OrgFolder(data_dir, principal.org) + "/" + FolderName(principal.user);

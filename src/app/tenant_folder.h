@@ -23,6 +23,8 @@ std::vector<Principal> ListTenants(const std::string& data_dir, FileSystem& disk
 std::string TenantOf(const Principal& principal);
 // Whose folder this says it is; nullopt: it is nobody's but the operator's.
 std::optional<Principal> OwnerOfFolder(const std::string& folder, FileSystem& disk);
+// The folders in a folder; none if it cannot be read.
+std::vector<std::string> FoldersIn(const std::string& path, FileSystem& disk);
 // Where the folders of an org's users are.
 std::string OrgFolder(const std::string& data_dir, const std::string& org);
 

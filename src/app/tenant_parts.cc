@@ -18,6 +18,7 @@
 #include "store/local_run_store.h"
 #include "store/sealed_file_store.h"
 #include "store/unsaved.h"
+#include "tools/documents/sandboxed_reader.h"
 #include "tools/form.h"
 
 namespace reprise {
@@ -109,7 +110,9 @@ Result<void> TenantParts::Start(const Common& common) {
   parts.audio = common.audio;
   parts.instructions = common.instructions;
   parts.workspace_reader = common.workspace_reader;
-  parts.documents = common.documents;
+  if (common.documents)
+    documents_ = std::make_unique<DocumentShare>(*common.documents, place_.owner.org + "\n" + place_.owner.user);
+  parts.documents = documents_.get();
   parts.audit = audit_;
   parts.hooks = common.hooks;
   parts.telemetry = common.telemetry;

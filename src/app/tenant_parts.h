@@ -31,6 +31,8 @@
 
 namespace reprise {
 
+class SandboxedReader;
+
 // What is one tenant's alone: where its chats are, and the engine that knows no others. The single user is one too.
 class TenantParts {
  public:
@@ -57,7 +59,7 @@ class TenantParts {
     const ToolRegistry& tools;
     Hooks* hooks;
     Audio* audio;
-    DocumentReader* documents;
+    SandboxedReader* documents;
     Telemetry* telemetry;
     PromptSource prompt;
     ProjectInstructions* instructions;
@@ -101,6 +103,7 @@ class TenantParts {
   BlobStore* blobs_ = nullptr;
   std::unique_ptr<WorkspaceHistory> workspace_history_;
   GrantStore* grants_ = nullptr;
+  std::unique_ptr<DocumentReader> documents_;  // null: nobody reads them
   AuditLog* audit_ = nullptr;
   DailyUsage* usage_ = nullptr;     // null: nobody counts
   std::unique_ptr<Engine> engine_;  // last: it uses all of the above

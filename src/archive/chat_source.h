@@ -3,11 +3,14 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "crypto/key_set.h"
 #include "postgres/database.h"
 #include "postgres/database_files.h"
 #include "reprise/file_system.h"
 #include "reprise/options.h"
+#include "reprise/principal.h"
 #include "reprise/result.h"
 
 namespace reprise {
@@ -22,6 +25,15 @@ class ChatSource {
   const std::string& root() const { return root_; }
   FileSystem& file_system() const;
   bool is_database() const { return files_ != nullptr; }
+
+  // What each user of a database has, as a data folder, with the keys for it: by those of the operator (null: plain).
+  // Without what is the operator's own. None if it is a folder: there each has their own.
+  struct OfUser {
+    Principal user;
+    std::unique_ptr<DatabaseFiles> files;
+    Result<std::shared_ptr<const KeySet>> keys;
+  };
+  Result<std::vector<OfUser>> OfUsers(const KeySet* operators) const;
 
  private:
   explicit ChatSource(std::string root) : root_(std::move(root)) {}

@@ -73,11 +73,31 @@ std::uint64_t FilesToCheck(const CommandLine& line, const Options& options) {
   return count.chats + count.interactions + count.journals + count.files;
 }
 
+// The users of a database, with their audit logs: nothing else names what is theirs there.
+Result<void> VerifyUsers(const ChatSource& source, const Access& access, WorkCounter& counter, VerifyReport& whole) {
+  for (const ChatSource::OfUser& each : TRY(source.OfUsers(access.keys.get()))) {
+    const std::string place = each.user.org + "/" + each.user.user;
+    if (!each.keys) {
+      whole.problems.push_back(
+          {place, each.keys.error().reason.substr(std::string_view("integrity_").size()), each.keys.error().message});
+      continue;
+    }
+    auto report = TRY(VerifyStore(source.root(), *each.keys, *each.files, &counter, access.bucket));
+    whole.checked += report.checked;
+    for (Problem& problem : report.problems) {
+      problem.file = place + "/" + problem.file;
+      whole.problems.push_back(std::move(problem));
+    }
+  }
+  return {};
+}
+
 Result<VerifyReport> VerifyAll(const CommandLine& line, const Options& options, const Access& access,
                                WorkCounter& counter) {
   const ChatSource source = TRY(ChatSource::Open(options));
   if (line.arguments.empty()) {
     auto report = VerifyStore(source.root(), access.keys, source.file_system(), &counter, access.bucket);
+    if (report) TRY(VerifyUsers(source, access, counter, *report));
     if (report || report.error().code != ErrorCode::kNotFound) return report;
     return Fail(NoDataFolder(options.data_dir));
   }

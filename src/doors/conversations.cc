@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "base/try.h"
@@ -16,6 +17,8 @@ constexpr std::size_t kMostNoted = 4'096;
 constexpr std::size_t kMostClients = 20'000;
 constexpr std::size_t kMostUnknown = 1'000;  // each is written to the disk
 constexpr std::size_t kMostRead = 20;        // chats with the same first message, for a conversation without a name
+constexpr std::size_t kSureTurns = 4;        // that no two people have in common word for word
+constexpr std::chrono::minutes kRepeatedWithin{10};  // RepeatedRequests::kUnrepeatable
 
 // A user's message without what clients change in it by themselves: white space at its ends and at those of lines.
 std::string WrittenText(std::string_view text) {
@@ -32,9 +35,11 @@ std::string WrittenText(std::string_view text) {
   return written.erase(last == std::string::npos ? 0 : last + 1);
 }
 
-std::string DigestBehind(const std::string& before, std::string_view user, std::string_view answer_digest) {
+std::string DigestBehind(const std::string& before, std::string_view user, std::size_t files,
+                         std::string_view answer_digest) {
   constexpr std::size_t kFrom = 7, kDigits = 32;  // behind "sha256:"
-  return Sha256Digest({before, "\x1e", WrittenText(user), "\x1f", answer_digest}).substr(kFrom, kDigits);
+  return Sha256Digest({before, "\x1e", WrittenText(user), "\x1d", std::to_string(files), "\x1f", answer_digest})
+      .substr(kFrom, kDigits);
 }
 
 // Of what was said after each turn. A named chat has its own: others may have begun with the same words.
@@ -42,7 +47,7 @@ std::vector<std::string> Digests(const ForeignConversation& conversation) {
   std::vector<std::string> digests;
   std::string last = conversation.chat ? conversation.chat->str() : std::string();
   for (const ForeignTurn& turn : conversation.before) {
-    digests.push_back(last = DigestBehind(last, turn.user, SpokenDigest(turn.answer.value_or(""))));
+    digests.push_back(last = DigestBehind(last, turn.user, turn.files, SpokenDigest(turn.answer.value_or(""))));
   }
   return digests;
 }
@@ -65,16 +70,20 @@ std::vector<ToldTurn> ToldTurns(const std::vector<ForeignTurn>& turns) {
   return told;
 }
 
-// See the comment of Conversations.
-bool IsSameAnswer(const std::string& told, const Interaction& ours) {
-  if (told.empty()) return true;
+std::string SpokenIn(const Interaction& ours) {
   std::string shown;
   for (const AgentEvent& event : ours.events) {
     const auto* message = std::get_if<event::MessageText>(&event.payload);
     const auto* answer = std::get_if<event::Answer>(&event.payload);
     if (message || answer) shown.append(message ? message->content : answer->content) += '\n';
   }
-  const std::string spoken = SpokenText(shown);
+  return SpokenText(shown);
+}
+
+// See the comment of Conversations.
+bool IsSameAnswer(const std::string& told, const Interaction& ours) {
+  if (told.empty()) return true;
+  const std::string spoken = SpokenIn(ours);
   const bool was_cut = ours.status != InteractionStatus::kCompleted;  // more was shown than is kept
   return spoken.starts_with(told) || (was_cut && told.starts_with(spoken));
 }
@@ -191,6 +200,23 @@ Match LongestMatch(const Tree& tree, Tree::Id root, const std::vector<ToldTurn>&
   return match;
 }
 
+// Whether who tells this conversation knows the chat: all of its turns, its last answer, and no fewer files than it
+// has.
+bool IsKnown(const Tree& tree, const Match& match, const ForeignConversation& conversation,
+             const std::vector<ToldTurn>& told) {
+  const auto branch = tree.Branch();
+  if (match.turns == 0 || branch.empty() || !tree.EndsAt(match.at) || branch.back()->id != match.at) return false;
+  std::size_t had = 0, has = 0;
+  for (const Interaction* each : branch) had += each->attachments.size();
+  for (std::size_t i = 0; i < match.turns; ++i) has += conversation.before[i].files;
+  if (has < had) return false;
+  const std::string& answer = told[match.turns - 1].answer;
+  const std::string spoken = SpokenIn(*branch.back());
+  if (answer.empty() || spoken.empty()) return false;
+  const bool was_cut = branch.back()->status != InteractionStatus::kCompleted;
+  return answer == spoken || (was_cut && (answer.starts_with(spoken) || spoken.starts_with(answer)));
+}
+
 // A client whose model has a short window leaves out the oldest turns: what it tells are the newest, of which the last
 // may be left out as well, as it is told anew. A single turn may as well be a conversation that was edited.
 std::optional<Match> MatchOfWindow(const Tree& tree, const std::vector<ToldTurn>& turns) {
@@ -243,6 +269,7 @@ ConversationPlan PlanFrom(const ChatId& chat, const Tree& tree, const Match& mat
   const auto same = std::find_if(next.begin(), next.end(),
                                  [&](const Interaction* each) { return WrittenText(each->user_message) == message; });
   plan.kind = same == next.end() ? ConversationPlan::Kind::kEdit : ConversationPlan::Kind::kRegenerate;
+  plan.may_repeat = same != next.end();
   plan.interaction = same == next.end() ? next.front()->id : (*same)->id;
   return plan;
 }
@@ -250,6 +277,12 @@ ConversationPlan PlanFrom(const ChatId& chat, const Tree& tree, const Match& mat
 ConversationPlan NewChat(const ChatId& chat, const ForeignConversation& conversation) {
   ConversationPlan plan{.chat = chat};
   TakeUnknown(plan, conversation, 0);
+  return plan;
+}
+
+ConversationPlan UnnamedChat(const ForeignConversation& conversation) {
+  auto plan = NewChat(ChatId::Random(), conversation);
+  plan.is_unnamed = plan.may_repeat = true;
   return plan;
 }
 
@@ -261,7 +294,7 @@ std::string InstructionsFor(const ForeignConversation& conversation, std::string
   return instructions.append("Before the user wrote, they were shown this message of yours:\n") + conversation.opening;
 }
 
-std::optional<InteractionRef> Conversations::Noted(const std::string& digest) {
+std::optional<Conversations::End> Conversations::Noted(const std::string& digest) {
   const MutexLock lock(mutex_);
   const auto found = ends_.find(digest);
   return found == ends_.end() ? std::nullopt : std::optional(found->second);
@@ -273,10 +306,19 @@ Result<std::optional<ConversationPlan>> Conversations::FindNoted(const ForeignCo
                                                                  const std::vector<std::string>& digests) {
   if (digests.empty()) return std::nullopt;
   const auto end = Noted(digests.back());
-  if (!end || engine_.RunningIn(end->chat_id)) return std::nullopt;
-  const auto entry = engine_.GetListEntry(end->chat_id);
-  if (!entry || entry->is_running() || entry->summary.head != end->interaction_id) return std::nullopt;
-  return ConversationPlan{.chat = end->chat_id, .message = conversation.message, .after = end->interaction_id};
+  if (!end || end->is_ambiguous || engine_.RunningIn(end->at.chat_id)) return std::nullopt;
+  const auto entry = engine_.GetListEntry(end->at.chat_id);
+  if (!entry || entry->is_running() || entry->summary.head != end->at.interaction_id) return std::nullopt;
+  if (!conversation.chat && digests.size() < kSureTurns && TRY(HasTwin(end->at.chat_id, entry->summary.title)))
+    return std::nullopt;
+  return ConversationPlan{.chat = end->at.chat_id, .message = conversation.message, .after = end->at.interaction_id};
+}
+
+Result<bool> Conversations::HasTwin(const ChatId& chat, const std::string& title) {
+  const auto chats = TRY(engine_.ListChats());
+  return std::any_of(chats.begin(), chats.end(), [&](const ChatListEntry& entry) {
+    return entry.summary.title == title && entry.summary.id != chat;
+  });
 }
 
 Result<ConversationPlan> Conversations::Find(const ForeignConversation& conversation) {
@@ -297,6 +339,7 @@ Result<Conversations::Found> Conversations::FindIn(const ChatId& chat, const For
   const auto told = ToldTurns(conversation.before);
   Match match = LongestMatch(tree, std::nullopt, told);
   if (match.turns == 0 && conversation.chat) match = MatchOfWindow(tree, told).value_or(match);
+  if (!conversation.chat && !IsKnown(tree, match, conversation, told)) return Found{{.chat = chat}};
   Found found{PlanFrom(chat, tree, match, conversation), match.turns};
   // What runs and has nobody who listens makes room; otherwise the chat is busy.
   if (IsAbandoned(chat)) {
@@ -310,36 +353,42 @@ Result<Conversations::Found> Conversations::FindIn(const ChatId& chat, const For
   return found;
 }
 
-// Where several chats have gone the same way the one that is noted is meant, or else the newest, unless somebody else
-// is answered there: then it is another conversation with the same words.
+// Of several chats that the conversation knows, the one with the most turns is meant; if there are two of these nobody
+// can tell, and it is a new chat. So it is where somebody else is answered.
 Result<ConversationPlan> Conversations::FindUnnamed(const ForeignConversation& conversation,
                                                     const std::vector<std::string>& digests) {
-  if (conversation.before.empty()) return NewChat(ChatId::Random(), conversation);
+  if (conversation.before.empty()) return UnnamedChat(conversation);
   std::optional<Found> best;
+  bool is_ambiguous = false;
+  std::set<ChatId> looked_at;
   const auto consider = [&](const ChatId& chat) {
+    if (!looked_at.insert(chat).second) return;
     auto found = FindIn(chat, conversation);
     if (!found || found->turns == 0 || (best && found->turns < best->turns)) return;
-    if (!best || found->turns > best->turns || (best->is_busy && !found->is_busy)) best = *std::move(found);
+    is_ambiguous = best && found->turns == best->turns;
+    best = *std::move(found);
   };
   for (auto digest = digests.rbegin(); digest != digests.rend() && !best; ++digest) {
-    if (const auto end = Noted(*digest)) consider(end->chat_id);
+    if (const auto end = Noted(*digest)) consider(end->at.chat_id);
   }
-  const auto is_found = [&] { return best && !best->is_busy; };
-  if (is_found()) return best->plan;
-
-  const auto chats = TRY(engine_.ListChats());
-  const std::string title = TitleFromMessage(conversation.before.front().user);
-  const auto read = [&](bool has_title) {
-    std::size_t count = 0;
-    for (const ChatListEntry& entry : chats) {
-      if ((entry.summary.title == title) != has_title) continue;
-      if (++count > kMostRead || (is_found() && best->turns == conversation.before.size())) return;
-      consider(entry.summary.id);
-    }
-  };
-  read(/*has_title=*/true);
-  if (!best) read(/*has_title=*/false);  // perhaps it was renamed, or its first message edited
-  return best ? best->plan : NewChat(ChatId::Random(), conversation);
+  const bool is_sure = best && best->turns >= kSureTurns;
+  if (!is_sure) {
+    const auto chats = TRY(engine_.ListChats());
+    const std::string title = TitleFromMessage(conversation.before.front().user);
+    const auto read = [&](bool has_title) {
+      std::size_t count = 0;
+      for (const ChatListEntry& entry : chats) {
+        if ((entry.summary.title == title) != has_title) continue;
+        if (++count > kMostRead) return false;
+        consider(entry.summary.id);
+      }
+      return true;
+    };
+    // There may be one more among those that were not read.
+    if (!read(/*has_title=*/true) && (!best || best->turns < kSureTurns)) is_ambiguous = true;
+    if (!best) read(/*has_title=*/false);  // perhaps it was renamed, or its first message edited
+  }
+  return best && !is_ambiguous && !best->is_busy ? best->plan : UnnamedChat(conversation);
 }
 
 Result<ConversationPlan> Conversations::FindAfter(const InteractionRef& last, const ForeignConversation& conversation) {
@@ -358,7 +407,28 @@ Result<ConversationPlan> Conversations::FindAfter(const InteractionRef& last, co
 ConversationPlan Conversations::AtEndOf(const ChatId& chat, const ForeignConversation& conversation) {
   auto plan = NewChat(chat, conversation);
   if (const auto entry = engine_.GetListEntry(chat)) plan.after = entry->summary.head;
+  plan.may_repeat = plan.after.has_value();
   return plan;
+}
+
+Result<std::optional<EventSubscription>> Conversations::FollowRepeated(const ConversationPlan& plan,
+                                                                       const ClientRequest& request) {
+  if (!plan.may_repeat || !request.is_unnamed()) return std::nullopt;
+  const auto look = [&](const ChatId& chat) -> Result<std::optional<EventSubscription>> {
+    const auto running = engine_.RunningIn(chat);
+    if (running && HasClient(chat, *running)) return std::nullopt;
+    return engine_.FollowRepeated(chat, request);
+  };
+  if (!plan.is_unnamed) return look(plan.chat);
+  // What began a new chat has begun one of this title before.
+  const std::string title = TitleFromMessage(plan.unknown.empty() ? plan.message : plan.unknown.front().user_message);
+  const Timestamp oldest = Now() - kRepeatedWithin;
+  for (const ChatListEntry& entry : TRY(engine_.ListChats())) {
+    if (entry.status == InteractionStatus::kCompleted || entry.summary.title != title) continue;
+    if (entry.summary.updated_at < oldest && !entry.is_running()) continue;
+    if (auto before = TRY(look(entry.summary.id))) return before;
+  }
+  return std::nullopt;
 }
 
 Result<EventSubscription> Conversations::Begin(const ConversationPlan& plan, StartRequest request) {
@@ -399,6 +469,12 @@ void Conversations::NoteClient(const ChatId& chat, InteractionId interaction, st
   clients_.insert_or_assign(chat, Client{interaction, std::move(client)});
 }
 
+bool Conversations::HasClient(const ChatId& chat, InteractionId interaction) {
+  const MutexLock lock(mutex_);
+  const auto found = clients_.find(chat);
+  return found != clients_.end() && found->second.interaction == interaction && !found->second.client.expired();
+}
+
 bool Conversations::IsAbandoned(const ChatId& chat) {
   const auto running = engine_.RunningIn(chat);
   if (!running) return false;
@@ -416,10 +492,14 @@ void Conversations::NoteEnd(const ForeignConversation& conversation, std::string
                             const InteractionRef& end) {
   const auto before = Digests(conversation);
   const std::string named = conversation.chat ? conversation.chat->str() : std::string();
-  std::string digest = DigestBehind(before.empty() ? named : before.back(), conversation.message, spoken_digest);
+  std::string digest =
+      DigestBehind(before.empty() ? named : before.back(), conversation.message, conversation.files, spoken_digest);
   const MutexLock lock(mutex_);
   clients_.erase(end.chat_id);
-  if (ends_.insert_or_assign(digest, end).second) noted_.push_back(std::move(digest));
+  const auto [noted, is_new] = ends_.try_emplace(digest, End{end});
+  if (is_new) noted_.push_back(std::move(digest));
+  noted->second.is_ambiguous = noted->second.is_ambiguous || noted->second.at.chat_id != end.chat_id;
+  noted->second.at = end;
   while (noted_.size() > kMostNoted) ends_.erase(noted_.front()), noted_.pop_front();
 }
 

@@ -20,6 +20,7 @@ namespace reprise {
 struct ForeignTurn {
   std::string user;
   std::optional<std::string> answer{};  // nullopt: the client has none, as it failed or was stopped
+  std::size_t files = 0;                // that came with the message
 };
 
 // What such a client sends with each request: all that was said, and what is new.
@@ -28,6 +29,7 @@ struct ForeignConversation {
   std::string opening{};         // what the assistant said before the first message, as a greeting: it is no turn
   std::vector<ForeignTurn> before{};
   std::string message;
+  std::size_t files = 0;  // that come with it
 };
 
 // `instructions`, and behind them what the user was shown before the first message.
@@ -45,14 +47,18 @@ struct ConversationPlan {
   std::vector<SpokenTurn> unknown{};           // of kStart: what was said elsewhere behind `after`; is added first
   std::optional<InteractionId> replaces{};     // in whose place the first of `unknown` stands
   bool cancels = false;                        // the run in the chat has lost its client: it is cancelled first
+  bool is_unnamed = false;                     // a new chat, as nobody has named one
+  bool may_repeat = false;                     // the request may have come before
 };
 
 // Finds the chats that foreign conversations are, so that a foreign edit makes a branch and no copy. Thread-safe; reads
 // stored chats, so it is for threads that may wait for the disk.
 //
-// A chat is found by the name that the client gives, else by what was said: by the longest beginning of the
-// conversation that a chat has, of one turn at least. Users' messages have to be the same but for white space at the
-// ends of lines. Answers have to say the same (SpokenText), or less: they may have been stopped.
+// A chat is found by the name that the client gives. In it the conversation is the longest beginning that they share.
+// Users' messages have to be the same but for white space at the ends of lines. Answers have to say the same
+// (SpokenText), or less: they may have been stopped.
+// A conversation without a name belongs to a chat if it knows all that was said there, the last answer word for word,
+// and no other chat is like that: people begin with the same words, and each chat is its own person's.
 class Conversations {
  public:
   explicit Conversations(Engine& engine) : engine_(engine) {}  // which must outlive it
@@ -63,6 +69,9 @@ class Conversations {
   Result<ConversationPlan> FindAfter(const InteractionRef& last, const ForeignConversation& conversation);
   // Likewise at the end of a chat, which need not be there yet.
   ConversationPlan AtEndOf(const ChatId& chat, const ForeignConversation& conversation);
+  // What the same request has begun before, if that must not happen twice (Engine::FollowRepeated) and no client
+  // follows it; nullopt: nothing.
+  Result<std::optional<EventSubscription>> FollowRepeated(const ConversationPlan& plan, const ClientRequest& request);
   // Does what the plan says: `request` begins, with the plan's message. Failures as those of Engine::Start and Edit;
   // kConflict (reason "stale") if the chat has changed since: then it is to be found again; kInvalidArgument (reason
   // "conversation_too_long") if too many turns are unknown.
@@ -86,10 +95,17 @@ class Conversations {
     bool is_busy = false;
   };
 
-  std::optional<InteractionRef> Noted(const std::string& digest);
+  struct End {
+    InteractionRef at;
+    bool is_ambiguous = false;  // several chats without a name have gone this way
+  };
+  std::optional<End> Noted(const std::string& digest);
+  // Whether another chat has this title.
+  Result<bool> HasTwin(const ChatId& chat, const std::string& title);
   Result<std::optional<ConversationPlan>> FindNoted(const ForeignConversation& conversation,
                                                     const std::vector<std::string>& digests);
   Result<Found> FindIn(const ChatId& chat, const ForeignConversation& conversation);
+  bool HasClient(const ChatId& chat, InteractionId interaction);
   Result<ConversationPlan> FindUnnamed(const ForeignConversation& conversation,
                                        const std::vector<std::string>& digests);
   bool IsAbandoned(const ChatId& chat);
@@ -97,7 +113,7 @@ class Conversations {
   Engine& engine_;
   Mutex mutex_;
   // Where conversations have ended, by the digest of all that was said; the oldest are forgotten.
-  std::unordered_map<std::string, InteractionRef> ends_ GUARDED_BY(mutex_);
+  std::unordered_map<std::string, End> ends_ GUARDED_BY(mutex_);
   std::deque<std::string> noted_ GUARDED_BY(mutex_);
   std::unordered_map<ChatId, Client> clients_ GUARDED_BY(mutex_);
 };

@@ -26,6 +26,9 @@ Result<bool> HasFiles(Engine& engine, const ConversationPlan& plan, const std::v
 
 Result<EventSubscription> BeginWithFiles(Engine& engine, Conversations& conversations, ConversationPlan plan,
                                          const std::vector<ForeignFile>& files, StartRequest start) {
+  if (start.request) {
+    if (auto before = TRY(conversations.FollowRepeated(plan, *start.request))) return *std::move(before);
+  }
   // What is run again has the files that it had; with others it is another message.
   if (plan.kind == ConversationPlan::Kind::kRegenerate && !files.empty() && !TRY(HasFiles(engine, plan, files))) {
     plan.kind = ConversationPlan::Kind::kEdit;

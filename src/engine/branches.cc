@@ -61,6 +61,12 @@ std::set<InteractionId> BranchOf(const std::vector<Interaction>& interactions,
   return branch;
 }
 
+bool HasSideEffects(const Interaction& interaction, const ToolSet& tools) {
+  std::vector<EditPreview::SideEffect> effects;
+  AddSideEffects(interaction, tools, effects);
+  return !effects.empty();
+}
+
 EditPreview PreviewOf(const Chat& chat, const Interaction& edited, const ToolSet& tools) {
   const std::set<InteractionId> kept = BranchOf(chat.interactions, chat.damaged, edited.parent_id);
   EditPreview preview;

@@ -56,11 +56,13 @@ Result<std::optional<EventSubscription>> Engine::Impl::FollowRepeated(const Chat
                                                                       const ClientRequest& request) {
   const auto begun = TRY(repeated.Find(chat, request));
   if (!begun) return std::nullopt;
-  return TRY(chats.Attach(chat, *begun, 0)).subscription;
+  auto subscription = TRY(chats.Attach(chat, *begun, 0)).subscription;
+  subscription.is_repeated = request.is_unnamed();
+  return subscription;
 }
 
 Result<EventSubscription> Engine::Impl::Begin(const ChatId& chat, const StartPoint& from, StartRequest request) {
-  const auto key = request.request;
+  const auto key = request.request && !request.request->is_unnamed() ? request.request : std::nullopt;
   if (key) {
     if (auto before = TRY(FollowRepeated(chat, *key))) return *std::move(before);
   }

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <utility>
+#include <variant>
 
 #include "base/try.h"
+#include "engine/branches.h"
 #include "engine/run_journal.h"
+#include "reprise/event.h"
 
 namespace reprise {
 namespace {
@@ -22,9 +25,17 @@ Error Waits() {
                   /*retryable=*/true);
 }
 
+bool WasLeft(const Interaction& interaction) {
+  return std::any_of(interaction.events.begin(), interaction.events.end(), [](const AgentEvent& event) {
+    const auto* cancelled = std::get_if<event::Cancelled>(&event.payload);
+    return cancelled && (cancelled->reason == "client_disconnected" || cancelled->reason == "server_stopping");
+  });
+}
+
 }  // namespace
 
 Result<std::optional<InteractionId>> RepeatedRequests::Find(const ChatId& chat, const ClientRequest& request) {
+  if (request.is_unnamed()) return FindUnrepeatable(chat, request);
   auto found = TRY(FindRunning(chat, request.key));
   if (!found) {
     const auto waiting = services_.queues.RequestOf(chat, request.key);
@@ -77,6 +88,34 @@ Result<RepeatedRequests::Found> RepeatedRequests::FindStored(const ChatId& chat,
   Found result = found == seen.by_key.end() ? std::nullopt : Found(found->second);
   Remember(chat, std::move(seen));
   return result;
+}
+
+Result<std::optional<InteractionId>> RepeatedRequests::FindUnrepeatable(const ChatId& chat,
+                                                                        const ClientRequest& request) {
+  if (const auto running = TRY(FindRunning(chat, request.key))) {
+    return request.is_unnamed_whole() ? std::optional(running->second) : std::nullopt;
+  }
+  const auto summary = services_.parts.store.LoadSummary(chat);
+  if (!summary && !IsNotFound(summary.error())) return Fail(summary.error());
+  const auto head = summary ? summary->head : std::nullopt;
+  const auto tools = services_.parts.tools.Current();
+  const auto decide = [&](const Interaction& found) {
+    const bool is_over = found.status == InteractionStatus::kFailed || (request.is_unnamed_whole() && WasLeft(found));
+    return is_over && HasSideEffects(found, *tools) ? std::optional(found.id) : std::nullopt;
+  };
+  const auto is_its = [&](const Interaction& each) { return each.record && each.record->request == request; };
+  for (const Interaction& rescued : interactions_.RescuedAfter(chat, head)) {
+    if (is_its(rescued)) return decide(rescued);
+  }
+  const Timestamp oldest = Now() - kUnrepeatable;
+  auto next = head;
+  for (std::size_t looked = 0; next && looked < kLooksBack; ++looked) {
+    const auto found = interactions_.FindFinished(chat, *next);
+    if (!found || found->completed_at.value_or(found->created_at) < oldest) break;
+    if (is_its(*found)) return decide(*found);
+    next = found->parent_id;
+  }
+  return std::nullopt;
 }
 
 void RepeatedRequests::Remember(const ChatId& chat, Seen seen) {

@@ -96,7 +96,7 @@ Result<std::shared_ptr<Run>> Turns::Make(const ChatId& chat, const StartPoint& f
 Result<std::shared_ptr<Run>> Turns::MakeFrom(Result<Beginning> beginning, const ChatId& chat, const StartPoint& from,
                                              const StartRequest& request, const Waited& waited) {
   if (!beginning) return Fail(beginning.error());
-  if (request.request && !waited.log) {
+  if (request.request && !request.request->is_unnamed() && !waited.log) {
     // The head is read before the look. If another server begins the request after the look, the head has moved, and
     // Begin fails.
     if (!beginning->expected_head) beginning->expected_head = HeadOf(chat);

@@ -116,7 +116,7 @@ class AgUiRoute {
   Result<Outcome> Begin(const Request& request, RunInput input) const {
     StartRequest start{.model = input.model,
                        .instructions = InstructionsFor(input.conversation, input.instructions),
-                       .request = TRY(ClientRequestOf(request)),
+                       .request = TRY(ForeignRequestOf(request, /*is_whole=*/false)),
                        .trace_parent = TraceParentOf(request)};
     for (int tries = 1;; ++tries) {
       const auto plan = TRY(conversations_->Find(input.conversation));

@@ -9,6 +9,7 @@
 #include <charconv>
 #include <exception>
 #include <new>
+#include <random>
 #include <utility>
 
 #include "base/logging.h"
@@ -37,9 +38,9 @@ std::string HttpDate() {
   return {text.data(), ::strftime(text.data(), text.size(), "%a, %d %b %Y %H:%M:%S GMT", &utc)};
 }
 
-std::string StatusLine(int status) {
+std::string StatusLine(int status, const std::string& request_id) {
   return "HTTP/1.1 " + std::to_string(status) + " " + std::string(StatusText(status)) + "\r\nDate: " + HttpDate() +
-         "\r\n";
+         "\r\nX-Request-Id: " + request_id + "\r\n";
 }
 
 void AppendHeader(std::string& head, std::string_view name, std::string_view value) {
@@ -105,6 +106,19 @@ Connection::Connection(Shared& shared, int fd, Peer peer) : shared_(shared), soc
   shared_.metrics.connections.fetch_add(1, std::memory_order_relaxed);
 }
 
+// By which an answer and its line in the log are found together.
+std::string Connection::NewRequestId() {
+  static const std::string start = [] {
+    std::random_device random;
+    std::array<char, 24> text;
+    const std::uint64_t number = (std::uint64_t{random()} << 32) | random();
+    return "req_" + std::string(text.data(), std::to_chars(text.data(), text.data() + text.size(), number, 16).ptr) +
+           "_";
+  }();
+  static std::atomic<std::uint64_t> count{0};
+  return start + std::to_string(++count);
+}
+
 Connection::~Connection() { shared_.metrics.connections.fetch_sub(1, std::memory_order_relaxed); }
 
 void Connection::Begin() {
@@ -136,13 +150,38 @@ void Connection::Close() {
 
 void Connection::OnTick(Clock::time_point now) {
   if (stream_) stream_->OnTick(now);
-  // Who listens is let in once and listens for long: a token that is taken back ends that too.
-  const bool listens = state_ == State::kStreaming || state_ == State::kWaiting;
-  if (listens && !principal_.token_id.empty() && !shared_.gate.StillCounts(principal_)) return Close();
+  const bool takes_long =
+      state_ == State::kBody || state_ == State::kStreaming || state_ == State::kWaiting || next_piece_;
+  if (takes_long && !IsStillWelcome()) return EndUnwelcome();
   if (!deadline_ || now < *deadline_) return;
   const bool mid_request = state_ == State::kBody || (state_ == State::kHead && !idle_);
   if (!mid_request) return Close();
   SendAndEnd(ProtocolErrorReply(408, "request_timeout", "the request did not arrive in time"));
+}
+
+bool Connection::IsStillWelcome() {
+  if (!shared_.gate.StillCounts(principal_)) return false;
+  if (credentials_.headers.empty() || asking_again_) return true;
+  // An access token of an issuer: known, or its signature is checked again.
+  const auto told = [self = shared_from_this(), shown = credentials_.headers](Result<Principal> known) {
+    const bool is_refused = !known && known.error().code == ErrorCode::kUnauthenticated;
+    self->shared_.loop.Post([self, shown, is_refused] {
+      self->asking_again_ = false;
+      if (is_refused && self->state_ != State::kClosed && self->credentials_.headers == shown) self->EndUnwelcome();
+    });
+  };
+  asking_again_ = true;
+  const auto known = shared_.gate.Identify(credentials_, told);
+  if (!known) return true;
+  asking_again_ = false;
+  return *known || known->error().code != ErrorCode::kUnauthenticated;
+}
+
+void Connection::EndUnwelcome() {
+  if (state_ != State::kBody) return Close();
+  SendAndEnd(ErrorReply({.code = ErrorCode::kUnauthenticated,
+                         .reason = "invalid_token",
+                         .message = "the token has ended, and this request with it"}));
 }
 
 // --- reading --------------------------------------------------------------------------------------------------------
@@ -250,6 +289,12 @@ void Connection::OnHead(std::size_t size) {
 void Connection::OnIdentified(Result<Principal> principal) {
   if (!principal) return RefuseRequest(ErrorReply(principal.error()));
   principal_ = *std::move(principal);
+  credentials_ = {};
+  if (principal_.until) {
+    for (const auto& header : parser_->head().headers) {
+      if (header.first == "authorization") credentials_.headers.push_back(header);
+    }
+  }
   if (auto refusal = CheckRequest(parser_->head())) return RefuseRequest(std::move(*refusal));
   if (!parser_->has_body()) return Dispatch();
   state_ = State::kBody;
@@ -379,21 +424,28 @@ void Connection::Dispatch() {
                         : route.lane == Lane::kFiles  ? shared_.files
                                                       : shared_.work;
   if (route.access == Access::kAnybody || !request->principal.is_tenant()) {
-    return RunHandler(workers,
-                      [&route, request, upload = std::exchange(upload_, nullptr)] { return route.handler(*request); });
+    return RunHandler(
+        workers, [&route, request, upload = std::exchange(upload_, nullptr)] { return route.handler(*request); },
+        route.lane);
   }
   // The same route of this tenant's own router.
   tenant_ = std::make_shared<std::shared_ptr<TenantService>>();
-  RunHandler(workers,
-             [&tenants = shared_.tenants, tenant = tenant_, request, about = std::exchange(about_, {}),
-              upload = std::exchange(upload_, nullptr)]() -> Result<Outcome> {
-               *tenant = TRY(about ? tenants.EnterKnown(*about) : tenants.Enter(request->principal));
-               return (*tenant)->router().Find(request->head.method, request->head.target).route->handler(*request);
-             });
+  RunHandler(
+      workers,
+      [&tenants = shared_.tenants, tenant = tenant_, request, about = std::exchange(about_, {}),
+       upload = std::exchange(upload_, nullptr)]() -> Result<Outcome> {
+        *tenant = TRY(about ? tenants.EnterKnown(*about) : tenants.Enter(request->principal));
+        return (*tenant)->router().Find(request->head.method, request->head.target).route->handler(*request);
+      },
+      route.lane);
 }
 
-void Connection::RunHandler(WorkerPool& workers, std::function<Result<Outcome>()> handler) {
-  workers.Post([self = shared_from_this(), handler = std::move(handler)]() mutable {
+std::string Connection::Whose(Lane lane) const {
+  return std::string(lane == Lane::kLong ? "long\n" : "\n") + principal_.org + "\n" + principal_.user;
+}
+
+void Connection::RunHandler(WorkerPool& workers, std::function<Result<Outcome>()> handler, Lane lane) {
+  workers.Post(Whose(lane), [self = shared_from_this(), handler = std::move(handler)]() mutable {
     auto outcome = std::make_shared<Outcome>(Call(handler));
     IoLoop& loop = self->shared_.loop;
     loop.Post([self = std::move(self), outcome = std::move(outcome)] { self->OnOutcome(std::move(*outcome)); });
@@ -423,7 +475,7 @@ void Connection::Send(Reply reply) {
   state_ = State::kWriting;
   deadline_ = Clock::now() + shared_.options.stall_timeout;
   out_sent_ = sent_before_ = 0;
-  out_ = StatusLine(reply.status);
+  out_ = StatusLine(reply.status, account_->id);
   const bool has_body = reply.status != 204 && reply.status != 304;
   if (has_body) {
     AppendHeader(out_, "Content-Type", reply.content_type);
@@ -495,7 +547,7 @@ void Connection::BeginStream(const HeaderList& headers, EventStream::Options opt
   account_->status = 200;
   const bool chunked = version_ >= 11;
   end_after_ = end_after_ || !chunked;
-  std::string head = StatusLine(200);
+  std::string head = StatusLine(200, account_->id);
   AppendHeader(head, "Content-Type", "text/event-stream");
   AppendHeader(head, "Cache-Control", "no-cache");
   AppendHeader(head, "Connection", end_after_ ? "close" : "keep-alive");
@@ -551,7 +603,7 @@ void Connection::StartPieces(PiecewiseReply reply) {
   account_->status = 200;
   const bool chunked = version_ >= 11;
   end_after_ = end_after_ || !chunked;
-  out_ = StatusLine(200);
+  out_ = StatusLine(200, account_->id);
   AppendHeader(out_, "Content-Type", "application/json");
   AppendHeader(out_, "Cache-Control", "no-store");
   AppendHeader(out_, "X-Content-Type-Options", "nosniff");
@@ -574,7 +626,7 @@ void Connection::MakePiece() {
   deadline_.reset();
   sent_before_ += out_.size();
   out_.clear();
-  shared_.work.Post([self = shared_from_this(), next = next_piece_] {
+  shared_.work.Post(Whose(), [self = shared_from_this(), next = next_piece_] {
     auto piece = std::make_shared<Result<std::optional<std::string>>>(CallForPiece(next));
     self->shared_.loop.Post([self, piece] { self->OnPiece(std::move(*piece)); });
   });
@@ -642,7 +694,8 @@ void Connection::LogRequest() {
   if (!IsLogged(level)) return;
   const std::chrono::duration<double, std::milli> taken = Clock::now() - account->begun;
   Log(level, "request",
-      {{"method", account->method},
+      {{"id", account->id},
+       {"method", account->method},
        {"route", account->route},
        {"status", account->status},
        {"ms", taken.count()},

@@ -22,6 +22,7 @@
 #include "http/router.h"
 #include "http/server.h"
 #include "http/tenants.h"
+#include "http/worker_pool.h"
 
 namespace reprise {
 
@@ -106,7 +107,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   void Linger();
   void DropSubscription();
-  void RunHandler(WorkerPool& workers, std::function<Result<Outcome>()> handler);
+  void RunHandler(WorkerPool& workers, std::function<Result<Outcome>()> handler, Lane lane = Lane::kWork);
+  // Whose line in the pools the request's work waits in.
+  std::string Whose(Lane lane = Lane::kWork) const;
+  // Who was let in may be so no longer: an answer that takes long, and a body that comes slowly, end with the token.
+  bool IsStillWelcome();
+  void EndUnwelcome();
 
   Shared& shared_;
   IoLoop::Socket socket_;
@@ -118,11 +124,13 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // What the log will say of the request under way. Both names are constants, or the router's.
   struct Account {
     std::string_view method = "-", route = "-";  // "-": it was refused before they were known
-    Clock::time_point begun = Clock::now();      // its head had come
-    int status = 0;                              // 0: there is no answer yet
-    std::uint64_t bytes = 0;                     // of the answer, that the kernel has taken
-    bool complete = false;                       // and these are all
+    std::string id = NewRequestId();
+    Clock::time_point begun = Clock::now();  // its head had come
+    int status = 0;                          // 0: there is no answer yet
+    std::uint64_t bytes = 0;                 // of the answer, that the kernel has taken
+    bool complete = false;                   // and these are all
   };
+  static std::string NewRequestId();
   std::optional<Account> account_;  // nullopt: there is no request
 
   bool reading_ = false;    // a read wait is outstanding
@@ -141,6 +149,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::shared_ptr<void> upload_;  // its share of upload_bytes, of a file or a chat
   Router::Match match_;
   Principal principal_;
+  RequestHead credentials_;  // of who showed an access token, to be asked again
+  bool asking_again_ = false;
   std::optional<Principal> about_;  // whose it is that an org admin asks for
 
   std::string out_;

@@ -86,11 +86,12 @@ void AddOpenAiMembers(Reply& reply) {
   if (!body || !MemberOf(*body, "error").is_object()) return;
   Json& error = (*body)["error"];
   const int status = reply.status;
-  error["type"] = status == 401   ? "authentication_error"
-                  : status == 403 ? "permission_error"
-                  : status == 429 ? "rate_limit_error"
-                  : status < 500  ? "invalid_request_error"
-                                  : "server_error";
+  const char* type = status == 401   ? "authentication_error"
+                     : status == 403 ? "permission_error"
+                     : status == 429 ? "rate_limit_error"
+                     : status < 500  ? "invalid_request_error"
+                                     : "server_error";
+  if (!error.contains("type")) error["type"] = type;
   const std::string param = TextMember(MemberOf(error, "details"), "param");
   error["param"] = param.empty() ? Json(nullptr) : Json(param);
   reply.body = DumpJson(*body);

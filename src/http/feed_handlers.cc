@@ -60,7 +60,9 @@ Result<Json> SearchResultOf(Engine& engine, const std::string& text, const std::
 }
 
 void AddFeedRoutes(Router& router, const HandlerContext& context) {
-  router.Add("GET", "/search", [&engine = context.engine](const Request& request) { return Search(engine, request); });
+  router.Add(
+      "GET", "/search", [&engine = context.engine](const Request& request) { return Search(engine, request); },
+      Lane::kLong);
   router.Add("GET", "/events", [&feed = context.feed](const Request& request) { return Events(feed, request); });
 }
 

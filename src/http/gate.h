@@ -39,6 +39,7 @@ class Gate {
 
   // Whether somebody who was let in would still be, as far as that can be told at once.
   bool StillCounts(const Principal& principal) const {
+    if (principal.until && *principal.until <= Now()) return false;
     return !people_ || principal.token_id.empty() || people_->Counts(principal.token_id);
   }
 

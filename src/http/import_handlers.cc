@@ -57,7 +57,7 @@ Result<Outcome> Import(Engine& engine, const Request& request) {
 
 void AddImportRoutes(Router& router, const HandlerContext& context) {
   const auto import = [&engine = context.engine](const Request& request) { return Import(engine, request); };
-  router.Add("POST", "/import", import, Lane::kWork, BodyKind::kChat);
+  router.Add("POST", "/import", import, Lane::kLong, BodyKind::kChat);
 }
 
 }  // namespace reprise

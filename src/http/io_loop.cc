@@ -5,7 +5,6 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/thread_pool.hpp>
 #include <new>
 #include <thread>
 #include <utility>
@@ -81,16 +80,5 @@ void IoLoop::Socket::Close() {
   error_code ignored;  // the descriptor is gone either way
   impl_->descriptor.close(ignored);
 }
-
-class WorkerPool::Impl {
- public:
-  explicit Impl(std::size_t threads) : pool(threads) {}
-  asio::thread_pool pool;
-};
-
-WorkerPool::WorkerPool(std::size_t threads) : impl_(std::make_unique<Impl>(threads)) {}
-WorkerPool::~WorkerPool() { Join(); }
-void WorkerPool::Post(std::function<void()> task) { asio::post(impl_->pool, std::move(task)); }
-void WorkerPool::Join() { impl_->pool.join(); }
 
 }  // namespace reprise

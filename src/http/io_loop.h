@@ -54,21 +54,4 @@ class IoLoop {
   std::unique_ptr<Impl> impl_;
 };
 
-// A fixed number of threads for work that may block.
-class WorkerPool {
- public:
-  explicit WorkerPool(std::size_t threads);
-  ~WorkerPool();  // Join
-  WorkerPool(const WorkerPool&) = delete;
-  WorkerPool& operator=(const WorkerPool&) = delete;
-
-  void Post(std::function<void()> task);
-  // Waits until everything posted is done.
-  void Join();
-
- private:
-  class Impl;
-  std::unique_ptr<Impl> impl_;
-};
-
 }  // namespace reprise

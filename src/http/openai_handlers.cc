@@ -98,25 +98,21 @@ class AnswerRoute {
   }
 
   // A model alone can be asked again by whoever wants to, unless it would fail again: with a key that is refused, say.
+  // Only a status of 400 is repeated by none of the libraries.
   static Reply ProviderFailed(Error error) {
-    const bool is_clients = error.reason == "provider_bad_request" || error.reason == "provider_context_length" ||
-                            error.reason == "provider_not_found";
     const bool would_fail_again = error.reason.starts_with("provider_") && !error.retryable;
-    error.code = is_clients         ? ErrorCode::kInvalidArgument
-                 : would_fail_again ? ErrorCode::kProvider
-                                    : ErrorCode::kUnavailable;
-    Reply reply = ErrorReply(error);
-    if (would_fail_again) reply.headers.emplace_back("X-Should-Retry", "false");
-    return reply;
+    error.code = would_fail_again ? ErrorCode::kInvalidArgument : ErrorCode::kUnavailable;
+    return ErrorReply(error);
   }
 
   Result<Outcome> AskAgent(const Request& request, OpenAiRequest asked) const {
     asked.conversation.chat = ChatOf(request, asked);
-    const auto key = TRY(ClientRequestOf(request));
-    if (key && !asked.conversation.chat && asked.conversation.before.empty() && !asked.previous_response_id) {
+    const auto key = TRY(ForeignRequestOf(request, /*is_whole=*/!asked.stream));
+    if (!key.is_unnamed() && !asked.conversation.chat && asked.conversation.before.empty() &&
+        !asked.previous_response_id) {
       // The request may come again, and has to find its chat then.
       constexpr std::size_t kFrom = 7, kDigits = 24;  // behind "sha256:"
-      asked.conversation.chat = ChatNamed("key_" + Sha256Digest({key->key}).substr(kFrom, kDigits));
+      asked.conversation.chat = ChatNamed("key_" + Sha256Digest({key.key}).substr(kFrom, kDigits));
     }
     StartRequest start{.model = asked.model,
                        .on_disconnect = asked.background ? OnDisconnect::kContinue : OnDisconnect::kCancel,
@@ -158,9 +154,10 @@ class AnswerRoute {
                       .details_json = R"({"param":"previous_response_id"})"});
   }
 
-  AgentTranslator::Options OptionsFor(const Request& request, const OpenAiRequest& asked,
+  AgentTranslator::Options OptionsFor(const Request& request, const OpenAiRequest& asked, bool is_repeated,
                                       std::weak_ptr<void> client) const {
     AgentTranslator::Options options{.page = PageAddress(context_, request),
+                                     .is_repeated = is_repeated,
                                      .began = [conversations = conversations_, client = std::move(client),
                                                in_background = asked.background](const InteractionRef& run) {
                                        if (!in_background)
@@ -184,8 +181,8 @@ class AnswerRoute {
       if (notes_) notes_->Note({started.chat_id, *started.interaction_id}, asked);
     }
     const auto client = std::make_shared<char>();
-    auto translator =
-        std::make_unique<AgentTranslator>(make_writer_(asked), OptionsFor(request, asked, std::weak_ptr<void>(client)));
+    auto translator = std::make_unique<AgentTranslator>(
+        make_writer_(asked), OptionsFor(request, asked, started.is_repeated, std::weak_ptr<void>(client)));
     if (asked.background && !asked.stream && started.interaction_id) {
       const auto begun = TRY(context_.engine.GetInteraction(started.chat_id, *started.interaction_id));
       return ResponseOf(context_, request, begun, asked);
@@ -215,9 +212,9 @@ class AnswerRoute {
     translator.End(complete, out);
     Reply reply{.body = std::move(out)};
     if (const auto& failure = translator.end().failure) {
-      reply = ProtocolErrorReply(complete ? 500 : 503, failure->code, failure->message);
-      // The agent has run, and what its tools have done is done: no client should ask again by itself.
-      reply.headers.emplace_back("X-Should-Retry", "false");
+      // The agent has run, and what its tools have done is done. 400 is what no client library repeats by itself.
+      reply = complete ? Reply{.status = 400, .body = "{\"error\":" + OpenAiErrorObject(*failure) + "}"}
+                       : ProtocolErrorReply(503, failure->code, failure->message);
     }
     reply.headers.insert(reply.headers.end(), headers.begin(), headers.end());
     return reply;
@@ -400,7 +397,7 @@ void AddOpenAiRoutes(Router& router, const HandlerContext& context, std::shared_
   router.Add("DELETE", "/v1/responses/*", with(DeleteResponse));
   router.Add("POST", "/v1/responses/*/cancel", with_notes(CancelResponse), Lane::kControl);
   router.Add("GET", "/v1/models", with(ListModels), Lane::kRemote);
-  router.Add("GET", "/v1/models/*", with(GetModel), Lane::kRemote);
+  router.Add("GET", "/v1/models/**", with(GetModel), Lane::kRemote);
   router.Add("POST", "/v1/audio/transcriptions", with(Transcribe), Lane::kWork, BodyKind::kAudio);
   router.Add("POST", "/v1/audio/speech", with(Speak));
 }

@@ -527,6 +527,11 @@ Result<std::optional<ClientRequest>> ClientRequestOf(const Request& request) {
   return ClientRequest{.key = std::string(key), .digest = Sha256Digest({request.head.target, "\n", request.body})};
 }
 
+Result<ClientRequest> ForeignRequestOf(const Request& request, bool is_whole) {
+  if (auto named = TRY(ClientRequestOf(request))) return *std::move(named);
+  return ClientRequest::Unnamed(Sha256Digest({request.head.target, "\n", request.body}), is_whole);
+}
+
 TraceContext TraceParentOf(const Request& request) {
   constexpr std::size_t kMaxState = 512;  // what W3C Trace Context asks to pass on at least
   if (request.head.Count("traceparent") != 1) return {};

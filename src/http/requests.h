@@ -107,6 +107,10 @@ Result<void> ParseEmptyBody(std::string_view body);
 // characters, or has others than visible ASCII ones.
 Result<std::optional<ClientRequest>> ClientRequestOf(const Request& request);
 
+// The same of a client of another protocol, which mostly sends none: then the request is unnamed, and known by what it
+// is. `is_whole`: the client waits for the whole answer.
+Result<ClientRequest> ForeignRequestOf(const Request& request, bool is_whole);
+
 // The client's span (traceparent, tracestate); not valid if there is none, or what is there cannot be one.
 TraceContext TraceParentOf(const Request& request);
 

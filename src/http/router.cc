@@ -20,9 +20,12 @@ std::vector<std::string_view> Split(std::string_view path) {
 }
 
 bool Matches(const Route& route, const std::vector<std::string>& segments) {
-  if (route.pattern.size() != segments.size()) return false;
+  const std::size_t size = route.pattern.size();
+  const bool takes_rest = size > 0 && route.pattern.back() == "**";
+  if (takes_rest ? segments.size() < size : segments.size() != size) return false;
   for (std::size_t i = 0; i < segments.size(); ++i) {
-    if (route.pattern[i] == "*" ? segments[i].empty() : route.pattern[i] != segments[i]) return false;
+    const bool is_open = i >= size || route.pattern[i].starts_with('*');
+    if (is_open ? segments[i].empty() : route.pattern[i] != segments[i]) return false;
   }
   return true;
 }
@@ -30,7 +33,11 @@ bool Matches(const Route& route, const std::vector<std::string>& segments) {
 std::vector<std::string> Captures(const Route& route, std::vector<std::string> segments) {
   std::vector<std::string> captures;
   for (std::size_t i = 0; i < segments.size(); ++i) {
-    if (route.pattern[i] == "*") captures.push_back(std::move(segments[i]));
+    if (i >= route.pattern.size()) {
+      captures.back() += "/" + segments[i];
+    } else if (route.pattern[i].starts_with('*')) {
+      captures.push_back(std::move(segments[i]));
+    }
   }
   return captures;
 }

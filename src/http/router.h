@@ -9,8 +9,9 @@
 namespace reprise {
 
 // Which threads run a handler. Approvals and cancellation have their own, so that slow reads never hold them up; so has
-// what waits for others' servers, so that it holds up nothing else. Files are work, unless they are in a bucket.
-enum class Lane { kWork, kControl, kRemote, kFiles };
+// what waits for others' servers, so that it holds up nothing else. Files are work, unless they are in a bucket. What
+// may take seconds waits in a line of its own, so that it holds up nothing else of the same person either.
+enum class Lane { kWork, kLong, kControl, kRemote, kFiles };
 
 // What a request's body may be.
 enum class BodyKind {

@@ -270,7 +270,7 @@ void AddRunRoutes(Router& router, const HandlerContext& context) {
   router.Add("POST", "/chats/*/interactions/*/regenerate", with(Regenerate));
   router.Add("POST", "/chats/*/compact", with(Compact));
   router.Add("POST", "/chats/*/interactions/*/resume", with(Resume));
-  router.Add("POST", "/chats/*/interactions/*/replay", with(Replay));
+  router.Add("POST", "/chats/*/interactions/*/replay", with(Replay), Lane::kLong);
   router.Add("POST", "/chats/*/interactions/*/cancel", with(Cancel), Lane::kControl);
   router.Add("GET", "/chats/*/interactions/*", with(GetInteraction));
   router.Add("GET", "/chats/*/interactions/*/events", with(Events));

@@ -32,6 +32,7 @@ namespace {
 constexpr int kBacklog = 4096;  // a short one makes a burst of clients wait for seconds
 // What a reader that does not read may hold in the kernel (which doubles it).
 constexpr int kSendBuffer = 128 * 1024;
+// Of one person, who else waits for nobody (WorkerPool).
 constexpr std::size_t kWorkThreads = 4, kControlThreads = 2, kRemoteThreads = 1, kFileThreads = 4;
 // Connections beyond the limit that are told so; more are just closed.
 constexpr std::size_t kMaxRefusals = 64;

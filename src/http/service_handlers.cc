@@ -203,7 +203,7 @@ void AddServiceRoutes(Router& router, const HandlerContext& context) {
       [&context](const Request& request) { return LogOutAtServer(context, request); }, Lane::kWork, BodyKind::kJson,
       Access::kOperator);
   router.Add(
-      "GET", "/audit", [&context](const Request& request) { return Audit(context, request); }, Lane::kWork,
+      "GET", "/audit", [&context](const Request& request) { return Audit(context, request); }, Lane::kLong,
       BodyKind::kJson, Access::kTenantOrAdmin);
   router.Add(
       "GET", "/users", [&context](const Request& request) { return People(context, request); }, Lane::kWork,

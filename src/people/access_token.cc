@@ -80,6 +80,26 @@ bool Names(const Json& text_or_array, std::string_view wanted) {
          std::find(text_or_array.begin(), text_or_array.end(), wanted) != text_or_array.end();
 }
 
+// An issuer signs other tokens with the same keys, foremost ID tokens, which tell a client of its user and are no right
+// to use anything. Those that say what they are say it in the header (RFC 9068), or in a claim: "typ" (Keycloak),
+// "token_use" (Cognito). The others are told by claims that ID tokens alone have, and by an audience that is the client
+// itself.
+Result<void> CheckKind(const Json& claims, std::string_view audience) {
+  const auto is_no_access_token = [] { return InvalidToken("the token is not an access token"); };
+  const Json& type = MemberOf(claims, "typ");
+  const std::string kind = LowerCase(TextMember(claims, "typ"));
+  const bool says_so = kind == "bearer" || kind == "at+jwt" || TextMember(claims, "token_use") == "access";
+  if (!type.is_null() && !says_so) return is_no_access_token();
+  if (!MemberOf(claims, "token_use").is_null() && !says_so) return is_no_access_token();
+  for (const char* own : {"nonce", "at_hash", "c_hash", "s_hash", "events"}) {
+    if (claims.contains(own) && !says_so) return is_no_access_token();
+  }
+  const bool has_scope = claims.contains("scope") || claims.contains("scp");
+  const bool is_for_client = TextMember(claims, "azp") == audience || TextMember(claims, "client_id") == audience;
+  if (is_for_client && !has_scope && !says_so) return is_no_access_token();
+  return {};
+}
+
 // A text that lists names between blanks, as "scope" does, or an array of names.
 bool HasRole(const Json& roles, std::string_view wanted) {
   if (!roles.is_string()) return Names(roles, wanted);
@@ -135,6 +155,7 @@ Result<Identified> CheckClaims(std::string_view text, const IssuerOptions& optio
   if (!Names(MemberOf(claims, "aud"), options.audience)) {
     return InvalidToken("the access token is for another audience");
   }
+  TRY(CheckKind(claims, options.audience));
   const auto expires = TRY(TimeClaim(claims, "exp"));
   if (!expires) return InvalidToken("the access token does not say when it expires");
   if (*expires + kClocksDiffer <= now) return InvalidToken("the access token has expired");
@@ -143,7 +164,8 @@ Result<Identified> CheckClaims(std::string_view text, const IssuerOptions& optio
     if (time && *time > now + kClocksDiffer) return InvalidToken("the access token does not count yet");
   }
   Identified caller{.principal = {.role = Principal::Role::kUser, .org = std::string(kDefaultOrg)},
-                    .until = *expires + kClocksDiffer};
+                    .until = *expires + kClocksDiffer,
+                    .expires = *expires};
   caller.principal.user = TRY(NameClaim(claims, "sub"));
   if (!options.org_claim.empty()) caller.principal.org = TRY(NameClaim(claims, options.org_claim));
   if (!options.roles_claim.empty() && HasRole(Claim(claims, options.roles_claim), options.admin_role)) {

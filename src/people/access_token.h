@@ -42,7 +42,8 @@ bool IsClaimName(const std::string& name);
 
 struct Identified {
   Principal principal;
-  Timestamp until;  // it counts
+  Timestamp until;    // it counts
+  Timestamp expires;  // as it says itself, which is a little earlier
 };
 // Whom claims with a right signature name. kUnauthenticated (reason "invalid_token") if they are not of this issuer,
 // for this audience and of this time, or do not say who it is. Clocks may differ by half a minute.

@@ -23,6 +23,13 @@ Error Unavailable(std::string reason, std::string message) {
 }
 Error Overloaded() { return Unavailable("overloaded", "too many tokens are being checked; try again"); }
 
+// What it has opened ends with it: when it says so, or for who comes later, when nobody takes it any more.
+Principal Opening(const Identified& known) {
+  Principal principal = known.principal;
+  principal.until = Now() < known.expires ? known.expires : known.until;
+  return principal;
+}
+
 bool IsCurrent(const ApiToken& token) { return !token.expires_at || Now() < *token.expires_at; }
 
 }  // namespace
@@ -189,7 +196,7 @@ std::optional<Result<Principal>> Authenticator::Identify(std::string_view token,
   }
   const MutexLock lock(mutex_);
   const auto known = known_.find(digest);
-  if (known != known_.end() && Now() < known->second.until) return known->second.principal;
+  if (known != known_.end() && Now() < known->second.until) return Opening(known->second);
   return PostCheck([this, token = std::string(token), digest = std::move(digest), done = std::move(done)] {
     CheckSignature(token, digest, done);
   });
@@ -209,7 +216,7 @@ void Authenticator::CheckSignature(std::string token, std::string digest, Done d
                   return Tell(done, InvalidToken("the access token's signature is not its issuer's"));
                 }
                 Remember(digest, who);
-                Tell(done, who.principal);
+                Tell(done, Opening(who));
               });
 }
 
@@ -220,7 +227,9 @@ void Authenticator::Remember(const std::string& digest, const Identified& identi
     std::erase_if(known_, [&](const auto& known) { return known.second.until <= now; });
   }
   if (known_.size() >= kMostKnown) known_.clear();
-  known_[digest] = {.principal = identified.principal, .until = std::min(identified.until, now + kKnownFor)};
+  known_[digest] = {.principal = identified.principal,
+                    .until = std::min(identified.until, now + kKnownFor),
+                    .expires = identified.expires};
 }
 
 // --- waiting ---------------------------------------------------------------------------------------------------------

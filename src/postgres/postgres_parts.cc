@@ -25,7 +25,8 @@ Result<std::unique_ptr<PostgresParts>> PostgresParts::Open(SharedDatabase& share
   parts->blobs_ = std::make_unique<FileBlobStore>(DatabaseFiles::kRoot, options.keys, parts->store_->files());
   parts->runs_ = std::make_unique<PostgresRunStore>(database, *parts->store_, shared.lease(), shared.run_signals(),
                                                     shared.journal_writer());
-  parts->questions_ = std::make_unique<PostgresQuestionStore>(database, *parts->store_, shared.run_signals());
+  parts->questions_ = std::make_unique<PostgresQuestionStore>(database, *parts->store_, shared.run_signals(),
+                                                              shared.lease().instance());
   parts->changes_ = PostgresChanges::Make({.database = database,
                                            .signals = shared.signals(),
                                            .topic = shared.topic_of_changes(),

@@ -34,14 +34,20 @@ Result<void> PostgresQuestionStore::Open(const std::vector<PendingQuestion>& que
     const std::string& id = QuestionId(question);
     std::string record = TRY(store_.Seal(PlaceOf(run, id, /*is_answer=*/false), DumpJson(QuestionToJson(question))));
     const bool is_approval = std::holds_alternative<PendingApproval>(question);
-    TRY(database_.Execute(
-        {.sql = "insert into reprise.questions(tenant, id, chat, number, kind, request, expires_at) "
-                "values ($1, $2, $3, $4::int, $5, "
-                "$6, clock_timestamp() + $7::bigint * interval '1 millisecond') on conflict (tenant, id) do nothing",
+    const Rows held = TRY(database_.Execute(
+        {.sql =
+             "with held as (select 1 from reprise.runs where tenant = $1 and chat = $3 and number = $4::int and owner "
+             "= $8::uuid for share), asked as (insert into reprise.questions(tenant, id, chat, number, kind, request, "
+             "expires_at) select $1, $2, $3, $4::int, $5, $6, clock_timestamp() + $7::bigint * interval "
+             "'1 millisecond' from held on conflict (tenant, id) do nothing) select count(*) from held",
          .values = {store_.tenant(), id, run.chat_id.str(), std::int64_t{run.interaction_id.number()},
                     is_approval ? "approval" : "input", SqlValue::Bytes(std::move(record)),
-                    SqlValue::OrNull(ExpiryOf(question))},
+                    SqlValue::OrNull(ExpiryOf(question)), instance_},
          .is_patient = true}));
+    if (held.number(0, 0) == 0) {
+      return Fail(Error{
+          .code = ErrorCode::kConflict, .reason = "fenced", .message = "another server has taken up this interaction"});
+    }
   }
   return {};
 }

@@ -16,8 +16,8 @@ namespace reprise {
 class PostgresQuestionStore final : public QuestionStore {
  public:
   // Both must outlive it.
-  PostgresQuestionStore(Database& database, PostgresStore& store, RunSignals& signals)
-      : database_(database, store.tenant()), store_(store), signals_(signals) {}
+  PostgresQuestionStore(Database& database, PostgresStore& store, RunSignals& signals, std::string instance)
+      : database_(database, store.tenant()), store_(store), signals_(signals), instance_(std::move(instance)) {}
 
   Result<void> Open(const std::vector<PendingQuestion>& questions) override;
   Result<PendingQuestion> Find(const std::string& id) override;
@@ -31,6 +31,7 @@ class PostgresQuestionStore final : public QuestionStore {
   TenantDatabase database_;
   PostgresStore& store_;
   RunSignals& signals_;
+  const std::string instance_;  // of this process: only whoever holds the run asks
 };
 
 }  // namespace reprise

@@ -5,6 +5,7 @@
 #include "base/logging.h"
 #include "base/try.h"
 #include "postgres/schema.h"
+#include "store/folder_keys.h"
 
 namespace reprise {
 namespace {
@@ -93,10 +94,19 @@ Result<std::vector<Principal>> SharedDatabase::ReadTenants(Statement statement) 
   return tenants;
 }
 
-Result<std::string> SharedDatabase::OrgKey(const std::string& org, const std::string& fresh) {
+Result<std::string> SharedDatabase::OrgKey(const std::string& org, const std::string& fresh, const KeySet& operators) {
   const Statement ask{.sql = "select record from reprise.org_keys where org = $1", .values = {org}};
   Rows rows = TRY(all_->Execute(ask));
   if (rows.empty()) {
+    const Rows sample = TRY(all_->Execute(
+        {.sql =
+             "select index_record from reprise.chats c join reprise.tenants t on t.tenant = c.tenant where t.org = $1 "
+             "and index_record is not null limit 16",
+         .values = {org}}));
+    for (std::size_t row = 0; row < sample.size(); ++row) {
+      const auto kid = SealedBy(sample.text(row, 0));
+      if (kid && !kid->empty() && operators.Find(*kid) == nullptr) return std::string();
+    }
     TRY(all_->Execute({.sql = "insert into reprise.org_keys(org, record) values ($1, $2) on conflict do nothing",
                        .values = {org, SqlValue::Bytes(fresh)}}));
     rows = TRY(all_->Execute(ask));

@@ -8,6 +8,7 @@
 
 #include "base/local_signals.h"
 #include "base/mutex.h"
+#include "crypto/key_set.h"
 #include "postgres/database.h"
 #include "postgres/journal_writer.h"
 #include "postgres/lease.h"
@@ -52,8 +53,9 @@ class SharedDatabase {
   // Makes it known that there is this tenant. kCorruption (reason "integrity_swap") if it is known as somebody else.
   Result<void> NoteTenant(const std::string& tenant, const Principal& principal);
   Result<std::vector<Principal>> ListTenants();
-  // The key that is kept for the org: `fresh`, if there was none.
-  Result<std::string> OrgKey(const std::string& org, const std::string& fresh);
+  // The key that is kept for the org: `fresh`, if there was none. Empty: there is none, and users of the org have what
+  // none of `operators` opens.
+  Result<std::string> OrgKey(const std::string& org, const std::string& fresh, const KeySet& operators);
   // Those who have left something to be taken up: runs that nobody has, or messages that wait.
   Result<std::vector<Principal>> ListLeft();
   // Called, by the lease's thread, for a tenant that has left runs and has no engine here. Null: nobody wants to know.

@@ -1,6 +1,7 @@
 """What nobody has to write: types made of openapi.json, and the clients in docs/examples that use them."""
 import json
 import keyword
+import pathlib
 import shutil
 import subprocess
 import sys
@@ -9,11 +10,13 @@ import typing
 
 import pytest
 from support.npm import NEWER_NODE, install
-from support.provider import call, text, tools
+from support.provider import call, failure, text, tools
 from support.server import ROOT
 from support.timing import SLACK
 
 EXAMPLES = ROOT / "docs" / "examples"
+LIBRARIES = ("ai@7.0.173", "@ai-sdk/openai@4.0.118", "@langchain/openai@1.6.0", "@langchain/core@1.4.0", "openai@7.57.0", "zod@4.6.7")
+REPEATING = str(pathlib.Path(__file__).parent / "support" / "repeating_clients.mjs")
 TYPESCRIPT = ("openapi-typescript@7.10.1", "typescript@5.9.3")
 
 
@@ -134,3 +137,38 @@ def test_every_schema_is_a_type_of_python(offline, monkeypatch):
             for status, answer in operation["responses"].items():
                 for kind, media in answer.get("content", {}).items():
                     assert media.get("schema"), (operation["operationId"], status, kind)
+
+
+# --- what a library repeats by itself ---------------------------------------------------------------------------------
+
+def counts(server):
+    """How often the command ran."""
+    file = server.home.workspace / "ran.txt"
+    return len(file.read_text().splitlines()) if file.exists() else 0
+
+
+def counting(request):
+    """A model that has a command run, whose provider fails after it."""
+    if request.messages[-1]["role"] == "tool":
+        return failure(500, "broken")
+    return tools(call("run_shell", {"command": "echo once >> ran.txt"}))
+
+
+def ask_by(library, server, *more):
+    modules = install(*LIBRARIES)
+    done = subprocess.run(["node", *NEWER_NODE, REPEATING, str(modules), f"http://127.0.0.1:{server.port}/v1", library, *more], capture_output=True, text=True,
+                          timeout=60 * SLACK, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout)
+
+
+@pytest.mark.limit(120)
+@pytest.mark.parametrize("library", [f"{name}/{mode}" for name in ("ai", "ai-responses", "langchain", "langchain-responses", "openai", "responses")
+                                     for mode in ("whole", "stream")])
+def test_no_library_repeats_a_run_that_has_failed(make_server, provider, library):
+    server = make_server(provider, config={"max_retries": 0, "approval_mode": "approve_all"})
+    provider.answer_with(counting)
+    answer = ask_by(library, server)
+    assert counts(server) == 1, answer
+    assert not answer["ok"] or library == "langchain-responses/stream", "which passes over response.failed"
+    assert len(server.client.get("/chats").json["chats"]) == 1

@@ -422,3 +422,12 @@ def test_the_agent_does_not_reach_files_of_other_chats(client, provider):
         provider.plan(tools(call("read_chat_file", {"file_id": bad})), text("ok"))
         result = client.turn("c", f"go {bad}").one("tool_result")
         assert result["is_error"] and NEEDLE not in result["tool_output"]
+
+
+@pytest.mark.parametrize("name, kind", [("a.js", "text/javascript"), ("a.mjs", "application/javascript"), ("b", "application/ecmascript"), ("c.css", "text/css"),
+                                        ("d", "Application/X-JavaScript"), ("e", "text/jscript"), ("f.wasm", "application/wasm")])
+def test_a_file_is_no_script_or_style_of_the_page(offline, name, kind):
+    file = stored(offline.client, "alert(1)", name=name, kind=kind)
+    answer = download(offline.client, file).expect(200)
+    assert answer.headers["Content-Type"].startswith("text/plain") and answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert answer.body == b"alert(1)" and file["mime_type"].lower() == kind.lower()

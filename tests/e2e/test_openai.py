@@ -215,7 +215,43 @@ def test_the_official_client_listens_and_speaks(make_server, provider):
 
 # --- whose chat it is -------------------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("chat", ["mine", None], ids=["named", "found"])
+ATTACHED = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + base64.b64encode(png()).decode()}}
+# What Alice said, and what Bob says who began with the same words.
+BEGUN_ALIKE = {
+    "she is further": ([user("hi"), assistant("hello"), user("mine"), assistant("ok")], [user("hi"), assistant("hello"), user("what else?")]),
+    "she is further by two": ([user("hi"), assistant("hello"), user("and?"), assistant("ok"), user("mine"), assistant("ok")],
+                              [user("hi"), assistant("hello"), user("and?"), assistant("ok"), user("what else?")]),
+    "she gave a file": ([user([{"type": "text", "text": "hi"}, ATTACHED]), assistant("hello")], [user("hi"), assistant("hello"), user("what else?")]),
+    "his answer ends early": ([user("hi"), assistant("hello")], [user("hi"), assistant("h"), user("what else?")]),
+    "he has no answer": ([user("hi"), assistant("hello")], [user("hi"), user("what else?")]),
+    "he asks as she did": ([user("hi"), assistant("hello"), user("mine"), assistant("ok")], [user("hi"), assistant("hello"), user("mine")])}
+
+
+@pytest.mark.parametrize("restarted", [False, True], ids=["", "restarted"])
+@pytest.mark.parametrize("case", BEGUN_ALIKE)
+def test_who_does_not_know_the_last_answer_is_in_another_chat(make_server, make_home, provider, case, restarted):
+    home = make_home()
+    server = make_server(provider, home=home)
+    hers, his = BEGUN_ALIKE[case]
+    said = []
+    for message in hers:
+        said.append(message)
+        if message["role"] == "user":
+            provider.plan(text(hers[len(said)]["content"]))
+            chat = ask(server, said).headers["X-Chat-Id"]
+    if restarted:
+        server.stop()
+        server = make_server(provider, home=home)
+    before = server.client.history(chat, branches="all")["interactions"]
+    provider.plan(text("new"))
+    answer = ask(server, his)
+    assert say(answer) == "new" and answer.headers["X-Chat-Id"] != chat
+    assert server.client.history(chat, branches="all")["interactions"] == before
+    provider.plan(text("on"))
+    assert ask(server, [*hers, user("on")]).headers["X-Chat-Id"] == chat, "she goes on in hers"
+
+
+@pytest.mark.parametrize("chat", ["mine"])
 def test_an_edit_of_message_3_of_10_is_a_branch_with_the_state_before_it(server, provider, chat):
     messages, found = conversation(server, provider, 10, chat)
     assert len(branch(server, found)) == 10, "one chat"
@@ -236,7 +272,7 @@ def test_an_edit_of_message_3_of_10_is_a_branch_with_the_state_before_it(server,
     assert [i for i, _ in branch(server, found)] == [f"int_{n:03}" for n in range(1, 11)] + ["int_013"]
 
 
-@pytest.mark.parametrize("chat", ["mine", None], ids=["named", "found"])
+@pytest.mark.parametrize("chat", ["mine"])
 def test_the_same_last_message_again_is_a_regeneration(server, provider, chat):
     messages, found = conversation(server, provider, 3, chat)
     provider.plan(text("better"))
@@ -253,7 +289,6 @@ def test_chats_are_found_after_a_restart_and_by_what_front_ends_make_of_answers(
     server = make_server(provider, home=home)
     provider.plan(text("answer 4"))
     messages[1] = assistant("<details>thought</details>\n\n  answer 1  ")  # with what it shows around it
-    messages[3] = assistant("ans")  # it was stopped there
     answer = ask(server, [*messages, user("question 4")])
     assert say(answer) == "answer 4" and answer.headers["X-Chat-Id"] == found
     assert len(branch(server, found)) == 4
@@ -271,10 +306,10 @@ def test_chats_with_another_title_than_their_first_message_are_found_after_a_res
 
 
 def test_an_answer_that_a_person_has_changed_is_a_branch(server, provider):
-    messages, found = conversation(server, provider, 3)
+    messages, found = conversation(server, provider, 3, "mine")
     provider.plan(text("another"))
     changed = [*messages[:3], assistant("answer 2, and more"), user("so?")]
-    assert ask(server, changed).headers["X-Chat-Id"] == found
+    assert ask(server, changed, "mine").headers["X-Chat-Id"] == found
     assert told(provider) == [m["content"] for m in changed]
     assert branch(server, found) == [("int_001", "question 1"), ("int_004", "question 2"), ("int_005", "so?")]
 
@@ -311,7 +346,7 @@ def test_two_conversations_with_the_same_words_do_not_wait_for_each_other(server
     further = [user("hi"), assistant("hello"), user("how?")]
     first = stream(server, further).until("half")
     second = ask(server, further)
-    assert say(second) == "fine" and {first.chat, second.headers["X-Chat-Id"]} == chats
+    assert say(second) == "fine" and len({first.chat, second.headers["X-Chat-Id"], *chats}) == 4, "nobody can tell whose they are"
     gate.release()
     first.rest()
     # All at once, as a script would that plays the same conversation many times.
@@ -641,10 +676,123 @@ def test_a_failure_is_an_error_that_no_client_repeats(make_server, provider):
     server = make_server(provider, config={"max_retries": 0})
     provider.plan(failure(500, "broken"))
     answer = ask(server, [user("x")], "c")
-    assert answer.status == 500 and answer.headers["X-Should-Retry"] == "false" and answer.json["error"]["type"] == "server_error"
+    assert answer.status == 400 and answer.json["error"]["type"] == "server_error" and not answer.json["error"]["retryable"]
     provider.plan(failure(500, "broken"))
     events = Sse(server, "/v1/responses", {"model": "reprise", "input": "x", "stream": True}).rest().chunks
     assert events[-1]["type"] == "response.failed" and events[-1]["response"]["error"]["code"].startswith("provider_")
+
+
+def runs(server):
+    """How often the command of `counting` ran."""
+    file = server.home.workspace / "ran.txt"
+    return len(file.read_text().splitlines()) if file.exists() else 0
+
+
+def counting(request):
+    """A model that has a command run for "count", whose provider fails behind it."""
+    if request.conversation[-1]["role"] == "tool":
+        return failure(500, "broken")
+    return tools(call("run_shell", {"command": "echo x >> ran.txt"})) if "count" in request.conversation[-1]["content"] else text("fine")
+
+
+def counts(make_server, provider, home=None, **config):
+    provider.answer_with(counting)
+    return make_server(provider, home=home, config={"max_retries": 0, "approval_mode": "approve_all", **config})
+
+
+SPOKEN = [user("hi"), assistant("fine"), user("count")]
+REPEATED = {"first message": ("chat/completions", {"messages": [user("count")]}, {}), "named": ("chat/completions", {"messages": [user("count")]}, {"X-Chat-Id": "c"}),
+            "later": ("chat/completions", {"messages": SPOKEN}, {}), "named, later": ("chat/completions", {"messages": SPOKEN}, {"X-Chat-Id": "c"}),
+            "response": ("responses", {"input": "count"}, {}), "at the end of a chat": ("responses", {"input": "count", "conversation": "c"}, {}),
+            "told elsewhere": ("responses", {"input": [user("a"), assistant("b"), user("count")], "conversation": "c"}, {})}
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("which", REPEATED)
+def test_what_a_failed_run_has_done_is_not_done_again(make_server, make_home, provider, which, streamed):
+    home = make_home()
+    server = counts(make_server, provider, home)
+    path, body, headers = REPEATED[which]
+    body = {"model": "reprise", "stream": streamed, **body}
+    if which in ("later", "named, later"):
+        ask(server, [user("hi")], headers.get("X-Chat-Id")).expect(200)
+
+    def again(changed=None, **more):
+        answer = server.client.post(f"/v1/{path}", {**body, **(changed or {})}, headers={**headers, **more})
+        assert streamed or answer.error(400, "provider_error")["type"] == "server_error"
+        return answer.headers["X-Chat-Id"], answer.body.decode()
+
+    chat, _ = again()
+    assert runs(server) == 1
+    assert again()[0] == chat and runs(server) == 1, "it is answered with that run"
+    told_again = again()[1]
+    assert "begun a run before" in told_again and "Idempotency-Key" in told_again
+    server.kill()
+    server = counts(make_server, provider, home)
+    assert again()[0] == chat and runs(server) == 1, "after a restart as well"
+    again(**{"Idempotency-Key": "mine"})
+    assert runs(server) == 2, "who says that it is another one begins anew"
+    again({"metadata": {"try": "2"}})
+    assert runs(server) == 3, "another body"
+
+
+def test_what_has_done_nothing_is_done_again(make_server, provider):
+    server = counts(make_server, provider)
+    asked = []
+
+    def only_reads(request):
+        if request.conversation[-1]["role"] == "tool":
+            return failure(500, "broken") if len(asked) == 1 else text("done")
+        asked.append(request)
+        return tools(call("list_files", {}))
+
+    provider.answer_with(only_reads)
+    ask(server, [user("x")], "c").error(400, "provider_error")
+    assert say(ask(server, [user("x")], "c")) == "done" and len(asked) == 2
+
+
+def left(server, body, headers=None):
+    """A client of a whole answer that is gone before it has come."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.port)
+    connection.request("POST", "/v1/chat/completions", json.dumps(body), {"Content-Type": "application/json", **(headers or {})})
+    return connection
+
+
+def connections(server):
+    return next(line for line in server.client.get("/metrics").body.decode().splitlines() if line.startswith("reprise_http_connections "))
+
+
+@pytest.mark.parametrize("chat", ["c", None], ids=["named", "found"])
+def test_who_has_lost_patience_is_led_to_the_run_that_goes_on(make_server, provider, chat):
+    server = counts(make_server, provider, disconnect_grace_s=60)
+    gate = Gate()
+    provider.answer_with(lambda request: text("done", gate) if request.conversation[-1]["role"] == "tool" else counting(request))
+    body, headers = {"model": "reprise", "messages": [user("count")]}, {"X-Chat-Id": chat} if chat else {}
+    before = connections(server)
+    connection = left(server, body, headers)
+    gate.wait_reached()
+    connection.close()
+    found = server.client.get("/chats").json["chats"][0]["id"]
+    eventually(lambda: connections(server) == before, "the server has seen that the client is gone")
+    again = left(server, body, headers)
+    eventually(lambda: connections(server) != before, "it has come again")
+    gate.release()
+    assert json.load(again.getresponse())["choices"][0]["message"]["content"] == "done"
+    assert runs(server) == 1 and [entry["id"] for entry in server.client.get("/chats").json["chats"]] == [found]
+
+
+def test_what_was_cancelled_as_its_client_left_is_not_done_again(make_server, provider):
+    server = counts(make_server, provider, disconnect_grace_s=0)
+    gate = Gate()
+    provider.answer_with(lambda request: text("done", gate) if request.conversation[-1]["role"] == "tool" else counting(request))
+    body = {"model": "reprise", "messages": [user("count")]}
+    connection = left(server, body)
+    gate.wait_reached()
+    connection.close()
+    gate.wait_left()
+    found = server.client.get("/chats").json["chats"][0]["id"]
+    eventually(lambda: server.client.interaction(found, "int_001")["status"] == "CANCELLED", "it is cancelled")
+    assert "Idempotency-Key" in ask(server, body["messages"]).error(400, "cancelled")["message"] and runs(server) == 1
 
 
 @pytest.mark.parametrize("model, retryable", [("reprise", False), ("test/scripted", True)])
@@ -659,7 +807,7 @@ def test_a_stream_that_fails_ends_with_an_error_line(make_server, provider, mode
     assert not answer.done and error["code"] == "provider_overloaded" and error["retryable"] is retryable, "what an agent has done is done"
 
 
-@pytest.mark.parametrize("status, headers, told_as, again", [(401, {}, 500, None), (403, {}, 500, None), (429, {"Retry-After": "7"}, 503, "7"),
+@pytest.mark.parametrize("status, headers, told_as, again", [(401, {}, 400, None), (403, {}, 400, None), (429, {"Retry-After": "7"}, 503, "7"),
                                                              (503, {"Retry-After": "7"}, 503, "7"), (503, {}, 503, "1"), (400, {}, 400, None)])
 def test_a_failure_of_a_model_alone_says_whether_to_ask_again(make_server, provider, status, headers, told_as, again):
     server = make_server(provider, config={"max_retries": 0})
@@ -667,7 +815,6 @@ def test_a_failure_of_a_model_alone_says_whether_to_ask_again(make_server, provi
     answer = ask(server, [user("x")], model="test/scripted")
     error = answer.error(told_as)
     assert answer.headers.get("Retry-After") == again and error["retryable"] is bool(again)
-    assert answer.headers.get("X-Should-Retry") == (None if again else "false")
 
 
 def test_files_of_the_last_message_are_files_of_the_chat(server, provider):
@@ -1090,3 +1237,40 @@ def test_open_responses_multi_turn(respond, provider):
     respond({"input": [{"type": "message", "role": "user", "content": "My name is Alice."}, {"type": "message", "role": "assistant", "content": "Hello Alice!"},
                        {"type": "message", "role": "user", "content": "What is my name?"}]})
     assert told(provider) == ["My name is Alice.", "Hello Alice!", "What is my name?"]
+
+
+# --- what libraries look for ------------------------------------------------------------------------------------------
+
+def test_thinking_and_calls_are_the_summary_of_a_reasoning_item_too(server, provider):
+    provider.plan(tools(call("echo", {"text": "x"}), think="Let me see."), text("done"))
+    answer = Sse(server, "/v1/responses", {"model": "reprise", "input": "x", "stream": True}).rest()
+    for event in answer.chunks:
+        schemas.check("openai_response_event", event)
+    parts = {}
+    for event in answer.chunks:
+        if event["type"].startswith("response.reasoning_summary_"):
+            parts.setdefault((event["item_id"], event["summary_index"]), []).append(event)
+    assert parts
+    items = {item["id"]: item for item in answer.chunks[-1]["response"]["output"]}
+    for (item, index), events in parts.items():
+        kinds = [event["type"].removeprefix("response.reasoning_summary_") for event in events]
+        assert kinds[0] == "part.added" and kinds[-2:] == ["text.done", "part.done"] and set(kinds[1:-2]) == {"text.delta"}
+        whole = "".join(event["delta"] for event in events if "delta" in event)
+        assert whole == events[-2]["text"] == events[-1]["part"]["text"] == items[item]["summary"][index]["text"] == items[item]["content"][0]["text"]
+    assert "Let me see." in str(items) and "echo" in str(parts)
+
+
+def test_a_model_is_found_by_its_whole_name(server):
+    for name in ("reprise", "reprise/test/scripted", "test/scripted", "test%2Fscripted"):
+        assert server.client.get(f"/v1/models/{name}").expect(200).json["id"] == urllib.parse.unquote(name)
+    server.client.get("/v1/models/test/nothing/at/all").error(404)
+    server.client.get("/v1/models/").error(404)
+    server.client.get("/v1/models/test/").error(404)
+
+
+def test_each_answer_has_an_id_of_its_own_that_the_log_has_too(server, provider):
+    provider.plan(text("one"), text("two"))
+    answers = [ask(server, [user("x")]), server.client.get("/nothing"), server.client.get("/v1/models"), server.client.post("/chats", {"wrong": 1})]
+    ids = [answer.headers["X-Request-Id"] for answer in answers] + [stream(server, [user("x")]).rest().response.headers["X-Request-Id"]]
+    assert len(set(ids)) == 5 and all(ids)
+    eventually(lambda: all(one in server.log() for one in ids), "they are in the log")

@@ -1,5 +1,7 @@
 """A server for several people: access tokens of an OIDC issuer, and API tokens. Who is who, and who is nobody."""
 import concurrent.futures
+import contextlib
+import http.client
 import json
 import stat
 import subprocess
@@ -47,7 +49,9 @@ def test_tokens_of_each_algorithm_let_their_user_in(people, issuer):
     ({"aud": ["other", "more"]}, "another audience"), ({"aud": None}, "another audience"), ({"exp": int(time.time()) - 100}, "has expired"),
     ({"exp": None}, "does not say when"), ({"exp": "soon"}, "no time"), ({"nbf": int(time.time()) + 10_000}, "not count yet"),
     ({"sub": None}, "\"sub\""), ({"sub": ""}, "\"sub\""), ({"sub": "a\nb"}, "\"sub\""), ({"sub": "x" * 300}, "\"sub\""), ({"org": None}, "\"org\""),
-    ({"org": ["acme"]}, "\"org\"")])
+    ({"org": ["acme"]}, "\"org\""), ({"typ": "ID"}, "not an access token"), ({"typ": "Refresh"}, "not an access token"),
+    ({"token_use": "id"}, "not an access token"), ({"nonce": "n-1"}, "not an access token"), ({"at_hash": "x"}, "not an access token"),
+    ({"azp": "reprise"}, "not an access token"), ({"client_id": "reprise"}, "not an access token")])
 def test_what_a_token_says_must_fit(people, issuer, change, words):
     assert words in refused(people, issuer.token(**change))
 
@@ -56,6 +60,51 @@ def test_audience_in_a_list_and_clocks_that_differ_a_little(people, issuer):
     now = int(time.time())
     for change in ({"aud": ["x", "reprise"]}, {"exp": now - 5}, {"nbf": now + 10}, {"exp": now + 0.5}):
         as_user(people, issuer.token(**change)).get("/chats").expect(200)
+
+
+def test_access_tokens_of_issuers_that_say_so_in_a_claim(people, issuer):
+    for change in ({"typ": "Bearer", "azp": "reprise", "nonce": "n-1"}, {"token_use": "access", "client_id": "reprise"}, {"azp": "reprise", "scope": "chats"},
+                   {"azp": "another"}):
+        as_user(people, issuer.token(header={"typ": "JWT"}, **change)).get("/chats").expect(200)
+
+
+@pytest.mark.limit(90)
+@pytest.mark.parametrize("what", ["events", "chat feed", "answer", "door", "upload"])
+def test_what_an_access_token_opened_ends_with_it(people, issuer, what):
+    """The token counts for some seconds more for who comes with it, as clocks differ; what was begun before ends."""
+    left = 4 * SLACK
+    begun = int(time.time())
+    token = issuer.token(exp=begun + left)
+    client = as_user(people, token)
+    headers = {"Authorization": f"Bearer {token}"}
+    if what == "upload":
+        client.post("/chats", {"id": "c"}).expect(201)
+    else:  # it waits for a person, and so for ever
+        stream = client.start("c", "ask: now?", on_disconnect="continue")
+        stream.until("input_required")
+    connection = http.client.HTTPConnection("127.0.0.1", people.port, timeout=left + 30)
+    if what == "events":
+        connection.request("GET", "/chats/c/interactions/int_001/events", headers={**headers, "Accept": "text/event-stream"})
+    elif what == "chat feed":
+        connection.request("GET", "/events", headers=headers)
+    elif what == "answer":
+        connection.request("POST", "/chats/d/interactions", json.dumps({"user_message": "ask: when?", "stream": False}),
+                           {**headers, "Content-Type": "application/json"})
+    elif what == "door":
+        connection.request("POST", "/v1/chat/completions", json.dumps({"model": "reprise", "stream": True, "messages": [{"role": "user", "content": "ask: when?"}]}),
+                           {**headers, "Content-Type": "application/json"})
+    else:
+        connection.putrequest("POST", "/chats/c/files")
+        for name, value in {**headers, "Content-Type": "text/plain", "Content-Length": "1000"}.items():
+            connection.putheader(name, value)
+        connection.endheaders(b"some of it")
+    with contextlib.suppress(ConnectionError, http.client.HTTPException):
+        response = connection.getresponse()
+        if what == "upload":
+            assert response.status == 401 and json.load(response)["error"]["code"] == "invalid_token"
+        while response.read(1):
+            pass
+    assert 0 <= time.time() - begun - left < 5 * SLACK, "not before the token ends, and soon behind it"
 
 
 def test_none_and_shared_secrets_are_no_signatures(people, issuer):

@@ -1,5 +1,6 @@
 """Several people on one server: nobody sees, finds, answers or changes anything of another, on any route; and it stays so over restarts."""
 import base64
+import concurrent.futures
 import contextlib
 import http.client
 import json
@@ -449,6 +450,26 @@ def test_a_revoked_token_ends_what_it_listens_to(server):
     own.close()
 
 
+@pytest.mark.limit(120)
+def test_one_persons_long_work_makes_nobody_else_wait(server):
+    """Imports of one person, more than there are threads for a person."""
+    busy, other = person(server, "busy"), person(server, "other")
+    other.turn("notes", "calculate 1+1")
+    interactions = [{"id": f"int_{number:03}", "status": "COMPLETED", "user_message": f"question {number}", "agent_events": [{"type": "ANSWER", "content": "x"}]}
+                    for number in range(1, 200)]
+    chat = {"id": "long", "title": "long", "interactions": interactions}
+    waits = []
+    with concurrent.futures.ThreadPoolExecutor(12) as pool:
+        imports = [pool.submit(busy.post, "/import", chat, limit=100) for _ in range(12)]
+        while not all(each.done() for each in imports):
+            begun = time.monotonic()
+            other.get("/chats").expect(200)
+            other.get("/search?q=calculate").expect(200)
+            waits.append(time.monotonic() - begun)
+    assert all(each.result().status == 201 for each in imports), imports[0].result().body[:300]
+    assert len(waits) > 3 and max(waits) < 2 * SLACK, waits
+
+
 def test_keys_are_changed_for_all_users_at_once(make_server, home):
     """What is wrapped anew, and the old key removed: nothing of anybody's is lost."""
     server = start(make_server, home)
@@ -500,6 +521,23 @@ def test_an_org_has_a_key_of_its_own(make_server, home):
     again.check_files = False
     as_user(again, tokens[("alice", "--org", "acme")]).get("/chats").error(422, "integrity_swap")
     as_user(again, tokens[("carol", "--org", "other")]).history("notes")
+
+
+def test_a_key_of_an_org_that_is_gone_is_an_error_and_not_a_new_key(make_server, home):
+    server = start(make_server, home)
+    token = api_token(home, "alice", "--org", "acme")["token"]
+    as_user(server, token).turn("notes", "calculate 1+1")
+    server.stop()
+    key = home.data / ".tenants" / "acme" / ".org_key"
+    kept = key.read_bytes()
+    key.unlink()
+    again = start(make_server, home)
+    again.check_files = False
+    error = as_user(again, token).get("/chats").error(422, "integrity_missing")
+    assert "backup" in error["message"] and not key.exists()
+    key.write_bytes(kept)
+    key.chmod(0o600)
+    as_user(again, token).history("notes")
 
 
 def test_a_deleted_org_cannot_be_read_from_copies_either(make_server, home, tmp_path):

@@ -230,6 +230,38 @@ def test_the_operators_audit_log_is_in_the_database_and_is_checked(make_instance
     assert audit().returncode == 1 and "audit.jsonl: auth" in audit().stderr
 
 
+@pytest.mark.parametrize("change, kind", [("update reprise.audit set line = replace(line, 'calculator', 'calculated') where tenant = '{}'", "auth"),
+                                          ("delete from reprise.audit where tenant = '{}' and seq = 1", "missing")])
+def test_audit_rows_of_every_user_are_verified(make_instance, postgres, url, change, kind):
+    server = make_instance()
+    person(server, "alice").turn("own", "calculate 1+1")
+    person(server, "alice").turn("own", "calculate 2+2")
+
+    def verify():
+        done = subprocess.run([str(BINARY), "verify", "--json", "--config", server.home.path / "server.json"], env=server.home.environment(),
+                              cwd=server.home.path, capture_output=True, text=True, check=False)
+        return done.returncode, json.loads(done.stdout)["problems"]
+
+    assert verify() == (0, [])
+    postgres.query(postgres.as_superuser(url), change.format(tenant_of(postgres, url, "alice")))
+    status, problems = verify()
+    assert status == 1 and {(each["file"], each["kind"]) for each in problems} >= {("acme/alice/audit.jsonl", kind)}, problems
+
+
+def test_a_key_of_an_org_that_is_gone_is_an_error_and_not_a_new_key(make_instance, postgres, url):
+    server = make_instance()
+    person(server, "alice").turn("own", "calculate 1+1")
+    server.stop()
+    admin = postgres.as_superuser(url)
+    postgres.query(admin, "create table public.kept as select * from reprise.org_keys; delete from reprise.org_keys")
+    again = make_instance()
+    again.check_files = False
+    person(again, "alice").get("/chats").error(422, "integrity_missing")
+    assert postgres.query(admin, "select count(*) from reprise.org_keys") == "0"
+    postgres.query(admin, "insert into reprise.org_keys select * from public.kept")
+    person(again, "alice").history("own")
+
+
 def test_a_deleted_org_is_gone_with_its_key(make_instance, postgres, url):
     server = make_instance()
     home = server.home

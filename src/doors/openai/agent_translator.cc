@@ -160,6 +160,14 @@ void AgentTranslator::End(bool complete, std::string& out) {
   if (end_.status != InteractionStatus::kFailed) end_.failure.reset();
   if (end_.status == InteractionStatus::kFailed && !end_.failure)
     end_.failure = AnswerFailure{"failed", "the run has failed"};
+  if (options_.is_repeated && end_.status == InteractionStatus::kCancelled) {
+    end_.failure = AnswerFailure{"cancelled", "the run was cancelled"};
+  }
+  if (options_.is_repeated && end_.failure) {
+    end_.failure->message +=
+        " (This request has begun a run before, whose tools have done something, and that is how it ended. It is not "
+        "done again for ten minutes: change the message, or send an Idempotency-Key, to begin anew.)";
+  }
   if (!run_) writer_->Begin({.name = "none", .created = SecondsOf(std::nullopt)}, out);  // it never began
   if (complete && run_ && options_.ended) {
     options_.ended(*run_, spoken_digest_.empty() ? SpokenDigest(spoken_) : spoken_digest_);

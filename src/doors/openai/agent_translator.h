@@ -18,6 +18,7 @@ class AgentTranslator final : public Translator {
     std::string page{};  // the address of the page; empty: there is none
     // Of the run; nullopt: now.
     std::optional<Timestamp> created_at{}, completed_at{};
+    bool is_repeated = false;  // a request before has begun the run, and is answered as it ended
     // The run has begun.
     std::function<void(const InteractionRef&)> began{};
     // It has ended, and this is the SpokenDigest of what the model has answered.

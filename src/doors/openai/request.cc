@@ -227,13 +227,14 @@ class Conversation {
     if (!asked_) return Fail(Invalid("invalid_member", "the last message must be the user's", param));
     if (IsBlank(*asked_)) return Fail(Invalid("invalid_member", "the last message must not be empty", param));
     request_.conversation.message = *std::move(asked_);
+    request_.conversation.files = request_.files.size();
     return {};
   }
 
  private:
   std::vector<ForeignTurn>& turns() { return request_.conversation.before; }
   void Close() {
-    if (asked_) turns().push_back({*std::exchange(asked_, std::nullopt), std::nullopt});
+    if (asked_) turns().push_back({*std::exchange(asked_, std::nullopt), std::nullopt, request_.files.size()});
   }
 
   OpenAiRequest& request_;

@@ -134,8 +134,8 @@ class ResponseWriter final : public AnswerWriter {
   std::string Item(const char* status, const std::string& parts) const {
     const std::string content = "[" + parts + "]";
     if (open_ == Kind::kReasoning) {
-      return "{\"type\":\"reasoning\",\"id\":\"" + ItemId("rs_") + "\",\"status\":\"" + status +
-             "\",\"summary\":[],\"content\":" + content + "}";
+      return "{\"type\":\"reasoning\",\"id\":\"" + ItemId("rs_") + "\",\"status\":\"" + status + "\",\"summary\":[" +
+             (parts.empty() ? "" : Summary(text_)) + "],\"content\":" + content + "}";
     }
     return "{\"type\":\"message\",\"id\":\"" + ItemId("msg_") + "\",\"status\":\"" + status +
            "\",\"role\":\"assistant\",\"content\":" + content + "}";
@@ -143,6 +143,17 @@ class ResponseWriter final : public AnswerWriter {
   std::string Part(const std::string& text) const {
     if (open_ == Kind::kReasoning) return "{\"type\":\"reasoning_text\",\"text\":\"" + text + "\"}";
     return "{\"type\":\"output_text\",\"text\":\"" + text + "\",\"annotations\":[],\"logprobs\":[]}";
+  }
+  // What most clients look for in a reasoning item, where they show none of its content.
+  static std::string Summary(const std::string& text) {
+    return "{\"type\":\"summary_text\",\"text\":\"" + text + "\"}";
+  }
+  void SummaryEvent(const char* step, const std::string& member, std::string& out) {
+    if (open_ != Kind::kReasoning) return;
+    Event("response.reasoning_summary_" + std::string(step),
+          "\"item_id\":\"" + ItemId("rs_") + "\",\"output_index\":" + std::to_string(index_) + ",\"summary_index\":0," +
+              member,
+          out);
   }
   // Where the open part is; what all its events say.
   std::string Place() const {
@@ -159,11 +170,13 @@ class ResponseWriter final : public AnswerWriter {
       open_ = kind;
       if (stream_) {
         Added(Item("in_progress", ""), out);
+        SummaryEvent("part.added", "\"part\":" + Summary(""), out);
         Event("response.content_part.added", Place() + ",\"part\":" + Part(""), out);
       }
     }
     text_ += escaped;
     if (!stream_) return;
+    SummaryEvent("text.delta", "\"delta\":\"" + std::string(escaped) + "\"", out);
     const char* logprobs = kind == Kind::kMessage ? ",\"logprobs\":[]" : "";
     Event(TextEvent("delta"), Place() + ",\"delta\":\"" + std::string(escaped) + "\"" + logprobs, out);
   }
@@ -173,6 +186,8 @@ class ResponseWriter final : public AnswerWriter {
     if (open_ == Kind::kNone) return;
     const std::string item = Item(status, Part(text_));
     if (stream_) {
+      SummaryEvent("text.done", "\"text\":\"" + text_ + "\"", out);
+      SummaryEvent("part.done", "\"part\":" + Summary(text_), out);
       const char* logprobs = open_ == Kind::kMessage ? ",\"logprobs\":[]" : "";
       Event(TextEvent("done"), Place() + ",\"text\":\"" + text_ + "\"" + logprobs, out);
       Event("response.content_part.done", Place() + ",\"part\":" + Part(text_), out);

@@ -4,7 +4,7 @@ import { useSyncExternalStore } from "react";
 import { isNarrow } from "../parts/useNarrow";
 import { t } from "../texts";
 import type { BranchRemoved, ChangeChatRequest, ChatChange, ChatEvent, ChatHistory, ChatList, FilePreview, Instructions, Interaction, Models, QueuedEntry, Tools, Trash } from "../wire";
-import { ApiError, begin, call, chatPath, get, request, turnPath, whenLoggedOut } from "../wire/api";
+import { ApiError, begin, call, chatPath, decoded, get, request, turnPath, whenLoggedOut } from "../wire/api";
 import { Connection, Feed, Frame } from "../wire/stream";
 import { byNumber, listed, newChat, nextId, OpenChat, sizeOf, Tree, trim, treeOf } from "./open";
 import { blank, isRunning, newTurn, take, Turn } from "./turn";
@@ -315,7 +315,7 @@ class Store {
 
   // --- the chat that is shown
   private showAddress(): void {
-    const name = decodeURIComponent(location.hash.slice(1));
+    const name = decoded(location.hash.slice(1));
     if (name && name !== this.open?.id) this.openChat(name, false);
     else if (!name && this.open) this.leave(false);
   }

@@ -55,5 +55,14 @@ export async function transcribe(sound: Blob, signal: AbortSignal): Promise<stri
   return ((await response.json()) as Transcription).text;
 }
 
+// Of an address, which anybody may have typed: what is no encoding is itself.
+export function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
 export const chatPath = (chat: string): string => `/chats/${encodeURIComponent(chat)}`;
 export const turnPath = (chat: string, interaction: string): string => `${chatPath(chat)}/interactions/${interaction}`;

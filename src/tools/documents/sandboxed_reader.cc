@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 constexpr std::size_t kMaxText = 4u << 20;         // of one document
 constexpr std::size_t kMaxKnownBytes = 32u << 20;  // of all texts that are kept
 constexpr std::size_t kMostKnown = 200;
-constexpr std::size_t kMostAtOnce = 2;
+constexpr std::size_t kMostOfOne = 2, kMostAtOnce = 8;
 constexpr std::uint64_t kMemory = 768ull << 20;  // of each process
 constexpr int kUnreadable = 3;                   // reprise-document says why
 constexpr std::chrono::minutes kRetryAfter{10};
@@ -77,12 +77,13 @@ SandboxedReader::SandboxedReader(Options options)
       office_program_(FindOfficeReader()),
       sandbox_(SandboxFor(pdf_program_, office_program_)) {}
 
-Result<std::shared_ptr<const std::string>> SandboxedReader::Read(const StoredFile& file, const std::stop_token& stop) {
+Result<std::shared_ptr<const std::string>> SandboxedReader::ReadFor(const std::string& whose, const StoredFile& file,
+                                                                    const std::stop_token& stop) {
   if (auto known = Recall(file.info.digest)) return *std::move(known);
-  if (!TakeTurn(stop)) return Fail(ErrorCode::kCancelled, "cancelled");
-  const std::shared_ptr<void> turn(nullptr, [this](void*) {
+  if (!TakeTurn(whose, stop)) return Fail(ErrorCode::kCancelled, "cancelled");
+  const std::shared_ptr<void> turn(nullptr, [this, &whose](void*) {
     const std::lock_guard lock(mutex_);
-    --running_;
+    if (const auto own = running_.find(whose); --own->second == 0) running_.erase(own);
     turn_.notify_all();
   });
   if (auto known = Recall(file.info.digest)) return *std::move(known);  // read meanwhile
@@ -156,10 +157,16 @@ SandboxedReader::Text SandboxedReader::Run(std::vector<std::string> argv, const 
   return Fail(UnreadableDocument(is_pdf ? WhyNotPdf(result->status) : says_why ? result->output : "it is damaged"));
 }
 
-bool SandboxedReader::TakeTurn(const std::stop_token& stop) {
+bool SandboxedReader::TakeTurn(const std::string& whose, const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
-  if (!turn_.wait(lock, stop, [this] { return running_ < kMostAtOnce; })) return false;
-  ++running_;
+  const auto is_free = [&] {
+    const auto own = running_.find(whose);
+    std::size_t all = 0;
+    for (const auto& [each, count] : running_) all += count;
+    return own == running_.end() ? all < kMostAtOnce : own->second < kMostOfOne && all < kMostAtOnce / 2;
+  };
+  if (!turn_.wait(lock, stop, is_free)) return false;
+  ++running_[whose];
   return true;
 }
 

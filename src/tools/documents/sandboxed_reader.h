@@ -11,6 +11,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "reprise/document_reader.h"
@@ -30,7 +31,13 @@ class SandboxedReader final : public DocumentReader {
   };
   explicit SandboxedReader(Options options);
 
-  Result<std::shared_ptr<const std::string>> Read(const StoredFile& file, const std::stop_token& stop) override;
+  Result<std::shared_ptr<const std::string>> Read(const StoredFile& file, const std::stop_token& stop) override {
+    return ReadFor({}, file, stop);
+  }
+  // A person has kMostOfOne documents read at a time. Half of all that may be read at once is for those of whom none
+  // is.
+  Result<std::shared_ptr<const std::string>> ReadFor(const std::string& whose, const StoredFile& file,
+                                                     const std::stop_token& stop);
 
  private:
   using Text = Result<std::shared_ptr<const std::string>>;
@@ -42,7 +49,7 @@ class SandboxedReader final : public DocumentReader {
 
   Text ReadNow(const StoredFile& file, const std::stop_token& stop);
   Text Run(std::vector<std::string> argv, const StoredFile& file, const std::stop_token& stop) const;
-  bool TakeTurn(const std::stop_token& stop);
+  bool TakeTurn(const std::string& whose, const std::stop_token& stop);
   std::optional<Text> Recall(const std::string& digest);
   void Remember(const std::string& digest, const Text& text);
 
@@ -52,9 +59,22 @@ class SandboxedReader final : public DocumentReader {
 
   std::mutex mutex_;  // guards what follows
   std::condition_variable_any turn_;
-  std::size_t running_ = 0;
-  std::list<Known> known_;  // what was asked for last comes first
+  std::map<std::string, std::size_t> running_;  // of whom
+  std::list<Known> known_;                      // what was asked for last comes first
   std::size_t known_bytes_ = 0;
+};
+
+// The reader as one person has it.
+class DocumentShare final : public DocumentReader {
+ public:
+  DocumentShare(SandboxedReader& reader, std::string whose) : reader_(reader), whose_(std::move(whose)) {}
+  Result<std::shared_ptr<const std::string>> Read(const StoredFile& file, const std::stop_token& stop) override {
+    return reader_.ReadFor(whose_, file, stop);
+  }
+
+ private:
+  SandboxedReader& reader_;
+  const std::string whose_;
 };
 
 // Where the programs are; empty: not there. For people who look whether all is well, too.
