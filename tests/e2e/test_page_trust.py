@@ -52,6 +52,18 @@ def test_what_the_policy_refuses_fails_any_test(server, browse, planted):
     page.is_watched = False
 
 
+def test_what_the_policy_refuses_is_seen_without_the_log(server, browse, monkeypatch):
+    """A line of the browser's log may be late, or lost, on a busy machine."""
+    page = browse(server)
+    page.one("composer")
+    page.problems()
+    monkeypatch.setattr(page.driver, "get_log", lambda _: [])
+    page.script("document.body.insertAdjacentHTML('beforeend', '<p style=\"color: red\">')")
+    page.until(page.problems, "the refusal")
+    assert "against the policy" in str(page.problems())
+    page.is_watched = False
+
+
 def test_hosts_are_told_apart():
     assert host_of("http://127.0.0.1:80001/x") != host_of("http://127.0.0.1:8000/x") and host_of("blob:http://127.0.0.1:8000/1") is None
 
