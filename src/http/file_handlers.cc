@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/json.h"
 #include "base/try.h"
 #include "domain/codec.h"
@@ -46,11 +47,19 @@ Result<Outcome> ListFiles(Engine& engine, const Request& request) {
   return Reply{.body = DumpJson(json)};
 }
 
-// Whoever put the file chose its type: a browser must neither show nor run it as a page of this server.
+// The types that a page of this server could load as a script, a worker or a style, which its policy allows from here.
+bool CouldRunInAPage(std::string_view mime_type) {
+  const std::string type = LowerCase(mime_type.substr(0, mime_type.find(';')));
+  return type.find("script") != std::string::npos || type.find("css") != std::string::npos ||
+         type.find("wasm") != std::string::npos;
+}
+
+// Whoever put the file chose its type: a browser must neither show nor run it as a page of this server, nor a page of this
+// server run it. With X-Content-Type-Options no browser runs plain text.
 Result<Outcome> GetFile(Engine& engine, const Request& request) {
   const auto target = TRY(FileTargetOf(request));
   auto file = TRY(engine.GetFile(target.chat, target.file));
-  Reply reply{.body = std::move(file.content), .content_type = file.info.mime_type};
+  Reply reply{.body = std::move(file.content), .content_type = CouldRunInAPage(file.info.mime_type) ? "text/plain" : file.info.mime_type};
   reply.headers.emplace_back("Content-Disposition", AttachmentDisposition(file.info.filename));
   reply.headers.emplace_back("Content-Security-Policy", "default-src 'none'; sandbox");
   reply.headers.emplace_back("Cross-Origin-Resource-Policy", "same-origin");
