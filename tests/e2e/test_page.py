@@ -216,12 +216,12 @@ def test_how_long_a_pattern_counts_is_chosen_by_keys_alone(server, provider, bro
             page.keys(key)
 
     step("scope", Keys.ARROW_DOWN)
-    page.until(lambda: page.text("pattern-means") == "Runs calls of this tool with exactly these arguments. It counts in this chat, without end.", "what equal calls are")
+    page.until(lambda: page.text("pattern-means") == "Runs calls of this tool with exactly these arguments. Applies in this chat, with no expiry.", "what equal calls are")
     step("pattern", Keys.ARROW_DOWN, Keys.ARROW_DOWN)
     page.until(lambda: page.text("pattern-means").startswith("Runs `echo` followed by"), "its sentence")
-    assert page.text("pattern-means").endswith("It counts in this chat, for 30 days.")
+    assert page.text("pattern-means").endswith("Applies in this chat, for 30 days.")
     step("lifetime", Keys.HOME)
-    page.until(lambda: page.text("pattern-means").endswith("It counts in this chat, for an hour."), "the time")
+    page.until(lambda: page.text("pattern-means").endswith("Applies in this chat, for an hour."), "the time")
     step("approve")
     means = page.script("return document.getElementById(document.activeElement.getAttribute('aria-describedby')).textContent")
     assert means.startswith("Runs `echo` followed by") and "for an hour" in means, "who hears the button hears what it allows"
