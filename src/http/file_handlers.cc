@@ -54,12 +54,13 @@ bool CouldRunInAPage(std::string_view mime_type) {
          type.find("wasm") != std::string::npos;
 }
 
-// Whoever put the file chose its type: a browser must neither show nor run it as a page of this server, nor a page of this
-// server run it. With X-Content-Type-Options no browser runs plain text.
+// Whoever put the file chose its type: a browser must neither show nor run it as a page of this server, nor a page of
+// this server run it. With X-Content-Type-Options no browser runs plain text.
 Result<Outcome> GetFile(Engine& engine, const Request& request) {
   const auto target = TRY(FileTargetOf(request));
   auto file = TRY(engine.GetFile(target.chat, target.file));
-  Reply reply{.body = std::move(file.content), .content_type = CouldRunInAPage(file.info.mime_type) ? "text/plain" : file.info.mime_type};
+  Reply reply{.body = std::move(file.content),
+              .content_type = CouldRunInAPage(file.info.mime_type) ? "text/plain" : file.info.mime_type};
   reply.headers.emplace_back("Content-Disposition", AttachmentDisposition(file.info.filename));
   reply.headers.emplace_back("Content-Security-Policy", "default-src 'none'; sandbox");
   reply.headers.emplace_back("Cross-Origin-Resource-Policy", "same-origin");

@@ -103,6 +103,13 @@ def test_what_was_attached_runs_nowhere(server, provider, browse, mime_type):
     assert server.client.get("/chats/c/files").json["files"][0]["mime_type"].lower().startswith(mime_type.lower().split(";")[0])
 
 
+@pytest.mark.parametrize("address", ["#%", "#%zz", "#100%", "#%E0%A4%A", "#a%20b", "#"])
+def test_any_address_shows_the_page(server, browse, address):
+    page = browse(server, f"/{address}")
+    page.one("composer")
+    assert not page.all("broken")
+
+
 def test_hosts_are_told_apart():
     assert host_of("http://127.0.0.1:80001/x") != host_of("http://127.0.0.1:8000/x") and host_of("blob:http://127.0.0.1:8000/1") is None
 

@@ -132,7 +132,8 @@ class Browser:
         element.send_keys(words)
 
     def open_chat(self, chat):
-        self.one(f"chat-item[data-chat='{chat}']").find_element(By.CSS_SELECTOR, ".chat-title").click()
+        # It may move in the list meanwhile: what works or waits stands on top.
+        self.until(lambda: self.one(f"chat-item[data-chat='{chat}']").find_element(By.CSS_SELECTOR, ".chat-title").click() or True, chat)
 
     def say(self, words):
         self.type("composer", words)
