@@ -47,20 +47,20 @@ Result<Outcome> ListFiles(Engine& engine, const Request& request) {
   return Reply{.body = DumpJson(json)};
 }
 
-// What a browser would take for a script or a style of the page, whose policy names this server: it is text.
-std::string ShownType(std::string mime_type) {
-  const std::string lower = LowerCase(mime_type);
-  for (const char* word : {"script", "css", "wasm"}) {
-    if (lower.find(word) != std::string::npos) return "text/plain";
-  }
-  return mime_type;
+// The types that a page of this server could load as a script, a worker or a style, which its policy allows from here.
+bool CouldRunInAPage(std::string_view mime_type) {
+  const std::string type = LowerCase(mime_type.substr(0, mime_type.find(';')));
+  return type.find("script") != std::string::npos || type.find("css") != std::string::npos ||
+         type.find("wasm") != std::string::npos;
 }
 
-// Whoever put the file chose its type: a browser must neither show nor run it as a page of this server.
+// Whoever put the file chose its type: a browser must neither show nor run it as a page of this server, nor a page of
+// this server run it. With X-Content-Type-Options no browser runs plain text.
 Result<Outcome> GetFile(Engine& engine, const Request& request) {
   const auto target = TRY(FileTargetOf(request));
   auto file = TRY(engine.GetFile(target.chat, target.file));
-  Reply reply{.body = std::move(file.content), .content_type = ShownType(file.info.mime_type)};
+  Reply reply{.body = std::move(file.content),
+              .content_type = CouldRunInAPage(file.info.mime_type) ? "text/plain" : file.info.mime_type};
   reply.headers.emplace_back("Content-Disposition", AttachmentDisposition(file.info.filename));
   reply.headers.emplace_back("Content-Security-Policy", "default-src 'none'; sandbox");
   reply.headers.emplace_back("Cross-Origin-Resource-Policy", "same-origin");

@@ -19,7 +19,8 @@ namespace {
 
 // Nothing but what this server sends, no frame around it, and no inline script or style.
 constexpr std::string_view kPolicy =
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self'; "
+    "default-src 'none'; script-src 'self'; worker-src 'self'; style-src 'self'; img-src 'self' blob: data:; "
+    "connect-src 'self'; "
     "form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
 
 // For the few clients that cannot unpack it themselves. `gzip` was packed by the build.

@@ -7,10 +7,17 @@ file(MAKE_DIRECTORY ${OUT}/bundle ${OUT}/packed)
 
 # Debian's packages of JavaScript libraries.
 set(ENV{NODE_PATH} "/usr/share/nodejs:/usr/lib/nodejs:/usr/share/javascript")
+set(HOW --bundle --minify --target=es2021 --main-fields=module,main --charset=utf8 --legal-comments=none --log-level=warning)
+# What colours code runs beside the page, so it is a file of its own, whose name the page has to know.
 execute_process(
-  COMMAND ${ESBUILD} ${SOURCE}/main.tsx ${SOURCE}/style.css --bundle --minify --splitting --format=esm --jsx=automatic
-          --target=es2021 --main-fields=module,main --inject:${SOURCE}/markdown/dompurify_shim.js --charset=utf8 --legal-comments=none --define:process.env.NODE_ENV="production"
-          --entry-names=[hash] --chunk-names=[hash] --metafile=${OUT}/meta.json --outdir=${OUT}/bundle --log-level=warning
+  COMMAND ${ESBUILD} ${SOURCE}/markdown/highlighter.ts ${HOW} --format=iife --entry-names=[hash] --outdir=${OUT}/bundle
+  WORKING_DIRECTORY ${SOURCE}/../..
+  COMMAND_ERROR_IS_FATAL ANY)
+file(GLOB HIGHLIGHTER RELATIVE ${OUT}/bundle ${OUT}/bundle/*.js)
+execute_process(
+  COMMAND ${ESBUILD} ${SOURCE}/main.tsx ${SOURCE}/style.css ${HOW} --splitting --format=esm --jsx=automatic
+          --inject:${SOURCE}/markdown/dompurify_shim.js --define:process.env.NODE_ENV="production" --define:HIGHLIGHTER="/assets/${HIGHLIGHTER}"
+          --entry-names=[hash] --chunk-names=[hash] --metafile=${OUT}/meta.json --outdir=${OUT}/bundle
   WORKING_DIRECTORY ${SOURCE}/../..
   RESULT_VARIABLE FAILED)
 if(FAILED)

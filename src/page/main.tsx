@@ -43,6 +43,7 @@ function Page() {
     addEventListener("keydown", onKey);
     return () => removeEventListener("keydown", onKey);
   }, []);
+  useEffect(takeDroppedFiles, []);
   if (loggedOut) return <LogIn why={whyLoggedOut} />;
   const tab = ([name, text, icon]: [View, string, IconName]): JSX.Element => (
     <button type="button" key={name} aria-current={view === name ? "page" : undefined} title={text} data-testid={`tab-${name}`}
@@ -84,6 +85,31 @@ function Page() {
       {dialog === "help" && <Help onClose={() => store.set({ dialog: null })} />}
     </div>
   );
+}
+
+// A file that is let go anywhere goes with the next message; only the list of chats has another use for it. Without this the browser would leave the page for it.
+function takeDroppedFiles(): () => void {
+  const isOurs = (e: DragEvent): boolean => (e.dataTransfer?.types.includes("Files") ?? false) && !e.defaultPrevented;
+  const show = (dropping: boolean): void => void (store.dropping !== dropping && store.set({ dropping }));
+  const onDragOver = (e: DragEvent): void => {
+    show(isOurs(e));
+    if (isOurs(e)) e.preventDefault();
+  };
+  const onDragLeave = (e: DragEvent): void => void (e.relatedTarget === null && show(false));
+  const onDrop = (e: DragEvent): void => {
+    show(false);
+    if (!isOurs(e)) return;
+    e.preventDefault();
+    store.set({ view: "chat", dropped: [...(e.dataTransfer?.files ?? [])] });
+  };
+  addEventListener("dragover", onDragOver);
+  addEventListener("dragleave", onDragLeave);
+  addEventListener("drop", onDrop);
+  return () => {
+    removeEventListener("dragover", onDragOver);
+    removeEventListener("dragleave", onDragLeave);
+    removeEventListener("drop", onDrop);
+  };
 }
 
 // The title of the chat; who presses it changes it there.

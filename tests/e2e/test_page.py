@@ -90,7 +90,7 @@ def test_an_error_says_what_to_do_next(server, provider, browse):
     page = browse(server)
     page.say("fail")
     note = page.one("error-note")
-    assert "There is no such model" in note.text and "Take another model" in note.text
+    assert "There is no such model" in note.text and "Choose another model" in note.text
     provider.plan(text("now it works"))
     note.find_elements("css selector", "button")[-1].click()
     page.until_text("answer", "now it works")
@@ -216,12 +216,12 @@ def test_how_long_a_pattern_counts_is_chosen_by_keys_alone(server, provider, bro
             page.keys(key)
 
     step("scope", Keys.ARROW_DOWN)
-    page.until(lambda: page.text("pattern-means") == "Runs calls of this tool with exactly these arguments. It counts in this chat, without end.", "what equal calls are")
+    page.until(lambda: page.text("pattern-means") == "Runs calls of this tool with exactly these arguments. Applies in this chat, with no expiry.", "what equal calls are")
     step("pattern", Keys.ARROW_DOWN, Keys.ARROW_DOWN)
     page.until(lambda: page.text("pattern-means").startswith("Runs `echo` followed by"), "its sentence")
-    assert page.text("pattern-means").endswith("It counts in this chat, for 30 days.")
+    assert page.text("pattern-means").endswith("Applies in this chat, for 30 days.")
     step("lifetime", Keys.HOME)
-    page.until(lambda: page.text("pattern-means").endswith("It counts in this chat, for an hour."), "the time")
+    page.until(lambda: page.text("pattern-means").endswith("Applies in this chat, for an hour."), "the time")
     step("approve")
     means = page.script("return document.getElementById(document.activeElement.getAttribute('aria-describedby')).textContent")
     assert means.startswith("Runs `echo` followed by") and "for an hour" in means, "who hears the button hears what it allows"
@@ -490,7 +490,7 @@ def test_it_asks_for_the_token_and_a_cookie_stands_for_it(make_server, provider,
     page = browse(server)
     page.type("token", "wrong")
     page.press("log-in")
-    page.until_text("login", "not the server's token")
+    page.until_text("login", "does not accept that token")
     page.type("token", "t0ken-of-this-server", clear=True)
     page.press("log-in")
     provider.plan(text("inside"))
@@ -516,7 +516,7 @@ def test_the_gate_holds_for_the_page_too(make_server, provider, tmp_path):
     index = ask(server.port, "GET", "/")
     assert index.startswith(b"HTTP/1.1 200")
     policy = header(index, "Content-Security-Policy")
-    assert policy == ("default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self'; form-action 'none'; "
+    assert policy == ("default-src 'none'; script-src 'self'; worker-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self'; form-action 'none'; "
                       "base-uri 'none'; frame-ancestors 'none'")
     assert header(index, "Cache-Control") == "no-cache" and header(index, "X-Content-Type-Options") == "nosniff"
     assert ask(server.port, "GET", "/", f"If-None-Match: {header(index, 'ETag')}").startswith(b"HTTP/1.1 304")

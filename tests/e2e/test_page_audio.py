@@ -122,7 +122,7 @@ def test_what_is_no_sound_is_told(speaking, provider, browse):
     page = browse(speaking)
     page.say("hi")
     page.press("read-aloud")
-    page.until(lambda: "is no sound" in page.css("body")[0].text, "the words")
+    page.until(lambda: "did not send audio" in page.css("body")[0].text, "the words")
     page.one("read-aloud")
 
 

@@ -230,10 +230,10 @@ def test_a_failure_is_named_and_offers_what_helps(make_server, provider, browse)
     provider.listing = Reply([json.dumps(listed).encode()], content_type="application/json")
     server = make_server(provider)
     page = browse(server)
-    wanted = [(failure(401, "bad key"), "provider_auth", "does not accept the key", "next-settings"),
-              (failure(429, "slow"), "provider_rate_limited", "limit is reached", "next-model"),
+    wanted = [(failure(401, "bad key"), "provider_auth", "rejected the API key", "next-settings"),
+              (failure(429, "slow"), "provider_rate_limited", "limit was reached", "next-model"),
               (failure(400, "too long", code="context_length_exceeded"), "provider_context_length", "too long for this model", "next-compact"),
-              (failure(503, "busy"), "provider_overloaded", "too much to do", "next-retry")]
+              (failure(503, "busy"), "provider_overloaded", "overloaded", "next-retry")]
     for reply, code, title, button in wanted:
         provider.plan(reply)
         page.press("new-chat")
@@ -399,7 +399,7 @@ def test_arguments_of_every_kind_have_fields_and_are_checked(make_server, provid
     page.press("approve")
     page.until(lambda: {each.get_attribute("data-at") for each in page.all("problem")} == {"/name", "/count", "/where/zip", "/tags/1"}, "four problems")
     assert field("name").get_attribute("aria-invalid") == "true" and page.script("return document.activeElement.name") == "name"
-    assert "At least 2 characters." in form.text and "Not above 9." in form.text
+    assert "At least 2 characters." in form.text and "Must be at most 9." in form.text
     for name, words in (("name", "crate"), ("count", "4"), ("zip", "53111"), ("tags 2", "b")):
         field(name).send_keys(Keys.CONTROL, "a")
         field(name).send_keys(words)
@@ -470,7 +470,7 @@ def test_undo_and_redo_tell_and_can_be_taken_back(server, provider, browse):
     page = browse(server)
     two_versions(server, provider, page)
     page.keys(Keys.CONTROL, Keys.ALT, "z")
-    page.until_text("toast", "Taken back: question two")
+    page.until_text("toast", "Undone: question two")
     page.until(lambda: len(page.all("user-message")) == 1, "one turn less")
     page.press("toast-action")
     page.until(lambda: len(page.all("user-message")) == 2, "the turn again")

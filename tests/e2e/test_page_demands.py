@@ -277,6 +277,7 @@ def test_the_files_of_a_chat_are_listed_opened_and_deleted(server, provider, bro
     eventually(lambda: (tmp_path / "down" / "notes.txt").exists(), "the download", 10 * SLACK)
     assert (tmp_path / "down" / "notes.txt").read_text() == "the words of the notes"
     row.find_element(By.CSS_SELECTOR, "button").click()
+    window.press("remove-file-sure")
     window.gone("chat-file")
     assert server.client.get("/chats/c/files").json["files"] == []
 
@@ -609,7 +610,7 @@ def test_older_messages_are_summed_up_on_request(server, provider, browse):
         idle(window, n + 1)
     provider.plan(text("What was said, in short."))
     window.keys(Keys.CONTROL, "k")
-    window.one("palette").find_element(By.CSS_SELECTOR, "input").send_keys("sum up", Keys.ENTER)
+    window.one("palette").find_element(By.CSS_SELECTOR, "input").send_keys("summarize", Keys.ENTER)
     window.one("note-compacted")
     window.until(lambda: window.one("turns").get_attribute("aria-busy") == "false", "the end")
     provider.plan(text("going on"))

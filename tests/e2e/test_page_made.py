@@ -146,3 +146,60 @@ def test_all_words_for_people_are_in_one_file(tmp_path):
     assert words_in(*sources) == []
     # The one file holds nothing but texts: another language is another file like it.
     assert "import" not in (SOURCE / "texts.ts").read_text().replace("importChat", "").replace("Import", "")
+
+
+# --- regular expressions ------------------------------------------------------------------------------------------------
+
+# Tries each on long runs of what it is made of: time that grows faster than the text is a page that stands still.
+PUMP = r"""
+const ts = require(process.argv[2]), fs = require('fs'), vm = require('vm');
+const LENGTH = 100000, LIMIT = Number(process.argv[3]);
+const slow = (expression, text) => {
+  for (let tries = 0; tries < 3; tries++) {
+    const from = performance.now();
+    try { vm.runInNewContext('text.replace(expression, "")', { text, expression }, { timeout: 4 * LIMIT }); } catch (error) { if (error.code !== 'ERR_SCRIPT_EXECUTION_TIMEOUT') throw error; }
+    if (performance.now() - from < LIMIT) return false;
+  }
+  return true;
+};
+for (const file of process.argv.slice(4)) {
+  const source = ts.createSourceFile(file, fs.readFileSync(file, 'utf8'), ts.ScriptTarget.Latest, true, file.endsWith('x') ? ts.ScriptKind.TSX : ts.ScriptKind.TS);
+  const tell = (node, what) => console.log(`${file}:${source.getLineAndCharacterOfPosition(node.getStart()).line + 1}: ${what}`);
+  const look = (node) => {
+    if (ts.isNewExpression(node) && node.expression.getText() === 'RegExp') tell(node, `made: ${node.arguments[0].getText()}`);
+    if (ts.isRegularExpressionLiteral(node)) {
+      const [, body, flags] = /^\/(.*)\/([a-z]*)$/s.exec(node.text);
+      const expression = new RegExp(body, flags.includes('g') ? flags : flags + 'g');
+      const own = [...new Set(body.replace(/\\[a-zA-Z](\{[^}]*\}|[0-9a-f]{4})?|[?+^$]/g, ''))].slice(0, 12);
+      const begins = /^[^\\[\](){}.*+?^$|]{2,}/.exec(body);
+      const units = [...(begins ? [begins[0]] : []), ...own, ...'a1 \n-', ...own.flatMap((a) => [...own, 'a', ' '].map((b) => a + b))];
+      for (const unit of new Set(units)) for (const begin of ['', '\n' + own[0]]) if (slow(expression, begin + unit.repeat(LENGTH / unit.length) + '\u0001')) {
+        tell(node, `${node.text} on ${JSON.stringify(begin)} ${JSON.stringify(unit)}...`);
+        return;
+      }
+    }
+    ts.forEachChild(node, look);
+  };
+  look(source);
+}
+"""
+# Made of words that are escaped, or of a mark and a number; the pattern of somebody's schema is looked at before.
+MADE = {"src/page/chats/Marked.tsx", "src/page/chat/schema.ts", "src/page/markdown/pieces.ts"}
+
+
+def slow_in(*files):
+    done = subprocess.run(["node", "-e", PUMP, "-", TYPESCRIPT, str(100 * SLACK), *map(str, files)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+@pytest.mark.limit(300)
+@pytest.mark.skipif(TYPESCRIPT is None, reason="node-typescript is not installed")
+def test_no_regular_expression_of_ours_backtracks(tmp_path):
+    planted = tmp_path / "planted.ts"
+    bad = [r"/(?:[>\s]*>){24}/", r"/(a+)+$/", r"/^(\w+\s?)*$/", r"/~{3,}[^\n]*\n/", r"/<!--.*-->/"]
+    planted.write_text("\n".join([f"export const r{n} = {each};" for n, each in enumerate(bad)] + ["export const fine = /^[a-z]+$/;"]))
+    assert len(slow_in(planted)) == len(bad)
+    found = slow_in(*(path for path in sorted(SOURCE.rglob("*.ts*")) if path.suffix in (".ts", ".tsx") and not path.name.endswith(".d.ts")))
+    made = {str(pathlib.Path(line.split(":")[0]).relative_to(ROOT)) for line in found if ": made: " in line}
+    assert made == MADE and [line for line in found if ": made: " not in line] == []

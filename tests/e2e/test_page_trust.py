@@ -52,6 +52,64 @@ def test_what_the_policy_refuses_fails_any_test(server, browse, planted):
     page.is_watched = False
 
 
+def test_what_the_policy_refuses_is_seen_without_the_log(server, browse, monkeypatch):
+    """A line of the browser's log may be late, or lost, on a busy machine."""
+    page = browse(server)
+    page.one("composer")
+    page.problems()
+    monkeypatch.setattr(page.driver, "get_log", lambda _: [])
+    page.script("document.body.insertAdjacentHTML('beforeend', '<p style=\"color: red\">')")
+    page.until(page.problems, "the refusal")
+    assert "against the policy" in str(page.problems())
+    page.is_watched = False
+
+
+def upload(server, chat, name, mime_type, content):
+    form = f'--b\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\nContent-Type: {mime_type}\r\n\r\n'.encode() + content + b"\r\n--b--\r\n"
+    return server.client.post(f"/chats/{chat}/files", form, headers={"Content-Type": "multipart/form-data; boundary=b"}).expect(201).json["id"]
+
+
+LOADED = """const [address, how, done] = arguments;
+window.ran = undefined;
+if (how === 'worker') {
+  const worker = new Worker(address);
+  worker.onmessage = () => done('ran');
+  worker.onerror = () => done('refused');
+} else if (how === 'module') import(address).then(() => done(window.ran ? 'ran' : 'loaded'), () => done('refused'));
+else {
+  const element = document.createElement(how === 'style' ? 'link' : 'script');
+  if (how === 'style') element.rel = 'stylesheet', element.href = address;
+  else element.src = address;
+  element.onload = () => done(how === 'style' || window.ran ? 'ran' : 'loaded');
+  element.onerror = () => done('refused');
+  document.head.append(element);
+}"""
+
+
+@pytest.mark.parametrize("mime_type", ["text/javascript", "application/javascript", "Application/X-JavaScript; charset=utf-8", "text/ecmascript", "text/css"])
+def test_what_was_attached_runs_nowhere(server, provider, browse, mime_type):
+    """Whoever could put markup into the page would still have no script from this server but its own."""
+    provider.plan(text("ok"))
+    server.client.turn("c", "hello")
+    is_style = mime_type == "text/css"
+    file = upload(server, "c", "a.css" if is_style else "a.js", mime_type, b"body { color: red }" if is_style else b"globalThis.ran = true; globalThis.postMessage?.('ran', '*')")
+    page = browse(server)
+    page.one("composer")
+    page.is_watched = False
+    for how in ["style"] if is_style else ["script", "module", "worker"]:
+        assert page.driver.execute_async_script(LOADED, f"/chats/c/files/{file}", how) == "refused", how
+    assert page.script("return window.ran") is None
+    # It is still there for whoever saves it, and its type is known.
+    assert server.client.get("/chats/c/files").json["files"][0]["mime_type"].lower().startswith(mime_type.lower().split(";")[0])
+
+
+@pytest.mark.parametrize("address", ["#%", "#%zz", "#100%", "#%E0%A4%A", "#a%20b", "#"])
+def test_any_address_shows_the_page(server, browse, address):
+    page = browse(server, f"/{address}")
+    page.one("composer")
+    assert not page.all("broken")
+
+
 def test_hosts_are_told_apart():
     assert host_of("http://127.0.0.1:80001/x") != host_of("http://127.0.0.1:8000/x") and host_of("blob:http://127.0.0.1:8000/1") is None
 

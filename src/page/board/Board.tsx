@@ -34,6 +34,26 @@ export function Board() {
     setAgenda(changed);
   });
   const put = (id: string, how: Partial<Task>, focused?: string): void => change({ tasks: agenda.tasks.map((task) => (task.id === id ? { ...task, ...how } : task)) }, focused);
+  // What was removed can be put back where it was, as long as it is told.
+  const removeTask = (task: Task): void => {
+    const { tasks } = agenda;
+    change({ tasks: tasks.filter((each) => each.id !== task.id) });
+    store.tell(t.taskRemoved(task.title), { label: t.undo, run: () => void store.attempt(async () => {
+      const now = (await get<Tasks>(`${chatPath(chat)}/tasks`)).tasks;
+      const before = tasks.slice(0, tasks.indexOf(task)).map((each) => each.id);
+      const at = now.findIndex((each) => !before.includes(each.id));
+      const { id: _, ...again } = task;
+      setAgenda(await call<Tasks>("PATCH", `${chatPath(chat)}/tasks`, { tasks: at < 0 ? [...now, again] : [...now.slice(0, at), again, ...now.slice(at)] }));
+    }) });
+  };
+  const removeStep = (at: number): void => {
+    const step = agenda.plan[at]!;
+    change({ plan: agenda.plan.filter((_, j) => j !== at) });
+    store.tell(t.stepRemoved(step), { label: t.undo, run: () => void store.attempt(async () => {
+      const { plan } = await get<Tasks>(`${chatPath(chat)}/tasks`);
+      setAgenda(await call<Tasks>("PATCH", `${chatPath(chat)}/tasks`, { plan: [...plan.slice(0, at), step, ...plan.slice(at)] }));
+    }) });
+  };
   // Above or below its neighbour in the column.
   const shift = (id: string, column: Column, step: number): void => {
     const there = agenda.tasks.filter((task) => task.status === column);
@@ -49,7 +69,7 @@ export function Board() {
     const to = e.key === "ArrowRight" ? COLUMNS[at + 1] : e.key === "ArrowLeft" ? COLUMNS[at - 1] : undefined;
     if (to) put(task.id, { status: to }, task.id);
     else if (e.key === "ArrowUp" || e.key === "ArrowDown") shift(task.id, COLUMNS[at]!, e.key === "ArrowUp" ? -1 : 1);
-    else if (e.key === "Delete") change({ tasks: agenda.tasks.filter((each) => each.id !== task.id) });
+    else if (e.key === "Delete") removeTask(task);
     else if (e.key === "Enter") e.currentTarget.querySelector("input")?.focus();
     else return;
     e.preventDefault();
@@ -79,7 +99,7 @@ export function Board() {
                     onDragStart={(e) => e.dataTransfer.setData("text/plain", task.id)} onKeyDown={(e) => onKey(e, task, at)}>
                     <Words value={task.title} label={t.edit} onChange={(title) => put(task.id, { title })} />
                     <button type="button" className="quiet square small" data-testid="remove-task" aria-label={`${t.remove}: ${task.title}`} title={t.remove}
-                      onClick={() => change({ tasks: agenda.tasks.filter((each) => each.id !== task.id) })}><Icon name="close" size={14} /></button>
+                      onClick={() => removeTask(task)}><Icon name="close" size={14} /></button>
                   </li>
                 ))}
               </ul>
@@ -96,7 +116,7 @@ export function Board() {
           <li key={`${i}/${step}`}>
             <Words value={step} label={t.edit} onChange={(text) => change({ plan: agenda.plan.map((each, j) => (j === i ? text : each)) })} />
             <button type="button" className="quiet square small" aria-label={`${t.remove}: ${step}`} title={t.remove}
-              onClick={() => change({ plan: agenda.plan.filter((_, j) => j !== i) })}><Icon name="close" size={14} /></button>
+              onClick={() => removeStep(i)}><Icon name="close" size={14} /></button>
           </li>
         ))}
         <li><NewOne label={t.addStep} testid="add-step" onAdd={(step) => change({ plan: [...agenda.plan, step] })} /></li>

@@ -1,4 +1,6 @@
 import { useEffect, useState } from "react";
+import { spelled } from "../chat/hidden";
+import { Icon } from "../parts/Icon";
 import { store } from "../store/store";
 import { t } from "../texts";
 import type { ChatFiles, FileInfo } from "../wire";
@@ -7,10 +9,12 @@ import { call, chatPath, get } from "../wire/api";
 // The files of a chat: what people attached, and what the agent saved.
 export function Files({ chat, stamp }: { chat: string; stamp: string }) {
   const [files, setFiles] = useState<FileInfo[]>([]);
+  const [asked, setAsked] = useState<string | null>(null); // the file of which it is asked whether it shall go
   const path = `${chatPath(chat)}/files`;
   const read = (): Promise<void> => get<ChatFiles>(path).then((found) => setFiles(found.files), () => setFiles([]));
   useEffect(() => void read(), [path, stamp]);
   const remove = async (file: FileInfo): Promise<void> => {
+    setAsked(null);
     await store.attempt(() => call("DELETE", `${path}/${file.id}`));
     await read();
   };
@@ -21,8 +25,16 @@ export function Files({ chat, stamp }: { chat: string; stamp: string }) {
       <ul className="plain-list">
         {files.map((file) => (
           <li key={file.id} className="row" data-testid="chat-file">
-            <a href={`${path}/${file.id}`} download={file.filename} dir="auto">{file.filename}</a> <span className="faint grow">{t.bytes(file.size_bytes)}</span>
-            <button type="button" className="quiet" aria-label={`${t.remove}: ${file.filename}`} onClick={() => void remove(file)}>×</button>
+            <a href={`${path}/${file.id}`} download={file.filename} dir="auto">{spelled(file.filename)}</a> <span className="faint grow">{t.bytes(file.size_bytes)}</span>
+            {asked !== file.id ? (
+              <button type="button" className="quiet square small" data-testid="remove-file" aria-label={`${t.remove}: ${file.filename}`} title={t.remove} onClick={() => setAsked(file.id)}><Icon name="close" size={14} /></button>
+            ) : (
+              <span className="row" role="alertdialog" aria-label={t.removeFile} onKeyDown={(e) => e.key === "Escape" && setAsked(null)}>
+                <span className="bad">{t.removeFile}</span>
+                <button type="button" className="danger" data-testid="remove-file-sure" onClick={() => void remove(file)}>{t.remove}</button>
+                <button type="button" autoFocus data-testid="keep-file" onClick={() => setAsked(null)}>{t.cancel}</button>
+              </span>
+            )}
           </li>
         ))}
       </ul>

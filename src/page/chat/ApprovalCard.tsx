@@ -6,12 +6,13 @@ import { useNow } from "../parts/useNow";
 import { store, useStore } from "../store/store";
 import type { Approval } from "../store/turn";
 import { t } from "../texts";
-import type { FileChange } from "../wire";
-import { changeOf } from "./changes";
+import { changeBy, changeOf, Previewed } from "./changes";
 import { ChangeCount, Diff } from "./Diff";
-import { hasHidden, spelled } from "./hidden";
-import { defaultsOf, parseSchema, problems, SchemaForm, Values } from "./SchemaForm";
-import { titleOf } from "./ToolCard";
+import { isNumber, writeExact } from "./exact";
+import { hasHidden, holdsHidden, spelled } from "./hidden";
+import { defaultsOf, parseSchema, problems, SchemaForm } from "./SchemaForm";
+import { argumentsOf, titleOf, Values } from "./values";
+import { Visible } from "./Visible";
 
 const LIFETIMES = [3600, 86_400, 604_800, 2_592_000, 0]; // seconds; 0: without end
 const OF_PATTERNS = 2_592_000; // as the server has it where nobody says otherwise; equal calls are without end
@@ -19,7 +20,7 @@ const SOON = 400; // ms: a key that was on its way when the card came does not a
 
 // A call that waits for a person: what exactly would run, and every way to answer.
 export function ApprovalCard({ approval, tool }: { approval: Approval; tool: string }) {
-  const [change, setChange] = useState<FileChange | null>(null);
+  const [previewed, setPreviewed] = useState<Previewed | null>(null);
   const [words, setWords] = useKept("words", "");
   const [scope, setScope] = useKept("scope", "once");
   const [pattern, setPattern] = useKept("pattern", "");
@@ -39,12 +40,14 @@ export function ApprovalCard({ approval, tool }: { approval: Approval; tool: str
   const offered = patterns.find((each) => each.pattern === pattern);
   const lifetime = chosen ?? (offered ? OF_PATTERNS : 0);
   const parsed = argumentsOf(approval.tool_input);
+  const change = previewed?.change;
+  const texts = edited ? changeBy(tool, edited, change) : change && { before: change.before ?? "", after: change.after ?? "" };
   const mayEdit = schema && parsed && approval.allowed_decisions.includes("edit");
 
   useEffect(() => {
     drawn.current = performance.now();
-    void changeOf(approval.approval_id).then(setChange);
-  }, [approval.approval_id]);
+    void changeOf(approval.approval_id, tool).then(setPreviewed);
+  }, [approval.approval_id, tool]);
 
   const answer = async (approved: boolean): Promise<void> => {
     if (busy) return;
@@ -82,13 +85,9 @@ export function ApprovalCard({ approval, tool }: { approval: Approval; tool: str
         {approval.expires_at && <Expiry at={approval.expires_at} />}
       </header>
       <p className="hint terms" data-testid="terms">{approval.reason && spelled(approval.reason)}{workspace && <>{approval.reason && " · "}{t.runsIn} <code>{workspace}</code></>}</p>
-      {hasHidden(approval.tool_input) && <p className="warning"><Icon name="eye" size={16} /> {t.hiddenCharacters}</p>}
-      {change && !edited ? (
-        <div className="change">
-          <div className="code-head"><span className="path">{spelled(change.path)}{!change.exists && ` (${t.newFile})`}</span><ChangeCount before={change.before ?? ""} after={change.after ?? ""} /></div>
-          <Diff before={change.before ?? ""} after={change.after ?? ""} />
-        </div>
-      ) : !edited && <Arguments values={parsed} raw={approval.tool_input} />}
+      {(parsed ? holdsHidden(edited ?? parsed) : hasHidden(approval.tool_input)) && <p className="warning"><Icon name="eye" size={16} /> {t.hiddenCharacters}</p>}
+      {previewed?.problem && !edited && <p className="warning" data-testid="no-preview"><Icon name="alert" size={16} /> <span>{t.noPreview(spelled(previewed.problem))}</span></p>}
+      {!texts && !edited && <Arguments values={parsed} raw={approval.tool_input} />}
       {edited && schema && (
         <div className="edited">
           <div className="row"><strong className="grow">{t.changeArguments}</strong><button type="button" className="quiet tiny" data-testid="keep-arguments" onClick={() => setEdited(null)}>{t.keepArguments}</button></div>
@@ -96,6 +95,12 @@ export function ApprovalCard({ approval, tool }: { approval: Approval; tool: str
             setEdited(values);
             if (wrong.size > 0) setWrong(problems(schema, values));
           }} />
+        </div>
+      )}
+      {change && texts && (
+        <div className="change">
+          <div className="code-head"><span className="path">{spelled(change.path)}{!change.exists && ` (${t.newFile})`}</span><ChangeCount before={texts.before} after={texts.after} /></div>
+          <Diff before={texts.before} after={texts.after} />
         </div>
       )}
       <div className="answer-row">
@@ -139,22 +144,13 @@ function Expiry({ at }: { at: string }) {
   return <span className={`badge ${left < 60_000 ? "bad" : ""}`} data-testid="expiry"><Icon name="clock" size={13} /> {left > 0 ? t.expiresIn(duration(Math.ceil(left / 1000) * 1000).replace(".0", "")) : t.expired}</span>;
 }
 
-export function argumentsOf(text: string): Values | null {
-  try {
-    const value = JSON.parse(text) as unknown;
-    return value && typeof value === "object" && !Array.isArray(value) ? (value as Values) : null;
-  } catch {
-    return null;
-  }
-}
-
 // Each argument by its name; whatever cannot be seen is spelled out.
 export function Arguments({ values, raw }: { values: Values | null; raw: string }) {
-  if (!values) return <pre className="arguments" tabIndex={0}>{spelled(raw)}</pre>;
+  if (!values) return <pre className="arguments" tabIndex={0}><Visible text={raw} /></pre>;
   return (
     <dl className="arguments">
       {Object.entries(values).map(([name, value]) => (
-        <div key={name}><dt>{spelled(name)}</dt><dd><pre tabIndex={0}>{spelled(typeof value === "string" ? value : JSON.stringify(value, null, 2))}</pre></dd></div>
+        <div key={name}><dt>{spelled(name)}</dt><dd><pre tabIndex={0}><Visible text={typeof value === "string" ? value : isNumber(value) ? String(value) : writeExact(value, 2)} /></pre></dd></div>
       ))}
     </dl>
   );

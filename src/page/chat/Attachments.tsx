@@ -2,6 +2,7 @@ import { Icon } from "../parts/Icon";
 import type { Attachment } from "../store/types";
 import { t } from "../texts";
 import { chatPath } from "../wire/api";
+import { spelled } from "./hidden";
 import { detach, retry, Upload } from "./uploads";
 
 // What the next message takes with it, and how far each file has come.
@@ -12,10 +13,10 @@ export function Attachments({ chat, uploads }: { chat: string; uploads: Upload[]
       {uploads.map((each) => (
         <li key={each.key} className={each.failure ? "failed" : ""} data-testid="attachment" data-state={each.failure ? "failed" : each.id ? "there" : "coming"}>
           {each.picture ? <img src={each.picture} alt="" /> : <Icon name="file" size={16} />}
-          <span className="title" title={each.name}>{each.name}</span>
+          <span className="title" title={spelled(each.name)}>{spelled(each.name)}</span>
           {each.failure && <span className="bad" role="alert">{each.failure}</span>}
           {!each.failure && !each.id && <progress value={each.sent} aria-label={t.uploading(each.name)} />}
-          {each.failure && (each.file || each.path) && <button type="button" className="quiet tiny" data-testid="retry-upload" onClick={() => retry(chat, each)}>{t.errorNext.retry}</button>}
+          {each.failure && !each.isFinal && (each.file || each.path) && <button type="button" className="quiet tiny" data-testid="retry-upload" onClick={() => retry(chat, each)}>{t.errorNext.retry}</button>}
           <button type="button" className="quiet tiny" aria-label={t.detach(each.name)} onClick={() => detach(chat, each)}><Icon name="close" size={14} /></button>
         </li>
       ))}
@@ -34,7 +35,7 @@ function Given({ chat, file }: { chat: string; file: Attachment }) {
   const isPicture = /^image\/(png|jpeg|gif|webp|avif)$/.test(file.mime_type);
   return (
     <>
-      <a href={path} download={file.filename} title={file.filename}>{isPicture ? <img src={path} alt={file.filename} loading="lazy" /> : <Icon name="file" size={16} />}<span className="title">{file.filename}</span></a>
+      <a href={path} download={file.filename} title={file.filename}>{isPicture ? <img src={path} alt={file.filename} loading="lazy" /> : <Icon name="file" size={16} />}<span className="title">{spelled(file.filename)}</span></a>
       {file.note && <span className="hint" data-testid="file-note">{file.note}</span>}
     </>
   );

@@ -1,4 +1,4 @@
-import { ClipboardEvent, DragEvent, KeyboardEvent, useEffect, useId, useRef, useState } from "react";
+import { ClipboardEvent, KeyboardEvent, useEffect, useId, useRef, useState } from "react";
 import { Icon } from "../parts/Icon";
 import { editLast } from "../keys/actions";
 import { store, useStore } from "../store/store";
@@ -19,13 +19,12 @@ const draftName = (chat: string): string => `draft:${chat}`;
 
 // Where people write. What is written is kept when they look at another chat, or load the page again.
 export function Composer({ running }: { running: Turn | undefined }) {
-  const { open, wish } = useStore();
+  const { open, wish, dropping, dropped } = useStore();
   const chat = open?.id ?? "";
   const [text, setText] = useState(() => localStorage.getItem(draftName(chat)) ?? "");
   const [caret, setCaret] = useState(text.length);
   const [at, setAt] = useState(0);
   const [closed, setClosed] = useState(false); // the suggestions
-  const [dropping, setDropping] = useState(false);
   const uploads = useUploads(chat);
   const box = useRef<HTMLTextAreaElement>(null);
   const picker = useRef<HTMLInputElement>(null);
@@ -68,6 +67,7 @@ export function Composer({ running }: { running: Turn | undefined }) {
   const send = async (): Promise<void> => {
     const message = text.trim() === "" ? "" : text;
     if (!message || coming || sending.current) return;
+    if (uploads.some((each) => each.failure)) return store.tell(t.uploadInTheWay);
     sending.current = true;
     try {
       let filled = chat;
@@ -107,11 +107,11 @@ export function Composer({ running }: { running: Turn | undefined }) {
       take([new File([pasted], "pasted.txt", { type: "text/plain" })]);
     }
   };
-  const onDrop = (e: DragEvent): void => {
-    e.preventDefault();
-    setDropping(false);
-    take([...e.dataTransfer.files]);
-  };
+  useEffect(() => {
+    if (dropped.length === 0) return;
+    take(dropped);
+    store.set({ dropped: [] });
+  }, [dropped]);
   const choose = (index: number): void => {
     const chosen = suggestions[index];
     if (!chosen) return;
@@ -134,10 +134,7 @@ export function Composer({ running }: { running: Turn | undefined }) {
     e.preventDefault();
   };
   return (
-    <form className={`composer${dropping ? " dropping" : ""}`} onDrop={onDrop} onDragLeave={() => setDropping(false)} onDragOver={(e) => {
-      e.preventDefault();
-      setDropping(e.dataTransfer.types.includes("Files"));
-    }} onSubmit={(e) => {
+    <form className={`composer${dropping ? " dropping" : ""}`} onSubmit={(e) => {
       e.preventDefault();
       void send();
     }}>

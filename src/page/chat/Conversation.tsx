@@ -42,7 +42,7 @@ export function Conversation() {
 
 // The turns of a chat. Only those near the window stand in the document, and of these only the blocks near it.
 function Turns({ turns, busy }: { turns: Turn[]; busy: boolean }) {
-  const { open, chats, hideTools, finding } = useStore();
+  const { open, chats, hideTools, finding, began } = useStore();
   const [chat] = useState(open ?? NO_CHAT);
   const earlier = Boolean(open?.previous);
   const waits = open !== null && open.sent !== null && !busy ? "sent" : null;
@@ -55,10 +55,12 @@ function Turns({ turns, busy }: { turns: Turn[]; busy: boolean }) {
   }, [window, open]);
 
   // Who says something wants to see what comes of it.
+  const [seen] = useState({ began });
   useEffect(() => {
-    if (waits) window.toEnd();
-  }, [waits, window]);
-  useGoTo(root, heads, (turn) => window.reveal(`${turn}/head`, 0));
+    if (waits || began !== seen.began) window.toEnd();
+    seen.began = began;
+  }, [waits, began, seen, window]);
+  useGoTo(root, heads, (turn, below) => window.reveal(`${turn}/head`, below));
   // What is about to be seen is read, and what is far away let go.
   const [first, end] = window.seen();
   useEffect(() => {

@@ -1,7 +1,7 @@
 import { useMemo } from "react";
 import { t } from "../texts";
-import { spelled } from "./hidden";
 import { changes, diff } from "./lines";
+import { Gap, Visible } from "./Visible";
 
 const SIGN = { same: " ", added: "+", removed: "−", gap: " " };
 
@@ -13,7 +13,7 @@ export function Diff({ before, after, numbered = true }: { before: string; after
   return (
     <pre className={numbered ? "lines numbered" : "lines"} tabIndex={0} aria-label={t.change}>
       {lines.map((line, i) => (
-        <span key={i} className={line.kind} data-numbers={numbered && line.kind !== "gap" ? `${number(line.before)} ${number(line.after)}` : undefined}>{`${SIGN[line.kind]} ${spelled(line.text)}\n`}</span>
+        <span key={i} className={line.kind} data-numbers={numbered && line.kind !== "gap" ? `${number(line.before)} ${number(line.after)}` : undefined}>{SIGN[line.kind]} {line.empty ? <Gap lines={line.empty} /> : <Visible text={line.text} />}{"\n"}</span>
       ))}
     </pre>
   );

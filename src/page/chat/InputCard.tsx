@@ -4,7 +4,11 @@ import { Icon } from "../parts/Icon";
 import { store } from "../store/store";
 import type { PendingInput } from "../store/types";
 import { t } from "../texts";
-import { defaultsOf, parseSchema, problems, SchemaForm, Values } from "./SchemaForm";
+import { writeExact } from "./exact";
+import { spelled } from "./hidden";
+import { defaultsOf, parseSchema, problems, SchemaForm } from "./SchemaForm";
+import type { Values } from "./values";
+import { Visible } from "./Visible";
 
 const SOON = 400; // ms: a key that was on its way when the card came does not answer it
 
@@ -31,7 +35,7 @@ export function InputCard({ input }: { input: PendingInput }) {
     if (!schema) return void answer(input.url ? "{}" : text);
     const found = problems(schema, values);
     setWrong(found);
-    if (found.size === 0) void answer(JSON.stringify(values));
+    if (found.size === 0) void answer(writeExact(values));
     else requestAnimationFrame(() => place.current?.querySelector<HTMLElement>("[aria-invalid=true]")?.focus());
   };
   // A number picks an option, as long as nobody writes.
@@ -47,16 +51,16 @@ export function InputCard({ input }: { input: PendingInput }) {
     <section ref={place} className="card question" data-testid="input-card" data-request={input.request_id} aria-label={input.question} tabIndex={0}
       onKeyDown={onKey}>
       <header><Icon name="question" size={18} /><strong>{t.asksYou}</strong></header>
-      <p className="question-text" dir="auto">{input.question}</p>
+      <p className="question-text" dir="auto"><Visible text={input.question} /></p>
       {input.url && (isWeb ? (
         <p>
           <a className="button" href={input.url} target="_blank" rel="noreferrer noopener" data-testid="input-url" onClick={() => setVisited(true)}><Icon name="link" size={16} />{t.openLink}</a>
-          {" "}<code className="path">{input.url}</code>
+          {" "}<code className="path">{spelled(input.url)}</code>
         </p>
-      ) : <p><code>{input.url}</code></p>)}
+      ) : <p><code>{spelled(input.url)}</code></p>)}
       {options.length > 0 && (
         <div className="options" role="group" aria-label={input.question}>
-          {options.map((option, i) => <button type="button" key={option} disabled={busy} data-testid="option" onClick={() => void answer(option)}>{i < 9 && <kbd aria-hidden="true">{i + 1}</kbd>}<span>{option}</span></button>)}
+          {options.map((option, i) => <button type="button" key={option} disabled={busy} data-testid="option" onClick={() => void answer(option)}>{i < 9 && <kbd aria-hidden="true">{i + 1}</kbd>}<span><Visible text={option} /></span></button>)}
         </div>
       )}
       <form noValidate onSubmit={(e) => {

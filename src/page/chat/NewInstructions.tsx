@@ -4,6 +4,7 @@ import { store, useStore } from "../store/store";
 import { t } from "../texts";
 import type { Instructions } from "../wire";
 import { spelled } from "./hidden";
+import { Visible } from "./Visible";
 
 type File = Instructions["files"][number];
 
@@ -44,7 +45,7 @@ export function NewInstructions() {
       {seen && (
         <>
           {moved && <p className="warning" role="alert" data-testid="instructions-moved">{t.instructionsMoved}</p>}
-          <pre className="instructions-text" tabIndex={0} dir="auto" data-testid="instructions-text">{spelled(seen.text ?? "")}</pre>
+          <pre className="instructions-text" tabIndex={0} dir="auto" data-testid="instructions-text"><Visible text={seen.text ?? ""} /></pre>
           <div className="answer-row"><button type="button" className="primary" data-testid="instructions-allow" onClick={() => void allow()}>{t.allowInstructions}</button></div>
         </>
       )}

@@ -56,7 +56,7 @@ function Agenda({ note, turn, open, toggle }: { note: NoteBlock; turn: Turn; ope
 // What failed, and what can be done about it.
 function Failure({ note, turn }: { note: NoteBlock; turn: Turn }) {
   const help = t.errors[note.code] ?? (note.retryable ? t.errors.retryable : t.errors.other)!;
-  const wantsModel = note.code === "provider_auth" || note.code === "provider_not_found" || note.code === "provider_rate_limited" || note.code === "provider_unreachable";
+  const wantsModel = note.code === "provider_auth" || note.code === "provider_not_found" || note.code === "provider_bad_request" || note.code === "provider_overloaded" || note.code === "provider_rate_limited" || note.code === "provider_unreachable";
   const isLast = turn.blocks[turn.blocks.length - 1] === note && !isRunning(turn);
   return (
     <div className="card error" role="alert" data-testid="error-note" data-code={note.code}>

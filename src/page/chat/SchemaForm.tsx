@@ -1,10 +1,12 @@
 import { useId, useState } from "react";
 import { Icon } from "../parts/Icon";
 import { t } from "../texts";
-import { alternativeOf, alternatives, blank, choicesOf, kindOf, Schema, Values } from "./schema";
+import { isNumber, numberOf, parseExact, writeExact } from "./exact";
+import { spelled } from "./hidden";
+import { alternativeOf, alternatives, blank, choicesOf, isSame, kindOf, Schema } from "./schema";
+import type { Values } from "./values";
 
 export { defaultsOf, parseSchema, problems } from "./schema";
-export type { Values } from "./schema";
 
 interface FormProps {
   schema: Schema;
@@ -47,26 +49,27 @@ function Field(props: FieldProps) {
   const id = useId();
   const kind = kindOf(schema);
   const problem = wrong.get(at);
-  const label = <label htmlFor={id}>{schema.title ?? name}{required && <span className="faint"> ({t.required})</span>}</label>;
+  const called = spelled(schema.title ?? name);
+  const label = <label htmlFor={id}>{called}{required && <span className="faint"> ({t.required})</span>}</label>;
   const below = (
     <>
-      {schema.description && <span className="hint" id={`${id}-hint`}>{schema.description}</span>}
+      {schema.description && <span className="hint" id={`${id}-hint`}>{spelled(schema.description)}</span>}
       {problem && <span className="problem" id={`${id}-problem`} data-testid="problem" data-at={at}>{problem}</span>}
     </>
   );
   const described = [schema.description ? `${id}-hint` : "", problem ? `${id}-problem` : ""].filter(Boolean).join(" ") || undefined;
   const common = { id, name, "aria-required": required, "aria-describedby": described, "aria-invalid": problem ? true : undefined };
   const group = (inside: JSX.Element, more?: JSX.Element): JSX.Element => (
-    <fieldset className="field" aria-describedby={described}><legend>{schema.title ?? name}{required && <span className="faint"> ({t.required})</span>}{more}</legend>{below}{inside}</fieldset>
+    <fieldset className="field" aria-describedby={described}><legend>{called}{required && <span className="faint"> ({t.required})</span>}{more}</legend>{below}{inside}</fieldset>
   );
   switch (kind) {
     case "choice": {
       const choices = choicesOf(schema);
       return (
         <div className="field">{label}
-          <select {...common} value={choices.findIndex((each) => each.value === value)} onChange={(e) => onChange(choices[Number(e.target.value)]?.value)}>
+          <select {...common} value={choices.findIndex((each) => isSame(each.value, value))} onChange={(e) => onChange(choices[Number(e.target.value)]?.value)}>
             <option value={-1} />
-            {choices.map((each, i) => <option key={i} value={i}>{each.label}</option>)}
+            {choices.map((each, i) => <option key={i} value={i}>{spelled(each.label)}</option>)}
           </select>{below}
         </div>
       );
@@ -76,7 +79,7 @@ function Field(props: FieldProps) {
       if (value === undefined && !required) return group(<button type="button" className="quiet" onClick={() => onChange(blank(schema))}><Icon name="plus" size={14} /> {t.addPart}</button>);
       const members = typeof value === "object" && value !== null ? (value as Values) : {};
       return group(<SchemaForm schema={schema} values={members} wrong={wrong} at={at} onChange={onChange} />,
-        required ? undefined : <button type="button" className="quiet tiny" aria-label={`${t.removePart}: ${schema.title ?? name}`} onClick={() => onChange(undefined)}><Icon name="close" size={14} /></button>);
+        required ? undefined : <button type="button" className="quiet tiny" aria-label={`${t.removePart}: ${called}`} onClick={() => onChange(undefined)}><Icon name="close" size={14} /></button>);
     }
     case "array": return group(<Items {...props} />);
     case "boolean":
@@ -86,8 +89,8 @@ function Field(props: FieldProps) {
       return (
         <div className="field">{label}
           <input inputMode={kind === "integer" ? "numeric" : "decimal"} type="number" {...common} min={schema.minimum} max={schema.maximum}
-            step={kind === "integer" ? 1 : "any"} value={typeof value === "number" ? value : ""}
-            onChange={(e) => onChange(e.target.value === "" ? undefined : Number(e.target.value))} />{below}
+            step={kind === "integer" ? 1 : "any"} value={isNumber(value) ? String(value) : ""}
+            onChange={(e) => onChange(e.target.value === "" ? undefined : numberOf(e.target.value))} />{below}
         </div>
       );
     case "string": {
@@ -117,7 +120,7 @@ function Kinds({ name, at, schema, required, value, wrong, onChange }: FieldProp
         const next = Number(e.target.value);
         setWhich(next);
         onChange(blank(others[next]!));
-      }}>{others.map((each, i) => <option key={i} value={i}>{each.title ?? each.description ?? kindOf(each)}</option>)}</select>
+      }}>{others.map((each, i) => <option key={i} value={i}>{spelled(each.title ?? each.description ?? kindOf(each))}</option>)}</select>
       <Field key={which} name={chosen.title ?? name} at={at} schema={chosen} required={required} value={value} wrong={wrong} onChange={onChange} />
     </>
   );
@@ -146,13 +149,13 @@ function Items({ name, at, schema, value, wrong, onChange }: FieldProps) {
 
 // What no field fits: as JSON. What is not JSON yet is kept as the text it is, which the check then finds.
 function Json({ name, value, onChange, id, label, below, described }: FieldProps & { id: string; label: JSX.Element; below: JSX.Element; described: string | undefined }) {
-  const [text, setText] = useState(() => (value === undefined ? "" : JSON.stringify(value, null, 2)));
+  const [text, setText] = useState(() => (value === undefined ? "" : writeExact(value, 2)));
   return (
     <div className="field">{label}
       <textarea id={id} name={name} aria-describedby={described} rows={Math.min(10, text.split("\n").length + 1)} value={text} onChange={(e) => {
         setText(e.target.value);
         try {
-          onChange(e.target.value === "" ? undefined : JSON.parse(e.target.value));
+          onChange(e.target.value === "" ? undefined : parseExact(e.target.value));
         } catch {
           onChange(e.target.value);
         }

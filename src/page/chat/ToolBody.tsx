@@ -4,8 +4,9 @@ import type { ToolBlock } from "../store/turn";
 import { t } from "../texts";
 import { Arguments } from "./ApprovalCard";
 import { PlanList } from "./AgendaPanel";
-import { changeSeen } from "./changes";
+import { changeThatRan } from "./changes";
 import { Diff } from "./Diff";
+import { parseExact, writeExact } from "./exact";
 import { useFold } from "./folding";
 import { spelled } from "./hidden";
 import { NestedSteps } from "./NestedSteps";
@@ -19,8 +20,13 @@ const KINDS: Record<string, Kind> = {
 export const kindOf = (name: string): Kind => KINDS[name] ?? (name.includes("__") ? "mcp" : "other");
 
 // How a command ended, if it did not end well: the tool writes it below the output.
-const END = /\n?\((exit status \d+|ended by signal \d+|timed out after [^)]*)\)\s*$/;
-export const commandEnd = (output: string): string => END.exec(output)?.[1]?.replace(/ and was ended.*/, "") ?? "";
+const END = /^\((exit status \d+|ended by signal \d+|timed out after [^)]*)\)$/;
+function endAt(output: string): number {
+  const text = output.trimEnd();
+  const line = text.lastIndexOf("\n");
+  return END.test(text.slice(line + 1)) ? Math.max(0, line) : output.length;
+}
+export const commandEnd = (output: string): string => END.exec(output.slice(endAt(output)).trim())?.[1]?.split(" and was ended")[0] ?? "";
 
 type Values = Record<string, unknown> | null;
 const word = (values: Values, name: string): string => (typeof values?.[name] === "string" ? (values[name] as string) : "");
@@ -41,11 +47,11 @@ function Inside({ block, kind, values, open }: { block: ToolBlock; kind: Kind; v
   const output = block.output;
   if (kind === "command" || kind === "code") return <Command block={block} values={values} />;
   if (kind === "agent") return <NestedSteps block={block} question={word(values, "question")} open={open} />;
-  if (block.failed && output !== null) return <Code text={output} />;
+  if (block.failed && output !== null) return <Code text={output} isTerminal />;
   if (kind === "diff" && values) return <Change block={block} values={values} />;
   if (kind === "search" && output !== null) return <Matches output={output} />;
   if (kind === "file" && output !== null && block.name !== "delete_file") {
-    return <Code text={output.replace(/\n\(cut: [^\n]*\)$/, "")} language={languageOf(word(values, "path"))} from={typeof values?.offset === "number" ? values.offset : 1} testid="file-content" />;
+    return <Code text={withoutCut(output)} language={languageOf(word(values, "path"))} from={typeof values?.offset === "number" ? values.offset : 1} testid="file-content" />;
   }
   if (Array.isArray(values?.steps) && kind === "tasks") return <PlanList steps={values!.steps.map(String)} />;
   if (kind === "tasks" && output !== null) return <Code text={output} />;
@@ -59,6 +65,12 @@ function Inside({ block, kind, values, open }: { block: ToolBlock; kind: Kind; v
     </>
   );
 }
+
+// Without the last line, where the tool says that it has left out what follows.
+const withoutCut = (text: string): string => {
+  const line = text.lastIndexOf("\n(cut: ");
+  return line >= 0 && text.endsWith(")") && text.indexOf("\n", line + 1) < 0 ? text.slice(0, line) : text;
+};
 
 const guess = (text: string): string => (/^\s*[{[]/.test(text) ? "json" : /^\s*</.test(text) ? "xml" : "");
 
@@ -74,7 +86,7 @@ function Command({ block, values }: { block: ToolBlock; values: Values }) {
       {(output !== "" || block.output !== null) && (
         <>
           <div className="code-head"><span>{t.output}</span>{output !== "" && <CopyButton text={output} />}</div>
-          {output.replace(END, "") === "" ? <p className="hint">{t.noOutput}</p> : <Code text={output.replace(END, "")} live={block.output === null} testid="command-output" />}
+          {endAt(output) === 0 ? <p className="hint">{t.noOutput}</p> : <Code text={output.slice(0, endAt(output))} isTerminal live={block.output === null} testid="command-output" />}
         </>
       )}
       {block.output !== null && (!block.failed || end) && <p className={block.failed ? "bad exit" : "good exit"} data-testid="exit">{block.failed ? end : t.exitedWell}</p>}
@@ -83,9 +95,9 @@ function Command({ block, values }: { block: ToolBlock; values: Values }) {
 }
 
 function Change({ block, values }: { block: ToolBlock; values: Values }) {
-  const change = changeSeen(block.approval?.approval_id);
+  const change = changeThatRan(block);
   // Without the file itself the numbers of its lines are not known.
-  return change ? <Diff before={change.before ?? ""} after={change.after ?? ""} />
+  return change ? <Diff before={change.before} after={change.after} />
     : block.name === "edit_file" ? <Diff before={word(values, "old_text")} after={word(values, "new_text")} numbered={false} />
       : <Diff before="" after={word(values, "content")} />;
 }
@@ -135,7 +147,7 @@ function Raw({ block }: { block: ToolBlock }) {
 
 function pretty(json: string): string {
   try {
-    return JSON.stringify(JSON.parse(json), null, 2);
+    return writeExact(parseExact(json), 2);
   } catch {
     return json;
   }

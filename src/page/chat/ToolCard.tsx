@@ -1,18 +1,19 @@
-import { memo } from "react";
+import { createContext, memo, useContext } from "react";
 import { duration } from "../parts/duration";
 import { Icon, IconName } from "../parts/Icon";
 import { useNow } from "../parts/useNow";
 import { store } from "../store/store";
 import type { ToolBlock } from "../store/turn";
 import { t } from "../texts";
-import { ApprovalCard, argumentsOf } from "./ApprovalCard";
+import { ApprovalCard } from "./ApprovalCard";
 import { GivenFiles } from "./Attachments";
-import { changeSeen } from "./changes";
+import { changeThatRan, wasChanged } from "./changes";
 import { ChangeCount } from "./Diff";
 import { useFold } from "./folding";
 import { spelled } from "./hidden";
 import { InputCard } from "./InputCard";
 import { commandEnd, Kind, kindOf, ToolBody } from "./ToolBody";
+import { argumentsOf, summary, titleOf } from "./values";
 
 const ICONS: Record<Kind, IconName> = {
   command: "command", code: "code", diff: "diff", file: "file", list: "folder", search: "search", web: "web", agent: "agent", tasks: "tasks", question: "question", mcp: "plug",
@@ -39,6 +40,7 @@ export const ToolCard = memo(function ToolCard({ block, id, open }: { block: Too
         <span className="tool-what">{spelled(summary(block.name, values))}</span>
         <Count block={block} values={values} />
         {decision && <span className={`badge ${decision.approved ? "" : "warned"}`} data-testid="decision">{decisionText(block)}</span>}
+        {wasChanged(block) && <span className="badge warned" data-testid="changed-arguments">{t.argumentsChanged}</span>}
         <State block={block} state={state} />
         {taken > 0 && <span className="number" data-testid="tool-time">{duration(running ? Math.max(1000, taken) : taken)}</span>}
         <Icon name={shown ? "down" : "forward"} size={14} />
@@ -51,9 +53,13 @@ export const ToolCard = memo(function ToolCard({ block, id, open }: { block: Too
   );
 });
 
+// The card stands in a replay that has not come to the end: what has not ended there has not ended yet.
+export const IsPlayed = createContext(false);
+
 function State({ block, state }: { block: ToolBlock; state: string }) {
-  if (state === "waits") return <span className="badge warned">{t.waiting}</span>;
-  if (state === "running") return <span className="badge live"><span className="dot" aria-hidden="true" />{t.running}</span>;
+  const isPlayed = useContext(IsPlayed) && state === "cut";
+  if (state === "waits" || (isPlayed && block.approval && !block.approval.decision)) return <span className="badge warned">{t.waiting}</span>;
+  if (state === "running" || isPlayed) return <span className="badge live"><span className="dot" aria-hidden="true" />{t.running}</span>;
   if (state === "cut") return <span className="badge">{t.neverRan}</span>;
   if (state !== "failed") return null;
   const end = commandEnd(block.output ?? "");
@@ -62,7 +68,7 @@ function State({ block, state }: { block: ToolBlock; state: string }) {
 
 function Count({ block, values }: { block: ToolBlock; values: Record<string, unknown> | null }) {
   if (!values || block.failed) return null;
-  const change = changeSeen(block.approval?.approval_id);
+  const change = changeThatRan(block);
   if (block.name === "edit_file") return <ChangeCount before={change?.before ?? text(values, "old_text")} after={change?.after ?? text(values, "new_text")} />;
   if (block.name === "write_file") return <ChangeCount before={change?.before ?? ""} after={change?.after ?? text(values, "content")} />;
   return null;
@@ -77,27 +83,4 @@ function decisionText(block: ToolBlock): string {
   if (decision.superseded) return t.superseded;
   const how = decision.approved ? t.approved(t.scopes[decision.scope ?? "once"] ?? "", decision.scope ?? "once") : t.rejected;
   return store.wasSeenWaiting(block.approval!.approval_id) && !store.answeredHere.has(block.approval!.approval_id) ? t.elsewhere(how) : how;
-}
-
-// "files__read" of an MCP server is "files › read"; the rest has a word of its own.
-export function titleOf(name: string): string {
-  const [server, tool] = mcpParts(name);
-  return server ? `${server} › ${tool}` : (t.toolTitles[name] ?? name);
-}
-export function mcpParts(name: string): [string, string] {
-  const at = name.indexOf("__");
-  return at > 0 ? [name.slice(0, at), name.slice(at + 2)] : ["", name];
-}
-
-// The argument that says most, in one line.
-export function summary(name: string, values: Record<string, unknown> | null): string {
-  if (!values) return "";
-  for (const member of ["command", "path", "url", "pattern", "question", "expression", "filename", "title", "text", "code"]) {
-    const value = values[member];
-    if (typeof value === "string") return value.trim().split("\n")[0]!.slice(0, 160);
-  }
-  if (Array.isArray(values.steps)) return t.stepsOf(values.steps.length);
-  if (name === "manage_tasks") return [values.action, values.status].filter(Boolean).join(" ");
-  const rest = JSON.stringify(values);
-  return rest === "{}" ? "" : rest.slice(0, 160);
 }

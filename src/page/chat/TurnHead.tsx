@@ -1,4 +1,4 @@
-import { memo, useSyncExternalStore } from "react";
+import { memo, useRef, useSyncExternalStore } from "react";
 import { Icon } from "../parts/Icon";
 import { store } from "../store/store";
 import { isRunning, Turn } from "../store/turn";
@@ -23,12 +23,17 @@ export const TurnHead = memo(function TurnHead({ turn, siblings, place }: { turn
 });
 
 function Branches({ siblings, place }: { siblings: Turn[]; place: number }) {
+  const box = useRef<HTMLSpanElement>(null);
+  // The other version stands where this one stood, with the focus on the same arrow.
   const go = (to: number): void => {
     const turn = siblings[to];
-    if (turn) void store.moveHead(store.leafOf(turn));
+    if (!turn) return;
+    const top = (selector: string): number => box.current?.closest(selector)?.getBoundingClientRect().top ?? 0;
+    const below = top(".turn") - top(".turns");
+    void store.moveHead(store.leafOf(turn), undefined, () => store.set({ target: { chat: turn.chat, turn: turn.id, below, focus: to < place ? "branch-prev" : "branch-next" } }));
   };
   return (
-    <span className="branch" role="group" aria-label={t.branches}>
+    <span ref={box} className="branch" role="group" aria-label={t.branches}>
       <button type="button" className="quiet square small" data-testid="branch-prev" aria-label={t.previousBranch} title={t.previousBranch} disabled={place === 0} onClick={() => go(place - 1)}><Icon name="back" size={15} /></button>
       <span className="number" data-testid="branch-label">{t.branchOf(place + 1, siblings.length)}</span>
       <button type="button" className="quiet square small" data-testid="branch-next" aria-label={t.nextBranch} title={t.nextBranch} disabled={place === siblings.length - 1} onClick={() => go(place + 1)}><Icon name="forward" size={15} /></button>

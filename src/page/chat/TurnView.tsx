@@ -8,7 +8,7 @@ import { t } from "../texts";
 import { Note } from "./Note";
 import { blocksOf, ChatRow, pieceOf } from "./rows";
 import { Thinking } from "./Thinking";
-import { ToolCard } from "./ToolCard";
+import { IsPlayed, ToolCard } from "./ToolCard";
 import { TurnFoot } from "./TurnFoot";
 import { TurnHead } from "./TurnHead";
 
@@ -50,7 +50,8 @@ export function Blocks({ turn, running }: { turn: Turn; running: boolean }) {
 // Those of a turn that is played, in a box of their own.
 export function BlockList({ turn }: { turn: Turn }) {
   const [values] = useState(() => new Map<string, unknown>());
-  return <Rows rows={blocksOf(turn, false)} scroller=".replayed" values={values}>{(row) => <PlainRow row={row} running={false} />}</Rows>;
+  const rows = <Rows rows={blocksOf(turn, false)} scroller=".replayed" values={values}>{(row) => <PlainRow row={row} running={false} />}</Rows>;
+  return <IsPlayed.Provider value={isRunning(turn)}>{rows}</IsPlayed.Provider>;
 }
 function PlainRow({ row, running }: { row: ChatRow; running: boolean }) {
   return isOfText(row) ? <div className="markdown" dir="auto" data-testid="answer"><BlockRow row={row} running={running} /></div> : <BlockRow row={row} running={running} />;

@@ -1,21 +1,55 @@
 // How a file looked before and after a change: known while the call waits, and kept for the card that stays.
+import type { ToolBlock } from "../store/turn";
 import type { FileChange } from "../wire";
-import { get } from "../wire/api";
+import { ApiError, get } from "../wire/api";
+import { argumentsOf, Values } from "./values";
 
 const MOST = 100;
-const known = new Map<string, Promise<FileChange | null>>();
+const CHANGING = ["write_file", "edit_file", "delete_file"];
+
+export interface Previewed {
+  change: FileChange | null;
+  problem: string; // why there is none: the call would fail, say
+}
+const known = new Map<string, Promise<Previewed>>();
 const found = new Map<string, FileChange>(); // by approval
 
-export function changeOf(approval: string): Promise<FileChange | null> {
+export function changeOf(approval: string, tool: string): Promise<Previewed> {
   let asked = known.get(approval);
   if (!asked) {
     asked = get<FileChange>(`/approvals/${approval}/change`).then((change) => {
       found.set(approval, change);
       for (const old of [...found.keys()].slice(0, -MOST)) found.delete(old), known.delete(old);
-      return change;
-    }, () => null);
+      return { change, problem: "" };
+    }, (error) => ({ change: null, problem: CHANGING.includes(tool) && error instanceof ApiError && error.status === 409 ? error.message : "" }));
     known.set(approval, asked);
   }
   return asked;
 }
-export const changeSeen = (approval: string | undefined): FileChange | undefined => (approval ? found.get(approval) : undefined);
+
+export interface Texts {
+  before: string;
+  after: string;
+}
+const wordOf = (values: Values, name: string): string => (typeof values[name] === "string" ? (values[name] as string) : "");
+
+// What a call with these arguments makes of the file that was looked at. null: that is not known.
+export function changeBy(tool: string, values: Values | null, seen: FileChange | null | undefined): Texts | null {
+  if (!values || !seen || values.path !== seen.path) return null;
+  const before = seen.before ?? "";
+  if (tool === "write_file") return { before, after: wordOf(values, "content") };
+  if (tool === "delete_file") return { before, after: "" };
+  const old = wordOf(values, "old_text"), at = before.indexOf(old);
+  if (tool !== "edit_file" || old === "" || at < 0 || before.indexOf(old, at + 1) >= 0) return null;
+  return { before, after: before.slice(0, at) + wordOf(values, "new_text") + before.slice(at + old.length) };
+}
+
+// Whether somebody has put other arguments in the place of those that were asked about.
+export const wasChanged = (block: ToolBlock): boolean => Boolean(block.approval?.decision?.tool_input);
+
+// Of a call that was looked at while it waited: what ran, and not what was proposed.
+export function changeThatRan(block: ToolBlock): Texts | null {
+  const seen = block.approval && found.get(block.approval.approval_id);
+  if (!seen) return null;
+  return wasChanged(block) ? changeBy(block.name, argumentsOf(block.input), seen) : { before: seen.before ?? "", after: seen.after ?? "" };
+}

@@ -1,7 +1,10 @@
 // Two texts against each other: which lines, or words, stay, which go, which come.
+import { hasHidden } from "./hidden";
+
 export interface Line {
   kind: "same" | "added" | "removed" | "gap";
   text: string;
+  empty?: number; // lines without a character that this one stands for
   before?: number; // its number in each of the texts
   after?: number;
 }
@@ -16,10 +19,25 @@ const MOST = 4_000_000; // cells of the table; larger changes are shown as a who
 export function diff(before: string, after: string): Line[] {
   const parts = compare(linesOf(before), linesOf(after));
   let a = 0, b = 0;
-  return withoutFarLines(parts.map(({ kind, text }): Line => ({
+  return withoutEmptyRuns(withoutFarLines(parts.map(({ kind, text }): Line => ({
     kind, text, before: kind === "added" ? undefined : ++a, after: kind === "removed" ? undefined : ++b,
-  })));
+  }))));
 }
+
+// So many that they would push the rest out of sight.
+const MOST_EMPTY = 4;
+
+function withoutEmptyRuns(lines: Line[]): Line[] {
+  const shown: Line[] = [];
+  for (let i = 0; i < lines.length;) {
+    let end = i;
+    while (end < lines.length && lines[end]!.kind === lines[i]!.kind && lines[end]!.kind !== "gap" && isEmpty(lines[end]!.text)) end++;
+    if (end - i > MOST_EMPTY) shown.push({ ...lines[i]!, text: "", empty: end - i }), (i = end);
+    else shown.push(lines[i++]!);
+  }
+  return shown;
+}
+const isEmpty = (text: string): boolean => text.trim() === "" && !hasHidden(text);
 
 export function diffWords(before: string, after: string): Part[] {
   const parts = compare(before.split(/(?<=\s)/), after.split(/(?<=\s)/));
@@ -33,7 +51,7 @@ export function diffWords(before: string, after: string): Part[] {
 }
 
 export function changes(lines: Line[]): { added: number; removed: number } {
-  const count = (kind: Line["kind"]): number => lines.filter((line) => line.kind === kind).length;
+  const count = (kind: Line["kind"]): number => lines.reduce((sum, line) => sum + (line.kind === kind ? (line.empty ?? 1) : 0), 0);
   return { added: count("added"), removed: count("removed") };
 }
 

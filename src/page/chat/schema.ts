@@ -1,6 +1,8 @@
 // JSON Schema as people's forms need it: what kind of field a value has, and what is wrong with it. The server checks
 // everything again.
 import { t } from "../texts";
+import { Exact, isNumber, parseExact } from "./exact";
+import type { Values } from "./values";
 
 export interface Schema {
   type?: string | string[];
@@ -25,12 +27,11 @@ export interface Schema {
   format?: string;
   default?: unknown;
 }
-export type Values = Record<string, unknown>;
 export type Kind = "choice" | "kinds" | "object" | "array" | "boolean" | "number" | "integer" | "string" | "json";
 
 export function parseSchema(text: string | undefined): Schema | null {
   try {
-    const schema = JSON.parse(text ?? "") as Schema;
+    const schema = parseExact(text ?? "") as Schema;
     return schema && typeof schema === "object" && schema.properties ? schema : null;
   } catch {
     return null;
@@ -48,6 +49,8 @@ export function kindOf(schema: Schema): Kind {
   if (type === "array") return schema.items && !Array.isArray(schema.items) ? "array" : "json";
   return type === "boolean" || type === "number" || type === "integer" || type === "string" ? type : type === undefined && !schema.const ? "string" : "json";
 }
+
+export const isSame = (a: unknown, b: unknown): boolean => a === b || (isNumber(a) && isNumber(b) && String(a) === String(b));
 
 export const choicesOf = (schema: Schema): { value: unknown; label: string }[] =>
   schema.enum?.map((value) => ({ value, label: String(value) })) ?? (alternatives(schema) ?? []).map((each) => ({ value: each.const, label: each.title ?? String(each.const) }));
@@ -85,8 +88,8 @@ export function alternativeOf(schema: Schema, value: unknown): number {
 function typeFits(kind: Kind, value: unknown): boolean {
   if (kind === "object") return typeof value === "object" && value !== null && !Array.isArray(value);
   if (kind === "array") return Array.isArray(value);
-  if (kind === "number") return typeof value === "number";
-  if (kind === "integer") return Number.isInteger(value);
+  if (kind === "number") return isNumber(value);
+  if (kind === "integer") return Number.isInteger(value) || (value instanceof Exact && Number.isInteger(Number(value.text)));
   if (kind === "boolean" || kind === "string") return typeof value === kind;
   return true;
 }
@@ -96,7 +99,7 @@ export function problems(schema: Schema, value: unknown, at = "", found = new Ma
   const bad = (text: string): void => void (found.has(at) || found.set(at, text));
   const kind = kindOf(schema);
   if (kind === "choice") {
-    if (!choicesOf(schema).some((each) => each.value === value)) bad(t.chooseOne);
+    if (!choicesOf(schema).some((each) => isSame(each.value, value))) bad(t.chooseOne);
     return found;
   }
   if (kind === "kinds") {
@@ -106,7 +109,7 @@ export function problems(schema: Schema, value: unknown, at = "", found = new Ma
     else bad(t.chooseOne);
     return found;
   }
-  if (schema.const !== undefined && schema.const !== value) bad(t.mustBe(String(schema.const)));
+  if (schema.const !== undefined && !isSame(schema.const, value)) bad(t.mustBe(String(schema.const)));
   if (Array.isArray(schema.type) && schema.type.includes("null") && value === null) return found;
   if (kind === "json" && typeof value === "string" && (schema.type === "object" || schema.type === "array")) bad(t.notJson);
   else if (!typeFits(kind, value)) bad(kind === "integer" ? t.wholeNumber : kind === "number" ? t.aNumber : t.required);
@@ -116,9 +119,10 @@ export function problems(schema: Schema, value: unknown, at = "", found = new Ma
     else if (schema.pattern && !matches(schema.pattern, value)) bad(t.notOfPattern(schema.pattern));
     else if (schema.format === "email" && !/^[^@\s]+@[^@\s]+$/.test(value)) bad(t.notAnEmail);
     else if (schema.format === "uri" && !/^[a-z][a-z0-9+.-]*:\S+$/i.test(value)) bad(t.notAnAddress);
-  } else if (typeof value === "number") {
-    if (value < (schema.minimum ?? -Infinity) || value <= (schema.exclusiveMinimum ?? -Infinity)) bad(t.atLeast(schema.minimum ?? schema.exclusiveMinimum!));
-    else if (value > (schema.maximum ?? Infinity) || value >= (schema.exclusiveMaximum ?? Infinity)) bad(t.atMost(schema.maximum ?? schema.exclusiveMaximum!));
+  } else if (isNumber(value)) {
+    const size = Number(value);
+    if (size < Number(schema.minimum ?? -Infinity) || size <= Number(schema.exclusiveMinimum ?? -Infinity)) bad(t.atLeast(String(schema.minimum ?? schema.exclusiveMinimum)));
+    else if (size > Number(schema.maximum ?? Infinity) || size >= Number(schema.exclusiveMaximum ?? Infinity)) bad(t.atMost(String(schema.maximum ?? schema.exclusiveMaximum)));
   } else if (Array.isArray(value)) {
     if (value.length < (schema.minItems ?? 0)) bad(t.atLeastItems(schema.minItems!));
     else if (value.length > (schema.maxItems ?? Infinity)) bad(t.atMostItems(schema.maxItems!));
@@ -134,7 +138,10 @@ export function problems(schema: Schema, value: unknown, at = "", found = new Ma
   return found;
 }
 
+// The pattern is somebody else's. One that could keep the page busy is left to the server, which checks every value again.
 function matches(pattern: string, value: string): boolean {
+  const repeats = pattern.match(/[*+]|\{\d*,\d*\}/g) ?? [];
+  if (repeats.length > 2 || /\)[*+?{]|\\\d/.test(pattern) || value.length > 2000) return true;
   try {
     return new RegExp(pattern, "u").test(value);
   } catch {

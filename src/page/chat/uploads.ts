@@ -15,6 +15,7 @@ export interface Upload {
   picture: string; // an address of this window, to show it
   sent: number; // of 1
   failure: string;
+  isFinal: boolean; // it would fail again: too large, say
 }
 
 const NONE: Upload[] = [];
@@ -43,7 +44,7 @@ export async function attach(files: File[]): Promise<void> {
   const chat = store.open?.id ?? (await store.newChat());
   if (!chat) return;
   for (const file of files) {
-    const upload: Upload = { key: ++number, name: file.name || t.pastedFile, file, path: "", id: "", picture: file.type.startsWith("image/") ? URL.createObjectURL(file) : "", sent: 0, failure: "" };
+    const upload: Upload = { key: ++number, name: file.name || t.pastedFile, file, path: "", id: "", picture: file.type.startsWith("image/") ? URL.createObjectURL(file) : "", sent: 0, failure: "", isFinal: false };
     put(chat, [...uploadsOf(chat), upload]);
     send(chat, upload);
   }
@@ -57,7 +58,7 @@ export async function attachPath(path: string): Promise<void> {
   if (!uploadsOf(chat).some((each) => each.path === path)) void fetchPath(chat, addPath(chat, path)).catch(() => undefined);
 }
 function addPath(chat: string, path: string): Upload {
-  const upload: Upload = { key: ++number, name: path, file: null, path, id: "", picture: "", sent: 0, failure: "" };
+  const upload: Upload = { key: ++number, name: path, file: null, path, id: "", picture: "", sent: 0, failure: "", isFinal: false };
   put(chat, [...uploadsOf(chat), upload]);
   return upload;
 }
@@ -66,7 +67,7 @@ async function fetchPath(chat: string, upload: Upload): Promise<void> {
     const { id } = await call<FileInfo>("POST", `${chatPath(chat)}/workspace/files`, { path: upload.path });
     change(chat, upload.key, { id, sent: 1 });
   } catch (error) {
-    change(chat, upload.key, { failure: error instanceof ApiError ? error.message : t.uploadFailed });
+    change(chat, upload.key, error instanceof ApiError ? { failure: error.message, isFinal: isFinal(error.status) } : { failure: t.uploadFailed });
     throw error;
   }
 }
@@ -111,12 +112,14 @@ function send(chat: string, upload: Upload): void {
   request.onload = () => {
     const body = parse(request.responseText);
     if (request.status === 201 && body?.id) change(chat, upload.key, { id: body.id, name: body.filename, sent: 1 });
-    else change(chat, upload.key, { failure: body?.error?.message ?? t.uploadFailed });
+    else change(chat, upload.key, { failure: body?.error?.message ?? t.uploadFailed, isFinal: isFinal(request.status) });
   };
   request.onerror = () => change(chat, upload.key, { failure: t.uploadFailed });
   request.open("POST", `${chatPath(chat)}/files`);
   request.send(form);
 }
+
+const isFinal = (status: number): boolean => status === 413 || status === 415;
 
 function parse(text: string): { id: string; filename: string; error?: { message: string } } | null {
   try {
@@ -127,7 +130,7 @@ function parse(text: string): { id: string; filename: string; error?: { message:
 }
 
 export function retry(chat: string, upload: Upload): void {
-  change(chat, upload.key, { failure: "", sent: 0 });
+  change(chat, upload.key, { failure: "", isFinal: false, sent: 0 });
   send(chat, upload);
 }
 export function detach(chat: string, upload: Upload): void {
@@ -142,5 +145,5 @@ export function clear(chat: string): void {
 }
 export function mention(chat: string, file: FileInfo): void {
   if (uploadsOf(chat).some((each) => each.id === file.id)) return;
-  put(chat, [...uploadsOf(chat), { key: ++number, name: file.filename, file: null, path: "", id: file.id, picture: "", sent: 1, failure: "" }]);
+  put(chat, [...uploadsOf(chat), { key: ++number, name: file.filename, file: null, path: "", id: file.id, picture: "", sent: 1, failure: "", isFinal: false }]);
 }

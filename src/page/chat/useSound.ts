@@ -63,9 +63,20 @@ function heard(context: AudioContext, sound: AudioBuffer, stop: AbortSignal): Pr
   });
 }
 
+function withoutFences(markdown: string): string {
+  let fence = "";
+  return markdown.split("\n").filter((line) => {
+    const mark = line.trimStart().slice(0, 3);
+    const isFence = mark === "```" || mark === "~~~";
+    const isCode = fence !== "" || isFence;
+    if (isFence && (fence === "" || fence === mark)) fence = fence === "" ? mark : "";
+    return !isCode;
+  }).join("\n");
+}
+
 // What is heard of Markdown: no code, no marks. Cut between sentences.
 export function inPieces(markdown: string): string[] {
-  const text = markdown.replace(/^ *(```|~~~)[^]*?^ *\1.*$/gm, " ").replace(/!?\[([^\]]*)\]\([^)]*\)/g, "$1").replace(/^ *(#+|>|[-*+]|\d+\.) +/gm, "").replace(/[*_`]+/g, "");
+  const text = withoutFences(markdown).replace(/!?\[([^[\]]*)\]\([^()]*\)/g, "$1").replace(/^ *(#+|>|[-*+]|\d+\.) +/gm, "").replace(/[*_`]+/g, "");
   const pieces: string[] = [];
   for (let rest = text.trim(); rest !== "";) {
     let end = rest.length;

@@ -9,12 +9,13 @@ import { t } from "../texts";
 import type { SearchMatches } from "../wire";
 import { call, get } from "../wire/api";
 import { Marked } from "./Marked";
+import { inOrder } from "./order";
 
 type Hit = SearchMatches["matches"][number];
 
 const done = (): void => void (store.menu === true && store.set({ menu: null }));
 
-// All chats by age, with what goes on in each; and a search over what was said in them.
+// All chats, those that work or wait before the others and these by age, with what goes on in each; and a search over what was said in them.
 export function Sidebar() {
   const { chats, chatsVersion, open, view } = useStore();
   const [query, setQuery] = useState("");
@@ -31,11 +32,12 @@ export function Sidebar() {
     return () => clearTimeout(timer);
   }, [query]);
   const words = query.toLowerCase();
-  const listed = useMemo(() => [...chats.values()].filter((chat) => !words || chat.title.toLowerCase().includes(words) || chat.id.toLowerCase().includes(words))
-    .sort((a, b) => (a.updated_at < b.updated_at ? 1 : a.updated_at > b.updated_at ? -1 : 0)), [chats, chatsVersion, words]);
+  const listed = useMemo(() => inOrder([...chats.values()].filter((chat) => !words || chat.title.toLowerCase().includes(words) || chat.id.toLowerCase().includes(words))), [chats, chatsVersion, words]);
   const groups = useMemo(() => groupByAge(listed), [listed]);
   const take = (file: File): void => void store.attempt(async () => {
-    const chat = await call<{ id: string }>("POST", "/import", JSON.parse(await file.text()));
+    const exported = parsed(await file.text());
+    if (exported === undefined) return store.tell(t.notAChat(file.name));
+    const chat = await call<{ id: string }>("POST", "/import", exported);
     store.openChat(chat.id);
     done();
   });
@@ -108,6 +110,14 @@ export function Sidebar() {
   );
 }
 
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}
+
 interface ItemRow extends Row {
   chat: Chat | null; // null: the name of a group
 }
@@ -117,6 +127,12 @@ function ChatList({ groups, children }: { groups: [string, Chat[]][]; children: 
   const rows = useMemo(() => groups.flatMap(([name, group]): ItemRow[] => [{ key: `group-${name}`, kind: "group", guess: 40, chat: null },
     ...group.map((chat): ItemRow => ({ key: `chat-${chat.id}`, kind: "chat", guess: 36, chat }))]), [groups]);
   const [window, shown, root] = useWindow(rows, { scroller: ".chat-list" });
+  // The chat that is opened is seen in the list, wherever it stands there. Whoever pressed it there sees it already.
+  const { open, menu } = useStore();
+  useEffect(() => {
+    const row = open && rows.some((each) => each.key === `chat-${open.id}`) ? `chat-${open.id}` : null;
+    if (row) window.show(row);
+  }, [open?.id, menu, rows.length > 0]);
   let begin = 0;
   return (
     <div ref={root} data-list="">
@@ -214,10 +230,10 @@ function groupByAge(chats: Chat[]): [string, Chat[]][] {
   midnight.setHours(0, 0, 0, 0);
   const day = 86_400_000;
   const today = midnight.getTime();
-  const groups: [string, number][] = [[t.today, today], [t.yesterday, today - day], [t.thisWeek, today - 6 * day], [t.older, -Infinity]];
+  const groups: [string, number][] = [[t.activeNow, Infinity], [t.today, today], [t.yesterday, today - day], [t.thisWeek, today - 6 * day], [t.older, -Infinity]];
   const found = groups.map(([name]): [string, Chat[]] => [name, []]);
   for (const chat of chats) {
-    const at = Date.parse(chat.updated_at);
+    const at = chat.status === "idle" ? Date.parse(chat.updated_at) : Infinity;
     found[groups.findIndex(([, from]) => at >= from)]![1].push(chat);
   }
   return found.filter(([, group]) => group.length > 0);

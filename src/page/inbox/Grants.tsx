@@ -5,6 +5,20 @@ import { t } from "../texts";
 import type { ChatGrants, Grants as Standing } from "../wire";
 import { call, chatPath, get } from "../wire/api";
 
+// What was asked when a call was allowed: a chat keeps the digest of its arguments, and its own events have them.
+async function inputsOf(digests: Set<string>): Promise<Map<string, string>> {
+  const found = new Map<string, string>();
+  const { open } = store;
+  if (!open || digests.size === 0) return found;
+  for await (const turns of store.allTurns(open)) {
+    for (const event of turns.flatMap((turn) => turn.events)) {
+      if (event.type === "APPROVAL_REQUIRED" && digests.has(event.arguments_digest)) found.set(event.arguments_digest, event.tool_input);
+    }
+    if (found.size === digests.size) break;
+  }
+  return found;
+}
+
 interface Grant {
   path: string; // to take it back
   tool: string;
@@ -27,7 +41,9 @@ async function readAll(chat: string | undefined): Promise<Grant[]> {
   const standing = (await get<Standing>("/grants")).grants.map((each): Grant => ({ ...parts(each), path: `/grants/${each.id}`, input: each.pattern ?? each.tool_input, scope: "always" }));
   if (!chat) return standing;
   const path = `${chatPath(chat)}/grants`;
-  return [...standing, ...(await get<ChatGrants>(path)).grants.map((each): Grant => ({ ...parts(each), path: `${path}/${each.id}`, input: each.pattern, scope: "chat" }))];
+  const { grants } = await get<ChatGrants>(path);
+  const inputs = await inputsOf(new Set(grants.flatMap((each) => (each.pattern ? [] : [each.arguments_digest ?? ""])))).catch(() => new Map<string, string>());
+  return [...standing, ...grants.map((each): Grant => ({ ...parts(each), path: `${path}/${each.id}`, input: each.pattern ?? inputs.get(each.arguments_digest ?? ""), scope: "chat" }))];
 }
 
 // What has been allowed for longer than once, everywhere and in the chat that is open; each can be taken back.
@@ -52,6 +68,7 @@ export function Grants() {
             {grant.outdated && <span className="badge" data-testid="grant-outdated" title={t.grantOutdatedHint}>{t.grantOutdated}</span>}
             <span className="faint" data-testid="grant-use">{t.usedTimes(grant.uses)}{grant.until && `, ${t.until(dayOf(grant.until))}`}</span>
             <button type="button" aria-label={t.revokeOf(grant.tool)} onClick={() => void revoke(grant)}>{t.revoke}</button>
+            {!grant.means && <p className="hint means" data-testid="grant-means">{grant.input ? t.allowEqualMeans : t.allowUnknownMeans}</p>}
             {grant.means && <p className="hint means" data-testid="grant-means">{spelled(grant.means)}</p>}
           </li>
         ))}

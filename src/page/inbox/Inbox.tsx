@@ -1,6 +1,6 @@
 import { ApprovalCard } from "../chat/ApprovalCard";
 import { InputCard } from "../chat/InputCard";
-import { titleOf } from "../chat/ToolCard";
+import { titleOf } from "../chat/values";
 import { ago } from "../parts/duration";
 import { Icon } from "../parts/Icon";
 import { useNow } from "../parts/useNow";

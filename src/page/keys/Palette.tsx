@@ -1,4 +1,5 @@
 import { useEffect, useRef, useState } from "react";
+import { inOrder } from "../chats/order";
 import { Icon } from "../parts/Icon";
 import { store } from "../store/store";
 import { t } from "../texts";
@@ -8,7 +9,7 @@ const MOST = 60;
 
 const everything = (): Action[] => [
   ...actions(),
-  ...[...store.chats.values()].sort((a, b) => (a.updated_at < b.updated_at ? 1 : -1)).map((chat): Action => ({ id: chat.id, name: chat.title || chat.id, icon: "chat", run: () => store.openChat(chat.id) })),
+  ...inOrder(store.chats.values()).map((chat): Action => ({ id: chat.id, name: chat.title || chat.id, icon: "chat", run: () => store.openChat(chat.id) })),
 ];
 
 export function Palette({ onClose }: { onClose: () => void }) {
@@ -72,10 +73,14 @@ export function Help({ onClose }: { onClose: () => void }) {
 
 function Dialog({ label, testid, onClose, children }: { label: string; testid: string; onClose: () => void; children: React.ReactNode }) {
   const place = useRef<HTMLDialogElement>(null);
+  // Closing gives the focus back, but not if a field that was opened by it (to find words in, say) has taken it.
   useEffect(() => {
     const before = document.activeElement as HTMLElement | null;
     place.current?.showModal();
-    return () => before?.focus();
+    return () => {
+      const now = document.activeElement;
+      if (!(now instanceof HTMLInputElement || now instanceof HTMLTextAreaElement)) before?.focus({ preventScroll: true });
+    };
   }, []);
   return (
     <dialog ref={place} className={testid} aria-label={label} data-testid={testid} onClose={onClose}

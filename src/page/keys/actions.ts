@@ -1,5 +1,6 @@
 // What can be done from everywhere: the palette lists it, the composer knows it behind a slash, and some of it has a key.
 import { allOpen, foldAll } from "../chat/folding";
+import { inOrder } from "../chats/order";
 import type { IconName } from "../parts/Icon";
 import { store, View } from "../store/store";
 import { isRunning, Turn } from "../store/turn";
@@ -24,7 +25,7 @@ const show = (view: View) => (): void => store.set({ view });
 const last = (): Turn | undefined => store.branch().pop();
 
 function neighbour(step: number): void {
-  const ids = [...store.chats.values()].sort((a, b) => (a.updated_at < b.updated_at ? 1 : -1)).map((chat) => chat.id);
+  const ids = inOrder(store.chats.values()).map((chat) => chat.id);
   const at = store.open ? ids.indexOf(store.open.id) : -1;
   const next = ids[at + step];
   if (next) store.openChat(next);

@@ -1,5 +1,5 @@
-// Who works by keyboard is never left nowhere: when what has the focus goes away or can no longer be used, what stands
-// nearest to it gets the focus.
+// Who works by keyboard is never left nowhere: when what has the focus goes away or can no longer be used, something near it gets the focus, in the same turn if it
+// was in one. Nothing is scrolled for that: only the reader moves the view.
 const USABLE = "button:not(:disabled), a[href], input:not(:disabled), select:not(:disabled), textarea:not(:disabled), [tabindex='0']";
 
 let path: HTMLElement[] = []; // what has the focus, and all around it
@@ -10,14 +10,29 @@ function pathOf(element: Element): HTMLElement[] {
   return found;
 }
 
+function isInSight(element: HTMLElement): boolean {
+  const box = element.getBoundingClientRect();
+  return box.width > 0 && box.bottom > 0 && box.top < innerHeight;
+}
+
 function mend(): void {
   const [last] = path;
   if (!last || (document.activeElement !== document.body && document.activeElement !== last)) return;
   if (last.isConnected && !last.matches(":disabled")) return;
-  for (const around of path.filter((each) => each.isConnected)) {
-    const next = [...around.querySelectorAll<HTMLElement>(USABLE)].find((each) => each !== last && each.getClientRects().length > 0);
-    if (next) return next.focus();
+  const turn = path.findIndex((each) => each.matches(".turn"));
+  for (const around of turn < 0 ? path : path.slice(0, turn + 1)) {
+    if (!around.isConnected) continue;
+    const usable = [...around.querySelectorAll<HTMLElement>(USABLE)].filter((each) => each !== last && each.getClientRects().length > 0);
+    const next = usable.find(isInSight) ?? usable[0];
+    if (next) return next.focus({ preventScroll: true });
   }
+  focusConversation();
+}
+
+// Where people write; on a touch screen the conversation itself, as a keyboard would cover half of it.
+export function focusConversation(): void {
+  const place = matchMedia("(pointer: coarse)").matches ? null : document.querySelector<HTMLElement>("[data-testid=composer]");
+  (place ?? document.querySelector<HTMLElement>(".turns"))?.focus({ preventScroll: true });
 }
 
 export function keepFocus(): void {

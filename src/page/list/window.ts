@@ -40,6 +40,7 @@ export class ListWindow {
   private origin = 0; // of the list in what scrolls
   private lastTop = 0;
   private touched = -MEANT; // when; as long as a button is held: for ever
+  private left = -MEANT; // when somebody went away from the end
   private width = 0;
   private passes = 0;
   private aim: string | null = null;
@@ -225,7 +226,7 @@ export class ListWindow {
   // After each drawing, and when a row has changed by itself: all heights are read at once, then the place is held.
   settle(): void {
     const { scroller, root } = this;
-    if (!scroller || !root) return;
+    if (!scroller || !root || scroller.clientHeight === 0) return; // what is not drawn has no heights
     let changed = false;
     const present = new Set<HTMLElement>();
     for (const row of this.elements()) {
@@ -263,7 +264,7 @@ export class ListWindow {
       // Whoever opens something at the end wants to see it, and not the end.
       if (this.stuck) this.stuck = this.isAtEnd();
       this.takeAnchor();
-    } else if (this.stuck) {
+    } else if (this.stuck && this.rows.length > 0) {
       if (this.shift !== 0) this.shift = 0, (this.root!.style.marginTop = "");
       const end = scroller.scrollHeight - scroller.clientHeight;
       if (Math.abs(scroller.scrollTop - end) >= 1) scroller.scrollTop = end;
@@ -275,6 +276,11 @@ export class ListWindow {
       if (row && this.aim === row.dataset.row) this.aim = null, this.takeAnchor();
     } else {
       this.takeAnchor();
+    }
+    // What is shown has become shorter: whoever is at its end now is there.
+    if (!this.stuck && this.sticks && this.aim === null && this.distance() < 1 && performance.now() - this.left > MEANT) {
+      this.stuck = true;
+      requestAnimationFrame(() => this.redraw());
     }
   }
   private moveBy(by: number): void {
@@ -346,12 +352,13 @@ export class ListWindow {
     clearTimeout(this.quiet);
     this.quiet = setTimeout(() => this.unshift(), QUIET);
     const before = this.stuck;
-    if (up) this.stuck = false;
+    if (up) (this.stuck = false), (this.left = performance.now());
     else if (this.isAtEnd()) this.stuck = true;
     if (!this.stuck) this.takeAnchor();
     if (!this.covers(SOON) || before !== this.stuck) this.redraw();
   }
   private letGo(): void {
+    this.left = performance.now();
     if (!this.stuck) return;
     this.stuck = false;
     this.takeAnchor();
@@ -380,6 +387,14 @@ export class ListWindow {
     this.unshift();
     this.stuck = true;
     this.redraw();
+  }
+  // Shows a row if it is not to be seen, in the middle then.
+  show(key: string): void {
+    const index = this.rows.findIndex((row) => row.key === key);
+    const top = this.offsets[index];
+    if (index < 0 || top === undefined || !this.scroller || this.scroller.clientHeight === 0) return;
+    const seen = this.scroller.scrollTop - this.origin;
+    if (top < seen || this.offsets[index + 1]! > seen + this.viewport) this.reveal(key, this.viewport / 2);
   }
   // Shows a row, so far below the upper edge.
   reveal(key: string, below: number): void {

@@ -1,5 +1,6 @@
 import { memo, useEffect, useLayoutEffect, useRef } from "react";
 import { t } from "../texts";
+import { coloured } from "./colours";
 import { morph } from "./morph";
 import { Piece, Pieces } from "./pieces";
 import { toNodes } from "./render";
@@ -67,13 +68,11 @@ export async function copied(button: HTMLElement, text: string): Promise<void> {
   setTimeout(() => (button.textContent = t.copy), 1500);
 }
 
-// Colours and formulas are fetched when the first of them is shown.
 async function colour(code: HTMLElement, text: string, language: string): Promise<void> {
-  const { highlight } = await import("./highlight");
-  const coloured = highlight(text, language);
-  if (coloured === null || code.textContent !== text) return;
+  const html = await coloured(text, language);
+  if (html === null || code.textContent !== text) return;
   const shown = document.createElement("code");
-  shown.innerHTML = coloured;
+  shown.innerHTML = html;
   code.replaceChildren(...shown.childNodes);
 }
 async function decorate(place: HTMLElement): Promise<void> {

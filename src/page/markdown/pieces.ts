@@ -40,7 +40,7 @@ export class Pieces {
   private next(text: string): boolean {
     if (this.fence) return this.nextOfFence(text, this.fence);
     const rest = text.slice(this.at, this.at + 4 * LONG);
-    const opening = /^ {0,3}(`{3,}|~{3,})([^\n`]*)\n/.exec(rest);
+    const opening = /^ {0,3}(`{3,}(?!`)|~{3,}(?!~))([^\n`]*)\n/.exec(rest);
     if (opening) {
       this.fence = { mark: opening[1]!, language: opening[2]!.match(/[\w+#-]+/)?.[0] ?? "", begin: this.at + opening[0].length };
       this.at += opening[0].length;
@@ -71,7 +71,7 @@ export class Pieces {
 
   // Where a piece that is too long may end, and what the next one begins with.
   private cut(text: string): [number, string] {
-    const table = this.table || (/^[^\n]*\|[^\n]*\n {0,3}\|?[ :|-]*-[ :|-]*\n/.exec(text)?.[0] ?? "");
+    const table = this.table || headOfTable(text);
     const part = text.slice(0, LONG);
     if (table) {
       const end = part.lastIndexOf("\n");
@@ -117,11 +117,18 @@ export class Pieces {
   }
 }
 
+// The names of the columns and the line below them, if that is what a text begins with.
+function headOfTable(text: string): string {
+  const [names = "", below = ""] = text.split("\n", 2);
+  const head = `${names}\n${below}\n`;
+  return names.includes("|") && below.includes("-") && /^[ :|-]+$/.test(below) && text.startsWith(head) ? head : "";
+}
+
 const isLow = (text: string, at: number): boolean => (text.charCodeAt(at) & 0xfc00) === 0xdc00;
 
 // The code of which this is a piece, as a whole.
 export function wholeCode(text: string, piece: Piece): string {
-  const fence = /(`{3,}|~{3,})[^\n]*\n$/.exec(text.slice(Math.max(0, piece.begin - 200), piece.begin))?.[1] ?? "```";
+  const fence = /^ {0,3}(`{3,}|~{3,})/.exec(text.slice(text.lastIndexOf("\n", piece.begin - 2) + 1, piece.begin))?.[1] ?? "```";
   const close = new RegExp(`(^|\\n) {0,3}${fence[0]}{${fence.length},}[ \\t]*(\\n|$)`).exec(text.slice(piece.begin));
   return text.slice(piece.begin, close ? piece.begin + close.index + close[1]!.length : undefined).replace(/\n$/, "");
 }

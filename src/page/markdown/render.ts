@@ -7,7 +7,17 @@ import { t } from "../texts";
 const escape = (text: string): string => text.replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`);
 const isSafe = (href: string): boolean => /^(https?:|mailto:)/i.test(href.trim());
 // What an attacker writes to make parsers work for ever.
-const tooDeep = (text: string): boolean => /(?:[>\s]*>){24}|([[(*_~`!<])\1{40}/.test(text.slice(0, 200_000)) || /^(\s{0,3}[-*+]\s){12}/m.test(text);
+function tooDeep(text: string): boolean {
+  let quotes = 0, marks = 0, before = "";
+  for (const c of text.slice(0, 200_000)) {
+    if (c === ">") quotes++;
+    else if (c.trim() !== "") quotes = 0;
+    marks = c === before && "[(*_~`!<".includes(c) ? marks + 1 : 0;
+    if (quotes >= 24 || marks >= 40) return true;
+    before = c;
+  }
+  return /^(?: {0,3}[-*+] ){12}/m.test(text);
+}
 
 const renderer = new marked.Renderer();
 renderer.html = (html: string) => escape(html);
@@ -20,6 +30,7 @@ renderer.code = (code: string, language?: string) => {
   return `<div class="code"><div class="code-head"><span>${escape(name)}</span><button type="button" class="copy">${t.copy}</button></div>` +
     `<pre tabindex="0"><code class="${name && name !== "diff" ? `lang-${escape(name)}` : ""}">${body}</code></pre></div>`;
 };
+renderer.listitem = (text: string, task: boolean) => `<li${task ? ' class="task-item"' : ""}>${text}</li>\n`;
 renderer.checkbox = (checked: boolean) => (checked ? "☑ " : "☐ ");
 
 function diffLines(code: string): string {

@@ -44,8 +44,28 @@ function closeInline(text: string): string {
   return head + closeMarks(tail, true);
 }
 
+// With blanks in the place of code: from some backticks to the next that are as many.
+function withoutCode(text: string): string {
+  const runs = [...text.matchAll(/`+/g)].map((each) => ({ at: each.index!, length: each[0].length }));
+  const next = new Map<number, number>(); // by length, the run that comes next
+  const closes = runs.map(() => -1);
+  for (let i = runs.length - 1; i >= 0; i--) {
+    closes[i] = next.get(runs[i]!.length) ?? -1;
+    next.set(runs[i]!.length, i);
+  }
+  let plain = "", from = 0;
+  for (let i = 0; i < runs.length; i++) {
+    const end = runs[closes[i]!];
+    if (!end) continue;
+    plain = (plain + text.slice(from, runs[i]!.at)).padEnd(end.at + end.length);
+    from = end.at + end.length;
+    i = closes[i]!;
+  }
+  return plain + text.slice(from);
+}
+
 function closeMarks(text: string, isEnd: boolean): string {
-  const plain = text.replace(/(`+)[\s\S]*?\1/g, (code) => " ".repeat(code.length)).replace(/\\[*_~]/g, "  ");
+  const plain = withoutCode(text).replace(/\\[*_~]/g, "  ");
   const open: string[] = [];
   for (const match of plain.matchAll(/\*\*\*|\*\*|\*|~~|__/g)) {
     const mark = match[0];
@@ -59,7 +79,7 @@ function closeMarks(text: string, isEnd: boolean): string {
   // A mark at the very end has nothing to mark yet.
   const last = open[open.length - 1]!;
   if (isEnd && rest.endsWith(last)) rest = rest.slice(0, -last.length), open.pop();
-  const space = /\s*$/.exec(rest)![0];
+  const space = rest.slice(rest.trimEnd().length);
   // Half of a closing mark is not a mark of its own.
   if (isEnd && open.includes("**") && /[^*]\*$/.test(rest) && open[open.length - 1] === "*") rest = rest.slice(0, -1), open.pop();
   return rest.slice(0, rest.length - space.length) + open.reverse().join("") + space;

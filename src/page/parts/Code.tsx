@@ -1,9 +1,13 @@
-import { useEffect, useRef, useState } from "react";
+import { useEffect, useMemo, useRef, useState } from "react";
 import { useKept } from "../list/kept";
 import { t } from "../texts";
-import { spelled } from "../chat/hidden";
+import { partsOf, spelled } from "../chat/hidden";
+import { Visible } from "../chat/Visible";
+import { coloured as colours } from "../markdown/colours";
+import { runsOf } from "./terminal";
 
 const FIRST = 20_000; // characters, before somebody wants more
+const HEAD = 6_000; // of them, where the end says how it went
 
 const LANGUAGES: Record<string, string> = {
   py: "python", js: "javascript", mjs: "javascript", ts: "typescript", tsx: "typescript", jsx: "javascript", cc: "cpp", cpp: "cpp", h: "cpp", hpp: "cpp", c: "cpp",
@@ -16,22 +20,25 @@ interface Props {
   text: string;
   language?: string;
   from?: number; // the number of the first line; none: lines have no numbers
+  isTerminal?: boolean; // written by a program: in its colours, and of more than is shown the beginning and the end
   live?: boolean; // it grows: the end is shown as long as the reader does not scroll up
   label?: string;
   testid?: string;
 }
 
 // A text as it stands, coloured when its language is known.
-export function Code({ text, language = "", from, live = false, label = t.output, testid }: Props) {
+export function Code({ text, language = "", from, isTerminal = false, live = false, label = t.output, testid }: Props) {
   const [all, setAll] = useKept("all", false);
   const [coloured, setColoured] = useState<string | null>(null);
   const place = useRef<HTMLPreElement>(null);
   const stays = useRef(true);
-  const shown = spelled(all || text.length <= FIRST ? text : live ? text.slice(-FIRST) : text.slice(0, FIRST));
+  const isCut = !all && text.length > FIRST;
+  const shown = !isCut ? text : live ? text.slice(-FIRST) : isTerminal ? text.slice(0, HEAD) : text.slice(0, FIRST);
+  const end = isCut && isTerminal && !live ? text.slice(HEAD - FIRST) : "";
   useEffect(() => {
     let current = true;
     setColoured(null);
-    if (language && !live) void import("../markdown/highlight").then(({ highlight }) => current && setColoured(highlight(shown, language)));
+    if (language && !live && partsOf(shown).length === 1) void colours(spelled(shown), language).then((html) => current && setColoured(html));
     return () => {
       current = false;
     };
@@ -47,11 +54,17 @@ export function Code({ text, language = "", from, live = false, label = t.output
         stays.current = box.scrollHeight - box.scrollTop - box.clientHeight < 30;
       }}>
         {from !== undefined && <span className="gutter" aria-hidden="true" data-numbers={numbers(from, shown)} />}
-        {coloured !== null ? <code dangerouslySetInnerHTML={{ __html: coloured }} /> : <code>{shown}</code>}
+        {coloured !== null ? <code dangerouslySetInnerHTML={{ __html: coloured }} /> : <code>{isTerminal ? <Written output={shown} /> : from === undefined ? <Visible text={shown} /> : spelled(shown)}</code>}
+        {end !== "" && <><span className="gap" data-testid="left-out">{t.leftOut(text.length - FIRST)}</span><code><Written output={end} /></code></>}
       </pre>
-      {!all && text.length > FIRST && <button type="button" className="quiet" onClick={() => setAll(true)}>{t.showAll(text.length)}</button>}
+      {isCut && <button type="button" className="quiet" onClick={() => setAll(true)}>{t.showAll(text.length)}</button>}
     </>
   );
+}
+
+function Written({ output }: { output: string }) {
+  const runs = useMemo(() => runsOf(output), [output]);
+  return <>{runs.map((run, i) => (run.style === "" ? <Visible key={i} text={run.text} /> : <span key={i} className={run.style}><Visible text={run.text} /></span>))}</>;
 }
 
 function numbers(from: number, text: string): string {

@@ -4,7 +4,7 @@ import { useSyncExternalStore } from "react";
 import { isNarrow } from "../parts/useNarrow";
 import { t } from "../texts";
 import type { BranchRemoved, ChangeChatRequest, ChatChange, ChatEvent, ChatHistory, ChatList, FilePreview, Instructions, Interaction, Models, QueuedEntry, Tools, Trash } from "../wire";
-import { ApiError, begin, call, chatPath, decoded, get, request, turnPath, whenLoggedOut } from "../wire/api";
+import { ApiError, begin, call, chatPath, get, request, turnPath, whenLoggedOut } from "../wire/api";
 import { Connection, Feed, Frame } from "../wire/stream";
 import { byNumber, listed, newChat, nextId, OpenChat, sizeOf, Tree, trim, treeOf } from "./open";
 import { blank, isRunning, newTurn, take, Turn } from "./turn";
@@ -33,6 +33,14 @@ export interface ClosedApproval {
   how: string;
 }
 
+// A turn to be shown: where in the window, and what in it gets the focus. Without these it is at the top, and is marked.
+export interface Target {
+  chat: string;
+  turn: string;
+  below?: number; // pixels from the upper edge
+  focus?: string; // the test id of a button of its head
+}
+
 // A step from one state of the chat to another, while it is asked whether files of the workspace go along.
 export interface AskedFiles {
   chat: string;
@@ -40,6 +48,15 @@ export interface AskedFiles {
   what: string;
   files: FilePreview[];
   run: (files: FilesChoice) => Promise<void>;
+}
+
+// An address that somebody has typed may be none that was ever encoded: then it is the name as it stands.
+function nameIn(hash: string): string {
+  try {
+    return decodeURIComponent(hash.slice(1));
+  } catch {
+    return hash.slice(1);
+  }
 }
 
 class Store {
@@ -72,9 +89,12 @@ class Store {
   dialog: "palette" | "help" | null = null;
   menu: boolean | null = null; // the list of chats: shown over a narrow window, hidden in a wide one, or as the width has it
   wish: string | null = null; // a text for the composer
+  dropping = false; // files are held over the page
+  dropped: File[] = []; // and were let go: for the composer
   editing: string | null = null; // the turn whose message is being changed
   askedFiles: AskedFiles | null = null; // whether files go along with a step through the chat
-  target: { chat: string; turn: string } | null = null; // the turn that somebody wants to see
+  target: Target | null = null; // the turn that somebody wants to see
+  began = 0; // turns that were begun here, each to be seen as it comes
   closed: ClosedApproval[] = []; // answered elsewhere while this window was open, newest first
   readonly answeredHere = new Set<string>();
   private readonly seenWaiting = new Set<string>();
@@ -315,13 +335,13 @@ class Store {
 
   // --- the chat that is shown
   private showAddress(): void {
-    const name = decoded(location.hash.slice(1));
+    const name = nameIn(location.hash);
     if (name && name !== this.open?.id) this.openChat(name, false);
     else if (!name && this.open) this.leave(false);
   }
 
-  openChat(id: string, remember = true): void {
-    if (remember && location.hash !== `#${id}`) history.pushState(null, "", `#${encodeURIComponent(id)}`);
+  openChat(id: string, remember = true, isNew = false): void {
+    if (remember && nameIn(location.hash) !== id) history.pushState(null, "", `#${encodeURIComponent(id)}`);
     this.view = "chat";
     if (this.open?.id !== id) {
       this.putAway();
@@ -329,8 +349,9 @@ class Store {
       this.kept.delete(id);
       this.open = chat;
       this.follow(id);
-      // What has been followed all along is there already.
-      if (chat.unread) void this.load(chat);
+      // What has been followed all along is there already; of a chat that begins now there is nothing.
+      if (isNew) chat.loaded = !(chat.unread = false);
+      else if (chat.unread) void this.load(chat);
       else void this.readQueue(chat);
     }
     this.changed();
@@ -383,7 +404,14 @@ class Store {
     turn.model = from.model;
     turn.createdAt = from.created_at;
     if (turn.stale || !turn.held || turn.waiting) blank(turn);
+    // Its beginning and its end are told while it runs, and not stored: they are made of what is.
+    const { parent_id, edited_from, model, attachments } = from;
+    const about = { round_index: 0, interaction_id: from.id };
+    take(turn, { ...about, type: "INTERACTION_STARTED", seq: 1, at: from.created_at, chat_id: chat.id, parent_id, edited_from, model, ...(attachments && { attachments }) });
     for (const event of from.agent_events) take(turn, event as AgentEvent);
+    if (from.completed_at && (from.status === "COMPLETED" || from.status === "FAILED" || from.status === "CANCELLED")) {
+      take(turn, { ...about, type: "INTERACTION_COMPLETE", seq: turn.lastSeq + 1, at: from.completed_at, status: from.status });
+    }
     for (const event of turn.waiting ?? []) take(turn, event, true);
     turn.waiting = null;
     // What was asked for a moment ago may be older than what has come by the feed.
@@ -550,7 +578,7 @@ class Store {
   async chatToFill(): Promise<string | null> {
     // What was set for it has to hold for its first message too.
     if (!this.open && Object.values(this.fresh).some((each) => each)) await this.newChat();
-    else if (!this.open) this.openChat(`chat_${crypto.getRandomValues(new Uint32Array(3)).join("").slice(0, 20)}`);
+    else if (!this.open) this.openChat(`chat_${crypto.getRandomValues(new Uint32Array(3)).join("").slice(0, 20)}`, true, true);
     return this.open?.id ?? null;
   }
   async send(text: string, attachments: string[]): Promise<boolean> {
@@ -595,10 +623,17 @@ class Store {
     }
   }
   edit(turn: Turn, text: string, files: FilesChoice = {}): Promise<boolean> {
-    return this.attempt(() => begin(`${turnPath(turn.chat, turn.id)}/edit`, { new_user_message: text, ...files }));
+    return this.beginFrom(turn, "edit", { new_user_message: text, ...files });
   }
   again(turn: Turn, how: "regenerate" | "resume", model = ""): Promise<boolean> {
-    return this.attempt(() => begin(`${turnPath(turn.chat, turn.id)}/${how}`, model ? { model } : {}));
+    return this.beginFrom(turn, how, model ? { model } : {});
+  }
+  // The turn that comes of it is the chat's last one, and whoever asked for it wants to see it.
+  private beginFrom(turn: Turn, how: string, body: Record<string, unknown>): Promise<boolean> {
+    return this.attempt(async () => {
+      await begin(`${turnPath(turn.chat, turn.id)}/${how}`, body);
+      this.set({ began: this.began + 1 });
+    });
   }
   stop(turn: Turn): Promise<boolean> {
     return this.attempt(() => call("POST", `${turnPath(turn.chat, turn.id)}/cancel`));

@@ -11,7 +11,7 @@ export interface Approval {
   allowed_decisions: string[];
   patterns?: { pattern: string; means: string }[]; // that may be allowed, with what each of them covers
   expires_at: string | null;
-  decision?: { approved: boolean; feedback?: string | null; scope?: string; expired?: boolean; superseded?: boolean };
+  decision?: { approved: boolean; feedback?: string | null; scope?: string; expired?: boolean; superseded?: boolean; tool_input?: string };
 }
 export interface TextBlock {
   kind: "text" | "thinking";
@@ -186,7 +186,7 @@ export function blank(turn: Turn, held = true): void {
 
 // Takes one event in. An event that was taken in before changes nothing.
 export function take(turn: Turn, event: AgentEvent, live = false): void {
-  if (event.seq <= turn.lastSeq) return;
+  if (event.seq <= turn.lastSeq || (event.type === "INTERACTION_COMPLETE" && turn.events[turn.events.length - 1]?.type === event.type)) return;
   turn.lastSeq = event.seq;
   turn.version++;
   if (!event.type.endsWith("_DELTA")) turn.events.push(event), (turn.size += sizeOf(event));

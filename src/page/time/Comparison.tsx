@@ -1,3 +1,4 @@
+import { useEffect, useRef } from "react";
 import { diffWords, Part } from "../chat/lines";
 import type { TextBlock, Turn } from "../store/turn";
 import { t } from "../texts";
@@ -8,8 +9,10 @@ export function Comparison({ turns, first, second }: { turns: Map<string, Turn>;
   let common = 0;
   while (common < left.length && left[common] === right[common]) common++;
   const rows = Array.from({ length: Math.max(left.length, right.length) - common }, (_, i) => common + i);
+  const place = useRef<HTMLElement>(null);
+  useEffect(() => void place.current?.scrollIntoView({ block: "nearest" }), [first, second]); // it stands below a map of any length
   return (
-    <section className="comparison" data-testid="comparison" aria-label={t.compare}>
+    <section ref={place} className="comparison" data-testid="comparison" aria-label={t.compare}>
       <header><h3>{t.compare}</h3>{common > 0 && <p className="hint">{t.inCommon(common)}</p>}</header>
       {rows.length === 0 && <p className="both faint">{t.sameVersion}</p>}
       {rows.map((at) => <Pair key={at} number={at + 1} left={left[at]} right={right[at]} />)}

@@ -1,4 +1,4 @@
-import { useEffect, useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { spelled } from "../chat/hidden";
 import { store } from "../store/store";
 import type { Turn } from "../store/turn";
@@ -21,9 +21,11 @@ export function DiffBox({ turn }: { turn: Turn }) {
       current = false;
     };
   }, [turn]);
+  const place = useRef<HTMLDivElement>(null);
+  useEffect(() => void place.current?.scrollIntoView({ block: "nearest" }), [found]);
   if (!found) return <p className="faint">…</p>;
   return (
-    <div className="diff-box" data-testid="turn-diff">
+    <div ref={place} className="diff-box" data-testid="turn-diff">
       {found.files.length === 0 && <p className="faint">{t.noFilesChanged}</p>}
       {found.files.map((file) => (
         <section key={file.path_base64 ?? file.path} data-path={file.path}>

@@ -1,7 +1,6 @@
 import { useEffect, useState } from "react";
 import { spelled } from "../chat/hidden";
-import { argumentsOf } from "../chat/ApprovalCard";
-import { summary, titleOf } from "../chat/ToolCard";
+import { argumentsOf, summary, titleOf } from "../chat/values";
 import { useKept } from "../list/kept";
 import { Icon } from "../parts/Icon";
 import { store } from "../store/store";
@@ -22,6 +21,7 @@ export function EditPreviewBox({ turn, onDone }: { turn: Turn; onDone: () => voi
       setPreview(await call<EditPreview>("POST", `${turnPath(turn.chat, turn.id)}/edit`, { new_user_message: turn.message || "x", dry_run: true }));
     });
   }, [turn]);
+  const stays = preview ? effectsThatStay(preview, files) : [];
   const done = (): void => {
     setText(turn.message ?? "");
     onDone();
@@ -34,7 +34,7 @@ export function EditPreviewBox({ turn, onDone }: { turn: Turn; onDone: () => voi
       e.preventDefault();
       void run();
     }}>
-      <textarea autoFocus aria-label={t.edit} data-testid="edit-text" rows={Math.min(12, text.split("\n").length + 1)} value={text} onChange={(e) => setText(e.target.value)}
+      <textarea autoFocus aria-label={t.edit} data-testid="edit-text" onFocus={(e) => e.target.setSelectionRange(e.target.value.length, e.target.value.length)} rows={Math.min(12, text.split("\n").length + 1)} value={text} onChange={(e) => setText(e.target.value)}
         dir="auto" onKeyDown={(e) => {
           if (e.key === "Escape") done();
           if (e.key === "Enter" && (e.ctrlKey || e.metaKey)) void run();
@@ -44,11 +44,11 @@ export function EditPreviewBox({ turn, onDone }: { turn: Turn; onDone: () => voi
           <p><Icon name="branch" size={15} /> {t.supersedes(preview.superseded.length)}</p>
           {preview.superseded.length > 1 && <ul className="preview-effects">{preview.superseded.slice(0, 6).map((id) => <li key={id} dir="auto">{store.open?.turns.get(id)?.message?.slice(0, 100) ?? id}</li>)}</ul>}
           <FilesBack files={preview.files} choice={files} onChange={setFiles} />
-          {preview.side_effects.length === 0 ? <p><Icon name="check" size={15} /> {t.noSideEffects}</p> : (
+          {stays.length === 0 ? <p><Icon name="check" size={15} /> {t.noSideEffects}</p> : (
             <>
               <p className="warning"><Icon name="alert" size={15} /> {t.sideEffects}</p>
               <ul className="preview-effects" data-testid="side-effects">
-                {preview.side_effects.map((each, i) => <li key={i}>{titleOf(each.tool_name)} <code>{spelled(each.path ?? summary(each.tool_name, argumentsOf(each.tool_input)))}</code>{each.failed && ` (${t.failed})`}</li>)}
+                {stays.map((each, i) => <li key={i}>{each.what} <code>{spelled(each.on)}</code>{each.failed && ` (${t.failed})`}</li>)}
               </ul>
             </>
           )}
@@ -60,4 +60,39 @@ export function EditPreviewBox({ turn, onDone }: { turn: Turn; onDone: () => voi
       </div>
     </form>
   );
+}
+
+const OF_FILES = ["write_file", "edit_file", "delete_file"];
+
+interface Effect {
+  what: string; // the calls
+  on: string;
+  failed: boolean;
+}
+
+// What the turns have done outside of the chat, a line for each file. Files that go back with them do not stay, nor does one that is gone again.
+function effectsThatStay(preview: EditPreview, choice: FilesChoice): Effect[] {
+  const plain = (path: string): string => path.replace(/^(?:\.\/)+/, "");
+  const known = new Map(preview.files.map((each) => [plain(each.path), each]));
+  const ofFile = new Map<string, { effect: Effect; last: string }>();
+  const effects: Effect[] = [];
+  for (const each of preview.side_effects) {
+    const path = each.path !== null && OF_FILES.includes(each.tool_name) && !each.failed ? plain(each.path) : null;
+    const before = path !== null && ofFile.get(path);
+    const title = titleOf(each.tool_name);
+    if (before) {
+      if (!before.effect.what.split(", ").includes(title)) before.effect.what += `, ${title}`;
+      before.last = each.tool_name;
+      continue;
+    }
+    const effect = { what: title, on: each.path ?? summary(each.tool_name, argumentsOf(each.tool_input)), failed: each.failed };
+    effects.push(effect);
+    if (path !== null) ofFile.set(path, { effect, last: each.tool_name });
+  }
+  for (const [path, { effect, last }] of ofFile) {
+    const file = known.get(path);
+    const goesBack = file ? choice.files === "restore" && (!file.conflict || choice.force === true) : last === "delete_file";
+    if (goesBack) effects.splice(effects.indexOf(effect), 1);
+  }
+  return effects;
 }

@@ -1,5 +1,5 @@
 import { useEffect, useMemo, useState } from "react";
-import { titleOf } from "../chat/ToolCard";
+import { titleOf } from "../chat/values";
 import { useKept } from "../list/kept";
 import { Rows } from "../list/Rows";
 import type { Row } from "../list/window";

@@ -1,5 +1,5 @@
 import { useState } from "react";
-import { titleOf } from "../chat/ToolCard";
+import { titleOf } from "../chat/values";
 import { Rows } from "../list/Rows";
 import { duration } from "../parts/duration";
 import type { Turn } from "../store/turn";

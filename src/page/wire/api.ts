@@ -1,4 +1,5 @@
 // Requests to the server that this page comes from. A failure is an ApiError with the server's own words.
+import { writeExact } from "../chat/exact";
 import type { Error as ErrorBody, Transcription } from "../wire";
 
 export class ApiError extends Error {
@@ -24,7 +25,7 @@ export async function request(method: string, path: string, body?: unknown, sign
     method,
     signal,
     headers: { Accept: "application/json", ...(body === undefined ? {} : { "Content-Type": "application/json" }) },
-    body: body === undefined ? undefined : JSON.stringify(body),
+    body: body === undefined ? undefined : writeExact(body),
   });
   if (!response.ok) throw await failureOf(response);
   return response;
@@ -53,15 +54,6 @@ export async function transcribe(sound: Blob, signal: AbortSignal): Promise<stri
   const response = await fetch("/audio/transcriptions", { method: "POST", body: form, signal });
   if (!response.ok) throw await failureOf(response);
   return ((await response.json()) as Transcription).text;
-}
-
-// Of an address, which anybody may have typed: what is no encoding is itself.
-export function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
 }
 
 export const chatPath = (chat: string): string => `/chats/${encodeURIComponent(chat)}`;

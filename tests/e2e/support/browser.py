@@ -11,7 +11,7 @@ from .timing import SLACK
 SCREENSHOTS = pathlib.Path("/tmp/reprise-screenshots")
 selenium = pytest.importorskip("selenium", reason="python3-selenium is not installed")
 from selenium import webdriver  # noqa: E402
-from selenium.common.exceptions import NoSuchElementException, NoSuchFrameException, StaleElementReferenceException, TimeoutException  # noqa: E402, F401
+from selenium.common.exceptions import NoSuchElementException, NoSuchFrameException, NoSuchWindowException, StaleElementReferenceException, TimeoutException, UnexpectedAlertPresentException  # noqa: E402, F401
 from selenium.webdriver.chrome.service import Service  # noqa: E402
 from selenium.webdriver.common import utils  # noqa: E402
 from selenium.webdriver.common.by import By  # noqa: E402
@@ -55,11 +55,18 @@ def start(size, hosts, flags):
     return webdriver.Chrome(service=Driver(DRIVER), options=options)
 
 
+# What its policy refuses is told to the page before it is told to the browser's log, and a busy machine may lose a line of that.
+WATCH = """const breaches = [];
+Object.defineProperty(window, 'breaches', {value: breaches});
+addEventListener('securitypolicyviolation', (e) => breaches.push(`Content Security Policy: ${e.effectiveDirective} ${e.blockedURI} ${e.sample}`), true);"""
+
+
 class Browser:
     """One window on a server's page. Names of other hosts lead nowhere, but to those of `hosts` (name: address)."""
 
     def __init__(self, port, size=(1200, 900), hosts=None, flags=()):
         self.driver = start(size, hosts or {}, flags)
+        self.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": WATCH})
         self.origin = f"http://127.0.0.1:{port}"
         self.requested = set()
         self.messages = []
@@ -125,7 +132,8 @@ class Browser:
         element.send_keys(words)
 
     def open_chat(self, chat):
-        self.one(f"chat-item[data-chat='{chat}']").find_element(By.CSS_SELECTOR, ".chat-title").click()
+        # It may move in the list meanwhile: what works or waits stands on top.
+        self.until(lambda: self.one(f"chat-item[data-chat='{chat}']").find_element(By.CSS_SELECTOR, ".chat-title").click() or True, chat)
 
     def say(self, words):
         self.type("composer", words)
@@ -156,6 +164,10 @@ class Browser:
         # The log is this window's alone; others tell where they are.
         self.requested |= {each["url"] for each in self.driver.execute_cdp_cmd("Target.getTargets", {})["targetInfos"] if each["url"] and each["type"] != "browser"}
         self.messages += self.driver.get_log("browser")
+        try:
+            self.messages += [{"message": each} for each in self.script("return window.breaches?.splice(0) ?? []")]
+        except (UnexpectedAlertPresentException, NoSuchWindowException):
+            pass  # there is no page to be asked
 
     def problems(self):
         """What the page may never do, whatever the test is about."""

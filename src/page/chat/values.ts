@@ -1,0 +1,37 @@
+// The arguments of a call, and the names of calls, as people read them.
+import { t } from "../texts";
+import { parseExact, writeExact } from "./exact";
+
+export type Values = Record<string, unknown>;
+
+export function argumentsOf(text: string): Values | null {
+  try {
+    const value = parseExact(text);
+    return value && typeof value === "object" && !Array.isArray(value) ? (value as Values) : null;
+  } catch {
+    return null;
+  }
+}
+
+// "files__read" of an MCP server is "files › read"; the rest has a word of its own.
+export function titleOf(name: string): string {
+  const [server, tool] = mcpParts(name);
+  return server ? `${server} › ${tool}` : (t.toolTitles[name] ?? name);
+}
+function mcpParts(name: string): [string, string] {
+  const at = name.indexOf("__");
+  return at > 0 ? [name.slice(0, at), name.slice(at + 2)] : ["", name];
+}
+
+// The argument that says most, in one line.
+export function summary(name: string, values: Values | null): string {
+  if (!values) return "";
+  for (const member of ["command", "path", "url", "pattern", "question", "expression", "filename", "title", "text", "code"]) {
+    const value = values[member];
+    if (typeof value === "string") return value.trim().split("\n")[0]!.slice(0, 160);
+  }
+  if (Array.isArray(values.steps)) return t.stepsOf(values.steps.length);
+  if (name === "manage_tasks") return [values.action, values.status].filter(Boolean).join(" ");
+  const rest = writeExact(values);
+  return rest === "{}" ? "" : rest.slice(0, 160);
+}
