@@ -363,8 +363,10 @@ class Engine {
   // What restoring files would do when the chat's head goes to this interaction; nullopt: to where Undo goes.
   // kNotFound.
   Result<std::vector<FilePreview>> PreviewFiles(const ChatId& chat, std::optional<InteractionId> to);
-  // What an interaction did to files, by path. kConflict (reason "not_finished") while it runs.
-  Result<std::vector<FileDiff>> DiffOf(const ChatId& chat, InteractionId interaction);
+  // What an interaction did to files, by path. kConflict (reason "not_finished") while it runs. With `call_id` what
+  // that call did, as far as it has been recorded.
+  Result<std::vector<FileDiff>> DiffOf(const ChatId& chat, InteractionId interaction,
+                                       const std::optional<std::string>& call_id = std::nullopt);
 
   // Asks the run to stop; returns at once. Idempotent; a finished interaction reports its status.
   Result<CancelOutcome> Cancel(const ChatId& chat, InteractionId interaction);

@@ -56,15 +56,6 @@ std::string PathOf(const Json& asked, const std::string& workspace) {
   return LiesBeneath(full.string(), workspace) ? full.string() : "";
 }
 
-// What a call would make of a text; nullopt: nothing.
-std::optional<std::string> ChangedText(const std::string& tool, const Json& given, const std::string& before) {
-  if (tool == "write_file") return TextMember(given, "content");
-  const std::string old_text = TextMember(given, "old_text");
-  const std::size_t at = old_text.empty() ? std::string::npos : before.find(old_text);
-  if (at == std::string::npos || before.find(old_text, at + 1) != std::string::npos) return std::nullopt;
-  return std::string(before).replace(at, old_text.size(), TextMember(given, "new_text"));
-}
-
 const char* StopReason(const std::string& status, const std::string& answer_reason) {
   if (status == "CANCELLED") return "cancelled";
   if (answer_reason == "length" || answer_reason == "context_window") return "max_tokens";

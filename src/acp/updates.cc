@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "acp/terminal_tool.h"
+#include "base/json_text.h"
 #include "base/terminal_text.h"
 #include "base/utf8.h"
 #include "terminal/question_text.h"
@@ -65,9 +66,15 @@ void KeepEnd(std::string& text) {
   text.erase(0, from);
 }
 
-Json ArgumentsOf(const std::string& tool_input) {
+Json JsonOf(const std::string& tool_input) {
   auto arguments = ParseJson(tool_input);
   return arguments ? *std::move(arguments) : Json(tool_input);
+}
+
+// For the editor, which may read numbers as doubles: those that would be rounded come as the text that they are in.
+Json RawInput(const std::string& tool_input) {
+  Json arguments = JsonOf(tool_input);
+  return !arguments.is_string() && HasLongNumber(tool_input) ? Json(tool_input) : arguments;
 }
 
 }  // namespace
@@ -114,7 +121,7 @@ std::string Updates::FullPath(const std::string& path) const {
 Json Updates::Locations(const Call& call) const {
   Json locations = Json::array();
   if (workspace_.empty() || !NamesWorkspaceFile(call.tool_name)) return locations;
-  const Json arguments = ArgumentsOf(call.tool_input);
+  const Json arguments = JsonOf(call.tool_input);
   const std::string path = TextMember(arguments, "path");
   if (!path.empty()) locations.push_back({{"path", FullPath(path)}});
   return locations;
@@ -128,7 +135,7 @@ Updates::Call& Updates::CallOf(const Json& data) {
     call.tool_input = input;
     // Of a call that nobody was asked about, and of one whose arguments were changed.
     call.diff = nullptr;
-    const Json arguments = ArgumentsOf(input);
+    const Json arguments = JsonOf(input);
     const std::string path = FullPath(TextMember(arguments, "path"));
     if (call.tool_name == "write_file" && MemberOf(arguments, "content").is_string()) {
       call.diff = {{"type", "diff"}, {"path", path}, {"newText", TextMember(arguments, "content")}};
@@ -178,7 +185,7 @@ Json Updates::Announce(const std::string& id, Call& call, const char* status) {
                  {"name", call.tool_name},
                  {"kind", KindOf(call.tool_name)},
                  {"status", status},
-                 {"rawInput", ArgumentsOf(call.tool_input)}};
+                 {"rawInput", RawInput(call.tool_input)}};
   if (Json locations = Locations(call); !locations.empty()) update["locations"] = std::move(locations);
   if (Json content = Content(call); !content.empty() || call.is_announced) update["content"] = std::move(content);
   call.is_announced = true;
@@ -194,7 +201,7 @@ Json Updates::DescribeCall(const std::string& call_id) const {
   update["name"] = call.tool_name;
   update["kind"] = KindOf(call.tool_name);
   update["status"] = "pending";
-  update["rawInput"] = ArgumentsOf(call.tool_input);
+  update["rawInput"] = RawInput(call.tool_input);
   if (Json locations = Locations(call); !locations.empty()) update["locations"] = std::move(locations);
   Json content = Content(call);
   for (const Json& each : call.asked) content.push_back(each);

@@ -9,6 +9,7 @@
 #include "app/embedded.h"
 #include "app/mcp_folder.h"
 #include "base/posix_file_system.h"
+#include "base/terminal_text.h"
 #include "mcp/client.h"
 #include "mcp/oauth_credentials.h"
 #include "mcp/server_channel.h"
@@ -53,7 +54,7 @@ Finding CheckMcpServer(const McpServerOptions& server, Transport& transport, OAu
   if (facts->tools) {
     const auto tools = ListTools(session, options);
     if (!tools) return failed(session.closed().value_or(tools.error()));
-    words += " and has " + std::to_string(tools->size()) + " tools";
+    words += " and has " + Counted(tools->size(), "tool");
   }
   if (server.trust_annotations) words += "; it is believed about which of them only read";
   return {check, Verdict::kOk, std::move(words)};

@@ -333,7 +333,11 @@ std::string WhatItWouldDo(const Options& options, const FileDigests& files) {
     add("tells other servers of the same database where to look through Redis at " + HostOf(url));
   }
   for (const ProviderOptions& provider : options.providers) {
-    add("sends what models are told to " + provider.name + " at " + provider.base_url +
+    // Of those that are there without a configuration, one that has no key is asked nothing.
+    const bool is_usual = (provider.name == "openai" && provider.base_url == "https://api.openai.com/v1") ||
+                          (provider.name == "anthropic" && provider.base_url == "https://api.anthropic.com");
+    if (is_usual && provider.api_key.empty() && provider.headers.empty() && provider.query.empty()) continue;
+    add("may send prompts to " + provider.name + " at " + provider.base_url +
         (provider.api_key.empty() ? "" : ", with a key") +
         (provider.headers.empty() ? "" : ", with headers: " + Names(provider.headers)) +
         (provider.query.empty() ? "" : ", with query: " + Names(provider.query)));

@@ -4,6 +4,7 @@
 
 #include "app/chat_keys.h"
 #include "archive/record_reference.h"
+#include "base/logging.h"
 #include "store/chat_files.h"
 #include "store/file_blob_store.h"
 #include "store/file_interaction_store.h"
@@ -15,6 +16,7 @@ namespace reprise {
 Result<ChatReader> ChatReader::Open(const Flags& flags, const Environment& environment, WorkCounter* reads) {
   auto options = LoadOptions(flags, environment);
   if (!options) return Fail(options.error());
+  SetLogLevel(LogLevel::kError);  // what the store notices is for a server's log
   auto keys = KeysFor(*options);
   if (!keys) return Fail(keys.error());
   auto source = ChatSource::Open(*options);
@@ -41,6 +43,11 @@ Result<std::vector<ChatId>> ChatReader::AllChats() const {
   auto chats = ChatFiles(source_.root(), MakeRecordFormat(nullptr), source_.file_system()).ListChats();
   if (chats) std::sort(chats->begin(), chats->end());
   return chats;
+}
+
+ChatId ChatReader::Named(const ChatId& chat) const {
+  const auto chats = AllChats();
+  return chats ? WithUniqueBeginning(chat, *chats) : chat;
 }
 
 void ComplainOfDamage(const Chat& chat) {

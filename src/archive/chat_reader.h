@@ -29,6 +29,8 @@ class ChatReader {
   const Options& options() const { return options_; }
   // Those of one chat, or of all: some may be damaged.
   Result<std::vector<ChatId>> AllChats() const;
+  // `chat`, or if there is none of that name the one chat whose id begins so.
+  ChatId Named(const ChatId& chat) const;
 
  private:
   ChatReader(Options options, std::unique_ptr<ChatBucket> bucket, ChatSource source,

@@ -16,7 +16,23 @@ Error NoDataFolder(const std::string& data_dir) {
                                              " (--data-dir names another one, `reprise serve` makes one)");
 }
 
+ChatId WithUniqueBeginning(const ChatId& chat, std::span<const ChatId> known) {
+  const ChatId* only = nullptr;
+  for (const ChatId& each : known) {
+    if (each == chat) return chat;
+    if (!each.str().starts_with(chat.str())) continue;
+    if (only != nullptr) return chat;
+    only = &each;
+  }
+  return only != nullptr ? *only : chat;
+}
+
 Error NoSuchChat(const ChatId& chat, const std::string& where, std::span<const std::string> known) {
+  const auto begins = [&](const std::string& id) { return id.starts_with(chat.str()); };
+  if (const auto several = std::count_if(known.begin(), known.end(), begins); several > 1) {
+    return MakeError(ErrorCode::kNotFound, std::to_string(several) + " chats in " + where + " begin with " +
+                                               chat.str() + " (`reprise ls` lists them)");
+  }
   return MakeError(ErrorCode::kNotFound, "there is no chat " + chat.str() + " in " + where +
                                              DidYouMean(chat.str(), known) + " (`reprise ls` lists them)");
 }

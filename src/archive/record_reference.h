@@ -21,6 +21,8 @@ struct RecordReference {
 Error NotThere(Error error, const RecordReference& what, const std::string& data_dir);
 // The same of a chat, where the chats `known` are; `where` is a folder or a server.
 Error NoSuchChat(const ChatId& chat, const std::string& where, std::span<const std::string> known);
+// `chat`, or if it is not among `known` the one of them that begins so; where several do, `chat`.
+ChatId WithUniqueBeginning(const ChatId& chat, std::span<const ChatId> known);
 Error NoDataFolder(const std::string& data_dir);
 // kInvalidArgument: the message names `text`.
 Result<RecordReference> ParseReference(std::string_view text);

@@ -17,14 +17,37 @@ constexpr std::array kHidden{
     Range{0x1680, 0x1680},   Range{0x17b4, 0x17b5},   Range{0x180b, 0x180f},   Range{0x2000, 0x200f},
     Range{0x2028, 0x202f},   Range{0x205f, 0x206f},   Range{0x2800, 0x2800},   Range{0x3000, 0x3000},
     Range{0x3164, 0x3164},   Range{0xe000, 0xf8ff},   Range{0xfe00, 0xfe0f},   Range{0xfeff, 0xfeff},
-    Range{0xffa0, 0xffa0},   Range{0xfff0, 0xfffb},   Range{0x1bca0, 0x1bca3}, Range{0x1d173, 0x1d17a},
+    Range{0xffa0, 0xffa0},   Range{0xfff0, 0xfffc},   Range{0x70f, 0x70f},     Range{0x2d7f, 0x2d7f},
+    Range{0xfdd0, 0xfdef},   Range{0x110bd, 0x110bd}, Range{0x110cd, 0x110cd}, Range{0x13430, 0x1345f},
+    Range{0x16fe4, 0x16fe4}, Range{0x1bca0, 0x1bca3}, Range{0x1d159, 0x1d159}, Range{0x1d173, 0x1d17a},
     Range{0xe0000, 0xe0fff}, Range{0xf0000, 0x10ffff}};
+
+// Joiners, selectors of a glyph, spaces and private use.
+constexpr std::array kOfScripts{Range{0xa0, 0xa0},       Range{0x1680, 0x1680},   Range{0x180b, 0x180d},
+                                Range{0x180f, 0x180f},   Range{0x2000, 0x200a},   Range{0x200c, 0x200d},
+                                Range{0x202f, 0x202f},   Range{0x205f, 0x205f},   Range{0x2800, 0x2800},
+                                Range{0x3000, 0x3000},   Range{0xe000, 0xf8ff},   Range{0xfe00, 0xfe0f},
+                                Range{0xe0100, 0xe01ef}, Range{0xf0000, 0x10ffff}};
+
+template <std::size_t kSize>
+bool IsIn(const std::array<Range, kSize>& ranges, std::uint32_t code) {
+  return std::any_of(ranges.begin(), ranges.end(),
+                     [code](const Range& range) { return code >= range.first && code <= range.last; });
+}
 
 }  // namespace
 
-bool IsHidden(std::uint32_t code) {
-  return std::any_of(kHidden.begin(), kHidden.end(),
-                     [code](const Range& range) { return code >= range.first && code <= range.last; });
+bool IsHidden(std::uint32_t code) { return IsIn(kHidden, code) || (code & 0xfffe) == 0xfffe; }
+
+bool IsHiddenInProse(std::uint32_t code) { return IsHidden(code) && !IsIn(kOfScripts, code); }
+
+bool HasHidden(std::string_view text) {
+  while (!text.empty()) {
+    const std::string_view next = Utf8Prefix(text, 1);
+    if (IsHidden(CodePointOf(next))) return true;
+    text.remove_prefix(next.size());
+  }
+  return false;
 }
 
 std::uint32_t CodePointOf(std::string_view character) {

@@ -9,15 +9,9 @@
 namespace reprise {
 namespace {
 
-// Of prose only what steers the terminal or turns the reading direction: controls (without tab), line and paragraph
-// separators, bidirectional marks. Joiners and wide spaces belong to how people write.
-bool IsSteering(std::uint32_t code) {
-  return code < 0x20 || (code >= 0x7f && code <= 0x9f) || code == 0x061c || (code >= 0x200e && code <= 0x200f) ||
-         (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069) || code == 0xfeff ||
-         (code >= 0xe0000 && code <= 0xe0fff);
-}
+constexpr std::size_t kMostBlankLines = 3;  // one after the other, that are shown
 
-enum class Shown { kAllHidden, kSteering };
+enum class Shown { kAllHidden, kProse };
 
 std::string Visible(std::string_view text, std::string_view line_end, Shown shown) {
   const auto is_plain = [](char c) { return c >= ' ' && c < 0x7f; };
@@ -40,7 +34,7 @@ std::string Visible(std::string_view text, std::string_view line_end, Shown show
     const std::uint32_t code = CodePointOf(next);
     if (code == '\n') {
       out += line_end;
-    } else if (code != '\t' && (IsSteering(code) || (shown == Shown::kAllHidden && IsHidden(code)))) {
+    } else if (code == '\r' || (shown == Shown::kProse ? IsHiddenInProse(code) : IsHidden(code))) {
       out += SpelledOut(code);
     } else {
       out += next;
@@ -54,25 +48,44 @@ std::string Visible(std::string_view text, std::string_view line_end, Shown show
 std::string VisibleLine(std::string_view text) { return Visible(text, " ", Shown::kAllHidden); }
 
 std::string VisibleText(std::string_view text, std::string_view indent) {
-  return Visible(text, "\n" + std::string(indent), Shown::kAllHidden);
+  return Visible(WithBlankLinesCounted(text), "\n" + std::string(indent), Shown::kAllHidden);
+}
+
+std::string WithBlankLinesCounted(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t blank_end = text.find_first_not_of(" \t\r\n");
+    const std::size_t last_end = blank_end == 0 ? std::string_view::npos : text.substr(0, blank_end).rfind('\n');
+    const auto blank = text.substr(0, last_end == std::string_view::npos ? 0 : last_end + 1);
+    const auto count = static_cast<std::size_t>(std::count(blank.begin(), blank.end(), '\n'));
+    if (count > kMostBlankLines) {
+      out += "<" + Counted(count, "blank line") + ">\n";
+    } else {
+      out += blank;
+    }
+    text.remove_prefix(blank.size());
+    const std::string_view line = text.substr(0, std::min(text.find('\n'), text.size() - 1) + 1);
+    out += line;
+    text.remove_prefix(line.size());
+  }
+  return out;
 }
 
 std::string Indented(std::string_view text, std::string_view indent) {
   while (text.ends_with('\n')) text.remove_suffix(1);
-  return Visible(text, "\n" + std::string(indent), Shown::kSteering);
+  return Visible(text, "\n" + std::string(indent), Shown::kProse);
 }
 
 std::string StreamedText::Add(std::string_view delta) {
   held_ += delta;
   const bool waits = held_.ends_with('\r');  // perhaps for its line feed
-  std::string shown =
-      Visible(std::string_view(held_).substr(0, held_.size() - (waits ? 1 : 0)), "\n", Shown::kSteering);
+  std::string shown = Visible(std::string_view(held_).substr(0, held_.size() - (waits ? 1 : 0)), "\n", Shown::kProse);
   held_ = waits ? "\r" : "";
   return shown;
 }
 
 std::string StreamedText::End() {
-  std::string shown = Visible(held_, "\n", Shown::kSteering);
+  std::string shown = Visible(held_, "\n", Shown::kProse);
   held_.clear();
   return shown;
 }
@@ -96,6 +109,10 @@ std::string Shortened(std::string_view text, std::size_t max_characters) {
   const std::string valid = ToValidUtf8(text);
   const std::string_view prefix = Utf8Prefix(valid, max_characters);
   return prefix.size() == valid.size() ? valid : std::string(prefix) + "...";
+}
+
+std::string Counted(std::uint64_t number, std::string_view thing) {
+  return Grouped(number) + " " + std::string(thing) + (number == 1 ? "" : "s");
 }
 
 std::string Grouped(std::uint64_t number) {

@@ -14,8 +14,12 @@ namespace reprise {
 // For what a person decides on, and for lists: everything hidden is spelled out (base/hidden_characters). Line ends
 // become spaces.
 std::string VisibleLine(std::string_view text);
-// The same; line ends stay, and every line after the first begins with `indent`.
+// The same; line ends stay but for those of many blank lines (WithBlankLinesCounted), and every line after the first
+// begins with `indent`.
 std::string VisibleText(std::string_view text, std::string_view indent);
+
+// Of more than three blank lines one after the other their number: what stands behind them is not pushed away.
+std::string WithBlankLinesCounted(std::string_view text);
 
 // For prose: joiners and spaces of its script stay. Line ends stay but for those at the end; every line after the first
 // begins with `indent`.
@@ -42,6 +46,8 @@ std::string Padded(std::string text, std::size_t width);
 // The first `max_characters` characters, with "..." in place of the rest.
 std::string Shortened(std::string_view text, std::size_t max_characters);
 
+// "1 line", "1,234 lines"
+std::string Counted(std::uint64_t number, std::string_view thing);
 // "1,234"
 std::string Grouped(std::uint64_t number);
 

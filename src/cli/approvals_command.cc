@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "base/json_text.h"
 #include "base/path.h"
 #include "base/terminal_text.h"
 #include "base/utf8.h"
@@ -36,7 +37,7 @@ void PrintApproval(const Json& asked) {
   const std::string id = VisibleLine(TextMember(asked, "approval_id"));
   std::string text = id + "  " + WhereOf(asked) + Since(asked) + "\n  " + VisibleLine(TextMember(asked, "tool_name")) +
                      "  (risk: " + VisibleLine(TextMember(asked, "risk")) + ")\n    " +
-                     VisibleText(TextMember(asked, "tool_input"), "    ") + "\n";
+                     VisibleText(WithoutGaps(TextMember(asked, "tool_input")), "    ") + "\n";
   if (const std::string reason = TextMember(asked, "reason"); !reason.empty())
     text += "  " + VisibleLine(reason) + "\n";
   Print(text + "  answer: reprise approvals " + id + " yes|no\n");
@@ -50,7 +51,7 @@ void PrintInput(const Json& asked) {
 
 int PrintWaiting(const Json& waiting) {
   const auto approvals = WaitingOf(waiting, "approvals"), inputs = WaitingOf(waiting, "inputs");
-  if (approvals.empty() && inputs.empty()) Print("nothing waits for an answer\n");
+  if (approvals.empty() && inputs.empty()) Print("nothing waits for you\n");
   bool first = true;
   const auto apart = [&first] {
     if (!first) Print("\n");

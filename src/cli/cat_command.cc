@@ -48,7 +48,9 @@ int RunCat(const CommandLine& line, const Environment& environment) {
     auto reader = ChatReader::Open(line.flags, environment);
     const bool is_file = IsFile(line.argument);
     if (!reader && !is_file) return ComplainOfUse(reader.error());
-    if (reader && (!is_file || HasChat(reader->store(), what->chat))) return CatRecord(*reader, *what);
+    if (reader && (!is_file || HasChat(reader->store(), what->chat))) {
+      return CatRecord(*reader, {reader->Named(what->chat), what->interaction});
+    }
   }
   return CatFile(line, environment);
 }

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <filesystem>
@@ -13,6 +14,7 @@
 #include <utility>
 
 #include "app/key_access.h"
+#include "archive/record_reference.h"
 #include "base/json.h"
 #include "base/path.h"
 #include "base/terminal_text.h"
@@ -63,8 +65,35 @@ Result<std::string> AllOfStandardInput() {
   return text;
 }
 
+// What every client says that works with other rules than usual.
+std::string ModeNote(ServerClient& server) {
+  const auto tools = server.Call("GET", "/tools");
+  const std::string mode = tools ? TextMember(*tools, "approval_mode") : "";
+  if (mode.empty() || mode == "ask") return "";
+  const std::string means = mode == "approve_all" ? "no call asks you"
+                            : mode == "read_only" ? "tools that only read never ask"
+                                                  : "calls that would ask you are refused";
+  return "approval mode " + VisibleLine(mode) + ": " + means + " (/mode tells more)\n";
+}
+
+// Ids that Reprise has made can be shortened; other names may be those of new chats.
+Result<ChatId> ChatNamed(const std::string& name, ServerClient& server) {
+  auto chat = ChatId::Parse(name);
+  if (!chat || !name.starts_with("chat_")) return chat;
+  const auto known = ChatsAt(server);
+  if (!known) return Fail(known.error());
+  const ChatId found = WithUniqueBeginning(*chat, *known);
+  const auto begins = [&](const ChatId& each) { return each.str().starts_with(name); };
+  if (const auto several = std::count_if(known->begin(), known->end(), begins);
+      found == *chat && several > 1 && std::find(known->begin(), known->end(), found) == known->end()) {
+    return Fail(ErrorCode::kInvalidArgument,
+                std::to_string(several) + " chats begin with " + name + " (`reprise ls` lists them)");
+  }
+  return found;
+}
+
 Result<ChatId> ChooseChat(const CommandLine& line, ServerClient& server) {
-  if (!line.argument.empty()) return ChatId::Parse(line.argument);
+  if (!line.argument.empty()) return ChatNamed(line.argument, server);
   if (!line.newest_chat) return ChatId::Random();
   const auto list = server.Call("GET", "/chats?limit=1");
   if (!list) return Fail(list.error());
@@ -138,8 +167,13 @@ int RunChat(const CommandLine& line, const Environment& environment) {
   if (is_one_shot) return RunOneShot(server, *interrupts, *chat, chosen_model, message, line.json);
   if (!line.json && is_first_start && output_is_terminal) TellOfFirstStart(options, url);
   if (!line.json) {
-    for (const std::string& note : notes) Print(VisibleLine(note) + "\n");
-    Print("chat " + chat->str() + ", /help lists the commands\n");
+    bool names_mode = false;
+    for (const std::string& note : notes) {
+      Print(VisibleLine(note) + "\n");
+      names_mode = names_mode || note.find("approval mode") != std::string::npos;
+    }
+    if (!names_mode) Print(ModeNote(server));
+    Print("chat " + chat->str() + " at " + VisibleLine(url) + ", /help lists the commands\n");
   }
   if (line.json || !input->is_terminal() || !output_is_terminal || !input->can_move_cursor()) {
     return PipeConversation(server, *input, *chat, line.json).Run();
@@ -152,6 +186,7 @@ int RunChat(const CommandLine& line, const Environment& environment) {
       .chat = *chat,
       .model = chosen_model,
       .leaving_advice = "reprise chat",
+      .home = environment("HOME").value_or(""),
       .search = *named ? std::function<int(const std::string&)>() : [&](const std::string& text) {
         CommandLine search = line;
         search.argument = text;

@@ -300,10 +300,10 @@ class Grammar {
     add->add_option("NAME", out_.argument, "what its tools' names begin with")->required();
     add->add_option("COMMAND", out_.mcp.command, "the program and its arguments, behind --");
     add->add_option("--url", out_.mcp.url, "its address, in place of a command")->type_name("URL");
-    add->add_flag("--oauth", out_.mcp.oauth, "somebody logs in at it");
+    add->add_flag("--oauth", out_.mcp.oauth, "you log in at it");
     add->add_option("--client-id", out_.mcp.client_id, "as its operator has given it for log-ins")->type_name("ID");
     add->add_flag("--force", out_.force, "replace the one that is there");
-    CLI::App* list = mcp->add_subcommand("list", "List the servers, and where somebody is logged in");
+    CLI::App* list = mcp->add_subcommand("list", "List the servers, and where you are logged in");
     CLI::App* login = mcp->add_subcommand("login", "Log in at a server, in a browser of this machine");
     login->add_option("NAME", out_.argument, "which one")->required();
     login->add_option("--port", out_.mcp.port, "the port that the browser comes back to (default: any)")

@@ -253,6 +253,7 @@ int RunExport(const CommandLine& line, const Environment& environment) {
   if (!line.output.empty() && LiesIn(line.output, reader->options().data_dir)) {
     return Misused("--output lies in the data folder, which is the server's");
   }
+  for (RecordReference& each : wanted) each.chat = reader->Named(each.chat);
   const bool everything = wanted.empty();
   if (everything) {
     const auto chats = reader->AllChats();

@@ -123,7 +123,7 @@ int RunLs(const CommandLine& line, const Environment& environment) {
   }
   auto reader = ChatReader::Open(line.flags, environment);
   if (!reader) return ComplainOfUse(reader.error());
-  return chat ? ListInteractions(*reader, *chat, line) : ListChats(*reader, line.json);
+  return chat ? ListInteractions(*reader, reader->Named(*chat), line) : ListChats(*reader, line.json);
 }
 
 }  // namespace reprise

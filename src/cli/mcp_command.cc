@@ -146,7 +146,8 @@ int RunMcpList(const CommandLine& line, const Environment& environment) {
       Print(VisibleLine(server.name + "  " + Target(server)) + words + "\n");
     }
   }
-  if (line.json) Print(DumpJson(Json{{"servers", std::move(list)}}) + "\n");
+  if (line.json) Print(DumpJson(Json{{"servers", list}}) + "\n");
+  if (!line.json && list.empty()) Warn("no MCP server is configured (`reprise mcp add` adds one)");
   return kExitOk;
 }
 
@@ -185,7 +186,7 @@ int RunMcpLogout(const CommandLine& line, const Environment& environment) {
   if (line.json) {
     Print(DumpJson(Json{{"name", server->name}, {"login", "logged_out"}, {"was_logged_in", *was}}) + "\n");
   } else {
-    Print((*was ? "logged out at " : "nobody was logged in at ") + VisibleLine(server->name) + "\n");
+    Print((*was ? "logged out at " : "there was no log-in at ") + VisibleLine(server->name) + "\n");
   }
   return kExitOk;
 }

@@ -121,7 +121,9 @@ int RunReplay(const CommandLine& line, const Environment& environment) {
     auto reader = ChatReader::Open(line.flags, environment);
     const bool is_file = IsFile(line.argument);
     if (!reader && !is_file) return ComplainOfUse(reader.error());
-    if (reader && (!is_file || HasChat(reader->store(), what->chat))) return ReplayChat(*reader, *what, line);
+    if (reader && (!is_file || HasChat(reader->store(), what->chat))) {
+      return ReplayChat(*reader, {reader->Named(what->chat), what->interaction}, line);
+    }
   }
   return ReplayFile(line, environment);
 }

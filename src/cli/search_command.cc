@@ -100,7 +100,7 @@ int RunSearch(const CommandLine& line, const Environment& environment) {
   } else {
     const auto chat = ChatId::Parse(line.chat);
     if (!chat) return Misused("--chat: \"" + line.chat + "\" names no chat: " + chat.error().message);
-    chats = std::vector{*chat};
+    chats = std::vector{reader->Named(*chat)};
   }
   if (!chats) return Complain(chats.error());
   Progress progress(counter, environment);

@@ -51,11 +51,12 @@ int ShowFile(const CommandLine& line, const Environment& environment) {
 }  // namespace
 
 int RunShow(const CommandLine& line, const Environment& environment) {
-  const auto what = ParseReference(line.argument);
+  auto what = ParseReference(line.argument);
   if (!what) return ShowFile(line, environment);  // there may be one that is called so
   auto reader = ChatReader::Open(line.flags, environment);
   if (IsFile(line.argument) && (!reader || !HasChat(reader->store(), what->chat))) return ShowFile(line, environment);
   if (!reader) return ComplainOfUse(reader.error());
+  what->chat = reader->Named(what->chat);
   return what->interaction ? ShowInteraction(*reader, *what, line.json) : ShowChat(*reader, *what, line);
 }
 

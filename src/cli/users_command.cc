@@ -81,7 +81,8 @@ int RunTokenList(const CommandLine& line, const Environment& environment) {
     list.push_back(Described(token, uses));
     if (!line.json) Print(LineOf(token, uses) + "\n");
   }
-  if (line.json) Print(DumpJson(Json{{"tokens", std::move(list)}}) + "\n");
+  if (line.json) Print(DumpJson(Json{{"tokens", list}}) + "\n");
+  if (!line.json && list.empty()) Warn("there is no token yet (`reprise users token add` makes one)");
   return kExitOk;
 }
 

@@ -71,17 +71,10 @@ class ServedChats final : public ChatWriter {
     return Fail(NotAnswering(std::move(answer.error()), *server_));
   }
   Error Missing(const RecordReference& what) {
-    constexpr std::size_t kAtMost = 20;  // pages of chats to look for a similar name in
     std::vector<std::string> known;
-    std::string next = "?limit=500";
-    for (std::size_t page = 0; page < kAtMost && !next.empty(); ++page) {
-      const auto chats = server_->Call("GET", "/chats" + next);
-      if (!chats || !chats->contains("chats") || !chats->at("chats").is_array()) break;
-      for (const Json& chat : chats->at("chats")) known.push_back(TextMember(chat, "id"));
-      const std::string cursor = TextMember(*chats, "next");
-      next = cursor.empty() ? "" : "?limit=500&cursor=" + cursor;
+    if (const auto chats = ChatsAt(*server_)) {
+      for (const ChatId& each : *chats) known.push_back(each.str());
     }
-    std::sort(known.begin(), known.end());
     const std::string chat = what.chat.str();
     if (!what.interaction || !std::binary_search(known.begin(), known.end(), chat))
       return NoSuchChat(what.chat, where(), known);

@@ -140,12 +140,23 @@ void McpBridge::Take(const LineChannel::Line& line) {
     session_.clear();
     version_.clear();
   }
+  // What belongs to a session waits for it.
+  const bool is_stateless = !VersionIn(*message).empty() && !mcp::IsSessionVersion(VersionIn(*message));
+  if (!is_stateless && IsGreeting()) return ungreeted_.push_back(*std::move(message));
   Forward(*std::move(message), Purpose::kClient, /*is_again=*/false);
+}
+
+// Whether the answer to "initialize" is to come.
+bool McpBridge::IsGreeting() const {
+  return std::any_of(relays_.begin(), relays_.end(), [](const auto& relay) {
+    return !relay->is_over && !relay->is_stateless() && TextMember(relay->message, "method") == kInitialize;
+  });
 }
 
 // Newer clients' requests are cancelled by the end of their connection, older ones' by a message, behind the request.
 void McpBridge::Cancel(const Json& notification) {
   const Json& id = MemberOf(MemberOf(notification, "params"), "requestId");
+  if (std::erase_if(ungreeted_, [&](const Json& each) { return IsRequest(each) && each["id"] == id; }) > 0) return;
   Relay* const relay = RelayOf(id);
   if (relay == nullptr) return;
   if (relay->is_stateless()) {
@@ -207,7 +218,10 @@ void McpBridge::Proceed(Relay& relay) {
   if (relay.status != 0 && !relay.cancellation.is_null()) {
     Forward(std::exchange(relay.cancellation, nullptr), Purpose::kClient, /*is_again=*/false);
   }
-  if (relay.ended) End(relay);
+  if (!relay.ended) return;
+  End(relay);
+  if (TextMember(relay.message, "method") != kInitialize || IsGreeting()) return;
+  for (Json& message : std::exchange(ungreeted_, {})) Forward(std::move(message), Purpose::kClient, /*is_again=*/true);
 }
 
 void McpBridge::End(Relay& relay) {
@@ -235,9 +249,6 @@ void McpBridge::End(Relay& relay) {
     const auto said = ParseJson(relay.body, kMaxDepth);
     version_ = said ? TextMember(MemberOf(*said, "result"), "protocolVersion") : "";
     if (relay.purpose == Purpose::kClient) Say(relay, relay.body);
-    for (Json& message : std::exchange(ungreeted_, {})) {
-      Forward(std::move(message), Purpose::kClient, /*is_again=*/true);
-    }
     return;
   }
   // A server that was started anew knows no session; the client need not know of that.

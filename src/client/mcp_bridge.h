@@ -35,6 +35,7 @@ class McpBridge {
   void Wait();
   void Take(const LineChannel::Line& line);
   void Cancel(const Json& notification);
+  bool IsGreeting() const;
   void Forward(Json message, Purpose purpose, bool is_again);
   void Proceed(Relay& relay);
   void End(Relay& relay);

@@ -10,6 +10,7 @@
 
 #include "base/terminal_text.h"
 #include "terminal/console.h"
+#include "terminal/next_step.h"
 #include "terminal/question_text.h"
 
 namespace reprise {
@@ -22,7 +23,7 @@ int RunOneShot(ServerClient& server, Interrupts& interrupts, const ChatId& chat,
   const auto stream = server.Stream("POST", "/chats/" + chat.str() + "/interactions", body);
   int status = kExitFailure;
   bool complete = false, told = false, interrupted = false, cancelled = false;
-  std::string run;  // its path
+  std::string run, used_model;  // its path, and the model
   while (!complete) {
     std::array<pollfd, 2> ready = {pollfd{stream->descriptor(), POLLIN, 0}, pollfd{interrupts.descriptor(), POLLIN, 0}};
     if (::poll(ready.data(), ready.size(), -1) < 0 && errno != EINTR) break;
@@ -35,14 +36,17 @@ int RunOneShot(ServerClient& server, Interrupts& interrupts, const ChatId& chat,
       const auto& [name, data] = *event;
       if (json) Print(DumpJson(data) + "\n");
       if (name == "interaction_started") {
+        used_model = TextMember(data, "model");
         run = "/chats/" + chat.str() + "/interactions/" + TextMember(data, "interaction_id");
         if (interrupted) break;  // it is cancelled first
       } else if (name == "answer" && !json) {
         const std::string text = TextMember(data, "content");
         Print(Indented(text, "") + "\n");
+        if (text.find_first_not_of(" \t\r\n") == std::string::npos) Warn("the answer is empty");
         if (data.contains("truncated")) Warn("the answer was cut off: " + VisibleLine(TextMember(data, "reason")));
       } else if (name == "error") {
-        Warn(VisibleLine(TextMember(data, "message")));
+        Warn(VisibleLine(TextMember(data, "message")) + " (" + NextStep(TextMember(data, "code"), used_model) +
+             ", in `reprise --chat " + chat.str() + "`)");
         told = true;
       } else if (name == "cancelled") {
         Warn(cancelled ? "cancelled" : "the run was cancelled: " + VisibleLine(TextMember(data, "reason")));
@@ -62,8 +66,12 @@ int RunOneShot(ServerClient& server, Interrupts& interrupts, const ChatId& chat,
     }
     if (const auto& ended = stream->ended(); ended && !complete) {
       if (!*ended && ended->error().reason == "busy") {
-        Warn("something runs in chat " + chat.str() + ", or waits for an answer: `reprise --chat " + chat.str() +
-             "` shows it");
+        Warn("chat " + chat.str() + " is running, or waits for you: `reprise --chat " + chat.str() + "` shows it");
+        return kExitFailure;
+      }
+      if (!*ended && ended->error().reason == "too_large") {
+        Warn("the message has " + Grouped(message.size()) + " bytes: " + ended->error().message +
+             "; write it to a file in the workspace, and name the file in the message");
         return kExitFailure;
       }
       if (!*ended) return Complain(ended->error());

@@ -19,9 +19,9 @@ constexpr std::string_view kHelp =
     "/undo          take the last message back; \"/undo files\" also what it changed in the workspace\n"
     "/edit TEXT     say TEXT instead of the last message\n"
     "/history       what was said so far\n"
-    "/approvals     all that waits for an answer, in every chat\n"
+    "/approvals     all that waits for you, in every chat\n"
     "/follow        show what runs in this chat, and answer what it asks\n"
-    "/queue TEXT    say TEXT when what runs has ended\n"
+    "/queue TEXT    send TEXT after the current run\n"
     "/quit          leave (or end of input, Ctrl-D)\n"
     "//TEXT         a message that begins with /\n"
     "Ctrl-C         cancels what runs; at the prompt it clears the line, and leaves at the second time\n";
@@ -150,7 +150,7 @@ bool PipeConversation::ShowWhatRuns(bool at_start) {
   for (const Json& interaction : MemberOf(*chat, "interactions")) {
     const std::string status = TextMember(interaction, "status"), id = TextMember(interaction, "id");
     if (status != "RUNNING" && !status.starts_with("WAITING")) continue;
-    const std::string what = status == "RUNNING" ? " is running" : " waits for an answer";
+    const std::string what = status == "RUNNING" ? " is running" : " waits for you";
     // The lines of a pipe were written for something else.
     if (!input_.is_terminal() && at_start) {
       Warn(id + what + " in this chat (/follow shows it)");
@@ -186,7 +186,7 @@ void PipeConversation::Approvals() {
       if (!std::exchange(may_skip_, false) || leaving_) return;
     }
   }
-  if (count == 0) Show("nothing waits for an answer\n");
+  if (count == 0) Show("nothing waits for you\n");
   if (count != 0) static_cast<void>(ShowWhatRuns(/*at_start=*/false));
 }
 
@@ -226,7 +226,7 @@ void PipeConversation::Follow(ArrivingEvents& stream, bool live) {
   }
   if (complete_) return;
   status_ = kExitFailure;
-  Warn("the server is stopping; what waits for an answer is kept, and asked again when it is back");
+  Warn("the server is stopping; open questions are kept, and asked again when it is back");
 }
 
 void PipeConversation::Cancel() {
@@ -307,7 +307,7 @@ void PipeConversation::Tell(const std::string& name, const Json& data) {
     EndText();
     Show("(trying again: " + VisibleLine(TextMember(data, "message")) + ")\n");
   } else if (name == "queued") {
-    Show("(waits until what runs has ended)\n");
+    Show("(queued)\n");
   }
 }
 

@@ -1,5 +1,7 @@
 #include "client/server_access.h"
 
+#include <algorithm>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/private_file.h"
@@ -52,6 +54,21 @@ Result<std::unique_ptr<ServerClient>> OpenServer(const std::string& url, const O
   if (!server) return Fail(std::move(server.error()));
   if (!*server) return nullptr;
   return ConnectTo(**server, options);
+}
+
+Result<std::vector<ChatId>> ChatsAt(ServerClient& server) {
+  std::vector<ChatId> chats;
+  for (std::string next = "?limit=500"; !next.empty();) {
+    const auto page = server.Call("GET", "/chats" + next);
+    if (!page) return Fail(page.error());
+    for (const Json& chat : page->value("chats", Json::array())) {
+      if (auto id = ChatId::Parse(TextMember(chat, "id"))) chats.push_back(*std::move(id));
+    }
+    const std::string cursor = TextMember(*page, "next");
+    next = cursor.empty() ? "" : "?limit=500&cursor=" + cursor;
+  }
+  std::sort(chats.begin(), chats.end());
+  return chats;
 }
 
 Error NotAnswering(Error error, const ServerClient& server) {

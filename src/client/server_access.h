@@ -4,9 +4,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/environment.h"
 #include "client/server_client.h"
+#include "reprise/ids.h"
 #include "reprise/options.h"
 #include "reprise/result.h"
 
@@ -31,6 +33,9 @@ Result<std::unique_ptr<ServerClient>> ConnectTo(const RunningServer& server, con
 // The server that was named, else the one that uses the data folder, ready to be called; null: neither.
 Result<std::unique_ptr<ServerClient>> OpenServer(const std::string& url, const Options& options,
                                                  const Environment& environment);
+
+// The ids of the chats of a server, sorted.
+Result<std::vector<ChatId>> ChatsAt(ServerClient& server);
 
 // `error` of a call; if it is that nobody answers there, one that names the URL and the next step.
 Error NotAnswering(Error error, const ServerClient& server);

@@ -6,6 +6,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/json.h"
@@ -109,5 +110,8 @@ class ServerClient {
   const std::string token_;
   CurlTransport transport_{CurlTransport::kLargeReads};
 };
+
+// For a query: everything but letters, digits and "-._~" as %XX.
+std::string PercentEncoded(std::string_view text);
 
 }  // namespace reprise

@@ -47,6 +47,7 @@ TerminalClient::TerminalClient(Parts parts)
       screen_(parts.input),
       view_(screen_, style_),
       advice_(std::move(parts.leaving_advice)),
+      home_(std::move(parts.home)),
       search_(std::move(parts.search)),
       find_server_(std::move(parts.find_server)),
       meanwhile_{.descriptor = [this] { return stream_ ? stream_->descriptor() : -1; },
@@ -61,6 +62,10 @@ TerminalClient::TerminalClient(Parts parts)
                                         for (const std::string& line : lines) Tell("  " + line);
                                         UpdateScreen(/*at_once=*/true);
                                       }});
+  input_.editor()->SetUnfold([this] {
+    if (!view_.Unfold()) Tell("(nothing is folded)");
+    UpdateScreen(/*at_once=*/true);
+  });
 }
 
 int TerminalClient::Run() {
@@ -138,7 +143,7 @@ void TerminalClient::TellOfInstructions() {
     if ((state != "new" && state != "changed") || !told_of_.insert(path + TextMember(file, "digest")).second) continue;
     if (++waiting > kMostToldOf) continue;
     Tell("(" + path + (state == "new" ? " is new" : " has changed") +
-         ", so the model is not told of it: /instructions shows it, and allows it)");
+         " and is not used yet: /instructions shows it, and allows it)");
   }
   if (waiting > kMostToldOf) {
     Tell("(and " + std::to_string(waiting - kMostToldOf) +
@@ -193,7 +198,7 @@ void TerminalClient::ShowUserMessage(std::string_view text) {
   const std::size_t shown = lines.size() > kMostLines ? kMostLines / 2 : lines.size();
   for (std::size_t i = 0; i < shown; ++i) screen_.Add(style_.Paint(Style::kBold, lines[i]));
   if (shown < lines.size()) {
-    screen_.Add(style_.Paint(Style::kDim, "  ... " + Grouped(lines.size() - shown) + " lines more"));
+    screen_.Add(style_.Paint(Style::kDim, "  ... " + Counted(lines.size() - shown, "more line")));
   }
 }
 
@@ -202,7 +207,7 @@ bool TerminalClient::Follow(const Json& chat) {
   for (const Json& interaction : chat.value("interactions", Json::array())) {
     const std::string status = TextMember(interaction, "status"), id = TextMember(interaction, "id");
     if (!IsRunning(status)) continue;
-    Tell(id + (status == "RUNNING" ? " is running" : " waits for an answer") + " (Ctrl-C cancels it)");
+    Tell(id + (status == "RUNNING" ? " is running" : " waits for you") + " (Ctrl-C cancels it)");
     ShowUserMessage(TextMember(interaction, "user_message"));
     interaction_ = id;
     Begin(server_.Stream("GET", path_ + "/interactions/" + id + "/events", Json(nullptr)), /*live=*/false);
@@ -231,7 +236,8 @@ Json TerminalClient::Options() const {
 
 void TerminalClient::Say(const std::string& text) {
   std::vector<std::string> files;
-  for (const std::string& path : PathsIn(text)) {
+  for (const std::string& named : PathsIn(text)) {
+    const std::string path = WithHome(named);
     std::error_code unknown;
     if (std::filesystem::is_regular_file(path, unknown)) {
       files.push_back(path);
@@ -303,12 +309,15 @@ void TerminalClient::Start(const std::string& path, Json body, const std::string
   }
   if (const auto& ended = stream->ended(); ended && !*ended && stream->received().empty()) {
     draft_ = text;  // it was not taken: it is there to be sent again
-    return Failed(ended->error());
+    Failed(ended->error());
+    if (ended->error().reason == "too_large") Tell("(write it to a file in the workspace, and name the file instead)");
+    return;
   }
   attachments_.clear();
   uploaded_.clear();
   compact_ = false;
   undone_.clear();
+  undone_chat_.reset();
   if (running()) {
     queued_.push_back({text, std::move(stream)});
     return;
@@ -380,10 +389,19 @@ void TerminalClient::Heard(const std::string& name, const Json& data) {
   if (!asking_.empty() && is_answer && Settles(name, data, asking_)) answered_elsewhere_ = true;
   std::erase_if(open_, [&](const OpenQuestion& question) { return Settles(name, data, question.id); });
   view_.Heard(name, data);
+  if (name == "files_changed") ShowChanges(TextMember(data, "call_id"));
   if (name == "interaction_complete") {
     complete_ = true;
     status_ = TextMember(data, "status") == "COMPLETED" ? kExitOk : kExitFailure;
   }
+}
+
+// What a call that has just run did to files, if no question has shown it.
+void TerminalClient::ShowChanges(const std::string& call) {
+  if (call.empty() || !view_.WantsDiff(call)) return;
+  const auto changed =
+      server_.Call("GET", path_ + "/interactions/" + interaction_ + "/diff?call_id=" + PercentEncoded(call));
+  if (changed) view_.ShowDiff(call, changed->value("files", Json::array()));
 }
 
 // The stream of the run has ended. The first of what was queued meanwhile is shown next.
@@ -397,7 +415,7 @@ void TerminalClient::FinishRun() {
     Failed(ended.error());
   } else if (!complete_) {
     status_ = kExitFailure;
-    Complain("the server has stopped; what waits for an answer is kept");
+    Complain("the server has stopped; open questions are kept");
   }
   if (!ended || !complete_) {
     FollowAgain();
@@ -466,10 +484,9 @@ std::vector<std::string> TerminalClient::Below() const {
     below.push_back(style_.Paint(
         Style::kWarning, allows_ == Allows::kAll ? "allows everything (/mode ask)" : "allows edits (/mode ask)"));
   }
-  if (compact_) below.push_back(style_.Paint(Style::kDim, "the next message sums up what was said before it"));
+  if (compact_) below.push_back(style_.Paint(Style::kDim, "the next message summarises what was said before it"));
   if (!attachments_.empty()) {
-    below.push_back(
-        style_.Paint(Style::kDim, std::to_string(attachments_.size()) + " file(s) go with the next message"));
+    below.push_back(style_.Paint(Style::kDim, Counted(attachments_.size(), "file") + " with the next message"));
   }
   below.insert(below.end(), question_text_.begin(), question_text_.end());
   return below;

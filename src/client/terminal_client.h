@@ -36,6 +36,7 @@ class TerminalClient {
     ChatId chat;
     std::string model;           // empty: the chat's last one, or the server's
     std::string leaving_advice;  // "reprise chat", as far as the chat's id
+    std::string home;            // what "~" stands for in the name of a file; empty: for nothing
     // Prints where `text` stands in the folder's chats; null: the folder is not known here.
     std::function<int(const std::string& text)> search;
     // Called when the server does not answer any more: finds another one, or says why there is none. Null: there is
@@ -56,6 +57,8 @@ class TerminalClient {
     Json asked;
     std::string run;         // its path
     bool from_list = false;  // asked by /approvals: may be put off
+    bool is_edited = false;  // `asked` has the person's arguments in place of the call's
+    std::string typed{};     // those as they were typed last
   };
   struct QueuedText {
     std::string text;
@@ -85,6 +88,7 @@ class TerminalClient {
   static void AddOnce(std::vector<std::string>& ids, const std::string& id);
   void Receive();
   void Heard(const std::string& name, const Json& data);
+  void ShowChanges(const std::string& call);
   void FinishRun();
   void Cancel();
   int TimeoutMs() const;
@@ -105,7 +109,7 @@ class TerminalClient {
   bool AllowByMode(const OpenQuestion& question);
   void AskApproval(const OpenQuestion& question);
   std::string ShowApprovals(const std::vector<OpenQuestion>& shown, bool whole);
-  Answered EditArguments(const OpenQuestion& question, std::string& edited);
+  Answered EditArguments(OpenQuestion& question);
   bool AskInput(const OpenQuestion& question);
   std::optional<Json> FillIn(const OpenQuestion& question, const std::string& schema);
   Answered Answer(const std::string& prompt, std::string& line, bool may_go_back = false);
@@ -134,6 +138,11 @@ class TerminalClient {
   void ShowDiff(const std::string& arguments);
   std::optional<Json> FilesChoice(const std::string& arguments);
   bool TellsOfConflicts(const Error& error);
+  // Lists the files that a move of the head puts back; nullopt: told why not.
+  std::optional<Json> FilesToPutBack(const std::string& route, Json body);
+  void TellOfFiles(const std::optional<Json>& files);
+  // The chat that `text` names: its id, a unique beginning of it or its title; nullopt: told.
+  std::optional<std::string> FindChat(const std::string& text);
   void Undo(const std::string& arguments);
   void Redo(const std::string& arguments);
   void Branches(const std::string& arguments);
@@ -143,11 +152,15 @@ class TerminalClient {
   void Model(const std::string& arguments);
   void Mode(const std::string& arguments);
   void Approvals(const std::string& arguments);
+  void Grants(const std::string& arguments);
+  void ListGrants();
   void Tasks(const std::string& arguments);
   void Usage(const std::string& arguments);
   void Compact(const std::string& arguments);
   void Instructions(const std::string& arguments);
   void Attach(const std::string& path);
+  void Detach(const std::string& arguments);
+  std::string WithHome(const std::string& path) const;
   void Export(const std::string& arguments);
   void Search(const std::string& arguments);
   void Queue(const std::string& arguments);
@@ -165,7 +178,7 @@ class TerminalClient {
   const Style style_;
   Screen screen_;
   RunView view_;
-  const std::string advice_;
+  const std::string advice_, home_;
   const std::function<int(const std::string&)> search_;
   const std::function<Result<void>()> find_server_;
   const TerminalInput::Meanwhile meanwhile_;
@@ -180,8 +193,11 @@ class TerminalClient {
   std::set<std::string> told_of_;    // files of instructions, with their digests
   bool compact_ = false;             // the next message asks for a summary of all before it
   std::vector<std::string> listed_;  // ids of the chats that were listed last
+  std::vector<std::string> grants_;  // paths of the grants that were listed last
   std::vector<std::string> undone_;  // heads to go forward to
-  std::string draft_;                // what was being typed when a question came
+  // The chat whose first message was taken back by going to this one, and what could be done again there.
+  std::optional<std::pair<std::string, std::vector<std::string>>> undone_chat_;
+  std::string draft_;  // what was being typed when a question came
   int status_ = 0;
   bool leaving_ = false, warned_ = false;
 

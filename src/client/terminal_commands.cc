@@ -1,10 +1,13 @@
 // What a person types with a slash in front.
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <filesystem>
+#include <iterator>
 #include <set>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/did_you_mean.h"
 #include "base/output_file.h"
 #include "base/private_file.h"
@@ -13,6 +16,7 @@
 #include "crypto/digest.h"
 #include "domain/codec.h"
 #include "reprise/timestamp.h"
+#include "terminal/diff_view.h"
 #include "terminal/wrapped_text.h"
 #include "transcript/markdown.h"
 #include "transcript/transcript.h"
@@ -41,9 +45,35 @@ std::string LocalTime(const Json& json, const char* name) {
   return time ? FormatForReading(*time) : "";
 }
 
+// Of a total to which models without a price belong, what is known of it.
 std::string Cost(const Json& usage) {
-  const auto cost = usage.find("cost");
-  return cost != usage.end() && cost->is_number() ? ", cost " + DumpJson(*cost) : "";
+  if (const Json& cost = MemberOf(usage, "cost"); cost.is_number()) return ", cost " + DumpJson(cost);
+  double sum = 0;
+  std::string without;
+  for (const Json& model : usage.value("models", Json::array())) {
+    const Json& cost = MemberOf(model, "cost");
+    if (cost.is_number()) sum += cost.get<double>();
+    if (!cost.is_number()) without += (without.empty() ? "" : ", ") + VisibleLine(TextMember(model, "model"));
+  }
+  return sum > 0 ? ", cost " + DumpJson(Json(sum)) + " without " + without + " (no price)" : "";
+}
+
+// Why a file is not put back as it was.
+std::string Conflict(const std::string& reason) {
+  return "conflict: " + (reason == "changed"        ? "changed by someone else since"
+                         : reason == "not_kept"     ? "what is there now is not kept, and would be lost"
+                         : reason == "lost"         ? "what was there is not kept"
+                         : reason == "out_of_reach" ? "out of reach for tools"
+                         : reason == "not_empty"    ? "a folder there is not empty"
+                                                    : VisibleLine(reason));
+}
+
+// The first few of them.
+std::string Listed(const std::vector<std::string>& names) {
+  constexpr std::size_t kMost = 5;
+  std::string list;
+  for (std::size_t i = 0; i < std::min(names.size(), kMost); ++i) list += (i == 0 ? "" : ", ") + names[i];
+  return names.size() > kMost ? list + ", ..." : list;
 }
 
 }  // namespace
@@ -52,14 +82,16 @@ const std::vector<TerminalClient::Command>& TerminalClient::Commands() {
   static const std::vector<Command> commands = {
       {"/chats", "", "the newest chats", &TerminalClient::ListChats},
       {"/new", "", "begins another chat", &TerminalClient::NewChat},
-      {"/resume", "[N|CHAT]", "goes to a chat: of the list, or by its id (without: the list)", &TerminalClient::Resume},
+      {"/resume", "[N|CHAT]",
+       "goes to a chat: of the list, by its id or the beginning of it, or by its title (without: the list)",
+       &TerminalClient::Resume},
       {"/history", "", "all turns of this chat, with their numbers", &TerminalClient::History},
       {"/edit", "[N] [TEXT]",
        "says something else in place of turn N, or of the last one; what came after is kept as a branch",
        &TerminalClient::Edit},
       {"/undo", "[files|force]",
-       "takes the last turn back; the first one by going to a new chat. With files also what it changed in the "
-       "workspace; with force even what somebody else has changed since",
+       "takes the last turn back into the editor; the first one by going to a new chat. With files also what it "
+       "changed in the workspace; with force even what someone else has changed since",
        &TerminalClient::Undo},
       {"/redo", "[files|force]", "brings it back", &TerminalClient::Redo},
       {"/diff", "[N]", "what turn N, or the last one, has changed in the workspace", &TerminalClient::ShowDiff},
@@ -67,21 +99,25 @@ const std::vector<TerminalClient::Command>& TerminalClient::Commands() {
       {"/fork", "[TITLE]", "copies this chat as it is now into a new one", &TerminalClient::Fork},
       {"/regenerate", "", "sends the last message again", &TerminalClient::Regenerate},
       {"/continue", "", "goes on with a turn that failed or was cancelled", &TerminalClient::GoOn},
-      {"/model", "[NAME]", "the models; uses another one from now on", &TerminalClient::Model},
+      {"/model", "[NAME]", "the models; uses another one from now on: its name, or a part of it",
+       &TerminalClient::Model},
       {"/mode", "[ask|edits|all]",
        "what this chat may do unasked: nothing, change files, everything (without: how it is now)",
        &TerminalClient::Mode},
-      {"/approvals", "", "all that waits for an answer, in every chat", &TerminalClient::Approvals},
+      {"/approvals", "", "all that waits for you, in every chat", &TerminalClient::Approvals},
+      {"/grants", "[revoke N]", "what is allowed without asking, here and in every chat; takes grant N back",
+       &TerminalClient::Grants},
       {"/tasks", "", "the agent's plan and tasks", &TerminalClient::Tasks},
       {"/usage", "", "tokens and cost of this chat", &TerminalClient::Usage},
       {"/compact", "[MESSAGE]", "from the next message on a summary is sent in place of what was said before",
        &TerminalClient::Compact},
-      {"/instructions", "", "what is written down for agents here (AGENTS.md, skills); allows what is new",
+      {"/instructions", "", "instructions for agents in this folder (AGENTS.md, skills); allows what is new",
        &TerminalClient::Instructions},
       {"/attach", "FILE", "a file goes with the next message, as @FILE in it does", &TerminalClient::Attach},
+      {"/detach", "", "takes the attached files off the next message", &TerminalClient::Detach},
       {"/export", "FILE", "writes this chat to a file, as Markdown (.md) or JSON", &TerminalClient::Export},
       {"/search", "TEXT", "finds text in all chats", &TerminalClient::Search},
-      {"/queue", "[TEXT]", "says TEXT when what runs has ended, as typing it does; without: what waits",
+      {"/queue", "[TEXT]", "sends TEXT after the current run, as typing it does; without: lists the queue",
        &TerminalClient::Queue},
       {"/help", "", "this list", &TerminalClient::Help},
       {"/quit", "", "leaves, as Ctrl-D does", &TerminalClient::Quit},
@@ -116,7 +152,8 @@ void TerminalClient::Help(const std::string&) {
   }
   Tell("//TEXT is a message that begins with /, and @FILE in a message gives the file with it.");
   Tell(
-      "Enter sends, Alt-Enter begins another line, Ctrl-X Ctrl-E opens your editor, Tab completes, Ctrl-R searches. "
+      "Enter sends, Alt-Enter begins another line, Ctrl-X Ctrl-E opens your editor, Tab completes, Ctrl-R searches, "
+      "Ctrl-O shows what was folded last, and again all. "
       "What is typed while a run goes on is sent when it has ended.");
   Tell("Ctrl-C cancels what runs; at the prompt it clears the line, and leaves at the second time.");
 }
@@ -156,6 +193,7 @@ void TerminalClient::SwitchTo(const std::string& chat) {
   uploaded_.clear();
   compact_ = false;
   allows_ = Allows::kNothing;
+  undone_chat_.reset();
   Tell("chat " + chat_);
   Attach();
 }
@@ -166,14 +204,39 @@ void TerminalClient::Resume(const std::string& arguments) {
   if (arguments.empty()) return ListChats({});
   const std::size_t number = NumberOf(arguments);
   if (number != 0 && listed_.empty()) ListChats({});
-  const std::string id = number >= 1 && number <= listed_.size() ? listed_[number - 1] : arguments;
-  const auto chat = ChatId::Parse(id);
-  if (!chat) return Complain(chat.error().message);
-  if (const auto there = Call("GET", "/chats/" + id); !there) {
-    if (there.error().reason == "not_found") return Complain("there is no chat " + id + " (/chats lists them)");
-    return Failed(there.error());
+  if (number >= 1 && number <= listed_.size()) return SwitchTo(listed_[number - 1]);
+  if (const auto chat = FindChat(arguments)) SwitchTo(*chat);
+}
+
+std::optional<std::string> TerminalClient::FindChat(const std::string& text) {
+  if (ChatId::Parse(text)) {
+    const auto there = Call("GET", "/chats/" + text + "?limit=1&state=none");
+    if (there) return text;
+    if (there.error().reason != "not_found") return Failed(there.error()), std::nullopt;
   }
-  SwitchTo(id);
+  // In this order: the beginning of an id, a title, a part of a title.
+  std::array<std::vector<std::string>, 3> found;
+  const std::string wanted = LowerCase(text);
+  for (std::string next = "?limit=500"; !next.empty();) {
+    const auto page = Call("GET", "/chats" + next);
+    if (!page) return Failed(page.error()), std::nullopt;
+    for (const Json& chat : page->value("chats", Json::array())) {
+      const std::string id = TextMember(chat, "id"), title = LowerCase(TextMember(chat, "title"));
+      if (id.starts_with(text)) found[0].push_back(id);
+      if (title == wanted) found[1].push_back(id);
+      if (title.find(wanted) != std::string::npos) found[2].push_back(id);
+    }
+    const std::string cursor = TextMember(*page, "next");
+    next = cursor.empty() ? "" : "?limit=500&cursor=" + cursor;
+  }
+  for (const auto& chats : found) {
+    if (chats.size() == 1) return chats.front();
+    if (chats.empty()) continue;
+    Complain(Counted(chats.size(), "chat") + " are called so: " + Listed(chats));
+    return std::nullopt;
+  }
+  Complain("there is no chat " + text + " (/chats lists them)");
+  return std::nullopt;
 }
 
 std::optional<std::vector<Json>> TerminalClient::Turns(std::string_view nothing_yet) {
@@ -226,7 +289,7 @@ void TerminalClient::Edit(const std::string& arguments) {
     if (taken_back > 1) Tell("(" + std::to_string(taken_back) + " turns are a branch of their own now: /branches)");
     for (const Json& effect : preview->value("side_effects", Json::array())) {
       const std::string on = TextMember(effect, "path");
-      Tell("(what this did stays: " + TextMember(effect, "tool_name") + (on.empty() ? "" : " " + on) + ")");
+      Tell("(not undone: " + TextMember(effect, "tool_name") + (on.empty() ? "" : " " + on) + ")");
     }
     auto choice = FilesOfEdit(*preview);
     if (!choice) return Tell("(not changed)");
@@ -247,7 +310,7 @@ std::optional<Json> TerminalClient::FilesOfEdit(const Json& preview) {
     const std::string reason = TextMember(file, "reason");
     conflict = conflict || !reason.empty();
     Tell("(can be put back: " + VisibleLine(TextMember(file, "path")) + ", " + TextMember(file, "change") +
-         (reason.empty() ? "" : "; in the way: " + reason) + ")");
+         (reason.empty() ? "" : "; " + Conflict(reason)) + ")");
   }
   std::string answer;
   const std::string prompt = conflict ? "put files back? [y]es, [f]orce, [N]o> " : "put files back? [y]es, [N]o> ";
@@ -270,29 +333,11 @@ void TerminalClient::ShowDiff(const std::string& arguments) {
   if (!changed) return Failed(changed.error());
   const Json files = changed->value("files", Json::array());
   if (files.empty()) return Tell("turn " + std::to_string(number) + " has changed no file that is recorded");
-  std::size_t shown = 0, left = 0;
-  for (const Json& file : files) {
-    screen_.Add(style_.Paint(Style::kBold, VisibleLine(TextMember(file, "path"))) + "  " + TextMember(file, "change"));
-    std::string_view rest;
-    const std::string diff = TextMember(file, "diff");
-    // What stands before the lines says again which file it is.
-    if (const std::size_t at = diff.find("\n@@ "); at != std::string::npos)
-      rest = std::string_view(diff).substr(at + 1);
-    while (!rest.empty()) {
-      const std::size_t end = std::min(rest.find('\n'), rest.size() - 1);
-      const std::string line = VisibleLine(rest.substr(0, end + (rest[end] == '\n' ? 0 : 1)));
-      rest.remove_prefix(end + 1);
-      if (++shown > kShownDiffLines) {
-        ++left;
-        continue;
-      }
-      const auto role = line.starts_with('+') ? Style::kAdded : line.starts_with('-') ? Style::kRemoved : Style::kDim;
-      for (const std::string& part : Wrap(line, screen_.columns(), "", "  ")) {
-        screen_.Add(line.starts_with(' ') ? part : style_.Paint(role, part));
-      }
-    }
-  }
-  if (left > 0) Tell("(" + std::to_string(left) + " more lines: GET " + path_ + "/interactions/" + id + "/diff)");
+  std::vector<std::string> lines = DrawUnified(files, style_, screen_.columns());
+  const std::size_t left = lines.size() - std::min(lines.size(), kShownDiffLines);
+  lines.resize(lines.size() - left);
+  screen_.Add(lines);
+  if (left > 0) Tell("(" + Counted(left, "more line") + ": GET " + path_ + "/interactions/" + id + "/diff)");
 }
 
 // What /undo and /redo say of files; nullopt: something that they do not understand, which is told.
@@ -309,16 +354,51 @@ bool TerminalClient::TellsOfConflicts(const Error& error) {
   if (error.reason != "workspace_conflict") return false;
   const auto details = ParseJson(error.details_json);
   for (const Json& file : details ? details->value("files", Json::array()) : Json::array()) {
-    Tell("(in the way: " + TextMember(file, "path") + ", " + TextMember(file, "reason") + ")");
+    Tell("(" + VisibleLine(TextMember(file, "path")) + ": " + Conflict(TextMember(file, "reason")) + ")");
   }
-  Complain("files cannot be restored: somebody else has changed them since; \"force\" restores what can be");
+  Complain("files cannot be put back because of conflicts; with \"force\" all that can be is put back");
   return true;
+}
+
+std::optional<Json> TerminalClient::FilesToPutBack(const std::string& route, Json body) {
+  if (!body.contains("files")) return std::nullopt;
+  body.erase("force");
+  body.erase("files");
+  body["dry_run"] = true;
+  const auto preview = Call("POST", path_ + route, body);
+  if (!preview) return std::nullopt;  // the request itself says why
+  const Json files = preview->value("files", Json::array());
+  for (const Json& file : files) {
+    const std::string reason = TextMember(file, "reason");
+    Tell("(to put back: " + VisibleLine(TextMember(file, "path")) + ", " + TextMember(file, "change") +
+         (reason.empty() ? "" : "; " + Conflict(reason)) + ")");
+  }
+  return files;
+}
+
+// After it was done.
+void TerminalClient::TellOfFiles(const std::optional<Json>& files) {
+  if (!files) return;
+  std::vector<std::string> done, left;
+  for (const Json& file : *files) {
+    const std::string reason = TextMember(file, "reason");
+    const bool is_left = reason == "lost" || reason == "out_of_reach" || reason == "not_empty";
+    (is_left ? left : done).push_back(VisibleLine(TextMember(file, "path")));
+  }
+  Tell(done.empty() ? "no file was put back" : "put back: " + Listed(done));
+  if (!left.empty()) Tell("left as it is: " + Listed(left));
 }
 
 void TerminalClient::Undo(const std::string& arguments) {
   auto files = FilesChoice(arguments);
   if (!files) return;
   const auto before = Call("GET", path_);
+  std::string message;
+  if (before) {
+    for (const Json& turn : before->value("interactions", Json::array())) message = TextMember(turn, "user_message");
+  }
+  const bool with_files = files->contains("files");
+  const auto put_back = FilesToPutBack("/undo", *files);
   const auto undone = Call("POST", path_ + "/undo", *std::move(files));
   if (!undone && TellsOfConflicts(undone.error())) return;
   const std::string refusal = undone ? "" : undone.error().reason;
@@ -328,18 +408,31 @@ void TerminalClient::Undo(const std::string& arguments) {
   if (refusal == "nothing_to_undo") {
     // A chat does not lose its first message; without it, it is another one.
     const std::string old = chat_;
+    auto undone_there = undone_;
     NewChat({});
-    if (chat_ != old) Tell("(chat " + old + " is kept: /resume " + old + " goes back to it)");
+    if (chat_ == old) return;
+    undone_chat_.emplace(old, std::move(undone_there));
+    Tell("(chat " + old + " is kept: /redo, or /resume " + old + ", goes back to it)");
+    if (with_files) Tell("(files stay as they are: after /redo, /edit 1 can put them back)");
+    draft_ = message;
     return;
   }
   if (!undone) return Failed(undone.error());
   if (before) undone_.push_back(TextMember(*before, "head"));
   Tell("back to " + TextMember(*undone, "head") + " (/redo goes forward again)");
+  TellOfFiles(put_back);
+  draft_ = message;
 }
 
 void TerminalClient::Redo(const std::string& arguments) {
   auto files = FilesChoice(arguments);
   if (!files) return;
+  if (undone_chat_) {
+    auto [chat, undone] = *std::exchange(undone_chat_, std::nullopt);
+    SwitchTo(chat);
+    if (chat_ == chat) undone_ = std::move(undone);
+    return;
+  }
   std::string head = undone_.empty() ? "" : undone_.back();
   if (head.empty()) {
     // Of an earlier visit: the newest that hangs at where the chat ends now.
@@ -352,11 +445,13 @@ void TerminalClient::Redo(const std::string& arguments) {
   }
   if (head.empty()) return Complain("there is nothing to redo");
   (*files)["interaction_id"] = head;
+  const auto put_back = FilesToPutBack("/head", *files);
   const auto moved = Call("POST", path_ + "/head", *std::move(files));
   if (!moved && TellsOfConflicts(moved.error())) return;
   if (!moved) return Failed(moved.error());
   if (!undone_.empty()) undone_.pop_back();
   Tell("forward to " + TextMember(*moved, "head"));
+  TellOfFiles(put_back);
 }
 
 void TerminalClient::Branches(const std::string& arguments) {
@@ -429,6 +524,11 @@ void TerminalClient::Model(const std::string& arguments) {
     for (const std::string& name : names) Tell((name == now ? "* " : "  ") + name);
     return Tell("(/model NAME uses another one from the next message on)");
   }
+  // A part of one name alone is enough.
+  std::vector<std::string> similar;
+  std::copy_if(names.begin(), names.end(), std::back_inserter(similar), [&](const std::string& name) {
+    return LowerCase(name).find(LowerCase(arguments)) != std::string::npos;
+  });
   // A provider may know models that it does not list; the server says so if it does not.
   const bool known = std::find(names.begin(), names.end(), arguments) != names.end();
   const std::string provider = arguments.substr(0, arguments.find('/') + 1);
@@ -439,12 +539,14 @@ void TerminalClient::Model(const std::string& arguments) {
     for (const std::string& name : names) providers.insert(name.substr(0, name.find('/')));
     std::string list;
     for (const std::string& name : providers) list += (list.empty() ? "" : ", ") + name;
-    return Complain("there is no model " + arguments + "; the providers are: " + list + " (/model lists the models)");
+    return Complain("no model is called " + arguments + "; the providers are: " + list + " (/model lists the models)");
   }
-  if (!known && provider.empty()) {
-    return Complain("there is no model " + arguments + DidYouMean(arguments, names) + " (/model lists them)");
+  if (!known && provider.empty() && similar.size() != 1) {
+    return Complain(similar.empty()
+                        ? "no model is called " + arguments + DidYouMean(arguments, names) + " (/model lists them)"
+                        : Counted(similar.size(), "model") + " are called so: " + Listed(similar));
   }
-  model_ = arguments;
+  model_ = !known && provider.empty() ? similar.front() : arguments;
   Tell("the next messages go to " + model_);
 }
 
@@ -452,7 +554,7 @@ void TerminalClient::Mode(const std::string& arguments) {
   static const std::vector<std::string> names = {"ask", "edits", "all"};
   const auto chosen = std::find(names.begin(), names.end(), arguments);
   if (!arguments.empty() && chosen == names.end()) {
-    return Complain("there is no mode " + arguments + DidYouMean(arguments, names) + " (ask, edits or all)");
+    return Complain("no mode is called " + arguments + DidYouMean(arguments, names) + " (ask, edits or all)");
   }
   if (!arguments.empty()) {
     allows_ = static_cast<Allows>(chosen - names.begin());
@@ -478,20 +580,46 @@ void TerminalClient::Mode(const std::string& arguments) {
     }
   }
   Tell("asks before: " + (asking.empty() ? "nothing" : asking));
+  ListGrants();
+}
+
+// Here and in every chat, each with its number.
+void TerminalClient::ListGrants() {
+  grants_.clear();
   for (const std::string& path : {path_ + "/grants", std::string("/grants")}) {
     const auto grants = server_.Call("GET", path);
     if (!grants) continue;
     for (const Json& grant : grants->value("grants", Json::array())) {
-      const std::string pattern = TextMember(grant, "pattern"), until = TextMember(grant, "expires_at");
-      Tell("allowed " + std::string(path == "/grants" ? "in every chat" : "in this chat") + ": " +
-           TextMember(grant, "tool_name") + (pattern.empty() ? "" : " " + pattern) + "  " + TextMember(grant, "id") +
-           ", used " + std::to_string(grant.value("uses", 0)) + " times" + (until.empty() ? "" : ", until " + until));
+      const std::string pattern = TextMember(grant, "pattern"), until = LocalTime(grant, "expires_at");
+      grants_.push_back(path + "/" + TextMember(grant, "id"));
+      Tell(std::to_string(grants_.size()) + ". allowed " +
+           std::string(path == "/grants" ? "in every chat" : "in this chat") + ": " + TextMember(grant, "tool_name") +
+           (pattern.empty() ? ", with the very arguments that you allowed" : " " + pattern) + ", used " +
+           Counted(grant.value("uses", std::uint64_t{0}), "time") + (until.empty() ? "" : ", until " + until));
       if (grant.contains("outdated")) {
-        Tell("  it covers nothing any more: this version understands the pattern in another way than was agreed to (" +
+        Tell("   it covers nothing any more: this version reads the pattern in another way than you allowed (" +
              TextMember(grant, "means") + ")");
       }
     }
   }
+  if (!grants_.empty()) Tell("(/grants revoke N takes one back)");
+}
+
+void TerminalClient::Grants(const std::string& arguments) {
+  if (arguments.empty()) {
+    ListGrants();
+    if (grants_.empty()) Tell("no call is allowed without asking, beside what the mode allows (/mode)");
+    return;
+  }
+  const std::string word = arguments.substr(0, arguments.find(' '));
+  if (word != "revoke") return Complain("/grants lists them, and /grants revoke N takes one back");
+  if (grants_.empty()) ListGrants();
+  const std::string given = Trimmed(arguments.substr(word.size()));
+  const std::size_t number = NumberOf(given);
+  if (number < 1 || number > grants_.size()) return Complain("there is no grant " + given + " (/grants lists them)");
+  if (const auto revoked = Call("DELETE", grants_[number - 1]); !revoked) return Failed(revoked.error());
+  Tell("grant " + std::to_string(number) + " is taken back: such calls ask again");
+  grants_.clear();  // the others have other numbers
 }
 
 // Of the answer of GET /approvals.
@@ -514,7 +642,7 @@ void TerminalClient::Approvals(const std::string&) {
   const auto waiting = Call("GET", "/approvals");
   if (!waiting) return Failed(waiting.error());
   const std::vector<OpenQuestion> questions = QuestionsIn(*waiting);
-  if (questions.empty()) return Tell("nothing waits for an answer");
+  if (questions.empty()) return Tell("nothing waits for you");
   for (const OpenQuestion& question : questions) {
     open_.assign(1, question);
     if (!Ask(question) && !answered_elsewhere_) return;
@@ -539,6 +667,7 @@ void TerminalClient::Usage(const std::string&) {
   const auto number = [](const Json& json, const char* name) {
     return Grouped(json.contains(name) && json[name].is_number_unsigned() ? json[name].get<std::uint64_t>() : 0);
   };
+  bool is_priced = false;
   for (const auto& [name, words] : {std::pair("branch", "this branch: "), std::pair("all", "all branches: ")}) {
     const Json part = usage->value(name, Json::object());
     Tell(words + number(part, "input_tokens") + " tokens in, " + number(part, "output_tokens") + " out" + Cost(part));
@@ -546,8 +675,10 @@ void TerminalClient::Usage(const std::string&) {
     for (const Json& model : part.value("models", Json::array())) {
       Tell("  " + TextMember(model, "model") + ": " + number(model, "input_tokens") + " in, " +
            number(model, "output_tokens") + " out" + Cost(model));
+      is_priced = is_priced || !Cost(model).empty();
     }
   }
+  if (is_priced) Tell("(costs are in the currency of the prices in the configuration)");
 }
 
 void TerminalClient::Compact(const std::string& arguments) {
@@ -555,11 +686,11 @@ void TerminalClient::Compact(const std::string& arguments) {
     if (!arguments.empty()) draft_ = "/compact " + arguments;
     return Complain("this chat is running: wait, or cancel it by Ctrl-C");
   }
-  if (!Turns("there is nothing to sum up yet")) return;
+  if (!Turns("there is nothing to summarise yet")) return;
   compact_ = true;
   if (!arguments.empty()) return Say(arguments);
   if (view_.context_tokens() != 0) Tell(Grouped(view_.context_tokens()) + " tokens were in the last request");
-  Tell("the next message has what was said so far summed up; the chat keeps all of it");
+  Tell("with the next message what was said so far is summarised for the model; the chat keeps all of it");
 }
 
 void TerminalClient::Instructions(const std::string&) {
@@ -567,13 +698,13 @@ void TerminalClient::Instructions(const std::string&) {
   const auto listed = Call("GET", "/instructions");
   if (!listed) return Failed(listed.error());
   const Json files = listed->value("files", Json::array());
-  if (files.empty()) return Tell("nothing is written down for agents here: there is no AGENTS.md and no skill");
+  if (files.empty()) return Tell("no AGENTS.md or skills here");
   for (const Json& file : files) {
     const std::string path = VisibleLine(TextMember(file, "path")), state = TextMember(file, "state");
     if (state == "used") {
       const std::string name = TextMember(file, "name");
-      Tell(path + ": the model is told of it" +
-           (name.empty() ? "" : " as the skill " + name + ": " + VisibleLine(TextMember(file, "description"))));
+      Tell(path + ": used" +
+           (name.empty() ? "" : ", as the skill " + name + ": " + VisibleLine(TextMember(file, "description"))));
     } else if (state == "unusable") {
       Tell(path + " is not used: " + VisibleLine(TextMember(file, "problem")));
     } else if (!AskToTrust(file)) {
@@ -602,7 +733,19 @@ std::optional<std::string> TerminalClient::Upload(const std::string& path) {
   return id;
 }
 
-void TerminalClient::Attach(const std::string& path) {
+std::string TerminalClient::WithHome(const std::string& path) const {
+  return path.starts_with("~/") && !home_.empty() ? home_ + path.substr(1) : path;
+}
+
+void TerminalClient::Detach(const std::string&) {
+  if (attachments_.empty()) return Tell("no file goes with the next message");
+  Tell(Counted(attachments_.size(), "file") + (attachments_.size() == 1 ? " does" : " do") +
+       " not go with the next message");
+  attachments_.clear();
+}
+
+void TerminalClient::Attach(const std::string& named) {
+  const std::string path = WithHome(named);
   if (path.empty()) return Complain("/attach FILE needs the file");
   std::error_code failed;
   if (!std::filesystem::exists(path, failed)) return Complain("there is no file " + path + " here");
@@ -653,7 +796,7 @@ void TerminalClient::Queue(const std::string& text) {
   const auto queue = Call("GET", path_ + "/queue");
   if (!queue && queue.error().reason != "not_found") return Failed(queue.error());
   const Json waiting = queue ? queue->value("queue", Json::array()) : Json::array();
-  if (waiting.empty()) return Tell("no message waits in this chat");
+  if (waiting.empty()) return Tell("no message is queued in this chat");
   for (const Json& each : waiting) Tell("queued: " + VisibleLine(TextMember(each, "user_message")));
 }
 
@@ -698,8 +841,8 @@ std::vector<std::string> TerminalClient::Complete(const std::string& line) {
   const std::string folder = slash == std::string::npos ? "" : path.substr(0, slash + 1);
   const std::string beginning = path.substr(folder.size());
   std::error_code failed;
-  for (std::filesystem::directory_iterator entry(folder.empty() ? "." : folder, failed), end; !failed && entry != end;
-       entry.increment(failed)) {
+  for (std::filesystem::directory_iterator entry(folder.empty() ? "." : WithHome(folder), failed), end;
+       !failed && entry != end; entry.increment(failed)) {
     const std::string name = entry->path().filename().string();
     if (beginning.empty() && name.starts_with('.')) continue;
     if (VisibleLine(name) != name) continue;  // it could not be typed either

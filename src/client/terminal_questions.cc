@@ -15,11 +15,17 @@ namespace {
 constexpr int kRowsBesideQuestion = 6;  // that a question below leaves to the rest
 constexpr int kDiffLines = 40;          // unless all of it is asked for
 constexpr std::size_t kTextLines = 40;  // likewise
-constexpr const char* kMoreToAllow = "or, for 30 days (1: in this chat, 1 always: in every chat):";
+constexpr const char* kMoreToAllow = "Allow for 30 days: 1 this chat, 1 always every chat";
 constexpr const char* kHowToAnswer =
-    "y, n, a or e, or a number that is listed; words behind y or n are for the model, as in: n use another name";
+    "y, n, a or e, or a number of the list; words after y or n go to the model: n use another name";
 
 bool ChangesFile(const std::string& tool) { return tool == "write_file" || tool == "edit_file"; }
+
+// Of a change of a file people read the difference.
+bool ShowsDiff(const Json& asked) {
+  const std::string tool = TextMember(asked, "tool_name");
+  return ChangesFile(tool) || tool == "delete_file";
+}
 
 Json AnswerTo(const std::string& id, const Json& asked, bool approved) {
   return {{"approval_id", id}, {"approved", approved}, {"arguments_digest", TextMember(asked, "arguments_digest")}};
@@ -62,10 +68,13 @@ bool TerminalClient::AllowedByMode(const OpenQuestion& question) {
          server_.Call("GET", "/approvals/" + question.id + "/change").has_value();
 }
 
-// What is allowed stands among the lines that stay. False: it could not be given.
+// What becomes of a file is shown first; all else is shown when it runs. False: it could not be given.
 bool TerminalClient::AllowByMode(const OpenQuestion& question) {
   bool cut = false;
-  screen_.Add(DescribeQuestion(question, /*whole=*/false, cut));
+  if (ShowsDiff(question.asked)) {
+    screen_.Add(DescribeQuestion(question, /*whole=*/false, cut));
+    view_.DiffIsShown(TextMember(question.asked, "call_id"));
+  }
   return Give(question, "/approve", AnswerTo(question.id, question.asked, /*approved=*/true));
 }
 
@@ -129,14 +138,15 @@ bool TerminalClient::AskToTrust(const Json& file) {
     if (cut) {
       const std::size_t hidden = text.size() - kTextLines;
       text.resize(kTextLines);
-      text.push_back(style_.Paint(Style::kDim, "  ... " + Grouped(hidden) + " lines more"));
+      text.push_back(style_.Paint(Style::kDim, "  ... " + Counted(hidden, "more line")));
     }
     Append(lines, text);
     ShowQuestion(std::move(lines));
     // Nobody allows what they have not been shown.
     const std::string choices = cut ? "[n]o, [s]how all of it first" : "[y]es, as it is now, [n]o";
     std::string line;
-    if (Answer("may the model be told of it? " + choices + ": ", line, /*may_go_back=*/true) != Answered::kLine) {
+    if (Answer("use it as instructions for the model? " + choices + ": ", line, /*may_go_back=*/true) !=
+        Answered::kLine) {
       KeepQuestion();
       return false;
     }
@@ -153,7 +163,7 @@ bool TerminalClient::AskToTrust(const Json& file) {
     if (const auto allowed = Call("POST", "/instructions/trust", body); !allowed) {
       Complain(allowed.error().message);
     } else {
-      Tell(path + ": the model is told of it from the next message on");
+      Tell(path + " is used from the next message on");
     }
     return true;
   }
@@ -175,12 +185,13 @@ std::vector<std::string> TerminalClient::DescribeQuestion(const OpenQuestion& qu
   const ApprovalText shown = DescribeApproval(question.asked, whole);
   cut = shown.cut;
   std::vector<std::string> lines;
+  if (question.is_edited) Append(lines, Painted(Style::kWarning, "with the arguments as you have changed them:"));
   if (question.from_list)
     Append(lines, Painted(Style::kDim, VisibleLine(TextMember(question.asked, "chat_id") + "/" +
                                                    TextMember(question.asked, "interaction_id"))));
-  // Of a change of a file people read the difference.
-  if (ChangesFile(tool) || tool == "delete_file") {
-    const auto change = server_.Call("GET", "/approvals/" + question.id + "/change");
+  if (ShowsDiff(question.asked)) {
+    auto change = server_.Call("GET", "/approvals/" + question.id + "/change");
+    if (question.is_edited && change) change = ChangeWithOtherArguments(*change, question.asked);
     if (change && change->is_object()) {
       const auto text = [&](const char* name) {
         const auto member = change->find(name);
@@ -257,16 +268,21 @@ std::string TerminalClient::ShowApprovals(const std::vector<OpenQuestion>& shown
   return prompt;
 }
 
-// The person edits the arguments. kLine: `edited` is an object, as it was typed.
-TerminalClient::Answered TerminalClient::EditArguments(const OpenQuestion& question, std::string& edited) {
-  if (edited.empty()) edited = TextMember(question.asked, "tool_input_escaped");
-  if (edited.empty()) edited = TextMember(question.asked, "tool_input");
-  const Answered answered = Answer("arguments: ", edited, /*may_go_back=*/true);
+// The person edits the arguments, which the question then shows: an answer sends them.
+TerminalClient::Answered TerminalClient::EditArguments(OpenQuestion& question) {
+  if (question.typed.empty()) {
+    const std::string escaped = TextMember(question.asked, "tool_input_escaped");
+    question.typed = EditableArguments(escaped.empty() ? TextMember(question.asked, "tool_input") : escaped);
+  }
+  const Answered answered = Answer("arguments: ", question.typed, /*may_go_back=*/true);
   if (answered != Answered::kLine) return answered;
-  const auto arguments = ParseJson(edited);
-  if (arguments && arguments->is_object()) return Answered::kLine;
-  Complain("the arguments must be a JSON object; e edits them again");
-  return Answered::kBack;
+  auto arguments = ArgumentsOf(question.typed);
+  if (!arguments) return Complain(arguments.error().message + "; e edits them again"), Answered::kBack;
+  question.asked["tool_input"] = *std::move(arguments);
+  question.asked.erase("tool_input_escaped");
+  question.asked.erase("patterns");  // they were made for the others
+  question.is_edited = true;
+  return Answered::kLine;
 }
 
 // Until it is settled, put off or taken away.
@@ -279,13 +295,14 @@ void TerminalClient::AskApproval(const OpenQuestion& question) {
                  [&](const OpenQuestion& each) { return each.is_approval && each.id != question.id; });
   }
   bool whole = false;
-  std::string edited;  // arguments
   for (;;) {
     std::string line;
     if (Answer(ShowApprovals(shown, whole), line) != Answered::kLine) return;
+    const OpenQuestion& asked = shown.front();
     const TypedAnswer answer = ParseApprovalAnswer(line);
-    Json body = AnswerTo(question.id, question.asked, answer.kind != TypedAnswer::Kind::kNo);
+    Json body = AnswerTo(asked.id, asked.asked, answer.kind != TypedAnswer::Kind::kNo);
     if (!answer.words.empty()) body["feedback"] = answer.words;
+    if (asked.is_edited && body["approved"] == Json(true)) body["arguments"] = TextMember(asked.asked, "tool_input");
     switch (answer.kind) {
       case TypedAnswer::Kind::kYes:
       case TypedAnswer::Kind::kNo:
@@ -294,7 +311,7 @@ void TerminalClient::AskApproval(const OpenQuestion& question) {
         body["scope"] = "chat";
         break;
       case TypedAnswer::Kind::kPattern: {
-        const Json patterns = question.asked.value("patterns", Json::array());
+        const Json patterns = asked.asked.value("patterns", Json::array());
         if (answer.pattern > patterns.size()) {
           Tell(kHowToAnswer);
           continue;
@@ -304,14 +321,16 @@ void TerminalClient::AskApproval(const OpenQuestion& question) {
         break;
       }
       case TypedAnswer::Kind::kEdit: {
-        const Answered answered = EditArguments(question, edited);
-        if (answered == Answered::kBack) continue;
-        if (answered != Answered::kLine) return;
-        body["arguments"] = edited;
-        break;
+        const Answered answered = EditArguments(shown.front());
+        if (answered != Answered::kBack && answered != Answered::kLine) return;
+        continue;
       }
       case TypedAnswer::Kind::kYesToAll:
       case TypedAnswer::Kind::kNoToAll:
+        if (asked.is_edited) {
+          Tell("this one has other arguments now: answer it by itself");
+          continue;
+        }
         AnswerAll(shown, answer.kind == TypedAnswer::Kind::kYesToAll);
         if (shown.empty() || shown.front().id != question.id) return;
         continue;
@@ -325,7 +344,9 @@ void TerminalClient::AskApproval(const OpenQuestion& question) {
         Tell(kHowToAnswer);
         continue;
     }
-    if (Give(question, "/approve", body)) return;
+    if (!Give(asked, "/approve", body)) continue;
+    if (ShowsDiff(asked.asked)) view_.DiffIsShown(TextMember(asked.asked, "call_id"));
+    return;
   }
 }
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "base/hidden_characters.h"
+#include "base/json_text.h"
 #include "base/utf8.h"
 
 namespace reprise {
@@ -17,8 +18,9 @@ void AppendUnit(std::string& out, std::uint32_t unit) {
 }  // namespace
 
 std::string EscapeHidden(std::string_view json) {
+  const std::string text = WithoutGaps(json);
   std::string out;
-  for (std::string_view rest = json; !rest.empty();) {
+  for (std::string_view rest = text; !rest.empty();) {
     const std::string_view next = Utf8Prefix(rest, 1);
     rest.remove_prefix(next.size());
     const std::uint32_t code = CodePointOf(next);

@@ -286,8 +286,9 @@ Result<std::vector<FilePreview>> Engine::PreviewFiles(const ChatId& chat, std::o
   return impl_->chats.PreviewFiles(chat, to);
 }
 
-Result<std::vector<FileDiff>> Engine::DiffOf(const ChatId& chat, InteractionId interaction) {
-  return impl_->workspace.DiffOf(chat, interaction);
+Result<std::vector<FileDiff>> Engine::DiffOf(const ChatId& chat, InteractionId interaction,
+                                             const std::optional<std::string>& call_id) {
+  return impl_->workspace.DiffOf(chat, interaction, call_id);
 }
 
 Result<std::vector<ChatListEntry>> Engine::ListChats() { return impl_->chats.List(); }

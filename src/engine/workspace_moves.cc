@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "base/logging.h"
+#include "base/terminal_text.h"
 #include "base/try.h"
 #include "base/utf8.h"
 #include "domain/codec.h"
@@ -33,12 +34,13 @@ std::string ChangeName(const std::optional<FileVersion>& before, const std::opti
   return !before ? "created" : !after ? "deleted" : "modified";
 }
 
-// The first `before` and the last `after` of each path.
-std::map<std::string, WorkspaceChange> ChangesOf(const Interaction& interaction) {
+// The first `before` and the last `after` of each path; with `call_id` of what that call did.
+std::map<std::string, WorkspaceChange> ChangesOf(const Interaction& interaction,
+                                                 const std::optional<std::string>& call_id = std::nullopt) {
   std::map<std::string, WorkspaceChange> changes;
   for (const AgentEvent& event : interaction.events) {
     const auto* const changed = std::get_if<event::FilesChanged>(&event.payload);
-    if (changed == nullptr) continue;
+    if (changed == nullptr || (call_id && changed->call_id != call_id)) continue;
     for (const WorkspaceChange& each : changed->changes) {
       const auto [found, is_new] = changes.try_emplace(each.path, each);
       if (!is_new) found->second.after = each.after;
@@ -230,10 +232,9 @@ Result<WorkspaceMoves::Plan> WorkspaceMoves::Prepare(const ChatId& chat, State h
     plan.steps.push_back(std::move(each.step));
   }
   if (conflicts.empty() || force) return plan;
-  Error error = Conflict("workspace_conflict",
-                         std::to_string(conflicts.size()) +
-                             " file(s) cannot be restored: somebody else has changed them since, or they are not kept; "
-                             "\"force\": true restores what can be");
+  Error error = Conflict("workspace_conflict", Counted(conflicts.size(), "file") +
+                                                   " cannot be put back: changed by someone else since, or not kept; "
+                                                   "\"force\": true restores what can be");
   error.details_json = DumpJson({{"files", std::move(conflicts)}});
   return Fail(std::move(error));
 }
@@ -298,15 +299,16 @@ void WorkspaceMoves::Recover() {
 
 // --- what an interaction did -----------------------------------------------------------------------------------------
 
-Result<std::vector<FileDiff>> WorkspaceMoves::DiffOf(const ChatId& chat, InteractionId interaction) const {
+Result<std::vector<FileDiff>> WorkspaceMoves::DiffOf(const ChatId& chat, InteractionId interaction,
+                                                     const std::optional<std::string>& call_id) const {
   constexpr std::size_t kMostBytes = 32 << 20;  // of an answer
-  const auto finished = interactions_.FindFinished(chat, interaction);
-  if (!finished && interactions_.Find(chat, interaction)) {
+  const auto found = interactions_.Find(chat, interaction);
+  if (found && !call_id && !interactions_.FindFinished(chat, interaction)) {
     return Fail(Conflict("not_finished", "the interaction has not come to its end yet", /*retryable=*/true));
   }
-  if (!finished) return Fail(finished.error());
+  if (!found) return Fail(found.error());
   std::vector<WorkspaceChange> changes;
-  for (auto& [path, change] : ChangesOf(*finished)) {
+  for (auto& [path, change] : ChangesOf(*found, call_id)) {
     if (change.before != change.after) changes.push_back(std::move(change));
   }
   const std::set<std::string> shown = Shown(changes);

@@ -62,7 +62,8 @@ class WorkspaceMoves {
   void Recover();
 
   // As Engine::DiffOf.
-  Result<std::vector<FileDiff>> DiffOf(const ChatId& chat, InteractionId interaction) const;
+  Result<std::vector<FileDiff>> DiffOf(const ChatId& chat, InteractionId interaction,
+                                       const std::optional<std::string>& call_id) const;
 
  private:
   struct Target {

@@ -148,7 +148,7 @@ Result<Outcome> GetInteraction(Engine& engine, const Request& request) {
 
 Result<Outcome> Diff(Engine& engine, const Request& request) {
   const auto target = TRY(RunTargetOf(request));
-  const auto diffs = TRY(engine.DiffOf(target.chat, target.interaction));
+  const auto diffs = TRY(engine.DiffOf(target.chat, target.interaction, request.Query("call_id")));
   if (request.Accepts("application/json")) {
     Json files = Json::array();
     for (const FileDiff& diff : diffs) {

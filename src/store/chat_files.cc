@@ -222,7 +222,7 @@ Result<ChatOnDisk> ChatFiles::ReadChat(const ChatId& chat) const {
   if (index) {
     result.index = *std::move(index);
   } else if (!result.numbers.empty()) {
-    LogWarning("a chat's index is missing or cut off; rebuilt from its interactions", {{"chat", chat.str()}});
+    LogWarning("a chat's index is missing or cut off; its interactions are read instead", {{"chat", chat.str()}});
   }
   TRY(AddNewer(result));
   ChatSummary& summary = result.index.summary;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <dtl/dtl.hpp>
 #include <iterator>
+#include <nlohmann/json.hpp>
 #include <unordered_map>
 #include <utility>
 
@@ -18,6 +19,7 @@ constexpr std::size_t kMostComparedLines = 40'000;
 // Of one line, where not all is shown.
 constexpr std::size_t kMostRowsOfLine = 5;
 constexpr std::size_t kLongestShownLine = 1'000;  // characters
+constexpr std::size_t kMostBlankLines = 3;        // one after the other, that are shown
 
 using FileLines = std::vector<std::string_view>;  // each with its line end
 
@@ -164,7 +166,7 @@ std::string LineRange(std::size_t begin, std::size_t count) {
   return count == 1 ? first : first + "," + std::to_string(count);
 }
 
-std::string Counted(std::size_t lines) { return std::to_string(lines) + (lines == 1 ? " line" : " lines"); }
+std::string Lines(std::size_t count) { return Counted(count, "line"); }
 
 bool AllEndWithCrLf(const FileLines& lines) {
   return std::all_of(lines.begin(), lines.end(), [](std::string_view line) { return line.ends_with("\r\n"); });
@@ -207,8 +209,8 @@ class DiffWriter {
     if (cut) {
       std::string note = "… not shown: ";
       if (!left_out_.empty()) {
-        note += Counted(left_out_.removed) + " removed, " + Counted(left_out_.added) + " added";
-        if (left_out_.common > 0) note += ", " + Counted(left_out_.common) + " around them";
+        note += Lines(left_out_.removed) + " removed, " + Lines(left_out_.added) + " added";
+        if (left_out_.common > 0) note += ", " + Lines(left_out_.common) + " around them";
       }
       if (has_cut_lines_) note += std::string(left_out_.empty() ? "" : ", ") + "the rest of long lines";
       for (std::string& row : InRows(style_.Paint(Style::kWarning, note))) lines_.push_back(std::move(row));
@@ -268,7 +270,7 @@ class DiffWriter {
   void WriteBeginnings(const DiffRun& removed, const DiffRun& added) {
     if (room_ < 4) room_ = 0;
     Put(style_.Paint(Style::kDim,
-                     Counted(removed.count) + " replaced by " + Counted(added.count) + "; the beginning of both:"));
+                     Lines(removed.count) + " replaced by " + Lines(added.count) + "; the beginning of both:"));
     const std::size_t both = room_, begin = lines_.size();
     room_ = both - std::min(both / 2, RowsOf(added));
     WriteLines(removed);
@@ -280,7 +282,17 @@ class DiffWriter {
   // As far as there is room; the rest is counted.
   void WriteLines(const DiffRun& run) {
     std::size_t n = 0;
-    while (n < run.count && WriteLine(LineOf(run, n), run.kind)) ++n;
+    while (n < run.count) {
+      const std::size_t blank = run.kind == DiffRun::Kind::kCommon ? 0 : BlankLines(run, n);
+      if (blank > kMostBlankLines) {
+        if (!Put(Painted(style_.Paint(Style::kWarning, "<" + Counted(blank, "blank line") + ">"), run.kind))) break;
+        n += blank;
+      } else if (WriteLine(LineOf(run, n), run.kind)) {
+        ++n;
+      } else {
+        break;
+      }
+    }
     const std::size_t rest = run.count - n;
     switch (run.kind) {
       case DiffRun::Kind::kCommon:
@@ -293,6 +305,13 @@ class DiffWriter {
         left_out_.added += rest;
         break;
     }
+  }
+
+  // From the nth one on.
+  std::size_t BlankLines(const DiffRun& run, std::size_t n) const {
+    const std::size_t begin = n;
+    while (n < run.count && LineOf(run, n).find_first_not_of(" \t\r\n") == std::string_view::npos) ++n;
+    return n - begin;
   }
 
   bool WriteLine(std::string_view line, DiffRun::Kind kind) {
@@ -339,8 +358,7 @@ class DiffWriter {
 };
 
 std::string NotText(std::string_view bytes) {
-  return "(" + std::to_string(bytes.size()) + (bytes.size() == 1 ? " byte" : " bytes") +
-         ", not UTF-8 text: cannot be shown)\n";
+  return "(" + Counted(bytes.size(), "byte") + ", not UTF-8 text: cannot be shown)\n";
 }
 
 }  // namespace
@@ -370,6 +388,32 @@ Diff DiffLines(std::optional<std::string_view> before, std::optional<std::string
   }
   for (const Hunk& hunk : HunksOf(runs, options.context)) writer.Write(hunk);
   return writer.Finish();
+}
+
+Style::Role RoleOfDiffLine(std::string_view line) {
+  return line.starts_with('+')    ? Style::kAdded
+         : line.starts_with('-')  ? Style::kRemoved
+         : line.starts_with("@@") ? Style::kAccent
+         : line.starts_with(' ')  ? Style::kPlain
+                                  : Style::kDim;
+}
+
+std::vector<std::string> DrawUnified(const Json& files, const Style& style, int width) {
+  std::vector<std::string> lines;
+  for (const Json& file : files) {
+    lines.push_back(style.Paint(Style::kBold, VisibleLine(TextMember(file, "path"))) + "  " +
+                    VisibleLine(TextMember(file, "change")));
+    const std::string diff = TextMember(file, "diff");
+    // What stands before the lines says again which file it is.
+    const std::size_t at = diff.find("\n@@ ");
+    if (at == std::string::npos) continue;
+    for (const std::string& line : LinesOf(WithBlankLinesCounted(std::string_view(diff).substr(at + 1)))) {
+      for (const std::string& part : HardWrap(WithoutTabs(VisibleLine(line)), width, "", "  ")) {
+        lines.push_back(style.Paint(RoleOfDiffLine(line), part));
+      }
+    }
+  }
+  return lines;
 }
 
 }  // namespace reprise

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/json.h"
 #include "terminal/terminal_style.h"
 
 namespace reprise {
@@ -30,5 +31,10 @@ struct Diff {
 // Time and memory are bounded: where more than 40,000 lines could match in another order, all are shown as replaced.
 Diff DiffLines(std::optional<std::string_view> before, std::optional<std::string_view> after, const Style& style,
                const DiffOptions& options);
+
+// The files of GET .../diff, each with its name, what has become of it and its unified diff.
+std::vector<std::string> DrawUnified(const Json& files, const Style& style, int width);
+// A line of a unified diff in its colour.
+Style::Role RoleOfDiffLine(std::string_view line);
 
 }  // namespace reprise

@@ -150,6 +150,8 @@ class LibEdit final : public LineEditor {
     Bind(L"^R", L"em-inc-search-prev");
     library_.set(edit_, EL_ADDFN, L"reprise-complete", L"completes", &LibEdit::Complete);
     library_.set(edit_, EL_ADDFN, L"reprise-editor", L"opens the person's own editor", &LibEdit::OwnEditor);
+    library_.set(edit_, EL_ADDFN, L"reprise-unfold", L"shows what is folded", &LibEdit::Unfold);
+    Bind(L"^O", L"reprise-unfold");
     Bind(L"^I", L"reprise-complete");
     Bind(L"^X^E", L"reprise-editor");
   }
@@ -191,6 +193,7 @@ class LibEdit final : public LineEditor {
   }
 
   void SetCompletion(Completion completion) override { completion_ = std::move(completion); }
+  void SetUnfold(std::function<void()> unfold) override { unfold_ = std::move(unfold); }
 
   int RowsAboveCursor(int columns) const override {
     const LineInfoW* const line = library_.line(edit_);
@@ -246,6 +249,10 @@ class LibEdit final : public LineEditor {
   static unsigned char NewLine(::EditLine* edit, wint_t) { return Of(edit).Insert(L"\n"); }
   static unsigned char Nothing(::EditLine*, wint_t) { return CC_NORM; }
   static unsigned char Complete(::EditLine* edit, wint_t) { return Of(edit).CompleteLine(); }
+  static unsigned char Unfold(::EditLine* edit, wint_t) {
+    if (const auto& unfold = Of(edit).unfold_) unfold();
+    return CC_NORM;
+  }
   static unsigned char OwnEditor(::EditLine* edit, wint_t) { return Of(edit).OpenOwnEditor(); }
   static unsigned char Interrupt(::EditLine* edit, wint_t) { return Of(edit).End(Came::kInterrupt), CC_EOF; }
   static unsigned char Stop(::EditLine* edit, wint_t) { return Of(edit).Suspend(), CC_NORM; }
@@ -445,6 +452,7 @@ class LibEdit final : public LineEditor {
   std::size_t past_at_ = 0;                  // which of them is shown; behind all: `draft_`, or none yet
   std::wstring draft_;                       // what was typed before one of them was shown
   Completion completion_;
+  std::function<void()> unfold_;
   std::optional<Came> came_;
 };
 

@@ -54,6 +54,8 @@ class LineEditor {
     std::function<void(const std::vector<std::string>& lines)> show;
   };
   virtual void SetCompletion(Completion completion) = 0;
+  // What Ctrl-O does, beside the line.
+  virtual void SetUnfold(std::function<void()> unfold) = 0;
 
   // --- for whoever draws above the line while it is edited
   // The rows that prompt and text take in front of the cursor's, and altogether, on a terminal of so many columns.

@@ -11,6 +11,7 @@
 
 #include "base/terminal_text.h"
 #include "base/utf8.h"
+#include "terminal/diff_view.h"
 #include "terminal/terminal_table.h"
 #include "terminal/wrapped_text.h"
 
@@ -82,6 +83,9 @@ std::string AttributeText(const MD_ATTRIBUTE& attribute) {
 }
 
 // Takes what md4c finds, from the outermost block to the text, and writes lines.
+// Stays, since many terminals do not strike text out, and it would say the contrary there.
+constexpr std::string_view kStruckMark = "~~";
+
 class BlockWriter {
  public:
   BlockWriter(const Style& style, int width, std::optional<unsigned> first_number)
@@ -91,7 +95,8 @@ class BlockWriter {
   bool Write(std::string_view markdown) {
     static constexpr MD_PARSER kParser{
         .abi_version = 0,
-        .flags = MD_FLAG_TABLES | MD_FLAG_TASKLISTS | MD_FLAG_PERMISSIVEURLAUTOLINKS | MD_FLAG_NOHTML,
+        .flags = MD_FLAG_TABLES | MD_FLAG_TASKLISTS | MD_FLAG_PERMISSIVEURLAUTOLINKS | MD_FLAG_NOHTML |
+                 MD_FLAG_STRIKETHROUGH,
         .enter_block = [](MD_BLOCKTYPE type, void* detail, void* self) { return To(self).EnterBlock(type, detail); },
         .leave_block = [](MD_BLOCKTYPE type, void*, void* self) { return To(self).LeaveBlock(type); },
         .enter_span = [](MD_SPANTYPE type, void* detail, void* self) { return To(self).EnterSpan(type, detail); },
@@ -254,10 +259,12 @@ class BlockWriter {
       links_.push_back({AttributeText(image.src), AttributeText(image.title), plain_.size()});
     }
     if (const auto role = RoleOf(type)) ++roles_[*role];
+    if (type == MD_SPAN_DEL) AppendText(kStruckMark);
     return 0;
   }
 
   int LeaveSpan(MD_SPANTYPE type) {
+    if (type == MD_SPAN_DEL) AppendText(kStruckMark);
     if (const auto role = RoleOf(type)) --roles_[*role];
     if (type == MD_SPAN_A || type == MD_SPAN_IMG) EndLink();
     return 0;
@@ -304,6 +311,7 @@ class BlockWriter {
       case MD_SPAN_U:
         return Style::kUnderlined;
       case MD_SPAN_DEL:
+        return Style::kStruck;
       case MD_SPAN_LATEXMATH:
       case MD_SPAN_LATEXMATH_DISPLAY:
       case MD_SPAN_WIKILINK:
@@ -381,7 +389,9 @@ class BlockWriter {
   }
 
   void AppendCodeTitle(const MD_ATTRIBUTE& info) {
-    for (const std::string& line : CodeTitle(AttributeText(info), style_, Room())) AppendLine(line);
+    const std::string title = AttributeText(info);
+    is_diff_ = IsDiff(title);
+    for (const std::string& line : CodeTitle(title, style_, Room())) AppendLine(line);
   }
 
   void AppendCode() {
@@ -389,7 +399,7 @@ class BlockWriter {
     while (!rest.empty()) {
       const std::string_view line = rest.substr(0, rest.find('\n'));
       rest.remove_prefix(std::min(rest.size(), line.size() + 1));
-      for (const std::string& piece : CodeLine(line, style_, Room())) AppendLine(piece);
+      for (const std::string& piece : CodeLine(line, is_diff_, style_, Room())) AppendLine(piece);
     }
     code_.reset();
   }
@@ -456,6 +466,7 @@ class BlockWriter {
   std::vector<Link> links_;
   std::map<Style::Role, int> roles_;  // how many open spans want each
   std::string text_, plain_;
+  bool is_diff_ = false;  // code_
   std::optional<std::string> code_;
   TerminalTable table_;
   std::vector<std::string> row_;
@@ -487,9 +498,15 @@ std::vector<std::string> CodeTitle(std::string_view info, const Style& style, in
   return {"  " + style.Paint(Style::kDim, CutToWidth(WithoutTabs(VisibleLine(info)), width - 2))};
 }
 
-std::vector<std::string> CodeLine(std::string_view line, const Style& style, int width) {
+bool IsDiff(std::string_view info) {
+  const std::string_view language = info.substr(0, info.find_first_of(" \t"));
+  return language == "diff" || language == "patch";
+}
+
+std::vector<std::string> CodeLine(std::string_view line, bool is_diff, const Style& style, int width) {
   if (line.empty()) return {""};
-  const std::string text = WithoutTabs(Indented(line, ""));
+  std::string text = WithoutTabs(Indented(line, ""));
+  if (is_diff) text = style.Paint(RoleOfDiffLine(line), text);
   return HardWrap(text, width, "  ", style.Paint(Style::kDim, "↪ "));
 }
 

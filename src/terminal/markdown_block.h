@@ -23,7 +23,10 @@ std::vector<std::string> PlainLines(std::string_view text, int width);
 
 // What stands above a block of code, mostly its language.
 std::vector<std::string> CodeTitle(std::string_view info, const Style& style, int width);
-// One line of code, indented by two columns. What is too wide goes on in further lines, which begin with a mark.
-std::vector<std::string> CodeLine(std::string_view line, const Style& style, int width);
+// One line of code, indented by two columns; of a diff in its colour. What is too wide goes on in further lines, which
+// begin with a mark.
+std::vector<std::string> CodeLine(std::string_view line, bool is_diff, const Style& style, int width);
+// Whether the code that is called so is a diff.
+bool IsDiff(std::string_view info);
 
 }  // namespace reprise

@@ -198,7 +198,7 @@ std::vector<std::string> MarkdownStream::Tail() const {
     lines = PlainLines(line, width_);
   } else if (block_ == Block::kFence) {
     const bool may_be_end = CountOf(line, fence_) == line.size();
-    if (!may_be_end) lines = CodeLine(WithoutIndent(line, fence_indent_), style_, width_);
+    if (!may_be_end) lines = CodeLine(WithoutIndent(line, fence_indent_), is_diff_, style_, width_);
   } else if (!repeats_head_ || !line.empty()) {
     const std::string blank(std::min<std::size_t>(blank_lines_, 1), '\n');
     lines = Drawn(held_ + (line.empty() ? "" : blank + WithDefinitionAsText(line)));
@@ -388,6 +388,7 @@ void MarkdownStream::Begin(const std::string& line) {
     fence_length_ = CountOf(text, fence_);
     fence_indent_ = indent;
     const std::string_view info = IndentOf(text.substr(fence_length_)).text;
+    is_diff_ = IsDiff(info);
     Emit(CodeTitle(info.substr(0, info.find_last_not_of(" \t") + 1), style_, width_));
   } else {
     block_ = text.starts_with('>') ? Block::kQuote : Block::kParagraph;
@@ -460,7 +461,7 @@ void MarkdownStream::EndBlock() {
 
 void MarkdownStream::EmitCode(std::string_view line, std::size_t indent) {
   drawn_bytes_ += line.size();
-  Emit(CodeLine(WithoutIndent(line, indent), style_, width_));
+  Emit(CodeLine(WithoutIndent(line, indent), block_ == Block::kFence && is_diff_, style_, width_));
 }
 
 void MarkdownStream::Emit(std::vector<std::string> lines) {

@@ -79,6 +79,7 @@ class MarkdownStream {
 
   char fence_ = 0;  // the character
   std::size_t fence_length_ = 0, fence_indent_ = 0;
+  bool is_diff_ = false;         // what the fence holds
   std::size_t blank_lines_ = 0;  // within an item or indented code; they belong to it if it goes on
   char item_mark_ = 0;           // what makes two items those of one list: the bullet, or what follows the number
   std::optional<unsigned> item_number_;

@@ -9,7 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/hidden_characters.h"
 #include "base/json.h"
+#include "base/json_text.h"
 #include "base/terminal_text.h"
 #include "base/utf8.h"
 
@@ -21,15 +23,25 @@ constexpr std::size_t kShownCharacters = 1500, kShownLines = 24, kLabelCharacter
 // What tells most about a call.
 constexpr std::array<std::string_view, 6> kFirst{"path", "command", "url", "language", "code", "name"};
 
-std::vector<std::string> InOrder(const Json& arguments) {
-  std::vector<std::string> names;
-  for (const std::string_view name : kFirst) {
-    if (arguments.contains(name)) names.emplace_back(name);
+struct ArgumentText {
+  std::string name, text;
+};
+
+// The arguments of a call, of texts what they say and of all else how it is written: a number is not read, and so not
+// rounded. Empty: it is no object, or has no members.
+std::vector<ArgumentText> InOrder(const std::string& tool_input) {
+  const auto parsed = ParseJson(tool_input);
+  if (!parsed || !parsed->is_object()) return {};
+  std::vector<ArgumentText> arguments;
+  for (const auto& [written, value] : RawMembers(tool_input)) {
+    const Json name = ParseJson(written).value_or(Json(std::string(written)));
+    const Json& read = MemberOf(*parsed, name.get_ref<const std::string&>());
+    arguments.push_back({name.get<std::string>(), read.is_string() ? read.get<std::string>() : WithoutGaps(value)});
   }
-  for (const auto& [name, value] : arguments.items()) {
-    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
-  }
-  return names;
+  std::stable_sort(arguments.begin(), arguments.end(), [](const ArgumentText& a, const ArgumentText& b) {
+    return std::find(kFirst.begin(), kFirst.end(), a.name) < std::find(kFirst.begin(), kFirst.end(), b.name);
+  });
+  return arguments;
 }
 
 std::string_view Beginning(std::string_view text) {
@@ -41,15 +53,15 @@ std::string_view Beginning(std::string_view text) {
   return shown;
 }
 
-std::string Argument(const std::string& name, const Json& value, bool whole, bool& cut) {
-  const std::string text = ToValidUtf8(value.is_string() ? value.get<std::string>() : DumpJson(value));
+std::string Argument(const std::string& name, const std::string& value, bool whole, bool& cut) {
+  const std::string text = WithBlankLinesCounted(ToValidUtf8(value));
   std::string_view shown = whole ? std::string_view(text) : Beginning(text);
   std::string line = "  " + VisibleLine(name) + ": ";
   if (shown.find('\n') != std::string_view::npos) line += "\n    ";
   line += VisibleText(shown, "    ") + "\n";
   if (shown.size() < text.size()) {
     cut = true;
-    line += "    ... " + std::to_string(text.size() - shown.size()) + " bytes more\n";
+    line += "    ... " + Counted(text.size() - shown.size(), "more byte") + "\n";
   }
   return line;
 }
@@ -234,14 +246,9 @@ ApprovalText DescribeApproval(const Json& asked, bool whole) {
   if (const std::string risk = TextMember(asked, "risk"); !risk.empty())
     shown.text += "  (risk: " + VisibleLine(risk) + ")";
   shown.text += "\n";
-  const auto arguments = ParseJson(input);
-  if (arguments && arguments->is_object()) {
-    for (const std::string& name : InOrder(*arguments)) {
-      shown.text += Argument(name, (*arguments)[name], whole, shown.cut);
-    }
-  } else {
-    shown.text += "  " + VisibleText(input, "  ") + "\n";
-  }
+  const auto arguments = InOrder(input);
+  for (const auto& [name, text] : arguments) shown.text += Argument(name, text, whole, shown.cut);
+  if (arguments.empty() && input != "{}") shown.text += "  " + VisibleText(input, "  ") + "\n";
   if (const std::string reason = TextMember(asked, "reason"); !reason.empty()) shown.text += VisibleLine(reason) + "\n";
   return shown;
 }
@@ -297,6 +304,83 @@ TypedAnswer ParseApprovalAnswer(std::string_view line) {
   return {};
 }
 
+std::string EditableArguments(const std::string& tool_input) {
+  const auto parsed = ParseJson(tool_input);
+  if (!parsed || !parsed->is_object()) return tool_input;
+  std::string text;
+  bool has_lines = false;
+  for (const auto& [written, value] : RawMembers(tool_input)) {
+    const Json name = ParseJson(written).value_or(Json(std::string(written)));
+    const Json& read = MemberOf(*parsed, name.get_ref<const std::string&>());
+    const std::string lines = read.is_string() ? read.get<std::string>() : "";
+    text += DumpJson(name) + ": ";
+    // What cannot be seen stays an escape.
+    if (lines.find('\n') == std::string::npos || lines.find('\r') != std::string::npos || HasHidden(lines)) {
+      text += OnOneLine(WithoutGaps(value)) + "\n";
+      continue;
+    }
+    has_lines = true;
+    std::string end = "END";
+    while (("\n" + lines + "\n").find("\n" + end + "\n") != std::string::npos) end += "_";
+    text += "<<" + end + "\n" + lines + "\n" + end + "\n";
+  }
+  if (!has_lines) return tool_input;
+  text.pop_back();
+  return text;
+}
+
+Result<std::string> ArgumentsOf(const std::string& text) {
+  const auto wrong = [](const std::string& what) { return Fail(ErrorCode::kInvalidArgument, what); };
+  std::string json = text;
+  if (const std::size_t first = text.find_first_not_of(" \t\n"); first == std::string::npos || text[first] != '{') {
+    json = "{";
+    const std::vector<std::string> lines = LinesOf(text);
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      if (lines[i].find_first_not_of(" \t") == std::string::npos) continue;
+      const std::size_t colon = lines[i].find("\": ");
+      if (colon == std::string::npos) return wrong("this is no \"name\": value: " + VisibleLine(lines[i]));
+      std::string value = lines[i].substr(colon + 3);
+      if (value.starts_with("<<")) {
+        const std::string end = value.substr(2);
+        std::string said;
+        std::size_t last = i + 1;
+        for (; last < lines.size() && lines[last] != end; ++last) said += (last == i + 1 ? "" : "\n") + lines[last];
+        if (last == lines.size()) return wrong("the line " + VisibleLine(end) + " is missing");
+        value = DumpJson(Json(said));
+        json += (json.size() > 1 ? "," : "") + lines[i].substr(0, colon + 2) + value;
+        i = last;
+        continue;
+      }
+      json += (json.size() > 1 ? "," : "") + lines[i].substr(0, colon + 2) + value;
+    }
+    json += "}";
+  }
+  const auto arguments = ParseJson(json);
+  if (!arguments) return wrong("the arguments are " + arguments.error().message);
+  if (!arguments->is_object()) return wrong("the arguments must be a JSON object");
+  return json;
+}
+
+std::optional<std::string> ChangedText(const std::string& tool, const Json& arguments, const std::string& before) {
+  if (tool == "write_file") return TextMember(arguments, "content");
+  const std::string old_text = TextMember(arguments, "old_text");
+  const std::size_t at = old_text.empty() ? std::string::npos : before.find(old_text);
+  if (at == std::string::npos || before.find(old_text, at + 1) != std::string::npos) return std::nullopt;
+  return std::string(before).replace(at, old_text.size(), TextMember(arguments, "new_text"));
+}
+
+Result<Json> ChangeWithOtherArguments(const Json& change, const Json& asked) {
+  const auto arguments = ParseJson(TextMember(asked, "tool_input"));
+  if (!arguments || TextMember(*arguments, "path") != TextMember(change, "path")) {
+    return Fail(ErrorCode::kConflict, "it is about another file now");
+  }
+  const auto after = ChangedText(TextMember(asked, "tool_name"), *arguments, TextMember(change, "before"));
+  if (!after) return Fail(ErrorCode::kConflict, "it would change nothing");
+  Json changed = change;
+  changed["after"] = *after;
+  return changed;
+}
+
 bool Settles(const std::string& event_name, const Json& data, const std::string& id) {
   if (event_name == "approved" || event_name == "rejected") return TextMember(data, "approval_id") == id;
   if (event_name == "input_received") return TextMember(data, "request_id") == id;
@@ -310,10 +394,8 @@ bool IsNoLongerOpen(const Error& error) {
 
 std::string CallLabel(const std::string& tool_name, const std::string& tool_input) {
   std::string label = tool_name;
-  const auto arguments = ParseJson(tool_input);
-  if (arguments && arguments->is_object() && !arguments->empty()) {
-    const Json& first = (*arguments)[InOrder(*arguments).front()];
-    label += " " + Shortened(first.is_string() ? first.get<std::string>() : DumpJson(first), kLabelCharacters);
+  if (const auto arguments = InOrder(tool_input); !arguments.empty()) {
+    label += " " + Shortened(arguments.front().text, kLabelCharacters);
   }
   return VisibleLine(label);
 }

@@ -42,6 +42,18 @@ struct TypedAnswer {
 std::vector<std::string> PatternLines(const Json& asked);
 TypedAnswer ParseApprovalAnswer(std::string_view line);
 
+// The arguments of a call as a text to edit: JSON on one line, or if one of them has several lines, "name: JSON" for
+// each on a line of its own and "name: <<END", the text and "END" for those. REQUIRES: `tool_input` is JSON.
+std::string EditableArguments(const std::string& tool_input);
+// The JSON object that such a text says; the numbers in it as they are written. kInvalidArgument: the message says what
+// is wrong.
+Result<std::string> ArgumentsOf(const std::string& text);
+
+// What write_file or edit_file with these arguments would make of a text; nullopt: nothing.
+std::optional<std::string> ChangedText(const std::string& tool, const Json& arguments, const std::string& before);
+// The answer of GET .../change for a call whose arguments are now those of `asked`. kConflict: it cannot be told.
+Result<Json> ChangeWithOtherArguments(const Json& change, const Json& asked);
+
 // "write_file a.txt": a call in a few words.
 std::string CallLabel(const std::string& tool_name, const std::string& tool_input);
 

@@ -7,18 +7,26 @@
 
 #include "base/terminal_text.h"
 #include "base/utf8.h"
+#include "terminal/diff_view.h"
 #include "terminal/file_text.h"
+#include "terminal/next_step.h"
+#include "terminal/output_lines.h"
 #include "terminal/question_text.h"
 #include "terminal/wrapped_text.h"
 
 namespace reprise {
 namespace {
 
-constexpr std::size_t kResultLines = 6;         // of a tool's result
-constexpr std::size_t kOutputLines = 5;         // of a running command's output
-constexpr std::size_t kKeptOutput = 8 << 10;    // bytes
-constexpr std::size_t kKeptThinking = 1 << 10;  // bytes
-constexpr std::size_t kThought = 100;           // characters of a thought that stay
+// Of a tool's result, and of what a call has done to files. Errors and sums stand at the end.
+constexpr std::size_t kResultHead = 3, kResultTail = 5, kDiffHead = 40, kDiffTail = 5;
+constexpr std::size_t kPathCharacters = 200;      // of what a recorded call has changed
+constexpr std::size_t kMostFolded = 100;          // texts
+constexpr std::size_t kMostUnfolded = 10'000;     // lines
+constexpr std::size_t kOutputLines = 5;           // of a running command's output
+constexpr std::size_t kKeptOutput = 8 << 10;      // bytes
+constexpr std::size_t kKeptThinking = 256 << 10;  // bytes
+constexpr std::size_t kKeptLine = 1 << 10;        // bytes of a thought, for the line below
+constexpr std::size_t kThought = 100;             // characters of a thought that stay
 constexpr std::array<const char*, 10> kSpinner{"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"};
 constexpr std::chrono::milliseconds kSpinnerStep{100};
 constexpr std::uint64_t kNearlyFull = 85;  // percent of what a request may have
@@ -62,6 +70,9 @@ void RunView::Begin(bool live) {
   named_.clear();
   output_.clear();
   answered_.clear();
+  allowed_.clear();
+  diff_shown_.clear();
+  failure_.clear();
   doing_ = "starting";
   input_tokens_ = output_tokens_ = 0;
 }
@@ -74,7 +85,7 @@ void RunView::End() {
   }
   if (running_ && live_ && nearly_full_ != 0 && !std::exchange(told_nearly_full_, true)) {
     Note("(the conversation has " + Grouped(context_tokens_) + " tokens; beyond " + Grouped(nearly_full_) +
-         " what was said first is summed up. /compact does so now)");
+         " the oldest messages are summarised. With /compact the next message does so)");
   }
   running_ = false;
   output_.clear();
@@ -98,12 +109,18 @@ void RunView::EndText() {
 void RunView::EndThinking(const std::string& whole) {
   if (!whole.empty()) thinking_ = whole;
   if (thinking_.empty()) return;
-  const bool timed = live_ && thinking_since_ != Clock::time_point{};
-  std::string line = timed ? "thought for " + Seconds(Clock::now() - thinking_since_) + ": " : "thought: ";
-  line += Shortened(VisibleLine(thinking_), kThought);
+  const auto time = Clock::now() - thinking_since_;
+  const bool timed = live_ && thinking_since_ != Clock::time_point{} && time >= std::chrono::seconds(1);
+  std::string line = timed ? "thought for " + Seconds(time) + ": " : "thought: ";
+  const std::string visible = VisibleLine(thinking_), shown = Shortened(visible, kThought);
+  if (shown.size() < visible.size()) {
+    Fold("thought", [this, text = std::exchange(thinking_, {})] {
+      return Wrap(Indented(text, ""), screen_.columns(), "  ", "  ");
+    });
+  }
   thinking_.clear();
   thinking_since_ = {};
-  Fact(Style::kDim, line);
+  Fact(Style::kDim, line + shown);
 }
 
 void RunView::ShowText(const std::string& text) {
@@ -126,7 +143,40 @@ void RunView::ShowOutput(const Json& data) {
   KeepEnd(kept, kKeptOutput);
 }
 
-// The first lines of it; of a failure in another colour.
+void RunView::Fold(std::string title, std::function<std::vector<std::string>()> draw) {
+  if (folded_.size() == kMostFolded) folded_.pop_front();
+  folded_.push_back({std::move(title), std::move(draw)});
+  unfolded_last_ = false;
+}
+
+// Lines that may be painted, as many as these of both ends.
+void RunView::ShowFolded(std::vector<std::string> lines, Style::Role role, std::size_t head, std::size_t tail) {
+  const std::size_t hidden = lines.size() > head + tail + 1 ? lines.size() - head - tail : 0;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    if (hidden > 0 && i == head) {
+      Note("  ... " + Counted(hidden, "more line") + " (Ctrl-O shows them)");
+      i += hidden;
+    }
+    screen_.Add(style_.Paint(role, CutToWidth("  " + lines[i], screen_.columns())));
+  }
+}
+
+bool RunView::Unfold() {
+  if (folded_.empty()) return false;
+  const std::size_t first = unfolded_last_ ? 0 : folded_.size() - 1;
+  unfolded_last_ = true;
+  for (std::size_t i = first; i < folded_.size(); ++i) {
+    screen_.Add(style_.Paint(Style::kBold, CutToWidth(folded_[i].title + ":", screen_.columns())));
+    std::vector<std::string> lines = folded_[i].draw();
+    const std::size_t more = lines.size() - std::min(lines.size(), kMostUnfolded);
+    lines.resize(lines.size() - more);
+    screen_.Add(lines);
+    if (more > 0) Note("  ... " + Counted(more, "more line") + " (`reprise show` prints all)");
+  }
+  return true;
+}
+
+// Both ends of it; of a failure in another colour.
 void RunView::ShowResult(const Json& data) {
   EndText();
   const std::string id = TextMember(data, "id");
@@ -136,15 +186,36 @@ void RunView::ShowResult(const Json& data) {
   const std::string tool = TextMember(data, "tool_name");
   if (!failed && TellsItself(tool)) return;
   if (tool == "ask_human" && answered_.contains(id)) return;  // the answer, once more
-  const std::vector<std::string> lines = LinesOf(TextMember(data, "tool_output"));
+  std::string text = TextMember(data, "tool_output");
+  std::vector<std::string> lines = OutputLines(text, style_);
+  const std::string title = Label(id).empty() ? VisibleLine(tool) : Label(id);
   if (std::exchange(named_, id) != id) {
-    screen_.Add(style_.Paint(Style::kDim, CutToWidth("  " + Label(id) + ":", screen_.columns())));
+    screen_.Add(style_.Paint(Style::kDim, CutToWidth("  " + title + ":", screen_.columns())));
   }
-  for (std::size_t i = 0; i < std::min(lines.size(), kResultLines); ++i) {
-    const std::string line = CutToWidth("  " + WithoutTabs(VisibleLine(lines[i])), screen_.columns());
-    screen_.Add(style_.Paint(failed ? Style::kError : Style::kDim, line));
+  const bool is_folded = lines.size() > kResultHead + kResultTail + 1 ||
+                         std::any_of(lines.begin(), lines.end(), [&](const std::string& line) {
+                           return DisplayWidth(line) + 2 > screen_.columns();
+                         });
+  if (is_folded) {
+    Fold(title, [this, kept = std::move(text)] {
+      std::vector<std::string> whole;
+      for (const std::string& line : OutputLines(kept, style_)) {
+        for (std::string& row : HardWrap(line, screen_.columns(), "  ", "  ")) whole.push_back(std::move(row));
+      }
+      return whole;
+    });
   }
-  if (lines.size() > kResultLines) Note("  ... " + Grouped(lines.size() - kResultLines) + " lines more");
+  ShowFolded(std::move(lines), failed ? Style::kError : Style::kDim, kResultHead, kResultTail);
+}
+
+void RunView::ShowDiff(const std::string& call, const Json& files) {
+  if (!WantsDiff(call) || files.empty()) return;
+  if (std::exchange(named_, call) != call && !Label(call).empty()) Note("  " + Label(call) + ":");
+  std::vector<std::string> lines = DrawUnified(files, style_, screen_.columns() - 2);
+  if (lines.size() > kDiffHead + kDiffTail + 1) {
+    Fold("changes by " + Label(call), [this, files] { return DrawUnified(files, style_, screen_.columns()); });
+  }
+  ShowFolded(std::move(lines), Style::kPlain, kDiffHead, kDiffTail);
 }
 
 void RunView::ShowNested(const Json& data) {
@@ -167,16 +238,17 @@ void RunView::Heard(const std::string& name, const Json& data) {
     ShowText(TextMember(data, "content"));
   } else if (name == "thinking_delta") {
     if (thinking_since_ == Clock::time_point{}) thinking_since_ = Clock::now();
-    thinking_ += TextMember(data, "content");
-    KeepEnd(thinking_, kKeptThinking);
+    if (thinking_.size() < kKeptThinking) thinking_ += TextMember(data, "content");
     thought_in_ = NumberMember(data, "round_index");
     doing_ = "thinking";
   } else if (name == "thinking") {
     const bool shown = thinking_.empty() && thought_in_ == NumberMember(data, "round_index");
     if (!shown) EndThinking(TextMember(data, "content"));
   } else if (name == "answer" || name == "message") {
-    if (!std::exchange(said_, false)) ShowText(TextMember(data, "content"));
+    const std::string content = TextMember(data, "content");
+    if (!std::exchange(said_, false)) ShowText(content);
     EndText();
+    if (name == "answer" && content.find_first_not_of(" \t\r\n") == std::string::npos) Note("(an empty answer)");
     if (data.contains("truncated")) Fact(Style::kWarning, "(cut off: " + TextMember(data, "reason") + ")");
     doing_ = "finishing";
   } else if (name == "interaction_started") {
@@ -191,24 +263,26 @@ void RunView::Heard(const std::string& name, const Json& data) {
     labels_[id] = CallLabel(tool, TextMember(data, "tool_input"));
     doing_ = "running " + labels_[id];
     if (TellsItself(tool)) return;
-    screen_.Add(style_.Paint(Style::kAccent, CutToWidth("● " + labels_[id], screen_.columns())));
+    const std::string mark = allowed_.contains(id) ? "  ✓ allowed" : "";
+    const std::string line = CutToWidth("● " + labels_[id], std::max(10, screen_.columns() - DisplayWidth(mark)));
+    screen_.Add(style_.Paint(Style::kAccent, line) + style_.Paint(Style::kAdded, mark));
     named_ = id;
   } else if (name == "approval_required") {
     EndText();
     labels_[TextMember(data, "call_id")] = CallLabel(TextMember(data, "tool_name"), TextMember(data, "tool_input"));
-    doing_ = "waiting for an answer";
+    doing_ = "waiting for you";
   } else if (name == "input_required") {
     EndText();
-    doing_ = "waiting for an answer";
+    doing_ = "waiting for you";
   } else if (name == "approved") {
     const bool edited = data.contains("tool_input");
     doing_ = "running " + Label(TextMember(data, "call_id"));
-    Fact(Style::kAdded, "✓ allowed" + (edited ? std::string(", with other arguments") : "") + ": " +
-                            Label(TextMember(data, "call_id")));
+    allowed_.insert(TextMember(data, "call_id"));
+    if (edited) Fact(Style::kAdded, "✓ allowed, with other arguments");
   } else if (name == "rejected") {
     Fact(Style::kRemoved, std::string("✗ ") +
-                              (IsTrue(data, "expired")      ? "nobody answered in time"
-                               : IsTrue(data, "superseded") ? "it is not what was asked about any more"
+                              (IsTrue(data, "expired")      ? "not answered in time"
+                               : IsTrue(data, "superseded") ? "withdrawn: the call has changed since it was shown"
                                                             : "rejected") +
                               ": " + Label(TextMember(data, "call_id")));
   } else if (name == "input_received") {
@@ -250,12 +324,12 @@ void RunView::Heard(const std::string& name, const Json& data) {
     context_tokens_ = NumberMember(data, "tokens_after");
     nearly_full_ = 0;
     told_nearly_full_ = false;
-    Note("(older messages are summed up from now on: " + Grouped(NumberMember(data, "tokens_before")) + " -> " +
+    Note("(older messages are summarised from now on: " + Grouped(NumberMember(data, "tokens_before")) + " -> " +
          Grouped(NumberMember(data, "tokens_after")) + " tokens)");
   } else if (name == "loop_detected") {
     const std::string pattern = TextMember(data, "pattern"), tool = TextMember(data, "tool_name");
     Fact(Style::kWarning, pattern == "same_error"    ? "(the same error again and again: " + tool + ")"
-                          : pattern == "no_progress" ? "(the model's calls bring nothing new: " + tool + ")"
+                          : pattern == "no_progress" ? "(the model's calls make no progress: " + tool + ")"
                                                      : "(the model makes the same call again and again: " + tool + ")");
   } else if (name == "retry") {
     EndText();
@@ -265,7 +339,17 @@ void RunView::Heard(const std::string& name, const Json& data) {
     doing_ = "waiting to try again";
   } else if (name == "error") {
     EndText();
+    failure_ = TextMember(data, "code");
     Fact(Style::kError, "error: " + TextMember(data, "message"));
+  } else if (name == "files_changed") {
+    // Of what goes on the difference follows.
+    std::string paths;
+    for (const Json& path : data.value("paths", Json::array())) {
+      if (path.is_string()) paths += (paths.empty() ? "" : ", ") + path.get<std::string>();
+    }
+    if (!live_) Note("  changed: " + Shortened(paths, kPathCharacters));
+  } else if (name == "interaction_complete") {
+    if (live_ && TextMember(data, "status") == "FAILED") Note("(" + NextStep(failure_, model_) + ")");
   } else if (name == "cancelled") {
     EndText();
     const std::string reason = TextMember(data, "reason");
@@ -273,8 +357,7 @@ void RunView::Heard(const std::string& name, const Json& data) {
                           : reason == "requested" || reason.empty() ? "(cancelled)"
                                                                     : "(cancelled: " + reason + ")");
   } else if (name == "queued") {
-    doing_ = "waiting until what runs has ended";
-    Note("(waits until what runs has ended)");
+    doing_ = "queued";
   }
 }
 
@@ -293,14 +376,15 @@ std::vector<std::string> RunView::Below() const {
   std::vector<std::string> below;
   if (text_) below = text_->Tail();
   for (const auto& [id, kept] : output_) {
-    const std::vector<std::string> lines = LinesOf(kept);
+    const std::vector<std::string> lines = OutputLines(kept, style_);
     for (std::size_t i = lines.size() - std::min(lines.size(), kOutputLines); i < lines.size(); ++i) {
-      below.push_back(
-          style_.Paint(Style::kDim, CutToWidth("  │ " + WithoutTabs(VisibleLine(lines[i])), screen_.columns())));
+      below.push_back(style_.Paint(Style::kDim, CutToWidth("  │ " + lines[i], screen_.columns())));
     }
   }
   if (!thinking_.empty()) {
-    std::string line = WithoutTabs(VisibleLine(thinking_));
+    std::string line = thinking_;
+    KeepEnd(line, kKeptLine);
+    line = WithoutTabs(VisibleLine(line));
     if (const std::size_t room = static_cast<std::size_t>(std::max(10, screen_.columns() - 4)); line.size() > room) {
       KeepEnd(line, room);
     }

@@ -2,6 +2,8 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -27,6 +29,15 @@ class RunView {
   // It is over, or interrupted: whatever is unfinished is shown as it is.
   void End();
 
+  // What a call has done to files: `files` as GET .../diff gives them. Of what a question has shown nothing is shown.
+  void ShowDiff(const std::string& call, const Json& files);
+  // A question shows what this call will do to files.
+  void DiffIsShown(const std::string& call) { diff_shown_.insert(call); }
+  bool WantsDiff(const std::string& call) const { return !diff_shown_.contains(call); }
+
+  // Shows what was folded last; the next time all that was folded. False: nothing was.
+  bool Unfold();
+
   // What belongs below now.
   std::vector<std::string> Below() const;
   // Tokens that the last request and its response took: what the next one begins with.
@@ -41,6 +52,8 @@ class RunView {
   void EndThinking(const std::string& whole);
   void ShowText(const std::string& text);
   void ShowResult(const Json& data);
+  void Fold(std::string title, std::function<std::vector<std::string>()> draw);
+  void ShowFolded(std::vector<std::string> lines, Style::Role role, std::size_t head, std::size_t tail);
   void ShowNested(const Json& data);
   void ShowOutput(const Json& data);
   void Note(const std::string& text);
@@ -55,16 +68,27 @@ class RunView {
   Clock::time_point begun_{}, thinking_since_{};
   std::optional<MarkdownStream> text_;
   bool said_ = false;                          // the answer has been shown piece by piece
-  std::string thinking_;                       // the end of it
+  std::string thinking_;                       // so far, up to a limit
   std::optional<std::uint64_t> thought_in_;    // the round whose thinking has been shown from its pieces
   std::map<std::string, std::string> labels_;  // call id -> what it is
   std::string named_;                          // the call that the last lines were about
   std::map<std::string, std::string> output_;  // call id -> the end of what it has printed so far
   std::set<std::string> answered_;             // calls whose question a person has answered
+  std::set<std::string> allowed_;              // calls that were asked about and may run
+  std::set<std::string> diff_shown_;
   std::string doing_, model_;
+  std::string failure_;  // the code of the run's last error
   std::uint64_t input_tokens_ = 0, output_tokens_ = 0, context_tokens_ = 0, context_window_ = 0;
   std::uint64_t nearly_full_ = 0;  // the limit that the conversation comes near to; 0: it does not
   bool told_nearly_full_ = false;
+
+  // What is not shown to its end.
+  struct Folded {
+    std::string title;
+    std::function<std::vector<std::string>()> draw;
+  };
+  std::deque<Folded> folded_;
+  bool unfolded_last_ = false;
 };
 
 }  // namespace reprise

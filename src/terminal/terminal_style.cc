@@ -5,6 +5,10 @@ namespace {
 
 std::string_view SequenceOf(Style::Role role) {
   switch (role) {
+    case Style::kPlain:
+      return "";
+    case Style::kStruck:
+      return "\x1b[9m";
     case Style::kBold:
       return "\x1b[1m";
     case Style::kDim:
@@ -49,7 +53,7 @@ std::size_t PaintSequence(std::string_view text) {
 }
 
 std::string Style::Paint(Role role, std::string_view text) const {
-  if (colour_ == Colour::kNever || text.empty()) return std::string(text);
+  if (colour_ == Colour::kNever || role == kPlain || text.empty()) return std::string(text);
   std::string out;
   bool open = false;
   const auto close = [&] {

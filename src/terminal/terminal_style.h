@@ -18,6 +18,7 @@ Colour DecideColour(std::string_view flag, const Environment& environment, bool 
 class Style {
  public:
   enum class Role {
+    kPlain,
     kBold,
     kDim,
     kItalic,
@@ -25,6 +26,7 @@ class Style {
     kCode,
     kHeading,
     kLink,
+    kStruck,
     kAdded,
     kRemoved,
     kWarning,

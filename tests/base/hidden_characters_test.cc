@@ -22,4 +22,20 @@ TEST_CASE("IsHidden: line ends and tabs are left to who shows the text", "[base]
   CHECK(IsHidden(0x10fffd));
 }
 
+TEST_CASE("IsHidden: all that shows nothing or another thing, in prose but what scripts are written with", "[base]") {
+  for (const std::uint32_t code : {0xadu,   0x34fu,  0x61cu,  0x70fu,   0x115fu,  0x180eu,  0x200bu,  0x200eu,
+                                   0x2028u, 0x202eu, 0x2060u, 0x2063u,  0x2066u,  0x3164u,  0xfeffu,  0xffa0u,
+                                   0xfffcu, 0xffffu, 0xfdd0u, 0x13430u, 0x1d159u, 0x1d173u, 0x1fffeu, 0xe0041u}) {
+    CAPTURE(code);
+    CHECK(IsHidden(code));
+    CHECK(IsHiddenInProse(code));
+  }
+  for (const std::uint32_t code : {0xa0u, 0x200cu, 0x200du, 0x2009u, 0x2800u, 0x3000u, 0xe0b0u, 0xfe0fu, 0xe0101u}) {
+    CAPTURE(code);
+    CHECK(IsHidden(code));
+    CHECK_FALSE(IsHiddenInProse(code));
+  }
+  for (const std::uint32_t code : {0x41u, 0xe4u, 0x4e00u, 0x1f600u, 0xfffdu}) CHECK_FALSE(IsHidden(code));
+}
+
 }  // namespace reprise::hidden_characters_test

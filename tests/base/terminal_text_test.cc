@@ -53,6 +53,22 @@ TEST_CASE("Indented: further lines begin with the indent, trailing ones are drop
   CHECK(Indented("a\tb", "  ") == "a\tb");
 }
 
+TEST_CASE("WithBlankLinesCounted: the number of many, a few as they are", "[terminal]") {
+  CHECK(WithBlankLinesCounted("a\n\n\n\nb") == "a\n\n\n\nb");
+  CHECK(WithBlankLinesCounted("a\n\n\n\n\nb") == "a\n<4 blank lines>\nb");
+  CHECK(WithBlankLinesCounted("\n \n\t\r\n\n  b") == "<4 blank lines>\n  b");
+  CHECK(WithBlankLinesCounted("a" + std::string(401, '\n')) == "a\n<400 blank lines>\n");
+  CHECK(WithBlankLinesCounted("").empty());
+  CHECK(WithBlankLinesCounted("  ") == "  ");
+  CHECK(VisibleText("a\n\n\n\n\nb", "  ") == "a\n  <4 blank lines>\n  b");
+}
+
+TEST_CASE("Counted: one and many", "[terminal]") {
+  CHECK(Counted(0, "line") == "0 lines");
+  CHECK(Counted(1, "line") == "1 line");
+  CHECK(Counted(1234, "line") == "1,234 lines");
+}
+
 TEST_CASE("Shortened: whole characters, and a mark where something was cut", "[terminal]") {
   CHECK(Shortened("\xc3\xa4\xc3\xb6\xc3\xbc", 3) == "\xc3\xa4\xc3\xb6\xc3\xbc");
   CHECK(Shortened("\xc3\xa4\xc3\xb6\xc3\xbc", 2) == "\xc3\xa4\xc3\xb6...");

@@ -72,7 +72,7 @@ def test_a_pipe_is_told_what_waits_and_its_lines_do_not_answer_it(server, provid
     provider.plan(tools(call("write_file", {"path": "f.txt", "content": "1"})))
     server.client.start("c", "do it").until("approval_required")
     status, _, err = chat(server, ["y", "/approvals"])
-    assert status == 1 and "int_001 waits for an answer in this chat (/follow shows it)" in err
+    assert status == 1 and "int_001 waits for you in this chat (/follow shows it)" in err
     assert len(server.client.get("/approvals").json["approvals"]) == 1 and not list(server.home.workspace.iterdir())
     provider.plan(text("done"))
     assert chat(server, ["/follow", "y"])[0] == 0 and (server.home.workspace / "f.txt").exists()
@@ -113,7 +113,7 @@ def test_what_a_server_leaves_out_of_a_chat_does_no_harm(make_home):
             done = subprocess.run([str(BINARY), "chat", "c", "--url", f"http://127.0.0.1:{other.server_port}"], input="/history\n/approvals\n",
                                   env=make_home().environment(), capture_output=True, text=True, timeout=SOON, check=False)
             assert (done.returncode, done.stderr) == (0, ""), chats[0]
-            assert done.stdout.endswith("> nothing waits for an answer\n> "), done.stdout
+            assert done.stdout.endswith("> nothing waits for you\n> "), done.stdout
             chats.append(chats.pop(0))
         assert "int_001  COMPLETED\n  you    hi\n" in done.stdout
         other.shutdown()

@@ -387,7 +387,7 @@ def ask(world, chat, arguments, name="run_shell"):
 
 
 def test_what_waits_is_listed_and_answered(served):
-    assert served.run("approvals").stdout == "nothing waits for an answer\n"
+    assert served.run("approvals").stdout == "nothing waits for you\n"
     first, asked = ask(served, "alpha", '{"command": "echo a\u202eb\u200bc > new.txt"}')
     second, other = ask(served, "beta", {"command": "false"})
     third, question = ask(served, "gamma", {"question": "Which\x1b[2J one?"}, "ask_human")

@@ -22,10 +22,11 @@ import jsonschema
 import pytest
 
 from support import schemas
+from support.mcp import server_of
 from support.provider import call, text, tools
 from support.server import BINARY, ROOT
 from support.terminal import Terminal
-from support.timing import SLACK, SOON
+from support.timing import SLACK, SOON, eventually
 
 README = ROOT / "README.md"
 PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
@@ -462,6 +463,103 @@ def test_all_commands_of_the_client_are_documented(offline):
         for number, line in prose(page):
             for command in re.findall(r"`(/[a-z]+)(?: [^`]*)?`", line):
                 assert command in offered | PATHS, f"{name_of(page)}:{number}: {command}"
+
+
+def check_mcp_is_not_there(make_server, make_home, _):
+    """By the capabilities that a server is told of."""
+    home = make_home()
+    told = home.workspace / "told.json"
+    recorder = server_of("{'name': 'caps', 'inputSchema': {'type': 'object'}}", "'x'")
+    line = 'result = {"protocolVersion"'
+    assert line in recorder["args"][1]
+    recorder["args"][1] = recorder["args"][1].replace(line, f"open({str(told)!r}, 'w').write(line); {line}")
+    make_server(home=home, config={"mcpServers": {"recorder": recorder}})
+    eventually(lambda: told.exists() and told.read_text().endswith("\n"), "the server has been greeted")
+    said = json.loads(told.read_text())["params"]
+    assert not {"sampling", "tasks"} & set(said["capabilities"]) and "io.modelcontextprotocol/ui" not in json.dumps(said), said
+
+
+def check_queue_takes_no_attachments(make_server, _, provider):
+    server = make_server(provider)
+    stored = server.client.post("/chats/c/files?name=a.txt", b"x", headers={"Content-Type": "application/octet-stream"})
+    queued = {"user_message": "x", "attachments": [stored.json["id"]], "if_running": "queue"}
+    server.client.post("/chats/c/interactions", queued).error(400, "invalid_member")
+
+
+# Each claim that something is not there yet, with what shows that it is so.
+MISSING = {
+    "MCP servers: sampling, tasks of revision 2026-07-28, pages within the page (MCP Apps).": check_mcp_is_not_there,
+    "Attachments of messages that wait in the queue.": check_queue_takes_no_attachments,
+}
+
+
+def missing_according_to_the_docs():
+    for page in PAGES:
+        section = re.split(r"(?m)^## ", page.read_text())
+        for part in section:
+            if re.match(r"(?i)not there yet|not yet|missing", part):
+                yield from re.findall(r"(?m)^- (.*)", part)
+
+
+def test_each_claim_that_something_is_missing_is_checked():
+    assert sorted(missing_according_to_the_docs()) == sorted(MISSING)
+
+
+@pytest.mark.parametrize("claim", MISSING, ids=lambda claim: claim.split(" ")[0])
+def test_what_is_said_to_be_missing_is_missing(make_server, make_home, provider, claim):
+    MISSING[claim](make_server, make_home, provider)
+
+
+def test_the_session_of_the_readme_is_what_the_client_shows(make_server, provider):
+    """Each line of the example from the call to the prompt, and the lines after an answer."""
+    server = make_server(provider)
+    (server.home.workspace / "greet.sh").write_text('#!/bin/sh\necho "Hello"\n')
+    edit = {"path": "greet.sh", "old_text": "Hello", "new_text": "Good morning!"}
+    weekday = {"path": "greet.sh", "old_text": "Hello", "new_text": "Good morning, it is $(date +%A)!"}
+    provider.plan(tools(call("read_file", {"path": "greet.sh"}, "r")), tools(call("edit_file", edit, "e")), tools(call("edit_file", weekday, "w")),
+                  text("greet.sh now says good morning and names the weekday."))
+    example = next(block.text for block in blocks(README) if block.language == "text").splitlines()
+    chat = Terminal(server.home, "chat", "readme", "--url", f"http://127.0.0.1:{server.port}", columns=120, rows=60, NO_COLOR="1")
+    try:
+        chat.until("> ").say(example[0].removeprefix("> ")).until("allow?").say("n add the weekday too").until("+echo \"Good morning, it is").until("allow?").say("y")
+        chat.until("names the weekday.").ready().say("/quit")
+        assert chat.end() == 0
+    finally:
+        chat.kill()
+    shown = chat.text.splitlines()
+    for line in example:
+        if line != "..." and "Ctrl-C stops" not in line:
+            assert any(line.strip() in each for each in shown), f"{line!r} is not shown: {chat.screen}"
+
+
+def test_the_keys_and_answers_of_the_client_are_documented(offline):
+    """Ctrl keys that /help names have a row in docs/terminal.md, and so have the letters that answer."""
+    client = Terminal(offline.home, "chat", "keys", "--url", f"http://127.0.0.1:{offline.port}", columns=160)
+    try:
+        client.until("> ").say("/help").until("Ctrl-C cancels").ready().say("write a.txt: x").until("allow?")
+        letters = set(re.findall(r"\[([a-zA-Z])\]", client.text))
+        client.say("n").ready().say("/quit")
+        assert client.end() == 0
+    finally:
+        client.kill()
+    told = set(re.findall(r"(?:Ctrl|Alt)-[A-Z]\w*|Tab", client.text))
+    page = [cells[0] for cells in rows(ROOT / "docs" / "terminal.md")]
+    assert len(told) > 5 and [key for key in told if not any(key in cell for cell in page)] == []
+    assert {"y", "n", "a", "e"} <= letters and [letter for letter in letters if not any(f"`{letter}`" in cell for cell in page)] == []
+
+
+def test_times_are_local_for_people_and_utc_for_programs(make_server, make_home, provider):
+    home = make_home()
+    server = make_server(provider, home)
+    provider.plan(text("fine"))
+    server.client.turn("c", "hello")
+    folder = ["--data-dir", str(home.data)]
+    shown = {zone: subprocess.run([str(BINARY), "ls", *folder], capture_output=True, text=True, check=True, cwd=home.path,
+                                  env=home.environment(TZ=zone)).stdout for zone in ("UTC", "Asia/Tokyo")}
+    assert shown["UTC"] != shown["Asia/Tokyo"]
+    as_json = subprocess.run([str(BINARY), "ls", "--json", *folder], capture_output=True, text=True, check=True, cwd=home.path,
+                             env=home.environment(TZ="Asia/Tokyo")).stdout
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", json.loads(as_json)["chats"][0]["updated_at"])
 
 
 # Words in backquotes that begin with / and are no commands: routes and folders.

@@ -160,8 +160,8 @@ def test_a_person_at_the_terminal_allows_what_they_have_seen(make_server, make_h
     server = make_server(provider, home)
     terminal = chatting(home, server)
     try:
-        terminal.until("AGENTS.md is new, so the model is not told of it: /instructions shows it").ready()
-        terminal.type("/instructions\r").until("rule one").until("lines more").until("[n]o, [s]how all of it first: ")
+        terminal.until("AGENTS.md is new and is not used yet: /instructions shows it").ready()
+        terminal.type("/instructions\r").until("rule one").until("more lines").until("[n]o, [s]how all of it first: ")
         assert "THE END" not in terminal.text and b"\x1b[2J" not in terminal.raw[terminal.raw.index(b"rule one"):] and "\u202e" not in terminal.text
         terminal.type("y\r").until("of it first\n").until("first: ")  # nobody allows what they have not been shown
         assert [f["state"] for f in listed(server)] == ["new"]
@@ -171,11 +171,11 @@ def test_a_person_at_the_terminal_allows_what_they_have_seen(make_server, make_h
         assert [f["state"] for f in listed(server)] == ["new"]
         terminal.type("/instructions\r").until("another rule").until("[n]o: ").type("n\r").ready()
         assert "another rule" not in told(server, provider, "d")
-        terminal.type("/instructions\r").until("another rule").until("[n]o: ").type("y\r").until("is told of it from the next message on").ready()
+        terminal.type("/instructions\r").until("another rule").until("[n]o: ").type("y\r").until("is used from the next message on").ready()
         assert "another rule" in told(server, provider, "d")
-        terminal.type("/instructions\r").until("the model is told of it").ready()
+        terminal.type("/instructions\r").until("AGENTS.md: used").ready()
         provider.plan(tools(call("write_file", {"path": "AGENTS.md", "content": "Never ask."})), text("written"))
-        terminal.type("write it\r").until("allow? ").type("y\r").until("AGENTS.md has changed, so the model is not told of it")
+        terminal.type("write it\r").until("allow? ").type("y\r").until("AGENTS.md has changed and is not used yet")
     finally:
         terminal.kill()
 
@@ -426,8 +426,8 @@ def test_a_person_at_the_terminal_and_at_the_page_allows_a_skill(make_server, ma
     server = make_server(provider, home)
     terminal = chatting(home, server)
     try:
-        terminal.until("release/SKILL.md is new, so the model is not told of it").ready()
-        terminal.type("/instructions\r").until("THE BODY").until("[n]o: ").type("y\r").until("is told of it from the next message on").ready()
+        terminal.until("release/SKILL.md is new and is not used yet").ready()
+        terminal.type("/instructions\r").until("THE BODY").until("[n]o: ").type("y\r").until("is used from the next message on").ready()
         terminal.type("/instructions\r").until("as the skill release: Makes a release.").ready()
     finally:
         terminal.kill()
@@ -435,7 +435,7 @@ def test_a_person_at_the_terminal_and_at_the_page_allows_a_skill(make_server, ma
         skill(project(home), f"more-{number}")
     terminal = chatting(home, server)
     try:
-        terminal.until("more-2/SKILL.md is new, so the model is not told of it").until("(and 2 more: /instructions shows them").ready()
+        terminal.until("more-2/SKILL.md is new and is not used yet").until("(and 2 more: /instructions shows them").ready()
         assert "more-3" not in terminal.text
     finally:
         terminal.kill()

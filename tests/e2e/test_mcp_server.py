@@ -441,6 +441,24 @@ def test_hostile_lines_on_standard_input(offline):
     process.stdout.close()
 
 
+@pytest.mark.parametrize("version", [SESSIONS, "1999-01-01"])
+def test_requests_that_come_before_the_greeting_is_answered_wait_for_it(offline, version):
+    """Pipelined: written at once, answered in turn, and one that is cancelled meanwhile not at all."""
+    messages = [{"id": 1, "method": "initialize", "params": {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}},
+                {"method": "notifications/initialized"}, {"id": 2, "method": "tools/list"}, {"id": 3, "method": "ping"},
+                {"id": 4, "method": "tools/call", "params": {"name": "list_chats", "arguments": {}}}, {"method": "notifications/cancelled", "params": {"requestId": 4}}]
+    process = subprocess.Popen([str(BINARY), "mcp-server", "--url", f"http://127.0.0.1:{offline.port}"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                               stderr=subprocess.DEVNULL, env=offline.home.environment(), cwd=offline.home.path)
+    process.stdin.write(b"".join(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n" for message in messages))
+    process.stdin.flush()
+    answers = {answer["id"]: answer for answer in (json.loads(process.stdout.readline()) for _ in range(3))}
+    process.stdin.close()
+    rest = process.stdout.read()
+    assert process.wait(SOON) == 0 and rest == b""
+    process.stdout.close()
+    assert answers[1]["result"]["serverInfo"]["name"] == "reprise" and answers[2]["result"]["tools"] and answers[3]["result"] == {}, answers
+
+
 def test_sessions(offline):
     mcp = McpClient(offline, SESSIONS)
     assert mcp.request("ping") == {} and mcp.request("logging/setLevel", level="info") == {}

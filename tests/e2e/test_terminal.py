@@ -151,7 +151,7 @@ def test_leaving_at_a_question_leaves_it_open_and_the_chat_asks_it_again(chat, o
     chat.end()
     assert len(waiting(server)) == 1
     again = open_chat()
-    again.until("int_001 waits for an answer").until("do it").until("write_file f.txt").until("[e]dit the arguments, [1] more: ").say("y").until("done").ready()
+    again.until("int_001 waits for you").until("do it").until("write_file f.txt").until("[e]dit the arguments, [1] more: ").say("y").until("done").ready()
     assert files(server) == ["f.txt"]
 
 
@@ -164,8 +164,8 @@ def test_a_question_that_is_answered_elsewhere_goes_at_once(chat, server, provid
 
 def test_arguments_that_the_server_refuses_are_asked_for_again(chat, server, provider):
     provider.plan(tools(call("write_file", WRITE, "w1")), text("done"))
-    chat.say("do it").until("[e]dit the arguments, [1] more: ").say("e").until('arguments: {"path"').type(CLEAR).say('{"path":5}').until("reprise: ").until("[e]dit the arguments, [1] more: ")
-    chat.say("e").until('arguments: {"path"').type(CLEAR).say('{"path":"g.txt","content":"2"}').until("done")
+    chat.say("do it").until("[e]dit the arguments, [1] more: ").say("e").until('arguments: {"path"').type(CLEAR).say('{"path":5}').until("as you have changed them").until("[e]dit the arguments: ").say("y").until("reprise: ").until("[e]dit the arguments: ")
+    chat.say("e").until('arguments: {"path"').type(CLEAR).say('{"path":"g.txt","content":"2"}').until("content: 2").until("[e]dit the arguments: ").say("y").until("done")
     assert files(server) == ["g.txt"]
 
 
@@ -192,7 +192,7 @@ def test_a_message_while_another_client_runs_one_says_what_to_do(chat, server, p
     provider.plan(text("half", gate), text("after"))
     stream = server.client.start("c", "theirs")
     gate.wait_reached()
-    chat.say("mine").until("(waits until what runs has ended)")
+    chat.say("mine").until("queued ·")
     gate.release()
     chat.until("after").ready()
     stream.finish()
@@ -284,9 +284,9 @@ def test_edit_and_undo_where_there_is_nothing_say_so(chat):
 def test_undo_of_the_first_message_goes_to_a_new_chat_and_keeps_the_old_one(chat, server, provider):
     provider.plan(text("one"), text("two"), text("three"))
     chat.say("hi").until("one").ready().say("ho").until("two").ready()
-    chat.say("/undo").until("back to int_001").ready()
-    chat.say("/undo").until("chat chat_").until("chat c is kept: /resume c goes back to it").ready()
-    chat.say("/undo").until("there is nothing to undo yet").ready()
+    chat.say("/undo").until("back to int_001").ready("ho")
+    chat.type(CLEAR).say("/undo").until("chat chat_").until("chat c is kept: /redo, or /resume c, goes back to it").ready("hi")
+    chat.type(CLEAR).say("/undo").until("there is nothing to undo yet").ready()
     chat.say("hey").until("three").ready().say("/resume c").until("> hi").ready()
     assert messages(server) == ["hi"]
 

@@ -21,7 +21,7 @@ from support.server import BINARY, Home
 from support.terminal import PASTE_BEGIN, PASTE_END, Terminal
 from support.timing import SOON, eventually
 
-CTRL_C, CTRL_D = b"\x03", b"\x04"
+CTRL_C, CTRL_D, CLEAR = b"\x03", b"\x04", b"\x15"
 COLOURED = re.compile(rb"\x1b\[[0-9;]+m")
 
 
@@ -224,7 +224,7 @@ def test_a_client_whose_server_has_gone_starts_another(alone, home):
 def test_a_killed_client_leaves_its_question_to_the_next(alone, home):
     chat = alone("chat", "c").ready().say("write a.txt: hi").until("allow?")
     chat.kill()
-    again = alone("chat", "c").until("waits for an answer").until("write_file a.txt").until("allow?").say("y").ready()
+    again = alone("chat", "c").until("waits for you").until("write_file a.txt").until("allow?").say("y").ready()
     eventually(lambda: (home.path / "a.txt").exists(), "the approved call has run")
     again.type(CTRL_D).end()
 
@@ -233,7 +233,7 @@ def test_a_question_is_asked_again_when_its_server_has_gone(alone, home):
     chat = alone().until("/help lists the commands").ready().say("write z.txt: zed").until("allow?")
     for number in (signal.SIGTERM, signal.SIGKILL):
         os.kill(int((data_folder(home) / ".lock").read_text().split()[0]), number)
-        chat.until("int_001 waits for an answer").until("allow?")
+        chat.until("int_001 waits for you").until("allow?")
     chat.say("y").until("created").ready()
     assert (home.path / "z.txt").read_text() == "zed"
 
@@ -336,7 +336,7 @@ def test_a_number_allows_one_of_the_patterns(attached, server, provider):
     assert "1. echo one: Runs exactly `echo one`" in screen and "2. echo *: Runs `echo` followed by" in screen and "for 30 days" in screen, screen
     chat.say("3").until("y, n, a or e").until("allow?").say("2").until("first").ready()
     provider.plan(tools(call("run_shell", {"command": "echo two"}, "b")), text("second"))
-    chat.say("again").until("second").ready().say("/mode").until("echo *").until("used 1 times").ready()
+    chat.say("again").until("second").ready().say("/mode").until("echo *").until("used 1 time").ready()
     grant, = server.client.get("/chats/c/grants").json["grants"]
     assert grant["pattern"] == "echo *"
     provider.plan(tools(call("run_shell", {"command": "pwd"}, "c")), text("third"))
@@ -471,7 +471,7 @@ def test_commands_of_a_chat(attached, server, provider):
     chat.say("/branches").until("1. int_002").until("2. int_003 *").ready()
     chat.say("/branches 1").until("ends at int_002").ready()
     chat.say("/history").until("[1] int_001").until("[2] int_002").ready()
-    chat.say("/undo").until("back to int_001").ready().say("/redo").until("forward to int_002").ready()
+    chat.say("/undo").until("back to int_001").ready("second").type(CLEAR).say("/redo").until("forward to int_002").ready()
     chat.say("/regenerate").until("four").ready()
     chat.say("/usage").until("this branch:").ready().say("/model").until("* test/scripted").ready()
     chat.say("/mode").until("here: ask").until("the server: ask").ready().say("/tasks").until("no plan and no tasks").ready()
@@ -510,7 +510,7 @@ def test_edits_are_allowed_unasked_only_if_they_are_no_risk_and_can_be_shown(att
         provider.plan(tools(call("write_file", {"path": path, "content": "one\n"}, path[-1])), text("end of " + path))
         chat.say("write").until(asked).until("allow?").say("n").until("end of " + path).ready()
     provider.plan(tools(call("write_file", {"path": "plain.txt", "content": "one\n"}, "p")), text("end"))
-    chat.say("write").until("allowed: write_file plain.txt").until("end").ready()
+    chat.say("write").until("write_file plain.txt  ✓ allowed").until("end").ready()
     assert not (home.user / ".ssh" / "authorized_keys").exists() and (home.user / "picture.png").read_bytes() == b"\xff\xfe\x00"
 
 
@@ -567,9 +567,9 @@ def test_tabs_below_the_text_are_drawn_once(attached, provider):
 def test_what_was_said_is_summed_up_on_request(attached, provider):
     provider.answer_with(lambda request: text("in short" if "sum up" in request.messages[0]["content"] else "fine"))
     chat = attached()
-    chat.say("/compact").until("nothing to sum up yet").ready()
-    chat.say("first").until("fine").ready().say("/compact").until("summed up").ready()
-    chat.say("second").until("are summed up from now on").until("fine").ready().say("/compact third").until("are summed up from now on").ready()
+    chat.say("/compact").until("nothing to summarise yet").ready()
+    chat.say("first").until("fine").ready().say("/compact").until("summarised for the model").ready()
+    chat.say("second").until("are summarised from now on").until("fine").ready().say("/compact third").until("are summarised from now on").ready()
     assert any("in short" in m["content"] for m in provider.requests[-1].messages)
 
 
@@ -592,7 +592,7 @@ def test_arguments_are_edited_until_they_are_right(attached, server, provider):
     provider.plan(tools(call("write_file", {"path": "a.txt", "content": "one"}, "w1")), text("done"))
     chat = attached()
     chat.say("write").until("allow?").say("e").until("arguments: {").type("\x7f\r").until("e edits them again").until("allow?")
-    chat.say("e").until("arguments: {").type(CTRL_C).until("allow?").say("e").until("arguments: {").type("}\r").until("done").ready()
+    chat.say("e").until("arguments: {").type(CTRL_C).until("allow?").say("e").until("arguments: {").type("}\r").until("as you have changed them").until("allow?").say("y").until("done").ready()
     assert (server.home.workspace / "a.txt").read_text() == "one"
 
 
@@ -610,7 +610,7 @@ def test_files_go_with_a_message(attached, server, provider):
     chat = attached()
     chat.say("see @notes.txt please").until("(with notes.txt)").until("read").ready()
     assert "what the file says" in json.dumps(provider.requests[0].conversation)
-    chat.say("/attach notes.txt").until("1 file(s)").say("and again").until("read again")
+    chat.say("/attach notes.txt").until("1 file with the next message").say("and again").until("read again")
 
 
 def test_a_message_with_files_that_is_not_taken_is_there_again(attached, server, provider):
@@ -659,7 +659,7 @@ def test_the_answer_to_a_question_is_told_once(attached, provider):
     assert sum("blue" in line for line in chat.screen) == 3, chat.screen
 
 
-@pytest.mark.parametrize(("lines", "shown", "more"), [(40, 40, None), (41, 20, "  ... 21 lines more")])
+@pytest.mark.parametrize(("lines", "shown", "more"), [(40, 40, None), (41, 20, "  ... 21 more lines")])
 def test_of_a_long_message_the_beginning_is_shown(attached, provider, lines, shown, more):
     provider.plan(text("fine"))
     chat = attached(rows=120)

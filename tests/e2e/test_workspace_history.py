@@ -399,10 +399,10 @@ def test_the_terminal_client_shows_what_has_changed_and_takes_it_back(world):
     try:
         chat.say("/diff").until("a  modified").until("-1").until("+2").until("d/e/  created").ready().say("/diff 1").until("base  created").until("+0").ready()
         chat.say("/diff 7").until("there is no turn 7").ready()
-        chat.say("/undo files").until("back to int_001").ready()
+        chat.say("/undo files").until("back to int_001").until("put back: ").type("\x15").ready()
         assert (world.root / "a").read_text() == "1\n" and not (world.root / "d").exists()
         (world.root / "a").write_text("mine\n")
-        chat.say("/redo files").until("in the way: a, changed").until("force").ready()
+        chat.say("/redo files").until("a: conflict: changed by someone else since").until("force").ready()
         assert (world.root / "a").read_text() == "mine\n"
         chat.say("/redo force").until("forward to int_002").ready()
         assert (world.root / "a").read_text() == "2\n" and (world.root / "d/e").is_dir()

@@ -185,7 +185,7 @@ TEST_CASE("DiffLines: large files", "[terminal][long]") {
   RequireCorrect(ordered, "0\n" + ordered + "1\n");
   const Diff diff = DiffLines(ordered + ordered, shuffled + shuffled, kNoColour, {.path = "p", .max_lines = 40});
   CHECK(diff.lines.size() <= 40);
-  CHECK(diff.lines[3] == "40000 lines replaced by 40000 lines; the beginning of both:");
+  CHECK(diff.lines[3] == "40,000 lines replaced by 40,000 lines; the beginning of both:");
 }
 
 }  // namespace reprise::test::diff_view_test

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/terminal_text.h"
 #include "support/test.h"
 
 namespace reprise::test::question_text_test {
@@ -38,8 +39,68 @@ TEST_CASE("DescribeApproval: what is long is cut, and shown when it is asked for
   const auto shown = DescribeApproval(asked, false);
   CHECK(shown.cut);
   CHECK(shown.text.find("END") == std::string::npos);
-  CHECK(shown.text.find("bytes more") != std::string::npos);
+  CHECK(shown.text.find("more bytes") != std::string::npos);
   CHECK(DescribeApproval(asked, true).text.find("END") != std::string::npos);
+}
+
+TEST_CASE("DescribeApproval, CallLabel: numbers are shown as they are written", "[terminal]") {
+  for (const std::string number : {"9007199254740993", "123456789012345678901234567890", "-0.1000000000000000055511151",
+                                   "1.50", "1E400", "[1.0, 9007199254740993]"}) {
+    if (number == "1E400") continue;  // JSON that cannot be read is shown as it is
+    const Json asked = Asked("{\"n\": " + number + "}");
+    CHECK(DescribeApproval(asked, false).text.find("  n: " + number + "\n") != std::string::npos);
+    CHECK(CallLabel("t", "{\"n\": " + number + "}") == "t " + number);
+  }
+  CHECK(DescribeApproval(Asked("{\"n\": 1E400}"), false).text.find("{\"n\": 1E400}") != std::string::npos);
+}
+
+TEST_CASE("DescribeApproval: what stands behind many blank lines is not pushed away", "[terminal]") {
+  const auto shown = DescribeApproval(Asked(R"({"command":"echo a)" +
+                                            [] {
+                                              std::string lines;
+                                              for (int i = 0; i < 400; ++i) lines += "\\n";
+                                              return lines;
+                                            }() +
+                                            R"(rm b"})"),
+                                      false);
+  CHECK_FALSE(shown.cut);
+  CHECK(shown.text.find("<399 blank lines>\n    rm b\n") != std::string::npos);
+}
+
+TEST_CASE("EditableArguments: texts of several lines are lines, and come back as they were", "[terminal]") {
+  const std::string inputs[] = {R"({"path":"a.txt","content":"one\ntwo\n"})",
+                                R"({"content":"END\nEND_\n","n":9007199254740993})",
+                                R"({"content":"\n"})",
+                                R"({"content":"a\nb","deep":{"x":[1,2]},"na\"me: ":"y"})",
+                                R"({"content":"a\nhid\u200bden"})",
+      R"({"content":"a\r\nb"})"};
+  for (const std::string& input : inputs) {
+    CAPTURE(input);
+    const std::string text = EditableArguments(input);
+    const auto back = ArgumentsOf(text);
+    REQUIRE(back);
+    CHECK(*ParseJson(*back) == *ParseJson(input));
+    CHECK(VisibleText(text, "").find("<U+") == std::string::npos);
+  }
+  CHECK(EditableArguments(inputs[0]) == "\"path\": \"a.txt\"\n\"content\": <<END\none\ntwo\n\nEND");
+  CHECK(EditableArguments(R"({"command":"ls"})") == R"({"command":"ls"})");
+  CHECK(ArgumentsOf(EditableArguments(inputs[1]))->find("9007199254740993") != std::string::npos);
+}
+
+TEST_CASE("ArgumentsOf: what is wrong is named", "[terminal]") {
+  for (const auto& [text, wrong] :
+       {std::pair("", "no"), std::pair("[1]", "\"name\": value"), std::pair("{", "not valid JSON"),
+        std::pair("\"a\": <<END\nx", "END is missing"), std::pair("\"a\": x", "not valid JSON"),
+        std::pair("\"a\": 1\n\"a\": 2", "twice")}) {
+    CAPTURE(text);
+    const auto arguments = ArgumentsOf(text);
+    if (std::string_view(text).empty()) {
+      CHECK(arguments.value_or("") == "{}");
+      continue;
+    }
+    REQUIRE_FALSE(arguments);
+    CHECK(arguments.error().message.find(wrong) != std::string::npos);
+  }
 }
 
 TEST_CASE("ParseApprovalAnswer: a letter or its word, and words for the model behind yes and no alone", "[terminal]") {

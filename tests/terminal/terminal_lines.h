@@ -48,9 +48,9 @@ inline std::string FaultOf(std::string_view line, int width) {
     if (const std::size_t paint = PaintSequence(line); paint > 0) {
       const std::string_view sequence = line.substr(0, paint);
       painted = sequence != kPaintReset;
-      constexpr std::string_view kKnown[] = {"\x1b[0m",  "\x1b[1m",    "\x1b[2m",  "\x1b[3m",
-                                             "\x1b[4m",  "\x1b[35m",   "\x1b[32m", "\x1b[31m",
-                                             "\x1b[33m", "\x1b[1;31m", "\x1b[36m", "\x1b[4;36m"};
+      constexpr std::string_view kKnown[] = {"\x1b[0m",  "\x1b[1m",    "\x1b[2m",  "\x1b[3m",  "\x1b[4m",
+                                             "\x1b[35m", "\x1b[32m",   "\x1b[31m", "\x1b[33m", "\x1b[1;31m",
+                                             "\x1b[36m", "\x1b[4;36m", "\x1b[9m"};
       if (std::find(std::begin(kKnown), std::end(kKnown), sequence) == std::end(kKnown)) return "unknown sequence";
       line.remove_prefix(paint);
       continue;

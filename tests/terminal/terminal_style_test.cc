@@ -57,7 +57,7 @@ TEST_CASE("Style: no backgrounds, and no colour that a theme's background may ha
   const Style style(Colour::kAlways);
   for (const auto role :
        {Style::kBold, Style::kDim, Style::kItalic, Style::kUnderlined, Style::kCode, Style::kHeading, Style::kLink,
-        Style::kAdded, Style::kRemoved, Style::kWarning, Style::kError, Style::kAccent}) {
+        Style::kAdded, Style::kRemoved, Style::kWarning, Style::kError, Style::kAccent, Style::kStruck}) {
     const std::string painted = style.Paint(role, "x");
     const std::size_t length = PaintSequence(painted);
     REQUIRE(length > 0);
@@ -68,7 +68,7 @@ TEST_CASE("Style: no backgrounds, and no colour that a theme's background may ha
       numbers.erase(0, number.size() + 1);
       const int code = std::stoi(number);
       CAPTURE(code);
-      CHECK(((code >= 1 && code <= 4) || (code >= 31 && code <= 36)));
+      CHECK(((code >= 1 && code <= 4) || code == 9 || (code >= 31 && code <= 36)));
     }
   }
 }
