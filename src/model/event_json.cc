@@ -4,8 +4,8 @@
 #include <cstddef>
 
 #include "base/json.h"
+#include "base/json_text.h"
 #include "base/utf8.h"
-#include "model/json_text.h"
 
 namespace reprise {
 namespace {

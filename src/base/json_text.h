@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -11,5 +12,10 @@ bool HasSurrogateEscape(std::string_view json);
 // The JSON text with each escaped surrogate that has no partner (\ud800) replaced by \ufffd. Models that are cut
 // between two tokens of an emoji write such halves, and JSON parsers refuse them or pass on bytes that are not UTF-8.
 std::string MendSurrogateEscapes(std::string_view json);
+
+// What programs write that is almost JSON, as JSON; nullopt if there is nothing to mend. Halves of surrogate pairs
+// become U+FFFD, control characters in strings are escaped, NaN and Infinity become null, and a number that no number
+// of ours can hold becomes a string with its digits.
+std::optional<std::string> MendJson(std::string_view json);
 
 }  // namespace reprise

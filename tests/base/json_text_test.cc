@@ -1,4 +1,4 @@
-#include "model/json_text.h"
+#include "base/json_text.h"
 
 #include "support/test.h"
 
@@ -25,6 +25,19 @@ TEST_CASE("JSON text: the cheap test finds what must be mended", "[model]") {
   CHECK(HasSurrogateEscape(R"("\\\uD800")"));
   CHECK_FALSE(HasSurrogateEscape(R"("\\ud800")"));
   CHECK_FALSE(HasSurrogateEscape(R"("\u00e9")"));
+}
+
+TEST_CASE("JSON text: what is almost JSON becomes JSON, and JSON stays as it is", "[base]") {
+  CHECK(MendJson(R"({"a":NaN,"b":-Infinity})") == R"({"a":null,"b":null})");
+  CHECK(MendJson(R"([18446744073709551616,-9223372036854775809,1e999,-1E+400])") ==
+        R"(["18446744073709551616","-9223372036854775809","1e999","-1E+400"])");
+  CHECK(MendJson("[\"a\tb\x01\",\"\\\"NaN\"]") == R"(["a\u0009b\u0001","\"NaN"])");
+  CHECK(MendJson(R"(["\ud800",NaN])") == R"(["\ufffd",null])");
+  for (const char* json : {R"({"a":[18446744073709551615,-9223372036854775808,1.5e300,true,false,null,-0.0]})",
+                           R"("NaN 1e999 \" Infinity")", R"("\ud83d\ude00")", "", "[", "\"", "\"\\", "-"}) {
+    INFO(json);
+    CHECK_FALSE(MendJson(json).has_value());
+  }
 }
 
 }  // namespace
