@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <optional>
@@ -25,12 +26,22 @@ constexpr std::chrono::seconds kMaxDying{1};         // after each of: SIGKILL, 
 constexpr std::size_t kKeptLine = 64 * 1024;
 // What a server that does not read may leave unread.
 constexpr std::size_t kMaxUnsent = 2 * kMaxMcpMessageBytes;
+constexpr std::size_t kMaxBeforeMessage = 4096;
 constexpr std::size_t kMaxKeptErrors = 16 * 1024;
 // A message that is too long is passed over up to its end; one that has no end is no message.
 constexpr std::size_t kMaxPassedOver = 256u << 20;
 
 Error Closed(std::string message) {
   return Error{.code = ErrorCode::kUnavailable, .reason = "mcp_server_ended", .message = std::move(message)};
+}
+
+// Without what stands before it: a mark of byte order, words of a log.
+std::string_view MessageIn(std::string_view line) {
+  std::size_t begin = std::string_view::npos;
+  for (const char* first : {"{\"jsonrpc\"", "{\"id\"", "{\"result\"", "{\"error\""}) {
+    begin = std::min(begin, line.substr(0, kMaxBeforeMessage).find(first));
+  }
+  return line.substr(begin == std::string_view::npos ? 0 : begin);
 }
 
 class StdioChannel final : public Channel, private ChildLoop {
@@ -113,7 +124,7 @@ class StdioChannel final : public Channel, private ChildLoop {
         PassOver(part);
       } else if (line_.size() + part.size() > kMaxMcpMessageBytes) {
         passing_over_.emplace();
-        PassOver(line_);
+        PassOver(MessageIn(line_));
         PassOver(part);
         ClearLine();
       } else {

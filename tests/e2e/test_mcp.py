@@ -263,8 +263,8 @@ def test_the_filesystem_server_works_in_the_workspace(box, filesystem, make_home
 def test_the_filesystem_server_works_in_its_own_folders(box, filesystem, make_home):
     """The example of docs/mcp.md: its folders in its arguments, and the same under roots."""
     home = make_home()
-    notes = home.path / "notes"
-    notes.mkdir()
+    notes = home.user / "notes"
+    notes.mkdir(parents=True)
     (notes / "a.txt").write_text("a note")
     (home.workspace / "b.txt").write_text("of the workspace")
     servers = {name: {"command": "node", "args": [filesystem, "${HOME}/notes"], "roots": roots}

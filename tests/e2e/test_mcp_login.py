@@ -229,8 +229,8 @@ def test_a_server_of_the_first_authorization_revision(place, described):
     def token(method, query, headers, body):
         asked.append(body)
         assert "resource=" not in body
-        authorization.codes = {code: {**each, "resource": ""} for code, each in authorization.codes.items()}
-        return inner["/token"](method, query, headers, body + "&resource=")
+        authorization.codes = {code: {**each, "resource": "none"} for code, each in authorization.codes.items()}
+        return inner["/token"](method, query, headers, body + "&resource=none")
 
     it.mcp.paths["/token"] = token
     it.log_in()

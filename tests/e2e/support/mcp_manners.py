@@ -55,7 +55,7 @@ class Manner:
         self.null_note = luck.random() < 0.5
         if self.way in ("untyped", "json", "JSON", "307", "308", "chain", "away", "null id") and self.dress == "behind a log":
             self.dress = "plain"
-        if self.size == "large" and self.dress in ("behind a log", "batch"):  # nothing says whose answer is too large
+        if self.size == "large" and self.dress == "batch":  # nothing says whose answer is too large
             self.dress = "plain"
         if self.way == "null id" and self.dress == "batch":  # nothing says whose answer is in there
             self.dress = "plain"
