@@ -81,8 +81,9 @@ std::string MendSurrogateEscapes(std::string_view json) {
 std::optional<std::string> MendJson(std::string_view json) {
   static constexpr std::string_view kHex = "0123456789abcdef";
   std::string halves_mended;
-  const bool has_halves = HasSurrogateEscape(json);
-  if (has_halves) json = halves_mended = MendSurrogateEscapes(json);
+  if (HasSurrogateEscape(json)) halves_mended = MendSurrogateEscapes(json);
+  const bool has_halves = !halves_mended.empty() && halves_mended != json;
+  if (has_halves) json = halves_mended;
   std::string out;
   std::size_t from = 0;
   const auto replace = [&](std::size_t begin, std::size_t end, std::string_view by) {

@@ -246,28 +246,29 @@ def test_an_answer_of_another_authorization_server_is_no_answer(place, web):
     honest, thief = it.authorization, web(AuthorizationServer)
     honest.iss = thief.iss = ""
     del honest.metadata["authorization_response_iss_parameter_supported"], thief.metadata["authorization_response_iss_parameter_supported"]
+    it.log_in()  # from then on the honest one knows the client, and where its browser comes back to
+    (client, (back,)), = honest.clients.items()
+    honest.tokens.clear()
+    honest.refresh_tokens.clear()
     it.mcp.resource["authorization_servers"] = [thief.issuer]
-    codes = []
-    thief.paths["/token"] = lambda _, __, ___, body: codes.append(body) or (400, {}, {"error": "invalid_grant"})
-    seen = []
+    stolen, seen = [], []
+
+    def takes_code(_, __, ___, body):
+        stolen.append(dict(urllib.parse.parse_qsl(body)).get("code"))
+        return 400, {}, {"error": "invalid_grant"}
 
     def sends_on(_, query, __, ___):
-        asked = dict(urllib.parse.parse_qsl(query))
-        seen.append(asked)
-        # The honest server knows this client, with the address that it gave there.
-        back = asked["redirect_uri"].rpartition("/")[0] + "/" + "0" * 16
-        honest.clients[asked["client_id"]] = [back]
-        return 302, {"Location": f"{honest.url}/authorize?" + urllib.parse.urlencode({**asked, "redirect_uri": back})}, ""
+        seen.append(dict(urllib.parse.parse_qsl(query)))
+        return 302, {"Location": f"{honest.url}/authorize?" + urllib.parse.urlencode({**seen[-1], "client_id": client, "redirect_uri": back})}, ""
 
-    thief.paths["/authorize"] = sends_on
+    thief.paths.update({"/token": takes_code, "/authorize": sends_on})
 
     def person(url):
-        assert open_page(url)[0] == 404  # the honest code comes to an address that nobody waits at
-        answer = {"error": "access_denied", "state": seen[0]["state"]}
-        open_page(seen[0]["redirect_uri"] + "?" + urllib.parse.urlencode(answer))
+        if open_page(url)[0] == 404:  # the honest code has come to an address that nobody waits at
+            open_page(seen[0]["redirect_uri"] + "?" + urllib.parse.urlencode({"error": "access_denied", "state": seen[0]["state"]}))
 
     assert "access_denied" in it.log_in(status=1, open_page=person)
-    assert not codes and honest.codes
+    assert honest.codes and not stolen
 
 
 def test_connections_that_say_nothing_hold_no_log_in_up(place):
