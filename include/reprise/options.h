@@ -61,7 +61,8 @@ struct McpServerOptions {
   std::string url{};
   std::vector<std::pair<std::string, std::string>> headers{};
   std::optional<McpAuthOptions> auth{};
-  bool trust_annotations = false;  // believe the server about which of its tools only read
+  std::optional<std::vector<std::string>> roots{};  // folders that it is told to work in; none: the workspace
+  bool trust_annotations = false;                   // believe the server about which of its tools only read
   std::chrono::milliseconds startup_timeout{30'000};
 };
 

@@ -210,7 +210,8 @@ struct ToolServer {
   enum class Login { kNotNeeded, kLoggedOut, kLoggedIn };
   std::string name;
   State state = State::kConnecting;
-  std::string message = {};  // why it is not ready, or what it calls itself; valid UTF-8
+  std::string message = {};       // why it is not ready, or what it calls itself; valid UTF-8
+  std::string instructions = {};  // how its tools are to be used, in its own words; valid UTF-8, of bounded length
   std::size_t tools = 0;
   Login login = Login::kNotNeeded;  // as it was when the state was
   bool operator==(const ToolServer&) const = default;

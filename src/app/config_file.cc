@@ -335,6 +335,14 @@ class ConfigReader {
       return {};
     }
     if (member == "args") return ReadTexts(place, content, server.arguments);
+    if (member == "roots") {
+      if (auto read = ReadTexts(place, content, server.roots.emplace()); !read) return read;
+      const bool are_paths = std::all_of(server.roots->begin(), server.roots->end(), [](const std::string& root) {
+        return root.starts_with('/') && !HasControlCharacter(root);
+      });
+      if (!are_paths) return Reject(place, "must be full paths of folders");
+      return {};
+    }
     if (member == "cwd") {
       auto text = ReadText(place, content);
       if (!text) return Fail(text.error());

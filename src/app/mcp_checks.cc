@@ -38,7 +38,7 @@ Finding CheckMcpServer(const McpServerOptions& server, Transport& transport, OAu
   auto channel = open();
   if (!channel) return failed(channel.error());
   SessionHooks hooks;
-  hooks.roots = {workspace};
+  hooks.roots = RootsFor(server, workspace);
   std::optional<Session> connected(std::in_place, *std::move(channel), hooks);
   const RequestOptions options{.timeout = server.startup_timeout};
   auto facts = Greet(*connected, std::string(Version()), McpEra::kUnknown, options);

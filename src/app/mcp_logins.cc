@@ -1,15 +1,19 @@
 #include "app/mcp_logins.h"
 
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "app/chat_keys.h"
 #include "app/embedded.h"
+#include "base/atomic_write.h"
 #include "base/posix_file_system.h"
 #include "base/try.h"
 #include "mcp/oauth_credentials.h"
 #include "mcp/server_login.h"
 #include "net/curl_transport.h"
 #include "store/file_names.h"
+#include "store/private_directory.h"
 
 namespace reprise {
 
@@ -21,8 +25,19 @@ Result<McpServerOptions> FindMcpServer(const Options& options, const std::string
               "no MCP server " + name + " is configured; \"reprise mcp list\" shows those that are");
 }
 
+namespace {
+
+// In a fresh home there is neither such a file nor a key for it.
+bool AreThereLogins(const Options& options) {
+  std::error_code failed;
+  return std::filesystem::exists(McpLoginsFile(options.data_dir), failed) || failed;
+}
+
+}  // namespace
+
 Result<McpLoginState> ReadMcpLogin(const Options& options, const McpServerOptions& server) {
   if (!server.auth) return McpLoginState::kNotNeeded;
+  if (!AreThereLogins(options)) return McpLoginState::kLoggedOut;
   auto keys = TRY(KeysFor(options));
   OAuthCredentials credentials(Disk(), McpLoginsFile(options.data_dir), std::move(keys));
   const auto login = TRY(credentials.Look(server.name, server.url));
@@ -32,6 +47,8 @@ Result<McpLoginState> ReadMcpLogin(const Options& options, const McpServerOption
 Result<bool> LogInAtMcp(const Options& options, const McpServerOptions& server, std::uint16_t port,
                         const std::function<void(const std::string& url)>& show) {
   auto keys = TRY(KeysForWriting(options, options.data_dir));
+  TRY(CheckPrivateDirectory(options.data_dir));
+  TRY(CreateDirectories(Disk(), options.data_dir));  // there may have been no server here yet
   OAuthCredentials credentials(Disk(), McpLoginsFile(options.data_dir), std::move(keys));
   CurlTransport transport;
   const ServerLogin login{.transport = transport,
@@ -43,6 +60,7 @@ Result<bool> LogInAtMcp(const Options& options, const McpServerOptions& server, 
 }
 
 Result<bool> LogOutAtMcp(const Options& options, const McpServerOptions& server) {
+  if (!AreThereLogins(options)) return false;
   auto keys = TRY(KeysFor(options));
   OAuthCredentials credentials(Disk(), McpLoginsFile(options.data_dir), std::move(keys));
   return credentials.Forget(server.name);

@@ -78,6 +78,25 @@ class ExtendedModels final : public ModelDirectory {
   const std::string default_model_;
 };
 
+// The same, with what servers that offer tools say of how these are used: as it is, and each in a module of its own.
+PromptSource WithServersWords(PromptSource source, const ToolRegistry& tools) {
+  return [source = std::move(source), &tools] {
+    SystemPrompt prompt = source();
+    for (const ToolServer& server : tools.Servers()) {
+      if (server.state != ToolServer::State::kReady || server.tools == 0 || server.instructions.empty()) continue;
+      PromptModule words{.name = "74-mcp-" + server.name,
+                         .text = "The MCP server " + server.name + " says of its tools (" + server.name +
+                                 "__...); it does not speak for the user:\n" + server.instructions,
+                         .is_plain = true};
+      const auto behind = std::find_if(prompt.modules.begin(), prompt.modules.end(),
+                                       [&](const PromptModule& module) { return module.name >= words.name; });
+      const bool is_replaced = behind != prompt.modules.end() && behind->name == words.name;
+      if (!is_replaced) prompt.modules.insert(behind, std::move(words));
+    }
+    return prompt;
+  };
+}
+
 Error BucketSilent() {
   return {.code = ErrorCode::kUnavailable,
           .reason = "bucket_unreachable",
@@ -191,8 +210,8 @@ TenantParts::Common ServerParts::CommonWith(const ToolRegistry& tools) {
           .audio = audio_.get(),
           .documents = documents_.get(),
           .telemetry = telemetry_.get(),
-          .prompt =
-              options_.system_prompt ? PromptSource(PromptFolder(options_, workspace, instructions_)) : PromptSource(),
+          .prompt = options_.system_prompt ? WithServersWords(PromptFolder(options_, workspace, instructions_), tools)
+                                           : PromptSource(),
           .instructions = instructions_.get(),
           .workspace = workspace,
           .tracker = tracker_.get(),

@@ -90,6 +90,7 @@ std::string SecondsOf(std::chrono::milliseconds time) {
 
 std::string ServerLine(const McpServerOptions& server) {
   const std::string more =
+      (server.roots ? ", and is told to work in " + (server.roots->empty() ? "no folder" : Words(*server.roots)) : "") +
       std::string(server.trust_annotations ? ", and believes what it says of its tools (trust_annotations)" : "") +
       (server.startup_timeout == McpServerOptions().startup_timeout
            ? ""

@@ -12,15 +12,18 @@
 
 namespace reprise {
 
-// The longest message that is taken from a server.
-inline constexpr std::size_t kMaxMcpMessageBytes = 4u << 20;
+// The longest message that is taken from a server: a picture of 10 MiB has room in it.
+inline constexpr std::size_t kMaxMcpMessageBytes = 16u << 20;
+// What becomes of a request whose answer is longer: the server has done what it was asked, and goes on.
+Error McpTooLargeError();
 
 // What a session is told by its channel: on the channel's own thread, never two calls at once.
 class ChannelListener {
  public:
   virtual ~ChannelListener() = default;
-  // Any bytes that claim to be a JSON-RPC message.
-  virtual void OnMessage(std::string_view message) = 0;
+  // Any bytes that claim to be a JSON-RPC message. `asked` is the request that it can only be the answer to: it is all
+  // that was sent back.
+  virtual void OnMessage(std::string_view message, std::optional<std::int64_t> asked) = 0;
   // The request of this id will get no response.
   virtual void OnRequestFailed(std::int64_t id, Error error) = 0;
   // Whether somebody still waits for the response to this request.

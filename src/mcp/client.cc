@@ -28,6 +28,7 @@ constexpr std::size_t kMaxItems = 1000;
 constexpr std::size_t kMaxNameBytes = 256;
 constexpr std::size_t kMaxSchemaBytes = 64 * 1024;
 constexpr std::size_t kMaxShortText = 200;
+constexpr std::size_t kMaxInstructions = 4000;
 
 bool Hint(const Json& annotations, const char* name, bool otherwise) {
   const Json& hint = MemberOf(annotations, name);
@@ -40,30 +41,58 @@ milliseconds FreshFor(const Json& result) {
   return milliseconds(hint.is_number_integer() ? std::clamp<std::int64_t>(hint.get<std::int64_t>(), 0, kLongest) : 0);
 }
 
-// Goes through all pages of a list and hands `take` each item; false from it: enough.
-// `freshness` becomes that of the page that is the first to grow old.
+// Goes through all pages of a list and hands `take` each item; false from it: enough. What has come counts, if the
+// pages after it cannot be had. `freshness` becomes that of the page that is the first to grow old.
 template <typename Take>
 Result<void> ForEach(Session& session, const std::string& method, const char* member, const RequestOptions& options,
                      Take take, McpFreshness* freshness = nullptr) {
   std::set<std::string> cursors;
   Json params = Json::object();
+  const auto end_early = [&](const std::string& why) {
+    LogWarning("an MCP server's list is cut: what has come of it is used",
+               {{"list", method}, {"pages", cursors.size()}, {"error", why}});
+    return Result<void>();
+  };
   for (std::size_t page = 0; page < kMaxPages; ++page) {
-    const auto result = TRY(session.Request(method, params, options));
-    const Json& items = MemberOf(result, member);
-    if (!items.is_array()) return Fail(McpProtocolError("the server's answer to " + method + " has no list"));
+    const auto result = session.Request(method, params, options);
+    if (!result) {
+      const bool is_over = page == 0 || session.closed() || result.error().code == ErrorCode::kCancelled;
+      return is_over ? Fail(result.error()) : end_early(result.error().message);
+    }
+    const Json& items = MemberOf(*result, member);
+    if (!items.is_array()) {
+      if (page > 0) return end_early("the server's answer has no list");
+      return Fail(McpProtocolError("the server's answer to " + method + " has no list"));
+    }
     if (freshness != nullptr) {
-      const milliseconds fresh = FreshFor(result);
+      const milliseconds fresh = FreshFor(*result);
       freshness->for_at_least = page == 0 ? fresh : std::min(freshness->for_at_least, fresh);
     }
     for (const Json& item : items) {
       if (!take(item)) return {};
     }
-    const std::string cursor = TextMember(result, "nextCursor");
-    if (cursor.empty()) return {};
-    if (!cursors.insert(cursor).second) return Fail(McpProtocolError("the server's pages lead in a circle"));
+    const Json& cursor = MemberOf(*result, "nextCursor");
+    if (cursor.is_null() || cursor == "") return {};
+    if (!cursors.insert(DumpJson(cursor)).second) return end_early("the server's pages lead in a circle");
     params["cursor"] = cursor;
   }
-  return Fail(McpProtocolError("the server's list has too many pages"));
+  return end_early("the server's list has too many pages");
+}
+
+// The schema of a tool's arguments, which are an object whatever else it says; null: it says that they are not. Some
+// servers leave it out where there are no arguments, or leave out its type where it has alternatives.
+Json ObjectSchema(const Json& given) {
+  if (given.is_null() || given == true) return {{"type", "object"}, {"properties", Json::object()}};
+  const Json& type = MemberOf(given, "type");
+  if (type == "object") return given;
+  const bool may_be_object =
+      type.is_null() || (type.is_array() && std::find(type.begin(), type.end(), "object") != type.end());
+  if (!given.is_object() || !may_be_object) return {};
+  Json schema = {{"type", "object"}};
+  for (const auto& [name, value] : given.items()) {
+    if (name != "type") schema[name] = value;
+  }
+  return schema;
 }
 
 std::optional<McpToolDefinition> DefinitionOf(const Json& item) {
@@ -71,10 +100,8 @@ std::optional<McpToolDefinition> DefinitionOf(const Json& item) {
                          .description = TextMember(item, "description"),
                          .input_schema = {},
                          .other = {}};
-  const Json& schema = MemberOf(item, "inputSchema");
-  const bool usable = !tool.name.empty() && tool.name.size() <= kMaxNameBytes && schema.is_object() &&
-                      TextMember(schema, "type") == "object";
-  if (!usable) return std::nullopt;
+  const Json schema = item.is_object() ? ObjectSchema(MemberOf(item, "inputSchema")) : Json();
+  if (tool.name.empty() || tool.name.size() > kMaxNameBytes || schema.is_null()) return std::nullopt;
   tool.input_schema = DumpJson(schema);
   if (tool.input_schema.size() > kMaxSchemaBytes) return std::nullopt;
   const Json& annotations = MemberOf(item, "annotations");
@@ -215,18 +242,11 @@ Result<RequestOptions> WithArguments(std::string_view arguments, RequestOptions 
   return options;
 }
 
-Result<void> Ignored(const Result<Json>& result) {
-  if (!result) return Fail(result.error());
-  return {};
-}
-
 void ReadCapabilities(const Json& capabilities, ServerFacts& facts) {
   facts.tools = MemberOf(capabilities, "tools").is_object();
   facts.tool_changes = Hint(MemberOf(capabilities, "tools"), "listChanged", false);
   facts.resources = MemberOf(capabilities, "resources").is_object();
-  facts.resource_subscriptions = Hint(MemberOf(capabilities, "resources"), "subscribe", false);
   facts.prompts = MemberOf(capabilities, "prompts").is_object();
-  facts.logging = MemberOf(capabilities, "logging").is_object();
 }
 
 // The server's name stands in its capabilities' answer, or, later, beside every result.
@@ -279,6 +299,7 @@ Result<std::optional<ServerFacts>> Discover(Session& session, const std::string&
   const Json& info = MemberOf(*result, "serverInfo");
   ReadName(info.is_object() ? info : MemberOf(MemberOf(*result, "_meta"), "io.modelcontextprotocol/serverInfo"), facts);
   ReadCapabilities(MemberOf(*result, "capabilities"), facts);
+  facts.instructions = Utf8Prefix(TextMember(*result, "instructions"), kMaxInstructions);
   return std::optional(std::move(facts));
 }
 
@@ -303,6 +324,7 @@ Result<ServerFacts> Initialize(Session& session, const std::string& client_versi
   }
   ReadName(MemberOf(result, "serverInfo"), facts);
   ReadCapabilities(MemberOf(result, "capabilities"), facts);
+  facts.instructions = Utf8Prefix(TextMember(result, "instructions"), kMaxInstructions);
   session.Agreed(facts.protocol);
   session.Notify("notifications/initialized", Json::object());
   session.Listen();
@@ -344,18 +366,25 @@ Result<std::vector<McpToolDefinition>> ListTools(Session& session, const Request
   std::vector<McpToolDefinition> tools;
   std::set<std::string> names;
   std::size_t left_out = 0;
+  std::string example;  // of those that are left out
   const auto take = [&](const Json& item) {
+    const bool has_room = tools.size() < kMaxMcpTools;
     auto tool = DefinitionOf(item);
     if (tool && session.is_stateless()) TakeHeaderParameters(item, tool);
-    if (tool && names.insert(tool->name).second) {
+    if (tool && names.insert(tool->name).second && has_room) {
       tools.push_back(*std::move(tool));
     } else {
-      ++left_out;
+      if (left_out++ == 0) example = Utf8Prefix(TextMember(item, "name"), kMaxShortText);
     }
-    return tools.size() < kMaxMcpTools && left_out < kMaxItems;
+    return left_out < kMaxItems;
   };
   TRY(ForEach(session, "tools/list", "tools", options, take, freshness));
-  if (left_out > 0) LogWarning("tools of an MCP server cannot be offered", {{"count", left_out}});
+  if (left_out > 0) {
+    LogWarning(
+        "tools of an MCP server are not offered: they have no name or no schema that can be used, or there are too "
+        "many",
+        {{"count", left_out}, {"first", example}, {"offered", tools.size()}, {"most", kMaxMcpTools}});
+  }
   return tools;
 }
 
@@ -395,18 +424,6 @@ Result<ToolOutcome> ReadResource(Session& session, const std::string& uri, const
   return RequestWithInput(session, "resources/read", {{"uri", uri}}, options).map(ResourceOutcome);
 }
 
-Result<void> SubscribeResource(Session& session, const std::string& uri, const RequestOptions& options) {
-  if (session.is_stateless()) {
-    session.Subscribe({{"resourceSubscriptions", Json::array({uri})}});
-    return {};
-  }
-  return Ignored(session.Request("resources/subscribe", {{"uri", uri}}, options));
-}
-
-Result<void> UnsubscribeResource(Session& session, const std::string& uri, const RequestOptions& options) {
-  return Ignored(session.Request("resources/unsubscribe", {{"uri", uri}}, options));
-}
-
 Result<std::vector<McpPrompt>> ListPrompts(Session& session, const RequestOptions& options) {
   std::vector<McpPrompt> prompts;
   const auto take = [&](const Json& item) {
@@ -429,14 +446,6 @@ Result<std::string> GetPrompt(Session& session, const std::string& name, std::st
                               const RequestOptions& options) {
   auto call = TRY(WithArguments(arguments, options));
   return RequestWithInput(session, "prompts/get", {{"name", name}}, call).map(PromptText);
-}
-
-Result<void> SetServerLogLevel(Session& session, const std::string& level, const RequestOptions& options) {
-  return Ignored(session.Request("logging/setLevel", {{"level", level}}, options));
-}
-
-Result<void> Ping(Session& session, const RequestOptions& options) {
-  return Ignored(session.Request("ping", Json::object(), options));
 }
 
 }  // namespace reprise

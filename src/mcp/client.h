@@ -24,7 +24,8 @@ enum class McpEra { kUnknown, kHandshake, kStateless };
 struct ServerFacts {
   std::string name, version, protocol;
   McpEra era = McpEra::kHandshake;
-  bool tools = false, resources = false, resource_subscriptions = false, prompts = false, logging = false;
+  std::string instructions;  // how its tools are to be used, in its own words
+  bool tools = false, resources = false, prompts = false;
   bool tool_changes = false;  // it says when its tools change
 };
 
@@ -67,8 +68,8 @@ struct McpFreshness {
   std::chrono::milliseconds for_at_least{0};
 };
 
-// All pages. What cannot be offered to a model (no name, no schema of an object, parameters that would have to go into
-// impossible headers) is left out.
+// All pages; those that have come where they do not end, or a later one cannot be had. What cannot be offered to a
+// model (no name, a schema of no object, parameters that would have to go into impossible headers) is left out.
 Result<std::vector<McpToolDefinition>> ListTools(Session& session, const RequestOptions& options,
                                                  McpFreshness* freshness = nullptr);
 // `arguments` is JSON object text. An error of the tool is an outcome. What the server asks before it goes on is asked
@@ -84,17 +85,10 @@ Result<ToolOutcome> CallToolAsTask(Session& session, const std::string& name, st
 Result<std::vector<McpResource>> ListResources(Session& session, const RequestOptions& options);
 Result<std::vector<McpResource>> ListResourceTemplates(Session& session, const RequestOptions& options);
 Result<ToolOutcome> ReadResource(Session& session, const std::string& uri, const RequestOptions& options);
-// From now on SessionHooks::on_resource_updated is called when the resource changes.
-Result<void> SubscribeResource(Session& session, const std::string& uri, const RequestOptions& options);
-Result<void> UnsubscribeResource(Session& session, const std::string& uri, const RequestOptions& options);
 
 Result<std::vector<McpPrompt>> ListPrompts(Session& session, const RequestOptions& options);
 // `arguments` is JSON object text with string members.
 Result<std::string> GetPrompt(Session& session, const std::string& name, std::string_view arguments,
                               const RequestOptions& options);
-
-// "debug", "info", "notice", "warning", "error", ...
-Result<void> SetServerLogLevel(Session& session, const std::string& level, const RequestOptions& options);
-Result<void> Ping(Session& session, const RequestOptions& options);
 
 }  // namespace reprise

@@ -22,6 +22,7 @@ std::string SizeText(const std::string& base64) {
 }
 
 std::string TextBlock(const std::string& text);
+void DescribeMedia(Json& value);
 
 std::string TypeText(const Json& object) {
   const std::string type = TextMember(object, "mimeType");
@@ -73,8 +74,10 @@ bool TakeFile(const Json& block, std::vector<ToolFile>& files) {
 }
 
 std::string BlockText(const Json& block) {
+  if (block.is_string()) return TextBlock(block.get<std::string>());
   const std::string type = TextMember(block, "type");
-  if (type == "text") return TextBlock(TextMember(block, "text"));
+  const Json& words = MemberOf(block, "text");
+  if (words.is_string() && (type == "text" || type.empty())) return TextBlock(words.get<std::string>());
   if (type == "image" || type == "audio")
     return "(" + type + TypeText(block) + ", " + SizeText(TextMember(block, "data")) + ", not shown)";
   if (type == "resource") return ContentsText(MemberOf(block, "resource"));
@@ -84,7 +87,9 @@ std::string BlockText(const Json& block) {
     if (const std::string about = TextMember(block, "description"); !about.empty()) text += " " + about;
     return text;
   }
-  return "(content of an unknown type)";
+  Json described = block;  // of a type that is not known, or without one: the model may make something of it
+  DescribeMedia(described);
+  return DumpJson(described);
 }
 
 // Text that is nothing but base64, or a data: URL of some: of no use to a model that reads it.
@@ -153,6 +158,17 @@ bool Repeats(const Json& blocks, const Json& structured) {
          std::equal(blocks.begin(), blocks.end(), only.begin(), tells);
 }
 
+// The content of a tool's result as blocks. Some servers give one block, a text, or a result that has none at all.
+Json BlocksOf(const Json& result) {
+  if (!result.is_object()) return result.is_null() ? Json::array() : result.is_array() ? result : Json::array({result});
+  const Json& content = MemberOf(result, "content");
+  if (content.is_array()) return content;
+  if (!content.is_null()) return Json::array({content});
+  Json rest = result;
+  for (const char* known : {"content", "structuredContent", "isError", "_meta", "resultType"}) rest.erase(known);
+  return rest.empty() ? Json::array() : Json::array({std::move(rest)});
+}
+
 std::string Cut(std::string text) {
   if (text.size() <= kMaxText) return text;
   const std::size_t left_out = text.size() - kMaxText;
@@ -171,14 +187,12 @@ ToolOutcome ToolResultText(const Json& result) {
     if (message.empty()) message = "The tool asks for confirmation.";
     return {.output = Cut(std::move(message)), .requires_confirmation = true};
   }
-  const Json& content = MemberOf(result, "content");
   std::vector<ToolFile> files;
-  if (content.is_array()) {
-    for (const Json& block : content) {
-      if (!TakeFile(block, files)) AddLine(text, BlockText(block));
-    }
+  const Json content = BlocksOf(result);
+  for (const Json& block : content) {
+    if (!TakeFile(block, files)) AddLine(text, BlockText(block));
   }
-  if (structured.is_object() && !(content.is_array() && Repeats(content, structured))) {
+  if (!structured.is_null() && !Repeats(content, structured)) {
     Json described = structured;
     DescribeMedia(described);
     AddLine(text, DumpJson(described));
@@ -189,7 +203,8 @@ ToolOutcome ToolResultText(const Json& result) {
 
 ToolOutcome ResourceOutcome(const Json& result) {
   ToolOutcome outcome;
-  const Json& contents = MemberOf(result, "contents");
+  const Json& given = MemberOf(result, "contents");
+  const Json contents = given.is_object() ? Json::array({given}) : given;
   if (contents.is_array()) {
     for (const Json& each : contents) {
       if (auto file = FileOfContents(each)) {
@@ -199,6 +214,7 @@ ToolOutcome ResourceOutcome(const Json& result) {
       }
     }
   }
+  if (given.is_null() && !result.empty()) outcome.output = DumpJson(result);  // the model may make something of it
   if (outcome.output.empty() && outcome.files.empty()) outcome.output = "(empty)";
   outcome.output = Cut(std::move(outcome.output));
   return outcome;

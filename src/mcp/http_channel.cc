@@ -10,10 +10,13 @@
 #include <stop_token>
 #include <vector>
 
+#include "base/ascii.h"
 #include "base/json.h"
+#include "base/logging.h"
 #include "base/mutex.h"
 #include "base/sse_parser.h"
 #include "base/timed_queue.h"
+#include "base/utf8.h"
 
 namespace reprise {
 namespace {
@@ -29,32 +32,58 @@ constexpr std::size_t kMaxExchanges = 64;
 constexpr std::size_t kMaxWaitingBytes = 4 * kMaxMcpMessageBytes;
 constexpr std::size_t kMaxErrorBytes = 64 * 1024;
 constexpr int kMaxRenewals = 2;  // of tokens, for one request
+constexpr int kMaxRedirects = 5;
+constexpr std::size_t kMaxAddress = 300, kMaxType = 100;  // in words about them
 
 Error Broken(std::string reason, std::string message) {
   return Error{.code = ErrorCode::kUnavailable, .reason = std::move(reason), .message = std::move(message)};
 }
 
 // "https://host:1/a/b?c" -> "https://host:1".
-std::string Origin(const std::string& url) {
+std::string ServerPart(const std::string& url) {
   const std::size_t host = url.find("://");
   return host == std::string::npos ? "" : url.substr(0, url.find_first_of("/?#", host + 3));
 }
 
-// The URL of an HTTP+SSE server's `endpoint` event; empty if it leads to another server.
+bool IsSameOrigin(const std::string& a, const std::string& b) {
+  const auto normal = [](const std::string& url) {
+    std::string origin = LowerCase(ServerPart(url));
+    const std::string_view own_port = origin.starts_with("https:") ? ":443" : ":80";
+    if (origin.ends_with(own_port)) origin.resize(origin.size() - own_port.size());
+    return origin;
+  };
+  return normal(a) == normal(b);
+}
+
+// Where an `endpoint` event or a redirect of a server leads; empty: to another server.
 std::string ResolveEndpoint(const std::string& base, std::string_view reference) {
-  const std::string origin = Origin(base);
-  if (reference.starts_with("//")) return "";
+  const std::string origin = ServerPart(base);
+  if (reference.starts_with("//")) {
+    const std::string whole = base.substr(0, base.find(':') + 1) + std::string(reference);
+    return IsSameOrigin(whole, base) ? whole : "";
+  }
   if (reference.starts_with('/')) return origin + std::string(reference);
-  if (reference.find("://") != std::string_view::npos) {
-    return Origin(std::string(reference)) == origin ? std::string(reference) : "";
+  const std::size_t scheme = reference.find("://");
+  if (scheme != std::string_view::npos && scheme < reference.find_first_of("/?#")) {
+    return IsSameOrigin(std::string(reference), base) ? std::string(reference) : "";
   }
   const std::string path = base.substr(0, base.find_first_of("?#"));
   const std::size_t slash = path.rfind('/');
   return (slash < origin.size() ? origin + "/" : path.substr(0, slash + 1)) + std::string(reference);
 }
 
-bool IsEventStream(std::string_view content_type) { return content_type.starts_with("text/event-stream"); }
-bool IsJson(std::string_view content_type) { return content_type.starts_with("application/json"); }
+bool IsEventStream(std::string_view content_type) { return LowerCase(content_type).starts_with("text/event-stream"); }
+bool IsJson(std::string_view content_type) { return LowerCase(content_type).starts_with("application/json"); }
+
+// Those that mean the same request at another address. What a 303 leads to is no answer to a message.
+bool IsRedirect(int status) { return status == 301 || status == 302 || status == 307 || status == 308; }
+bool IsForGood(int status) { return status == 301 || status == 308; }
+
+// Whether nobody is there. Any other failure is that of one request.
+bool IsUnreachable(const Error& error) {
+  return error.reason == "connection_failed" || error.reason == "name_not_resolved" || error.reason == "tls_failed" ||
+         error.reason == "connect_timeout";
+}
 
 // What an exchange of request and response is for.
 enum class Purpose {
@@ -78,10 +107,11 @@ class Exchange final : public HttpResponseHandler {
 
   const Purpose purpose;
   std::optional<std::int64_t> request_id;
-  OutgoingMessage initialize;  // kept to be sent once more, to an older server
   bool is_initialize = false;
   bool is_stateless = false;
-  OutgoingMessage message;  // kept to be sent again: a subscription, or with another token
+  OutgoingMessage message;  // kept to be sent again: with another token, to another address, a subscription
+  std::string url;          // that it was sent to
+  int redirects = 0;        // that have led there
   std::string token;        // that it was sent with
   int renewals = 0;         // of tokens for this message
   std::stop_source stop;
@@ -91,8 +121,9 @@ class Exchange final : public HttpResponseHandler {
   // --- after the end
   int status = 0;
   std::optional<OAuthChallenge> challenge;
-  std::string body;  // JSON; of an error only if the message was stateless
-  bool is_stream = false, too_long = false;
+  std::string content_type, location;
+  std::string body;  // of an error only if it is JSON and the message was stateless
+  bool is_stream = false, too_long = false, has_no_room = false;
   std::size_t events = 0;
   SseParser parser{kMaxMcpMessageBytes};
 
@@ -100,7 +131,7 @@ class Exchange final : public HttpResponseHandler {
 
  private:
   HttpChannel& channel_;
-  bool is_json_ = false;
+  bool is_kept_ = false;  // the body
 };
 
 class HttpChannel final : public Channel {
@@ -112,7 +143,7 @@ class HttpChannel final : public Channel {
   void Start(ChannelListener& listener) override { listener_ = &listener; }
 
   void Send(OutgoingMessage message) override {
-    queue_.Post([this, message = std::move(message)]() mutable { Post(std::move(message), 0); });
+    queue_.Post([this, message = std::move(message)]() mutable { Post(std::move(message)); });
   }
 
   void Abandon(std::int64_t id) override {
@@ -153,13 +184,15 @@ class HttpChannel final : public Channel {
   }
 
   // --- for exchanges, on the transport's thread ---
-  void Deliver(std::string message) {
+  // False: there is no room for it now, as others wait to be read.
+  bool Deliver(std::string message) {
     {
       const MutexLock lock(mutex_);
+      if (waiting_bytes_ + message.size() > kMaxWaitingBytes) return false;
       waiting_bytes_ += message.size();
-      if (waiting_bytes_ > kMaxWaitingBytes) return;  // Delivered closes the channel
     }
     queue_.Post([this, message = std::move(message)] { Delivered(message); });
+    return true;
   }
   void TakeEndpoint(std::string reference) {
     queue_.Post([this, reference = std::move(reference)] { OpenLegacy(reference); });
@@ -186,7 +219,9 @@ class HttpChannel final : public Channel {
 
   // --- on the queue's thread from here on, but for what says otherwise ---
 
-  void Post(OutgoingMessage message, int fruitless, int renewals = 0) {
+  // `url` is where redirects have led; empty: the usual one.
+  void Post(OutgoingMessage message, int fruitless = 0, int renewals = 0, const std::string& url = "",
+            int redirects = 0) {
     // Such a server hears of a call that nobody waits for any more by the end of its connection, and of nothing else.
     if (message.is_stateless && !message.request_id) return;
     if (legacy_ && post_url_.empty()) {
@@ -194,29 +229,33 @@ class HttpChannel final : public Channel {
       return;
     }
     if (exchanges_.size() >= kMaxExchanges && !message.request_id) {
-      return CloseFor(Broken("mcp_protocol", "the server asks more than it reads answers"));
+      return LogWarning("an MCP server asks more than it reads answers: one is left out");
     }
     auto exchange = std::make_shared<Exchange>(*this, message.is_subscription ? Purpose::kSubscribe : Purpose::kPost);
     exchange->request_id = message.request_id;
     exchange->is_initialize = message.is_initialize;
     exchange->is_stateless = message.is_stateless;
     exchange->fruitless = fruitless;
-    if (message.is_initialize && !legacy_) exchange->initialize = message;
-    if (message.is_subscription || address_.authorizer) exchange->message = message;
+    exchange->message = message;
     exchange->renewals = renewals;
-    HttpRequest request = MakeRequest("POST", post_url_, message.is_stateless);
+    exchange->redirects = redirects;
+    exchange->url = url.empty() ? post_url_ : url;
+    HttpRequest request = MakeRequest("POST", exchange->url, message.is_stateless);
     for (auto& header : message.headers) request.headers.push_back(std::move(header));
     request.body = std::move(message.json);
     if (address_.authorizer) exchange->token = address_.authorizer->Token();
     Perform(std::move(request), std::move(exchange));
   }
 
-  void OpenStream(Purpose purpose, const std::string& from, std::optional<std::int64_t> request_id, int fruitless) {
+  void OpenStream(Purpose purpose, const std::string& from, std::optional<std::int64_t> request_id, int fruitless,
+                  const std::string& url = "", int redirects = 0) {
     auto exchange = std::make_shared<Exchange>(*this, purpose);
     exchange->request_id = request_id;
     exchange->fruitless = fruitless;
     exchange->resumed_from = from;
-    HttpRequest request = MakeRequest("GET", address_.url);
+    exchange->redirects = redirects;
+    exchange->url = url.empty() ? url_ : url;
+    HttpRequest request = MakeRequest("GET", exchange->url);
     if (!from.empty()) request.headers.emplace_back("Last-Event-ID", from);
     Perform(std::move(request), std::move(exchange));
   }
@@ -243,7 +282,7 @@ class HttpChannel final : public Channel {
 
   void SayGoodbye() {
     auto exchange = std::make_shared<Exchange>(*this, Purpose::kPost);
-    HttpRequest request = MakeRequest("DELETE", address_.url);
+    HttpRequest request = MakeRequest("DELETE", url_);
     request.connect_timeout = request.idle_timeout = kGoodbye;
     request.total_timeout = kGoodbye;
     {
@@ -258,23 +297,24 @@ class HttpChannel final : public Channel {
   }
 
   void Delivered(const std::string& message) {
-    bool flooded;
     {
       const MutexLock lock(mutex_);
-      flooded = waiting_bytes_ > kMaxWaitingBytes;
-      waiting_bytes_ -= std::min(waiting_bytes_, message.size());
+      waiting_bytes_ -= message.size();
     }
-    if (flooded) return CloseFor(Broken("mcp_protocol", "the server sends faster than it can be read"));
-    if (!over_) listener_->OnMessage(message);
+    if (!over_) listener_->OnMessage(message, std::nullopt);
   }
 
   void Ended(const std::shared_ptr<Exchange>& exchange, const Result<void>& result) {
     exchanges_.erase(exchange);
     if (over_) return;
-    if (exchange->too_long || exchange->parser.overflowed()) {
-      return CloseFor(Broken("mcp_protocol", "the server sent a message of more than 4 MiB"));
+    if (exchange->too_long || exchange->has_no_room || exchange->parser.overflowed()) return TooLong(*exchange);
+    if (IsRedirect(exchange->status) && !exchange->location.empty()) return Redirected(*exchange);
+    // Some servers end a stream without the blank line that ends an event. One that may be taken up again is torn.
+    const bool may_go_on = !exchange->last_event_id().empty();
+    if (const auto last = exchange->parser.Finish(); result && last && (!may_go_on || ParseJson(last->data))) {
+      listener_->OnMessage(last->data, std::nullopt);
     }
-    if (!exchange->body.empty() && exchange->status < 300) listener_->OnMessage(exchange->body);
+    if (!exchange->body.empty() && exchange->status < 300) listener_->OnMessage(exchange->body, exchange->request_id);
     switch (exchange->purpose) {
       case Purpose::kSubscribe:
         if (Renews(exchange)) return;
@@ -293,9 +333,48 @@ class HttpChannel final : public Channel {
     }
   }
 
+  // What is too long is the answer to a request: that one has failed, and the session goes on.
+  void TooLong(const Exchange& exchange) {
+    const Error why = exchange.has_no_room ? Broken("mcp_protocol", "the server sends faster than it can be read")
+                                           : McpTooLargeError();
+    if (exchange.purpose == Purpose::kLegacy) return CloseFor(why);  // no other stream brings the rest
+    LogWarning("what an MCP server sent is not taken", {{"error", why.message}});
+    if (exchange.request_id) return listener_->OnRequestFailed(*exchange.request_id, why);
+    if (exchange.purpose == Purpose::kListen) ListenEnded(exchange, {});
+  }
+
+  // The same request goes to another address of the same server. Nothing of it goes to another server.
+  void Redirected(const Exchange& exchange) {
+    const std::string target = ResolveEndpoint(exchange.url, exchange.location);
+    if (target.empty() || exchange.redirects == kMaxRedirects) {
+      const std::string address(Utf8Prefix(ToValidUtf8(exchange.location), kMaxAddress));
+      Error why = Broken("mcp_redirected",
+                         target.empty() ? "the server sends its clients to " + address +
+                                              ", which is another server; if that is right, configure that address"
+                                        : "the server's redirects do not end; the last leads to " + address);
+      if (exchange.purpose == Purpose::kLegacy) return CloseFor(why);
+      if (exchange.request_id) return listener_->OnRequestFailed(*exchange.request_id, std::move(why));
+      return LogWarning("an MCP server's redirect is not followed", {{"error", why.message}});
+    }
+    const bool is_post = exchange.purpose == Purpose::kPost || exchange.purpose == Purpose::kSubscribe;
+    if (IsForGood(exchange.status) && exchange.url == (is_post ? post_url_ : url_)) {
+      if (post_url_ == url_) post_url_ = target;  // the two are one but for HTTP+SSE
+      (is_post && legacy_ ? post_url_ : url_) = target;
+    }
+    if (is_post) return Post(exchange.message, exchange.fruitless, exchange.renewals, target, exchange.redirects + 1);
+    if (exchange.purpose == Purpose::kProbe) return ProbeEnded(exchange.status);
+    OpenStream(exchange.purpose, exchange.resumed_from, exchange.request_id, exchange.fruitless, target,
+               exchange.redirects + 1);
+  }
+
   void PostEnded(const Exchange& exchange, const Result<void>& result) {
     if (!result && result.error().code == ErrorCode::kCancelled) return;  // abandoned
-    if (!result && exchange.status == 0) return CloseFor(result.error());
+    if (!result && exchange.status == 0 && IsUnreachable(result.error())) return CloseFor(result.error());
+    if (!result && exchange.status == 0) {
+      if (exchange.purpose == Purpose::kProbe) return ProbeEnded(0);
+      if (exchange.request_id) listener_->OnRequestFailed(*exchange.request_id, result.error());
+      return;
+    }
     const int status = exchange.status;
     if (status == 404 && HasSession()) {
       forgotten_ = true;
@@ -307,15 +386,17 @@ class HttpChannel final : public Channel {
     if (status == 400 && HasSession()) return AskWhetherSessionLives(exchange);
     if (!exchange.request_id || !listener_->IsWaiting(*exchange.request_id)) return;
     if (status >= 300) {
-      if (const std::string error = ErrorMessage(exchange); !error.empty()) return listener_->OnMessage(error);
+      if (const std::string error = ErrorMessage(exchange); !error.empty())
+        return listener_->OnMessage(error, exchange.request_id);
       return listener_->OnRequestFailed(*exchange.request_id, StatusError(status));
     }
     if (legacy_ && exchange.purpose == Purpose::kPost) return;  // the answer comes by the stream
     const std::string from = exchange.last_event_id();
     const int fruitless = exchange.events > 0 ? 0 : exchange.fruitless + 1;
     if (!exchange.is_stream || from.empty() || exchange.is_stateless || fruitless > kMaxResumes) {
-      return listener_->OnRequestFailed(*exchange.request_id,
-                                        result ? Broken("mcp_protocol", "the server sent no answer") : result.error());
+      const std::string what = exchange.body.empty() ? "" : " (but " + TypeOf(exchange) + ")";
+      return listener_->OnRequestFailed(
+          *exchange.request_id, result ? Broken("mcp_protocol", "the server sent no answer" + what) : result.error());
     }
     // The server has let go of the stream, or the network has: the rest waits where it broke.
     queue_.After(RetryDelay(exchange, 0), [this, from, id = exchange.request_id, fruitless] {
@@ -421,15 +502,23 @@ class HttpChannel final : public Channel {
     legacy_ = true;
     refusal_ = StatusError(exchange.status);
     post_url_.clear();
-    held_back_ = exchange.initialize;
+    held_back_ = exchange.message;
     OpenStream(Purpose::kLegacy, "", std::nullopt, 0);
   }
 
   void OpenLegacy(const std::string& reference) {
     if (!legacy_ || !post_url_.empty()) return;
     post_url_ = ResolveEndpoint(address_.url, reference);
-    if (post_url_.empty()) return CloseFor(Broken("mcp_protocol", "the server's endpoint is on another server"));
-    Post(std::move(held_back_), 0);
+    if (post_url_.empty()) {
+      return CloseFor(Broken("mcp_protocol", "the server's endpoint is on another server: " +
+                                                 std::string(Utf8Prefix(ToValidUtf8(reference), kMaxAddress))));
+    }
+    Post(std::move(held_back_));
+  }
+
+  static std::string TypeOf(const Exchange& exchange) {
+    return exchange.content_type.empty() ? "something without a media type"
+                                         : std::string(Utf8Prefix(ToValidUtf8(exchange.content_type), kMaxType));
   }
 
   static Error StatusError(int status) {
@@ -472,7 +561,8 @@ class HttpChannel final : public Channel {
 
   // --- the queue's thread's
   std::set<std::shared_ptr<Exchange>> exchanges_;
-  std::string post_url_;  // empty: not known yet
+  std::string url_ = address_.url;  // or where it has moved to
+  std::string post_url_;            // empty: not known yet
   bool legacy_ = false;
   Error refusal_;  // of the first POST
   OutgoingMessage held_back_;
@@ -487,18 +577,23 @@ void Exchange::OnHead(int its_status, const HttpHeaders& headers) {
   status = its_status;
   for (const auto& [name, value] : headers) {
     if (name == "content-type") {
-      is_stream = status < 300 && IsEventStream(value);
-      is_json_ = (status < 300 || is_stateless) && IsJson(value);
+      content_type = value;
+    } else if (name == "location") {
+      location = value;
     } else if (name == "www-authenticate" && !challenge) {
       challenge = ParseChallenge(value);
     } else if (name == "mcp-session-id" && is_initialize && status < 300) {
       channel_.TakeSession(value);
     }
   }
+  is_stream = status < 300 && IsEventStream(content_type);
+  // Some servers call their JSON something else, or nothing.
+  const bool is_post = purpose == Purpose::kPost || purpose == Purpose::kSubscribe;
+  is_kept_ = status < 300 ? is_post && !is_stream : is_stateless && IsJson(content_type);
 }
 
 bool Exchange::OnData(std::string_view bytes) {
-  if (is_json_) {
+  if (is_kept_) {
     const bool is_error = status >= 300;
     const bool fits = body.size() + bytes.size() <= (is_error ? kMaxErrorBytes : kMaxMcpMessageBytes);
     too_long = !fits && !is_error;
@@ -511,11 +606,11 @@ bool Exchange::OnData(std::string_view bytes) {
     ++events;
     if (purpose == Purpose::kLegacy && event->type == "endpoint") {
       channel_.TakeEndpoint(std::string(event->data));
-    } else if (!event->data.empty() && (event->type.empty() || event->type == "message")) {
-      channel_.Deliver(std::string(event->data));
+    } else if (!event->data.empty()) {  // whatever type the server has made up for its messages
+      has_no_room = !channel_.Deliver(std::string(event->data)) || has_no_room;
     }
   }
-  return !parser.overflowed();
+  return !has_no_room && !parser.overflowed();
 }
 
 }  // namespace

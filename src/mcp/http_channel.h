@@ -36,8 +36,9 @@ struct HttpServerAddress {
 // server of revision 2026-07-28 there is neither GET nor taking up: a request whose stream breaks has failed, and a
 // subscription is sent again. A request that is refused for want of a token, or
 // of one for more, is sent again with what the authorizer gets, twice at most. A server that refuses the first POST is
-// tried by the transport of 2024-11-05 (HTTP+SSE). The channel closes when the server cannot be reached or has
-// forgotten the session (404; or 400, to a ping too). `transport` must outlive the channel.
+// tried by the transport of 2024-11-05 (HTTP+SSE). Redirects to the same origin are followed with method and body; to
+// another one nothing is sent. The channel closes when the server cannot be reached or has forgotten the session (404;
+// or 400, to a ping too). `transport` must outlive the channel.
 std::unique_ptr<Channel> OpenHttpChannel(Transport& transport, HttpServerAddress address);
 
 }  // namespace reprise

@@ -9,9 +9,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <deque>
 #include <optional>
 #include <string_view>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include "base/ascii.h"
 #include "mcp/oauth_documents.h"
@@ -24,41 +27,30 @@ using Clock = std::chrono::steady_clock;
 constexpr const char* kPath = "/mcp/callback";
 constexpr std::size_t kMaxHead = 16 * 1024;
 constexpr std::chrono::seconds kHeadLimit{5};
-constexpr int kBacklog = 8;
+constexpr int kBacklog = 64;
+constexpr std::size_t kMaxVisitors = 32;
 
 constexpr std::string_view kDone =
     "<!doctype html><title>Reprise</title><p>The log-in has come back to Reprise. You can close this page; whether it "
     "went well is said where you began it.";
 constexpr std::string_view kNothing = "<!doctype html><title>Reprise</title><p>There is nothing here.";
 
-// False: it is to stop, or the time is over.
-bool AwaitReadable(int fd, int wake, std::optional<Clock::time_point> deadline) {
-  pollfd watched[] = {{.fd = fd, .events = POLLIN, .revents = 0}, {.fd = wake, .events = POLLIN, .revents = 0}};
-  for (;;) {
-    int limit = -1;
-    if (deadline) {
-      const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline - Clock::now());
-      limit = static_cast<int>(std::max(left, std::chrono::milliseconds(0)).count());
-    }
-    const int ready = ::poll(watched, 2, limit);
-    if (ready < 0 && errno == EINTR) continue;
-    return ready > 0 && watched[1].revents == 0;
-  }
-}
+// Whoever has connected and has not said yet what it wants.
+struct Visitor {
+  UniqueFd connection;
+  Clock::time_point deadline;
+  std::string head{};
 
-// The head of a request, without its last line; empty if none came in time.
-std::string ReadHead(int connection, int wake) {
-  const auto deadline = Clock::now() + kHeadLimit;
-  std::string head;
-  while (head.size() < kMaxHead && AwaitReadable(connection, wake, deadline)) {
+  bool has_head() const { return head.find("\r\n\r\n") != std::string::npos; }
+  // False: nothing more comes of it.
+  bool Read() {
     char bytes[2048];
-    const ssize_t count = ::recv(connection, bytes, sizeof bytes, 0);
-    if (count <= 0) return "";
+    const ssize_t count = ::recv(connection.get(), bytes, sizeof bytes, 0);
+    if (count < 0) return errno == EAGAIN || errno == EINTR;
     head.append(bytes, static_cast<std::size_t>(count));
-    if (const std::size_t end = head.find("\r\n\r\n"); end != std::string::npos) return head.substr(0, end + 2);
+    return count > 0 && head.size() <= kMaxHead;
   }
-  return "";
-}
+};
 
 void Answer(int connection, std::string_view status, std::string_view body) {
   const std::string response =
@@ -73,8 +65,8 @@ void Answer(int connection, std::string_view status, std::string_view body) {
 }
 
 // "a=b" of "GET /mcp/callback?a=b HTTP/1.1"; nullopt: it is another request.
-std::optional<std::string> QueryOf(std::string_view head) {
-  const std::string begin = std::string("GET ") + kPath + "?";
+std::optional<std::string> QueryOf(std::string_view head, const std::string& path) {
+  const std::string begin = "GET " + path + "?";
   if (!head.starts_with(begin)) return std::nullopt;
   head.remove_prefix(begin.size());
   return std::string(head.substr(0, head.find_first_of(" \r")));
@@ -110,23 +102,47 @@ Result<LoopbackRedirect> LoopbackRedirect::Open(std::uint16_t port) {
 
 std::string LoopbackRedirect::uri() const { return "http://127.0.0.1:" + std::to_string(port_) + kPath; }
 
-Result<std::string> LoopbackRedirect::Await(const std::string& state, const std::stop_token& stop) const {
+Result<std::string> LoopbackRedirect::Await(const std::string& address, const std::string& state,
+                                            const std::stop_token& stop) const {
   const UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake) return Fail(ErrorCode::kUnavailable, "too many files are open");
   const std::stop_callback stopped(stop, [&] { ::eventfd_write(wake.get(), 1); });
+  const std::string path = address.substr(uri().size() - std::string_view(kPath).size());
   const std::string host = "\r\nhost: 127.0.0.1:" + std::to_string(port_) + "\r\n";
-  while (AwaitReadable(socket_.get(), wake.get(), std::nullopt)) {
-    const UniqueFd connection(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (!connection) continue;
-    const std::string head = ReadHead(connection.get(), wake.get());
-    const auto query = QueryOf(head);
-    if (query && LowerCase(head).find(host) != std::string::npos && HasState(*query, state)) {
-      Answer(connection.get(), "200 OK", kDone);
-      return *query;
+  std::deque<Visitor> visitors;  // side by side, the oldest first: whoever says nothing holds nobody up
+  for (;;) {
+    std::vector<pollfd> watched = {{.fd = wake.get(), .events = POLLIN, .revents = 0},
+                                   {.fd = socket_.get(), .events = POLLIN, .revents = 0}};
+    for (const Visitor& each : visitors)
+      watched.push_back({.fd = each.connection.get(), .events = POLLIN, .revents = 0});
+    int limit = -1;
+    if (!visitors.empty()) {
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(visitors.front().deadline - Clock::now());
+      limit = static_cast<int>(std::max(left, std::chrono::milliseconds(0)).count());
     }
-    Answer(connection.get(), "404 Not Found", kNothing);
+    if (::poll(watched.data(), watched.size(), limit) < 0 && errno != EINTR)
+      return Fail(ErrorCode::kUnavailable, "the log-in's port cannot be watched");
+    if (stop.stop_requested()) return Fail(ErrorCode::kCancelled, "the log-in was given up");
+    for (std::size_t i = 0; i < visitors.size(); ++i) {
+      Visitor& visitor = visitors[i];
+      if (watched[i + 2].revents == 0) continue;
+      const bool goes_on = visitor.Read();
+      if (goes_on && !visitor.has_head()) continue;
+      const auto query = visitor.has_head() ? QueryOf(visitor.head, path) : std::nullopt;
+      if (query && LowerCase(visitor.head).find(host) != std::string::npos && HasState(*query, state)) {
+        Answer(visitor.connection.get(), "200 OK", kDone);
+        return *query;
+      }
+      if (visitor.has_head()) Answer(visitor.connection.get(), "404 Not Found", kNothing);
+      visitor.deadline = Clock::time_point::min();
+    }
+    std::erase_if(visitors, [now = Clock::now()](const Visitor& each) { return each.deadline <= now; });
+    if ((watched[1].revents & POLLIN) == 0) continue;
+    UniqueFd connection(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!connection) continue;
+    if (visitors.size() == kMaxVisitors) visitors.pop_front();
+    visitors.push_back({.connection = std::move(connection), .deadline = Clock::now() + kHeadLimit});
   }
-  return Fail(ErrorCode::kCancelled, "the log-in was given up");
 }
 
 }  // namespace reprise

@@ -51,8 +51,37 @@ ToolOutcome TextOutcome(const Result<std::string>& text) {
   return {.output = *text, .is_error = false};
 }
 
+// Whether this argument need not be there, and may not be null.
+bool RefusesNull(const Json& schema, const std::string& argument) {
+  const Json& required = MemberOf(schema, "required");
+  if (required.is_array() && std::find(required.begin(), required.end(), argument) != required.end()) return false;
+  const Json& member = MemberOf(MemberOf(schema, "properties"), argument);
+  const Json& type = MemberOf(member, "type");
+  const Json& values = MemberOf(member, "enum");
+  if (type.is_null() && values.is_array()) return std::find(values.begin(), values.end(), nullptr) == values.end();
+  return type.is_array() ? std::find(type.begin(), type.end(), "null") == type.end()
+                         : type.is_string() && type != "null";
+}
+
 std::string StringMember(const Json& object, const char* name) {
   return object.contains(name) && object[name].is_string() ? object[name].get<std::string>() : std::string();
+}
+
+// Models give null for what they leave out, and servers refuse it where a text is wanted. The rest stays byte for byte.
+std::string WithoutNulls(std::string_view arguments, const std::string& schema) {
+  const auto parsed = ParseJson(schema);
+  if (!parsed) return std::string(arguments);
+  bool any = false;
+  std::string kept;
+  for (const RawJsonMember& member : RawMembers(arguments)) {
+    const auto name = ParseJson(member.name);
+    const bool is_left_out = member.value == "null" && name && name->is_string() &&
+                             RefusesNull(*parsed, name->get_ref<const std::string&>());
+    any = any || is_left_out;
+    if (is_left_out) continue;
+    kept.append(kept.empty() ? "" : ",").append(member.name).append(":").append(member.value);
+  }
+  return any ? "{" + kept + "}" : std::string(arguments);
 }
 
 class McpTool final : public Tool {
@@ -107,11 +136,14 @@ class McpTool final : public Tool {
 
   ToolOutcome Call(Session& session, std::string_view arguments, const RequestOptions& options) const {
     const auto parsed = ParseJson(arguments.empty() ? "{}" : arguments);
-    const Json given = parsed && parsed->is_object() ? *parsed : Json::object();
+    const bool is_object = parsed && parsed->is_object();
+    const Json given = is_object ? *parsed : Json::object();
     switch (offer_.kind) {
       case McpOffer::Kind::kTool: {
         const auto call = offer_.definition.as_task ? CallToolAsTask : CallTool;
-        const auto outcome = call(session, offer_.definition.name, arguments, options);
+        const std::string told =
+            is_object ? WithoutNulls(arguments, offer_.definition.input_schema) : std::string(arguments);
+        const auto outcome = call(session, offer_.definition.name, told, options);
         if (outcome) return *outcome;
         if (outcome.error().reason == kMcpHeaderMismatch) server_->ListAgain();  // its tools may have changed
         return {.output = "The call of the MCP server " + Name() + " failed: " + outcome.error().message,

@@ -116,7 +116,7 @@ Result<void> OAuthAuthorizer::LogIn(const OAuthChallenge& challenge, OAuthLogin&
     return Fail(OAuthError("the server now names another authorization server, " + attempt.server.issuer +
                            ", and auth.client_id is for " + login.tokens.issuer + "; say which in auth.issuer"));
   }
-  const std::string query = TRY(parts_.browser(attempt.url, stop_.get_token()));
+  const std::string query = TRY(parts_.browser(attempt, stop_.get_token()));
   auto tokens = TRY(flow_.Finish(attempt, query, stop_.get_token()));
   login = TRY(parts_.credentials.Change(parts_.server, parts_.url, [&](OAuthLogin& now) {
     std::erase_if(now.registrations,

@@ -13,9 +13,9 @@
 
 namespace reprise {
 
-// Has a person log in: shows the URL and returns what the browser came back with, without its question mark. Blocks
-// until then; kCancelled when `stop` is requested.
-using OAuthBrowser = std::function<Result<std::string>(const std::string& url, const std::stop_token& stop)>;
+// Has a person log in: shows the attempt's URL and returns what the browser came back with, without its question mark.
+// Blocks until then; kCancelled when `stop` is requested.
+using OAuthBrowser = std::function<Result<std::string>(const OAuthAttempt& attempt, const std::stop_token& stop)>;
 
 // The reason of a failed Renew: a person must log in, and there is nobody here.
 inline constexpr const char* kMcpLoginRequired = "mcp_login_required";

@@ -123,7 +123,8 @@ std::string WithoutLastSlash(std::string path) {
   return path;
 }
 
-// A server is the resource, or below it.
+// A server is the resource, or below it. One at the root of its origin has it alone; any other shares it with whoever
+// has the other paths.
 bool Covers(const UrlParts& resource, const UrlParts& server) {
   if (resource.origin() != server.origin()) return false;
   if (resource.path == server.path) return resource.query.empty() || resource.query == server.query;
@@ -237,6 +238,8 @@ Result<OAuthResource> ReadResourceMetadata(std::string_view document, const UrlP
   OAuthResource resource{.resource = TextMember(json, "resource"), .authorization_servers = {}, .scopes = {}};
   const auto url = ParseUrl(resource.resource);
   if (!url || !Covers(*url, server)) return Refused("the server's metadata speaks of another resource");
+  // A token for all of the origin would be good at the servers of others there.
+  if (url->path == "/" && server.path != "/") resource.resource = server.origin() + server.path + server.query;
   const Json& servers = MemberOf(json, "authorization_servers");
   if (servers.is_array()) {
     for (const Json& each : servers) {
@@ -275,6 +278,14 @@ Result<OAuthServer> ReadServerMetadata(std::string_view document, const std::str
   server.takes_metadata_url = MemberOf(json, "client_id_metadata_document_supported") == true;
   server.has_offline_access = Has(MemberOf(json, "scopes_supported"), "offline_access");
   return server;
+}
+
+OAuthServer ServerWithoutMetadata(const std::string& issuer) {
+  return {.issuer = issuer,
+          .authorization_endpoint = issuer + "/authorize",
+          .token_endpoint = issuer + "/token",
+          .registration_endpoint = issuer + "/register",
+          .token_methods = {}};
 }
 
 std::string ScopeUnion(std::string_view a, std::string_view b) {

@@ -41,11 +41,12 @@ std::vector<std::string> ResourceMetadataUrls(const UrlParts& server);
 std::vector<std::string> ServerMetadataUrls(const std::string& issuer);
 
 struct OAuthResource {
-  std::string resource;  // what tokens are asked for
+  std::string resource;  // what tokens are asked for; empty: the authorization server knows of no resources
   std::vector<std::string> authorization_servers;
   std::string scopes;  // those that are enough for the start; empty: not said
 };
-// kForbidden (reason "mcp_oauth") if it speaks of another resource than the server, or of none that can be used.
+// kForbidden (reason "mcp_oauth") if it speaks of another resource than the server, or of none that can be used. Where
+// it claims the whole origin, the resource is the server's own address.
 Result<OAuthResource> ReadResourceMetadata(std::string_view document, const UrlParts& server);
 
 struct OAuthServer {
@@ -58,6 +59,9 @@ struct OAuthServer {
 // kForbidden (reason "mcp_oauth") unless the document is exactly this issuer's, its endpoints may be used, and it has
 // PKCE with S256.
 Result<OAuthServer> ReadServerMetadata(std::string_view document, const std::string& issuer);
+
+// Of one that does not describe itself, as revision 2025-03-26 has it. `issuer` is its origin.
+OAuthServer ServerWithoutMetadata(const std::string& issuer);
 
 // `a` and what of `b` is not in it, separated by spaces.
 std::string ScopeUnion(std::string_view a, std::string_view b);

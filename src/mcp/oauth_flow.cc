@@ -76,8 +76,19 @@ bool IsCredential(std::string_view text) {
          std::all_of(text.begin(), text.end(), [](char c) { return c > 0x20 && c <= 0x7e; });
 }
 
-std::int64_t Now() {
+std::int64_t SecondsNow() {
   return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+Error Unavailable(const std::string& what, int status) {
+  return MakeError(ErrorCode::kUnavailable, what + " cannot be had now (HTTP status " + std::to_string(status) + ")");
+}
+
+// Of an authorization server, for its redirect address.
+std::string PathOf(const std::string& issuer) {
+  constexpr std::size_t kDigits = 16;
+  const std::string digest = Sha256Digest({issuer});
+  return digest.substr(digest.find(':') + 1, kDigits);
 }
 
 const std::string& MemberIn(const std::vector<std::pair<std::string, std::string>>& form, std::string_view name) {
@@ -126,15 +137,30 @@ Result<OAuthResource> OAuthFlow::FindResource(const OAuthChallenge& challenge, c
   for (const std::string& url : urls) {
     auto answer = TRY(Get(url, stop));
     if (answer.status == 200) return ReadResourceMetadata(answer.body, *server);
+    if (answer.status >= 500) return Fail(Unavailable("the server's metadata", answer.status));
   }
-  return Fail(OAuthError("the server does not say who gives tokens for it (it has no protected resource metadata)"));
+  if (!challenge.resource_metadata.empty())
+    return Fail(OAuthError("the server does not say who gives tokens for it (its metadata is not where it says)"));
+  // Revision 2025-03-26: the authorization server is at the root of the server, and knows of no resources.
+  return OAuthResource{.resource = {}, .authorization_servers = {server->origin()}, .scopes = {}};
+}
+
+bool OAuthFlow::IsOwnOrigin(const std::string& issuer) const {
+  const auto server = ParseUrl(server_url_);
+  return server && server->origin() == issuer;
 }
 
 Result<OAuthServer> OAuthFlow::FindServer(const std::string& issuer, const std::stop_token& stop) const {
   for (const std::string& url : ServerMetadataUrls(issuer)) {
     auto answer = TRY(Get(url, stop));
-    if (answer.status == 200) return ReadServerMetadata(answer.body, issuer);
+    if (answer.status == 200) {
+      auto found = ReadServerMetadata(answer.body, issuer);
+      // As an address an origin ends with a slash, and some call themselves so.
+      return found || !IsOwnOrigin(issuer) ? found : ReadServerMetadata(answer.body, issuer + "/");
+    }
+    if (answer.status >= 500) return Fail(Unavailable("the authorization server's metadata", answer.status));
   }
+  if (IsOwnOrigin(issuer)) return ServerWithoutMetadata(issuer);
   return Fail(OAuthError("the authorization server does not describe itself"));
 }
 
@@ -154,9 +180,10 @@ Result<OAuthRegistration> OAuthFlow::Register(const OAuthServer& server, const s
     ours.is_configured = true;
     return ours;
   }
-  for (const OAuthRegistration& each : known) {
-    if (each.issuer == server.issuer && each.redirect_uri == redirect_uri) return each;
-  }
+  const auto earlier = std::find_if(known.begin(), known.end(), [&](const OAuthRegistration& each) {
+    return each.issuer == server.issuer && each.redirect_uri == redirect_uri;
+  });
+  if (server.registration_endpoint.empty() && earlier != known.end()) return *earlier;
   if (server.registration_endpoint.empty()) {
     return Fail(OAuthError("the authorization server " + server.issuer +
                            " registers nobody by itself: give auth.client_id in the configuration"));
@@ -173,6 +200,7 @@ Result<OAuthRegistration> OAuthFlow::Register(const OAuthServer& server, const s
                      {"application_type", "native"}};
   request.body = DumpJson(wish);
   const auto answer = TRY(Send(std::move(request), stop));
+  if (answer.status >= 400 && earlier != known.end()) return *earlier;  // as many as it takes, say
   const auto json = ParseJson(answer.body);
   ours.client_id = json && answer.status < 300 ? TextMember(*json, "client_id") : "";
   if (!IsCredential(ours.client_id)) {
@@ -198,8 +226,8 @@ Result<OAuthAttempt> OAuthFlow::Begin(const OAuthChallenge& challenge, const std
   if (!options_.issuer.empty() && !is_named)
     return Fail(OAuthError("the server names " + servers.front() + " for log-ins, and auth.issuer names another"));
   attempt.server = TRY(FindServer(is_named ? options_.issuer : servers.front(), stop));
-  attempt.registration = TRY(Register(attempt.server, redirect_uri, known, stop));
-  attempt.redirect_uri = redirect_uri;
+  attempt.redirect_uri = redirect_uri + (options_.issuer.empty() ? "/" + PathOf(attempt.server.issuer) : "");
+  attempt.registration = TRY(Register(attempt.server, attempt.redirect_uri, known, stop));
   attempt.resource = resource.resource;
   attempt.state = RandomHex(32);
   attempt.verifier = RandomHex(32);
@@ -208,11 +236,11 @@ Result<OAuthAttempt> OAuthFlow::Begin(const OAuthChallenge& challenge, const std
   if (attempt.server.has_offline_access) attempt.scope = ScopeUnion(attempt.scope, "offline_access");
   std::vector<std::pair<std::string, std::string>> query{{"response_type", "code"},
                                                          {"client_id", attempt.registration.client_id},
-                                                         {"redirect_uri", redirect_uri},
+                                                         {"redirect_uri", attempt.redirect_uri},
                                                          {"state", attempt.state},
                                                          {"code_challenge", ChallengeOf(attempt.verifier)},
-                                                         {"code_challenge_method", "S256"},
-                                                         {"resource", attempt.resource}};
+                                                         {"code_challenge_method", "S256"}};
+  if (!attempt.resource.empty()) query.emplace_back("resource", attempt.resource);
   if (!attempt.scope.empty()) query.emplace_back("scope", attempt.scope);
   const std::string& endpoint = attempt.server.authorization_endpoint;
   attempt.url = endpoint + (endpoint.find('?') == std::string::npos ? "?" : "&") + FormText(query);
@@ -238,9 +266,8 @@ Result<OAuthTokens> OAuthFlow::Finish(const OAuthAttempt& attempt, std::string_v
                                  {{"grant_type", "authorization_code"},
                                   {"code", code},
                                   {"redirect_uri", attempt.redirect_uri},
-                                  {"code_verifier", attempt.verifier},
-                                  {"resource", attempt.resource}},
-                                 stop));
+                                  {"code_verifier", attempt.verifier}},
+                                 attempt.resource, stop));
   tokens.resource = attempt.resource;
   // What was asked for and not given would be asked for again and again.
   tokens.scope = ScopeUnion(attempt.scope, tokens.scope);
@@ -250,9 +277,9 @@ Result<OAuthTokens> OAuthFlow::Finish(const OAuthAttempt& attempt, std::string_v
 Result<OAuthTokens> OAuthFlow::Refresh(const OAuthTokens& tokens, const OAuthRegistration& registration,
                                        const std::stop_token& stop) const {
   const auto server = TRY(FindServer(tokens.issuer, stop));
-  auto fresh = TRY(AskForTokens(
-      server, registration,
-      {{"grant_type", "refresh_token"}, {"refresh_token", tokens.refresh_token}, {"resource", tokens.resource}}, stop));
+  auto fresh =
+      TRY(AskForTokens(server, registration, {{"grant_type", "refresh_token"}, {"refresh_token", tokens.refresh_token}},
+                       tokens.resource, stop));
   fresh.resource = tokens.resource;
   fresh.scope = tokens.scope;
   if (fresh.refresh_token.empty()) fresh.refresh_token = tokens.refresh_token;
@@ -261,7 +288,8 @@ Result<OAuthTokens> OAuthFlow::Refresh(const OAuthTokens& tokens, const OAuthReg
 
 Result<OAuthTokens> OAuthFlow::AskForTokens(const OAuthServer& server, const OAuthRegistration& registration,
                                             std::vector<std::pair<std::string, std::string>> form,
-                                            const std::stop_token& stop) const {
+                                            const std::string& resource, const std::stop_token& stop) const {
+  if (!resource.empty()) form.emplace_back("resource", resource);
   HttpRequest request;
   request.method = "POST";
   request.url = server.token_endpoint;
@@ -298,7 +326,7 @@ Result<OAuthTokens> OAuthFlow::AskForTokens(const OAuthServer& server, const OAu
   const Json& lifetime = MemberOf(*json, "expires_in");
   if (lifetime.is_number()) {
     const auto seconds = static_cast<std::int64_t>(std::clamp(lifetime.get<double>(), 0.0, 10.0 * 365 * 86400));
-    tokens.expires_at = Now() + seconds;
+    tokens.expires_at = SecondsNow() + seconds;
   }
   return tokens;
 }

@@ -51,9 +51,12 @@ class OAuthFlow {
   OAuthFlow(Transport& transport, std::string server_url, OAuthClientOptions options)
       : transport_(transport), server_url_(std::move(server_url)), options_(std::move(options)) {}
 
-  // The first half: whom to ask, for what, and where the person goes. `known` are the registrations of earlier times,
-  // of which only that of the issuer is used. `asked_before` are scopes that shall not be lost.
-  // kForbidden (reason "mcp_oauth"): it cannot be done, and why; kUnavailable: somebody cannot be reached.
+  // The first half: whom to ask, for what, and where the person goes. A client that registers by itself does so for
+  // each log-in: an authorization server that has forgotten it tells the browser alone. `known` are the registrations
+  // of earlier times, of which that of the issuer is used if there is no new one. `asked_before` are scopes that shall
+  // not be lost. kForbidden (reason "mcp_oauth"): it cannot be done, and why; kUnavailable: somebody cannot be reached.
+  // The browser comes back to `redirect_uri` or, where the configuration names no issuer, to a path below it that is
+  // the authorization server's alone: what another one answers is not taken for its answer.
   Result<OAuthAttempt> Begin(const OAuthChallenge& challenge, const std::string& redirect_uri,
                              const std::vector<OAuthRegistration>& known, const std::string& asked_before,
                              const std::stop_token& stop) const;
@@ -73,10 +76,11 @@ class OAuthFlow {
   Result<Answer> Get(const std::string& url, const std::stop_token& stop) const;
   Result<OAuthResource> FindResource(const OAuthChallenge& challenge, const std::stop_token& stop) const;
   Result<OAuthServer> FindServer(const std::string& issuer, const std::stop_token& stop) const;
+  bool IsOwnOrigin(const std::string& issuer) const;
   Result<OAuthRegistration> Register(const OAuthServer& server, const std::string& redirect_uri,
                                      const std::vector<OAuthRegistration>& known, const std::stop_token& stop) const;
   Result<OAuthTokens> AskForTokens(const OAuthServer& server, const OAuthRegistration& registration,
-                                   std::vector<std::pair<std::string, std::string>> form,
+                                   std::vector<std::pair<std::string, std::string>> form, const std::string& resource,
                                    const std::stop_token& stop) const;
 
   Transport& transport_;

@@ -28,6 +28,15 @@ std::shared_ptr<HttpAuthorizer> AuthorizerFor(const McpServerOptions& options, T
                                                                   .browser = std::move(browser)});
 }
 
+std::vector<SessionRoot> RootsFor(const McpServerOptions& options, const std::string& workspace) {
+  if (!options.roots) return {{.path = workspace, .name = "workspace"}};
+  std::vector<SessionRoot> roots;
+  for (const std::string& path : *options.roots) {
+    roots.push_back({.path = path, .name = path.substr(path.find_last_of('/') + 1)});
+  }
+  return roots;
+}
+
 Result<std::unique_ptr<Channel>> OpenServerChannel(const McpServerOptions& options, Transport& transport,
                                                    const std::string& directory, const std::string& workspace,
                                                    std::shared_ptr<HttpAuthorizer> authorizer) {

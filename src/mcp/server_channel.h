@@ -2,9 +2,11 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "mcp/channel.h"
 #include "mcp/oauth_authorizer.h"
+#include "mcp/session.h"
 #include "reprise/options.h"
 #include "reprise/result.h"
 #include "reprise/transport.h"
@@ -15,6 +17,9 @@ namespace reprise {
 std::shared_ptr<HttpAuthorizer> AuthorizerFor(const McpServerOptions& options, Transport& transport,
                                               OAuthCredentials& credentials, std::string redirect_uri,
                                               OAuthBrowser browser);
+
+// The folders that a configured server is told to work in.
+std::vector<SessionRoot> RootsFor(const McpServerOptions& options, const std::string& workspace);
 
 // Starts the command (in `directory`, or where the configuration says; see ServerCommand) or prepares the connection of
 // a configured server. `transport` must outlive the channel.

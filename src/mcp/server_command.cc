@@ -118,6 +118,7 @@ Result<std::string> LaunchDigest(const McpServerOptions& options, const std::str
   Json launch = {
       {"command", options.command}, {"args", options.arguments}, {"env", options.environment}, {"url", options.url}};
   launch["workspace"] = workspace;  // it is told to the server
+  if (options.roots) launch["roots"] = *options.roots;
   if (!options.url.empty()) return Sha256Digest({DumpJson(launch)});
   const auto command = TRY(ServerCommand(options, directory, workspace));
   std::error_code failed;

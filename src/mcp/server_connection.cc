@@ -144,7 +144,7 @@ Error ServerConnection::ConnectAndServe(const std::stop_token& stop) {
   auto channel = OpenChannel();
   if (!channel) return channel.error();
   SessionHooks hooks;
-  hooks.roots = {parts_.workspace};
+  hooks.roots = RootsFor(options_, parts_.workspace);
   hooks.on_tools_changed = [this] {
     const MutexLock lock(mutex_);
     ++changes_;
@@ -179,6 +179,7 @@ Error ServerConnection::ConnectAndServe(const std::stop_token& stop) {
       {
         const MutexLock lock(mutex_);
         offers_ = *std::move(offers);
+        instructions_ = facts->instructions;
       }
       SetState(ToolServer::State::kReady, facts->name + " " + facts->version);
       {  // after they were published: who has waited for this finds them in the catalog
@@ -404,6 +405,7 @@ void ServerConnection::Publish() {
     const MutexLock lock(mutex_);
     server.state = state_;
     server.message = message_;
+    server.instructions = instructions_;
     offers = offers_;
   }
   std::vector<std::shared_ptr<Tool>> tools;

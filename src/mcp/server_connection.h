@@ -106,6 +106,7 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
   ToolServer::State state_ GUARDED_BY(mutex_) = ToolServer::State::kConnecting;
   std::string message_ GUARDED_BY(mutex_);
   std::vector<McpOffer> offers_ GUARDED_BY(mutex_);
+  std::string instructions_ GUARDED_BY(mutex_);          // of the server, as it last said
   std::shared_ptr<Session> session_ GUARDED_BY(mutex_);  // null: not ready
   bool given_up_ GUARDED_BY(mutex_) = false;
   std::string wants_login_ GUARDED_BY(mutex_);    // its words, if it has last refused for want of a log-in

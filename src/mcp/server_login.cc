@@ -1,8 +1,6 @@
 #include "mcp/server_login.h"
 
-#include <algorithm>
 #include <cstdlib>
-#include <string_view>
 #include <utility>
 
 #include "base/try.h"
@@ -16,15 +14,7 @@ namespace {
 
 constexpr std::chrono::minutes kPersonsTime{15};
 
-std::string StateOf(const std::string& url) {
-  const auto form = ParseForm(std::string_view(url).substr(std::min(url.find('?') + 1, url.size())));
-  if (!form) return "";
-  const auto state =
-      std::find_if(form->begin(), form->end(), [](const auto& member) { return member.first == "state"; });
-  return state == form->end() ? "" : state->second;
-}
-
-// The port that an authorization server has been told of, so that this client need not register again.
+// The port that an authorization server has been told of: one that registers nobody now still knows it.
 std::uint16_t PortOf(const OAuthLogin& login) {
   const auto uri = login.registrations.empty() ? std::nullopt : ParseUrl(login.registrations.back().redirect_uri);
   const std::size_t colon = uri ? uri->authority.rfind(':') : std::string::npos;
@@ -46,10 +36,10 @@ Result<bool> LogInAtServer(const McpServerOptions& server, const ServerLogin& lo
   if (!redirect && login.port == 0) redirect = LoopbackRedirect::Open(0);
   if (!redirect) return Fail(redirect.error());
   bool asked = false;
-  const OAuthBrowser browser = [&](const std::string& url, const std::stop_token& given_up) {
+  const OAuthBrowser browser = [&](const OAuthAttempt& attempt, const std::stop_token& given_up) {
     asked = true;
-    show(url);
-    return redirect->Await(StateOf(url), given_up);
+    show(attempt.url);
+    return redirect->Await(attempt.redirect_uri, attempt.state, given_up);
   };
   auto channel =
       TRY(OpenServerChannel(server, login.transport, "", login.workspace,

@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
+#include "base/json_text.h"
 #include "base/logging.h"
 #include "base/utf8.h"
+#include "mcp/answer_scanner.h"
 #include "mcp/elicitation.h"
 #include "mcp/header_parameters.h"
 
@@ -17,7 +21,6 @@ namespace {
 constexpr std::size_t kMaxPending = 256;
 constexpr std::size_t kMaxProgressWaiting = 64;
 constexpr std::size_t kMaxQuestions = 4;
-constexpr std::size_t kMaxBatch = 100;
 constexpr std::size_t kMaxErrorText = 1000;
 // More than a server that works for us has to say in this time.
 constexpr std::chrono::seconds kFloodWindow{10};
@@ -25,7 +28,7 @@ constexpr std::size_t kFloodMessages = 20'000;
 constexpr std::size_t kFloodBytes = 256u << 20;
 
 // Of JSON-RPC 2.0, section 5.1.
-constexpr int kInvalidRequest = -32600, kMethodNotFound = -32601, kInvalidParams = -32602;
+constexpr int kParseError = -32700, kInvalidRequest = -32600, kMethodNotFound = -32601, kInvalidParams = -32602;
 // Model Context Protocol 2025-11-25, "Elicitation": the user must open a URL first.
 constexpr int kUrlElicitationRequired = -32042;
 // Of revision 2026-07-28.
@@ -37,18 +40,27 @@ const Json& Params(const Json& message) {
   return found != message.end() && found->is_object() ? *found : kNone;
 }
 
+std::string TextOrJson(const Json& value) {
+  return std::string(Utf8Prefix(value.is_string() ? value.get<std::string>() : DumpJson(value), kMaxErrorText));
+}
+
+// `error` is an object, as the protocol has it, or what some servers write instead.
 Error ServerError(const Json& error) {
-  const auto code = error.find("code");
-  std::string text = "the server reports: " + std::string(Utf8Prefix(TextMember(error, "message"), kMaxErrorText));
-  if (code != error.end() && code->is_number_integer()) text += " (" + code->dump() + ")";
+  const Json& code = MemberOf(error, "code");
+  const Json& words = error.is_object() ? MemberOf(error, "message") : error;
+  std::string text = "the server reports: " + (words.is_null() ? std::string("an error") : TextOrJson(words));
+  if (code.is_number_integer()) text += " (" + code.dump() + ")";
   Error reported{.code = ErrorCode::kProvider, .reason = "mcp_error", .message = std::move(text)};
-  if (code == error.end()) return reported;
   const Json& data = MemberOf(error, "data");
-  if (*code == kUrlElicitationRequired && data.is_object()) reported.reason = kMcpUrlsRequired;
-  if (*code == kHeaderMismatch) reported.reason = kMcpHeaderMismatch;
-  if (*code == kMissingCapability) reported.reason = kMcpMissingCapability;
-  if (*code == kUnsupportedVersion) reported.reason = kMcpUnsupportedVersion;
-  if (reported.reason != "mcp_error" && data.is_object()) reported.details_json = DumpJson(data);
+  if (code == kUrlElicitationRequired && data.is_object()) reported.reason = kMcpUrlsRequired;
+  if (code == kHeaderMismatch) reported.reason = kMcpHeaderMismatch;
+  if (code == kMissingCapability) reported.reason = kMcpMissingCapability;
+  if (code == kUnsupportedVersion) reported.reason = kMcpUnsupportedVersion;
+  if (reported.reason == "mcp_error") {
+    if (!data.is_null()) reported.message += ": " + TextOrJson(data);
+  } else if (data.is_object()) {
+    reported.details_json = DumpJson(data);
+  }
   return reported;
 }
 
@@ -58,32 +70,47 @@ std::string NameOf(const std::string& method, const Json& params) {
   return method == "resources/read" ? TextMember(params, "uri") : "";
 }
 
-// The request that `text` answers, for an answer that cannot be parsed: it is nested too deep, say, or cut off. Looks
-// no further than it must: a member "id" of the outermost object, and none called "method".
-std::optional<std::int64_t> RequestAnsweredBy(std::string_view text) {
-  static constexpr const char* kSpace = " \t";
-  std::size_t at = text.find_first_not_of(kSpace);
-  if (at == std::string_view::npos || text[at] != '{') return std::nullopt;  // a line of a log
-  std::optional<std::int64_t> id;
-  std::size_t depth = 0;
-  for (; at < text.size(); ++at) {
-    const char c = text[at];
-    if (c == '{' || c == '[') ++depth;
-    if ((c == '}' || c == ']') && --depth == 0) break;
-    if (c != '"') continue;
-    const std::size_t begin = at + 1;
-    for (++at; at < text.size() && text[at] != '"'; ++at) at += text[at] == '\\';
-    if (depth != 1 || at >= text.size()) continue;
-    const std::string_view name = text.substr(begin, at - begin);
-    std::size_t after = text.find_first_not_of(kSpace, at + 1);
-    if (after == std::string_view::npos || text[after] != ':') continue;
-    if (name == "method") return std::nullopt;
-    after = text.find_first_not_of(kSpace, after + 1);
-    if (name != "id" || after == std::string_view::npos) continue;
-    std::int64_t number = 0;
-    if (std::from_chars(text.data() + after, text.data() + text.size(), number).ec == std::errc()) id = number;
+// A request of ours, as its answer names it: some servers make the number a text, or a number with a point.
+std::optional<std::int64_t> RequestOf(const Json& id) {
+  constexpr double kMaxExact = 9007199254740992.0;  // 2^53
+  if (id.is_number_unsigned() && id.get<std::uint64_t>() > std::numeric_limits<std::int64_t>::max())
+    return std::nullopt;
+  if (id.is_number_integer()) return id.get<std::int64_t>();
+  if (id.is_number_float()) {
+    const double number = id.get<double>();
+    if (std::trunc(number) != number || std::abs(number) > kMaxExact) return std::nullopt;
+    return static_cast<std::int64_t>(number);
   }
-  return id;
+  if (!id.is_string()) return std::nullopt;
+  const auto& text = id.get_ref<const std::string&>();
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
+}
+
+// Whether who reads the answer takes any value for its result.
+bool IsCall(const std::string& method) { return method == "tools/call" || method == "tasks/result"; }
+
+// Whether the members that say what the message is come more than once. REQUIRES: `text` is a JSON object but for
+// members that come twice.
+bool IsEnvelopeAmbiguous(std::string_view text) {
+  std::set<std::string> names;
+  for (const RawJsonMember& member : RawMembers(text)) {
+    const auto name = ParseJson(member.name);
+    if (!name || !name->is_string() || !names.insert(name->get<std::string>()).second) return true;
+  }
+  return false;
+}
+
+// The message that stands behind words of a log on the same line; nullopt if none does.
+std::optional<Json> MessageBehindLog(std::string_view text) {
+  constexpr int kMaxTries = 4;
+  std::size_t at = text.find("{\"", 1);
+  for (int tries = 0; tries < kMaxTries && at != std::string_view::npos; ++tries, at = text.find("{\"", at + 1)) {
+    auto message = ParseJson(text.substr(at));
+    if (message && message->contains("jsonrpc")) return *std::move(message);
+  }
+  return std::nullopt;
 }
 
 std::string NumberText(double number) {
@@ -151,6 +178,13 @@ Error McpProtocolError(std::string message) {
   return Error{.code = ErrorCode::kUnavailable, .reason = "mcp_protocol", .message = std::move(message)};
 }
 
+Error McpTooLargeError() {
+  return Error{.code = ErrorCode::kUnavailable,
+               .reason = "mcp_too_large",
+               .message = "the server's answer is larger than " + std::to_string(kMaxMcpMessageBytes >> 20) +
+                          " MiB, the most that is taken; what was asked for may be done"};
+}
+
 Session::Session(std::unique_ptr<Channel> channel, SessionHooks hooks)
     : hooks_(std::move(hooks)), channel_(std::move(channel)) {
   channel_->Start(*this);
@@ -171,6 +205,7 @@ void Session::Close() {
 Result<Json> Session::Request(const std::string& method, Json params, const RequestOptions& options) {
   auto pending = std::make_shared<Pending>();
   pending->can_ask = static_cast<bool>(options.ask);
+  pending->is_call = IsCall(method);
   std::int64_t id = 0;
   std::shared_ptr<const Json> meta;
   {
@@ -251,7 +286,7 @@ Result<Json> Session::Await(Pending& pending, std::int64_t id, const RequestOpti
   lock.unlock();
   Dismiss(pending.questions);
   if (!*pending.response) return Fail(pending.response->error());
-  return ParseJson(**pending.response, kMaxJsonDepth);
+  return std::move(***pending.response);
 }
 
 void Session::Notify(const std::string& method, Json params) {
@@ -312,11 +347,11 @@ Json Session::Capabilities() {
 
 Json Session::Roots() const {
   Json roots = Json::array();
-  for (const std::string& path : hooks_.roots) roots.push_back({{"uri", FileUri(path)}, {"name", "workspace"}});
+  for (const SessionRoot& root : hooks_.roots) roots.push_back({{"uri", FileUri(root.path)}, {"name", root.name}});
   return {{"roots", std::move(roots)}};
 }
 
-void Session::Settle(std::int64_t id, Result<std::string> response, std::optional<std::int64_t> error_code) {
+void Session::Settle(std::int64_t id, Result<std::shared_ptr<Json>> response, std::optional<std::int64_t> error_code) {
   std::shared_ptr<Question> asking;
   {
     const MutexLock lock(mutex_);
@@ -339,6 +374,13 @@ void Session::OnRequestFailed(std::int64_t id, Error error) { Settle(id, Fail(st
 bool Session::IsWaiting(std::int64_t id) const {
   const MutexLock lock(mutex_);
   return pending_.contains(id);
+}
+
+// Whether a tool's call is what waits for the response to this request.
+bool Session::IsCallWaiting(std::int64_t id) const {
+  const MutexLock lock(mutex_);
+  const auto found = pending_.find(id);
+  return found != pending_.end() && found->second->is_call;
 }
 
 void Session::OnClosed(Error why) {
@@ -369,72 +411,98 @@ bool Session::IsFlood(std::size_t bytes) {
   return window_messages_ > kFloodMessages || window_bytes_ > kFloodBytes;
 }
 
-void Session::OnMessage(std::string_view bytes) {
+void Session::OnMessage(std::string_view bytes, std::optional<std::int64_t> asked) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   if (closed()) return;
   if (IsFlood(bytes.size())) return OnClosed(McpProtocolError("the server floods the connection with messages"));
-  const std::string text = ToValidUtf8(bytes);
-  const auto message = ParseJson(text);
-  if (!message && message.error().reason == "duplicate_member") return RefuseAmbiguous(text, message.error());
+  if (bytes.starts_with(kByteOrderMark)) bytes.remove_prefix(kByteOrderMark.size());
+  std::string valid;
+  if (!IsUtf8(bytes)) bytes = valid = ToValidUtf8(bytes);
+  const auto mended = MendJson(bytes);
+  const std::string_view text = mended ? *mended : bytes;
+  auto message = ParseJson(text);
+  if (!message && message.error().reason == "duplicate_member") return TakeAmbiguous(text, message.error(), asked);
   if (!message) {
-    if (const auto id = RequestAnsweredBy(text)) {
+    AnswerScanner scanner;
+    scanner.Feed(text);
+    if (const auto id = scanner.request()) {
       return Settle(*id, Fail(McpProtocolError("the server's answer cannot be read: " + message.error().message)));
     }
     // Some servers print their log on stdout.
+    auto behind = MessageBehindLog(text);
+    if (behind) return Dispatch(*behind, asked);
     return Log(LogLevel::kDebug, "an MCP server sent what is not a message", {{"error", message.error().message}});
   }
-  if (!message->is_array()) return Dispatch(*message);
-  // A batch, which 2025-03-26 allowed.
-  if (message->size() > kMaxBatch) return OnClosed(McpProtocolError("the server sent a batch of too many messages"));
-  for (const Json& each : *message) Dispatch(each);
+  if (!message->is_array()) return Dispatch(*message, asked);
+  // A batch, which 2025-03-26 allowed. What is in it may be the answer to more than one request.
+  for (Json& each : *message) Dispatch(each, std::nullopt);
 }
 
-// Nothing it says counts but which requests it belongs to: who waits for an answer, or the server, is told.
-void Session::RefuseAmbiguous(std::string_view text, const Error& why) {
-  const auto message = ParseJson(text, kMaxJsonDepth, DuplicateMembers::kLastWins);
+// What a tool has done is done: the result's own members may be ambiguous, and the last counts. Of any other message
+// nothing counts but which requests it belongs to: who waits for an answer, or the server, is told.
+void Session::TakeAmbiguous(std::string_view text, const Error& why, std::optional<std::int64_t> asked) {
+  auto message = ParseJson(text, kMaxJsonDepth, DuplicateMembers::kLastWins);
   LogWarning("an MCP server sent a message that is ambiguous", {{"error", why.message}});
   if (!message) return;
-  if (!message->is_array()) return RefuseMessage(*message, why);
-  for (const Json& each : *message) RefuseMessage(each, why);
+  if (message->is_array()) {
+    for (const Json& each : *message) RefuseMessage(each, why);
+    return;
+  }
+  const auto id = RequestOf(MemberOf(*message, "id"));
+  if (id && IsCallWaiting(*id) && !message->contains("method") && !IsEnvelopeAmbiguous(text))
+    return TakeResponse(*message, asked);
+  RefuseMessage(*message, why);
 }
 
 void Session::RefuseMessage(const Json& message, const Error& why) {
   const Json& id = MemberOf(message, "id");
   if (message.contains("method")) {
-    if (id.is_string() || id.is_number_integer()) ReplyError(id, kInvalidRequest, why.message);
-  } else if (id.is_number_integer()) {
-    Settle(id.get<std::int64_t>(), Fail(McpProtocolError("in the server's answer " + why.message)));
+    if (id.is_string() || id.is_number()) ReplyError(id, kInvalidRequest, why.message);
+  } else if (const auto request = RequestOf(id)) {
+    Settle(*request, Fail(McpProtocolError("in the server's answer " + why.message)));
   }
 }
 
-void Session::Dispatch(const Json& message) {
+void Session::Dispatch(Json& message, std::optional<std::int64_t> asked) {
   if (!message.is_object()) return;
   const auto method = message.find("method");
-  if (method == message.end()) return TakeResponse(message);
+  if (method == message.end()) return TakeResponse(message, asked);
   if (!method->is_string()) return;
   const auto& name = method->get_ref<const std::string&>();
   message.contains("id") ? TakeRequest(name, message) : TakeNotification(name, message);
 }
 
-void Session::TakeResponse(const Json& message) {
-  const auto id = message.find("id");
-  if (id == message.end() || !id->is_number_integer()) return;
-  const auto error = message.find("error");
-  const auto result = message.find("result");
-  if (error != message.end() && error->is_object()) {
-    const Json& code = MemberOf(*error, "code");
-    return Settle(id->get<std::int64_t>(), Fail(ServerError(*error)),
+// The one that waits, if no other does.
+std::optional<std::int64_t> Session::OnlyRequest() const {
+  const MutexLock lock(mutex_);
+  return pending_.size() == 1 ? std::optional(pending_.begin()->first) : std::nullopt;
+}
+
+void Session::TakeResponse(Json& message, std::optional<std::int64_t> asked) {
+  const Json& named = MemberOf(message, "id");
+  const Json& error = MemberOf(message, "error");
+  const Json& code = MemberOf(error, "code");
+  auto id = RequestOf(named);
+  // A server that could not read a request does not know its id (JSON-RPC 2.0, 5). Nothing else without an id is taken
+  // for an answer to whoever happens to wait: some servers answer notifications like that.
+  if (!id && named.is_null() && (message.contains("result") || !error.is_null())) id = asked;
+  if (!id && named.is_null() && (code == kParseError || code == kInvalidRequest)) id = OnlyRequest();
+  if (!id) return LogWarning("an MCP server sent an answer that names no request", {{"id", TextOrJson(named)}});
+  if (!error.is_null()) {
+    return Settle(*id, Fail(ServerError(error)),
                   code.is_number_integer() ? std::optional(code.get<std::int64_t>()) : std::nullopt);
   }
-  if (result == message.end() || !result->is_object()) {
-    return Settle(id->get<std::int64_t>(), Fail(McpProtocolError("the server's answer has no result")));
+  const auto result = message.find("result");
+  if (result == message.end() || !(result->is_object() || IsCallWaiting(*id))) {
+    return Settle(*id, Fail(McpProtocolError("the server's answer has no result")));
   }
-  Settle(id->get<std::int64_t>(), DumpJson(*result));
+  Settle(*id, std::make_shared<Json>(std::move(*result)));
 }
 
 void Session::TakeRequest(const std::string& method, const Json& message) {
   const Json& id = message["id"];
-  if (!id.is_string() && !id.is_number_integer()) return;  // there is no way to answer it
-  if (is_stateless()) return;                              // such a server asks by its results
+  if (!id.is_string() && !id.is_number()) return;  // there is no way to answer it
+  if (is_stateless()) return;                      // such a server asks by its results
   if (method == "ping") return Reply(id, Json::object());
   if (method == "roots/list") return Reply(id, Roots());
   if (method == "elicitation/create") return TakeQuestion(id, Params(message));
@@ -448,9 +516,6 @@ void Session::TakeNotification(const std::string& method, const Json& message) {
   const bool again = method == "notifications/subscriptions/acknowledged" && std::exchange(acknowledged_, true);
   if ((again || method == "notifications/tools/list_changed") && hooks_.on_tools_changed)
     return hooks_.on_tools_changed();
-  if (method == "notifications/resources/updated" && hooks_.on_resource_updated) {
-    return hooks_.on_resource_updated(TextMember(params, "uri"));
-  }
   if (method == "notifications/message" && hooks_.on_log) {
     const auto data = params.find("data");
     const std::string text = data == params.end() ? "" : data->is_string() ? data->get<std::string>() : DumpJson(*data);
@@ -464,10 +529,10 @@ void Session::TakeNotification(const std::string& method, const Json& message) {
 }
 
 void Session::TakeProgress(const Json& params) {
-  const auto token = params.find("progressToken");
-  if (token == params.end() || !token->is_number_integer()) return;
+  const auto token = RequestOf(MemberOf(params, "progressToken"));
+  if (!token) return;
   const MutexLock lock(mutex_);
-  const auto found = pending_.find(token->get<std::int64_t>());
+  const auto found = pending_.find(*token);
   if (found == pending_.end() || found->second->progress.size() >= kMaxProgressWaiting) return;
   found->second->progress.push_back(ProgressText(params));
   found->second->wake.notify_all();

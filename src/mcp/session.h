@@ -27,11 +27,15 @@ namespace reprise {
 // The server does not keep to the protocol: reason "mcp_protocol".
 Error McpProtocolError(std::string message);
 
+// A folder that the server is told to work in.
+struct SessionRoot {
+  std::string path, name;
+};
+
 // What a session does for its server. The functions are called on the channel's thread and must not block.
 struct SessionHooks {
-  std::vector<std::string> roots;  // directories that the server is told to work in
+  std::vector<SessionRoot> roots;
   std::function<void()> on_tools_changed = {};
-  std::function<void(std::string_view uri)> on_resource_updated = {};
   std::function<void(std::string_view level, std::string_view text)> on_log = {};
   std::function<void()> on_closed = {};
 };
@@ -113,24 +117,27 @@ class Session final : private ChannelListener {
   };
   struct Pending {
     std::condition_variable_any wake;
-    std::optional<std::int64_t> error_code;       // of the server's, in JSON-RPC
-    std::optional<Result<std::string>> response;  // the result's JSON text is parsed by who waits for it
+    std::optional<std::int64_t> error_code;  // of the server's, in JSON-RPC
+    std::optional<Result<std::shared_ptr<Json>>> response;
     std::deque<std::string> progress;
     std::deque<std::shared_ptr<Question>> questions;
     std::shared_ptr<Question> asking;  // a person is asked this now
     bool can_ask = false;
+    bool is_call = false;  // of a tool: what it has done is done, so its result is read as well as it can be
   };
 
-  void OnMessage(std::string_view bytes) override;
+  void OnMessage(std::string_view bytes, std::optional<std::int64_t> asked) override;
   void OnRequestFailed(std::int64_t id, Error error) override;
   bool IsWaiting(std::int64_t id) const override;
   void OnClosed(Error why) override;
 
   bool IsFlood(std::size_t bytes);
-  void RefuseAmbiguous(std::string_view text, const Error& why);
+  void TakeAmbiguous(std::string_view text, const Error& why, std::optional<std::int64_t> asked);
   void RefuseMessage(const Json& message, const Error& why);
-  void Dispatch(const Json& message);
-  void TakeResponse(const Json& message);
+  void Dispatch(Json& message, std::optional<std::int64_t> asked);
+  void TakeResponse(Json& message, std::optional<std::int64_t> asked);
+  std::optional<std::int64_t> OnlyRequest() const;
+  bool IsCallWaiting(std::int64_t id) const;
   void TakeRequest(const std::string& method, const Json& message);
   void TakeNotification(const std::string& method, const Json& message);
   void TakeProgress(const Json& params);
@@ -140,7 +147,8 @@ class Session final : private ChannelListener {
   void Reply(const Json& id, Json result);
   void ReplyError(const Json& id, int code, const std::string& message);
   Result<Json> Await(Pending& pending, std::int64_t id, const RequestOptions& options);
-  void Settle(std::int64_t id, Result<std::string> response, std::optional<std::int64_t> error_code = std::nullopt);
+  void Settle(std::int64_t id, Result<std::shared_ptr<Json>> response,
+              std::optional<std::int64_t> error_code = std::nullopt);
 
   const SessionHooks hooks_;
 

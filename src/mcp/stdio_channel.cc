@@ -7,13 +7,15 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <optional>
 #include <thread>
 #include <utility>
 
 #include "base/logging.h"
 #include "base/mutex.h"
 #include "base/try.h"
-#include "base/utf8.h"
+#include "mcp/answer_scanner.h"
+#include "mcp/last_words.h"
 #include "process/child_loop.h"
 
 namespace reprise {
@@ -23,11 +25,23 @@ constexpr std::chrono::milliseconds kPatience{300};  // after each of: end of fi
 constexpr std::chrono::seconds kMaxDying{1};         // after each of: SIGKILL, the supervisor's end
 constexpr std::size_t kKeptLine = 64 * 1024;
 // What a server that does not read may leave unread.
-constexpr std::size_t kMaxUnsent = 8u << 20;
-constexpr std::size_t kMaxLastLine = 300;
+constexpr std::size_t kMaxUnsent = 2 * kMaxMcpMessageBytes;
+constexpr std::size_t kMaxBeforeMessage = 4096;
+constexpr std::size_t kMaxKeptErrors = 16 * 1024;
+// A message that is too long is passed over up to its end; one that has no end is no message.
+constexpr std::size_t kMaxPassedOver = 256u << 20;
 
 Error Closed(std::string message) {
   return Error{.code = ErrorCode::kUnavailable, .reason = "mcp_server_ended", .message = std::move(message)};
+}
+
+// Without what stands before it: a mark of byte order, words of a log.
+std::string_view MessageIn(std::string_view line) {
+  std::size_t begin = std::string_view::npos;
+  for (const char* first : {"{\"jsonrpc\"", "{\"id\"", "{\"result\"", "{\"error\""}) {
+    begin = std::min(begin, line.substr(0, kMaxBeforeMessage).find(first));
+  }
+  return line.substr(begin == std::string_view::npos ? 0 : begin);
 }
 
 class StdioChannel final : public Channel, private ChildLoop {
@@ -105,21 +119,50 @@ class StdioChannel final : public Channel, private ChildLoop {
   void OnOutput(std::string_view bytes) override {
     while (!bytes.empty() && is_reading()) {
       const std::size_t end = bytes.find('\n');
-      if (line_.size() + std::min(end, bytes.size()) > kMaxMcpMessageBytes)
-        return Break("sent a message of more than 4 MiB");
-      line_ += bytes.substr(0, end);
+      const std::string_view part = bytes.substr(0, end);
+      if (passing_over_) {
+        PassOver(part);
+      } else if (line_.size() + part.size() > kMaxMcpMessageBytes) {
+        passing_over_.emplace();
+        PassOver(MessageIn(line_));
+        PassOver(part);
+        ClearLine();
+      } else {
+        line_ += part;
+      }
       if (end == std::string_view::npos) return;
       bytes.remove_prefix(end + 1);
-      if (line_.ends_with('\r')) line_.pop_back();
-      if (!line_.empty() && !told_) listener_->OnMessage(line_);
-      line_.clear();
-      if (line_.capacity() > kKeptLine) line_.shrink_to_fit();
+      EndLine();
     }
+  }
+
+  void EndLine() {
+    if (const auto too_large = std::exchange(passing_over_, std::nullopt)) {
+      passed_over_ = 0;
+      const auto request = too_large->request();
+      LogWarning("an MCP server sent a message that is too large", {{"answers_a_request", request.has_value()}});
+      if (request && !told_) listener_->OnRequestFailed(*request, McpTooLargeError());
+      return;
+    }
+    if (line_.ends_with('\r')) line_.pop_back();
+    if (!line_.empty() && !told_) listener_->OnMessage(line_, std::nullopt);
+    ClearLine();
+  }
+
+  void ClearLine() {
+    line_.clear();
+    if (line_.capacity() > kKeptLine) line_.shrink_to_fit();
+  }
+
+  void PassOver(std::string_view part) {
+    passing_over_->Feed(part);
+    passed_over_ += part.size();
+    if (passed_over_ > kMaxPassedOver) Break("sent a message without an end");
   }
 
   void OnErrors(std::string_view bytes) override {
     errors_ += bytes;
-    if (errors_.size() > 4096) errors_.erase(0, errors_.size() - 4096);
+    if (errors_.size() > kMaxKeptErrors) errors_.erase(0, errors_.size() - kMaxKeptErrors);
   }
 
   std::string_view Unsent() const override { return outgoing_; }
@@ -131,18 +174,8 @@ class StdioChannel final : public Channel, private ChildLoop {
     const int status = process().status().value_or(SIGKILL);
     std::string text = WIFEXITED(status) ? "the server ended with exit status " + std::to_string(WEXITSTATUS(status))
                                          : "the server was ended by signal " + std::to_string(WTERMSIG(status));
-    if (const std::string line = LastLine(); !line.empty()) text += ": " + line;
+    if (const std::string words = LastWords(errors_); !words.empty()) text += ": " + words;
     return Closed(std::move(text));
-  }
-
-  std::string LastLine() const {
-    std::string_view text = errors_;
-    while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.remove_suffix(1);
-    const std::size_t newline = text.rfind('\n');
-    std::string line = ToValidUtf8(newline == std::string_view::npos ? text : text.substr(newline + 1));
-    std::replace_if(
-        line.begin(), line.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
-    return std::string(Utf8Prefix(line, kMaxLastLine));
   }
 
   const UniqueFd wake_;
@@ -156,6 +189,8 @@ class StdioChannel final : public Channel, private ChildLoop {
   bool told_ = false;  // the listener will not be called any more
   std::string broken_;
   std::string outgoing_, line_, errors_;
+  std::optional<AnswerScanner> passing_over_;  // reads a message that is too long
+  std::size_t passed_over_ = 0;
 
   std::jthread thread_;  // last: ends before what it uses is gone
 };

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "base/json.h"
+#include "base/json_text.h"
 #include "base/utf8.h"
-#include "model/json_text.h"
 
 namespace reprise {
 namespace {

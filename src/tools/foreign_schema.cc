@@ -58,6 +58,25 @@ Json Checkable(const Json& schema, int depth) {
   return kept;
 }
 
+// Models give null for an argument that they leave out: it counts as not given.
+void TakeNullForOptional(Json& schema) {
+  if (!schema.contains("properties")) return;
+  for (auto& [name, member] : schema["properties"].items()) {
+    const bool is_required =
+        schema.contains("required") &&
+        std::find(schema["required"].begin(), schema["required"].end(), name) != schema["required"].end();
+    if (is_required) continue;
+    if (member.contains("type")) {
+      Json& type = member["type"];
+      if (type.is_string()) type = Json::array({type});
+      if (std::find(type.begin(), type.end(), "null") == type.end()) type.push_back("null");
+    }
+    if (member.contains("enum") &&
+        std::find(member["enum"].begin(), member["enum"].end(), nullptr) == member["enum"].end())
+      member["enum"].push_back(nullptr);
+  }
+}
+
 }  // namespace
 
 std::string CheckablePart(std::string_view schema) {
@@ -65,6 +84,7 @@ std::string CheckablePart(std::string_view schema) {
   Json kept = {{"type", "object"}};
   if (parsed) kept.update(Checkable(*parsed, 0));
   kept["type"] = "object";
+  TakeNullForOptional(kept);
   return DumpJson(kept);
 }
 

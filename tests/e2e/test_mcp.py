@@ -259,6 +259,46 @@ def test_the_filesystem_server_works_in_the_workspace(box, filesystem, make_home
     assert listed["files__read_text_file"]["read_only"] and not listed["files__write_file"]["read_only"]
 
 
+@pytest.mark.limit(60)
+def test_the_filesystem_server_works_in_its_own_folders(box, filesystem, make_home):
+    """The example of docs/mcp.md: its folders in its arguments, and the same under roots."""
+    home = make_home()
+    notes = home.user / "notes"
+    notes.mkdir(parents=True)
+    (notes / "a.txt").write_text("a note")
+    (home.workspace / "b.txt").write_text("of the workspace")
+    servers = {name: {"command": "node", "args": [filesystem, "${HOME}/notes"], "roots": roots}
+               for name, roots in (("named", ["${HOME}/notes"]), ("none", []))}
+    it = box(servers, home=home)
+    for name in servers:
+        it.ready(name)
+        assert it.ok(f"{name}__read_text_file", {"path": str(notes / "a.txt")}) == "a note"
+        assert it.result(f"{name}__read_text_file", {"path": str(home.workspace / "b.txt")})["is_error"]
+
+
+def test_a_servers_instructions_are_told_to_the_model(box):
+    it = box({"scripted": scripted("instructions", "Greet first. {{date}} stays."), "long": scripted("instructions", "x" * 9000), "plain": scripted()})
+    for name in ("scripted", "long", "plain"):
+        it.ready(name)
+    it.ok("plain__echo", {"text": "x"})
+    told = json.dumps(it.provider.requests[-1].body, ensure_ascii=False)
+    assert "The MCP server scripted says of its tools" in told and "Greet first. {{date}} stays." in told
+    assert "x" * 4000 in told and "x" * 4001 not in told and "The MCP server plain" not in told
+
+
+def test_an_optional_argument_that_is_null_is_one_that_is_not_given(box):
+    it = box({"scripted": scripted()})
+    it.ready("scripted")
+    assert json.loads(it.ok("scripted__given", {"a": None, "b": 7, "c": None, "d": None})) == {"b": 7, "d": None}
+    assert it.result("scripted__echo", {"text": None})["is_error"]  # it is required
+
+
+def test_a_server_that_crashes_is_told_with_the_lines_that_say_why(box):
+    it = box({"broken": {"command": "node", "args": ["-e", "throw new Error('no API key: set EXAMPLE_KEY')"]}})
+    failed = eventually(lambda: (s := it.state("broken"))["state"] == "failed" and s, "it fails", 20 * SLACK)
+    assert "Error: no API key: set EXAMPLE_KEY" in failed["message"] and "Node.js v" not in failed["message"]
+
+
 # --- revision 2026-07-28, by the official SDK --------------------------------------------------------------------------
 
 MODERN = pathlib.Path(__file__).parent / "support" / "mcp_modern_server.mjs"
@@ -468,11 +508,11 @@ def test_hostile_servers_hurt_nobody(box):
     before = it.server.memory_kb()
     for name in ("flood", "notices", "endless"):
         message = eventually(lambda: (s := it.state(name))["state"] == "failed" and s["message"], f"{name} is ended", 30 * SLACK)
-        assert "floods" in message or "4 MiB" in message or "does not read" in message
+        assert "floods" in message or "without an end" in message or "does not read" in message
         assert it.ok("scripted__echo", {"text": name}) == name
     assert it.server.memory_kb() - before < 64 * 1024 * SLACK
     names = [name for name in it.tools() if name.startswith("strange__")]
-    assert len(names) == 2 and all(len(name) <= 64 and name.isascii() for name in names)
+    assert len(names) == 3 and all(len(name) <= 64 and name.isascii() for name in names)
 
 
 def test_wrong_arguments_do_not_reach_the_server(box):
@@ -507,7 +547,7 @@ def test_doctor_looks_at_the_servers(make_home):
                           env=home.environment(), cwd=home.path, stdout=subprocess.PIPE, timeout=SOON * 3, check=False)
     checks = {c["check"]: c for c in json.loads(done.stdout)["checks"]}
     assert checks["MCP server good"]["verdict"] == "ok"
-    assert checks["MCP server good"]["message"] == "scripted 1 answers (protocol 2025-11-25) and has 14 tools"
+    assert checks["MCP server good"]["message"] == "scripted 1 answers (protocol 2025-11-25) and has 17 tools"
     assert checks["MCP server bad"]["verdict"] == "fail"
     assert checks["MCP server bad"]["message"] == "the server ended with exit status 3: no configuration"
     assert done.returncode == 1

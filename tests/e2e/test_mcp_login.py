@@ -1,6 +1,8 @@
 """Logging in at MCP servers by OAuth: from the command line and by HTTP, tokens that are renewed, more rights; and servers that would steal them."""
 import json
+import socket
 import subprocess
+import time
 import urllib.parse
 
 import pytest
@@ -30,8 +32,8 @@ class Place:
         self.authorization = web(AuthorizationServer)
         self.mcp = web(ProtectedServer, self.authorization)
         self.home, self.provider = make_home(), provider
-        self.make = lambda: make_server(provider, home=self.home, config={
-            "approval_mode": "approve_all", "mcpServers": {"tickets": {"url": self.mcp.address, "auth": {"type": "oauth", **auth}}}})
+        self.config = {"approval_mode": "approve_all", "mcpServers": {"tickets": {"url": self.mcp.address, "auth": {"type": "oauth", **auth}}}}
+        self.make = lambda: make_server(provider, home=self.home, config=self.config)
         self.server = self.make()
         self.client, self.turns = self.server.client, 0
 
@@ -44,7 +46,7 @@ class Place:
         assert done.returncode == status, done.stdout + done.stderr
         return done.stdout + done.stderr
 
-    def log_in(self, change=lambda url: url, status=0):
+    def log_in(self, change=lambda url: url, status=0, open_page=open_page):
         """`reprise mcp login`, and the person; what it has said at the end."""
         process = subprocess.Popen(self.command("login", "tickets", "--json"), env=self.home.environment(), cwd=self.home.path, stdin=subprocess.DEVNULL,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -171,6 +173,131 @@ def test_a_server_that_does_not_stop_asking_is_left(place):
     result = it.result("asks", answer={"name": "Ann"})
     assert result["is_error"] and "does not stop asking" in result["tool_output"]
     assert it.mcp.rounds == 10
+
+
+def test_a_log_in_before_the_first_start(place, make_home):
+    it = place()
+    it.server.stop()
+    it.home = make_home()  # in which there has never been anything
+    (it.home.path / "server.json").write_text(json.dumps(it.config))
+    (it.home.path / "server.json").chmod(0o600)
+    assert not it.home.data.exists()
+    assert "nobody was" in it.run("logout", "tickets") and "logged out" in it.run("list")
+    assert '"logged_in"' in it.log_in()
+    assert "logged in" in it.run("list") and "already" in it.run("login", "tickets")
+    it.server = it.make()  # takes the folder and its key as they are
+    it.client = it.server.client
+    it.until("logged_in", "ready")
+    assert it.result("echo", {"text": "hello"})["tool_output"] == "hello"
+
+
+def test_a_client_that_was_forgotten_registers_anew(place):
+    it = place()
+    it.log_in()
+    it.until("logged_in", "ready")
+    token = it.authorization.paths["/token"]
+
+    def knows_clients(method, query, headers, body):
+        known = dict(urllib.parse.parse_qsl(body))["client_id"] in it.authorization.clients
+        return token(method, query, headers, body) if known else (401, {}, {"error": "invalid_client"})
+
+    it.authorization.paths["/token"] = knows_clients
+    it.authorization.clients.clear()
+    it.authorization.tokens.clear()
+    assert "mcp login" in it.result("echo", {"text": "x"})["tool_output"]
+    assert '"logged_in"' in it.log_in()
+    it.until("logged_in", "ready")
+    assert it.result("echo", {"text": "hello"})["tool_output"] == "hello"
+    assert len(it.authorization.clients) == 1
+
+
+@pytest.mark.parametrize("described", [True, False])
+def test_a_server_of_the_first_authorization_revision(place, described):
+    """It has no metadata of its own: the authorization server is at its root, and describes itself, or not even that."""
+    it = place()
+    authorization = it.authorization
+    authorization.metadata = {**{name: value.replace(authorization.url, it.mcp.url) if isinstance(value, str) else value
+                                 for name, value in authorization.metadata.items()}}
+    authorization.iss = it.mcp.url
+    inner = authorization.paths
+    del it.mcp.paths["/.well-known/oauth-protected-resource/mcp"]
+    it.mcp.challenge = lambda: "Bearer"
+    for path in ("/register", "/authorize", *(["/.well-known/oauth-authorization-server"] if described else [])):
+        it.mcp.paths[path] = inner[path]
+    asked = []
+
+    def token(method, query, headers, body):
+        asked.append(body)
+        assert "resource=" not in body
+        authorization.codes = {code: {**each, "resource": "none"} for code, each in authorization.codes.items()}
+        return inner["/token"](method, query, headers, body + "&resource=none")
+
+    it.mcp.paths["/token"] = token
+    it.log_in()
+    assert asked and not it.authorization.requests
+    it.until("logged_in", "ready")
+    assert it.result("echo", {"text": "hello"})["tool_output"] == "hello"
+
+
+def test_an_answer_of_another_authorization_server_is_no_answer(place, web):
+    """Mix-up: a server names an authorization server of a thief, which sends the browser on to an honest one that does not name itself."""
+    it = place()
+    it.server.stop()
+    honest, thief = it.authorization, web(AuthorizationServer)
+    honest.iss = thief.iss = ""
+    del honest.metadata["authorization_response_iss_parameter_supported"], thief.metadata["authorization_response_iss_parameter_supported"]
+    it.log_in()  # from then on the honest one knows the client, and where its browser comes back to
+    (client, (back,)), = honest.clients.items()
+    honest.tokens.clear()
+    honest.refresh_tokens.clear()
+    it.mcp.resource["authorization_servers"] = [thief.issuer]
+    stolen, seen = [], []
+
+    def takes_code(_, __, ___, body):
+        stolen.append(dict(urllib.parse.parse_qsl(body)).get("code"))
+        return 400, {}, {"error": "invalid_grant"}
+
+    def sends_on(_, query, __, ___):
+        seen.append(dict(urllib.parse.parse_qsl(query)))
+        return 302, {"Location": f"{honest.url}/authorize?" + urllib.parse.urlencode({**seen[-1], "client_id": client, "redirect_uri": back})}, ""
+
+    thief.paths.update({"/token": takes_code, "/authorize": sends_on})
+
+    def person(url):
+        if open_page(url)[0] == 404:  # the honest code has come to an address that nobody waits at
+            open_page(seen[0]["redirect_uri"] + "?" + urllib.parse.urlencode({"error": "access_denied", "state": seen[0]["state"]}))
+
+    assert "access_denied" in it.log_in(status=1, open_page=person)
+    assert honest.codes and not stolen
+
+
+def test_connections_that_say_nothing_hold_no_log_in_up(place):
+    it = place()
+    it.server.stop()
+    silent = []
+
+    def person(url):
+        back = urllib.parse.urlsplit(dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(url).query))["redirect_uri"])
+        for _ in range(40):
+            silent.append(socket.create_connection((back.hostname, back.port)))
+        silent[-1].sendall(b"GET /mcp/callback?state=x HTTP/1.1\r\n")
+        began = time.monotonic()
+        assert open_page(url)[0] == 200
+        assert time.monotonic() - began < 4 * SLACK  # each of them may be silent for five seconds
+
+    try:
+        assert '"logged_in"' in it.log_in(open_page=person)
+    finally:
+        for each in silent:
+            each.close()
+
+
+def test_a_server_that_claims_its_whole_origin_gets_a_token_for_itself(place):
+    it = place()
+    it.server.stop()
+    it.mcp.resource["resource"] = it.mcp.url
+    it.log_in()
+    assert [given["resource"] for given in it.authorization.tokens.values()] == [it.mcp.address]
 
 
 def lies(thief):

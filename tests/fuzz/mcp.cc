@@ -27,7 +27,7 @@ class ScriptChannel final : public Channel {
     Expect(IsUtf8(message.json), "a message to the server that is not UTF-8");
     if (!message.request_id || closed_) return;
     for (int i = 0; i < 6 && script_.next < script_.messages.size(); ++i) {
-      listener_->OnMessage(script_.messages[script_.next++]);
+      listener_->OnMessage(script_.messages[script_.next++], message.request_id);
       if (!listener_->IsWaiting(*message.request_id)) return;
     }
     listener_->OnRequestFailed(*message.request_id,
@@ -65,9 +65,8 @@ void Run(std::string_view input) {
   }
   for (const std::string& message : script.messages) CheckContents(message);
   Session session(std::make_unique<ScriptChannel>(script),
-                  {.roots = {"/work space"},
+                  {.roots = {{.path = "/work space", .name = "workspace"}},
                    .on_tools_changed = [] {},
-                   .on_resource_updated = [](std::string_view) {},
                    .on_log = [](std::string_view,
                                 std::string_view text) { Expect(IsUtf8(text), "a log line that is not UTF-8"); }});
   const RequestOptions options{
@@ -93,7 +92,6 @@ void Run(std::string_view input) {
     if (const auto text = ReadResource(session, "file:///a", options)) CheckText(text->output, input.size());
     (void)ListPrompts(session, options);
     if (const auto text = GetPrompt(session, "p", "{}", options)) CheckText(*text, input.size());
-    (void)Ping(session, options);
   }
 }
 

@@ -147,9 +147,9 @@ int Run(const std::string& url) {
   std::string folder = "/tmp/mcp_conformance.XXXXXX";
   if (::mkdtemp(folder.data()) == nullptr) return 1;
   OAuthCredentials credentials(disk, folder + "/mcp_logins.json", nullptr);
-  const OAuthBrowser browser = [&](const std::string& page, const std::stop_token& stop) -> Result<std::string> {
+  const OAuthBrowser browser = [&](const OAuthAttempt& attempt, const std::stop_token& stop) -> Result<std::string> {
     HttpRequest request;
-    request.url = page;
+    request.url = attempt.url;
     Redirect redirect;
     if (auto sent = transport.Perform(std::move(request), redirect, stop); !sent) return Fail(sent.error());
     const std::size_t query = redirect.location.find('?');

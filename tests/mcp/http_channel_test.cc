@@ -228,7 +228,7 @@ TEST_CASE("HttpChannel: a 400 to one request does not end a session that lives",
   REQUIRE(client.Greet().has_value());
   CHECK(client.Call() == "FAILED: the server answered with HTTP status 400");
   CHECK(client.Call() == "FAILED: the server answered with HTTP status 400");
-  CHECK(Ping(client.session, kLimits).has_value());
+  CHECK(client.session.Request("ping", Json::object(), kLimits).has_value());
   CHECK_FALSE(client.session.closed().has_value());
 }
 
@@ -245,8 +245,8 @@ TEST_CASE("HttpChannel: failures of one request leave the others alone", "[mcp]"
   status = "401 Unauthorized";
   CHECK(client.Call().find("wants authorization (HTTP status 401)") != std::string::npos);
   status = "200 OK";  // HTML all the same
-  CHECK(client.Call() == "FAILED: the server sent no answer");
-  CHECK(Ping(client.session, kLimits).has_value());
+  CHECK(client.Call() == "FAILED: the server sent no answer (but text/html)");
+  CHECK(client.session.Request("ping", Json::object(), kLimits).has_value());
 }
 
 TEST_CASE("HttpChannel: the server speaks first on its own stream, and is answered", "[mcp]") {
@@ -292,11 +292,12 @@ TEST_CASE("HttpChannel: a cancelled call ends its request and tells the server",
   CHECK(left.Wait());
 }
 
-TEST_CASE("HttpChannel: messages that are too long close the channel", "[mcp]") {
+TEST_CASE("HttpChannel: a message that is too long fails its call, and the session goes on", "[mcp]") {
   for (const char* type : {"application/json", "text/event-stream"}) {
     INFO(type);
+    std::atomic<bool> is_long = true;
     McpHttpServer server([&](ScriptedConnection& connection, auto&, const Json& message) {
-      if (!IsCall(message)) return false;
+      if (!IsCall(message) || !is_long) return false;
       connection.SendHead("200 OK", type);
       if (!connection.SendChunk("data: ")) return true;
       const std::string piece(1 << 20, 'x');
@@ -306,33 +307,136 @@ TEST_CASE("HttpChannel: messages that are too long close the channel", "[mcp]") 
     });
     Client client(server.Url());
     REQUIRE(client.Greet().has_value());
-    CHECK(client.Call() == "FAILED: the server sent a message of more than 4 MiB");
-    CHECK(client.session.closed().has_value());
+    CHECK(client.Call() ==
+          "FAILED: the server's answer is larger than 16 MiB, the most that is taken; what was asked for may be done");
+    is_long = false;
+    CHECK(client.Call() == "default");
+    CHECK_FALSE(client.session.closed().has_value());
   }
 }
 
-TEST_CASE("HttpChannel: a server that asks and does not read the answers is let go", "[mcp]") {
+TEST_CASE("HttpChannel: what servers call their answers, and how they end them, does not matter", "[mcp]") {
+  const std::vector<std::pair<std::string, std::string>> answers = {
+      {"Application/JSON", "RESULT"},
+      {"application/json;charset=UTF-8",
+       "\xEF\xBB\xBF"
+       "RESULT"},
+      {"", "RESULT"},
+      {"text/plain", "RESULT"},
+      {"TEXT/Event-Stream; charset=utf-8", "data: RESULT\n\n"},
+      {"text/event-stream", "\xEF\xBB\xBF:hello\r\nid\r\nretry: x\r\nfoo: bar\r\nevent: answer\r\ndata:RESULT\r\n\r\n"},
+      {"text/event-stream", "data: RESULT"},
+      {"text/event-stream",
+       "data: {\"jsonrpc\":\"2.0\",\ndata: \"id\":ID,\ndata: \"result\":{\"content\":\"read\"}}\n\n"},
+      {"application/json", R"([{"jsonrpc":"2.0","method":"notifications/message"},RESULT])"},
+      {"application/json", R"({"jsonrpc":"2.0","id":null,"result":{"content":"read"}})"},
+      {"application/json", R"({"jsonrpc":"2.0","id":"ID","result":"read"})"}};
+  for (const auto& [type, answer] : answers) {
+    INFO(type + " " + answer);
+    McpHttpServer server([&, type = type, answer = answer](ScriptedConnection& connection, auto&, const Json& message) {
+      if (!IsCall(message)) return false;
+      std::string body = answer;
+      const auto put = [&](const std::string& name, const std::string& by) {
+        if (const std::size_t at = body.find(name); at != std::string::npos) body.replace(at, name.size(), by);
+      };
+      put("RESULT", ResultFor(message, TextResult("read")));
+      put("ID", DumpJson(message["id"]));
+      connection.Send("HTTP/1.1 200 OK\r\n" + (type.empty() ? "" : "Content-Type: " + type + "\r\n") +
+                      "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body);
+      return true;
+    });
+    Client client(server.Url());
+    REQUIRE(client.Greet().has_value());
+    CHECK(client.Call() == "read");
+  }
+}
+
+TEST_CASE("HttpChannel: redirects on the same origin keep method and body, others are refused with the address",
+          "[mcp]") {
+  for (const int status : {301, 302, 307, 308}) {
+    INFO(status);
+    const std::string line = std::to_string(status) + " Moved";
+    McpHttpServer server([&](ScriptedConnection& connection, const ReceivedRequest& request, const Json& message) {
+      if (request.target == "/mcp") {
+        connection.Send("HTTP/1.1 " + line +
+                        "\r\nLocation: /mcp/\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nno\r\n0\r\n\r\n");
+        return true;
+      }
+      if (request.target == "/mcp/" && IsCall(message)) {
+        connection.Send("HTTP/1.1 307 Moved\r\nLocation: last?x=1\r\nContent-Length: 0\r\n\r\n");
+        return true;
+      }
+      return false;
+    });
+    Client client(server.Url());
+    REQUIRE(client.Greet().has_value());
+    CHECK(client.Call() == "default");
+    CHECK(client.Call() == "default");
+    bool is_sent_on = false;
+    for (const ReceivedRequest& request : server.requests()) {
+      is_sent_on = is_sent_on || (request.target == "/mcp/last?x=1" && request.method == "POST" &&
+                                  request.body.find("tools/call") != std::string::npos);
+    }
+    CHECK(is_sent_on);
+  }
+  ScriptedServer other([](ScriptedConnection& connection) { connection.SendResponse("200 OK", "text/plain", "mine"); });
+  for (const std::string& elsewhere :
+       {other.Url("/mcp"), std::string("//evil.test/mcp"), std::string("https://evil.test/a")}) {
+    INFO(elsewhere);
+    McpHttpServer server([&](ScriptedConnection& connection, auto&, const Json& message) {
+      if (!IsCall(message)) return false;
+      connection.Send("HTTP/1.1 308 Moved\r\nLocation: " + elsewhere + "\r\nContent-Length: 0\r\n\r\n");
+      return true;
+    });
+    Client client(server.Url());
+    REQUIRE(client.Greet().has_value());
+    CHECK(client.Call() == "FAILED: the server sends its clients to " + elsewhere +
+                               ", which is another server; if that is right, configure that address");
+    CHECK_FALSE(client.session.closed().has_value());
+  }
+  McpHttpServer circle([](ScriptedConnection& connection, auto&, const Json& message) {
+    if (!IsCall(message)) return false;
+    connection.Send("HTTP/1.1 307 Moved\r\nLocation: /mcp\r\nContent-Length: 0\r\n\r\n");
+    return true;
+  });
+  Client client(circle.Url());
+  REQUIRE(client.Greet().has_value());
+  CHECK(client.Call() == "FAILED: the server's redirects do not end; the last leads to /mcp");
+}
+
+TEST_CASE("HttpChannel: a connection that breaks fails its call alone", "[mcp]") {
+  McpHttpServer server([](ScriptedConnection& connection, auto&, const Json& message) {
+    if (!IsCall(message) || message["params"]["name"] != "breaks") return false;
+    connection.Reset();
+    return true;
+  });
+  Client client(server.Url());
+  REQUIRE(client.Greet().has_value());
+  const auto broken = CallTool(client.session, "breaks", "{}", kLimits);
+  CHECK_FALSE(broken.has_value());
+  CHECK(client.Call() == "default");
+  CHECK_FALSE(client.session.closed().has_value());
+}
+
+TEST_CASE("HttpChannel: a server that asks and does not read the answers keeps its session", "[mcp]") {
   McpHttpServer server([](ScriptedConnection& connection, const ReceivedRequest& request, const Json& message) {
     if (message.contains("result")) {
       connection.WaitForClose();
       return true;
     }
-    if (request.method != "GET") return false;
+    if (!IsCall(message) || request.method != "POST") return false;
     connection.SendHead("200 OK", "text/event-stream");
     for (int i = 0; i < 1000; ++i) {
       connection.SendChunk(SseEvent(R"({"jsonrpc":"2.0","method":"ping","id":)" + std::to_string(i) + "}"));
     }
-    connection.WaitForClose();
+    connection.SendChunk(SseEvent(ResultFor(message, TextResult("after all"))));
+    connection.SendLastChunk();
     return true;
   });
-  test::Gate closed;
-  CurlTransport transport;
-  SessionHooks hooks;
-  hooks.on_closed = [&] { closed.Open(); };
-  Session session(OpenHttpChannel(transport, {server.Url()}), std::move(hooks));
-  REQUIRE(Initialize(session, "1", kLimits).has_value());
-  CHECK(closed.Wait());
-  CHECK(session.closed()->message == "the server asks more than it reads answers");
+  Client client(server.Url());
+  REQUIRE(client.Greet().has_value());
+  CHECK(client.Call() == "after all");
+  CHECK_FALSE(client.session.closed().has_value());
 }
 
 TEST_CASE("HttpChannel: a server that cannot be reached closes the channel", "[mcp]") {
@@ -381,7 +485,7 @@ TEST_CASE("HttpChannel: a server of 2024-11-05 is spoken to by its stream", "[mc
     const auto facts = client.Greet();
     CHECK(facts.has_value() == works);
     if (works) CHECK(client.Call() == "old answer");
-    if (!works) CHECK(facts.error().message == "the server's endpoint is on another server");
+    if (!works) CHECK(facts.error().message == "the server's endpoint is on another server: " + endpoint);
   }
 }
 

@@ -62,6 +62,9 @@ TEST_CASE("ReadResourceMetadata: only of the server itself, or of what it is bel
     INFO(good);
     REQUIRE(read(good).has_value());
     CHECK(read(good)->authorization_servers == std::vector<std::string>{"https://as.example"});
+    // Never a token for all that is on the origin.
+    const bool is_origin = ParseUrl(good)->path == "/";
+    CHECK(read(good)->resource == (is_origin ? "https://mcp.example/a/mcp" : good));
   }
   for (const char* bad : {"https://evil.example/a/mcp", "http://mcp.example/a/mcp", "https://mcp.example/a/mc",
                           "https://mcp.example/b", "https://mcp.example:8443/a/mcp", ""}) {

@@ -97,6 +97,69 @@ TEST_CASE("OAuthFlow: an answer that is not the issuer's costs no code", "[mcp]"
   CHECK(world.web.requests.size() == before);
 }
 
+TEST_CASE("OAuthFlow: each authorization server has a redirect address of its own", "[mcp]") {
+  World one, other("https://other.example");
+  const auto first = one.Begin(), second = other.Begin();
+  REQUIRE((first && second));
+  CHECK(first->redirect_uri != second->redirect_uri);
+  CHECK(first->redirect_uri.starts_with(std::string(kRedirect) + "/"));
+  CHECK(first->url.find(FormText({{"redirect_uri", first->redirect_uri}})) != std::string::npos);
+  // One that the configuration names needs none, so that its operator can be told the address.
+  const auto named = one.Begin({.client_id = "us", .issuer = "https://auth.example"});
+  REQUIRE(named.has_value());
+  CHECK(named->redirect_uri == kRedirect);
+}
+
+TEST_CASE("OAuthFlow: a server of 2025-03-26, which has no metadata of its own", "[mcp]") {
+  Web web;
+  const OAuthFlow flow(web, kServer, {});
+  SECTION("its authorization server describes itself") {
+    for (const char* issuer : {"https://mcp.example", "https://mcp.example/"}) {
+      web.pages["https://mcp.example/.well-known/oauth-authorization-server"] =
+          R"({"issuer":")" + std::string(issuer) +
+          R"(","authorization_endpoint":"https://mcp.example/a","token_endpoint":"https://mcp.example/t",)"
+          R"("registration_endpoint":"https://mcp.example/r","code_challenge_methods_supported":["S256"]})";
+      web.pages["https://mcp.example/r"] = R"({"client_id":"new"})";
+      const auto attempt = flow.Begin({}, kRedirect, {}, "", {});
+      REQUIRE(attempt.has_value());
+      CHECK(attempt->url.starts_with("https://mcp.example/a?response_type=code&client_id=new&"));
+      CHECK(attempt->url.find("resource=") == std::string::npos);
+      CHECK(attempt->server.issuer == issuer);
+    }
+  }
+  SECTION("or has its endpoints where that revision says") {
+    web.pages["https://mcp.example/register"] = R"({"client_id":"new"})";
+    web.pages["https://mcp.example/token"] = R"({"access_token":"abc","token_type":"bearer","refresh_token":"def"})";
+    const auto attempt = flow.Begin({}, kRedirect, {}, "", {});
+    REQUIRE(attempt.has_value());
+    CHECK(attempt->url.starts_with("https://mcp.example/authorize?"));
+    const auto tokens = flow.Finish(*attempt, "code=c&state=" + attempt->state, {});
+    REQUIRE(tokens.has_value());
+    CHECK(flow.Refresh(*tokens, attempt->registration, {}).has_value());
+    for (const HttpRequest& request : web.requests) CHECK(request.body.find("resource=") == std::string::npos);
+  }
+  SECTION("but one that says where its metadata is must have it there") {
+    CHECK_FALSE(
+        flow.Begin({.resource_metadata = "https://mcp.example/m", .scope = {}, .error = {}}, kRedirect, {}, "", {})
+            .has_value());
+  }
+}
+
+TEST_CASE("OAuthFlow: a client registers for each log-in, as it may have been forgotten", "[mcp]") {
+  World world;
+  std::string& metadata = world.web.pages["https://auth.example/.well-known/oauth-authorization-server"];
+  metadata.insert(metadata.size() - 1, R"(,"registration_endpoint":"https://auth.example/register")");
+  world.web.pages["https://auth.example/register"] = R"({"client_id":"new"})";
+  const auto first = world.Begin({});
+  REQUIRE(first.has_value());
+  OAuthRegistration old = first->registration;
+  old.client_id = "old";
+  const OAuthFlow flow(world.web, kServer, {});
+  CHECK(flow.Begin({}, kRedirect, {old}, "", {})->registration.client_id == "new");
+  world.web.pages.erase("https://auth.example/register");  // it takes no more
+  CHECK(flow.Begin({}, kRedirect, {old}, "", {})->registration.client_id == "old");
+}
+
 TEST_CASE("OAuthFlow: an id of ours is that of the issuer that the configuration names", "[mcp]") {
   World world;
   CHECK(world.Begin({.client_id = "us", .issuer = "https://auth.example"}).has_value());

@@ -26,8 +26,12 @@ TOOLS = {
     "cancelled": {"type": "object"},
     "raw": {"type": "object"},
     "open_first": {"type": "object"},
+    "large": {"type": "object"},
+    "count": {"type": "object"},
+    "given": {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "integer"}, "c": {"enum": ["x"]}, "d": {"type": ["string", "null"]}}},
 }
 opened = 0
+large = 0
 
 
 def send(message):
@@ -67,11 +71,26 @@ def tool(name, schema):
             "annotations": {"readOnlyHint": name == "echo", "destructiveHint": name == "crash"}}
 
 
+# The cursor behind each page, by the page's own; the first has none.
+PAGES = {"circle": {None: "same", "same": "same"}, "circle of two": {None: "a", "a": "b", "b": "a"}, "endless pages": None,
+         "broken page": {None: "second", "second": "broken"}, "numbered pages": {None: 1, 1: 2, 2: None}}
+pages = 0
+
+
+def list_pages(request):
+    global pages
+    cursor, follow = request["params"].get("cursor"), PAGES[MODE]
+    if cursor == "broken":
+        return send({"jsonrpc": "2.0", "id": request["id"], "error": {"code": -32603, "message": "no such page"}})
+    reply(request, {"tools": [tool(f"p{pages}", {"type": "object"})], "nextCursor": f"c{pages}" if follow is None else follow[cursor]})
+    pages += 1
+
+
 def list_tools(request):
     if MODE == "many":
         reply(request, {"tools": [tool(f"t{n}", {"type": "object"}) for n in range(2000)]})
-    elif MODE == "circle":
-        reply(request, {"tools": [], "nextCursor": "same"})
+    elif MODE in PAGES:
+        list_pages(request)
     elif MODE == "strange":
         reply(request, {"tools": [{"name": "", "inputSchema": {"type": "object"}}, {"name": "x" * 300, "inputSchema": {"type": "object"}},
                                   {"name": "no schema"}, {"name": "list", "inputSchema": []}, 7, None,
@@ -128,7 +147,7 @@ def call(request):
         send({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
         text(request, "grown")
     elif name == "wrong_ids":
-        for wrong in (request["id"] + 1000, str(request["id"]), None, [request["id"]], 1.5):
+        for wrong in (request["id"] + 1000, None, [request["id"]], 1.5, {"id": request["id"]}, "", "x", True, 1e30, 10**40):
             send({"jsonrpc": "2.0", "id": wrong, "result": {"content": [{"type": "text", "text": "wrong"}]}})
         text(request, "right")
         text(request, "twice")
@@ -136,6 +155,18 @@ def call(request):
         # Bytes as they are, with the request's id for ID.
         line = bytes.fromhex(request["params"]["arguments"]["hex"]).replace(b"ID", str(request["id"]).encode())
         os.write(1, line + b"\n")
+    elif name == "large":
+        global large
+        large += 1
+        asked = request["params"]["arguments"]
+        block = {"type": "image", "mimeType": "image/png", "data": "A" * asked["bytes"]} if asked.get("type") == "image" else \
+                {"type": "text", "text": "x" * asked["bytes"]}
+        answer = {"jsonrpc": "2.0", "id": request["id"], "result": {"content": [block]}}
+        send(answer if asked["id"] == "first" else dict(reversed(answer.items())))
+    elif name == "given":
+        text(request, json.dumps(request["params"]["arguments"]))
+    elif name == "count":
+        text(request, str(large))
     elif name == "open_first":
         global opened
         opened += 1
@@ -166,18 +197,11 @@ def more(request):
         reply(request, {"resourceTemplates": [{"uriTemplate": "demo://{n}", "name": "any"}]})
     elif method == "resources/read" and params["uri"] in RESOURCES:
         reply(request, {"contents": [{"uri": params["uri"], "text": RESOURCES[params["uri"]]}]})
-    elif method == "resources/subscribe":
-        reply(request, {})
-        send({"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": params["uri"]}})
-    elif method == "resources/unsubscribe":
-        reply(request, {})
     elif method == "prompts/list":
         reply(request, {"prompts": [{"name": "greet", "description": "Greets", "arguments": [{"name": "who", "required": True}]}]})
     elif method == "prompts/get":
         reply(request, {"messages": [{"role": "user", "content": {"type": "text", "text": "Hello " + params["arguments"]["who"]}}]})
-    elif method == "logging/setLevel":
-        reply(request, {})
-        send({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": params["level"], "data": {"now": "logged"}}})
+        send({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": {"now": "greets"}}})
     else:
         return False
     return True
@@ -205,7 +229,7 @@ def main():
             if MODE == "more":
                 capabilities.update(resources={"subscribe": True}, prompts={}, logging={})
             reply(message, {"protocolVersion": version, "capabilities": capabilities,
-                            "serverInfo": {"name": "scripted", "version": "1"}})
+                            "serverInfo": {"name": "scripted", "version": "1"}, **({"instructions": ARGUMENT} if MODE == "instructions" else {})})
         elif method == "notifications/initialized":
             if MODE == "flood":
                 while True:

@@ -158,7 +158,7 @@ Parsed Ask(std::string_view rest) {
   return OfflineCommand{"ask_human", Arguments({{"question", rest}}), "You answered: "};
 }
 
-Parsed Task(std::string_view rest) {
+Parsed TaskCommand(std::string_view rest) {
   if (rest.empty()) return std::nullopt;
   return OfflineCommand{"manage_tasks", Arguments({{"action", "add"}, {"title", rest}}), ""};
 }
@@ -205,7 +205,7 @@ constexpr std::array kWords{
     Word{"remove", Delete},   Word{"rm", Delete},       Word{"search", Search},
     Word{"grep", Search},     Word{"run", Run},         Word{"$", Run},
     Word{"code", Code},       Word{"fetch", Fetch},     Word{"ask", Ask, true},
-    Word{"task", Task, true}, Word{"plan", Plan, true}, Word{"research", Research, true},
+    Word{"task", TaskCommand, true}, Word{"plan", Plan, true}, Word{"research", Research, true},
     Word{"call", Call},
 };
 
