@@ -127,7 +127,7 @@ Result<std::optional<WorkspaceFiles::Target>> WorkspaceFiles::Open(const std::st
     target.parent = OpenBeneath(root.get(), path.substr(0, slash), kFlags, Symlinks::kRefuse);
     if (!target.parent && errno == ENOENT && make_parents) {
       for (std::size_t at = path.find('/'); at != std::string::npos; at = path.find('/', at + 1)) {
-        TRY(MakeDirectory(path.substr(0, at), 0777 & ~022));
+        TRY(MakeDirectory(path.substr(0, at), 0777));
       }
       target.parent = OpenBeneath(root.get(), path.substr(0, slash), kFlags, Symlinks::kRefuse);
     }
