@@ -156,6 +156,12 @@ class Tool {
   // Changes nothing; quick. NoChangeToShow: it is not about one text file, or the file is not to be opened before
   // somebody has agreed, or the call would fail as things are.
   virtual Result<FileChange> PreviewChange(std::string_view /*arguments*/) const {
+  // What a call with these arguments (which satisfy the schema) would say if it fails whatever anybody agrees to, as
+  // things are: then nobody is asked about it. nullopt: it may succeed, or that cannot be told without the person.
+  // `is_edited`: somebody's editor may have another text of a file than the disk. Changes nothing; quick.
+  virtual std::optional<std::string> FailureOf(std::string_view /*arguments*/, bool /*is_edited*/) const {
+    return std::nullopt;
+  }
     return Fail(NoChangeToShow("this tool does not change one file as a whole"));
   }
   // --- patterns of calls: each tool has a language of its own, or none. All are quick and read no files.

@@ -428,6 +428,17 @@ Result<void> Workspace::DeleteFile(std::string_view path, Secrets secrets) {
     return Fail(WorkspaceError(errno));
   }
   if (S_ISDIR(status.st_mode)) return Fail(WorkspaceError(EISDIR));
+Result<void> Workspace::CheckChange(std::string_view path, bool must_exist) const {
+  const auto ok_if_missing = [&](const Error& error) -> Result<void> {
+    if (error.code == ErrorCode::kNotFound && !must_exist) return {};
+    return Fail(error);
+  };
+  const auto target = OpenParent(path, /*create=*/false, Secrets::kOpen);
+  if (!target) return ok_if_missing(target.error());
+  const auto status = StatReplaceable(target->parent.get(), target->name);
+  return status ? Result<void>() : ok_if_missing(status.error());
+}
+
   if (!S_ISREG(status.st_mode) && !S_ISLNK(status.st_mode)) {
     return Fail(Refused(ErrorCode::kInvalidArgument, "it is not a regular file"));
   }

@@ -63,6 +63,9 @@ class Workspace {
   // directory above it perhaps. Follows no link.
   Result<std::optional<std::string>> ReadForChange(std::string_view path, std::size_t max_bytes,
                                                    Secrets secrets = Secrets::kClosed) const;
+  // Whether WriteFile could write there, or ChangeFile (`must_exist`), with the failure that they would have. Secrets
+  // are not opened.
+  Result<void> CheckChange(std::string_view path, bool must_exist) const;
   // Relative to the workspace, in its shortest form, as those three take it. kForbidden: it leads outside.
   Result<std::string> PathInWorkspace(std::string_view path) const;
   // Removes a file or a symbolic link (not what it points to); no directories.
