@@ -1282,6 +1282,7 @@ export interface Tool {
   parameters: Record<string, unknown>;
   read_only: boolean;
   requires_approval: boolean;
+  lacks?: string;
   rules?: ({ rule: string; action: "allow" | "ask" | "deny"; pattern?: string; means: string })[];
 }
 

@@ -55,7 +55,8 @@ class Box:
             return event["tool_output"]
         error = self.preview(event["approval_id"]).error(409, "no_change_to_show")
         assert not error["retryable"]
-        self.drop(stream)
+        self.client.approve(f"c{self.count}", stream.interaction, event["approval_id"], False).expect(200)
+        stream.finish()
         return error["message"]
 
     def refusals(self, path):

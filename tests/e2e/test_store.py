@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import stat
+import subprocess
 
 import pytest
 from support import schemas

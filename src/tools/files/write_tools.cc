@@ -74,7 +74,7 @@ class WriteFileTool final : public PathTool {
         workspace_(workspace) {}
 
   std::optional<std::string> ReasonToAsk(std::string_view arguments) const override {
-    return ReasonToAskFor(workspace_, arguments);
+    return ReasonToAskToChange(workspace_, arguments);
   }
 
   std::optional<std::string> FailureOf(std::string_view arguments, bool /*is_edited*/) const override {
@@ -135,7 +135,7 @@ class EditFileTool final : public PathTool {
         workspace_(workspace) {}
 
   std::optional<std::string> ReasonToAsk(std::string_view arguments) const override {
-    return ReasonToAskFor(workspace_, arguments);
+    return ReasonToAskToChange(workspace_, arguments);
   }
 
   std::optional<std::string> FailureOf(std::string_view arguments, bool is_edited) const override {
@@ -211,7 +211,7 @@ class DeleteFileTool final : public PathTool {
         workspace_(workspace) {}
 
   std::optional<std::string> ReasonToAsk(std::string_view arguments) const override {
-    return ReasonToAskFor(workspace_, arguments);
+    return ReasonToAskToChange(workspace_, arguments);
   }
 
   std::optional<std::string> FailureOf(std::string_view arguments, bool /*is_edited*/) const override {
