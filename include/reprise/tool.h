@@ -49,6 +49,10 @@ struct ToolTraits {
   std::string approval_reason;  // shown with the request: "runs a shell command"
   // Its definition comes from elsewhere and nobody has approved it as it is now: it asks, whatever was granted before.
   bool needs_consent = false;
+  // What should confine it and does not; empty: nothing is missing. Then a person may have to agree each time, whatever
+  // the mode, a grant or a rule says.
+  std::string lacks = {};
+  bool asks_each_time = false;
   // Does nothing but ask a person: in place of Run, QuestionOf and Answered are called. No thread waits meanwhile, and
   // after a crash the answer to the question that was shown counts.
   bool only_asks = false;
@@ -152,6 +156,12 @@ class Tool {
   // Why a call with these arguments (which satisfy the schema) asks first though the tool may not: where it goes, a
   // person keeps what is not the agent's to read. nullopt: for no reason of its own. Quick; shown with the request.
   virtual std::optional<std::string> ReasonToAsk(std::string_view /*arguments*/) const { return std::nullopt; }
+  // What a call with these arguments (which satisfy the schema) would say if it fails whatever anybody agrees to, as
+  // things are: then nobody is asked about it. nullopt: it may succeed, or that cannot be told without the person.
+  // `is_edited`: somebody's editor may have another text of a file than the disk. Changes nothing; quick.
+  virtual std::optional<std::string> FailureOf(std::string_view /*arguments*/, bool /*is_edited*/) const {
+    return std::nullopt;
+  }
   // What a call with these arguments (which satisfy the schema) would change, for the person who is asked about it.
   // Changes nothing; quick. NoChangeToShow: it is not about one text file, or the file is not to be opened before
   // somebody has agreed, or the call would fail as things are.

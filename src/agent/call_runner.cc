@@ -162,6 +162,11 @@ void CallRunner::Review(PreparedCall& call) const {
   if (auto why = turn_.parts.guards.refuse_call()) refuse("rate", *std::move(why));
 }
 
+std::optional<std::string> CallRunner::FailureOf(const PreparedCall& call) const {
+  if (call.decision.ask() == nullptr) return std::nullopt;
+  return call.offered.tool->FailureOf(call.call.arguments, turn_.parts.editor != nullptr);
+}
+
 // The first of these, as many as `fits` takes; each is reviewed and decided on. What follows them is reviewed later:
 // only a call that its review has made into one that does not fit is reviewed already.
 template <typename Fits>
@@ -175,6 +180,10 @@ CallRunner::Calls CallRunner::TakeWhile(Calls calls, const Fits& fits) const {
     }
     Review(next);
     DecideNow(next);
+    // What those before it do may let it succeed.
+    if (auto failure = end == 0 ? FailureOf(next) : std::nullopt) {
+      next.decision = {Decision::Refuse{.why = "would_fail", .result = *std::move(failure), .is_shown = true}};
+    }
     if (!fits(calls.first(end), next)) break;
   }
   return calls.first(end);
@@ -187,13 +196,14 @@ CallRunner::Calls CallRunner::ThatRunTogether(Calls calls) const {
   });
 }
 
-// A call equal to one that is asked about waits for that answer: it may be a grant.
+// A call equal to one that is asked about waits for that answer: it may be a grant. One that would fail waits for what
+// those before it do.
 CallRunner::Calls CallRunner::ThatAskTogether(Calls calls) const {
   return TakeWhile(calls, [this](Calls before, const PreparedCall& call) {
     const bool has_equal = std::any_of(before.begin(), before.end(), [&](const PreparedCall& each) {
       return each.call.name == call.call.name && each.call.arguments == call.call.arguments;
     });
-    return call.decision.ask() != nullptr && !has_equal && !is_stopped() && !turn_.goes_round;
+    return call.decision.ask() != nullptr && !has_equal && !is_stopped() && !turn_.goes_round && !FailureOf(call);
   });
 }
 

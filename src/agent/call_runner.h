@@ -74,6 +74,8 @@ class CallRunner {
   void Renew(PreparedCall& call) const;
   void Review(PreparedCall& call) const;
   void DecideNow(PreparedCall& call) const { call.decision = Decide(call, turn_.state, turn_.policy); }
+  // What the model is told of a call that would be asked about and must fail; nullopt: it may succeed.
+  std::optional<std::string> FailureOf(const PreparedCall& call) const;
 
   using Calls = std::span<PreparedCall>;
   template <typename Fits>

@@ -4,11 +4,9 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <netinet/in.h>
-#include <spawn.h>
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -32,6 +30,7 @@
 #include "store/file_names.h"
 #include "store/folder_keys.h"
 #include "tools/documents/sandboxed_reader.h"
+#include "tools/shell/sandbox.h"
 
 namespace reprise {
 namespace {
@@ -127,26 +126,6 @@ Finding CheckWorkspace(const Options& options) {
   return Passed("workspace", options.workspace + " is there");
 }
 
-// The exit status of a command without input or output, or nothing if it could not be started.
-std::optional<int> StatusOf(std::vector<const char*> arguments) {
-  arguments.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  for (const int fd : {0, 1, 2}) posix_spawn_file_actions_addopen(&actions, fd, "/dev/null", O_RDWR, 0);
-  char path[] = "PATH=/usr/local/bin:/usr/bin:/bin";
-  char* environment[] = {path, nullptr};
-  pid_t child = 0;
-  const int error =
-      posix_spawn(&child, arguments[0], &actions, nullptr, const_cast<char* const*>(arguments.data()), environment);
-  posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) return std::nullopt;
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0) {
-    if (errno != EINTR) return std::nullopt;
-  }
-  return WIFEXITED(status) ? std::optional(WEXITSTATUS(status)) : std::nullopt;
-}
-
 // Folders of PATH whose programs commands in the sandbox do not find, as they lie in the home and nobody named them.
 std::string UnseenFolders(const Options& options) {
   const char* const path = std::getenv("PATH");
@@ -167,23 +146,18 @@ std::string UnseenFolders(const Options& options) {
   return list;
 }
 
-Finding SandboxMissing() {
-  return Doubtful("sandbox", "bubblewrap is not installed, so shell commands run without a sandbox; install it");
-}
-
 Finding CheckSandbox(const Options& options) {
-  // As the sandbox itself: what PATH finds may lie in the workspace.
-  constexpr std::array kPrograms = {"/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap"};
-  const auto* const program =
-      std::find_if(kPrograms.begin(), kPrograms.end(), [](const char* path) { return ::access(path, X_OK) == 0; });
-  if (program == kPrograms.end()) return SandboxMissing();
-  const auto status = StatusOf({*program, "--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "--proc",
-                                "/proc", "--dev", "/dev", "true"});
-  if (!status || *status == 127) return SandboxMissing();
-  if (*status != 0) {
-    return Doubtful("sandbox",
-                    "bubblewrap is installed but does not work here, so shell commands run without a sandbox; "
-                    "allow users to make user namespaces");
+  const char* const home = std::getenv("HOME");
+  const Sandbox sandbox({.workspace = Resolved(FullPath(options.workspace)).string(),
+                         .home = home == nullptr ? "" : home,
+                         .readable_paths = options.tools.sandbox_read,
+                         .writable_paths = options.tools.sandbox_write,
+                         .limits = options.tools.limits});
+  if (const Sandbox::State state = sandbox.state(); !state.missing.empty()) {
+    return Doubtful("sandbox", (state.available ? "the sandbox for commands lacks " : "commands have no sandbox: ") +
+                                   state.missing +
+                                   "; so each command is asked about, whatever mode or rule. Install bubblewrap, and "
+                                   "allow users to make user namespaces");
   }
   const std::string unseen = UnseenFolders(options);
   if (unseen.empty()) return Passed("sandbox", "bubblewrap works, and shell commands run in it");

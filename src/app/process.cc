@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -43,7 +42,6 @@ void HideMemory() {
 }
 
 void PrepareProcess() {
-  umask(077);
   RaiseDescriptorLimit();
   struct sigaction ignore {};
   ignore.sa_handler = SIG_IGN;

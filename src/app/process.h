@@ -8,8 +8,9 @@ namespace reprise {
 // debugger of the same user.
 void HideMemory();
 
-// Prepares this process for serving many connections: files that it creates are its user's only, descriptors up to the
-// hard limit, SIGPIPE ignored, few heap arenas. Call before any thread starts.
+// Prepares this process for serving many connections: descriptors up to the hard limit, SIGPIPE ignored, few heap
+// arenas. The umask stays as it is, for what tools and commands make; what is private is made so by whoever makes it.
+// Call before any thread starts.
 void PrepareProcess();
 
 // SIGINT and SIGTERM as values: blocked from construction on, in every thread that starts later. Construct before any

@@ -55,10 +55,12 @@ Decision::Ask AskAbout(const ToolCall& call, const Tool& tool, const std::option
   request.reason = traits.approval_reason + (sensitive ? ": " + *sensitive : "") + (hold ? HoldReason(*hold) : "");
   request.risk = RiskName(sensitive ? Risk::kHigh : traits.risk);
   request.allowed_decisions = {"approve"};
-  if (!hold) request.allowed_decisions.emplace_back("approve_for_chat");
-  if (!hold && !traits.needs_consent) request.allowed_decisions.emplace_back("approve_always");
+  const bool can_be_granted = !hold && !traits.asks_each_time;
+  if (can_be_granted) request.allowed_decisions.emplace_back("approve_for_chat");
+  if (can_be_granted && !traits.needs_consent) request.allowed_decisions.emplace_back("approve_always");
   request.allowed_decisions.insert(request.allowed_decisions.end(), {"edit", "reject"});
-  if (!hold && !sensitive && !traits.needs_consent && traits.terms) request.patterns = tool.PatternsOf(call.arguments);
+  if (can_be_granted && !sensitive && !traits.needs_consent && traits.terms)
+    request.patterns = tool.PatternsOf(call.arguments);
   return {std::move(request)};
 }
 
@@ -174,7 +176,7 @@ Decision Decide(const ReviewedCall& reviewed, const AgentState& state, const App
   bool asks = asks_by_default;
   if (mode == ApprovalMode::kApproveAll) asks = false;
   if (mode == ApprovalMode::kReadOnly) asks = sensitive || !traits.read_only;
-  if (hold) {  // a rule: it asks in every mode, whatever was granted
+  if (hold || traits.asks_each_time) {  // in every mode, whatever was granted
     asks = true;
   } else if (traits.needs_consent) {  // no grant stands for it
     asks = mode != ApprovalMode::kApproveAll;

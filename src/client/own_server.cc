@@ -58,7 +58,7 @@ Result<UniqueFd> OpenServerLog(const Environment& environment) {
   struct stat status {};
   if (::lstat(path.c_str(), &status) == 0 && status.st_size > kLongLog) ::rename(path.c_str(), (path + ".1").c_str());
   UniqueFd log(::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!log) return Fail(CannotStart("its log cannot be written: " + path));
+  if (!log || ::fchmod(log.get(), 0600) != 0) return Fail(CannotStart("its log cannot be written: " + path));
   return log;
 }
 

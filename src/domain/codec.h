@@ -82,6 +82,9 @@ Json ToJson(const WorkspaceChange& change);
 void AppendJson(std::string& out, const WorkspaceChange& change);
 Result<WorkspaceChange> WorkspaceChangeFromJson(const Json& json);
 // The paths of the files and links, and of directories only where nothing else says that they are there, with a slash
+// Whether a path is a folder of git's own or lies in one. What git obeys there is recorded, so that people see it, and
+// never put back.
+bool IsOfGit(std::string_view path);
 // behind them. Valid UTF-8.
 std::vector<std::string> ShownPaths(const std::vector<WorkspaceChange>& changes);
 Json ToJson(const ChatSummary& summary);

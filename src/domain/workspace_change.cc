@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/base64url.h"
 #include "base/utf8.h"
 #include "domain/codec.h"
@@ -151,6 +152,15 @@ std::vector<std::string> BlobsOf(const Interaction& interaction) {
     }
   }
   return {digests.begin(), digests.end()};
+}
+
+bool IsOfGit(std::string_view path) {
+  for (std::size_t at = 0; at < path.size();) {
+    const std::size_t end = std::min(path.find('/', at), path.size());
+    if (LowerCase(path.substr(at, end - at)) == ".git") return true;
+    at = end + 1;
+  }
+  return false;
 }
 
 std::vector<std::string> ShownPaths(const std::vector<WorkspaceChange>& changes) {

@@ -132,6 +132,7 @@ Result<WorkspaceMoves::Targets> WorkspaceMoves::Between(const ChatId& chat, Stat
     if (!to || (from && *from > *to)) {
       const Interaction undone = TRY(interactions_.FindFinished(chat, *from));
       for (auto& [path, change] : ChangesOf(undone)) {
+        if (IsOfGit(path)) continue;
         const auto [found, is_new] = targets.try_emplace(path, Target{.expected = change.after});
         found->second.wanted = std::move(change.before);
       }
@@ -144,6 +145,7 @@ Result<WorkspaceMoves::Targets> WorkspaceMoves::Between(const ChatId& chat, Stat
   }
   for (auto changes = down.rbegin(); changes != down.rend(); ++changes) {
     for (auto& [path, change] : *changes) {
+      if (IsOfGit(path)) continue;
       const auto [found, is_new] = targets.try_emplace(path, Target{.expected = change.before});
       found->second.wanted = std::move(change.after);
     }

@@ -66,7 +66,8 @@ Result<Outcome> Tools(const HandlerContext& context) {
                      {"description", traits.spec.description},
                      {"parameters", parameters ? std::move(*parameters) : Json::object()},
                      {"read_only", traits.read_only},
-                     {"requires_approval", set->RequiresApproval(*tool)}});
+                     {"requires_approval", traits.asks_each_time || set->RequiresApproval(*tool)}});
+    if (!traits.lacks.empty()) tools.back()["lacks"] = traits.lacks;
     Json rules = RulesFor(context.engine.options().rules, *tool);
     if (!rules.empty()) tools.back()["rules"] = std::move(rules);
     for (const LeftOutTool& each : left_out) {

@@ -137,7 +137,7 @@ export interface AuditEntry {
   tool_name: string;
   decided_by?: string[];
   arguments_digest: Digest;
-  reason?: "default" | "mode" | "grant" | "standing_grant" | "rule" | "approval" | "once" | "chat" | "always" | "expired" | "superseded" | "unknown_tool" | "invalid_arguments" | "confirmation" | "loop" | "cancelled" | "rate" | "hook" | "ask" | "read_only" | "approve_all" | "deny_all" | "server";
+  reason?: "default" | "mode" | "grant" | "standing_grant" | "rule" | "approval" | "once" | "chat" | "always" | "expired" | "superseded" | "unknown_tool" | "invalid_arguments" | "confirmation" | "loop" | "cancelled" | "rate" | "hook" | "would_fail" | "ask" | "read_only" | "approve_all" | "deny_all" | "server";
   approval_id?: string;
   answered_by?: string;
   is_error?: boolean;
@@ -1282,6 +1282,7 @@ export interface Tool {
   parameters: Record<string, unknown>;
   read_only: boolean;
   requires_approval: boolean;
+  lacks?: string;
   rules?: ({ rule: string; action: "allow" | "ask" | "deny"; pattern?: string; means: string })[];
 }
 

@@ -17,6 +17,7 @@
 #include "domain/json_reader.h"
 #include "rewind/unified_diff.h"
 #include "tools/arguments.h"
+#include "tools/files/run_by_others.h"
 
 namespace reprise {
 namespace {
@@ -217,6 +218,23 @@ Result<Intent> IntentFrom(std::string_view text) {
   return intent;
 }
 
+std::string_view NameOf(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+Json ScriptsIn(const std::optional<std::string>& package) {
+  const auto json = ParseJson(package.value_or("{}"));
+  return json && json->is_object() && json->contains("scripts") ? (*json)["scripts"] : Json();
+}
+
+// What a person should know of a change before they go on working in that folder: empty if there is nothing.
+std::string WhoRunsChange(const WorkspaceChange& change, const std::optional<std::string>& before,
+                          const std::optional<std::string>& after, std::string_view home) {
+  if (const std::string_view who = WhoRuns(change.path, home); !who.empty()) {
+    return std::string(who) + " runs or obeys this by itself";
+  }
+  const bool is_package = NameOf(change.path) == "package.json" && ScriptsIn(before) != ScriptsIn(after);
+  return is_package ? "the scripts that npm runs have changed" : "";
+}
+
 std::vector<std::string> PathsOf(const std::vector<RestoreStep>& steps) {
   std::vector<std::string> paths;
   for (const RestoreStep& step : steps) paths.push_back(step.path);
@@ -410,7 +428,11 @@ Result<std::string> TrackedHistory::DiffOf(const ChatId& chat, const WorkspaceCh
   };
   const auto before = TRY(content(change.before));
   const auto after = TRY(content(change.after));
-  return UnifiedDiff(change, before, after);
+  std::string diff = UnifiedDiff(change, before, after);
+  const std::string who = WhoRunsChange(change, before, after, tracker_.workspace().home());
+  // Before the header, where programs that read diffs pass it over.
+  if (!diff.empty() && !who.empty()) diff.insert(0, "# " + who + "\n");
+  return diff;
 }
 
 std::optional<std::string> TrackedHistory::Position(const ChatId& chat) {

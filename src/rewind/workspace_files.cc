@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 #include "base/random.h"
 #include "base/try.h"
 #include "crypto/digest.h"
+#include "domain/codec.h"
 #include "tools/files/open_beneath.h"
 
 namespace reprise {
@@ -36,17 +36,22 @@ Error NotReachable() { return MakeError(ErrorCode::kForbidden, "the path is out 
 }  // namespace
 
 bool IsLeftAlone(std::string_view name) {
-  const bool is_git = name.size() == 4 && ::strncasecmp(name.data(), ".git", 4) == 0;
-  return is_git || (name.starts_with(".reprise-") && name.ends_with(".tmp"));
+  return IsOfGit(name) || (name.starts_with(".reprise-") && name.ends_with(".tmp"));
 }
 
 Result<void> CheckWorkspacePath(std::string_view path) {
+  if (IsOfGit(path)) return Fail(NotReachable());
+  return CheckPathOrGits(path);
+}
+
+Result<void> CheckPathOrGits(std::string_view path) {
   if (path.empty() || path.size() > kLongestPath || path.find('\0') != std::string_view::npos)
     return Fail(NotReachable());
   for (std::size_t at = 0; at <= path.size();) {
     const std::size_t end = std::min(path.find('/', at), path.size());
     const std::string_view name = path.substr(at, end - at);
-    if (name.empty() || name == "." || name == ".." || name.size() > NAME_MAX || IsLeftAlone(name)) {
+    if (name.empty() || name == "." || name == ".." || name.size() > NAME_MAX ||
+        (IsLeftAlone(name) && !IsOfGit(name))) {
       return Fail(NotReachable());
     }
     at = end + 1;
@@ -117,6 +122,11 @@ Result<UniqueFd> WorkspaceFiles::OpenRoot() const {
 
 Result<std::optional<WorkspaceFiles::Target>> WorkspaceFiles::Open(const std::string& path, bool make_parents) const {
   TRY(CheckWorkspacePath(path));
+  return OpenChecked(path, make_parents);
+}
+
+Result<std::optional<WorkspaceFiles::Target>> WorkspaceFiles::OpenChecked(const std::string& path,
+                                                                          bool make_parents) const {
   UniqueFd root = TRY(OpenRoot());
   const std::size_t slash = path.rfind('/');
   Target target{.parent = {}, .name = path.substr(slash == std::string::npos ? 0 : slash + 1)};
@@ -127,7 +137,7 @@ Result<std::optional<WorkspaceFiles::Target>> WorkspaceFiles::Open(const std::st
     target.parent = OpenBeneath(root.get(), path.substr(0, slash), kFlags, Symlinks::kRefuse);
     if (!target.parent && errno == ENOENT && make_parents) {
       for (std::size_t at = path.find('/'); at != std::string::npos; at = path.find('/', at + 1)) {
-        TRY(MakeDirectory(path.substr(0, at), 0777 & ~022));
+        TRY(MakeDirectory(path.substr(0, at), 0777));
       }
       target.parent = OpenBeneath(root.get(), path.substr(0, slash), kFlags, Symlinks::kRefuse);
     }
@@ -141,7 +151,8 @@ Result<std::optional<WorkspaceFiles::Target>> WorkspaceFiles::Open(const std::st
 }
 
 Result<std::optional<ReadVersion>> WorkspaceFiles::Read(const std::string& path) const {
-  const auto target = TRY(Open(path, /*make_parents=*/false));
+  TRY(CheckPathOrGits(path));
+  const auto target = TRY(OpenChecked(path, /*make_parents=*/false));
   if (!target) return std::nullopt;
   struct stat status {};
   if (::fstatat(target->parent.get(), target->name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {

@@ -34,6 +34,8 @@ inline constexpr std::size_t kLongestPath = 4'000;
 bool IsLeftAlone(std::string_view name);
 // kForbidden unless it is a path as WorkspaceChange has it, without anything that is left alone.
 Result<void> CheckWorkspacePath(std::string_view path);
+// The same, but for git's own.
+Result<void> CheckPathOrGits(std::string_view path);
 
 // Single paths of the workspace, reached without following any link. Thread-safe. Failures: kForbidden (out of reach,
 // protected, behind a link), kInvalidArgument (neither file, link nor directory), kIo, kStorageFull, kConflict.
@@ -43,7 +45,7 @@ class WorkspaceFiles {
   WorkspaceFiles(const Workspace& workspace, std::uint64_t file_bytes)
       : workspace_(workspace), file_bytes_(file_bytes) {}
 
-  // nullopt: nothing is there, also as a link stands where a directory would have to be.
+  // nullopt: nothing is there, also as a link stands where a directory would have to be. Also of git's own.
   Result<std::optional<ReadVersion>> Read(const std::string& path) const;
 
   // What is put into its place is first written down in `staging`, a folder of the workspace's root that is left alone:
@@ -75,6 +77,7 @@ class WorkspaceFiles {
   Result<UniqueFd> OpenStaging(const std::string& staging, bool make) const;
   // nullopt: the directory above is not there.
   Result<std::optional<Target>> Open(const std::string& path, bool make_parents) const;
+  Result<std::optional<Target>> OpenChecked(const std::string& path, bool make_parents) const;
 
   const Workspace& workspace_;
   const std::uint64_t file_bytes_;

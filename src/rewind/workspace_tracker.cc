@@ -17,7 +17,9 @@
 #include "base/logging.h"
 #include "base/try.h"
 #include "crypto/digest.h"
+#include "domain/codec.h"
 #include "tools/files/open_beneath.h"
+#include "tools/files/run_by_others.h"
 
 namespace reprise {
 namespace {
@@ -102,11 +104,22 @@ bool WorkspaceTracker::IsClosed(const std::string& path) const {
 }
 
 bool WorkspaceTracker::IsLeftOut(const std::string& name, const std::string& path) const {
-  return IsLeftAlone(name) || path.size() > kLongestPath || IsClosed(path);
+  if (path.size() > kLongestPath || IsClosed(path)) return true;
+  if (!IsOfGit(path)) return IsLeftAlone(name);
+  return !IsOfGit(name) && WhoRuns(path, workspace_.home()).empty();
+}
+
+bool WorkspaceTracker::IsPassedOver(const Rules& rules, bool folder_is_ignored, const std::string& path,
+                                    bool is_directory) const {
+  if (!folder_is_ignored && !ignored_.Name(rules, path, is_directory)) return false;
+  const std::string& home = workspace_.home();
+  return is_directory ? !MayHoldWhatOthersRun(path, home) : WhoRuns(path, home).empty();
 }
 
 bool WorkspaceTracker::IsIgnored(const std::string& path) const {
-  if (IsClosed(path) || !CheckWorkspacePath(path)) return true;
+  if (IsClosed(path) || !CheckPathOrGits(path)) return true;
+  if (!WhoRuns(path, workspace_.home()).empty()) return false;
+  if (IsOfGit(path)) return true;
   for (std::size_t slash = path.find('/');; slash = path.find('/', slash + 1)) {
     const bool last = slash == std::string::npos;
     const std::string part = path.substr(0, slash);
@@ -207,12 +220,15 @@ bool WorkspaceTracker::AddDirectory(const std::string& path, Findings* findings,
     Watch(fd.get(), at, directory);  // first: what comes while it is read is told then
     const auto above = directories_.find(ParentOf(at));
     directory.rules = ignored_.In(fd.get(), at, at.empty() ? ignored_.Above() : above->second.rules);
+    directory.ignored =
+        !at.empty() && (above->second.ignored || ignored_.Name(above->second.rules, at, /*is_directory=*/true));
     for (const std::string& name : NamesIn(fd.get())) {
       const std::string below = Join(at, name);
       struct stat status {};
       if (IsLeftOut(name, below)) continue;
       if (::fstatat(fd.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 || !IsTracked(status)) continue;
-      if (status.st_dev != root_device_ || ignored_.Name(directory.rules, below, S_ISDIR(status.st_mode))) continue;
+      if (status.st_dev != root_device_) continue;
+      if (IsPassedOver(directory.rules, directory.ignored, below, S_ISDIR(status.st_mode))) continue;
       if (!directory.entries.contains(name)) AddEntry(fd.get(), at, name, status, findings);
       if (S_ISDIR(status.st_mode)) left.push_back(below);
     }
@@ -272,6 +288,9 @@ void WorkspaceTracker::RemoveEntry(const std::string& directory, const std::stri
 void WorkspaceTracker::Note(Findings* findings, const std::string& path, std::optional<FileVersion> before,
                             std::optional<FileVersion> after) {
   if (findings == nullptr) return;
+  // Of git's folders what is in them says enough.
+  const auto& version = after ? after : before;
+  if (version && version->kind == FileVersion::Kind::kDirectory && IsOfGit(path)) return;
   const auto [found, is_new] = findings->changes.try_emplace(path);
   if (is_new) found->second = {.path = path, .before = std::move(before)};
   found->second.after = std::move(after);
@@ -337,7 +356,7 @@ void WorkspaceTracker::Settle(const std::vector<std::string>& paths) {
   const MutexLock lock(mutex_);
   if (!built_) return;
   for (const std::string& path : paths) {
-    if (!CheckWorkspacePath(path)) continue;
+    if (!CheckPathOrGits(path)) continue;
     // From the top, as directories above may be new or gone.
     for (std::size_t slash = path.find('/');; slash = path.find('/', slash + 1)) {
       const std::string part = path.substr(0, slash);
@@ -493,9 +512,10 @@ void WorkspaceTracker::LookAtName(int fd, const std::string& directory, const st
   }
   const bool is_directory = S_ISDIR(status.st_mode);
   if (found == entries.end()) {
-    if (ignored_.Name(directories_[directory].rules, path, is_directory)) return;
+    const Directory& in = directories_[directory];
+    if (IsPassedOver(in.rules, in.ignored, path, is_directory)) return;
     const auto old = old_rules_.find(directory);
-    const bool was_ignored = old != old_rules_.end() && ignored_.Name(old->second, path, is_directory);
+    const bool was_ignored = old != old_rules_.end() && IsPassedOver(old->second, in.ignored, path, is_directory);
     Findings* const told = was_ignored ? nullptr : findings;
     AddEntry(fd, directory, name, status, told);
     if (is_directory) AddDirectory(path, told, {});
@@ -556,8 +576,9 @@ void WorkspaceTracker::NewRules(const std::string& directory) {
     }
     old_rules_.emplace(path, at->second.rules);
     if (const UniqueFd fd = OpenDirectory(path)) {
-      at->second.rules =
-          ignored_.In(fd.get(), path, path.empty() ? ignored_.Above() : directories_[ParentOf(path)].rules);
+      const Directory* const above = path.empty() ? nullptr : &directories_[ParentOf(path)];
+      at->second.rules = ignored_.In(fd.get(), path, above == nullptr ? ignored_.Above() : above->rules);
+      at->second.ignored = above != nullptr && (above->ignored || ignored_.Name(above->rules, path, true));
     }
   }
 }
@@ -575,7 +596,8 @@ void WorkspaceTracker::ApplyNewRules(const std::string& directory) {
     std::vector<std::string> ignored;
     for (const auto& [name, entry] : known->second.entries) {
       const bool is_directory = entry.kind == FileVersion::Kind::kDirectory;
-      if (ignored_.Name(known->second.rules, Join(path, name), is_directory)) ignored.push_back(name);
+      const bool passed_over = IsPassedOver(known->second.rules, known->second.ignored, Join(path, name), is_directory);
+      if (passed_over) ignored.push_back(name);
     }
     for (const std::string& name : ignored) RemoveEntry(path, name, nullptr);
     const UniqueFd fd = OpenDirectory(path);
@@ -587,9 +609,10 @@ void WorkspaceTracker::ApplyNewRules(const std::string& directory) {
       if (IsLeftOut(name, entry) || known->second.entries.contains(name)) continue;
       if (::fstatat(fd.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 || !IsTracked(status)) continue;
       const bool is_directory = S_ISDIR(status.st_mode);
-      const bool was_ignored = old != old_rules_.end() && ignored_.Name(old->second, entry, is_directory);
+      const bool in_ignored = known->second.ignored;
+      const bool was_ignored = old != old_rules_.end() && IsPassedOver(old->second, in_ignored, entry, is_directory);
       if (!was_ignored || status.st_dev != root_device_) continue;  // it is new, and told of by itself
-      if (ignored_.Name(known->second.rules, entry, is_directory)) continue;
+      if (IsPassedOver(known->second.rules, in_ignored, entry, is_directory)) continue;
       AddEntry(fd.get(), path, name, status, nullptr);
       if (is_directory) AddDirectory(entry, nullptr, {});
     }

@@ -74,6 +74,7 @@ class WorkspaceTracker {
     std::map<std::string, Entry> entries;
     int watch = -1;
     std::shared_ptr<const IgnoreRules> rules;  // null: nothing is ignored
+    bool ignored = false;                      // it is known for what others run in it alone
   };
   using Rules = IgnoreFiles::Rules;
   // What one look has found; null where it is not told.
@@ -119,6 +120,8 @@ class WorkspaceTracker {
   // Of an entry, by itself: whatever is ignored besides.
   bool IsLeftOut(const std::string& name, const std::string& path) const;
   bool IsClosed(const std::string& path) const;
+  // Whether the rules of the folder that it lies in, or of one above, leave it out. Never what others run.
+  bool IsPassedOver(const Rules& rules, bool folder_is_ignored, const std::string& path, bool is_directory) const;
   static Signature SignatureOf(const struct stat& status);
 
   const Workspace& workspace_;

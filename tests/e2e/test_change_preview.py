@@ -43,10 +43,20 @@ class Box:
 
     def refusal(self, tool, **arguments):
         """Why there is nothing to show."""
-        stream, approval = self.ask(tool, **arguments)
-        error = self.preview(approval).error(409, "no_change_to_show")
+        self.count += 1
+        self.provider.plan(tools(call(tool, arguments)), text("done"))
+        stream = self.client.start(f"c{self.count}", "do it")
+        event = stream.next()
+        while event.name not in ("approval_required", "tool_result"):
+            event = stream.next()
+        if event.name == "tool_result":  # it would fail whatever anybody says: nobody is asked
+            stream.finish()
+            assert event["is_error"] and not stream.all("approval_required")
+            return event["tool_output"]
+        error = self.preview(event["approval_id"]).error(409, "no_change_to_show")
         assert not error["retryable"]
-        self.drop(stream)
+        self.client.approve(f"c{self.count}", stream.interaction, event["approval_id"], False).expect(200)
+        stream.finish()
         return error["message"]
 
     def refusals(self, path):
@@ -88,6 +98,39 @@ def test_an_edit_that_does_not_match_says_so(box):
     assert "old_text occurs 0 times" in box.refusal("edit_file", path="notes.txt", old_text="two", new_text="2")
     assert "old_text occurs 2 times" in box.refusal("edit_file", path="notes.txt", old_text="one", new_text="1")
     assert "no such file" in box.refusal("edit_file", path="none.txt", old_text="two", new_text="2")
+
+
+def test_a_call_that_must_fail_is_not_asked_about(box):
+    """The failure goes to the model, which mends it; what an earlier call of the round may still change is asked about when that has run."""
+    (box.workspace / "notes.txt").write_text("one\none\n")
+    (box.workspace / "folder").mkdir()
+    (box.workspace / "link").symlink_to("notes.txt")
+    edit = {"path": "notes.txt", "old_text": "two", "new_text": "2"}
+    failing = [("edit_file", edit, "occurs 0 times"), ("edit_file", {**edit, "old_text": "one"}, "occurs 2 times"), ("edit_file", {**edit, "path": "none"}, "no such file"),
+               ("edit_file", {**edit, "path": "folder"}, "directory"), ("delete_file", {"path": "none"}, "no such file"), ("delete_file", {"path": "folder"}, "directory"),
+               ("write_file", {"path": "folder", "content": ""}, "directory"), ("write_file", {"path": "../x", "content": ""}, "outside"),
+               ("write_file", {"path": "link", "content": ""}, "symbolic link"), ("write_file", {"path": "notes.txt/x", "content": ""}, "not a directory"),
+               ("delete_file", {"path": "notes.txt/x"}, "not a directory")]
+    for tool, arguments, words in failing:
+        box.count += 1
+        box.provider.plan(tools(call(tool, arguments)), text("done"))
+        stream = box.client.turn(f"c{box.count}", "do it")
+        result = stream.one("tool_result")
+        assert not stream.all("approval_required") and result["is_error"] and words in result["tool_output"], (tool, arguments, result)
+        report = box.client.post(f"/chats/c{box.count}/interactions/int_001/replay", {"mode": "recorded"}).expect(200).json
+        assert report["match"], report
+    refused = [e for e in box.client.get("/audit").expect(200, "audit").json["entries"] if e["event"] == "refused"]
+    assert [e["reason"] for e in refused] == ["would_fail"] * len(failing)
+    # The edit is of a file that the call before it makes.
+    box.provider.plan(tools(call("write_file", {"path": "made.txt", "content": "a"}, "w"), call("edit_file", {"path": "made.txt", "old_text": "a", "new_text": "b"}, "e")),
+                      text("done"))
+    stream = box.client.start("both", "do it")
+    for call_id in ("w", "e"):
+        asked = stream.until("approval_required")
+        assert asked["call_id"] == call_id
+        box.client.approve("both", stream.interaction, asked["approval_id"]).expect(200)
+    stream.finish()
+    assert (box.workspace / "made.txt").read_text() == "b"
 
 
 def test_a_deletion(box):

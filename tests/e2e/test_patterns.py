@@ -211,6 +211,51 @@ def test_a_program_of_the_workspace_does_not_stand_for_the_systems(make_server, 
     assert ran(server.client, "ls", "git status") == [False, False]
 
 
+HANDED = ["sort -S 1b --compress-program=sh r.txt", "sort --comp sh r.txt", "rg --pre sh .", "rg --pre=./r.txt .", "git grep -Osh x", "git -c alias.p='!sh r.txt' p",
+          "git config alias.p '!sh r.txt'; git p", "git p", "git bisect run sh r.txt", "tar --to-command=./r.txt -xf x", "find . -exec sh r.txt ';'", "awk -f r.txt",
+          "unknown --do=sh", "npm --script-shell=./r.txt test", "cargo --config 'alias.t=\"x\"' t", "diff3 --diff-pro=./r.txt a b c"]
+
+
+def test_a_deny_rule_sees_through_programs_that_are_handed_others(make_server, provider):
+    """With all approved, a line of which it cannot be told whether it runs what is denied asks, and runs only if somebody agrees."""
+    rules = [{"tool": "run_shell", "pattern": pattern, "action": "deny"} for pattern in ("touch", "git push")]
+    server = make_server(provider, config={"tools": {"rules": rules}, "approval_mode": "approve_all"})
+    (server.home.workspace / "r.txt").write_text("touch owned\n")
+    asked = {line for i, line in enumerate(HANDED) if asked_calls(server.client, provider, f"c{i}", [shell(line)])}
+    assert asked == set(HANDED) and not (server.home.workspace / "owned").exists()
+    harmless = ["sort -r r.txt", "git init -q", "git config user.name me", "git status", "git log --oneline", "mkdir sh", "grep sh r.txt"]
+    assert asked_calls(server.client, provider, "h", [shell(line, f"h{i}") for i, line in enumerate(harmless)]) == set()
+
+
+def test_a_program_of_the_workspace_is_not_hidden_by_one_of_the_home(make_server, provider, make_home):
+    """In the sandbox the home is empty: what PATH finds there is passed over, and the next one is run."""
+    home = make_home()
+    config = {"tools": {"rules": [{"tool": "run_shell", "pattern": "grep *", "action": "allow"}]}, "approval_mode": "deny_all"}
+    own, planted = pathlib.Path(home.environment()["HOME"]) / "bin", home.workspace / "bin"
+    for folder in (own, planted):
+        folder.mkdir(parents=True)
+
+    def ran(path):
+        server = make_server(provider, home, config=config, environment={"PATH": path})
+        provider.plan(tools(shell("grep x y")), text("ok"))
+        output = server.client.turn("c", "go").one("tool_result")["tool_output"]
+        server.stop()
+        return "planted" if "PLANTED" in output else "refused" if "refuses" in output else "system"
+    system = os.environ["PATH"]
+    assert ran(f"{own}:{planted}:{system}") == "system"
+    (own / "grep").write_text("#!/bin/sh\necho OWN\n")
+    (planted / "grep").mkdir()  # a folder is no program
+    for file in (own / "grep", planted):
+        file.chmod(0o755)
+    assert ran(f"{own}:{planted}:{system}") == "system"
+    (planted / "grep").rmdir()
+    (planted / "grep").write_text("#!/bin/sh\necho PLANTED\n")
+    (planted / "grep").chmod(0o755)
+    assert ran(f"{own}:{planted}:{system}") == "refused"
+    assert ran(f"/tmp:{planted}:{system}") == "refused"
+    assert ran(f"{system}:{planted}") == "system"
+
+
 def test_what_a_hostile_repository_could_run_is_said_in_the_sentence(server, provider):
     for command, words in (("git status", "hooks and configuration of the repository"), ("npm test", "files decide what that does"),
                            ("./run.sh", "files decide what that does"), ("python3 a.py", "files decide what that does")):

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import stat
+import subprocess
 
 import pytest
 from support import schemas
@@ -88,11 +89,42 @@ def test_modes_under_umask_000(server, provider):
     schemas.check("keys", json.loads(home.keys.read_text()))
 
 
-def test_a_written_file_does_not_inherit_the_servers_rights_wrongly(make_server, provider):
-    server = make_server(provider, config={"approval_mode": "approve_all"})
-    provider.plan(tools(call("write_file", {"path": "w.txt", "content": "x"})), text("ok"))
-    server.client.turn("c", "go")
-    assert stat.S_IMODE((server.home.workspace / "w.txt").stat().st_mode) & 0o022 == 0
+@pytest.mark.parametrize("umask", ["000", "022", "027", "077"])
+def test_what_goes_into_the_workspace_has_the_modes_of_touch_and_mkdir_and_the_rest_is_private(make_server, provider, make_home, umask):
+    home = make_home()
+    for name, mode in (("kept.sh", 0o755), ("secret.txt", 0o600), ("gone.sh", 0o750)):
+        (home.workspace / name).write_text("old\n")
+        (home.workspace / name).chmod(mode)
+    server = make_server(provider, home, config={"approval_mode": "approve_all"}, arguments=["--log-file", str(home.path / "logs" / "server.log")],
+                         wrapper=["/bin/sh", "-c", f'umask {umask}; mkdir -p "$LOGS"; exec "$0" "$@"'], environment={"LOGS": str(home.path / "logs")})
+    subprocess.run(["/bin/sh", "-c", f"umask {umask}; touch file; mkdir folder"], cwd=home.path, check=True)
+    file, folder = (stat.S_IMODE((home.path / name).stat().st_mode) for name in ("file", "folder"))
+    code = "import os; open('code.txt', 'w'); os.makedirs('code/below')"
+    calls = [call("write_file", {"path": "new/below/w.txt", "content": "x"}, "a"), call("write_file", {"path": "kept.sh", "content": "new"}, "b"),
+             call("edit_file", {"path": "secret.txt", "old_text": "old", "new_text": "new"}, "c"),
+             call("run_shell", {"command": "touch shell.txt; mkdir -p shell/below; rm gone.sh; umask > umask.txt"}, "d"),
+             call("run_code", {"language": "python", "code": code}, "e"), call("run_code", {"language": "shell", "code": ": > code.sh"}, "f"),
+             call("save_chat_file", {"filename": "f.txt", "content": "x"}, "g")]
+    provider.plan(text("hello"), *[tools(each) for each in calls], text("ok"))
+    server.client.turn("c", "hello")
+    stream = server.client.turn("c", "go")
+    assert not [e for e in stream.all("tool_result") if e["is_error"]], stream.events
+
+    def modes():
+        return {str(path.relative_to(home.workspace)): stat.S_IMODE(path.stat().st_mode) for path in home.workspace.rglob("*")}
+    made = {"new/below/w.txt": file, "new": folder, "new/below": folder, "shell.txt": file, "shell": folder, "shell/below": folder, "umask.txt": file,
+            "code.txt": file, "code.sh": file, "code": folder, "code/below": folder, "kept.sh": 0o755, "secret.txt": 0o600}
+    assert modes() == made and int((home.workspace / "umask.txt").read_text(), 8) == int(umask, 8)
+    # What is put back has the modes that it had.
+    server.client.post("/chats/c/undo", {"files": "restore"}).expect(200)
+    assert modes() == {"kept.sh": 0o755, "secret.txt": 0o600, "gone.sh": 0o750}
+    server.client.post("/chats/c/head", {"interaction_id": "int_002", "files": "restore"}).expect(200)
+    assert modes() == made
+    # What is the program's own is nobody else's, whatever the umask.
+    private = [home.data, home.keys.parent, home.path / "logs" / "server.log"]
+    seen = [path for top in private for path in [top, *top.rglob("*")]]
+    wide = [(str(path), oct(path.lstat().st_mode)) for path in seen if not path.is_symlink() and stat.S_IMODE(path.stat().st_mode) & 0o077]
+    assert wide == [] and len(seen) > 8
 
 
 def test_plain_stores_the_specifications_json(make_server, provider):

@@ -1,11 +1,12 @@
 """Tools, driven by the scripted provider: contained, clean, bounded."""
 import json
 import os
+import subprocess
 import threading
 
 import pytest
 from support.provider import call, text, tools
-from support.server import API_KEY, processes, sandbox_works, without_note
+from support.server import API_KEY, processes, sandbox_works, without_bubblewrap, without_note
 from support.timing import SLACK, eventually
 
 SECRET = "outside-secret-7731"
@@ -429,3 +430,182 @@ def test_huge_files_are_read_in_parts(box):
     result = box.run("read_file", path="huge.txt")
     assert len(result["tool_output"]) < 1 << 20
     assert box.server.memory_kb() - before < 64 * 1024
+
+
+# --- what the user's own tools run by themselves ---------------------------------------------------------------------
+
+# Each makes the user's own tools run something outside of the sandbox.
+TRAPS = ["git config core.fsmonitor ./x.sh", "printf '[core]\\nfsmonitor=./x.sh\\n' >> .git/config", "echo ./x.sh > .git/hooks/post-checkout",
+         "mv .git/hooks .git/h; mkdir .git/hooks; echo ./x.sh > .git/hooks/pre-commit", "mv .git old; cp -r old .git; echo >> .git/config",
+         "rm -rf .git/config", "ln -sf ../x.sh .git/hooks/pre-push", "cp x.sh .git/config.tmp; mv .git/config.tmp .git/config", "echo >> .git/modules/sub/config",
+         "echo x > .git/modules/sub/hooks/pre-commit", "echo >> sub/.git", "rm sub/.git; mkdir sub/.git", "mv sub sub2; mkdir -p sub/.git/hooks", "echo >> .envrc",
+         "rm .envrc; echo x > .envrc", "echo >> .vscode/tasks.json", "echo > .vscode/settings.json", "echo >> .idea/workspace.xml", "echo >> deep/er/.vscode/tasks.json",
+         "echo >> .npmrc", "echo >> .cargo/config.toml", "chmod 777 .git/config", "sed -i s/a/b/ .envrc", "python3 -c 'open(\".git/config\",\"a\").write(\"x\")'"]
+
+
+def git(folder, *arguments):
+    return subprocess.run(["git", "-c", "user.name=u", "-c", "user.email=u@x", *arguments], cwd=folder, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.fixture
+def repository(box):
+    git(box.workspace, "init", "-q", "-b", "main")
+    for name in (".envrc", ".vscode/tasks.json", ".idea/workspace.xml", "deep/er/.vscode/tasks.json", ".npmrc", ".cargo/config.toml", ".git/modules/sub/config",
+                 ".git/modules/sub/hooks/x", "x.sh"):
+        file = box.workspace / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("as it was\n")
+    (box.workspace / "sub").mkdir()
+    (box.workspace / "sub" / ".git").write_text("gitdir: ../.git/modules/sub\n")
+    return box
+
+
+def obeyed(root):
+    """What others run by themselves, as it is now."""
+    places = [".git/config", ".git/hooks", ".git/modules/sub", "sub/.git", ".envrc", ".vscode", ".idea", "deep/er/.vscode", ".npmrc", ".cargo/config.toml"]
+    return {str(file.relative_to(root)): (file.lstat().st_mode, file.is_symlink(), file.read_bytes())
+            for place in places for file in [root / place, *(root / place).rglob("*")] if not file.is_dir()}
+
+
+@sandboxed
+def test_what_others_run_by_themselves_is_read_only_in_the_sandbox(repository):
+    box = repository
+    before = obeyed(box.workspace)
+    assert len(before) > 20
+    for line in TRAPS:
+        box.run("run_shell", command=line)
+        assert obeyed(box.workspace) == before, line
+    box.run("run_code", language="python", code="open('.git/hooks/pre-commit', 'w')")
+    assert obeyed(box.workspace) == before
+
+
+@sandboxed
+def test_git_works_in_the_sandbox_all_the_same(repository):
+    box = repository
+    (box.workspace / "a.txt").write_text("one\n")
+    me = "git -c user.name=u -c user.email=u@x"
+    for line in (f"git add a.txt && {me} commit -qm one", "git checkout -q -b other", "echo two >> a.txt", f"{me} commit -qam two", "git checkout -q main",
+                 f"{me} merge -q other", "git branch -d other", f"{me} tag -a v1 -m x", "git gc -q", f"{me} stash -q || true", "git worktree add -q ../w || git worktree add -q w",
+                 "mkdir new && cd new && git init -q && git status", "git mv a.txt b.txt", "mv x.sh deep/er/y.sh"):
+        box.ok("run_shell", command=line)
+    assert git(box.workspace, "log", "--format=%s") == "two\none\n" and (box.workspace / "b.txt").exists()
+    assert (box.workspace / "new" / ".git" / "config").exists()
+
+
+def test_what_comes_to_be_there_is_shown(box):
+    """What was not there cannot be closed: it is named in the result, recorded and shown, whatever .gitignore says."""
+    git(box.workspace, "init", "-q")
+    (box.workspace / ".gitignore").write_text(".envrc\n.vscode/\n*.toml\nnode_modules/\n")
+    (box.workspace / ".git" / "hooks").rename(box.workspace / ".git" / "no-hooks")
+    output = box.ok("run_shell", command="mkdir -p .git/hooks .vscode node_modules/x .cargo/registry; echo x > .git/hooks/pre-commit; echo x > .envrc; echo x > .vscode/tasks.json;"
+                                         "echo x > node_modules/x/y; echo x > .cargo/config.toml; echo x > .cargo/other.toml; echo x > .git/objects/x; echo x > .git/ORIG_HEAD")
+    for name in (".git/hooks", ".envrc", ".vscode"):
+        assert name in output, output
+    box.ok("write_file", path=".git/hooks/pre-push", content="x")
+    box.ok("write_file", path="package.json", content='{"scripts": {"test": "x"}}')
+    shown = {path for e in box.client.get("/chats/c/interactions/int_001/events?limit=1000").json["events"] if e["type"] == "FILES_CHANGED" for path in e["paths"]}
+    assert shown == {".git/hooks/pre-commit", ".envrc", ".vscode/tasks.json", ".cargo/config.toml"} | ({".cargo/registry/"} & shown)
+    diff = box.client.get("/chats/c/interactions/int_001/diff").body.decode()
+    assert "# git runs or obeys this by itself\ndiff --git a/.git/hooks/pre-commit" in diff and "# direnv runs or obeys this by itself\ndiff --git a/.envrc" in diff
+    changed = box.client.get("/chats/c/interactions/int_002/events?limit=1000").json["events"]
+    assert [e["paths"] for e in changed if e["type"] == "FILES_CHANGED"] == [[".git/hooks/pre-push"]]
+    assert "# the scripts that npm runs have changed\n" in box.client.get("/chats/c/interactions/int_003/diff").body.decode()
+    # git's own is never put back, and what is beside it is.
+    box.client.post("/chats/c/head", {"interaction_id": "int_001", "files": "restore"}).expect(200)
+    assert (box.workspace / ".git" / "hooks" / "pre-push").exists() and not (box.workspace / "package.json").exists()
+
+
+ASKED = [".git/config", ".git/hooks/pre-commit", ".git/info/attributes", ".git/modules/s/config", "sub/.git", ".gitmodules", ".gitattributes", ".envrc", "sub/.envrc",
+         ".vscode/tasks.json", "sub/.vscode/settings.json", ".idea/x.xml", ".devcontainer/devcontainer.json", ".husky/pre-commit", ".npmrc", "x.code-workspace", ".mcp.json",
+         ".VSCode/tasks.json", "sub/../.envrc", "./.git/config"]
+
+
+def test_file_tools_ask_about_it_each_time_and_name_it(make_server, provider):
+    """Whatever a rule or a grant says; to approve everything is its owner's word."""
+    rules = [{"tool": name, "action": "allow"} for name in ("write_file", "edit_file", "delete_file")]
+    server = make_server(provider, config={"tools": {"rules": rules}})
+    (server.home.workspace / "sub").mkdir()
+    for i, path in enumerate(ASKED):
+        provider.plan(tools(call("write_file", {"path": path, "content": "x"})), text("ok"))
+        stream = server.client.start(f"c{i}", "go")
+        asked = stream.until("approval_required")
+        assert "runs or obeys it by itself" in asked["reason"] and asked["risk"] == "high" and "patterns" not in asked.data, asked
+        server.client.approve(f"c{i}", stream.interaction, asked["approval_id"], False).expect(200)
+        stream.finish()
+        assert not (server.home.workspace / path).exists()
+    for path in ("a.txt", "src/config", "docs/hooks/x", "package.json", ".gitignore", ".bashrc"):
+        provider.plan(tools(call("write_file", {"path": path, "content": "x"})), text("ok"))
+        assert not server.client.turn("d", "go").all("approval_required"), path
+    server.stop()
+    server = make_server(provider, server.home, config={"approval_mode": "approve_all"})
+    provider.plan(tools(call("write_file", {"path": ".envrc", "content": "x"})), text("ok"))
+    assert not server.client.turn("e", "go").one("tool_result")["is_error"]
+
+
+@sandboxed
+def test_in_a_home_what_the_shell_reads_is_closed_too(make_server, make_home, provider):
+    home = make_home()
+    home.workspace = home.user
+    for name in (".bashrc", ".profile", "bin/tool", ".config/git/config", ".local/bin/x"):
+        (home.user / name).parent.mkdir(parents=True, exist_ok=True)
+        (home.user / name).write_text("as it was\n")
+    server = make_server(provider, home, config={"approval_mode": "approve_all"})
+    box = Box(server, provider)
+    for name in (".bashrc", ".profile", "bin/tool", ".config/git/config", ".local/bin/x"):
+        box.run("run_shell", command=f"echo x >> {name}; rm -f {name}; mv {name} y")
+        assert (home.user / name).read_text() == "as it was\n", name
+    assert ".inputrc" in box.ok("run_shell", command="echo x > .inputrc")
+
+
+# --- never less sandbox than was promised ------------------------------------------------------------------------------
+
+NO_SANDBOX = pytest.mark.skipif(not (sandbox_works() and without_bubblewrap()), reason="bubblewrap cannot be used, or not be hidden, on this machine")
+
+
+@NO_SANDBOX
+@pytest.mark.parametrize("config", [{"approval_mode": "approve_all"}, {"tools": {"rules": [{"tool": "run_*", "action": "allow"}]}},
+                                    {"tools": {"rules": [{"tool": "run_shell", "pattern": "echo *", "action": "allow"}]}, "approval_mode": "approve_all"}])
+def test_without_the_sandbox_a_command_is_asked_about_whatever_mode_or_rule(make_server, provider, config):
+    server = make_server(provider, config=config, wrapper=without_bubblewrap())
+    client = server.client
+    for i, each in enumerate([call("run_shell", {"command": "echo x > made"}), call("run_shell", {"command": "echo x"}), call("run_code", {"language": "shell", "code": "echo x"})]):
+        provider.plan(tools(each), text("ok"))
+        stream = client.start(f"c{i}", "go")
+        asked = stream.until("approval_required")
+        assert "WITHOUT a sandbox (bubblewrap is not installed)" in asked["reason"]
+        assert asked["allowed_decisions"] == ["approve", "edit", "reject"] and "patterns" not in asked.data
+        client.approve(f"c{i}", stream.interaction, asked["approval_id"], scope="always").error(400, "invalid_answer")
+        client.approve(f"c{i}", stream.interaction, asked["approval_id"]).expect(200)
+        stream.finish()
+        assert "(no sandbox on this machine: bubblewrap is not installed)" in stream.one("tool_result")["tool_output"]
+    listed = {t["name"]: t for t in client.get("/tools").expect(200, "tools").json["tools"]}
+    for name in ("run_shell", "run_code"):
+        assert listed[name]["lacks"] == "bubblewrap is not installed" and listed[name]["requires_approval"] is True
+    assert "lacks" not in listed["write_file"]
+    assert "the sandbox for commands is not whole" in server.log() and "bubblewrap is not installed" in server.log()
+
+
+@NO_SANDBOX
+def test_a_sandbox_that_comes_to_work_is_found(make_server, provider, tmp_path):
+    """It is looked for again as long as it is not whole; not once for the server's life."""
+    marker = tmp_path / "mounted"
+    hide = 'mount --bind /dev/null /usr/bin/bwrap; (while [ ! -e "$MARKER" ]; do sleep 0.1; done; umount /usr/bin/bwrap; rm "$MARKER") & exec "$@"'
+    server = make_server(provider, config={"approval_mode": "approve_all"}, wrapper=["unshare", "-m", "sh", "-c", hide, "sh"], environment={"MARKER": str(marker)})
+
+    def lacks():
+        return next(t for t in server.client.get("/tools").json["tools"] if t["name"] == "run_shell").get("lacks")
+    assert lacks() == "bubblewrap is not installed"
+    marker.touch()
+    eventually(lambda: not marker.exists(), "bubblewrap is there again")
+    eventually(lambda: lacks() is None, "the sandbox is found", 60)
+    provider.plan(tools(call("run_shell", {"command": "ls /home /root 2>&1; id -u"})), text("ok"))
+    assert "no sandbox" not in server.client.turn("c", "go").one("tool_result")["tool_output"]
+
+
+@sandboxed
+@pytest.mark.skipif(os.getuid() != 0, reason="only root may become somebody else")
+def test_a_small_limit_of_processes_takes_no_part_of_the_sandbox_away(make_server, provider):
+    server = make_server(provider, config={"approval_mode": "approve_all"}, wrapper=["/usr/bin/prlimit", "--nproc=500:500", "--"])
+    provider.plan(tools(call("run_shell", {"command": "grep processes /proc/self/limits"})), text("ok"))
+    output = server.client.turn("c", "go").one("tool_result")["tool_output"]
+    assert "no sandbox" not in output and output.split()[2:4] == ["500", "500"], output

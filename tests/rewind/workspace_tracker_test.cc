@@ -154,9 +154,34 @@ TEST_CASE("WorkspaceTracker: looks at nothing that is closed, git's or Reprise's
   world.Write(".reprise-0123.tmp", "1");
   CHECK(world.Changes() == "+sub");
   CHECK(world.tracker->IsIgnored("chats/c/chat.json"));
-  CHECK(world.tracker->IsIgnored(".GIT/config"));
+  CHECK(world.tracker->IsIgnored(".GIT/index"));
   CHECK(world.tracker->IsIgnored("../x"));
   CHECK_FALSE(world.tracker->IsIgnored("sub/x"));
+}
+
+TEST_CASE("WorkspaceTracker: what others run by themselves is told of, ignored or git's own as it may be", "[rewind]") {
+  World world;
+  world.Write(".gitignore", ".envrc\n.vscode/\n.cargo/\nbuild/\n");
+  world.Write(".git/config", "1");
+  world.Write(".vscode/tasks.json", "1");
+  REQUIRE(world.tracker->Refresh({}));
+  for (const char* path : {".git/config", ".git/hooks/pre-commit", ".git/info/attributes", ".git/commondir",
+                           ".git/modules/s/config", "sub/.git/hooks/x", ".envrc", ".vscode/tasks.json",
+                           ".vscode/settings.json", ".cargo/config.toml"}) {
+    CAPTURE(path);
+    const bool is_new = !fs::exists(world.root / path);
+    world.Write(path, "2");
+    const std::string changes = world.Changes();
+    CHECK(changes.find((is_new ? "+" : "~") + std::string(path)) != std::string::npos);
+    CHECK_FALSE(world.tracker->IsIgnored(path));
+  }
+  for (const char* path : {".git/index", ".git/refs/heads/config", ".git/objects/aa/hooks", ".git/logs/HEAD",
+                           ".git/ORIG_HEAD", ".git/COMMIT_EDITMSG", ".git/hooks/x.sample", ".git/modules/s/objects/x",
+                           ".cargo/registry/x", "build/.cargo/y", "build/x"}) {
+    CAPTURE(path);
+    world.Write(path, "2");
+    CHECK(world.Changes().find(path) == std::string::npos);
+  }
 }
 
 TEST_CASE("WorkspaceTracker: what is larger than the limit is known to change, and not kept", "[rewind]") {

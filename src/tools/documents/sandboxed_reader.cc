@@ -116,9 +116,9 @@ SandboxedReader::Text SandboxedReader::ReadNow(const StoredFile& file, const std
     case FileKind::kOther:
       return Fail(UnreadableDocument("there is no text to be read in a file of this type"));
   }
-  if (!sandbox_.available()) {
+  if (const Sandbox::State state = sandbox_.state(); !state.missing.empty()) {
     return Fail(
-        MissingReader("documents are read in a sandbox, and there is none here: " + sandbox_.unavailable_reason()));
+        MissingReader("documents are read in a sandbox, and there is none that is whole here: " + state.missing));
   }
   return Run(std::move(argv), file, stop);
 }

@@ -19,6 +19,7 @@
 #include "base/try.h"
 #include "tools/arguments.h"
 #include "tools/files/open_beneath.h"
+#include "tools/files/run_by_others.h"
 
 namespace reprise {
 namespace {
@@ -29,6 +30,11 @@ constexpr std::size_t kMaxPath = 4096;
 constexpr std::size_t kMaxName = 255;
 
 Error Refused(ErrorCode code, std::string message) { return MakeError(code, std::move(message)); }
+
+std::string Environment(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? std::string() : value;
+}
 
 std::string Absolute(const std::string& path) {
   std::error_code error;
@@ -213,7 +219,8 @@ Workspace::Workspace(const std::string& directory, const std::vector<std::string
     : directory_(Canonical(directory)),
       directory_as_given_(Absolute(directory)),
       protected_paths_(Canonical(protected_paths)),
-      secret_paths_(SecretsIn(directory_, secret_paths)) {}
+      secret_paths_(SecretsIn(directory_, secret_paths)),
+      home_(HomeIn(directory_, Environment("HOME"))) {}
 
 bool Workspace::IsProtected(int fd, std::string_view name) const {
   if (protected_paths_.empty()) return false;
@@ -257,6 +264,21 @@ std::optional<std::string> ReasonToAskFor(const Workspace& workspace, std::strin
   const auto path = Arguments(arguments).String("path");
   if (!path || !workspace.LeadsToSecret(*path)) return std::nullopt;
   return "it is where you keep secrets (keys, logins, histories)";
+}
+
+std::string Workspace::WhoRuns(std::string_view path) const {
+  for (const std::string& place : PlacesOf(path)) {
+    if (const auto who = reprise::WhoRuns(place, home_); !who.empty()) return std::string(who);
+  }
+  return {};
+}
+
+std::optional<std::string> ReasonToAskToChange(const Workspace& workspace, std::string_view arguments) {
+  if (auto secret = ReasonToAskFor(workspace, arguments)) return secret;
+  const auto path = Arguments(arguments).String("path");
+  const std::string who = path ? workspace.WhoRuns(*path) : std::string();
+  if (who.empty()) return std::nullopt;
+  return who + " runs or obeys it by itself, outside of any sandbox";
 }
 
 Result<void> Workspace::Check(int fd, std::string_view name, Secrets secrets) const {
@@ -404,6 +426,17 @@ Result<std::optional<std::string>> Workspace::ReadForChange(std::string_view pat
   if (!file) return none_yet(file.error());
   auto content = TRY(ReadAll(file->get(), max_bytes));
   return std::optional(std::move(content));
+}
+
+Result<void> Workspace::CheckChange(std::string_view path, bool must_exist) const {
+  const auto ok_if_missing = [&](const Error& error) -> Result<void> {
+    if (error.code == ErrorCode::kNotFound && !must_exist) return {};
+    return Fail(error);
+  };
+  const auto target = OpenParent(path, /*create=*/false, Secrets::kOpen);
+  if (!target) return ok_if_missing(target.error());
+  const auto status = StatReplaceable(target->parent.get(), target->name);
+  return status ? Result<void>() : ok_if_missing(status.error());
 }
 
 Result<bool> Workspace::WriteFile(std::string_view path, std::string_view content, Secrets secrets) {

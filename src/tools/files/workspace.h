@@ -63,6 +63,9 @@ class Workspace {
   // directory above it perhaps. Follows no link.
   Result<std::optional<std::string>> ReadForChange(std::string_view path, std::size_t max_bytes,
                                                    Secrets secrets = Secrets::kClosed) const;
+  // Whether WriteFile could write there, or ChangeFile (`must_exist`), with the failure that they would have. Secrets
+  // are not opened.
+  Result<void> CheckChange(std::string_view path, bool must_exist) const;
   // Relative to the workspace, in its shortest form, as those three take it. kForbidden: it leads outside.
   Result<std::string> PathInWorkspace(std::string_view path) const;
   // Removes a file or a symbolic link (not what it points to); no directories.
@@ -75,6 +78,10 @@ class Workspace {
   // Where a path leads, relative to the workspace ("." is the workspace): by its letters, and by the links that are
   // there now. Empty: outside.
   std::vector<std::string> PlacesOf(std::string_view path) const;
+  // Who runs or obeys by itself what stands at this path ("git"), wherever a link leads; empty: nobody that is known.
+  std::string WhoRuns(std::string_view path) const;
+  // The home folder relative to the workspace; empty: it is not in there.
+  const std::string& home() const { return home_; }
   // Whether a tool that is given this path would touch a secret, as far as what is there now tells.
   bool LeadsToSecret(std::string_view path) const;
 
@@ -95,11 +102,14 @@ class Workspace {
   const std::string directory_as_given_;
   const std::vector<std::string> protected_paths_;  // canonical
   const std::vector<std::string> secret_paths_;     // canonical; those in the workspace
-  Mutex change_mutex_;                              // held during a change, so that two edits of one file both count
+  const std::string home_;
+  Mutex change_mutex_;  // held during a change, so that two edits of one file both count
 };
 
 // Why a call of a tool with a `path` asks though its tool may not; nullopt: it touches no secret.
 std::optional<std::string> ReasonToAskFor(const Workspace& workspace, std::string_view arguments);
+// The same of a tool that changes what is there: it asks about what others run, too.
+std::optional<std::string> ReasonToAskToChange(const Workspace& workspace, std::string_view arguments);
 inline Secrets OpenIfAsked(const ToolContext& context) {
   return context.knows_secrets ? Secrets::kOpen : Secrets::kClosed;
 }

@@ -74,7 +74,15 @@ class WriteFileTool final : public PathTool {
         workspace_(workspace) {}
 
   std::optional<std::string> ReasonToAsk(std::string_view arguments) const override {
-    return ReasonToAskFor(workspace_, arguments);
+    return ReasonToAskToChange(workspace_, arguments);
+  }
+
+  std::optional<std::string> FailureOf(std::string_view arguments, bool /*is_edited*/) const override {
+    const std::string path = Arguments(arguments).String("path").value_or("");
+    if (workspace_.LeadsToSecret(path)) return std::nullopt;  // not even whether it is there
+    const auto possible = workspace_.CheckChange(path, /*must_exist=*/false);
+    if (possible) return std::nullopt;
+    return "cannot write " + QuotedPath(path) + ": " + possible.error().message;
   }
 
   ToolOutcome Run(std::string_view arguments, const ToolContext& context) override {
@@ -127,7 +135,23 @@ class EditFileTool final : public PathTool {
         workspace_(workspace) {}
 
   std::optional<std::string> ReasonToAsk(std::string_view arguments) const override {
-    return ReasonToAskFor(workspace_, arguments);
+    return ReasonToAskToChange(workspace_, arguments);
+  }
+
+  std::optional<std::string> FailureOf(std::string_view arguments, bool is_edited) const override {
+    const Arguments given(arguments);
+    const std::string path = given.String("path").value_or("");
+    if (workspace_.LeadsToSecret(path)) return std::nullopt;
+    auto possible = workspace_.CheckChange(path, /*must_exist=*/true);
+    if (possible && !is_edited) {
+      possible = workspace_.ReadFile(path, kMaxEditedBytes).and_then([&](std::string content) -> Result<void> {
+        TRY(ReplaceOnce(std::move(content), given.String("old_text").value_or(""),
+                        given.String("new_text").value_or("")));
+        return {};
+      });
+    }
+    if (possible) return std::nullopt;
+    return "cannot edit " + QuotedPath(path) + ": " + possible.error().message;
   }
 
   ToolOutcome Run(std::string_view arguments, const ToolContext& context) override {
@@ -187,7 +211,17 @@ class DeleteFileTool final : public PathTool {
         workspace_(workspace) {}
 
   std::optional<std::string> ReasonToAsk(std::string_view arguments) const override {
-    return ReasonToAskFor(workspace_, arguments);
+    return ReasonToAskToChange(workspace_, arguments);
+  }
+
+  std::optional<std::string> FailureOf(std::string_view arguments, bool /*is_edited*/) const override {
+    const std::string path = Arguments(arguments).String("path").value_or("");
+    if (workspace_.LeadsToSecret(path)) return std::nullopt;
+    auto possible = workspace_.PathInWorkspace(path).and_then(
+        [&](const std::string&) { return workspace_.CheckChange(path, /*must_exist=*/true); });
+    // A link, or what may not be written, can be deleted all the same.
+    if (possible || possible.error().code == ErrorCode::kForbidden) return std::nullopt;
+    return "cannot delete " + QuotedPath(path) + ": " + possible.error().message;
   }
 
   ToolOutcome Run(std::string_view arguments, const ToolContext& context) override {

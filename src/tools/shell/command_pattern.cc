@@ -214,9 +214,11 @@ Touch PartTouches(const Part& part, const ShellCommand& command, int depth = 0);
 Touch GivenTouches(const Part& part, const std::vector<ShellWord>& words, int depth) {
   constexpr int kMostDepth = 3;
   constexpr std::size_t kShortOption = 2;
+  const bool takes_names = OnlyTakesNames(words.front().text);
   for (std::size_t i = 1; i < words.size(); ++i) {
     const std::string& word = words[i].text;
     if (!words[i].is_literal()) continue;
+    if (!takes_names && IsInterpreter(word)) return Touch::kMaybe;
     if (IsSameProgram(word, part.words.front()) && WordsTouch(part, words, i) != Touch::kNo) return Touch::kMaybe;
     std::vector<std::string_view> texts = {word};
     if (const auto equals = word.find('='); equals != std::string::npos) {
@@ -227,7 +229,8 @@ Touch GivenTouches(const Part& part, const std::vector<ShellWord>& words, int de
     for (const std::string_view text : texts) {
       const bool is_one_word = text.find_first_of(" \t\n;|&<>(){}$`'\"\\") == std::string_view::npos;
       if (is_one_word && text.data() == word.data()) continue;  // looked at above, with what follows
-      if (!Mentions(text, part.words.front())) continue;
+      const bool runs_text = !takes_names && IsInterpreter(text.substr(0, text.find_first_of(" \t")));
+      if (!runs_text && !Mentions(text, part.words.front())) continue;
       const auto line = ParseCommandLine(text);
       if (!line || depth == kMostDepth) return Touch::kMaybe;
       const bool touches = std::any_of(line->begin(), line->end(), [&](const ShellCommand& each) {
@@ -249,6 +252,7 @@ Touch PartTouches(const Part& part, const ShellCommand& command, int depth) {
   // What is not known may run it too.
   const bool may_run_others = MayRunItsWords(words) || (KnownPrefix(words) == 0 && !HasSubCommands(program));
   if (!runs_others && may_run_others) touch = Strictest(touch, GivenTouches(part, words, depth));
+  if (IsHandedAProgram(words)) touch = Strictest(touch, Touch::kMaybe);
   if (IsSameProgram(program, part.words.front())) {
     if (IsReconfigured(words)) touch = Touch::kMaybe;
     return Strictest(touch, WordsTouch(part, words, 0));

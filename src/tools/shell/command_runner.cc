@@ -76,7 +76,7 @@ std::string InSeconds(milliseconds time) {
                                         : std::to_string(time.count()) + " ms";
 }
 
-ToolOutcome Outcome(const CommandResult& result, milliseconds timeout, const Sandbox& sandbox,
+ToolOutcome Outcome(const CommandResult& result, milliseconds timeout, const Sandbox::State& sandbox,
                     const std::string& appeared) {
   const std::string ended =
       result.left_behind ? ", but not all that it had started could be ended" : ", with all it had started";
@@ -110,7 +110,11 @@ ToolOutcome Outcome(const CommandResult& result, milliseconds timeout, const San
              ", where Reprise or other programs look for what they obey or keep secret: tell "
              "the user, who should look at it)");
   }
-  if (!sandbox.available()) add_line("(no sandbox on this machine: " + sandbox.unavailable_reason() + ")");
+  if (!sandbox.available) {
+    add_line("(no sandbox on this machine: " + sandbox.missing + ")");
+  } else if (!sandbox.missing.empty()) {
+    add_line("(the sandbox on this machine lacks " + sandbox.missing + ")");
+  }
   ToolOutcome outcome{.output = std::move(text), .is_error = failed};
   if (result.end == CommandResult::End::kExited) outcome.exit_status = result.status;
   return outcome;
@@ -131,7 +135,7 @@ ToolOutcome CommandRunner::Run(const Job& job, const ToolContext& context) const
   if (const auto directory = workspace_.OpenDirectory("."); !directory) {
     return ToolFailure("cannot run the command: " + directory.error().message);
   }
-  const bool sandboxed = sandbox_.available();
+  const Sandbox::State state = sandbox_.state();
   constexpr std::uint64_t kMegabyte = 1024 * 1024;
   Command command{.argv = job.argv,
                   .environment = environment_,
@@ -140,17 +144,17 @@ ToolOutcome CommandRunner::Run(const Job& job, const ToolContext& context) const
                   .memory_bytes = options_.limits.memory_mb * kMegabyte,
                   .file_bytes = options_.limits.file_size_mb * kMegabyte,
                   .confined = true};
-  if (sandboxed) command = sandbox_.Confined(std::move(command));
+  if (state.available) command = sandbox_.Confined(std::move(command));
   command.environment.insert(command.environment.end(), job.environment.begin(), job.environment.end());
   // Never the user's own home: programs would read tokens from there and leave files.
-  command.environment.push_back("HOME=" + (sandboxed ? sandbox_.home() : workspace_.directory()));
+  command.environment.push_back("HOME=" + (state.available ? sandbox_.home() : workspace_.directory()));
   const std::vector<std::string> missing = sandbox_.MissingHidden();
   const CommandLimits limits{.timeout = std::min<milliseconds>({job.timeout, options_.max_timeout, context.timeout})};
   const auto result = RunCommand(command, limits, context.stop, context.on_output);
   if (!result) return ToolFailure(result.error().message);
   const std::string appeared = Appeared(missing, workspace_.directory());
   if (!appeared.empty()) LogWarning("a command has made a file that others obey or keep secret", {{"path", appeared}});
-  return Outcome(*result, limits.timeout, sandbox_, appeared);
+  return Outcome(*result, limits.timeout, state, appeared);
 }
 
 std::string CommandRunner::Find(std::string_view program) const {
@@ -170,11 +174,21 @@ std::string CommandRunner::Find(std::string_view program) const {
 bool CommandRunner::FindsAmongFiles(const std::string& program) const {
   std::vector<std::filesystem::path> changed{workspace_.directory()};
   for (const std::string& path : options_.writable_paths) changed.push_back(Resolved(path));
+  const bool sandboxed = sandbox_.available();
   for (const std::filesystem::path& folder : SearchFolders(path_)) {
     if (folder.is_relative()) return true;
     const std::filesystem::path candidate = folder / program;
-    if (::access(candidate.c_str(), X_OK) != 0) continue;
-    return std::any_of(changed.begin(), changed.end(), [&](const auto& each) { return LeadsInto(candidate, each); });
+    const bool is_changed =
+        std::any_of(changed.begin(), changed.end(), [&](const auto& each) { return LeadsInto(candidate, each); });
+    struct stat status {};
+    const bool is_program =
+        ::stat(candidate.c_str(), &status) == 0 && S_ISREG(status.st_mode) && ::access(candidate.c_str(), X_OK) == 0;
+    if (is_changed && is_program) return true;
+    // One that the command does not see is passed over there, and the next one is run.
+    if (is_program &&
+        (!sandboxed || (sandbox_.Shows(candidate.string()) && sandbox_.Shows(Resolved(candidate).string())))) {
+      return false;
+    }
   }
   return false;
 }

@@ -59,14 +59,19 @@ CommandTool::CommandTool(ToolSpec spec, const std::string& what, std::shared_ptr
       what_(what) {}
 
 const ToolTraits& CommandTool::traits() const {
-  const Sandbox& sandbox = runner_->sandbox();
-  if (sandbox.available()) return fixed_traits();
-  std::call_once(bare_traits_made_, [&] {
-    bare_traits_ = fixed_traits();
-    SetReason(bare_traits_, *runner_,
-              what_ + " WITHOUT a sandbox (" + sandbox.unavailable_reason() + "): it can do all that you can do");
-  });
-  return bare_traits_;
+  const Sandbox::State state = runner_->sandbox().state();
+  if (state.missing.empty()) return fixed_traits();
+  const MutexLock lock(mutex_);
+  const auto [known, is_new] = lacking_.try_emplace(state.missing);
+  if (!is_new) return known->second;
+  ToolTraits& traits = known->second;
+  traits = fixed_traits();
+  SetReason(traits, *runner_,
+            state.available ? fixed_traits().approval_reason + "; the sandbox lacks " + state.missing
+                            : what_ + " WITHOUT a sandbox (" + state.missing + "): it can do all that you can do");
+  traits.lacks = state.missing;
+  traits.asks_each_time = state.must_ask();
+  return traits;
 }
 
 }  // namespace reprise

@@ -1,15 +1,17 @@
 #pragma once
 
+#include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 
+#include "base/mutex.h"
 #include "tools/builtin_tool.h"
 #include "tools/shell/command_runner.h"
 
 namespace reprise {
 
-// A tool that runs what the agent writes. Whoever is asked for approval is told whether there is a sandbox around it.
+// A tool that runs what the agent writes. Whoever is asked for approval is told whether there is a sandbox around it;
+// where it is not whole, a person is asked each time.
 class CommandTool : public BuiltinTool {
  public:
   const ToolTraits& traits() const override;
@@ -22,8 +24,9 @@ class CommandTool : public BuiltinTool {
  private:
   const std::shared_ptr<const CommandRunner> runner_;
   const std::string what_;
-  mutable std::once_flag bare_traits_made_;
-  mutable ToolTraits bare_traits_;
+  mutable Mutex mutex_;
+  // By what the sandbox lacks; what is in it stays as and where it is.
+  mutable std::map<std::string, ToolTraits> lacking_ GUARDED_BY(mutex_);
 };
 
 }  // namespace reprise

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "base/ascii.h"
+
 namespace reprise {
 namespace {
 
@@ -57,7 +59,87 @@ const Names& Runners() {
       "original-awk", "csplit", "patch", "pax", "shar", "unshar", "rar", "unrar", "duckdb", "mariadb", "mongo",
       "mongosh", "redis-cli", "nerdctl", "buildah", "ctr", "runc", "crun", "lxc", "incus", "minikube", "oc", "nomad",
       "consul", "packer", "pulumi", "cdk", "serverless", "vercel", "netlify", "wrangler", "gcloud", "az", "heroku",
-      "flyctl", "logrotate", "fzf", "ack", "ag"};
+      "flyctl", "logrotate", "fzf", "ack", "ag", "rename", "prename", "file-rename", "hyperfine", "watchexec", "reflex",
+      "chpst", "softlimit", "setuidgid", "dtach", "abduco", "ldd", "help2man", "uvx", "pixi", "mise", "asdf", "devbox",
+      "run0", "logsave", "gitk", "catchsegv", "apropos", "whatis"};
+  return names;
+}
+
+// Programs that others are made of as words: `timeout 5 sh`, `--rsh=sh`.
+const Names& Interpreters() {
+  static const Names names = {"sh",   "ash",  "bash", "dash", "zsh",   "ksh",  "mksh",    "fish",   "csh",
+                              "tcsh", "yash", "env",  "perl", "ruby",  "node", "busybox", "toybox", "python",
+                              "php",  "lua",  "awk",  "gawk", "xargs", "sudo", "doas",    "nohup",  "eval"};
+  return names;
+}
+
+// Options by which a program that otherwise runs nothing is handed another.
+struct Handing {
+  std::string_view program, sub_command;       // without a sub-command: whatever it is
+  std::string_view letters = {};               // these may stand together with others
+  std::vector<std::string_view> options = {};  // long ones, which may be shortened and have a value
+};
+
+const std::vector<Handing>& Handings() {
+  static const std::vector<Handing> handings = {
+      {"sort", "", "", {"--compress-program"}},
+      {"rg", "", "z", {"--pre", "--hostname-bin", "--search-zip"}},
+      {"ugrep", "", "", {"--filter", "--pager", "--view"}},
+      {"file", "", "zZ", {"--uncompress", "--uncompress-noreport"}},
+      {"diff", "", "l", {"--paginate"}},
+      {"diff3", "", "", {"--diff-program"}},
+      {"sdiff", "", "o", {"--diff-program", "--output"}},
+      {"wdiff", "", "a", {"--auto-pager"}},
+      {"install", "", "", {"--strip-program"}},
+      {"wget", "", "e", {"--execute", "--use-askpass", "--config"}},
+      {"pandoc", "", "FL", {"--filter", "--lua-filter", "--pdf-engine", "--defaults"}},
+      {"borg", "", "", {"--rsh", "--remote-path"}},
+      {"restic", "", "o", {"--option", "--password-command"}},
+      {"rdiff-backup", "", "", {"--remote-schema"}},
+      {"nm", "", "", {"--plugin"}},
+      {"objdump", "", "", {"--plugin"}},
+      {"objcopy", "", "", {"--plugin"}},
+      {"strip", "", "", {"--plugin"}},
+      {"ranlib", "", "", {"--plugin"}},
+      {"size", "", "", {"--plugin"}},
+      {"git", "archive", "", {"--exec", "--remote"}},
+      {"git", "blame", "", {"--textconv"}},
+      {"git", "branch", "", {"--edit-description"}},
+      {"git", "cat-file", "", {"--textconv", "--filters"}},
+      {"git", "cherry-pick", "", {"--strategy"}},
+      {"git", "clone", "uc", {"--upload-pack", "--config", "--template"}},
+      {"git", "diff", "", {"--ext-diff", "--textconv"}},
+      {"git", "fetch", "", {"--upload-pack"}},
+      {"git", "fetch-pack", "", {"--upload-pack", "--exec"}},
+      {"git", "format-patch", "", {"--ext-diff", "--textconv"}},
+      {"git", "grep", "O", {"--open-files-in-pager", "--textconv"}},
+      {"git", "init", "", {"--template"}},
+      {"git", "log", "", {"--ext-diff", "--textconv", "--show-signature"}},
+      {"git", "ls-remote", "", {"--upload-pack", "--exec"}},
+      {"git", "merge", "s", {"--strategy"}},
+      {"git", "pull", "s", {"--upload-pack", "--strategy"}},
+      {"git", "push", "", {"--receive-pack", "--exec"}},
+      {"git", "rebase", "xs", {"--exec", "--strategy"}},
+      {"git", "reflog", "", {"--ext-diff", "--textconv", "--show-signature"}},
+      {"git", "revert", "", {"--strategy"}},
+      {"git", "send-pack", "", {"--receive-pack", "--exec"}},
+      {"git", "show", "", {"--ext-diff", "--textconv", "--show-signature"}},
+      {"git", "stash", "", {"--ext-diff", "--textconv"}},
+      {"git", "whatchanged", "", {"--ext-diff", "--textconv", "--show-signature"}},
+      {"cargo", "", "", {"--config"}},
+      {"npm",
+       "",
+       "c",
+       {"--script-shell", "--shell", "--git", "--editor", "--browser", "--viewer", "--node-options", "--call",
+        "--userconfig", "--globalconfig", "--init-module", "--onload-script"}},
+      {"pnpm", "", "c", {"--script-shell", "--shell-mode", "--node-options", "--use-node-version", "--config"}},
+      {"yarn", "", "", {"--script-shell", "--use-yarnrc", "--node-options"}},
+  };
+  return handings;
+}
+// Options that are begun like one of those, and are others.
+const Names& OtherOptions() {
+  static const Names names = {"--text", "--global", "--no", "--", "--out"};
   return names;
 }
 
@@ -232,14 +314,14 @@ bool HasSubCommands(std::string_view program) {
 bool MayRunItsWords(const std::vector<ShellWord>& words) {
   // These run nothing that they are given. Of any other sub-command that is not known.
   static const Names git = {
-      "add",      "am",         "apply",        "blame",        "branch",      "cat-file",     "check-ignore",
-      "checkout", "cherry",     "clean",        "cherry-pick",  "commit",      "describe",     "count-objects",
-      "diff",     "fsck",       "for-each-ref", "gc",           "hash-object", "init",         "log",
-      "ls-files", "ls-tree",    "merge",        "merge-base",   "mv",          "name-rev",     "notes",
-      "prune",    "range-diff", "read-tree",    "reflog",       "remote",      "reset",        "restore",
-      "rev-list", "revert",     "rev-parse",    "rm",           "shortlog",    "show",         "show-ref",
-      "stash",    "status",     "switch",       "symbolic-ref", "tag",         "update-index", "update-ref",
-      "worktree", "write-tree", "whatchanged"};
+      "add",        "am",       "apply",        "blame",       "branch",       "cat-file",    "check-ignore",
+      "checkout",   "cherry",   "clean",        "cherry-pick", "commit",       "describe",    "count-objects",
+      "diff",       "fsck",     "for-each-ref", "gc",          "grep",         "hash-object", "init",
+      "log",        "ls-files", "ls-tree",      "merge",       "merge-base",   "mv",          "name-rev",
+      "notes",      "prune",    "range-diff",   "read-tree",   "reflog",       "remote",      "reset",
+      "restore",    "rev-list", "revert",       "rev-parse",   "rm",           "shortlog",    "show",
+      "show-ref",   "stash",    "status",       "switch",      "symbolic-ref", "tag",         "update-index",
+      "update-ref", "worktree", "write-tree",   "whatchanged"};
   static const Names packages = {"add",  "audit",     "ci",     "i",       "info",    "install", "link",  "list",
                                  "ls",   "outdated",  "pack",   "publish", "remove",  "run",     "start", "t",
                                  "test", "uninstall", "unlink", "update",  "version", "view",    "why",   "config"};
@@ -257,6 +339,237 @@ bool MayRunItsWords(const std::vector<ShellWord>& words) {
     }
   }
   return false;
+}
+
+bool OnlyTakesNames(std::string_view program) {
+  static const Names names = {"mkdir", "rmdir", "cp",   "mv",    "rm",    "ln",     "touch", "chmod", "chown",
+                              "chgrp", "pwd",   "true", "false", "sleep", "printf", "test",  "[",     "seq",
+                              "kill",  "type",  "id",   "uname", "curl",  "mktemp", "comm",  "paste", "gzip"};
+  return names.contains(ProgramName(program));
+}
+
+bool IsInterpreter(std::string_view word) {
+  const std::string_view name = ProgramName(word);
+  return Interpreters().contains(name) || Interpreters().contains(name.substr(0, name.find_first_of("0123456789.-")));
+}
+
+namespace {
+
+// Where the sub-command of git and its like stands; the number of words: nowhere.
+std::size_t SubCommandAt(const std::vector<ShellWord>& words) {
+  std::size_t at = 1;
+  while (at < words.size() && words[at].is_literal() && words[at].text.starts_with('-')) {
+    at += words[at].text == "-C" || words[at].text == "--prefix" ? 2 : 1;
+  }
+  return std::min(at, words.size());
+}
+
+// What git does itself: no alias can take its place.
+bool IsOfGit(std::string_view sub_command) {
+  static const Names names = {"add",
+                              "am",
+                              "annotate",
+                              "apply",
+                              "archive",
+                              "bisect",
+                              "blame",
+                              "branch",
+                              "bugreport",
+                              "bundle",
+                              "cat-file",
+                              "check-attr",
+                              "check-ignore",
+                              "check-mailmap",
+                              "check-ref-format",
+                              "checkout",
+                              "checkout-index",
+                              "cherry",
+                              "cherry-pick",
+                              "clean",
+                              "clone",
+                              "column",
+                              "commit",
+                              "commit-graph",
+                              "commit-tree",
+                              "config",
+                              "count-objects",
+                              "describe",
+                              "diagnose",
+                              "diff",
+                              "diff-files",
+                              "diff-index",
+                              "diff-tree",
+                              "fast-export",
+                              "fetch",
+                              "fetch-pack",
+                              "fmt-merge-msg",
+                              "for-each-ref",
+                              "format-patch",
+                              "fsck",
+                              "gc",
+                              "get-tar-commit-id",
+                              "grep",
+                              "hash-object",
+                              "help",
+                              "index-pack",
+                              "init",
+                              "init-db",
+                              "interpret-trailers",
+                              "log",
+                              "ls-files",
+                              "ls-remote",
+                              "ls-tree",
+                              "mailinfo",
+                              "mailsplit",
+                              "merge",
+                              "merge-base",
+                              "merge-file",
+                              "merge-tree",
+                              "mktag",
+                              "mktree",
+                              "multi-pack-index",
+                              "mv",
+                              "name-rev",
+                              "notes",
+                              "pack-objects",
+                              "pack-refs",
+                              "patch-id",
+                              "prune",
+                              "prune-packed",
+                              "pull",
+                              "push",
+                              "range-diff",
+                              "read-tree",
+                              "rebase",
+                              "reflog",
+                              "remote",
+                              "repack",
+                              "replace",
+                              "rerere",
+                              "reset",
+                              "restore",
+                              "rev-list",
+                              "rev-parse",
+                              "revert",
+                              "rm",
+                              "send-pack",
+                              "shortlog",
+                              "show",
+                              "show-branch",
+                              "show-index",
+                              "show-ref",
+                              "sparse-checkout",
+                              "stage",
+                              "stash",
+                              "status",
+                              "stripspace",
+                              "submodule",
+                              "switch",
+                              "symbolic-ref",
+                              "tag",
+                              "unpack-file",
+                              "unpack-objects",
+                              "update-index",
+                              "update-ref",
+                              "update-server-info",
+                              "var",
+                              "verify-commit",
+                              "verify-pack",
+                              "verify-tag",
+                              "version",
+                              "worktree",
+                              "write-tree"};
+  return names.contains(sub_command);
+}
+
+bool IsOfCargo(std::string_view sub_command) {
+  static const Names names = {"add",    "b",        "bench",   "build",
+                              "c",      "check",    "clean",   "clippy",
+                              "config", "d",        "doc",     "fetch",
+                              "fix",    "fmt",      "help",    "info",
+                              "init",   "install",  "login",   "locate-project",
+                              "logout", "metadata", "new",     "owner",
+                              "pkgid",  "package",  "publish", "generate-lockfile",
+                              "remove", "report",   "rm",      "r",
+                              "run",    "rustc",    "rustdoc", "search",
+                              "t",      "test",     "tree",    "uninstall",
+                              "update", "vendor",   "version", "verify-project",
+                              "yank"};
+  return names.contains(sub_command);
+}
+
+// `git config`, if it does more than to read, and more than to say who somebody is.
+bool SetsGit(const std::vector<ShellWord>& words, std::size_t at) {
+  static const Names harmless = {"user.name",     "user.email",    "init.defaultbranch", "push.default",
+                                 "pull.rebase",   "pull.ff",       "fetch.prune",        "merge.conflictstyle",
+                                 "core.autocrlf", "core.filemode", "core.ignorecase",    "safe.directory",
+                                 "color.ui",      "commit.gpgsign"};
+  std::vector<std::string_view> plain;
+  for (std::size_t i = at + 1; i < words.size(); ++i) {
+    const std::string_view text = words[i].text;
+    if (!words[i].is_literal()) return true;
+    if (text.starts_with("--get") || text == "--list" || text == "-l") return false;
+    if (text == "-e" || text == "--edit") return true;
+    if (!text.starts_with('-')) plain.push_back(text);
+  }
+  if (plain.empty() || plain.front() == "get" || plain.front() == "list") return false;
+  if (plain.front() == "set" || plain.front() == "unset") plain.erase(plain.begin());
+  if (plain.size() == 1 && plain.front() != "edit") return false;
+  return plain.empty() || !harmless.contains(LowerCase(plain.front()));
+}
+
+bool IsHandedByOption(const Handing& handing, const std::vector<ShellWord>& words, std::size_t from) {
+  for (std::size_t i = from; i < words.size(); ++i) {
+    const std::string_view text = words[i].text;
+    // A file may be called like an option.
+    if (!words[i].is_literal() && (words[i].kind == ShellWord::Kind::kOpaque || text.empty() || text.front() == '-')) {
+      return true;
+    }
+    if (text == "--") return false;
+    if (!text.starts_with('-')) continue;
+    if (!text.starts_with("--")) {
+      if (text.find_first_of(handing.letters, 1) != std::string_view::npos) return true;
+      continue;
+    }
+    const std::string_view name = text.substr(0, text.find('='));
+    if (OtherOptions().contains(name)) continue;
+    for (const std::string_view option : handing.options) {
+      if (option.starts_with(name)) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+bool IsHandedAProgram(const std::vector<ShellWord>& words) {
+  const std::string_view program = ProgramName(words.front().text);
+  if (program.starts_with("git-")) return true;
+  const std::size_t at = HasSubCommands(program) ? SubCommandAt(words) : 0;
+  const std::string_view sub_command = at > 0 && at < words.size() ? std::string_view(words[at].text) : "";
+  if (at > 0 && at < words.size()) {
+    if (!words[at].is_literal()) return true;
+    const std::string_view next = at + 1 < words.size() ? std::string_view(words[at + 1].text) : "";
+    if (program == "git") {
+      // An alias, or a program called git-NAME; or one of git's own that is made for it.
+      if (!IsOfGit(sub_command)) return true;
+      if (sub_command == "config" && SetsGit(words, at)) return true;
+      const bool runs = (sub_command == "bisect" && next == "run") || (sub_command == "submodule" && next == "foreach");
+      if (runs) return true;
+    } else if (program == "cargo") {
+      if (!IsOfCargo(sub_command) && !sub_command.starts_with('+')) return true;
+    } else if (sub_command == "set" || (sub_command == "config" && (next == "set" || next == "edit"))) {
+      return true;
+    }
+  }
+  // `ext::sh -c ...` is an address for git.
+  const bool runs_address = program == "git" && std::any_of(words.begin(), words.end(), [](const ShellWord& each) {
+                              return each.text.find("ext::") != std::string::npos;
+                            });
+  return runs_address || std::any_of(Handings().begin(), Handings().end(), [&](const Handing& each) {
+           return each.program == program && (each.sub_command.empty() || each.sub_command == sub_command) &&
+                  IsHandedByOption(each, words, each.sub_command.empty() ? 1 : at + 1);
+         });
 }
 
 const Tail* FindTail(const std::vector<std::string>& words) {

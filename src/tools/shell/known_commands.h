@@ -27,6 +27,14 @@ bool HasSubCommands(std::string_view program);
 // Whether a program with sub-commands may run, as a command, what stands among these words: "git bisect run", "npm
 // exec".
 bool MayRunItsWords(const std::vector<ShellWord>& words);
+// Whether an option, an alias or a setting among the words hands another program to one that runs nothing by itself:
+// `sort --comp=sh`, `git grep -Osh`, `git p`, `git config core.pager sh`. What is not known to git and cargo may be
+// one.
+bool IsHandedAProgram(const std::vector<ShellWord>& words);
+// It runs what follows it, so that a program which is given it can do anything: sh, env, python3.
+bool IsInterpreter(std::string_view word);
+// It takes its words for names of files, addresses or text, and runs none of them: mkdir, cp, printf.
+bool OnlyTakesNames(std::string_view program);
 
 // What may follow the words of a pattern that ends in `*`.
 struct Tail {

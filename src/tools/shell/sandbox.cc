@@ -1,5 +1,6 @@
 #include "tools/shell/sandbox.h"
 
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,6 +17,7 @@
 #include "base/logging.h"
 #include "base/path.h"
 #include "process/supervisor.h"
+#include "tools/files/run_by_others.h"
 #include "tools/shell/subprocess.h"
 #include "tools/shell/syscall_filter.h"
 #include "tools/text_file.h"
@@ -28,6 +30,8 @@ namespace fs = std::filesystem;
 constexpr std::array<const char*, 3> kPrograms = {"/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap"};
 constexpr const char* kPrlimit = "/usr/bin/prlimit";
 constexpr std::uint64_t kMegabyte = 1024 * 1024;
+constexpr std::chrono::seconds kMaxTrial{10};
+constexpr std::chrono::seconds kLookAgain{10};  // for a sandbox that is not whole
 
 // Where programs, libraries and what they are set up with are.
 constexpr std::array<const char*, 9> kSystem = {"/usr",   "/bin",    "/sbin", "/lib", "/lib32",
@@ -130,36 +134,49 @@ void Append(const fs::path& place, const Mount& mount, const ResourceLimits& lim
   }
 }
 
-// Hides what is there of `paths` where it would be seen: bubblewrap cannot put something over nothing, nor into a
-// directory that is hidden already. A mount point can be neither moved nor removed, a directory above one can: so each
-// of those that lie in the workspace becomes one too, and nothing else can be put where a hidden path is.
-void AppendHidden(const std::vector<std::string>& paths, const Mounts& mounts, const fs::path& workspace,
-                  std::vector<std::string>& arguments) {
-  std::set<fs::path> present;  // sorted: a directory comes before what lies in it
-  for (const std::string& path : paths) {
+// Whether it lies in a folder of git's own: then nothing else must come to stand there.
+bool IsGits(const fs::path& path) {
+  return std::any_of(path.begin(), path.end(), [](const fs::path& name) { return name == ".git"; });
+}
+
+// Closes what is there of `hidden` and makes read-only what is there of `read_only` where it would be seen: bubblewrap
+// cannot put something over nothing, nor into a directory that is hidden already. A mount point can be neither moved
+// nor removed, a directory above one can: so each of those that lie in what can be written becomes one too, and nothing
+// else can be put where a hidden path or a folder of git is.
+void AppendClosed(const std::vector<std::string>& hidden_paths, const std::vector<std::string>& read_only,
+                  const Mounts& mounts, std::vector<std::string>& arguments) {
+  std::map<fs::path, bool> present;  // sorted: a directory comes before what lies in it; whether it is hidden
+  const auto add = [&](const std::string& path, bool is_hidden) {
     auto real = RealPath(path);
-    if (!real) continue;
+    if (!real) return;
     const Mounts::value_type* above = Above(mounts, *real);
-    if (above != nullptr && IsBind(above->second)) present.insert(*std::move(real));
-  }
+    if (above == nullptr || !IsBind(above->second)) return;
+    if (!is_hidden && (above->second.kind == Mount::Kind::kReadOnly || above->first == *real)) return;
+    present.try_emplace(*std::move(real), is_hidden);
+  };
+  for (const std::string& path : hidden_paths) add(path, /*is_hidden=*/true);
+  for (const std::string& path : read_only) add(path, /*is_hidden=*/false);
   std::error_code error;
-  std::optional<fs::path> hidden;
-  std::set<fs::path> fixed = {workspace};
+  std::optional<fs::path> covered;
+  std::set<fs::path> fixed;
   for (const auto& mount : mounts) fixed.insert(mount.first);
-  for (const fs::path& path : present) {
-    if (hidden && LiesBeneath(path, *hidden)) continue;
-    if (!workspace.empty() && path != workspace && LiesBeneath(path, workspace)) {
-      fs::path directory = workspace;
-      for (const fs::path& name : path.parent_path().lexically_relative(workspace)) {
+  for (const auto& [path, is_hidden] : present) {
+    if (covered && LiesBeneath(path, *covered)) continue;
+    const Mounts::value_type& above = *Above(mounts, path);
+    if (above.second.kind == Mount::Kind::kWritable && above.first != path && (is_hidden || IsGits(path))) {
+      fs::path directory = above.first;
+      for (const fs::path& name : path.parent_path().lexically_relative(above.first)) {
         directory /= name;
         if (name == "." || !fixed.insert(directory).second) continue;
         arguments.insert(arguments.end(), {"--bind", directory.string(), directory.string()});
       }
     }
-    if (fs::is_directory(path, error)) {
+    if (!is_hidden) {
+      arguments.insert(arguments.end(), {"--ro-bind", path.string(), path.string()});
+    } else if (fs::is_directory(path, error)) {
       // Read-only too, so that nobody believes to have written something there.
       arguments.insert(arguments.end(), {"--tmpfs", path.string(), "--remount-ro", path.string()});
-      hidden = path;
+      covered = path;
     } else {
       arguments.insert(arguments.end(), {"--ro-bind", "/dev/null", path.string()});
     }
@@ -197,6 +214,13 @@ std::string Cause(const std::string& complaint) {
   return cause.substr(0, kMaxShown);
 }
 
+// The full path of bubblewrap, never by PATH; empty: it is not installed.
+std::string Program() {
+  const auto* const program =
+      std::find_if(kPrograms.begin(), kPrograms.end(), [](const char* path) { return ::access(path, X_OK) == 0; });
+  return program == kPrograms.end() ? std::string() : *program;
+}
+
 std::string HomeFor(const Sandbox::Options& options) {
   fs::path home = fs::path(options.home).lexically_normal();
   if (!home.has_filename()) home = home.parent_path();
@@ -211,81 +235,93 @@ std::string HomeFor(const Sandbox::Options& options) {
 
 Sandbox::Sandbox(Options options) : options_(std::move(options)), home_(HomeFor(options_)) {}
 
-bool Sandbox::available() const {
-  LookOnce();
-  return unavailable_reason_.empty();
+Sandbox::State Sandbox::state() const {
+  const MutexLock lock(mutex_);
+  const auto now = std::chrono::steady_clock::now();
+  if (state_ && (!state_->must_ask() || now < looked_at_ + kLookAgain)) return *state_;
+  State found = Look();
+  if (found.must_ask() && (!state_ || state_->missing != found.missing)) {
+    LogWarning("the sandbox for commands is not whole: each command is asked about",
+               {{"missing", found.missing}, {"available", found.available}});
+  } else if (state_ && !found.must_ask()) {
+    LogInfo("the sandbox for commands is whole", {});
+  }
+  state_ = std::move(found);
+  looked_at_ = std::chrono::steady_clock::now();
+  return *state_;
 }
 
-const std::string& Sandbox::unavailable_reason() const {
-  LookOnce();
-  return unavailable_reason_;
-}
-
-void Sandbox::LookOnce() const {
-  std::call_once(looked_, [this] {
-    if (options_.use == SandboxUse::kNever) {
-      unavailable_reason_ = "switched off by the configuration";
-      return;
-    }
-    const auto* const program =
-        std::find_if(kPrograms.begin(), kPrograms.end(), [](const char* path) { return ::access(path, X_OK) == 0; });
-    if (program == kPrograms.end()) {
-      unavailable_reason_ = "bubblewrap is not installed";
-      return;
-    }
-    program_ = *program;
+Sandbox::State Sandbox::Look() const {
+  if (options_.use == SandboxUse::kNever) return {.missing = "switched off by the configuration", .switched_off = true};
+  if (Program().empty()) return {.missing = "bubblewrap is not installed"};
+  std::call_once(prepared_, [this] {
     closed_etc_ = ClosedIn("/etc");
     filter_ = SyscallFilter();
-    if (Try(unavailable_reason_)) return;
-    filter_.clear();
-    std::string reason;
-    if (!Try(reason)) return;
-    unavailable_reason_.clear();
-    LogWarning("commands run in a sandbox without a filter of system calls, as the system takes none");
   });
+  const bool has_limit = options_.limits.processes == 0 || ::access(kPrlimit, X_OK) == 0;
+  const std::string why = filter_.empty() ? "there is none for this machine" : Try(/*filtered=*/true);
+  if (why.empty() && has_limit) return {.available = true, .filtered = true};
+  if (why.empty()) return {.available = true, .filtered = true, .missing = "the limit of processes (no prlimit)"};
+  if (const std::string bare = Try(/*filtered=*/false); !bare.empty()) return {.missing = bare};
+  return {.available = true, .missing = "the filter of system calls (" + why + ")"};
 }
 
-bool Sandbox::Try(std::string& reason) const {
-  const Command trial = Confined({.argv = {"/bin/sh", "-c", "exit 0"}, .environment = {}, .directory = "/"});
-  const CommandLimits limits{.timeout = std::chrono::seconds(5)};
-  const auto result = RunCommand(trial, limits, std::stop_token());
-  if (!result) {
-    reason = "bubblewrap cannot be started";
-  } else if (result->end != CommandResult::End::kExited || result->status != 0) {
-    const std::string complaint = LastLine(result->output);
-    reason = "bubblewrap does not work here: " + Cause(complaint);
-    Log(LogLevel::kDebug, "bubblewrap does not work", {{"output", complaint}});
-  } else {
-    return true;
-  }
-  return false;
+std::string Sandbox::Try(bool filtered) const {
+  const Command trial = Confined({.argv = {"/bin/sh", "-c", "exit 0"}, .environment = {}, .directory = "/"}, filtered);
+  const auto result = RunCommand(trial, {.timeout = kMaxTrial}, std::stop_token());
+  if (!result) return "bubblewrap cannot be started";
+  if (result->end == CommandResult::End::kTimedOut) return "bubblewrap takes too long to start";
+  if (result->end == CommandResult::End::kExited && result->status == 0) return {};
+  const std::string complaint = LastLine(result->output);
+  Log(LogLevel::kDebug, "bubblewrap does not work", {{"output", complaint}});
+  return "bubblewrap does not work here: " + Cause(complaint);
 }
 
-std::vector<std::string> Sandbox::Wrap(const std::vector<std::string>& argv) const {
+std::vector<std::string> Sandbox::Wrap(const std::vector<std::string>& argv, bool filtered) const {
   const Mounts mounts = MountsFor(options_, home_);
-  std::vector<std::string> wrapped = {program_, "--unshare-all", "--die-with-parent", "--cap-drop", "ALL"};
+  std::vector<std::string> wrapped = {Program(), "--unshare-all", "--die-with-parent", "--cap-drop", "ALL"};
   for (const auto& [place, mount] : mounts) Append(place, mount, options_.limits, wrapped);
   std::vector<std::string> hidden = options_.hidden_paths;
   hidden.insert(hidden.end(), closed_etc_.begin(), closed_etc_.end());
-  AppendHidden(hidden, mounts, options_.workspace, wrapped);
+  AppendClosed(hidden, RunByOthersThere(nullptr), mounts, wrapped);
   // What is made for mount points lies in memory, without a limit to its size.
   wrapped.insert(wrapped.end(), {"--remount-ro", "/dev"});
   if (!mounts.contains("/")) wrapped.insert(wrapped.end(), {"--remount-ro", "/"});
-  if (!filter_.empty()) wrapped.insert(wrapped.end(), {"--seccomp", std::to_string(kExtraDescriptor)});
+  if (filtered) wrapped.insert(wrapped.end(), {"--seccomp", std::to_string(kExtraDescriptor)});
   wrapped.insert(wrapped.end(), {"--chdir", options_.workspace.empty() ? "/" : options_.workspace, "--"});
   // In there, where the kernel counts the processes of this sandbox alone, and not all of the user.
   if (options_.limits.processes > 0 && ::access(kPrlimit, X_OK) == 0) {
-    const std::string most = std::to_string(options_.limits.processes);
-    wrapped.insert(wrapped.end(), {kPrlimit, "--nproc=" + most + ":" + most, "--"});
+    rlimit own{};
+    // More than this process may have cannot be had.
+    const rlim_t most = ::getrlimit(RLIMIT_NPROC, &own) == 0 ? own.rlim_max : RLIM_INFINITY;
+    const std::string limit = std::to_string(std::min<rlim_t>(options_.limits.processes, most));
+    wrapped.insert(wrapped.end(), {kPrlimit, "--nproc=" + limit + ":" + limit, "--"});
   }
   wrapped.insert(wrapped.end(), argv.begin(), argv.end());
   return wrapped;
 }
 
-Command Sandbox::Confined(Command command) const {
-  command.argv = Wrap(command.argv);
-  command.extra_input = filter_;
+Command Sandbox::Confined(Command command) const { return Confined(std::move(command), state().filtered); }
+
+Command Sandbox::Confined(Command command, bool filtered) const {
+  command.argv = Wrap(command.argv, filtered);
+  if (filtered) command.extra_input = filter_;
   return command;
+}
+
+std::vector<std::string> Sandbox::RunByOthersThere(std::vector<std::string>* missing) const {
+  std::vector<std::string> there;
+  std::vector<std::string> folders = options_.writable_paths;
+  if (!options_.workspace.empty()) folders.push_back(options_.workspace);
+  for (const std::string& folder : folders) {
+    const auto real = RealPath(folder);
+    if (!real || !fs::is_directory(*real)) continue;
+    const std::string home = options_.home.empty() ? "" : Resolved(options_.home).string();
+    const FoundRunByOthers found = FindRunByOthers(real->string(), home);
+    there.insert(there.end(), found.there.begin(), found.there.end());
+    if (missing != nullptr) missing->insert(missing->end(), found.missing.begin(), found.missing.end());
+  }
+  return there;
 }
 
 bool Sandbox::Shows(std::string_view path) const {
@@ -305,6 +341,7 @@ std::vector<std::string> Sandbox::MissingHidden() const {
                                     [&](const std::string& folder) { return LiesBeneath(path, folder); });
     if (within && ::lstat(path.c_str(), &status) != 0 && errno != EACCES) missing.push_back(path);
   }
+  RunByOthersThere(&missing);
   return missing;
 }
 

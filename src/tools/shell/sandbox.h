@@ -1,11 +1,14 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/mutex.h"
 #include "process/supervised_process.h"
 #include "reprise/resource_limits.h"
 #include "tools/tool_options.h"
@@ -18,8 +21,9 @@ namespace reprise {
 // without system calls that reach beyond (tools/shell/syscall_filter.h). What is hidden is so also where something
 // visible holds it: what of it is there when a command starts can be neither read, changed, moved nor replaced, not by
 // way of a directory above it in the workspace either. (Files cannot be renamed, only copied, into and out of such a
-// directory.) What is not there yet cannot be hidden: see MissingHidden. Sockets that lie in what is visible can be
-// connected to. Thread-safe.
+// directory.) What the user's own tools run by themselves (tools/files/run_by_others.h) is read-only likewise. What is
+// not there yet cannot be hidden: see MissingHidden. Sockets that lie in what is visible can be connected to.
+// Thread-safe.
 class Sandbox {
  public:
   struct Options {
@@ -33,14 +37,22 @@ class Sandbox {
   };
   explicit Sandbox(Options options);
 
-  // Whether commands can be run in it here; looked for at the first call (some 20 ms).
-  bool available() const;
-  // Why not, in a few words; empty if available.
-  const std::string& unavailable_reason() const;
+  // What is there of it, looked for at the first call (some 20 ms). As long as it is not whole it is looked for again,
+  // though not more often than every few seconds.
+  struct State {
+    bool available = false;  // commands can be run in it
+    bool filtered = false;   // with the filter of system calls
+    // What it lacks, in a few words: why it is not available, or the part that the system does not let it have. Empty:
+    // it is whole.
+    std::string missing{};
+    bool switched_off = false;  // by whoever runs this program
+    // Not less than was promised: a person has to agree each time.
+    bool must_ask() const { return !missing.empty() && !switched_off; }
+  };
+  State state() const;
+  bool available() const { return state().available; }
 
-  // The command line that runs `argv` in the sandbox. REQUIRES: available().
-  std::vector<std::string> Wrap(const std::vector<std::string>& argv) const;
-  // The same with all that is not in the command line. The environment's HOME is for the caller: see home().
+  // The command, run in the sandbox. The environment's HOME is for the caller: see home(). REQUIRES: available().
   Command Confined(Command command) const;
 
   // The home folder of what runs in it: $HOME, empty but for what is named, or /tmp where the workspace holds it.
@@ -48,20 +60,26 @@ class Sandbox {
   // Whether a path is to be seen in there.
   bool Shows(std::string_view path) const;
 
-  // Hidden paths in the workspace, or in what else commands may write, at which there is nothing now.
+  // Hidden paths, and such as others run, in the workspace or in what else commands may write, at which there is
+  // nothing now.
   std::vector<std::string> MissingHidden() const;
 
  private:
-  void LookOnce() const;
-  bool Try(std::string& reason) const;
+  State Look() const REQUIRES(mutex_);
+  // Empty: it works. Otherwise why it does not.
+  std::string Try(bool filtered) const;
+  std::vector<std::string> Wrap(const std::vector<std::string>& argv, bool filtered) const;
+  Command Confined(Command command, bool filtered) const;
+  std::vector<std::string> RunByOthersThere(std::vector<std::string>* missing) const;
 
   const Options options_;
   const std::string home_;
-  mutable std::once_flag looked_;
-  mutable std::string program_;
-  mutable std::string filter_;                   // of system calls; empty: none
+  mutable std::once_flag prepared_;              // after which these two are constant
+  mutable std::string filter_;                   // of system calls; empty: there is none for this machine
   mutable std::vector<std::string> closed_etc_;  // what is in /etc but not for everybody
-  mutable std::string unavailable_reason_;
+  mutable Mutex mutex_;
+  mutable std::optional<State> state_ GUARDED_BY(mutex_);
+  mutable std::chrono::steady_clock::time_point looked_at_ GUARDED_BY(mutex_);
 };
 
 }  // namespace reprise

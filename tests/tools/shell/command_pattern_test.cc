@@ -227,6 +227,130 @@ TEST_CASE("command patterns: what holds back speaks of all that could be meant",
   CHECK(touch("rm; mv", "mv a b") == Touch::kYes);
 }
 
+TEST_CASE("command patterns: a program that is handed another by an option, an alias or a setting cannot be told",
+          "[tools]") {
+  for (const char* line :
+       {// an option of a program that otherwise runs nothing, in each of its spellings
+        "sort -S 1b --compress-program=sh r.txt", "sort -S 1b --compress-program sh r.txt", "sort --comp=sh r.txt",
+        "sort --c=sh r", "sort -S1b '--compress-program=./x' r", "sort r --compress-prog=/bin/dash",
+        "sort --compress-program=$X r", "sort $X r", "sort --compress{-program=sh,} r", "sort *", "sort *.txt",
+        "cat r | sort --compress-program=sh", "/usr/bin/sort --compress-program=sh r", "rg --pre sh", "rg --pre=sh x",
+        "rg x --pre ./x.sh", "rg --hostname-bin=./x y", "rg -z x", "rg -nz x", "rg --search-zip x", "rg --sear x",
+        "file -z x", "file --uncompress x", "diff -l a b", "diff --pag a b", "diff3 --diff-program=./x a b c",
+        "sdiff --diff-program=./x a b", "sdiff -o out a b", "install --strip-program=./x -s a b",
+        "install -s --strip-p=./x a b", "wget -e use_askpass=./x y", "wget --use-askpass=./x y",
+        "pandoc --filter=./x a", "pandoc -F ./x a", "pandoc --lua-f=x a", "restic --password-command=./x ls",
+        "borg --rsh=./x list", "objdump --plugin=./x.so a", "nm --plugin ./x a",
+        // sub-commands of git
+        "git grep -Osh x", "git grep -O x", "git grep -nO x", "git grep --open-files-in-pager=sh x",
+        "git grep --open x", "git -C a grep -Osh x", "git diff --ext-diff", "git log -p --ext-diff",
+        "git show --textconv x", "git log --show-signature", "git log --show-sig", "git rebase -x ./x main",
+        "git rebase --exec=./x main", "git rebase --ex ./x", "git push --receive-pack=./x y z", "git push --exec ./x y",
+        "git fetch --upload-pack=./x y", "git pull --upload-pack ./x", "git pull -s x", "git merge -s x y",
+        "git merge --strategy=x y", "git clone -u ./x y", "git clone --upload-pack=./x y",
+        "git clone -c core.pager=x y", "git clone --template=./x y", "git init --template=./x",
+        "git ls-remote --upload-pack=./x y", "git archive --remote=x --exec=./y HEAD", "git bisect run ./x",
+        "git bisect run sh x", "git submodule foreach ./x", "git filter-branch --tree-filter ./x", "git difftool -x x",
+        "git difftool --extcmd=./x", "git mergetool --tool=x", "git send-email --smtp-server=./x a",
+        "git instaweb --httpd=./x", "git maintenance run", "git for-each-repo --config=x y", "git fetch ext::sh",
+        "git fetch 'ext::./x y'", "git remote add x 'ext::sh -c x'", "git branch --edit-description",
+        "git cat-file --textconv HEAD:x", "git blame --textconv x", "git stash show --ext-diff",
+        // options of git itself, and what they set
+        "git -c core.pager=./x log", "git -c core.fsmonitor=./x status", "git -ccore.pager=x log",
+        "git --exec-path=./x status", "git --config-env=core.pager=X log", "git -p log",
+        // aliases and settings
+        "git config alias.p push; git p", "git p", "git config set alias.p push", "git config --global alias.p push",
+        "git config core.pager ./x", "git config core.fsmonitor ./x && git status", "git config core.hooksPath x",
+        "git config --add filter.x.clean ./x", "git config -f .git/config core.editor x", "git config --edit",
+        "git config -e", "git config edit", "git config --file=x core.pager y", "git config diff.external ./x",
+        "git unknown-command", "git-push origin", "/usr/lib/git-core/git-push", "cargo p", "cargo --config alias.p=x p",
+        "cargo --config 'target.x.runner=\"./x\"' run", "npm config set script-shell ./x", "npm set script-shell=x",
+        "npm --script-shell=./x run t", "npm run t --script-shell ./x", "npm --script-sh=./x test", "npm -c x exec",
+        "pnpm --script-shell=./x test", "yarn config set yarnPath ./x", "npm --git=./x install", "npm --node-o=x t",
+        // programs that are not known, with one that runs anything
+        "unknown sh r.txt", "unknown --do=sh", "unknown -x'sh r'", "unknown --do='bash r'", "unknown python3 x",
+        "unknown --shell=/bin/dash x", "unknown -xsh", "unknown env x",
+        // programs that run what they are given, by whatever option
+        "tar --to-command=./x -xf a", "tar -I ./x -cf a b", "tar --checkpoint-action=exec=./x -cf a b",
+        "rsync -e ./x a b:c", "find . -exec ./x ';'", "man -P ./x y", "sed -n '1e ./x' y", "sed 'w x' y",
+        "awk 'BEGIN{system(\"./x\")}'", "xargs ./x", "env -S './x y'", "less x", "vim -c '!x' y", "zip -TT ./x a b",
+        "ssh -o ProxyCommand=./x h", "scp -S ./x a b:c", "sftp -D ./x", "make SHELL=./x", "tcpdump -z ./x -r a",
+        "prename 's/x/y/e' a", "hyperfine ./x", "watch ./x", "time ./x", "nice ./x", "split --filter=./x a"}) {
+    CAPTURE(line);
+    CHECK(CommandTouches("touch", line) == Touch::kMaybe);
+  }
+  for (const char* line : {"sort -r a",
+                           "sort -S 1b a",
+                           "sort --reverse -- --compress-program=sh",
+                           "rg -n x",
+                           "rg --pretty x",
+                           "rg --hidden 'sh -c' .",
+                           "file -b x",
+                           "diff -u a b",
+                           "diff --text a b",
+                           "install -m 644 a b",
+                           "git status",
+                           "git log --oneline",
+                           "git log -p",
+                           "git diff --stat",
+                           "git diff --text",
+                           "git grep x",
+                           "git grep -n sh",
+                           "git push origin main",
+                           "git fetch --all",
+                           "git pull --rebase",
+                           "git clone https://x/y",
+                           "git commit -m 'sh x'",
+                           "git commit --template=x",
+                           "git rebase main",
+                           "git merge --no-ff x",
+                           "git -C a status",
+                           "git config user.name x",
+                           "git config --global user.email x",
+                           "git config --get core.pager",
+                           "git config core.pager",
+                           "git config --list",
+                           "git config -l",
+                           "git config get core.pager",
+                           "git init",
+                           "git checkout -b x",
+                           "git add -A",
+                           "git submodule update",
+                           "git bisect good",
+                           "git stash",
+                           "git remote -v",
+                           "cargo test",
+                           "cargo build --release",
+                           "cargo +nightly test",
+                           "npm test",
+                           "npm run build",
+                           "npm install x",
+                           "npm ci",
+                           "npm --global list",
+                           "npm config get x",
+                           "npm test -- --script-shell=x",
+                           "yarn add x",
+                           "ls sh",
+                           "cat bash",
+                           "mkdir sh",
+                           "cp sh env",
+                           "grep -r sh .",
+                           "echo env",
+                           "wc -l x",
+                           "printf sh",
+                           "unknown x --y=z",
+                           "curl -o x https://y/",
+                           "head -5 x | sort | uniq -c"}) {
+    CAPTURE(line);
+    CHECK(CommandTouches("touch", line) == Touch::kNo);
+  }
+  // What is denied by name is seen behind them all the same.
+  for (const char* line : {"git -c x=y push", "env git push", "git --no-pager -C x push"}) {
+    CAPTURE(line);
+    CHECK(CommandTouches("git push", line) != Touch::kNo);
+  }
+}
+
 // --- what really runs ------------------------------------------------------------------------------------------------
 
 // Lines of the table, spoilt at random by whatever means something to a shell.

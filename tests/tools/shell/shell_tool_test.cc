@@ -299,7 +299,8 @@ TEST_CASE_METHOD(ToolFixture, "Sandbox: a hidden workspace, or what lies above i
 TEST_CASE("Sandbox: says why it is not available", "[tools][shell]") {
   const Sandbox sandbox({.use = SandboxUse::kNever, .workspace = "/", .hidden_paths = {}});
   CHECK_FALSE(sandbox.available());
-  CHECK(sandbox.unavailable_reason() == "switched off by the configuration");
+  CHECK(sandbox.state().missing == "switched off by the configuration");
+  CHECK_FALSE(sandbox.state().must_ask());
 }
 
 TEST_CASE("RunCommand: a program that is not there is an error", "[tools][shell]") {
