@@ -58,7 +58,6 @@ Json Checkable(const Json& schema, int depth) {
   return kept;
 }
 
-// Models give null for an argument that they leave out: it counts as not given.
 void TakeNullForOptional(Json& schema) {
   if (!schema.contains("properties")) return;
   for (auto& [name, member] : schema["properties"].items()) {
@@ -79,12 +78,12 @@ void TakeNullForOptional(Json& schema) {
 
 }  // namespace
 
-std::string CheckablePart(std::string_view schema) {
+std::string CheckablePart(std::string_view schema, OptionalNulls nulls) {
   const auto parsed = ParseJson(schema);
   Json kept = {{"type", "object"}};
   if (parsed) kept.update(Checkable(*parsed, 0));
   kept["type"] = "object";
-  TakeNullForOptional(kept);
+  if (nulls == OptionalNulls::kNotGiven) TakeNullForOptional(kept);
   return DumpJson(kept);
 }
 

@@ -248,7 +248,7 @@ ToolCatalog::Offer ToolCatalog::ForeignOffer(std::shared_ptr<Tool> tool) const {
   return {.spec = traits.spec,
           .requires_approval = asks,
           .tool = std::move(tool),
-          .schema = std::make_shared<LazySchema>(CheckablePart(traits.spec.parameters))};
+          .schema = std::make_shared<LazySchema>(CheckablePart(traits.spec.parameters, OptionalNulls::kNotGiven))};
 }
 
 void ToolCatalog::SetServer(ToolServer server, std::vector<std::shared_ptr<Tool>> tools, UnlistedTool unlisted) {
