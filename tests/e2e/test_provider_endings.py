@@ -60,13 +60,17 @@ def test_calls_behind_an_end_that_is_not_known_are_not_run(make_server, provider
 WHOLE = b"".join(step for step in text("hi").steps)
 
 
-@pytest.mark.parametrize("name, body, headers", [
-    ("a label in other letters", WHOLE, {"Content-Type": "Text/Event-Stream"}), ("a stream as JSON", WHOLE, {"Content-Type": "application/json"}),
-    ("a stream as lines", WHOLE, {"Content-Type": "application/x-ndjson"}), ("compressed", gzip.compress(WHOLE), {"Content-Encoding": "gzip"}),
-    ("a document as a stream", json.dumps({"choices": [{"message": {"content": "hi"}, "finish_reason": "stop"}]}).encode(), {}),
-    ("NaN", WHOLE.replace(b'"index": 0', b'"index": 0, "logprobs": NaN'), {}), ("a blank behind DONE", WHOLE.replace(b"[DONE]", b"[DONE] "), {}),
-    ("a line that is none", b"data: keep-alive\n\n" + WHOLE, {})])
-def test_the_bytes_count_and_not_the_label(make_server, provider, name, body, headers):
+LABELLED = {
+    "a label in other letters": (WHOLE, {"Content-Type": "Text/Event-Stream"}), "a stream as JSON": (WHOLE, {"Content-Type": "application/json"}),
+    "a stream as lines": (WHOLE, {"Content-Type": "application/x-ndjson"}), "compressed": (gzip.compress(WHOLE), {"Content-Encoding": "gzip"}),
+    "a document as a stream": (json.dumps({"choices": [{"message": {"content": "hi"}, "finish_reason": "stop"}]}).encode(), {}),
+    "NaN": (WHOLE.replace(b'"index": 0', b'"index": 0, "logprobs": NaN'), {}), "a blank behind DONE": (WHOLE.replace(b"[DONE]", b"[DONE] "), {}),
+    "a line that is none": (b"data: keep-alive\n\n" + WHOLE, {})}
+
+
+@pytest.mark.parametrize("name", LABELLED)
+def test_the_bytes_count_and_not_the_label(make_server, provider, name):
+    body, headers = LABELLED[name]
     client = start(make_server, provider)
     provider.plan(Reply([body], headers=headers))
     assert client.turn("c", "hi").one("answer")["content"] == "hi"
