@@ -21,7 +21,6 @@ class ChatSource {
 
   const std::string& root() const { return root_; }
   FileSystem& file_system() const;
-  bool is_database() const { return files_ != nullptr; }
 
  private:
   explicit ChatSource(std::string root) : root_(std::move(root)) {}

@@ -6,10 +6,12 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
+#include <exception>
 #include <new>
 #include <thread>
 #include <utility>
 
+#include "base/guarded.h"
 #include "base/logging.h"
 
 namespace reprise {
@@ -35,6 +37,10 @@ void IoLoop::Start() {
         return;
       } catch (const std::bad_alloc&) {  // one task was not done; its connection's time limit ends it
         LogWarning("a connection could not be served: no memory left", {});
+      } catch (const std::exception& error) {  // likewise
+        LogError("a connection could not be served", {{"what", error.what()}});
+      } catch (...) {
+        LogError("a connection could not be served", {});
       }
     }
   });
@@ -90,7 +96,9 @@ class WorkerPool::Impl {
 
 WorkerPool::WorkerPool(std::size_t threads) : impl_(std::make_unique<Impl>(threads)) {}
 WorkerPool::~WorkerPool() { Join(); }
-void WorkerPool::Post(std::function<void()> task) { asio::post(impl_->pool, std::move(task)); }
+void WorkerPool::Post(std::function<void()> task) {
+  asio::post(impl_->pool, [task = std::move(task)] { Guarded("a request", task); });
+}
 void WorkerPool::Join() { impl_->pool.join(); }
 
 }  // namespace reprise

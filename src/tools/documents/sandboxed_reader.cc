@@ -81,7 +81,7 @@ Result<std::shared_ptr<const std::string>> SandboxedReader::Read(const StoredFil
   if (auto known = Recall(file.info.digest)) return *std::move(known);
   if (!TakeTurn(stop)) return Fail(ErrorCode::kCancelled, "cancelled");
   const std::shared_ptr<void> turn(nullptr, [this](void*) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     --running_;
     turn_.notify_all();
   });
@@ -154,14 +154,14 @@ SandboxedReader::Text SandboxedReader::Run(std::vector<std::string> argv, const 
 }
 
 bool SandboxedReader::TakeTurn(const std::stop_token& stop) {
-  std::unique_lock lock(mutex_);
-  if (!turn_.wait(lock, stop, [this] { return running_ < kMostAtOnce; })) return false;
+  MutexLock lock(mutex_);
+  if (!turn_.wait(lock, stop, [this]() REQUIRES(mutex_) { return running_ < kMostAtOnce; })) return false;
   ++running_;
   return true;
 }
 
 std::optional<SandboxedReader::Text> SandboxedReader::Recall(const std::string& digest) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto known =
       std::find_if(known_.begin(), known_.end(), [&](const Known& each) { return each.digest == digest; });
   if (known == known_.end() || known->until < std::chrono::steady_clock::now()) return std::nullopt;
@@ -175,7 +175,7 @@ void SandboxedReader::Remember(const std::string& digest, const Text& text) {
   const auto size = [](const Known& known) { return known.text ? (*known.text)->size() : 0; };
   const bool may_pass = code == ErrorCode::kDeadlineExceeded;
   const auto until = std::chrono::steady_clock::now() + (may_pass ? std::chrono::hours(0) + kRetryAfter : kForEver);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::erase_if(known_, [&](const Known& each) {
     if (each.digest != digest) return false;
     known_bytes_ -= size(each);

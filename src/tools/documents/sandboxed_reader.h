@@ -7,12 +7,12 @@
 #include <list>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "reprise/document_reader.h"
 #include "tools/shell/sandbox.h"
 
@@ -50,11 +50,11 @@ class SandboxedReader final : public DocumentReader {
   const std::string pdf_program_, office_program_;  // empty: not there
   const Sandbox sandbox_;
 
-  std::mutex mutex_;  // guards what follows
+  Mutex mutex_;
   std::condition_variable_any turn_;
-  std::size_t running_ = 0;
-  std::list<Known> known_;  // what was asked for last comes first
-  std::size_t known_bytes_ = 0;
+  std::size_t running_ GUARDED_BY(mutex_) = 0;
+  std::list<Known> known_ GUARDED_BY(mutex_);  // what was asked for last comes first
+  std::size_t known_bytes_ GUARDED_BY(mutex_) = 0;
 };
 
 // Where the programs are; empty: not there. For people who look whether all is well, too.
