@@ -9,6 +9,7 @@
 #include "app/mcp_folder.h"
 #include "base/ascii.h"
 #include "base/base64url.h"
+#include "base/guarded.h"
 #include "base/posix_file_system.h"
 #include "base/terminal_text.h"
 #include "base/try.h"
@@ -223,9 +224,13 @@ void ClientTools::Call(const std::string& id, const std::string& tool, const std
   if (found && found->traits().terms.value_or("") != terms) found.reset();  // not what somebody has agreed to
   const auto work = [this, id, found, given = DumpJson(arguments)](const std::stop_token& stop) {
     Json answer = {{"error", "this tool is not there any more, or is not what it was; nothing was done"}};
-    if (found)
+    const auto run = [&] {
+      if (!found) return;
+      answer = {{"error", "the tool failed for an internal reason"}};
       answer =
           AnswerOf(found->Run(given, ToolContext{.stop = stop, .timeout = kLongestCall, .on_output = {}, .ask = {}}));
+    };
+    Guarded("a tool", run);
     {
       const MutexLock lock(mutex_);
       answers_.emplace_back(id, std::move(answer));

@@ -58,6 +58,9 @@ Error TooMuchSaid(std::size_t limit) {
                           " MiB together"};
 }
 
+// Of a model, a tool, a guard or of the server itself: it is one run's.
+constexpr std::string_view kInternalFailure = "the run failed for an internal reason; the server's log says more";
+
 Error NoMemory() {
   return Error{.code = ErrorCode::kUnavailable,
                .reason = "overloaded",
@@ -126,6 +129,10 @@ Detached AgentLoop::Run(Interrupted where, std::function<void(AgentOutcome)> don
     ended = co_await TakeTurn(std::move(where));
   } catch (const std::bad_alloc&) {
     ended = Fail(NoMemory());
+  } catch (const std::exception& error) {
+    ended = Fail(MakeError(ErrorCode::kInternal, std::string(kInternalFailure), error.what()));
+  } catch (...) {
+    ended = Fail(MakeError(ErrorCode::kInternal, std::string(kInternalFailure), "no std::exception"));
   }
   AgentOutcome outcome{.status = InteractionStatus::kCompleted,
                        .state = std::move(turn_.state),

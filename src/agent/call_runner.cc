@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
-#include <mutex>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -17,6 +16,7 @@
 #include "approval/loop_guard.h"
 #include "base/json.h"
 #include "base/logging.h"
+#include "base/mutex.h"
 #include "base/utf8.h"
 #include "domain/codec.h"
 
@@ -239,8 +239,9 @@ struct CallRunner::Batch {
   const Calls calls;  // there as long as one is claimed
   std::vector<std::optional<ToolOutcome>> outcomes = std::vector<std::optional<ToolOutcome>>(calls.size());
   std::size_t claimed = 0, recorded = 0;
+  std::exception_ptr thrown = nullptr;  // first; nothing is recorded after it, and the run fails by it
   std::function<void(Nothing)> done = nullptr;  // when all are recorded
-  std::mutex mutex{};                           // guards all this, and the turn's state meanwhile
+  Mutex mutex{};                        // guards all this, and the turn's state meanwhile
 };
 
 // First all are shown and then each result in its turn: the events come in the same order however long each call takes.
@@ -260,21 +261,35 @@ Async<Nothing> CallRunner::RunTogether(Calls calls) {
     }
     WorkOn(*batch);  // if nobody else can come, this thread does them all
   });
-  co_return co_await all_recorded;
+  co_await all_recorded;
+  if (batch->thrown) std::rethrow_exception(batch->thrown);
+  co_return Nothing{};
 }
 
 // This object is there as long as a call that was claimed is not recorded.
 void CallRunner::WorkOn(Batch& batch) {
-  std::unique_lock lock(batch.mutex);
+  MutexLock lock(batch.mutex);
   while (batch.claimed < batch.calls.size()) {
     const std::size_t i = batch.claimed++;
     const PreparedCall& next = batch.calls[i];
     lock.unlock();
-    ToolOutcome outcome = RunTool({next.offered, next.call, next.call.arguments, *next.decision.run()});
+    ToolOutcome outcome;
+    std::exception_ptr thrown;
+    try {
+      outcome = RunTool({next.offered, next.call, next.call.arguments, *next.decision.run()});
+    } catch (...) {  // others may still be at work here: the run fails when they are done
+      thrown = std::current_exception();
+    }
     lock.lock();
+    if (!batch.thrown) batch.thrown = thrown;
     batch.outcomes[i] = std::move(outcome);
     for (std::size_t& turn = batch.recorded; turn < batch.calls.size() && batch.outcomes[turn]; ++turn) {
-      RecordResult(batch.calls[turn].call, *std::move(batch.outcomes[turn]));
+      if (batch.thrown) continue;
+      try {
+        RecordResult(batch.calls[turn].call, *std::move(batch.outcomes[turn]));
+      } catch (...) {
+        batch.thrown = std::current_exception();
+      }
     }
   }
   if (batch.recorded < batch.calls.size()) return;
@@ -477,6 +492,9 @@ ToolOutcome CallRunner::RunTool(const Execution& execution) {
   } catch (const std::exception& error) {
     // A tool must not throw; one that does must not take the run, whose state would be lost, with it.
     LogError("a tool threw", {{"tool", execution.call.name}, {"what", error.what()}});
+    outcome = Failure("The tool failed for an internal reason.");
+  } catch (...) {
+    LogError("a tool threw", {{"tool", execution.call.name}});
     outcome = Failure("The tool failed for an internal reason.");
   }
   outcome = End(execution, std::move(outcome), std::move(span));

@@ -2,24 +2,15 @@
 
 #include <array>
 #include <chrono>
-#include <condition_variable>
-#include <mutex>
 #include <string>
+
+#include "base/pause.h"
 
 namespace reprise {
 namespace {
 
 constexpr std::array<std::chrono::milliseconds, 2> kPauses{std::chrono::milliseconds(250),
                                                            std::chrono::milliseconds(1000)};
-
-// False: stopped.
-bool Pause(std::chrono::milliseconds pause, const std::stop_token& stop) {
-  std::mutex mutex;
-  std::condition_variable_any never;
-  std::unique_lock lock(mutex);
-  never.wait_for(lock, stop, pause, [] { return false; });
-  return !stop.stop_requested();
-}
 
 }  // namespace
 

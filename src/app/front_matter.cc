@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/hidden_characters.h"
+#include "base/library_names.h"
 #include "base/shared_library.h"
 #include "base/try.h"
 #include "base/utf8.h"
@@ -31,7 +32,7 @@ struct YamlLibrary {
 
 const YamlLibrary& Library() {
   static const YamlLibrary library = [] {
-    SharedLibrary yaml("libyaml-0.so.2");
+    SharedLibrary yaml(kYamlLibrary);
     YamlLibrary found{};
     yaml.Find(found.initialize, "yaml_parser_initialize");
     yaml.Find(found.remove, "yaml_parser_delete");

@@ -23,6 +23,7 @@
 #include "app/factories.h"
 #include "app/key_access.h"
 #include "approval/rules.h"
+#include "base/library_names.h"
 #include "base/path.h"
 #include "base/posix_file_system.h"
 #include "base/private_file.h"
@@ -183,11 +184,12 @@ Finding CheckDocuments() {
 }
 
 Finding CheckCurl() {
-  void* library = ::dlopen("libcurl.so.4", RTLD_LAZY | RTLD_LOCAL);
+  void* library = ::dlopen(kCurlLibrary, RTLD_LAZY | RTLD_LOCAL);
+  const std::string name = kCurlLibrary;
   if (library == nullptr)
-    return Failed("curl library", "libcurl.so.4 cannot be loaded, so no provider can be reached; install libcurl");
+    return Failed("curl library", name + " cannot be loaded, so no provider can be reached; install libcurl");
   ::dlclose(library);
-  return Passed("curl library", "libcurl.so.4 can be loaded");
+  return Passed("curl library", name + " can be loaded");
 }
 
 Finding CheckModelSetting(const Options& options) {

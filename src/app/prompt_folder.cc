@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
-#include <mutex>
 #include <set>
 #include <system_error>
 #include <utility>
@@ -13,6 +12,7 @@
 #include "app/instruction_files.h"
 #include "app/skill_files.h"
 #include "base/logging.h"
+#include "base/mutex.h"
 #include "base/private_file.h"
 #include "base/utf8.h"
 #include "crypto/digest.h"
@@ -100,8 +100,8 @@ Result<std::string> PromptFolder::ReadModule(const std::string& path) const {
 }
 
 struct PromptFolder::Told {
-  std::mutex mutex;
-  std::set<std::string> messages;  // guarded by mutex
+  Mutex mutex;
+  std::set<std::string> messages GUARDED_BY(mutex);
 };
 
 PromptFolder::PromptFolder(const Options& options, std::string workspace,
@@ -115,7 +115,7 @@ PromptFolder::PromptFolder(const Options& options, std::string workspace,
 
 void PromptFolder::Warn(const std::string& message) const {
   {
-    const std::lock_guard lock(told_->mutex);
+    const MutexLock lock(told_->mutex);
     if (!told_->messages.insert(message).second) return;
   }
   LogWarning("a part of the system prompt cannot be used; what is built in stands instead", {{"error", message}});

@@ -17,13 +17,13 @@
 #include <exception>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "app/model_catalog.h"
 #include "base/logging.h"
+#include "base/mutex.h"
 #include "net/curl_transport.h"
 
 namespace reprise {
@@ -35,9 +35,9 @@ using Answer = Result<std::vector<ListedModel>>;
 
 // Shared with answers that come when nobody waits any more.
 struct Answers {
-  std::mutex mutex;
-  std::condition_variable arrived;
-  std::map<std::string, Answer> by_provider;  // guarded by mutex
+  Mutex mutex;
+  std::condition_variable_any arrived;
+  std::map<std::string, Answer> by_provider GUARDED_BY(mutex);
 };
 
 bool IsModelOf(const std::string& model, const ProviderOptions& provider) {
@@ -85,7 +85,7 @@ std::vector<Finding> CheckProviders(const Options& options) {
       if (!resolved) continue;
       asked.push_back(&provider);
       resolved->client->ListModels(give_up.get_token(), [answers, name = provider.name](Answer answer) {
-        const std::lock_guard lock(answers->mutex);
+        const MutexLock lock(answers->mutex);
         answers->by_provider.emplace(name, std::move(answer));
         answers->arrived.notify_all();
       });
@@ -96,8 +96,8 @@ std::vector<Finding> CheckProviders(const Options& options) {
                               ", or api_key in the configuration)"});
     }
   }
-  std::unique_lock lock(answers->mutex);
-  answers->arrived.wait_for(lock, kPatience, [&] { return answers->by_provider.size() == asked.size(); });
+  MutexLock lock(answers->mutex);
+  answers->arrived.wait_for(lock, kPatience, [&]() REQUIRES(answers->mutex) { return answers->by_provider.size() == asked.size(); });
   for (const ProviderOptions* provider : asked) {
     const auto answer = answers->by_provider.find(provider->name);
     findings.push_back(

@@ -1,10 +1,10 @@
 #include "reprise/server.h"
 
 #include <condition_variable>
-#include <mutex>
 #include <utility>
 
 #include "app/server_parts.h"
+#include "base/mutex.h"
 #include "base/try.h"
 #include "http/server.h"
 
@@ -17,21 +17,21 @@ class EndOfLog final : public EventLogListener {
   explicit EndOfLog(const EventLog& log) : log_(log) {}
   void OnPublished(std::size_t) noexcept override {
     if (!log_.end().closed) return;
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ended_ = true;
     changed_.notify_all();
   }
   void Wait() {
     OnPublished(1);  // it may have ended before anybody listened
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return ended_; });
+    MutexLock lock(mutex_);
+    changed_.wait(lock, [this]() REQUIRES(mutex_) { return ended_; });
   }
 
  private:
   const EventLog& log_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool ended_ = false;  // guarded by mutex_
+  Mutex mutex_;
+  std::condition_variable_any changed_;
+  bool ended_ GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace
@@ -43,7 +43,7 @@ class Server::Impl {
   Engine& engine() { return parts_->engine(); }
 
   Result<std::string> Listen() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (http_ != nullptr) return Fail(ErrorCode::kConflict, "the server listens already");
     if (stopped_) return Fail(ErrorCode::kConflict, "the server has been stopped");
     ServerOptions options = TRY(HttpOptionsFrom(options_));
@@ -60,7 +60,7 @@ class Server::Impl {
 
   // In this order every stream still gets its last event: no new work, then the runs' ends, then the connections.
   void Stop() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (std::exchange(stopped_, true)) return;
     if (http_ != nullptr) http_->BeginStop();
     parts_->LeaveBucket();
@@ -75,9 +75,9 @@ class Server::Impl {
  private:
   const Options options_;
   const std::unique_ptr<ServerParts> parts_;
-  std::mutex mutex_;
-  std::unique_ptr<HttpServer> http_;  // guarded by mutex_; null: it does not listen
-  bool stopped_ = false;              // guarded by mutex_
+  Mutex mutex_;
+  std::unique_ptr<HttpServer> http_ GUARDED_BY(mutex_);  // null: it does not listen
+  bool stopped_ GUARDED_BY(mutex_) = false;
 };
 
 Result<std::unique_ptr<Server>> Server::Open(const Options& options, Extensions extensions) {

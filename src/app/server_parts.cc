@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 
@@ -22,7 +23,10 @@
 #include "app/redis_checks.h"
 #include "app/skill_files.h"
 #include "app/tenant_folder.h"
+#include "app/turn_settings.h"
 #include "base/atomic_write.h"
+#include "base/environment.h"
+#include "base/json.h"
 #include "base/logging.h"
 #include "base/path.h"
 #include "base/private_file.h"
@@ -143,6 +147,14 @@ Result<std::unique_ptr<ServerParts>> ServerParts::Assemble(const Options& option
   parts->hooks_ = std::make_unique<HookCommands>(options.hooks, Resolved(options.workspace).string());
   TRY(parts->own_->Start(parts->CommonWith(*parts->tools_)));
   return parts;
+}
+
+void ServerParts::NoteUrl(std::string_view url) {
+  const Json settings = SettingsOfTurns(options_, ProcessEnvironment());
+  if (auto noted = ReplaceFile(disk_, SettingsFileOf(options_), DumpJson(settings) + "\n"); !noted) {
+    LogWarning("the settings could not be noted for clients", {{"detail", noted.error().message}});
+  }
+  own_->NoteUrl(url);
 }
 
 void ServerParts::StartTelemetry() {
@@ -349,6 +361,7 @@ Result<ServerOptions> HttpOptionsFrom(const Options& options) {
   server.openapi = OpenApiDocument();
   server.page = PageAssets();
   server.limits.file_bytes = options.files.file_bytes;
+  server.settings = DigestOf(SettingsOfTurns(options, ProcessEnvironment()));
   server.files_in_bucket = options.bucket.has_value();
   if (!options.token_file.empty()) {
     auto token = ReadToken(options.token_file);

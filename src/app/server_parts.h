@@ -49,7 +49,8 @@ class ServerParts {
   // Of the single user; of a server for several people the operator's.
   Engine& engine() { return own_->engine(); }
   // For commands that look for the server of this data folder.
-  void NoteUrl(std::string_view url) { own_->NoteUrl(url); }
+  // Clients that have the data folder find the server, and what it runs turns with.
+  void NoteUrl(std::string_view url);
   // Nothing that cannot be kept is waited for from now on.
   void BeginStop() {
     if (database_) database_->BeginStop();

@@ -210,9 +210,22 @@ Values WaysOutOfTheSandbox(const Options& options) {
           {"tools.sandbox_paths.read", Words(options.tools.sandbox_read)}};
 }
 
+// Of the server, whatever it is asked to do.
+Values ValuesOfServer(const Options& options) {
+  const std::string reach = IsLoopback(options.host) ? "" : " (OTHER MACHINES can reach the server)";
+  return {{"host", options.host + reach},
+          {"port", std::to_string(options.port)},
+          {"public_hosts", Words(options.public_hosts)},
+          {"token_file", options.token_file},
+          {"passphrase_file", options.passphrase_file},
+          {"log_file", options.log_file},
+          {"log_level", options.log_level},
+          {"log_format", options.log_format},
+          {"drain_s", options.drain ? SecondsOf(*options.drain) : "as usual"}};
+}
+
 Values OtherValues(const Options& options) {
   const ToolPolicy& tools = options.tools;
-  const std::string reach = IsLoopback(options.host) ? "" : " (OTHER MACHINES can reach the server)";
   const TelemetryOptions& telemetry = options.telemetry;
   Values values = {
       {"telemetry.otlp_endpoint", telemetry.traces.url.substr(0, telemetry.traces.url.find('?'))},
@@ -220,18 +233,10 @@ Values OtherValues(const Options& options) {
       {"telemetry.service_name", telemetry.service_name},
       {"telemetry.content", telemetry.content ? "true (what people, models and tools say is sent there)" : "false"},
       {"telemetry.trace_providers", YesOrNo(telemetry.trace_providers)},
-      {"host", options.host + reach},
-      {"port", std::to_string(options.port)},
-      {"public_hosts", Words(options.public_hosts)},
-      {"token_file", options.token_file},
       {"auth", AuthOf(options.auth)},
       {"workspace_mode", std::string(NameOf(options.workspace_mode))},
       {"key_file", options.key_file},
-      {"passphrase_file", options.passphrase_file},
       {"plain", options.plain ? "true (chats are stored unencrypted)" : "false"},
-      {"log_file", options.log_file},
-      {"log_level", options.log_level},
-      {"log_format", options.log_format},
       {"prompt_dir", options.prompt_dir},
       {"workspace_history", YesOrNo(options.workspace_history)},
       {"system_prompt", YesOrNo(options.system_prompt)},
@@ -265,8 +270,6 @@ Values OtherValues(const Options& options) {
       {"max_tool_calls_per_minute", std::to_string(options.max_tool_calls_per_minute)},
       {"provider_idle_timeout_s", SecondsOf(options.provider_idle_timeout)},
       {"disconnect_grace_s", SecondsOf(options.disconnect_grace)},
-      {"drain_s", options.drain ? SecondsOf(*options.drain) : ""},
-      {"drain_s", options.drain ? SecondsOf(*options.drain) : "as usual"},
       {"budget.max_tokens_per_interaction", Limit(options.budget.max_tokens_per_interaction)},
       {"budget.max_tokens_per_chat", Limit(options.budget.max_tokens_per_chat)},
       {"budget.max_tokens_per_day", Limit(options.budget.max_tokens_per_day)},
@@ -344,9 +347,17 @@ std::string WhatItWouldDo(const Options& options, const FileDigests& files) {
         (provider.query.empty() ? "" : ", with query: " + Names(provider.query)));
   }
   add("workspace: " + Resolved(options.workspace).string() + ", data folder: " + PlaceOf(options.data_dir));
+  add_values(OtherThan(ValuesOfServer(defaults), ValuesOfServer(options)));
   add_values(OtherThan(OtherValues(defaults), OtherValues(options)));
   for (const auto& [path, digest] : files) add("uses " + path);
   return text;
+}
+
+std::vector<std::pair<std::string, std::string>> ValuesOfTurns(const Options& options) {
+  Values values = OtherValues(options);
+  for (auto& way_out : WaysOutOfTheSandbox(options)) values.push_back(std::move(way_out));
+  values.emplace_back("approval_mode", ToString(options.approval_mode));
+  return values;
 }
 
 Result<void> RequireTrust(const Options& options, const FileDigests& files, bool ask) {

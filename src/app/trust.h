@@ -1,6 +1,8 @@
 #pragma once
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "app/trusted_files.h"
 #include "reprise/options.h"
@@ -17,6 +19,10 @@ Result<FileDigests> FilesToTrust(const Options& options);
 // What a configuration would have the server do, in lines for the person who is asked to allow it. No secrets: of
 // variables and headers the names.
 std::string WhatItWouldDo(const Options& options, const FileDigests& files);
+
+// Keys of the configuration that are single values and decide how a turn runs, not how a server listens, logs and stops;
+// each once, with what they are. No secrets.
+std::vector<std::pair<std::string, std::string>> ValuesOfTurns(const Options& options);
 
 // Ok if all of `files` have been allowed as they are. Otherwise asks at the terminal, showing what `options` would do,
 // and keeps the answer; kForbidden (reason "untrusted"), naming the files and what to do, without a terminal or a yes.

@@ -21,8 +21,8 @@ std::string UnknownTool(const std::string& name, const ToolSet& tools) {
 std::string GoesRound(const ToolCall& call, int count) {
   return "Not run: this is call number " + std::to_string(count) + " of " + call.name +
          " with the same arguments, and nothing has changed in between. Do not make it again: use the results you "
-         "have, "
-         "try something else, or answer and say what is missing.";
+         "have, try "
+         "something else, or answer and say what is missing.";
 }
 
 std::string_view RiskName(Risk risk) {

@@ -79,7 +79,7 @@ auto Requests<Kind>::Reopen(const Pending& pending) -> Found {
     const auto left = *expires_at - now_();
     deadline = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(left);
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto entry = std::make_shared<Entry>(next_number_++, pending, deadline);
   entries_.emplace(pending.request.*Kind::kId, entry);
   TellChange(Kind::kOpened, pending);
@@ -96,8 +96,9 @@ void Requests<Kind>::Await(const std::vector<std::string>& ids, std::stop_token 
                            std::function<void(Answered)> done) {
   const auto waiter = std::make_shared<Waiter>();
   std::optional<Deadline> deadline;
+  std::function<void()> tell;
   {
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     for (const std::string& id : ids) {
       const auto found = entries_.find(id);
       if (found == entries_.end()) return lock.unlock(), done(Fail(ErrorCode::kInternal, "this was never opened"));
@@ -108,8 +109,9 @@ void Requests<Kind>::Await(const std::vector<std::string>& ids, std::stop_token 
       entry->waiter = waiter;
       if (entry->deadline && (!deadline || *entry->deadline < *deadline)) deadline = entry->deadline;
     }
-    Tell(waiter, /*stopped=*/false, std::move(lock));
+    tell = Tell(waiter, /*stopped=*/false);
   }
+  if (tell) tell();
   if (deadline) ExpireLater(waiter, *deadline);
   waiter->on_stop.emplace(std::move(stop), [this, weak = std::weak_ptr(waiter)] {
     if (const auto stopped = weak.lock()) Wake(stopped, /*stopped=*/true);
@@ -126,11 +128,16 @@ void Requests<Kind>::ExpireLater(const std::shared_ptr<Waiter>& waiter, Deadline
 
 template <typename Kind>
 void Requests<Kind>::Wake(const std::shared_ptr<Waiter>& waiter, bool stopped) {
-  Tell(waiter, stopped, std::unique_lock(mutex_));
+  std::function<void()> tell;
+  {
+    const MutexLock lock(mutex_);
+    tell = Tell(waiter, stopped);
+  }
+  if (tell) tell();
 }
 
 template <typename Kind>
-void Requests<Kind>::Tell(const std::shared_ptr<Waiter>& waiter, bool stopped, std::unique_lock<std::mutex> lock) {
+std::function<void()> Requests<Kind>::Tell(const std::shared_ptr<Waiter>& waiter, bool stopped) {
   auto& asked = waiter->asked;
   const auto first_that = [&](const auto& is_it) { return std::find_if(asked.begin(), asked.end(), is_it); };
   auto first = first_that([](const Found& entry) { return entry->answer.has_value(); });
@@ -139,7 +146,7 @@ void Requests<Kind>::Tell(const std::shared_ptr<Waiter>& waiter, bool stopped, s
         first_that([](const Found& entry) { return entry->waits() == false && entry->state == Entry::State::kOpen; });
     if (first != asked.end()) (*first)->answer = Kind::Expired();
   }
-  if (asked.empty() || (first == asked.end() && !stopped)) return;
+  if (asked.empty() || (first == asked.end() && !stopped)) return nullptr;
   Answered told = Fail(ErrorCode::kCancelled, "the interaction was cancelled");
   if (first == asked.end()) {
     for (const Found& entry : asked) Retire(*entry);
@@ -148,9 +155,7 @@ void Requests<Kind>::Tell(const std::shared_ptr<Waiter>& waiter, bool stopped, s
     Retire(**first);
   }
   for (const Found& entry : std::exchange(asked, {})) entry->waiter = nullptr;
-  const auto done = std::exchange(waiter->done, nullptr);
-  lock.unlock();
-  done(std::move(told));
+  return [done = std::exchange(waiter->done, nullptr), told = std::move(told)] { done(told); };
 }
 
 template <typename Kind>
@@ -164,7 +169,7 @@ Result<void> Requests<Kind>::CheckOpen(const Entry& entry) const {
 
 template <typename Kind>
 auto Requests<Kind>::Find(std::string_view id, const std::optional<InteractionRef>& within) const -> Result<Found> {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = entries_.find(std::string(id));
   if (found == entries_.end() || !IsWithin(found->second->pending, within)) return Fail(NeverAsked<Kind>());
   return CheckOpen(*found->second).map([&] { return found->second; });
@@ -177,19 +182,22 @@ Result<void> Requests<Kind>::Give(const Found& request, Answer answer) {
 
 template <typename Kind>
 Result<void> Requests<Kind>::Claim(const Found& request) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return CheckOpen(*request).map([&] { request->state = Entry::State::kClaimed; });
 }
 
 template <typename Kind>
 Result<void> Requests<Kind>::Settle(const Found& request, std::optional<Answer> answer) {
-  std::unique_lock lock(mutex_);
+  std::function<void()> tell;
+  MutexLock lock(mutex_);
   // Its run may have been stopped meanwhile.
   if (request->state != Entry::State::kClaimed) return Fail(AlreadyProcessed<Kind>());
   request->state = answer ? Entry::State::kOver : Entry::State::kOpen;
   if (answer) TellChange(Kind::kClosed, request->pending);
   request->answer = std::move(answer);
-  if (const auto waiter = request->waiter) Tell(waiter, /*stopped=*/false, std::move(lock));
+  if (const auto waiter = request->waiter) tell = Tell(waiter, /*stopped=*/false);
+  lock.unlock();
+  if (tell) tell();
   return {};
 }
 
@@ -207,7 +215,7 @@ template <typename Kind>
 auto Requests<Kind>::Waiting() const -> std::vector<Pending> {
   std::vector<Found> open;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (const auto& [id, entry] : entries_) {
       if (entry->waits()) open.push_back(entry);
     }
@@ -220,14 +228,14 @@ auto Requests<Kind>::Waiting() const -> std::vector<Pending> {
 
 template <typename Kind>
 std::size_t Requests<Kind>::waiting_count() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return static_cast<std::size_t>(
       std::count_if(entries_.begin(), entries_.end(), [](const auto& each) { return each.second->waits(); }));
 }
 
 template <typename Kind>
 std::size_t Requests<Kind>::waiting_in(const ChatId& chat) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return static_cast<std::size_t>(std::count_if(entries_.begin(), entries_.end(), [&](const auto& each) {
     return each.second->pending.chat_id == chat && each.second->waits();
   }));

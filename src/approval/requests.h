@@ -5,7 +5,6 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -15,6 +14,7 @@
 #include <vector>
 
 #include "base/async.h"
+#include "base/mutex.h"
 #include "reprise/approval.h"
 #include "reprise/chat_changes.h"
 #include "reprise/result.h"
@@ -101,21 +101,20 @@ class Requests {
   void ExpireLater(const std::shared_ptr<Waiter>& waiter, Deadline deadline);
   // After its time has come, or with a stop.
   void Wake(const std::shared_ptr<Waiter>& waiter, bool stopped);
-  // With mutex_ held.
-  Result<void> CheckOpen(const Entry& entry) const;
-  void Retire(Entry& entry);
-  // Calls the waiter, if it has something to be told. Gives the lock back.
-  void Tell(const std::shared_ptr<Waiter>& waiter, bool stopped, std::unique_lock<std::mutex> lock);
+  Result<void> CheckOpen(const Entry& entry) const REQUIRES(mutex_);
+  void Retire(Entry& entry) REQUIRES(mutex_);
+  // To be called without the lock, to tell the waiter; null: there is nothing to tell.
+  std::function<void()> Tell(const std::shared_ptr<Waiter>& waiter, bool stopped) REQUIRES(mutex_);
 
   void TellChange(ChatChange::Kind kind, const Pending& pending) const;
 
   const Delay delay_;
   const std::function<Timestamp()> now_;
   ChatChanges* const changes_;
-  mutable std::mutex mutex_;
-  std::unordered_map<std::string, Found> entries_;  // guarded by mutex_
-  std::deque<std::string> retired_;                 // guarded by mutex_; oldest first
-  std::uint64_t next_number_ = 0;                   // guarded by mutex_
+  mutable Mutex mutex_;
+  std::unordered_map<std::string, Found> entries_ GUARDED_BY(mutex_);
+  std::deque<std::string> retired_ GUARDED_BY(mutex_);  // oldest first
+  std::uint64_t next_number_ GUARDED_BY(mutex_) = 0;
 };
 
 using ApprovalRequests = Requests<ApprovalKind>;

@@ -24,7 +24,6 @@ class ChatSource {
 
   const std::string& root() const { return root_; }
   FileSystem& file_system() const;
-  bool is_database() const { return files_ != nullptr; }
 
   // What each user of a database has, as a data folder, with the keys for it: by those of the operator (null: plain).
   // Without what is the operator's own. None if it is a folder: there each has their own.

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/guarded.h"
+
 namespace reprise {
 
 void SerialQueue::Post(std::function<void()> job) {
@@ -19,7 +21,7 @@ void SerialQueue::Run(const std::stop_token& stop) {
     std::function<void()> job = std::move(jobs_.front());
     jobs_.pop_front();
     lock.unlock();
-    job();
+    Guarded("a job of a queue", job);
     job = nullptr;  // what it holds is released before the lock is taken
     lock.lock();
   }

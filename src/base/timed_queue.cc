@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/guarded.h"
+
 namespace reprise {
 
 TimedQueue::TimedQueue() : thread_([this](const std::stop_token& stop) { Run(stop); }) {}
@@ -32,7 +34,7 @@ void TimedQueue::Run(const std::stop_token& stop) {
     std::function<void()> job = std::move(jobs_.begin()->second);
     jobs_.erase(jobs_.begin());
     lock.unlock();
-    job();
+    Guarded("a timer", job);
     job = nullptr;  // what it holds is released before the lock is taken
     lock.lock();
   }

@@ -16,7 +16,7 @@ int RunAcp(const CommandLine& line, const Environment& environment) {
   }
   const auto named = NamedServer(line.url, environment);
   if (!named) return ComplainOfUse(named.error());
-  ServerLink link(line.flags, environment, *named);
+  ServerLink link(line.flags, environment, *named, /*says_model=*/true);
   if (const auto settings = link.Check(); !settings) return ComplainOfUse(settings.error());
   ::signal(SIGPIPE, SIG_IGN);  // a client that is gone ends this by the error of a write
   return acp::Agent(link, STDIN_FILENO, STDOUT_FILENO).Run();

@@ -18,8 +18,8 @@
 #include "base/json.h"
 #include "base/path.h"
 #include "base/terminal_text.h"
+#include "base/try.h"
 #include "cli/search_command.h"
-#include "client/joined_server.h"
 #include "client/one_shot.h"
 #include "client/own_server.h"
 #include "client/pipe_conversation.h"
@@ -129,9 +129,12 @@ int RunChat(const CommandLine& line, const Environment& environment) {
   Options options;
   bool is_first_start = false;
   std::unique_ptr<OwnServer> own;
-  std::string url;
+  Flags flags_of_server = line.flags;
+  flags_of_server.erase("model");  // it is said with each message
+  RunningServer server_found;
   if (*named) {
-    url = (*named)->url;
+    if (const auto unused = FlagOfOwnServer(line.flags, /*says_model=*/true)) return Misused(*unused);
+    server_found = **named;
     const auto file = line.flags.find("token-file");
     options.token_file = file != line.flags.end() ? file->second : environment("REPRISE_TOKEN_FILE").value_or("");
   } else {
@@ -140,43 +143,32 @@ int RunChat(const CommandLine& line, const Environment& environment) {
     options = *std::move(loaded);
     std::error_code unknown;
     is_first_start = !options.plain && !std::filesystem::exists(KeyFileOf(options), unknown);
-    auto found = FindOrStartServer(options, line.flags, environment, own);
+    auto found = FindOrStartServer(flags_of_server, environment, own);
     if (!found) return Complain(found.error());
-    url = *std::move(found);
+    server_found = *std::move(found);
   }
 
   // One of the two, before the transport's thread.
   std::optional<Interrupts> interrupts;
   std::optional<TerminalInput> input;
   is_one_shot ? void(interrupts.emplace()) : void(input.emplace());
-  const auto connected = ConnectTo({url}, options);
+  const auto connected = ConnectTo(server_found, options);
   if (!connected) return Complain(connected.error());
   ServerClient& server = **connected;
   if (auto there = server.Call("GET", "/healthz"); !there) return Complain(NotAnswering(there.error(), server));
-  std::vector<std::string> notes;
-  if (!*named && !own) {
-    auto compared = CompareWithServer(server, options, line.flags, environment);
-    if (!compared) return Complain(compared.error());
-    notes = *std::move(compared);
-  }
   const auto chat = ChooseChat(line, server);
   if (!chat) return Complain(chat.error());
   const auto model = line.flags.find("model");
   const std::string chosen_model = model == line.flags.end() ? "" : model->second;
 
   if (is_one_shot) return RunOneShot(server, *interrupts, *chat, chosen_model, message, line.json);
-  if (!line.json && is_first_start && output_is_terminal) TellOfFirstStart(options, url);
+  if (!line.json && is_first_start && output_is_terminal) TellOfFirstStart(options, server_found.url);
   if (!line.json) {
-    bool names_mode = false;
-    for (const std::string& note : notes) {
-      Print(VisibleLine(note) + "\n");
-      names_mode = names_mode || note.find("approval mode") != std::string::npos;
-    }
-    if (!names_mode) Print(ModeNote(server));
-    Print("chat " + chat->str() + " at " + VisibleLine(url) + ", /help lists the commands\n");
+    Print(ModeNote(server));
+    Print("chat " + chat->str() + " at " + VisibleLine(server_found.url) + ", /help lists the commands\n");
   }
   if (line.json || !input->is_terminal() || !output_is_terminal || !input->can_move_cursor()) {
-    return PipeConversation(server, *input, *chat, line.json).Run();
+    return PipeConversation(server, *input, *chat, chosen_model, line.json).Run();
   }
 
   TerminalClient client({
@@ -195,9 +187,8 @@ int RunChat(const CommandLine& line, const Environment& environment) {
       },
       .find_server = *named ? std::function<Result<void>()>() : [&]() -> Result<void> {
         own.reset();
-        auto found = FindOrStartServer(options, line.flags, environment, own);
-        if (!found) return Fail(std::move(found.error()));
-        server.SetUrl(*found);
+        auto found = TRY(FindOrStartServer(flags_of_server, environment, own));
+        server.SetPlace(std::move(found.url), std::move(found.settings));
         return {};
       }});
   return client.Run();

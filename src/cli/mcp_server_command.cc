@@ -17,7 +17,7 @@ int RunMcpServer(const CommandLine& line, const Environment& environment) {
   }
   const auto named = NamedServer(line.url, environment);
   if (!named) return ComplainOfUse(named.error());
-  ServerLink link(line.flags, environment, *named);
+  ServerLink link(line.flags, environment, *named, /*says_model=*/false);
   if (const auto settings = link.Check(); !settings) return ComplainOfUse(settings.error());
   ::signal(SIGPIPE, SIG_IGN);  // a client that is gone ends this by the error of a write
   return McpBridge(link, STDIN_FILENO, STDOUT_FILENO).Run();

@@ -1,5 +1,6 @@
 #include "cli/serve_command.h"
 
+#include <poll.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -70,6 +71,12 @@ int Serve(const Options& options, const CommandLine& line, StopSignals& signals,
   };
   server_options->failing = [&parts = **parts] { return parts.CheckParts(); };
   server_options->logins = (*parts)->logins();
+  if (line.until_released >= 0) {
+    server_options->is_left = [held = line.until_released] {
+      pollfd other_end{held, 0, 0};
+      return ::poll(&other_end, 1, 0) == 1;
+    };
+  }
   (*parts)->AddPeople(*server_options);
   auto server = HttpServer::Open((*parts)->engine(), *std::move(server_options), std::move(manager.sockets));
   if (!server) {
@@ -95,7 +102,7 @@ int Serve(const Options& options, const CommandLine& line, StopSignals& signals,
     // What waits for an answer is kept.
     watch.emplace(line.until_released, [&] {
       const Engine::Counters counters = (*parts)->engine().counters();
-      return (*server)->connections() != 0 || counters.active_runs > counters.waiting_runs;
+      return counters.active_runs <= counters.waiting_runs && (*server)->CloseIfUnused();
     });
   }
 

@@ -12,7 +12,7 @@ ArrivingAnswer::ArrivingAnswer() : arrived_(::eventfd(0, EFD_CLOEXEC | EFD_NONBL
 
 void ArrivingAnswer::OnHead(int status, const HttpHeaders& headers) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     status_ = status;
     headers_ = headers;
   }
@@ -22,7 +22,7 @@ void ArrivingAnswer::OnHead(int status, const HttpHeaders& headers) {
 bool ArrivingAnswer::OnData(std::string_view bytes) {
   bool is_first = false;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     is_first = bytes_.empty();
     bytes_.append(bytes);
   }
@@ -32,7 +32,7 @@ bool ArrivingAnswer::OnData(std::string_view bytes) {
 
 void ArrivingAnswer::Done(Result<void> ended) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ended_ = std::move(ended);
   }
   Tell();
@@ -42,7 +42,7 @@ ArrivingAnswer::Taken ArrivingAnswer::Take(std::string& bytes) {
   std::uint64_t count;
   [[maybe_unused]] const ssize_t size = ::read(arrived_.get(), &count, sizeof count);  // none: nothing has come
   bytes.clear();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   bytes_.swap(bytes);
   return {status_, headers_, ended_};
 }

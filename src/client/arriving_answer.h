@@ -1,10 +1,10 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 
+#include "base/mutex.h"
 #include "base/unique_fd.h"
 #include "reprise/result.h"
 #include "reprise/transport.h"
@@ -36,11 +36,11 @@ class ArrivingAnswer final : public HttpResponseHandler {
   void Tell();
 
   const UniqueFd arrived_;
-  std::mutex mutex_;
-  int status_ = 0;                     // guarded by mutex_
-  HttpHeaders headers_;                // guarded by mutex_
-  std::string bytes_;                  // guarded by mutex_
-  std::optional<Result<void>> ended_;  // guarded by mutex_
+  Mutex mutex_;
+  int status_ GUARDED_BY(mutex_) = 0;
+  HttpHeaders headers_ GUARDED_BY(mutex_);
+  std::string bytes_ GUARDED_BY(mutex_);
+  std::optional<Result<void>> ended_ GUARDED_BY(mutex_);
 };
 
 }  // namespace reprise

@@ -1,65 +1,65 @@
 #include "client/joined_server.h"
 
-#include <filesystem>
+#include <nlohmann/json.hpp>
 #include <string_view>
-#include <system_error>
+#include <vector>
 
-#include "app/settings.h"
-#include "base/path.h"
-#include "base/terminal_text.h"
-#include "store/file_names.h"
+#include "base/json.h"
+#include "base/posix_file_system.h"
 
 namespace reprise {
 namespace {
 
-namespace fs = std::filesystem;
+constexpr std::uint64_t kMostSettings = 16 << 20;
+constexpr std::size_t kMostNamed = 6;
 
-bool IsGiven(std::string_view name, const Flags& flags, const Environment& environment) {
-  return flags.contains(std::string(name)) || environment(EnvironmentName(*FindSetting(name))).has_value();
-}
-
-Error Differs(const std::string& what) {
-  return Error{.code = ErrorCode::kConflict,
-               .reason = "other_settings",
-               .message = "a server of these chats runs already, and " + what +
-                          "; leave its clients or stop it, or take other chats (--data-dir DIR)"};
-}
-
-// The server has written its lock file when it started.
-bool HasChangedSince(const std::string& config_file, const std::string& lock_file) {
-  std::error_code unknown;
-  if (config_file.empty()) return false;
-  const auto changed = fs::last_write_time(config_file, unknown), started = fs::last_write_time(lock_file, unknown);
-  return !unknown && changed > started;
+// "approval_mode is approve_all there and ask here"
+std::string Difference(const std::string& key, const std::string& there, const std::string& here) {
+  const auto digest = [](std::string_view value) { return value.find("sha256:"); };
+  if (key == "configuration") {
+    const std::string its = there.substr(0, digest(there)), ours = here.substr(0, digest(here));
+    if (its == ours) return "its configuration " + its + "was changed after the server started";
+    return "its configuration is " + (its.empty() ? "none " : its) + "and here " + (ours.empty() ? "none" : ours);
+  }
+  if (digest(there) == 0 || digest(here) == 0) return key + " is another";
+  return key + " is " + (there.empty() ? "none" : there) + " there and " + (here.empty() ? "none" : here) + " here";
 }
 
 }  // namespace
 
-Result<std::vector<std::string>> CompareWithServer(ServerClient& server, const Options& options, const Flags& flags,
-                                                   const Environment& environment) {
-  std::vector<std::string> notes;
-  const auto said = server.Call("GET", "/tools");
-  if (!said) return notes;
-  const Options usual;
-  const std::string place = TextMember(*said, "workspace"), wanted = Resolved(options.workspace).string();
-  if (!place.empty() && place != wanted) {
-    const bool insists = options.workspace != usual.workspace || IsGiven("workspace", flags, environment);
-    if (insists) return Fail(Differs("works in " + place + ", not in " + wanted));
-    notes.push_back("The server runs already, and works in " + place + " (this is " + wanted + ").");
+TurnSettings NotedSettings(const Options& options) {
+  TurnSettings settings;
+  const auto text = Disk().ReadFile(SettingsFileOf(options), kMostSettings);
+  const auto noted = text ? ParseJson(*text) : Fail(text.error());
+  if (!noted || !noted->is_object()) return settings;
+  for (const auto& [key, value] : noted->items()) settings[key] = value.is_string() ? value.get<std::string>() : "";
+  return settings;
+}
+
+Error Differs(const RunningServer& server, const TurnSettings& wanted, const Options& options) {
+  std::vector<std::string> differences;
+  if (auto theirs = NotedSettings(options); !theirs.empty()) {
+    for (const auto& [key, value] : wanted) theirs.try_emplace(key);
+    // What people ask about first.
+    std::vector<std::string> keys = {"workspace", "approval_mode", "model", "configuration"};
+    for (const auto& [key, value] : theirs) keys.push_back(key);
+    for (const std::string& key : keys) {
+      const auto there = theirs.extract(key);
+      if (there.empty()) continue;
+      const auto here = wanted.find(key);
+      const std::string ours = here == wanted.end() ? "" : here->second;
+      if (there.mapped() != ours) differences.push_back(Difference(key, there.mapped(), ours));
+    }
   }
-  const std::string mode = TextMember(*said, "approval_mode");
-  Options other;
-  const bool is_known = FindSetting("approval-mode")->apply(other, mode).has_value();
-  if (is_known && other.approval_mode != options.approval_mode) {
-    const bool insists = options.approval_mode != usual.approval_mode || IsGiven("approval-mode", flags, environment);
-    if (insists) return Fail(Differs("its approval mode is " + mode));
-    notes.push_back("The server runs already, and its approval mode is " + mode + ".");
-  }
-  if (HasChangedSince(options.config_file, LockFile(options.data_dir))) {
-    notes.push_back("The server has read " + options.config_file +
-                    " before it was changed, and reads it again when it starts.");
-  }
-  return notes;
+  std::string what = differences.empty() ? "it does not say with which" : "";
+  for (std::size_t i = 0; i < std::min(kMostNamed, differences.size()); ++i)
+    what += (i == 0 ? "" : "; ") + differences[i];
+  if (differences.size() > kMostNamed) what += "; and " + std::to_string(differences.size() - kMostNamed) + " more";
+  return Error{.code = ErrorCode::kConflict,
+               .reason = "other_settings",
+               .message = "a server of these chats runs already, with other settings: " + what + ". " +
+                          (server.pid.empty() ? "Leave its clients" : "Leave its clients or stop it (kill " + server.pid + ")") +
+                          ", or take other chats (--data-dir DIR), or work with it as it is (--url " + server.url + ")"};
 }
 
 }  // namespace reprise

@@ -1,21 +1,17 @@
 #pragma once
 
-#include <string>
-#include <vector>
-
-#include "app/options.h"
-#include "base/environment.h"
-#include "client/server_client.h"
+#include "app/turn_settings.h"
+#include "client/server_access.h"
+#include "reprise/error.h"
 #include "reprise/options.h"
-#include "reprise/result.h"
 
 namespace reprise {
 
-// What a person has to know who joins a server that runs already, and works by the settings of whoever started it: a
-// line for each that differs from what this start says. kConflict (reason "other_settings") if a flag, a variable or
-// the configuration wants another workspace or approval mode: nothing may be done in the wrong folder, or unasked.
-// Nothing if the server does not say.
-Result<std::vector<std::string>> CompareWithServer(ServerClient& server, const Options& options, const Flags& flags,
-                                                   const Environment& environment);
+// What the server of the data folder has noted that it runs turns with (SettingsOfTurns); empty if it has not.
+TurnSettings NotedSettings(const Options& options);
+
+// Why a client that wants turns to run with `wanted` (SettingsOfTurns of `options`) cannot use this server: kConflict
+// (reason "other_settings"), naming what differs and how to stop the server or do without it.
+Error Differs(const RunningServer& server, const TurnSettings& wanted, const Options& options);
 
 }  // namespace reprise

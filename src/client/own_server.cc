@@ -21,11 +21,16 @@
 #include <vector>
 
 #include "app/settings.h"
+#include "app/turn_settings.h"
 #include "base/atomic_write.h"
 #include "base/posix_file_system.h"
+#include "base/try.h"
+#include "client/joined_server.h"
 #include "client/server_access.h"
 #include "client/server_client.h"
 #include "process/supervised_process.h"
+#include "store/directory_lock.h"
+#include "store/file_names.h"
 
 namespace reprise {
 namespace {
@@ -34,8 +39,9 @@ constexpr std::string_view kListening = "reprise listening on ";
 constexpr int kHeldDescriptor = 3;  // in the server
 constexpr std::size_t kMaxComplaint = 4096;
 constexpr off_t kLongLog = 4 << 20;
-// Another server that is just starting or ending holds the folder for a moment.
-constexpr std::chrono::milliseconds kBetweenTries{50}, kPatience{10'000};
+// Another server that is just starting or ending holds the folder for a moment. One whose client has gone ends soon, or
+// somebody else uses it.
+constexpr std::chrono::seconds kPatience{10}, kPatienceWithLeft{3};
 
 // XDG Base Directory Specification: a relative path counts for nothing.
 std::optional<std::string> StateFolder(const Environment& environment) {
@@ -87,7 +93,7 @@ Result<std::pair<UniqueFd, UniqueFd>> MakePipe() {
 std::vector<std::string> CommandOf(const Flags& flags) {
   std::vector<std::string> words{"reprise", "serve"};
   for (const auto& [name, value] : flags) {
-    if (name == "port" || name == "model") continue;  // the client says the model with each message
+    if (name == "port") continue;
     const Setting* const setting = FindSetting(name);
     words.push_back("--" + name);
     if (setting == nullptr || !setting->placeholder.empty()) words.push_back(value);
@@ -138,6 +144,19 @@ std::string FirstLine(int out) {
   }
 }
 
+// Nothing is refused (no reason), or the reason to wait for its end or to compare. Fails for all others.
+Result<Error> AskToJoin(const RunningServer& server, const Options& options) {
+  const auto client = TRY(ConnectTo(server, options));
+  const auto there = client->Call("GET", "/healthz");
+  if (there && !NotedSettings(options).empty()) return Error{};
+  if (there) return Error{.code = ErrorCode::kConflict, .reason = "other_settings", .message = {}};  // an older program
+  const Error& error = there.error();
+  const bool may_end = error.reason == "connection_failed" || error.reason == "connection_lost" ||
+                       error.reason == "stopping" || error.reason == "other_settings";
+  if (!may_end) return Fail(NotAnswering(error, *client));
+  return error.reason == "connection_failed" ? NotAnswering(error, *client) : error;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<OwnServer>> OwnServer::Start(const Flags& flags, const Environment& environment) {
@@ -161,38 +180,55 @@ Result<std::unique_ptr<OwnServer>> OwnServer::Start(const Flags& flags, const En
   return std::unique_ptr<OwnServer>(new OwnServer(line.substr(kListening.size()), std::move(held->second)));
 }
 
-Result<std::string> FindOrStartServer(const Options& options, const Flags& flags, const Environment& environment,
-                                      std::unique_ptr<OwnServer>& own) {
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+Result<RunningServer> FindOrStartServer(const Flags& flags, const Environment& environment,
+                                        std::unique_ptr<OwnServer>& own) {
+  const Options options = TRY(LoadOptions(flags, environment));
+  const auto wanted = SettingsOfTurns(options, environment);
+  const std::string lock_file = LockFile(options.data_dir);
+  const auto deadline = DirectoryLock::Clock::now() + kPatience;
+  bool has_settled = false, was_left = false;
   for (;;) {
-    const auto running = FindServer(options);
+    auto running = FindServer(options);
     Error refused;
     if (running && *running) {
-      const auto client = ConnectTo(**running, options);
-      if (!client) return Fail(client.error());
-      const auto there = (*client)->Call("GET", "/healthz");
-      if (there) return (*running)->url;
-      refused = NotAnswering(there.error(), **client);
+      (*running)->settings = DigestOf(wanted);
+      refused = TRY(AskToJoin(**running, options));
+      if (refused.reason.empty()) return **std::move(running);
+      if (refused.reason == "other_settings") {
+        // Its last client may have gone a moment ago.
+        const bool is_left = refused.details_json.find("true") != std::string::npos;
+        if (!is_left || std::exchange(was_left, true)) return Fail(Differs(**running, wanted, options));
+        DirectoryLock::AwaitRelease(lock_file, DirectoryLock::Clock::now() + kPatienceWithLeft);
+        continue;
+      }
     } else if (running) {
       auto started = OwnServer::Start(flags, environment);
       if (started) {
         own = *std::move(started);
-        return own->url();
+        return RunningServer{.url = own->url(), .settings = DigestOf(wanted)};
       }
       refused = std::move(started.error());
       // Unless somebody else was quicker, trying again does not help.
       if (const auto other = FindServer(options); other && !*other) return Fail(std::move(refused));
+      if (DirectoryLock::Clock::now() > deadline) return Fail(std::move(refused));
+      continue;
     } else {
-      if (running.error().reason != "store_locked") return Fail(running.error());
-      refused = running.error();
+      refused = std::move(running.error());
+      if (refused.reason != "store_locked") return Fail(std::move(refused));
+      if (!std::exchange(has_settled, true)) {
+        if (!DirectoryLock::AwaitSettled(lock_file, deadline)) return Fail(std::move(refused));
+        continue;
+      }
     }
-    if (std::chrono::steady_clock::now() > deadline) return Fail(std::move(refused));
-    std::this_thread::sleep_for(kBetweenTries);
+    if (!DirectoryLock::AwaitRelease(lock_file, deadline)) return Fail(std::move(refused));
+    has_settled = false;
   }
 }
 
-ReleaseWatch::ReleaseWatch(int held, std::function<bool()> is_used)
-    : is_used_(std::move(is_used)), ended_(::eventfd(0, EFD_CLOEXEC)), thread_([this, held] { Watch(held); }) {}
+ReleaseWatch::ReleaseWatch(int held, std::function<bool()> close_if_unused)
+    : close_if_unused_(std::move(close_if_unused)),
+      ended_(::eventfd(0, EFD_CLOEXEC)),
+      thread_([this, held] { Watch(held); }) {}
 
 ReleaseWatch::~ReleaseWatch() {
   const std::uint64_t one = 1;
@@ -209,7 +245,7 @@ void ReleaseWatch::Watch(int held) const {
     if (::poll(waits.data(), waits.size(), released ? kBetweenLooksMs : -1) < 0 && errno != EINTR) return;
     if (waits[0].revents != 0) return;
     released = released || waits[1].revents != 0;
-    if (!released || is_used_()) continue;
+    if (!released || !close_if_unused_()) continue;
     ::kill(::getpid(), SIGTERM);
     return;
   }

@@ -11,6 +11,7 @@
 #include "app/options.h"
 #include "base/environment.h"
 #include "base/unique_fd.h"
+#include "client/server_access.h"
 #include "reprise/options.h"
 #include "reprise/result.h"
 
@@ -34,16 +35,17 @@ class OwnServer {
   const UniqueFd held_;  // the server reads its other end, and finds that it is closed
 };
 
-// The URL of the server that uses the data folder of `options`. If there is none it is started with `flags` and kept in
-// `own`. Waits while another one is just starting or ending.
-Result<std::string> FindOrStartServer(const Options& options, const Flags& flags, const Environment& environment,
-                                      std::unique_ptr<OwnServer>& own);
+// The server that uses the data folder and runs turns as a server would that is started with these flags and this
+// environment now. If there is none it is started and kept in `own`. Waits for one that is just starting or ending.
+// kConflict (reason "other_settings"): the one that runs does otherwise; the message says in what, and how to stop it.
+Result<RunningServer> FindOrStartServer(const Flags& flags, const Environment& environment,
+                                        std::unique_ptr<OwnServer>& own);
 
-// In the server: sends this process SIGTERM when nobody holds the other end of `held` any more and `is_used` says no,
-// which it is asked by a thread of its own, five times a second from then on. The destructor ends the watch.
+// In the server: sends this process SIGTERM when nobody holds the other end of `held` any more and `close_if_unused` has
+// said yes, which it is asked by a thread of its own, five times a second from then on. The destructor ends the watch.
 class ReleaseWatch {
  public:
-  ReleaseWatch(int held, std::function<bool()> is_used);
+  ReleaseWatch(int held, std::function<bool()> close_if_unused);
   ReleaseWatch(const ReleaseWatch&) = delete;
   ReleaseWatch& operator=(const ReleaseWatch&) = delete;
   ~ReleaseWatch();
@@ -51,7 +53,7 @@ class ReleaseWatch {
  private:
   void Watch(int held) const;
 
-  const std::function<bool()> is_used_;
+  const std::function<bool()> close_if_unused_;
   const UniqueFd ended_;
   std::thread thread_;  // last: it uses the others
 };

@@ -191,8 +191,9 @@ void PipeConversation::Approvals() {
 }
 
 // --- a run, from its first event to its last -------------------------------------------------------------------
-void PipeConversation::Exchange(const std::string& path, const Json& body) {
+void PipeConversation::Exchange(const std::string& path, Json body) {
   interaction_.clear();
+  if (!model_.empty()) body["model"] = model_;
   Follow(*server_.Stream("POST", path, body), /*live=*/true);
 }
 

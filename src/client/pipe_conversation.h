@@ -22,9 +22,9 @@ namespace reprise {
 class PipeConversation {
  public:
   // `server` and `input` must outlive this. With `json`, standard output has events as lines of JSON, and questions go
-  // to standard error.
-  PipeConversation(ServerClient& server, TerminalInput& input, const ChatId& chat, bool json)
-      : server_(server), input_(input), path_("/chats/" + chat.str()), json_(json) {}
+  // to standard error. `model`: what every message is for; empty: as the chat and the server have it.
+  PipeConversation(ServerClient& server, TerminalInput& input, const ChatId& chat, std::string model, bool json)
+      : server_(server), input_(input), path_("/chats/" + chat.str()), model_(std::move(model)), json_(json) {}
 
   // Returns the exit status when the input ends, or a person leaves.
   int Run();
@@ -54,7 +54,7 @@ class PipeConversation {
   bool ShowWhatRuns(bool at_start);
 
   // --- a run, from its first event to its last
-  void Exchange(const std::string& path, const Json& body);
+  void Exchange(const std::string& path, Json body);
   // `live`: nothing of it is a recording, whose questions may have been answered.
   void Follow(ArrivingEvents& stream, bool live);
   void Cancel();
@@ -82,6 +82,7 @@ class PipeConversation {
   ServerClient& server_;
   TerminalInput& input_;
   const std::string path_;
+  const std::string model_;
   const bool json_;
   int status_ = kExitOk;
   bool leaving_ = false;

@@ -20,15 +20,23 @@ Result<std::optional<RunningServer>> NamedServer(const std::string& url, const E
   const std::string protocol = named.substr(0, scheme);
   const bool whole =
       scheme != std::string::npos && named.size() > scheme + 3 && (protocol == "http" || protocol == "https");
-  if (whole && named.find_first_of("?# ", scheme) == std::string::npos) return RunningServer{std::move(named)};
+  if (whole && named.find_first_of("?# ", scheme) == std::string::npos) return RunningServer{.url = std::move(named)};
   return Fail(ErrorCode::kInvalidArgument, from + " must be the URL of a server, like http://127.0.0.1:8000");
+}
+
+std::optional<std::string> FlagOfOwnServer(const Flags& flags, bool says_model) {
+  for (const auto& [name, value] : flags) {
+    if (name == "token-file" || (name == "model" && says_model)) continue;
+    return "--" + name + " is for a server that is started, and the one that is named (--url or REPRISE_URL) has settings of its own";
+  }
+  return std::nullopt;
 }
 
 Result<std::optional<RunningServer>> FindServer(const Options& options) {
   auto holder = DirectoryLock::FindHolder(LockFile(options.data_dir));
   if (!holder) return Fail(std::move(holder.error()));
   if (!*holder) return std::nullopt;
-  if (!(*holder)->url.empty()) return RunningServer{std::move((*holder)->url)};
+  if (!(*holder)->url.empty()) return RunningServer{.url = std::move((*holder)->url), .pid = std::move((*holder)->pid)};
   const std::string& pid = (*holder)->pid;
   return Fail(Error{.code = ErrorCode::kConflict,
                     .reason = "store_locked",
@@ -44,7 +52,7 @@ Result<std::unique_ptr<ServerClient>> ConnectTo(const RunningServer& server, con
     if (!read) return Fail(std::move(read.error()));
     token = *std::move(read);
   }
-  return std::make_unique<ServerClient>(server.url, std::move(token));
+  return std::make_unique<ServerClient>(server.url, std::move(token), server.settings);
 }
 
 Result<std::unique_ptr<ServerClient>> OpenServer(const std::string& url, const Options& options,

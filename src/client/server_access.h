@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "app/options.h"
 #include "base/environment.h"
 #include "client/server_client.h"
 #include "reprise/ids.h"
@@ -16,7 +17,9 @@
 namespace reprise {
 
 struct RunningServer {
-  std::string url;  // without a slash at its end
+  std::string url;         // without a slash at its end
+  std::string pid{};       // of its process; empty: it is not known
+  std::string settings{};  // the digest of what turns must run with there; empty: as the server likes
 };
 
 // The server that was named, by --url or REPRISE_URL, whether it runs or not; nullopt: none was. kInvalidArgument if
@@ -26,6 +29,9 @@ Result<std::optional<RunningServer>> NamedServer(const std::string& url, const E
 // The server that uses the data folder, by what its lock file says; nullopt: none does. kConflict (reason
 // "store_locked") if a process has the folder that does not listen: an import, say, or a server that just starts.
 Result<std::optional<RunningServer>> FindServer(const Options& options);
+
+// The first of these flags that a server which was named does not heed, in words: it has settings of its own.
+std::optional<std::string> FlagOfOwnServer(const Flags& flags, bool says_model);
 
 // With the token of the configured file, if there is one; the failures of ReadToken.
 Result<std::unique_ptr<ServerClient>> ConnectTo(const RunningServer& server, const Options& options);

@@ -109,6 +109,7 @@ HttpRequest ServerClient::RequestFor(const std::string& method, const std::strin
     request.body = DumpJson(body);
   }
   if (!token_.empty()) request.headers.emplace_back("Authorization", "Bearer " + token_);
+  if (!settings_.empty()) request.headers.emplace_back("Reprise-Settings", settings_);
   return request;
 }
 

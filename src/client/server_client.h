@@ -78,12 +78,18 @@ class SentMessage {
 // Talks to a running server by its HTTP interface. For one thread.
 class ServerClient {
  public:
-  // `url` without a path; `token` may be empty.
-  ServerClient(std::string url, std::string token) : url_(std::move(url)), token_(std::move(token)) {}
+  // `url` without a path; `token` may be empty. `settings`: a digest of those that turns must run with; a server that
+  // has others refuses every request (reason "other_settings"). Empty: as the server likes.
+  ServerClient(std::string url, std::string token, std::string settings = {})
+      : url_(std::move(url)), token_(std::move(token)), settings_(std::move(settings)) {}
 
   const std::string& url() const { return url_; }
+  const std::string& settings() const { return settings_; }
   // The server is at another place from now on.
-  void SetUrl(std::string url) { url_ = std::move(url); }
+  void SetPlace(std::string url, std::string settings) {
+    url_ = std::move(url);
+    settings_ = std::move(settings);
+  }
 
   // The answer's JSON. An answer of 400 and above is an Error with the server's reason and message.
   Result<Json> Call(const std::string& method, const std::string& path);
@@ -108,6 +114,7 @@ class ServerClient {
 
   std::string url_;
   const std::string token_;
+  std::string settings_;
   CurlTransport transport_{CurlTransport::kLargeReads};
 };
 

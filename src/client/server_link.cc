@@ -8,7 +8,6 @@
 #include "base/terminal_text.h"
 #include "base/try.h"
 #include "client/joined_server.h"
-#include "terminal/console.h"
 
 namespace reprise {
 namespace {
@@ -21,6 +20,7 @@ bool NobodyAnswers(const Error& error) {
 
 Result<void> ServerLink::Check() {
   if (!named_) return LoadOptions(flags_, environment_).map([](const Options&) {});
+  if (const auto unused = FlagOfOwnServer(flags_, says_model_)) return Fail(ErrorCode::kInvalidArgument, *unused);
   const auto file = flags_.find("token-file");
   options_.token_file = file != flags_.end() ? file->second : environment_("REPRISE_TOKEN_FILE").value_or("");
   return {};
@@ -28,27 +28,30 @@ Result<void> ServerLink::Check() {
 
 Result<void> ServerLink::Reach(const std::string& cwd) {
   if (server_) return CheckWorkspace(cwd);
-  std::string url;
+  RunningServer found;
   if (named_) {
-    url = named_->url;
+    found = *named_;
   } else {
     start_flags_ = flags_;
+    if (says_model_) start_flags_.erase("model");
     const bool is_chosen =
         flags_.contains("workspace") || environment_(EnvironmentName(*FindSetting("workspace"))).has_value();
     options_ = TRY(LoadOptions(flags_, environment_));
     // The folder that the editor has open, unless somebody has said another one.
     if (!cwd.empty() && !is_chosen && options_.workspace == Options().workspace) start_flags_["workspace"] = cwd;
-    url = TRY(FindOrStartServer(options_, start_flags_, environment_, own_));
+    auto server = FindOrStartServer(start_flags_, environment_, own_);
+    if (!server && server.error().reason == "other_settings" && !cwd.empty() && !is_chosen) {
+      // A folder in that of the server will do as well (docs/acp.md).
+      const std::string there = NotedSettings(options_)["workspace"];
+      if (!LiesBeneath(Resolved(cwd).string(), there)) return Fail(std::move(server.error()));
+      start_flags_["workspace"] = there;
+      server = FindOrStartServer(start_flags_, environment_, own_);
+    }
+    found = TRY(std::move(server));
     has_started_ = own_ != nullptr;
   }
-  auto server = TRY(ConnectTo({url}, options_));
+  auto server = TRY(ConnectTo(found, options_));
   if (auto there = server->Call("GET", "/healthz"); !there) return Fail(NotAnswering(there.error(), *server));
-  if (!named_ && !own_) {
-    for (const std::string& note : TRY(CompareWithServer(*server, options_, flags_, environment_))) {
-      // Which folder it works in is what each session is held against.
-      if (note.find("works in") == std::string::npos) Warn(note);
-    }
-  }
   server_ = std::move(server);
   TRY(Learn());
   return CheckWorkspace(cwd);
@@ -97,15 +100,14 @@ Result<void> ServerLink::FindAgain(bool may_start) {
   if (named_) return server_->Call("GET", "/healthz").map([](const Json&) {});
   if (has_started_ || may_start) {
     own_.reset();
-    auto url = FindOrStartServer(options_, start_flags_, environment_, own_);
-    if (!url) return Fail(std::move(url.error()));
+    auto found = TRY(FindOrStartServer(start_flags_, environment_, own_));
     has_started_ = has_started_ || own_;
-    server_->SetUrl(*url);
+    server_->SetPlace(std::move(found.url), std::move(found.settings));
     return {};
   }
   const auto running = TRY(FindServer(options_));
   if (!running) return Fail(ErrorCode::kUnavailable, "the server of these chats has ended");
-  server_->SetUrl(running->url);
+  server_->SetPlace(running->url, server_->settings());
   return server_->Call("GET", "/healthz").map([](const Json&) {});
 }
 

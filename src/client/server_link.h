@@ -22,8 +22,12 @@ namespace reprise {
 // not answer any more. For one thread.
 class ServerLink {
  public:
-  ServerLink(Flags flags, Environment environment, std::optional<RunningServer> named)
-      : flags_(std::move(flags)), environment_(std::move(environment)), named_(std::move(named)) {}
+  // `says_model`: the client says with each message which model it is for, if it was told one; else the server is to.
+  ServerLink(Flags flags, Environment environment, std::optional<RunningServer> named, bool says_model)
+      : flags_(std::move(flags)),
+        environment_(std::move(environment)),
+        named_(std::move(named)),
+        says_model_(says_model) {}
 
   // Settings that cannot be followed, before anybody asks for a server.
   Result<void> Check();
@@ -58,6 +62,7 @@ class ServerLink {
   const Flags flags_;
   const Environment environment_;
   const std::optional<RunningServer> named_;
+  const bool says_model_;
   Flags start_flags_;  // with the workspace of the first session
   Options options_;
   std::unique_ptr<OwnServer> own_;

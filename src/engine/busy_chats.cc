@@ -17,26 +17,26 @@ Error Busy(std::optional<InteractionId> run) {
 
 Error Busy(const std::shared_ptr<Run>& run) { return Busy(run ? std::optional(run->id()) : std::nullopt); }
 
-void BusyChats::AwaitStarted(std::unique_lock<std::mutex>& lock, const ChatId& chat) {
-  changed_.wait(lock, [&] {
+void BusyChats::AwaitStarted(MutexLock& lock, const ChatId& chat) {
+  changed_.wait(lock, [&]() REQUIRES(mutex_) {
     const auto found = active_.find(chat);
     return stopping_ || found == active_.end() || found->second != nullptr;
   });
 }
 
-void BusyChats::AwaitSaved(std::unique_lock<std::mutex>& lock, const ChatId& chat) {
+void BusyChats::AwaitSaved(MutexLock& lock, const ChatId& chat) {
   constexpr std::chrono::milliseconds kAtMost{250};
   const auto found = active_.find(chat);
   const auto run = found == active_.end() ? nullptr : found->second;
   if (!run || !run->is_being_saved()) return;
-  changed_.wait_for(lock, kAtMost, [&] {
+  changed_.wait_for(lock, kAtMost, [&]() REQUIRES(mutex_) {
     const auto now = active_.find(chat);
     return stopping_ || now == active_.end() || now->second != run;
   });
 }
 
 Result<void> BusyChats::Occupy(const ChatId& chat) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   AwaitSaved(lock, chat);
   AwaitStarted(lock, chat);
   if (draining_) return Fail(Stopping());
@@ -66,7 +66,7 @@ Result<void> BusyChats::OccupyWhenStopped(const ChatId& chat, std::string_view r
 
 void BusyChats::Put(const std::shared_ptr<Run>& run) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     active_[run->chat_id()] = run;
     ++unfinished_;
     ++counters_.started;
@@ -79,7 +79,7 @@ void BusyChats::Put(const std::shared_ptr<Run>& run) {
 void BusyChats::Release(const ChatId& chat) {
   bool next;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     next = !draining_ && services_.queues.HasNext(chat);
     if (next) {
       active_[chat] = nullptr;
@@ -93,7 +93,7 @@ void BusyChats::Release(const ChatId& chat) {
 }
 
 bool BusyChats::OccupyForNext(const ChatId& chat) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (draining_ || active_.contains(chat) || !services_.queues.HasNext(chat)) return false;
   active_.emplace(chat, nullptr);
   ++unfinished_;
@@ -102,21 +102,21 @@ bool BusyChats::OccupyForNext(const ChatId& chat) {
 
 void BusyChats::WorkEnded() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     --unfinished_;
   }
   changed_.notify_all();
 }
 
 void BusyChats::Count(InteractionStatus ended) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (ended == InteractionStatus::kCompleted) ++counters_.completed;
   if (ended == InteractionStatus::kFailed) ++counters_.failed;
   if (ended == InteractionStatus::kCancelled) ++counters_.cancelled;
 }
 
 std::shared_ptr<Run> BusyChats::RunOf(const ChatId& chat) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = active_.find(chat);
   return found == active_.end() ? nullptr : found->second;
 }
@@ -128,7 +128,7 @@ std::shared_ptr<Run> BusyChats::RunOf(const ChatId& chat, InteractionId id) cons
 
 std::vector<std::shared_ptr<Run>> BusyChats::Runs() const {
   std::vector<std::shared_ptr<Run>> runs;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const auto& [chat, run] : active_) {
     if (run) runs.push_back(run);
   }
@@ -136,7 +136,7 @@ std::vector<std::shared_ptr<Run>> BusyChats::Runs() const {
 }
 
 Result<void> BusyChats::LookAt(const ChatId& chat, const std::function<void(const std::shared_ptr<Run>&)>& look) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   AwaitStarted(lock, chat);
   if (stopping_) return Fail(Stopping());
   const auto found = active_.find(chat);
@@ -145,44 +145,44 @@ Result<void> BusyChats::LookAt(const ChatId& chat, const std::function<void(cons
 }
 
 void BusyChats::AwaitEndOf(const Run& run) {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] {
+  MutexLock lock(mutex_);
+  changed_.wait(lock, [&]() REQUIRES(mutex_) {
     const auto found = active_.find(run.chat_id());
     return stopping_ || found == active_.end() || found->second.get() != &run;
   });
 }
 
 bool BusyChats::is_stopping() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return stopping_;
 }
 
 void BusyChats::BeginDrain() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   draining_ = true;
 }
 
 bool BusyChats::is_draining() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return draining_;
 }
 
 void BusyChats::BeginStop() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     draining_ = stopping_ = true;
   }
   changed_.notify_all();
 }
 
 void BusyChats::AwaitAllWork() {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return unfinished_ == 0; });
+  MutexLock lock(mutex_);
+  changed_.wait(lock, [this]() REQUIRES(mutex_) { return unfinished_ == 0; });
 }
 
 bool BusyChats::AwaitAllWork(std::chrono::nanoseconds limit) {
-  std::unique_lock lock(mutex_);
-  return changed_.wait_for(lock, limit, [this] {
+  MutexLock lock(mutex_);
+  return changed_.wait_for(lock, limit, [this]() REQUIRES(mutex_) {
     const auto is_about_to_start = [](const auto& chat) { return chat.second == nullptr; };
     return unfinished_ == 0 && std::none_of(active_.begin(), active_.end(), is_about_to_start);
   });
@@ -192,7 +192,7 @@ Engine::Counters BusyChats::counters() const {
   const auto runs = Runs();
   const auto waits = [](const auto& run) { return run->status() != InteractionStatus::kRunning; };
   const auto waiting = static_cast<std::size_t>(std::count_if(runs.begin(), runs.end(), waits));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Engine::Counters counters = counters_;
   counters.active_runs = active_.size();
   counters.waiting_runs = waiting;

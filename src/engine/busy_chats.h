@@ -5,13 +5,13 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "engine/run.h"
 #include "engine/services.h"
 #include "reprise/engine.h"
@@ -80,23 +80,23 @@ class BusyChats {
   Engine::Counters counters() const;
 
  private:
-  // One that is just about to start has its id in a moment. REQUIRES: `lock` holds mutex_.
-  void AwaitStarted(std::unique_lock<std::mutex>& lock, const ChatId& chat);
+  // One that is just about to start has its id in a moment.
+  void AwaitStarted(MutexLock& lock, const ChatId& chat) REQUIRES(mutex_);
   // One that has ended leaves in a moment. Others may have seen its checkpoint already, and believe that the chat is
-  // free. REQUIRES: `lock` holds mutex_.
-  void AwaitSaved(std::unique_lock<std::mutex>& lock, const ChatId& chat);
+  // free.
+  void AwaitSaved(MutexLock& lock, const ChatId& chat) REQUIRES(mutex_);
   void AwaitEndOf(const Run& run);
 
   EngineServices& services_;
   const std::function<void(const ChatId&)> start_next_;
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
+  mutable Mutex mutex_;
+  std::condition_variable_any changed_;
   // A null run is one that is about to start, or a chat that is being rearranged.
-  std::unordered_map<ChatId, std::shared_ptr<Run>> active_;  // guarded by mutex_
-  bool draining_ = false;                                    // guarded by mutex_; also when stopping
-  bool stopping_ = false;                                    // guarded by mutex_
-  std::size_t unfinished_ = 0;   // guarded by mutex_; runs whose thread is not done, and what is about to begin
-  Engine::Counters counters_{};  // guarded by mutex_; the totals only
+  std::unordered_map<ChatId, std::shared_ptr<Run>> active_ GUARDED_BY(mutex_);
+  bool draining_ GUARDED_BY(mutex_) = false;  // also when stopping
+  bool stopping_ GUARDED_BY(mutex_) = false;
+  std::size_t unfinished_ GUARDED_BY(mutex_) = 0;  // runs whose thread is not done, and what is about to begin
+  Engine::Counters counters_ GUARDED_BY(mutex_){};  // the totals only
 };
 
 }  // namespace reprise

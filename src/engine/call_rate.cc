@@ -8,7 +8,7 @@ constexpr std::chrono::minutes kWindow{1};
 }  // namespace
 
 std::optional<std::chrono::seconds> CallRate::Take(const ChatId& chat, Clock::time_point now) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto is_over = [now](Clock::time_point call) { return now - call >= kWindow; };
   if (!made_.contains(chat)) {
     std::erase_if(made_, [&](const auto& each) { return is_over(each.second.back()); });

@@ -2,10 +2,10 @@
 
 #include <chrono>
 #include <deque>
-#include <mutex>
 #include <optional>
 #include <unordered_map>
 
+#include "base/mutex.h"
 #include "reprise/ids.h"
 
 namespace reprise {
@@ -21,8 +21,8 @@ class CallRate {
 
  private:
   const std::size_t max_;  // above 0
-  std::mutex mutex_;
-  std::unordered_map<ChatId, std::deque<Clock::time_point>> made_;  // guarded by mutex_; in the last minute
+  Mutex mutex_;
+  std::unordered_map<ChatId, std::deque<Clock::time_point>> made_ GUARDED_BY(mutex_);  // in the last minute
 };
 
 }  // namespace reprise

@@ -232,14 +232,14 @@ Result<AttachedEvents> Chats::Attach(const ChatId& chat, InteractionId interacti
 Result<std::shared_ptr<RunFollower>> Chats::Follow(const InteractionRef& run) {
   const std::pair key(run.chat_id, run.interaction_id);
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     std::erase_if(followers_, [](const auto& each) { return each.second.expired(); });
     const auto found = followers_.find(key);
     if (auto follower = found == followers_.end() ? nullptr : found->second.lock()) return follower;
   }
   const auto follower = std::make_shared<RunFollower>(services_, run);
   TRY(follower->Begin());
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   followers_[key] = follower;
   return follower;
 }

@@ -2,13 +2,14 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
+#include "base/try.h"
 #include "engine/answers.h"
 #include "engine/interactions.h"
 #include "engine/run_follower.h"
@@ -68,7 +69,6 @@ class Chats {
   // A line for what a person has done that is no call.
   void Note(const AuditEntry& line);
   // REQUIRES of these: the chat is idle.
-  Result<AgentState> StateAtHead(const ChatId& chat);
   // Also what of it waits in a fallback folder, or it would be back at the next start.
   Result<void> DeleteIdle(const ChatId& chat);
   // What a turn that follows `after` begins with.
@@ -111,8 +111,8 @@ class Chats {
   StartPoints& start_points_;
   const Answers& answers_;
   WorkspaceMoves& workspace_;
-  std::mutex mutex_;
-  std::map<std::pair<ChatId, InteractionId>, std::weak_ptr<RunFollower>> followers_;  // guarded by mutex_
+  Mutex mutex_;
+  std::map<std::pair<ChatId, InteractionId>, std::weak_ptr<RunFollower>> followers_ GUARDED_BY(mutex_);
 };
 
 }  // namespace reprise

@@ -3,6 +3,8 @@
 #include <atomic>
 #include <utility>
 
+#include "base/guarded.h"
+
 namespace reprise {
 namespace {
 
@@ -12,15 +14,16 @@ struct Race {
   std::atomic<bool> settled{false};
 };
 
+Error HasThrown() { return MakeError(ErrorCode::kInternal, "the store failed for an internal reason"); }
+
 }  // namespace
 
 // `done`, or that the limit has passed, whichever comes first.
 CheckpointSaver::Done CheckpointSaver::Limited(Done done) {
-  if (time_limit_.count() == 0) return done;
   const auto race = std::make_shared<Race>();
   race->done = std::move(done);
   // Weak: an attempt that has ended is not kept until its limit passes.
-  timer_.After(time_limit_, [this, weak = std::weak_ptr(race)] {
+  if (time_limit_.count() != 0) timer_.After(time_limit_, [this, weak = std::weak_ptr(race)] {
     const auto late = weak.lock();
     if (!late || late->settled.exchange(true)) return;
     pool_.Submit([late] {
@@ -40,7 +43,7 @@ class CheckpointSaver::Finishing {
   Finishing(CheckpointSaver& saver, std::shared_ptr<RunHold> hold, std::shared_ptr<const Interaction> interaction,
             Done done)
       : saver_(saver), hold_(std::move(hold)), interaction_(std::move(interaction)), done_(std::move(done)) {
-    const std::lock_guard lock(saver_.mutex_);
+    const MutexLock lock(saver_.mutex_);
     ++saver_.under_way_;
   }
   Finishing(const Finishing&) = delete;
@@ -48,15 +51,18 @@ class CheckpointSaver::Finishing {
     done_ = nullptr;
     interaction_ = nullptr;
     hold_ = nullptr;
-    const std::lock_guard lock(saver_.mutex_);
+    const MutexLock lock(saver_.mutex_);
     --saver_.under_way_;
     saver_.ended_.notify_all();
   }
 
   void End(Result<void> saved) {
+    if (!done_) return;
     if (saved || saved.error().reason != RunHold::kFinishAgain) return done_(std::move(saved));
     saver_.pool_.Submit([hold = std::move(hold_), interaction = std::move(interaction_), done = std::move(done_)] {
-      done(hold->Finish(*interaction));
+      Result<void> again = Fail(HasThrown());
+      Guarded("a store", [&] { again = hold->Finish(*interaction); });
+      done(std::move(again));
     });
   }
 
@@ -68,14 +74,17 @@ class CheckpointSaver::Finishing {
 };
 
 CheckpointSaver::~CheckpointSaver() {
-  std::unique_lock lock(mutex_);
-  ended_.wait(lock, [this] { return under_way_ == 0; });
+  MutexLock lock(mutex_);
+  ended_.wait(lock, [this]() REQUIRES(mutex_) { return under_way_ == 0; });
 }
 
 void CheckpointSaver::Save(std::shared_ptr<RunHold> hold, std::shared_ptr<const Interaction> interaction, Done done) {
   RunHold& of = *hold;
   const auto finishing = std::make_shared<Finishing>(*this, std::move(hold), interaction, Limited(std::move(done)));
-  of.FinishSoon(std::move(interaction), [finishing](Result<void> saved) { finishing->End(std::move(saved)); });
+  const auto finish = [&] {
+    of.FinishSoon(std::move(interaction), [finishing](Result<void> saved) { finishing->End(std::move(saved)); });
+  };
+  if (!Guarded("a store", finish)) finishing->End(Fail(HasThrown()));  // unless it has ended before
 }
 
 void CheckpointSaver::SaveToFallback(std::shared_ptr<const Interaction> interaction, Done done) {
@@ -88,7 +97,9 @@ void CheckpointSaver::TryFallback(std::size_t index, std::shared_ptr<const Inter
     if (saved || index + 1 == fallbacks_.size()) return done(std::move(saved));
     TryFallback(index + 1, std::move(interaction), std::move(done));
   });
-  attempted(fallbacks_[index]->SaveInteraction(*interaction));
+  Result<void> saved = Fail(HasThrown());
+  Guarded("a store", [&] { saved = fallbacks_[index]->SaveInteraction(*interaction); });
+  attempted(std::move(saved));
 }
 
 }  // namespace reprise

@@ -5,10 +5,10 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "engine/elastic_pool.h"
 #include "engine/timer.h"
 #include "reprise/interaction.h"
@@ -50,9 +50,9 @@ class CheckpointSaver {
   ElasticPool& pool_;
   Timer& timer_;
   const std::chrono::milliseconds time_limit_;
-  std::mutex mutex_;
-  std::condition_variable ended_;
-  std::size_t under_way_ = 0;  // guarded by mutex_
+  Mutex mutex_;
+  std::condition_variable_any ended_;
+  std::size_t under_way_ GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace reprise

@@ -4,34 +4,36 @@
 #include <cstddef>
 #include <deque>
 #include <list>
-#include <mutex>
 #include <system_error>
 #include <thread>
 #include <utility>
+
+#include "base/guarded.h"
+#include "base/mutex.h"
 
 namespace reprise {
 
 struct ElasticPool::State {
   using Threads = std::list<std::thread>;
   explicit State(std::chrono::milliseconds limit) : idle_limit(limit) {}
-  void AddThread();  // with the mutex held
+  void AddThread() REQUIRES(mutex);
   void Work(Threads::iterator self);
 
   const std::chrono::milliseconds idle_limit;
-  std::mutex mutex;
-  std::condition_variable wake;
-  std::deque<std::function<void()>> jobs;  // this and what follows is guarded by mutex
-  std::size_t idle = 0;                    // threads that will take the next jobs, also those that are just starting
-  bool closing = false;
-  Threads threads;
-  Threads ended;  // to be joined by the next caller
+  Mutex mutex;
+  std::condition_variable_any wake;
+  std::deque<std::function<void()>> jobs GUARDED_BY(mutex);
+  std::size_t idle GUARDED_BY(mutex) = 0;  // threads that will take the next jobs, also those that are just starting
+  bool closing GUARDED_BY(mutex) = false;
+  Threads threads GUARDED_BY(mutex);
+  Threads ended GUARDED_BY(mutex);  // to be joined by the next caller
 };
 
 ElasticPool::ElasticPool(std::chrono::milliseconds idle_limit) : state_(std::make_shared<State>(idle_limit)) {}
 
 ElasticPool::~ElasticPool() {
   State& state = *state_;
-  std::unique_lock lock(state.mutex);
+  MutexLock lock(state.mutex);
   state.closing = true;
   state.wake.notify_all();
   while (!state.threads.empty() || !state.ended.empty()) {
@@ -44,12 +46,12 @@ ElasticPool::~ElasticPool() {
 }
 
 void ElasticPool::StartFirstThread() {
-  const std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   if (state_->threads.empty()) state_->AddThread();
 }
 
 bool ElasticPool::HasThreadToSpare() {
-  const std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   try {
     if (state_->idle <= state_->jobs.size()) state_->AddThread();
   } catch (const std::system_error&) {
@@ -62,7 +64,7 @@ void ElasticPool::Submit(std::function<void()> job) {
   const std::shared_ptr<State> state = state_;  // the job may be what the pool's owner waits for
   State::Threads ended;
   {
-    const std::lock_guard lock(state->mutex);
+    const MutexLock lock(state->mutex);
     if (state->idle <= state->jobs.size()) state->AddThread();
     state->jobs.push_back(std::move(job));
     ended.swap(state->ended);
@@ -83,9 +85,9 @@ void ElasticPool::State::AddThread() {
 }
 
 void ElasticPool::State::Work(Threads::iterator self) {
-  std::unique_lock lock(mutex);
+  MutexLock lock(mutex);
   for (;;) {
-    const bool has_work = wake.wait_for(lock, idle_limit, [this] { return closing || !jobs.empty(); });
+    const bool has_work = wake.wait_for(lock, idle_limit, [this]() REQUIRES(mutex) { return closing || !jobs.empty(); });
     if (jobs.empty()) {
       if (closing) return;  // the destructor joins
       if (has_work || threads.size() == 1) continue;
@@ -97,7 +99,7 @@ void ElasticPool::State::Work(Threads::iterator self) {
     std::function<void()> job = std::move(jobs.front());
     jobs.pop_front();
     lock.unlock();
-    job();
+    Guarded("a job of a run", job);
     job = nullptr;  // what it holds is released before the lock is taken
     lock.lock();
     ++idle;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <utility>
 
 #include "base/try.h"
@@ -31,8 +32,12 @@ Error NoSuchGrant() { return MakeError(ErrorCode::kNotFound, "there is no such g
 
 // The engine is its parts, each with a story of its own; here they meet.
 struct Engine::Impl {
-  Impl(Parts parts, EngineOptions options) : services(std::move(parts), std::move(options)) {}
+  Impl(Parts parts, EngineOptions options) : made(std::in_place, std::move(parts), std::move(options)) {}
+  ~Impl() { made.reset(); }  // first: its threads use the others
 
+  // Made before what refers to it.
+  std::optional<EngineServices> made;
+  EngineServices& services = *made;
   BusyChats busy{services, [this](const ChatId& chat) { turns.LaunchNext(chat); }};
   Interactions interactions{services, busy};
   RepeatedRequests repeated{services, busy, interactions};
@@ -45,7 +50,6 @@ struct Engine::Impl {
   Others others{services, busy, turns, answers};
   ModelQuestions questions{services};
   NamedFiles named_files{services};
-  EngineServices services;  // last: its threads use the others
 
   Result<EventSubscription> Begin(const ChatId& chat, const StartPoint& from, StartRequest request);
   // What the same request has begun before; nullopt: nothing.

@@ -50,7 +50,7 @@ WaitingQuestions Interactions::WaitingElsewhere(const ChatId& chat) const {
 Result<Interaction> Interactions::FindFinished(const ChatId& chat, InteractionId id) const {
   auto stored = services_.parts.store.LoadInteraction(chat, id);
   if (stored) return stored;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto rescued = rescued_.find({chat, id});
   if (rescued == rescued_.end()) return stored;
   return rescued->second;
@@ -73,7 +73,7 @@ Result<void> Interactions::CheckChat(const ChatId& chat) const {
 }
 
 void Interactions::Rescue(const Interaction& finished) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   rescued_.insert_or_assign({finished.chat_id, finished.id}, finished);
   if (rescued_.size() > kMaxRescued) rescued_.erase(rescued_.begin());
 }
@@ -82,7 +82,7 @@ bool Interactions::IsRescued(const InteractionRef& ref) {
   for (InteractionStore* fallback : services_.parts.fallback_stores) {
     auto rescued = fallback->LoadInteraction(ref.chat_id, ref.interaction_id);
     if (!rescued) continue;
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     rescued_.insert_or_assign({ref.chat_id, ref.interaction_id}, *std::move(rescued));
     return true;
   }
@@ -90,14 +90,14 @@ bool Interactions::IsRescued(const InteractionRef& ref) {
 }
 
 bool Interactions::HasRescued(const ChatId& chat) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return std::any_of(rescued_.begin(), rescued_.end(), [&](const auto& each) { return each.first.first == chat; });
 }
 
 std::vector<Interaction> Interactions::RescuedAfter(const ChatId& chat, std::optional<InteractionId> head) {
   std::vector<Interaction> rescued;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (const auto& [place, interaction] : rescued_) {
       if (place.first != chat || interaction.parent_id != head) continue;
       head = place.second;
@@ -106,7 +106,7 @@ std::vector<Interaction> Interactions::RescuedAfter(const ChatId& chat, std::opt
   }
   // The disk may work again.
   while (!rescued.empty() && services_.parts.store.SaveInteraction(rescued.front())) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     rescued_.erase({chat, rescued.front().id});
     rescued.erase(rescued.begin());
   }
@@ -114,7 +114,7 @@ std::vector<Interaction> Interactions::RescuedAfter(const ChatId& chat, std::opt
 }
 
 void Interactions::Forget(const ChatId& chat) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::erase_if(rescued_, [&](const auto& each) { return each.first.first == chat; });
 }
 

@@ -2,11 +2,11 @@
 
 #include <cstddef>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "engine/busy_chats.h"
 #include "engine/services.h"
 #include "reprise/ids.h"
@@ -47,8 +47,8 @@ class Interactions {
  private:
   EngineServices& services_;
   BusyChats& busy_;
-  mutable std::mutex mutex_;
-  std::map<std::pair<ChatId, InteractionId>, Interaction> rescued_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  std::map<std::pair<ChatId, InteractionId>, Interaction> rescued_ GUARDED_BY(mutex_);
 };
 
 }  // namespace reprise

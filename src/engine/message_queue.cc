@@ -33,24 +33,24 @@ tl::unexpected<Error> NoneWaits() { return Fail(ErrorCode::kNotFound, "no such m
 // --- one -------------------------------------------------------------------------------------------------------------
 
 Result<InteractionId> QueuedRun::outcome() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (began_as_) return *began_as_;
   return Fail(ended_.value_or(Dequeued()));
 }
 
 void QueuedRun::ClientCame() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   had_client_ = listening_ = true;
 }
 
 QueuedRun::Left QueuedRun::ClientLeft() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   listening_ = false;
   return {.hold = std::exchange(hold_, nullptr), .waits = !began_as_ && !ended_};
 }
 
 std::shared_ptr<void> QueuedRun::Began(InteractionId id, std::shared_ptr<void> hold) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   began_as_ = id;
   if (!listening_) return hold;
   hold_ = std::move(hold);
@@ -59,7 +59,7 @@ std::shared_ptr<void> QueuedRun::Began(InteractionId id, std::shared_ptr<void> h
 
 bool QueuedRun::End(const Error& error) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (ended_ || began_as_) return false;
     ended_ = error;
     if (!listening_) return false;
@@ -70,12 +70,12 @@ bool QueuedRun::End(const Error& error) {
 }
 
 bool QueuedRun::had_client() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return had_client_;
 }
 
 bool QueuedRun::has_left() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return had_client_ && !listening_ && !began_as_ && !ended_;
 }
 
@@ -131,7 +131,7 @@ Result<void> MessageQueues::Read(const ChatId& chat) {
   Queue gone;
   std::vector<std::string> left;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto known = queues_.find(chat);
     if (known == queues_.end() && stored->empty()) return {};
     Queue now = Merge(chat, known == queues_.end() ? Queue() : known->second, *std::move(stored), gone, left);
@@ -143,7 +143,7 @@ Result<void> MessageQueues::Read(const ChatId& chat) {
   }
   for (const std::string& id : left) {
     if (!store_.RemoveQueued(chat, id)) continue;  // the next time
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     erased_.erase(id);
   }
   for (const auto& run : gone) TellGone(*run);
@@ -157,20 +157,20 @@ void MessageQueues::TellGone(QueuedRun& run) {
 }
 
 Result<void> MessageQueues::Refresh(const ChatId& chat) {
-  const std::lock_guard store_lock(store_mutex_);
+  const MutexLock store_lock(store_mutex_);
   return Read(chat);
 }
 
 bool MessageQueues::Knows(const ChatId& chat) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return queues_.contains(chat);
 }
 
 Result<void> MessageQueues::Add(const std::shared_ptr<QueuedRun>& run) {
-  const std::lock_guard store_lock(store_mutex_);
+  const MutexLock store_lock(store_mutex_);
   auto added = store_.AddQueued(run->chat_id, run->message_);
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     // Perhaps it is kept, and nobody could say so: then it goes.
     if (!added && added.error().reason == "database_unavailable") erased_.insert(run->id);
     if (!added) return added;
@@ -187,7 +187,7 @@ Result<void> MessageQueues::Add(const std::shared_ptr<QueuedRun>& run) {
 }
 
 void MessageQueues::AddFirst(const std::shared_ptr<QueuedRun>& run) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Queue& queue = queues_[run->chat_id];
   const auto place = std::find_if(queue.begin(), queue.end(), [](const auto& each) { return each->durable(); });
   queue.insert(place, run);
@@ -206,12 +206,12 @@ std::shared_ptr<QueuedRun> MessageQueues::Next(const ChatId& chat) const {
 }
 
 bool MessageQueues::HasNext(const ChatId& chat) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return Next(chat) != nullptr;
 }
 
 std::shared_ptr<QueuedRun> MessageQueues::TakeNext(const ChatId& chat) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   auto run = Next(chat);
   if (run) run->state_ = QueuedRun::State::kStarting;
   return run;
@@ -219,15 +219,15 @@ std::shared_ptr<QueuedRun> MessageQueues::TakeNext(const ChatId& chat) {
 
 // Not while somebody reads the queue, who may have seen it there before it began.
 void MessageQueues::Begun(QueuedRun& run) {
-  const std::lock_guard store_lock(store_mutex_);
-  const std::lock_guard lock(mutex_);
+  const MutexLock store_lock(store_mutex_);
+  const MutexLock lock(mutex_);
   EraseHeld(run);
   if (run.durable()) TellChanged(run.chat_id);
 }
 
 void MessageQueues::Gone(QueuedRun& run) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     EraseHeld(run);
   }
   TellGone(run);
@@ -235,7 +235,7 @@ void MessageQueues::Gone(QueuedRun& run) {
 
 void MessageQueues::Drop(QueuedRun& run) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     EraseHeld(run);
     if (run.durable()) erased_.insert(run.id);
   }
@@ -252,7 +252,7 @@ void MessageQueues::Pause(QueuedRun& run) { WaitAs(run, QueuedRun::State::kPause
 
 void MessageQueues::WaitAs(QueuedRun& run, QueuedRun::State state) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     run.state_ = state;
   }
   EndIfStopping(run);
@@ -261,7 +261,7 @@ void MessageQueues::WaitAs(QueuedRun& run, QueuedRun::State state) {
 // One that was added, or was about to begin, while the others were told.
 void MessageQueues::EndIfStopping(QueuedRun& run) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!stopping_) return;
   }
   run.End(StoppingWithQueue());
@@ -269,7 +269,7 @@ void MessageQueues::EndIfStopping(QueuedRun& run) {
 }
 
 void MessageQueues::GoOn(const ChatId& chat) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = queues_.find(chat);
   if (found == queues_.end()) return;
   for (const auto& run : found->second) {
@@ -278,12 +278,12 @@ void MessageQueues::GoOn(const ChatId& chat) {
 }
 
 void MessageQueues::Stuck(QueuedRun& run, Error error) {
-  const std::lock_guard store_lock(store_mutex_);
+  const MutexLock store_lock(store_mutex_);
   if (auto noted = store_.FailQueued(run.chat_id, run.id, error); !noted) {
     LogWarning("what became of a message could not be noted in its queue",
                {{"chat", run.chat_id.str()}, {"detail", noted.error().detail}});
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   run.state_ = QueuedRun::State::kStuck;
   run.error_ = std::move(error);
   TellChanged(run.chat_id);
@@ -299,12 +299,12 @@ std::optional<ClientRequest> MessageQueues::RequestOf(const ChatId& chat, const 
 }
 
 QueuedMessage MessageQueues::message(const QueuedRun& run) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return run.message_;
 }
 
 QueuedRef MessageQueues::reference(const QueuedRun& run) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return {.id = run.id, .version = run.version_};
 }
 
@@ -326,10 +326,10 @@ bool MessageQueues::EraseHeld(const QueuedRun& run) {
 }
 
 Result<std::vector<QueueEntry>> MessageQueues::List(const ChatId& chat) {
-  const std::lock_guard store_lock(store_mutex_);
+  const MutexLock store_lock(store_mutex_);
   if (auto read = Read(chat); !read) return Fail(std::move(read.error()));
   std::vector<QueueEntry> entries;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = queues_.find(chat);
   if (found == queues_.end()) return entries;
   for (const auto& run : found->second) {
@@ -341,11 +341,11 @@ Result<std::vector<QueueEntry>> MessageQueues::List(const ChatId& chat) {
 // One that begins here at this moment is not to be changed, although it is in the store still. If it begins between the
 // look and the change, the store tells who was first.
 Result<QueueEntry> MessageQueues::Change(const ChatId& chat, std::string_view id, const std::string& user_message) {
-  const std::lock_guard store_lock(store_mutex_);
+  const MutexLock store_lock(store_mutex_);
   if (auto read = Read(chat); !read) return Fail(std::move(read.error()));
   QueueEntry entry;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto run = Find(chat, id);
     if (!run) return NoneWaits();
     entry.message = run->message_;
@@ -360,15 +360,15 @@ Result<QueueEntry> MessageQueues::Change(const ChatId& chat, std::string_view id
 Result<void> MessageQueues::Remove(const ChatId& chat, std::string_view id) {
   std::shared_ptr<QueuedRun> run;
   {
-    const std::lock_guard store_lock(store_mutex_);
+    const MutexLock store_lock(store_mutex_);
     if (auto read = Read(chat); !read) return read;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       run = Find(chat, id);
       if (!run) return NoneWaits();
     }
     if (auto removed = store_.RemoveQueued(chat, id); !removed) return removed;
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     EraseHeld(*run);
   }
   TellChanged(chat);
@@ -377,18 +377,18 @@ Result<void> MessageQueues::Remove(const ChatId& chat, std::string_view id) {
 }
 
 bool MessageQueues::Erase(QueuedRun& run) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (run.state_ == QueuedRun::State::kStarting || !EraseHeld(run)) return false;
   if (run.durable()) erased_.insert(run.id);
   return true;
 }
 
 Result<void> MessageQueues::RemoveErased(const QueuedRun& run) {
-  const std::lock_guard store_lock(store_mutex_);
+  const MutexLock store_lock(store_mutex_);
   auto removed = store_.RemoveQueued(run.chat_id, run.id);
   if (!removed && removed.error().code != ErrorCode::kNotFound) return removed;  // the next one to look does it
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     erased_.erase(run.id);
   }
   TellChanged(run.chat_id);
@@ -398,9 +398,9 @@ Result<void> MessageQueues::RemoveErased(const QueuedRun& run) {
 Result<void> MessageQueues::Clear(const ChatId& chat) {
   Queue removed;
   {
-    const std::lock_guard store_lock(store_mutex_);
+    const MutexLock store_lock(store_mutex_);
     if (auto cleared = store_.ClearQueue(chat); !cleared) return cleared;
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (const auto found = queues_.find(chat); found != queues_.end()) {
       TellChanged(chat);
       // One that is about to begin learns of it by that, or else by the next look at the queue.
@@ -417,7 +417,7 @@ Result<void> MessageQueues::Clear(const ChatId& chat) {
 void MessageQueues::TellStopping() {
   std::vector<std::shared_ptr<QueuedRun>> all;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
     for (const auto& [chat, queue] : queues_) all.insert(all.end(), queue.begin(), queue.end());
     std::erase_if(all, IsStarting);
@@ -430,7 +430,7 @@ Result<std::vector<ChatId>> MessageQueues::RefreshAll() {
   auto chats = store_.ListQueues();
   if (!chats) return chats;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (const auto& [chat, queue] : queues_) {
       if (std::find(chats->begin(), chats->end(), chat) == chats->end()) chats->push_back(chat);
     }

@@ -4,7 +4,6 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -12,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/mutex.h"
 #include "reprise/chat_changes.h"
 #include "reprise/engine.h"
 #include "reprise/queue.h"
@@ -67,11 +67,11 @@ class QueuedRun final : public WaitingRun {
   State state_ = State::kNew;
   std::optional<Error> error_;
 
-  mutable std::mutex mutex_;
-  bool had_client_ = false, listening_ = false;  // guarded by mutex_
-  std::shared_ptr<void> hold_;                   // guarded by mutex_
-  std::optional<InteractionId> began_as_;        // guarded by mutex_
-  std::optional<Error> ended_;                   // guarded by mutex_
+  mutable Mutex mutex_;
+  bool had_client_ GUARDED_BY(mutex_) = false, listening_ GUARDED_BY(mutex_) = false;
+  std::shared_ptr<void> hold_ GUARDED_BY(mutex_);
+  std::optional<InteractionId> began_as_ GUARDED_BY(mutex_);
+  std::optional<Error> ended_ GUARDED_BY(mutex_);
 };
 
 // What waits in each chat. The store has it; here is what was last seen of it, with the clients of this process.
@@ -127,19 +127,18 @@ class MessageQueues {
  private:
   using Queue = std::deque<std::shared_ptr<QueuedRun>>;
 
-  // REQUIRES: store_mutex_ is held.
-  Result<void> Read(const ChatId& chat);
+  Result<void> Read(const ChatId& chat) REQUIRES(store_mutex_);
   void TellGone(QueuedRun& run);
   void WaitAs(QueuedRun& run, QueuedRun::State state);
   void EndIfStopping(QueuedRun& run);
   // What is there now, of what is stored and what is known here; `gone` is what does not wait any more, and `left` what
-  // was to be removed. REQUIRES: mutex_ is held.
+  // was to be removed.
   Queue Merge(const ChatId& chat, const Queue& known, std::vector<WaitingMessage> stored, Queue& gone,
-              std::vector<std::string>& left);
-  // REQUIRES: mutex_ is held.
-  std::shared_ptr<QueuedRun> Find(const ChatId& chat, std::string_view id) const;  // null: none that may be changed
-  std::shared_ptr<QueuedRun> Next(const ChatId& chat) const;
-  bool EraseHeld(const QueuedRun& run);
+              std::vector<std::string>& left) REQUIRES(mutex_);
+  // Null: none that may be changed.
+  std::shared_ptr<QueuedRun> Find(const ChatId& chat, std::string_view id) const REQUIRES(mutex_);
+  std::shared_ptr<QueuedRun> Next(const ChatId& chat) const REQUIRES(mutex_);
+  bool EraseHeld(const QueuedRun& run) REQUIRES(mutex_);
   void TellChanged(const ChatId& chat) const {
     if (changes_) changes_->Add(ChatChange::Kind::kQueueChanged, chat);
   }
@@ -147,11 +146,11 @@ class MessageQueues {
 
   QueueStore& store_;
   ChatChanges* const changes_;
-  std::mutex store_mutex_;  // held while a queue is read or written; taken before mutex_
-  mutable std::mutex mutex_;
-  std::unordered_map<ChatId, Queue> queues_;  // guarded by mutex_; without the empty ones
-  std::set<std::string> erased_;              // guarded by mutex_; that are in the store still
-  bool stopping_ = false;                     // guarded by mutex_
+  Mutex store_mutex_;  // held while a queue is read or written; taken before mutex_
+  mutable Mutex mutex_;
+  std::unordered_map<ChatId, Queue> queues_ GUARDED_BY(mutex_);  // without the empty ones
+  std::set<std::string> erased_ GUARDED_BY(mutex_);  // that are in the store still
+  bool stopping_ GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace reprise

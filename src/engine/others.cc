@@ -32,12 +32,12 @@ void Others::Stop() {
 // Once for all that is told until it looks.
 void Others::LookAtQueueSoon(const ChatId& chat) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!queues_to_look_at_.insert(chat).second) return;
   }
   services_.control.Submit([this, chat] {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       queues_to_look_at_.erase(chat);
     }
     turns_.LookAtQueue(chat);

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <atomic>
-#include <mutex>
 #include <set>
 
+#include "base/mutex.h"
 #include "engine/answers.h"
 #include "engine/busy_chats.h"
 #include "engine/services.h"
@@ -34,8 +34,8 @@ class Others {
   Turns& turns_;
   Answers& answers_;
   std::atomic<int> asked_ = 0;  // how often it was to look since somebody began to
-  std::mutex mutex_;
-  std::set<ChatId> queues_to_look_at_;  // guarded by mutex_
+  Mutex mutex_;
+  std::set<ChatId> queues_to_look_at_ GUARDED_BY(mutex_);
 };
 
 }  // namespace reprise

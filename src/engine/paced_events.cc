@@ -27,7 +27,7 @@ void PacedEvents::ShowDue() {
   std::chrono::milliseconds pause{0};
   bool more = false;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     while (next_ < events_.size() && pause.count() == 0) {
       log_->AppendRecorded(events_[next_]);
       if (++next_ == events_.size()) break;
@@ -44,7 +44,7 @@ void PacedEvents::ShowDue() {
 
 void PacedEvents::Finish() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (; next_ < events_.size(); ++next_) log_->AppendRecorded(events_[next_]);
   }
   log_->Close();

@@ -3,9 +3,9 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "base/mutex.h"
 #include "engine/timer.h"
 #include "reprise/event.h"
 #include "reprise/event_log.h"
@@ -35,9 +35,9 @@ class PacedEvents : public std::enable_shared_from_this<PacedEvents> {
   const double speed_;
   Timer& timer_;
   const std::shared_ptr<EventLog> log_;
-  std::mutex mutex_;
-  std::vector<AgentEvent> events_;  // guarded by mutex_
-  std::size_t next_ = 0;            // guarded by mutex_
+  Mutex mutex_;
+  std::vector<AgentEvent> events_ GUARDED_BY(mutex_);
+  std::size_t next_ GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace reprise

@@ -1,11 +1,11 @@
 #include "engine/readiness.h"
 
 #include <condition_variable>
-#include <mutex>
 #include <optional>
 #include <system_error>
 #include <utility>
 
+#include "base/mutex.h"
 #include "base/system_error.h"
 
 namespace reprise {
@@ -23,12 +23,12 @@ Error Unavailable(Error error) {
 
 struct Readiness::State {
   const std::function<Result<void>()> probe;
-  std::mutex mutex{};
-  std::condition_variable answered{};
-  bool asked = false;  // and not answered yet; this and what follows is guarded by mutex
-  Clock::time_point asked_at{};
-  Clock::time_point good_until{};
-  Result<void> answer{};
+  Mutex mutex{};
+  std::condition_variable_any answered{};
+  bool asked GUARDED_BY(mutex) = false;  // and not answered yet
+  Clock::time_point asked_at GUARDED_BY(mutex){};
+  Clock::time_point good_until GUARDED_BY(mutex){};
+  Result<void> answer GUARDED_BY(mutex){};
 };
 
 Readiness::Readiness(std::function<Result<void>()> probe, Limits limits)
@@ -36,7 +36,7 @@ Readiness::Readiness(std::function<Result<void>()> probe, Limits limits)
 
 Result<void> Readiness::Check() {
   State& state = *state_;
-  std::unique_lock lock(state.mutex);
+  MutexLock lock(state.mutex);
   if (!state.asked && Clock::now() < state.good_until) return state.answer;
   if (!state.asked) {
     state.asked = true;
@@ -45,7 +45,7 @@ Result<void> Readiness::Check() {
     try {
       pool_.Submit([state = state_, limits = limits_] {
         auto answer = state->probe();
-        const std::lock_guard answering(state->mutex);
+        const MutexLock answering(state->mutex);
         state->good_until = Clock::now() + (answer ? limits.keep : limits.keep_failure);
         state->answer = answer ? std::move(answer) : Fail(Unavailable(std::move(answer.error())));
         state->asked = false;
@@ -58,7 +58,7 @@ Result<void> Readiness::Check() {
     }
     lock.lock();
   }
-  if (state.answered.wait_until(lock, state.asked_at + limits_.wait, [&] { return !state.asked; })) {
+  if (state.answered.wait_until(lock, state.asked_at + limits_.wait, [&]() REQUIRES(state.mutex) { return !state.asked; })) {
     return state.answer;
   }
   return Fail(limits_.silent);

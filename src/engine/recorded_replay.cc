@@ -6,7 +6,6 @@
 #include <deque>
 #include <future>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -16,6 +15,7 @@
 
 #include "agent/agent_loop.h"
 #include "agent/history.h"
+#include "base/mutex.h"
 #include "domain/codec.h"
 #include "engine/recording.h"
 
@@ -137,39 +137,38 @@ class Replay final : public ModelClient,
   bool AwaitTurn(const RecordedCall& call, std::size_t at);
   ToolOutcome OutcomeOf(const RecordedCall* call);
 
-  // --- with mutex_ held
-  void Compare(AgentEvent actual);
-  void Diverge(std::optional<AgentEvent> actual, std::string reason);
-  void Miss(std::string reason) { Diverge(std::nullopt, std::move(reason)); }
+  void Compare(AgentEvent actual) REQUIRES(mutex_);
+  void Diverge(std::optional<AgentEvent> actual, std::string reason) REQUIRES(mutex_);
+  void Miss(std::string reason) { Diverge(std::nullopt, std::move(reason)) REQUIRES(mutex_); }
   // Nothing that follows counts.
-  void End();
-  void Advance();
-  void TakeCompactions(std::size_t messages);
+  void End() REQUIRES(mutex_);
+  void Advance() REQUIRES(mutex_);
+  void TakeCompactions(std::size_t messages) REQUIRES(mutex_);
   // Steps of sub-agents are what a tool showed: like its result they are taken from the record.
-  void SkipNested();
-  const AgentEvent* Next() const { return next_ < recording_.events.size() ? &recording_.events[next_] : nullptr; }
-  RecordedRound* Round();
-  const RecordedCall* CallOf(const std::string& id);
-  std::uint64_t NextSeq() const;
-  void CompareEnd(const AgentOutcome& outcome);
+  void SkipNested() REQUIRES(mutex_);
+  const AgentEvent* Next() const REQUIRES(mutex_) { return next_ < recording_.events.size() ? &recording_.events[next_] : nullptr; }
+  RecordedRound* Round() REQUIRES(mutex_);
+  const RecordedCall* CallOf(const std::string& id) REQUIRES(mutex_);
+  std::uint64_t NextSeq() const REQUIRES(mutex_);
+  void CompareEnd(const AgentOutcome& outcome) REQUIRES(mutex_);
   // What the model fails with when its response is not in the record as a whole.
-  Error WhyNoResponse();
+  Error WhyNoResponse() REQUIRES(mutex_);
 
   Recording recording_;
   std::stop_source stop_;
   std::shared_ptr<const ToolSet> tools_;
 
-  std::mutex mutex_;
-  std::condition_variable turn_;                    // another event was shown, or none will be
-  std::deque<std::unique_ptr<RecordedTool>> made_;  // guarded by mutex_
-  std::vector<const RecordedCall*> bound_;          // guarded by mutex_
-  std::size_t next_ = 0;                            // guarded by mutex_; in recording_.events
-  std::uint32_t round_ = 0;                         // guarded by mutex_; which the model is in
-  std::size_t retries_ = 0;                         // guarded by mutex_; of this round
-  bool answered_ = false;                           // guarded by mutex_; the model's part of this round is over
-  std::optional<Error> unheard_;                    // guarded by mutex_; why the response counts for nothing
-  bool over_ = false;                               // guarded by mutex_
-  ReplayReport report_;                             // guarded by mutex_
+  Mutex mutex_;
+  std::condition_variable_any turn_;  // another event was shown, or none will be
+  std::deque<std::unique_ptr<RecordedTool>> made_ GUARDED_BY(mutex_);
+  std::vector<const RecordedCall*> bound_ GUARDED_BY(mutex_);
+  std::size_t next_ GUARDED_BY(mutex_) = 0;  // in recording_.events
+  std::uint32_t round_ GUARDED_BY(mutex_) = 0;  // which the model is in
+  std::size_t retries_ GUARDED_BY(mutex_) = 0;  // of this round
+  bool answered_ GUARDED_BY(mutex_) = false;  // the model's part of this round is over
+  std::optional<Error> unheard_ GUARDED_BY(mutex_);  // why the response counts for nothing
+  bool over_ GUARDED_BY(mutex_) = false;
+  ReplayReport report_ GUARDED_BY(mutex_);
 };
 
 // The record knows whether the tool was still what had been shown.
@@ -215,7 +214,7 @@ void Replay::Generate(const ModelRequest& request, ModelStream& stream, std::sto
   std::string thinking, text;
   Result<ModelResponse> response = Fail(Cancelled());
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (std::exchange(answered_, false)) {
       ++round_;
       retries_ = 0;
@@ -262,24 +261,24 @@ void Replay::Generate(const ModelRequest& request, ModelStream& stream, std::sto
 }
 
 Result<void> Replay::Heard(std::uint32_t, const std::string&, const std::string&, const std::stop_token&) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (unheard_) return Fail(*unheard_);
   return {};
 }
 
 Tool* Replay::MakeTool(std::string_view name) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return made_.emplace_back(std::make_unique<RecordedTool>(*this, std::string(name))).get();
 }
 
 ApprovalMode Replay::ModeFor(const std::string& call_id) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const RecordedCall* call = CallOf(call_id);
   return call != nullptr && call->was_refused() ? ApprovalMode::kDenyAll : ApprovalMode::kAsk;
 }
 
 CallGuard::Verdict Replay::Review(std::uint32_t, const ToolCall& call, const std::stop_token&) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const RecordedRound* round = Round();
   if (round == nullptr) return {};
   const auto recorded = std::find_if(round->calls.begin(), round->calls.end(),
@@ -289,7 +288,7 @@ CallGuard::Verdict Replay::Review(std::uint32_t, const ToolCall& call, const std
 }
 
 const RecordedCall* Replay::WithdrawnNext() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto* rejected = Next() ? std::get_if<event::Rejected>(&Next()->payload) : nullptr;
   return rejected && rejected->superseded ? CallOf(rejected->call_id) : nullptr;
 }
@@ -301,7 +300,7 @@ Result<void> Replay::BindAgain(const Tool& tool, const RecordedCall& call) {
 }
 
 void Replay::Bind(const Tool& tool, std::string_view arguments) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (static_cast<const RecordedTool&>(tool).call() != nullptr) return;  // asked about what a hook made of it
   RecordedRound* round = Round();
   if (round == nullptr) return;
@@ -315,7 +314,7 @@ void Replay::Bind(const Tool& tool, std::string_view arguments) {
 }
 
 bool Replay::AwaitTurn(const RecordedCall& call, std::size_t at) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   const auto its_turn = [&] { return over_ || next_ >= at; };
   if (call.beside_another && !turn_.wait_for(lock, kStandstill, its_turn))
     Miss("no run shows the recorded events in this order");
@@ -343,7 +342,7 @@ ToolOutcome Replay::Play(const RecordedCall* call, const ToolContext& context) {
 }
 
 ToolOutcome Replay::OutcomeOf(const RecordedCall* call) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (call == nullptr || !call->started || !call->outcome) {
     if (!over_) Miss("the agent runs a tool, and the record has no result");
     return {.output = std::string(kCancelledResult), .is_error = true};
@@ -370,7 +369,7 @@ Async<Result<ApprovalGate::Reply>> Replay::AskInput(std::uint32_t round_index, e
                                                     std::stop_token, const Executor&) {
   const RecordedCall* call = nullptr;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const AgentEvent* next = Next();
     const auto* asked = next ? std::get_if<event::InputRequired>(&next->payload) : nullptr;
     if (asked != nullptr) request.request_id = asked->request_id;
@@ -394,7 +393,7 @@ std::vector<std::string> Replay::Ask(std::uint32_t round_index, std::vector<even
   if (withdrawn) Emit(round_index, *std::move(withdrawn));
   for (event::ApprovalRequired& request : requests) {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       const auto* next = Next() ? std::get_if<event::ApprovalRequired>(&Next()->payload) : nullptr;
       if (next && next->call_id == request.call_id) {
         request.approval_id = next->approval_id;
@@ -416,7 +415,7 @@ std::vector<std::string> Replay::Ask(std::uint32_t round_index, std::vector<even
 // The next thing that was shown is the answer; if it is not, there was none.
 Async<Result<ApprovalGate::Answered>> Replay::AwaitAnswer(std::vector<std::string> approval_ids, std::stop_token,
                                                           const Executor&) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const AgentEvent* next = Next();
   const auto asked = [&](const std::string& id) {
     return std::find(approval_ids.begin(), approval_ids.end(), id) != approval_ids.end();
@@ -449,7 +448,7 @@ Async<Result<ApprovalGate::Answered>> Replay::AwaitAnswer(std::vector<std::strin
 
 void Replay::Emit(std::uint32_t round_index, EventPayload payload) {
   if (IsDelta(payload)) return;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Compare({.seq = NextSeq(), .round_index = round_index, .at = {}, .payload = std::move(payload)});
 }
 
@@ -610,7 +609,7 @@ ReplayReport Replay::Run(const Executor& executor) {
   agent.Start([ended](AgentOutcome outcome) { ended->set_value(std::move(outcome)); },
               recording_.continued.value_or(Interrupted{}));
   const AgentOutcome outcome = ended->get_future().get();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   CompareEnd(outcome);
   return std::move(report_);
 }

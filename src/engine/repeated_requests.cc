@@ -68,7 +68,7 @@ Result<RepeatedRequests::Found> RepeatedRequests::FindStored(const ChatId& chat,
   if (!summary->head) return std::nullopt;
   std::optional<Seen> before;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (const auto known = seen_.find(chat); known != seen_.end()) before = known->second;
   }
   Seen seen{.head = *summary->head};
@@ -126,7 +126,7 @@ void RepeatedRequests::Remember(const ChatId& chat, Seen seen) {
     });
     seen.by_key.erase(oldest);
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (seen_.size() >= kMostChats && !seen_.contains(chat)) seen_.clear();
   seen_.insert_or_assign(chat, std::move(seen));
 }

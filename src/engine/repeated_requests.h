@@ -3,12 +3,12 @@
 #include <chrono>
 #include <cstddef>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
 
+#include "base/mutex.h"
 #include "engine/busy_chats.h"
 #include "engine/interactions.h"
 #include "engine/services.h"
@@ -54,8 +54,8 @@ class RepeatedRequests {
   EngineServices& services_;
   BusyChats& busy_;
   Interactions& interactions_;
-  std::mutex mutex_;
-  std::unordered_map<ChatId, Seen> seen_;  // guarded by mutex_
+  Mutex mutex_;
+  std::unordered_map<ChatId, Seen> seen_ GUARDED_BY(mutex_);
 };
 
 }  // namespace reprise

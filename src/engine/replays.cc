@@ -15,7 +15,7 @@ Result<EventSubscription> Replays::Events(const ChatId& chat, InteractionId inte
   if (speed <= 0) return EventSubscription(chat, interaction, RecordedLog(*stored), nullptr);
   auto paced = std::make_shared<PacedEvents>(*stored, speed, services_.timer);
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (stopping_) return Fail(Stopping());
     std::erase_if(paced_, [](const auto& each) { return each.expired(); });
     paced_.push_back(paced);
@@ -47,7 +47,7 @@ Result<ReplayReport> Replays::Compare(const ChatId& chat, InteractionId recorded
 void Replays::Stop() {
   std::vector<std::shared_ptr<PacedEvents>> paced;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
     for (const auto& each : std::exchange(paced_, {})) {
       if (auto still = each.lock()) paced.push_back(std::move(still));

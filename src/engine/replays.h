@@ -1,9 +1,9 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "base/mutex.h"
 #include "engine/interactions.h"
 #include "engine/paced_events.h"
 #include "engine/services.h"
@@ -24,9 +24,9 @@ class Replays {
  private:
   EngineServices& services_;
   Interactions& interactions_;
-  std::mutex mutex_;
-  std::vector<std::weak_ptr<PacedEvents>> paced_;  // guarded by mutex_; some are over
-  bool stopping_ = false;                          // guarded by mutex_
+  Mutex mutex_;
+  std::vector<std::weak_ptr<PacedEvents>> paced_ GUARDED_BY(mutex_);  // some are over
+  bool stopping_ GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace reprise

@@ -5,7 +5,9 @@
 #include <utility>
 
 #include "agent/tracing.h"
+#include "base/guarded.h"
 #include "base/logging.h"
+#include "base/pause.h"
 #include "base/utf8.h"
 #include "domain/codec.h"
 #include "engine/recorded_events.h"
@@ -15,6 +17,7 @@ namespace {
 
 // How long whoever has answered an agent that waits looks on until it shows the answer.
 constexpr std::chrono::seconds kSoonShown{1};
+constexpr std::chrono::milliseconds kUntilNextLook{200};  // at a store that is away
 constexpr std::size_t kMaxModelInLog = 200;  // characters; a client may ask a provider for a model of any name
 
 InteractionError ToInteractionError(const Error& error) {
@@ -121,18 +124,34 @@ void Run::Start(Executor executor, std::function<void()> ended) {
                             .conversation = chat_id_.str()},
                  limits, client_model_, std::move(initial_state_), stop_.get_token());
   const auto done = [this, ended = std::move(ended)](AgentOutcome outcome) {
-    AgentEnded(std::move(outcome));
+    if (!Guarded("the end of a run", [&] { AgentEnded(outcome); })) EndBadly(std::move(outcome));
     ended();
   };
   agent_->Start(done, interrupted_.value_or(Interrupted{}));
 }
 
+void Run::FailToStart(const Error& error) {
+  EndBadly({.status = InteractionStatus::kFailed, .state = std::move(initial_state_), .usage = {}, .error = error});
+}
+
+// Whatever could not be shown of it: it has failed, and its checkpoint says so.
+void Run::EndBadly(AgentOutcome outcome) {
+  const Error error = outcome.error.value_or(MakeError(
+      ErrorCode::kInternal, "the run could not be ended in order; the server's log says more"));
+  Guarded("the error of a run", [&] { Emit(last_round(), event::Failed{error.reason, error.message, error.retryable}); });
+  const MutexLock lock(mutex_);
+  interaction_.status = InteractionStatus::kFailed;
+  if (!interaction_.final_agent_state) interaction_.final_agent_state = std::move(outcome.state);
+  interaction_.error = ToInteractionError(error);
+  if (!interaction_.completed_at) interaction_.completed_at = Now();
+}
+
 bool Run::is_left() const {
-  const std::lock_guard lock(show_mutex_);
+  const MutexLock lock(show_mutex_);
   return left_;
 }
 
-void Run::AgentEnded(AgentOutcome outcome) {
+void Run::AgentEnded(AgentOutcome& outcome) {
   if (is_left()) return;
   if (recorder_) {
     for (auto& changes : InEvents(recorder_->End())) {
@@ -142,12 +161,12 @@ void Run::AgentEnded(AgentOutcome outcome) {
   std::uint32_t round;
   std::string stop_reason;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     round = last_round_;
     stop_reason = stop_reason_;
   }
   {
-    const std::lock_guard lock(show_mutex_);
+    const MutexLock lock(show_mutex_);
     ended_ = true;
   }
   if (auto error = journal_error()) {
@@ -164,7 +183,7 @@ void Run::AgentEnded(AgentOutcome outcome) {
     Emit(round, event::Failed{outcome.error->reason, outcome.error->message, outcome.error->retryable});
   }
   DescribeOutcome(span_, outcome);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   interaction_.status = outcome.status;
   interaction_.final_agent_state = std::move(outcome.state);
   interaction_.usage += outcome.usage;  // to what it used before the process was another
@@ -173,8 +192,8 @@ void Run::AgentEnded(AgentOutcome outcome) {
 }
 
 Interaction Run::TakeFinished() {
-  const std::lock_guard show_lock(show_mutex_);
-  const std::lock_guard lock(mutex_);
+  const MutexLock show_lock(show_mutex_);
+  const MutexLock lock(mutex_);
   // The state may be large and nobody else looks at it before it is saved: moved, not copied.
   std::optional<AgentState> state = std::exchange(interaction_.final_agent_state, std::nullopt);
   Interaction finished = interaction_;
@@ -186,7 +205,7 @@ Interaction Run::TakeFinished() {
 void Run::FailToSave(Interaction& finished, const Error& error) {
   std::uint32_t round;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     interaction_.status = finished.status = InteractionStatus::kFailed;
     interaction_.error = finished.error = ToInteractionError(error);
     round = last_round_;
@@ -194,13 +213,13 @@ void Run::FailToSave(Interaction& finished, const Error& error) {
   span_.Set("reprise.interaction.status", std::string(ToString(InteractionStatus::kFailed)));
   span_.Fail(error.reason, error.message);
   Emit(round, event::Failed{error.reason, error.message, error.retryable});
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   finished.events = interaction_.events;
 }
 
 void Run::TellEnd(InteractionStatus status) {
   log_->Publish();  // the answer, which is durable: nobody need wait for a hook to see it
-  guard_.Ended(status, stop_.get_token());
+  Guarded("a hook", [&] { guard_.Ended(status, stop_.get_token()); });
 }
 
 void Run::Leave() {
@@ -222,7 +241,7 @@ void Run::Complete() {
   InteractionStatus status;
   std::optional<Timestamp> completed_at;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     round = last_round_;
     status = interaction_.status;
     completed_at = interaction_.completed_at;
@@ -232,7 +251,7 @@ void Run::Complete() {
 }
 
 void Run::LogEnd() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   // By the clock on the wall: the run may have begun in another process.
   const auto taken = interaction_.completed_at.value_or(Now()) - interaction_.created_at;
   LogInfo("run ended", {{"chat", chat_id_.str()},
@@ -247,7 +266,7 @@ void Run::LogEnd() const {
 
 void Run::RequestStop(std::string_view reason) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (stop_reason_.empty()) stop_reason_ = reason;
     server_stops_ = false;  // somebody wants it to end
   }
@@ -256,7 +275,7 @@ void Run::RequestStop(std::string_view reason) {
 
 void Run::RequestStopWithServer() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (stop_reason_.empty()) {
       stop_reason_ = "server_stopping";
       server_stops_ = true;
@@ -266,9 +285,9 @@ void Run::RequestStopWithServer() {
 }
 
 bool Run::LeavesNow() {
-  const std::lock_guard show_lock(show_mutex_);
+  const MutexLock show_lock(show_mutex_);
   if (!journal_.is_kept() || holding_ || journal_error()) return false;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!server_stops_) return false;
   left_ = true;
   guard_.Mute();
@@ -276,7 +295,7 @@ bool Run::LeavesNow() {
 }
 
 bool Run::CanBeAskedAgain(const std::string& call_id) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::set<std::string_view> ended;
   bool only_asks = false;
   for (auto event = interaction_.events.rbegin(); event != interaction_.events.rend(); ++event) {
@@ -293,7 +312,7 @@ bool Run::CanBeAskedAgain(const std::string& call_id) const {
 }
 
 Interaction Run::Snapshot() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Interaction snapshot = interaction_;
   const std::uint64_t shown = log_->end().last_seq;
   std::erase_if(snapshot.events, [shown](const AgentEvent& event) { return event.seq > shown; });
@@ -307,32 +326,32 @@ Interaction Run::Snapshot() const {
 }
 
 InteractionStatus Run::status() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return IsFinished(interaction_.status) ? InteractionStatus::kRunning : interaction_.status;
 }
 
 bool Run::is_being_saved() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return IsFinished(interaction_.status);
 }
 
 std::uint32_t Run::last_round() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return last_round_;
 }
 
 std::string Run::model() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return interaction_.model;
 }
 
 Agenda Run::agenda() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return agenda_;
 }
 
 std::vector<Grant> Run::grants() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return grants_;
 }
 
@@ -346,7 +365,7 @@ void Run::Emit(std::uint32_t round_index, EventPayload payload) {
   const Journal::Reach reach = ReachOf(payload);
   const bool starts_tool = std::holds_alternative<event::ToolCallStarted>(payload);
   {
-    const std::lock_guard show_lock(show_mutex_);
+    const MutexLock show_lock(show_mutex_);
     if (left_) return;
     std::optional<std::string> answered = AnsweredQuestion(payload);
     if (std::holds_alternative<event::Answer>(payload)) holding_ = true;
@@ -363,7 +382,7 @@ void Run::Emit(std::uint32_t round_index, EventPayload payload) {
 }
 
 void Run::Record(std::uint32_t round_index, EventPayload payload) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   last_round_ = round_index;
   AgentEvent event = log_->Append(round_index, std::move(payload));
   journal_.AddEvent(event);
@@ -371,33 +390,33 @@ void Run::Record(std::uint32_t round_index, EventPayload payload) {
 }
 
 void Run::AddTextDelta(std::uint32_t round_index, std::string_view text) {
-  const std::lock_guard lock(show_mutex_);
+  const MutexLock lock(show_mutex_);
   log_->AppendTextDelta(round_index, text);
   journal_.AddTextDelta(round_index, text);
 }
 
 void Run::AddThinkingDelta(std::uint32_t round_index, std::string_view text) {
-  const std::lock_guard lock(show_mutex_);
+  const MutexLock lock(show_mutex_);
   log_->AppendThinkingDelta(round_index, text);
   journal_.AddThinkingDelta(round_index, text);
 }
 
 void Run::FlushDeltas() {
-  const std::lock_guard lock(show_mutex_);
+  const MutexLock lock(show_mutex_);
   Show(Journal::Reach::kProcess);
 }
 
 void Run::StateGrew(const AgentState& state) {
-  const std::lock_guard lock(show_mutex_);
+  const MutexLock lock(show_mutex_);
   if (left_) return;
   journal_.AddState(state);
-  const std::lock_guard state_lock(mutex_);
+  const MutexLock state_lock(mutex_);
   if (agenda_ != state.agenda) agenda_ = state.agenda;
   if (grants_ != state.grants) grants_ = state.grants;
 }
 
 void Run::Spent(std::uint32_t round_index, const TokenUsage& usage) {
-  const std::lock_guard lock(show_mutex_);
+  const MutexLock lock(show_mutex_);
   if (left_) return;
   journal_.AddUsage(round_index, usage);
   log_->SetPendingUsage(usage);
@@ -406,7 +425,7 @@ void Run::Spent(std::uint32_t round_index, const TokenUsage& usage) {
 void Run::Show(Journal::Reach reach) {
   if (holding_ || !journal_.has_something()) return;
   {
-    const std::lock_guard lock(kept_mutex_);
+    const MutexLock lock(kept_mutex_);
     if (journal_error_) return;
     showing_.push_back(log_->appended());
     ++records_;
@@ -419,7 +438,7 @@ void Run::Kept(Result<void> kept) {
   bool first_failure = false;
   if (!kept) stop_.request_stop();  // before anybody goes on who waits for this
   {
-    const std::lock_guard lock(kept_mutex_);
+    const MutexLock lock(kept_mutex_);
     if (kept && !journal_error_) shown = showing_.front();
     showing_.erase(showing_.begin());
     first_failure = !kept && !journal_error_;
@@ -427,7 +446,7 @@ void Run::Kept(Result<void> kept) {
   }
   if (shown) log_->PublishUpTo(*shown);
   {
-    const std::lock_guard lock(kept_mutex_);
+    const MutexLock lock(kept_mutex_);
     ++kept_;
   }
   kept_changed_.notify_all();
@@ -439,12 +458,12 @@ void Run::Kept(Result<void> kept) {
 }
 
 void Run::AwaitKept() {
-  std::unique_lock lock(kept_mutex_);
-  kept_changed_.wait(lock, [this, all = records_] { return kept_ >= all || journal_error_; });
+  MutexLock lock(kept_mutex_);
+  kept_changed_.wait(lock, [this, all = records_]() REQUIRES(kept_mutex_) { return kept_ >= all || journal_error_; });
 }
 
 std::optional<Error> Run::journal_error() const {
-  const std::lock_guard lock(kept_mutex_);
+  const MutexLock lock(kept_mutex_);
   return journal_error_;
 }
 
@@ -452,7 +471,7 @@ std::optional<Error> Run::journal_error() const {
 // shows it when that has ended: until then the journal has the answer by itself.
 Result<void> Run::KeepAnswer(const std::string& id, const GivenAnswer& answer) {
   {
-    std::unique_lock lock(show_mutex_);
+    MutexLock lock(show_mutex_);
     const auto is_kept = [&] { return answered_.contains(id) || holding_ || ended_ || journal_error(); };
     if (IsTaken(id)) answer_shown_.wait_for(lock, kSoonShown, is_kept);
     if (!is_kept()) {
@@ -484,12 +503,12 @@ std::vector<std::string> Run::Ask(std::uint32_t round_index, std::vector<event::
   TellOthers(questions);  // first: who is told that it is open finds it anywhere
   for (const PendingQuestion& question : questions) services_.approvals.Reopen(std::get<PendingApproval>(question));
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     waiting_.approvals += requests.size();
     UpdateStatus();
   }
   {
-    const std::lock_guard show_lock(show_mutex_);
+    const MutexLock show_lock(show_mutex_);
     if (withdrawn) {
       answered_.insert(withdrawn->approval_id);
       Record(round_index, *std::move(withdrawn));
@@ -517,7 +536,7 @@ Async<Result<ApprovalGate::Answered>> Run::AwaitAnswer(std::vector<std::string> 
   auto answered = co_await awaited;
   if (!answered && LeavesNow()) co_return Fail(answered.error());
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     waiting_.approvals -= answered ? 1 : approval_ids.size();
     UpdateStatus();
   }
@@ -529,7 +548,7 @@ template <typename Given>
 std::function<void(Given)> Run::Taking(std::function<void(Given)> done) {
   return [this, done = std::move(done)](Given answered) {
     if (answered) {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       taken_.insert(answered->first);
     }
     done(std::move(answered));
@@ -537,15 +556,15 @@ std::function<void(Given)> Run::Taking(std::function<void(Given)> done) {
 }
 
 bool Run::IsTaken(const std::string& id) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return taken_.contains(id);
 }
 
 // A store that is away is waited for: a run that nobody looks after would ask in vain.
 ApprovalMode Run::ModeFor(const std::string&) {
-  while (!stop_.stop_requested()) {
+  do {
     if (const auto mode = services_.mode(chat_id_)) return *mode;
-  }
+  } while (Pause(kUntilNextLook, stop_.get_token()));
   return ApprovalMode::kAsk;
 }
 
@@ -570,7 +589,7 @@ Async<Result<ApprovalGate::Reply>> Run::AskInput(std::uint32_t round_index, even
     TellOthers({pending});
     services_.inputs.Reopen(pending);
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       ++waiting_.inputs;
       UpdateStatus();
     }
@@ -582,7 +601,7 @@ Async<Result<ApprovalGate::Reply>> Run::AskInput(std::uint32_t round_index, even
   auto answered = co_await awaited;
   if (!answered && CanBeAskedAgain(call_id) && LeavesNow()) co_return Fail(answered.error());
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     --waiting_.inputs;
     UpdateStatus();
   }
@@ -592,7 +611,7 @@ Async<Result<ApprovalGate::Reply>> Run::AskInput(std::uint32_t round_index, even
 
 std::shared_ptr<void> Run::AddListener() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ++listeners_;
   }
   return std::shared_ptr<void>(nullptr, [self = shared_from_this()](void*) { self->ListenerGone(); });
@@ -601,7 +620,7 @@ std::shared_ptr<void> Run::AddListener() {
 void Run::ListenerGone() {
   std::uint64_t grace;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (--listeners_ > 0 || on_disconnect_ == OnDisconnect::kContinue) return;
     if (interaction_.status != InteractionStatus::kRunning) return;
     grace = grace_;
@@ -621,7 +640,7 @@ void Run::CancelLater(std::uint64_t grace) {
 // A pending approval or question stays pending: somebody may still answer it from elsewhere, and who does wants the run
 // to go on, so no second look is taken after the answer.
 bool Run::IsAbandoned(std::uint64_t grace) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return grace == grace_ && listeners_ == 0 && interaction_.status == InteractionStatus::kRunning;
 }
 

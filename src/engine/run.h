@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <stop_token>
@@ -14,6 +13,7 @@
 
 #include "agent/agent_loop.h"
 #include "approval/requests.h"
+#include "base/mutex.h"
 #include "engine/attachments.h"
 #include "engine/editors.h"
 #include "engine/run_guard.h"
@@ -100,6 +100,8 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   // Starts the agent. When it has come to its end and its last word (error, cancelled) is emitted, `ended` is called on
   // a thread of the executor. What is left is to save and to complete. The run must live until then.
   void Start(Executor executor, std::function<void()> ended);
+  // Start has thrown: it has failed, as if the agent had come to its end.
+  void FailToStart(const Error& error);
   // Ended without having come to its end: it waits for a person, in its journal, until another process takes it up.
   // Then there is nothing to save, and instead of completing the log is closed as it is.
   bool is_left() const;
@@ -157,12 +159,13 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   const ToolRegistry& tools() const { return chat_tools_ ? *chat_tools_ : services_.tools; }
   // Puts it where other processes can answer it.
   void TellOthers(const std::vector<PendingQuestion>& questions) const;
-  // REQUIRES: show_mutex_ is held. To be shown.
-  void Record(std::uint32_t round_index, EventPayload payload);
-  void AgentEnded(AgentOutcome outcome);
+  // To be shown.
+  void Record(std::uint32_t round_index, EventPayload payload) REQUIRES(show_mutex_);
+  void AgentEnded(AgentOutcome& outcome);
+  void EndBadly(AgentOutcome outcome);
   void LogEnd() const;
-  // Journals what is not visible yet; it is made visible when it is kept. REQUIRES: show_mutex_ is held.
-  void Show(Journal::Reach reach);
+  // Journals what is not visible yet; it is made visible when it is kept.
+  void Show(Journal::Reach reach) REQUIRES(show_mutex_);
   // The first of what Show was asked for is kept, or is not. Any thread; show_mutex_ may be held.
   void Kept(Result<void> kept);
   // Until all that Show was asked for so far is kept, or cannot be. REQUIRES: show_mutex_ is not held.
@@ -177,8 +180,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   bool LeavesNow();
   // Whether another process could ask this question again, as nothing else of the round is under way.
   bool CanBeAskedAgain(const std::string& call_id) const;
-  // REQUIRES: mutex_ is held.
-  void UpdateStatus();
+  void UpdateStatus() REQUIRES(mutex_);
   // Notes that the agent, which waited for it, has been given an answer.
   template <typename Given>
   std::function<void(Given)> Taking(std::function<void(Given)> done);
@@ -215,33 +217,33 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   const std::optional<Interrupted> interrupted_;
   std::optional<std::string> request_id_;  // of the question that another process asked; used by the agent's thread
 
-  mutable std::mutex show_mutex_;   // keeps journal and log in step; taken before mutex_
-  RunJournal journal_;              // guarded by show_mutex_
-  std::set<std::string> answered_;  // guarded by show_mutex_; ids of questions whose answers were shown
-  std::condition_variable answer_shown_;
+  mutable Mutex show_mutex_;  // keeps journal and log in step; taken before mutex_
+  RunJournal journal_ GUARDED_BY(show_mutex_);
+  std::set<std::string> answered_ GUARDED_BY(show_mutex_);  // ids of questions whose answers were shown
+  std::condition_variable_any answer_shown_;
   // From here on everything is shown when the checkpoint is durable: behind the answer, as there is no need to sync it
   // to the journal before, and when the journal failed.
-  bool holding_ = false;  // guarded by show_mutex_
-  bool ended_ = false;    // guarded by show_mutex_; the agent came to its end: the checkpoint has all there is
-  bool left_ = false;     // guarded by show_mutex_
+  bool holding_ GUARDED_BY(show_mutex_) = false;
+  bool ended_ GUARDED_BY(show_mutex_) = false;  // the agent came to its end: the checkpoint has all there is
+  bool left_ GUARDED_BY(show_mutex_) = false;
 
-  mutable std::mutex kept_mutex_;            // a leaf; taken under show_mutex_
-  std::condition_variable kept_changed_;     // tells of a record that is kept, and of the first that is not
-  std::vector<EventLog::Position> showing_;  // guarded by kept_mutex_; where the records end that are under way
-  std::uint64_t records_ = 0, kept_ = 0;  // guarded by kept_mutex_; how many were appended, how many of them are kept
-  std::optional<Error> journal_error_;    // guarded by kept_mutex_
+  mutable Mutex kept_mutex_;  // a leaf; taken under show_mutex_
+  std::condition_variable_any kept_changed_;  // tells of a record that is kept, and of the first that is not
+  std::vector<EventLog::Position> showing_ GUARDED_BY(kept_mutex_);  // where the records end that are under way
+  std::uint64_t records_ GUARDED_BY(kept_mutex_) = 0, kept_ GUARDED_BY(kept_mutex_) = 0;  // how many were appended, how many of them are kept
+  std::optional<Error> journal_error_ GUARDED_BY(kept_mutex_);
 
-  mutable std::mutex mutex_;
-  Interaction interaction_;       // guarded by mutex_
-  std::string stop_reason_;       // guarded by mutex_
-  bool server_stops_ = false;     // guarded by mutex_; and that is why this run stops
-  std::uint32_t last_round_ = 0;  // guarded by mutex_
-  Agenda agenda_;                 // guarded by mutex_; of the agent's state, for others to see
-  std::vector<Grant> grants_;     // guarded by mutex_; likewise
-  WaitingQuestions waiting_;      // guarded by mutex_
-  std::set<std::string> taken_;   // guarded by mutex_; ids of questions whose answers the agent has, shown or not
-  int listeners_ = 0;             // guarded by mutex_
-  std::uint64_t grace_ = 0;       // guarded by mutex_; a grace period that began before a question is void
+  mutable Mutex mutex_;
+  Interaction interaction_ GUARDED_BY(mutex_);
+  std::string stop_reason_ GUARDED_BY(mutex_);
+  bool server_stops_ GUARDED_BY(mutex_) = false;  // and that is why this run stops
+  std::uint32_t last_round_ GUARDED_BY(mutex_) = 0;
+  Agenda agenda_ GUARDED_BY(mutex_);  // of the agent's state, for others to see
+  std::vector<Grant> grants_ GUARDED_BY(mutex_);  // likewise
+  WaitingQuestions waiting_ GUARDED_BY(mutex_);
+  std::set<std::string> taken_ GUARDED_BY(mutex_);  // ids of questions whose answers the agent has, shown or not
+  int listeners_ GUARDED_BY(mutex_) = 0;
+  std::uint64_t grace_ GUARDED_BY(mutex_) = 0;  // a grace period that began before a question is void
 };
 
 }  // namespace reprise

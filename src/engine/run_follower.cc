@@ -17,7 +17,7 @@ Result<void> RunFollower::Begin() {
 }
 
 Interaction RunFollower::Snapshot() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return reader_.run().interaction;
 }
 
@@ -25,7 +25,7 @@ void RunFollower::Hear(const HeldNews& news) {
   if (news.failure) return GiveUp(*news.failure);
   Result<void> added;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (const std::string& record : news.records) added = added.and_then([&] { return reader_.Add(record); });
   }
   if (!added) return GiveUp(added.error());
@@ -49,7 +49,7 @@ void RunFollower::ShowEnd() {
 Result<void> RunFollower::ShowStored() {
   const auto stored = services_.parts.store.LoadInteraction(ref_.chat_id, ref_.interaction_id);
   if (!stored) return Fail(stored.error());
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const AgentEvent& event : RecordedEvents(*stored)) {
     if (event.seq > reader_.run().last_seq) log_->AppendRecorded(event);
   }

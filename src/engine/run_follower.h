@@ -1,8 +1,8 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 
+#include "base/mutex.h"
 #include "engine/run_journal.h"
 #include "engine/services.h"
 #include "reprise/event_log.h"
@@ -35,8 +35,8 @@ class RunFollower : public std::enable_shared_from_this<RunFollower> {
 
   EngineServices& services_;
   const InteractionRef ref_;
-  mutable std::mutex mutex_;
-  RunReader reader_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  RunReader reader_ GUARDED_BY(mutex_);
   const std::shared_ptr<EventLog> log_ = reader_.run().log;
   std::shared_ptr<void> following_;  // set by Begin
 };

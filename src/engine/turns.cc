@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "approval/decision.h"
+#include "base/guarded.h"
 #include "base/logging.h"
 #include "base/memory_reserve.h"
 #include "base/random.h"
@@ -25,6 +26,8 @@ Error NoMemory() {
                .detail = {},
                .retryable = true};
 }
+
+Error NotStarted() { return MakeError(ErrorCode::kInternal, "the run could not be started; the server's log says more"); }
 
 // What a client is told when its interaction is not where it should be.
 Error NotSaved(Error error) {
@@ -243,20 +246,22 @@ void Turns::Execute(const std::shared_ptr<Run>& run) {
   const auto executor = [this, weak = std::weak_ptr(run)](std::function<void()> job) {
     services_.pool.Submit([run = weak.lock(), job = std::move(job)] { job(); });
   };
-  run->Start(executor, [this, run] {
+  const auto ended = [this, run] {
     if (run->is_left()) {  // its chat stays taken as long as this process lives
       run->hold()->GiveBack();
       run->Leave();
       return busy_.WorkEnded();
     }
-    try {
-      Save(run);
-    } catch (const std::bad_alloc&) {  // its journal stays, and the next start takes it up
-      LogError("no memory to save an interaction", {{"chat", run->chat_id().str()}, {"interaction", run->id().str()}});
-      run->hold()->SetAside();
-      Complete(run, InteractionStatus::kFailed);
-    }
-  });
+    if (Guarded("the saving of a run", [&] { Save(run); })) return;
+    // Its journal stays, and the next start takes it up.
+    LogError("an interaction could not be saved", {{"chat", run->chat_id().str()}, {"interaction", run->id().str()}});
+    run->hold()->SetAside();
+    Complete(run, InteractionStatus::kFailed);
+  };
+  // The agent itself throws nothing: what does comes before it.
+  if (Guarded("the start of a run", [&] { run->Start(executor, ended); })) return;
+  run->FailToStart(NotStarted());
+  ended();
 }
 
 void Turns::Save(const std::shared_ptr<Run>& run) {
@@ -381,7 +386,9 @@ void Turns::StartNext(const ChatId& chat) {
 void Turns::LaunchNext(const ChatId& chat) {
   services_.pool.Submit([this, chat] {
     const auto waiting = services_.queues.TakeNext(chat);
-    if (const auto run = waiting ? MakeQueued(waiting) : nullptr) {
+    std::shared_ptr<Run> run;
+    if (waiting && !Guarded("the making of a run", [&] { run = MakeQueued(waiting); })) CannotBegin(*waiting, NotStarted());
+    if (run) {
       auto hold = waiting->had_client() ? waiting->Began(run->id(), run->AddListener()) : nullptr;
       busy_.Put(run);
       waiting->log->Publish();  // not before: who sees it may ask for it, or cancel it
@@ -440,12 +447,13 @@ std::shared_ptr<Run> Turns::MakeQueued(const std::shared_ptr<QueuedRun>& waiting
   if (why == "dequeued") return services_.queues.Gone(*waiting), nullptr;
   LogWarning("what waited could not begin",
              {{"chat", waiting->chat_id.str()}, {"code", run.error().reason}, {"detail", run.error().detail}});
-  if (waiting->End(run.error()) || !waiting->durable()) {
-    services_.queues.Drop(*waiting);
-  } else {
-    services_.queues.Stuck(*waiting, std::move(run.error()));
-  }
+  CannotBegin(*waiting, run.error());
   return nullptr;
+}
+
+void Turns::CannotBegin(QueuedRun& waiting, const Error& why) {
+  if (waiting.End(why) || !waiting.durable()) return services_.queues.Drop(waiting);
+  services_.queues.Stuck(waiting, why);
 }
 
 // --- after a crash ---------------------------------------------------------------------------------------------------

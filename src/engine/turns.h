@@ -40,6 +40,8 @@ class Turns {
   void LookAtQueue(const ChatId& chat);
 
  private:
+  // Its client is told why, or, without one, it stays in the queue.
+  void CannotBegin(QueuedRun& waiting, const Error& why);
   // What a run that waited has besides.
   struct Waited {
     std::optional<QueuedRef> queued{};

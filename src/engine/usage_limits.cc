@@ -32,7 +32,7 @@ UsageLimits::UsageLimits(CheckpointStore& store, UsageBudget budget, PriceTable 
     : store_(store), daily_(daily), budget_(budget), prices_(std::move(prices)) {}
 
 std::int64_t UsageLimits::DayWith(const ChatId& chat, std::int64_t tokens) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   running_[chat] = tokens;
   std::int64_t all = daily_->Today();
   for (const auto& [other, used] : running_) all += used;
@@ -59,7 +59,7 @@ Result<UsageLimits::Check> UsageLimits::ForRun(const ChatId& chat, const std::st
   if (!for_chat && !for_day && budget_.max_tokens_per_interaction == 0) return Check();
   Spent spent;
   if (for_chat) {
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     auto known = spent_.find(chat);
     if (known == spent_.end()) {
       lock.unlock();  // the chat is ours, so nobody else counts it meanwhile
@@ -104,7 +104,7 @@ Result<void> UsageLimits::ForRequest() {
   if (daily_ == nullptr || budget_.max_tokens_per_day <= 0) return {};
   std::int64_t day = daily_->Today();
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (const auto& [chat, used] : running_) day += used;
   }
   if (day < budget_.max_tokens_per_day) return {};
@@ -117,14 +117,14 @@ void UsageLimits::AddRequest(const TokenUsage& used) { CountForDay(used); }
 
 void UsageLimits::Add(const Interaction& finished) {
   CountForDay(finished.usage);  // before it runs no more: counted twice for a moment, but never not at all
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   running_.erase(finished.chat_id);
   const auto known = spent_.find(finished.chat_id);
   if (known != spent_.end()) Count(known->second, finished.model, finished.usage);
 }
 
 void UsageLimits::Forget(const ChatId& chat) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   spent_.erase(chat);
 }
 

@@ -2,11 +2,11 @@
 
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_map>
 
+#include "base/mutex.h"
 #include "reprise/accounting.h"
 #include "reprise/engine.h"
 #include "reprise/ids.h"
@@ -52,9 +52,9 @@ class UsageLimits {
   DailyUsage* const daily_;
   const UsageBudget budget_;
   const PriceTable prices_;
-  std::mutex mutex_;
-  std::unordered_map<ChatId, Spent> spent_;           // guarded by mutex_
-  std::unordered_map<ChatId, std::int64_t> running_;  // tokens of runs, if there is a limit for a day; likewise
+  Mutex mutex_;
+  std::unordered_map<ChatId, Spent> spent_ GUARDED_BY(mutex_);
+  std::unordered_map<ChatId, std::int64_t> running_ GUARDED_BY(mutex_);  // tokens of runs, if there is a limit for a day
 };
 
 // What an interaction has used; one that runs, so far.

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/guarded.h"
 #include "base/json.h"
 #include "base/random.h"
 #include "domain/codec.h"
@@ -286,7 +287,7 @@ void ChatFeed::Work() {
     std::uint64_t seen = changes.last();
     for (const auto& client : clients) seen = std::min(seen, client->number());
     if (const auto news = changes.After(seen)) {
-      for (const ChatChange& change : *news) Show(change, clients);
+      for (const ChatChange& change : *news) Guarded("a feed of changes", [&] { Show(change, clients); });
       if (!news->empty()) continue;
     } else {
       const std::uint64_t last = changes.last();

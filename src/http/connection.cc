@@ -65,6 +65,14 @@ Reply NotAllowed(std::string code, std::string message) {
   return ErrorReply({.code = ErrorCode::kForbidden, .reason = std::move(code), .message = std::move(message)});
 }
 
+Error OtherSettings(const ServerOptions& options) {
+  const bool is_left = options.is_left && options.is_left();
+  return {.code = ErrorCode::kConflict,
+          .reason = "other_settings",
+          .message = "this server runs turns with other settings than the client was given",
+          .details_json = std::string("{\"is_left\":") + (is_left ? "true}" : "false}")};
+}
+
 void CountResponse(HttpMetrics& metrics, int status) {
   auto& counter = status < 400 ? metrics.responses_2xx : status < 500 ? metrics.responses_4xx : metrics.responses_5xx;
   counter.fetch_add(1, std::memory_order_relaxed);
@@ -80,6 +88,8 @@ Outcome Call(const std::function<Result<Outcome>()>& handler) {
     return ProtocolErrorReply(503, "overloaded", "the system has no memory left for this; try again");
   } catch (const std::exception& e) {
     return ErrorReply(MakeError(ErrorCode::kInternal, "internal error", e.what()));
+  } catch (...) {
+    return ErrorReply(MakeError(ErrorCode::kInternal, "internal error", "no std::exception"));
   }
 }
 
@@ -96,6 +106,8 @@ Result<std::optional<std::string>> CallForPiece(const std::function<Result<std::
     return next();
   } catch (const std::exception& e) {
     return Fail(MakeError(ErrorCode::kInternal, "internal error", e.what()));
+  } catch (...) {
+    return Fail(MakeError(ErrorCode::kInternal, "internal error", "no std::exception"));
   }
 }
 
@@ -274,6 +286,8 @@ void Connection::OnHead(std::size_t size) {
   end_after_ = end_after_ || !parser_->keep_alive();
   if (auto refusal = shared_.gate.Check(head, peer_)) return RefuseRequest(std::move(*refusal));
   if (shared_.stopping.load()) return RefuseRequest(ProtocolErrorReply(503, "stopping", "the server is stopping"));
+  const std::string* const settings = head.Find("reprise-settings");
+  if (settings && *settings != shared_.options.settings) return SendAndEnd(ErrorReply(OtherSettings(shared_.options)));
   auto principal = shared_.gate.Identify(head, [self = shared_from_this()](Result<Principal> known) {
     auto told = std::make_shared<Result<Principal>>(std::move(known));
     self->shared_.loop.Post([self, told] {

@@ -5,10 +5,12 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <exception>
 #include <new>
 #include <thread>
 #include <utility>
 
+#include "base/guarded.h"
 #include "base/logging.h"
 
 namespace reprise {
@@ -34,6 +36,10 @@ void IoLoop::Start() {
         return;
       } catch (const std::bad_alloc&) {  // one task was not done; its connection's time limit ends it
         LogWarning("a connection could not be served: no memory left", {});
+      } catch (const std::exception& error) {  // likewise
+        LogError("a connection could not be served", {{"what", error.what()}});
+      } catch (...) {
+        LogError("a connection could not be served", {});
       }
     }
   });

@@ -227,8 +227,7 @@ class AnswerRoute {
   const std::shared_ptr<RequestNotes> notes_;
 };
 
-// --- responses that are there
-// -----------------------------------------------------------------------------------------
+// --- responses that are there ----------------------------------------------------------------------------------------
 
 Result<InteractionRef> ResponseInPath(const Request& request) {
   auto ref = ParseResponseId(request.captures.at(0));
@@ -270,8 +269,7 @@ Result<Outcome> DeleteResponse(Engine& engine, const Request& request) {
   return JsonReply({{"id", request.captures.at(0)}, {"object", "response"}, {"deleted", true}});
 }
 
-// --- models
-// -----------------------------------------------------------------------------------------------------------
+// --- models ----------------------------------------------------------------------------------------------------------
 
 std::vector<std::string> ModelNames(const Engine& engine) {
   std::vector<std::string> names{"reprise"};
@@ -303,8 +301,7 @@ Result<Outcome> GetModel(Engine& engine, const Request& request) {
   return ProtocolErrorReply(404, "model_not_found", "there is no such model; GET /v1/models lists them");
 }
 
-// --- audio
-// ------------------------------------------------------------------------------------------------------------
+// --- audio -----------------------------------------------------------------------------------------------------------
 
 // Clients send the name of a model of OpenAI's where ours is configured: without a provider it says nothing to us.
 std::string AudioModel(const std::string& name) { return name.find('/') == std::string::npos ? std::string() : name; }

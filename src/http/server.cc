@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <condition_variable>
 #include <cstring>
+#include <future>
 #include <new>
 #include <unordered_map>
 #include <utility>
@@ -284,14 +285,22 @@ class HttpServer::Impl {
     return reprise::CollectMetrics(tenants_.counters(), tenants_.root().engine().telemetry(), metrics_);
   }
 
+  bool CloseIfUnused() {
+    std::promise<bool> closed;
+    loop_.Post([&] {
+      // Who has connected and is not accepted yet is refused by the kernel, having said nothing that was heard.
+      const bool is_unused = connections_.empty() && !stopping_.exchange(true);
+      if (is_unused) EndAccepting();
+      closed.set_value(is_unused);
+    });
+    return closed.get_future().get();
+  }
+
   void BeginStop() {
     if (stopping_.exchange(true)) return;
     loop_.Post([this] {
-      for (const auto& listener : listeners_) listener->Close();
+      EndAccepting();
       ForEachConnection([](Connection& connection) { connection.BeginStop(); });
-      const MutexLock lock(mutex_);
-      accepting_ended_ = true;
-      changed_.notify_all();
     });
   }
 
@@ -321,6 +330,13 @@ class HttpServer::Impl {
   }
 
  private:
+  void EndAccepting() {
+    for (const auto& listener : listeners_) listener->Close();
+    const MutexLock lock(mutex_);
+    accepting_ended_ = true;
+    changed_.notify_all();
+  }
+
   void WantAccept(IoLoop::Socket& listener) {
     listener.WhenReadable([this, &listener] { Accept(listener); });
   }
@@ -443,6 +459,7 @@ Result<std::unique_ptr<HttpServer>> HttpServer::Open(Engine& engine, ServerOptio
 const std::string& HttpServer::host() const { return impl_->host(); }
 int HttpServer::port() const { return impl_->port(); }
 std::size_t HttpServer::connections() const { return impl_->connections(); }
+bool HttpServer::CloseIfUnused() { return impl_->CloseIfUnused(); }
 void HttpServer::StopTenants() { impl_->StopTenants(); }
 std::vector<Metric> HttpServer::CollectMetrics() const { return impl_->CollectMetrics(); }
 void HttpServer::BeginStop() { impl_->BeginStop(); }

@@ -32,6 +32,10 @@ struct ServerOptions {
   std::string openapi = "{}";                  // what GET /openapi.json answers
   std::span<const PageAsset> page = {};        // what a browser is shown; empty: nothing
   HttpLimits limits;
+  // A digest of what turns run with; a request that wants others (Reprise-Settings) is refused.
+  std::string settings = {};
+  // Whether whoever started the server for themselves has gone, so that it ends when it is not used; null: never.
+  std::function<bool()> is_left = {};
   std::function<Result<void>()> ready = {};  // what GET /readyz says; null: always ready. May block for a second
   std::function<std::vector<Error>()> failing = {};  // what it says fails although it is ready; null: nothing. Likewise
   ToolServerLogins* logins = nullptr;                // at servers of tools; null: there are none
@@ -65,6 +69,9 @@ class HttpServer {
   // What GET /metrics says.
   std::vector<Metric> CollectMetrics() const;
 
+  // If nobody is connected, accepts no more connections: whoever comes later finds nobody, not a server that ends.
+  // False: somebody is, or the server stops already. Not to be called while Stop is.
+  bool CloseIfUnused();
   // Accepts no more connections and answers new requests 503; streams go on. Call it before Engine::Stop.
   void BeginStop();
   // Ends the runs of all tenants but the engine's that Open was given. Call it between BeginStop and Stop, which does

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/guarded.h"
 #include "base/logging.h"
 #include "base/try.h"
 
@@ -140,7 +141,7 @@ void Tenants::TakeUpAll(const std::stop_token& stop) {
   const auto first = source_.left();
   for (const Principal& principal : first) {
     if (stopping_) return;
-    TakeUpOne(principal);
+    Guarded("a user's engine", [&] { TakeUpOne(principal); });
   }
   if (!first.empty()) LogInfo("what users had left was taken up", {{"users", first.size()}});
   MutexLock lock(left_->mutex);
@@ -149,7 +150,7 @@ void Tenants::TakeUpAll(const std::stop_token& stop) {
     const Principal next = std::move(left_->waiting.front());
     left_->waiting.pop_front();
     lock.unlock();
-    TakeUpOne(next);
+    Guarded("a user's engine", [&] { TakeUpOne(next); });
     lock.lock();
   }
 }

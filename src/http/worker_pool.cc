@@ -6,6 +6,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/guarded.h"
 #include "base/logging.h"
 
 namespace reprise {
@@ -70,7 +71,7 @@ void WorkerPool::Work() {
       ++running;
       if (!tasks.empty()) turns_.push_back(*line);
       lock.unlock();
-      task();
+      Guarded("a request", task);
       task = nullptr;  // before anybody is told that it is done
       lock.lock();
       --running;

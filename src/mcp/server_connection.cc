@@ -94,6 +94,10 @@ void ServerConnection::Main(const std::stop_token& stop) {
       why = ConnectAndServe(stop);
     } catch (const std::system_error& error) {  // of a thread that cannot be started
       why = MakeError(ErrorCode::kUnavailable, "the system is out of threads", error.what());
+    } catch (const std::exception& error) {
+      why = MakeError(ErrorCode::kInternal, "an internal failure", error.what());
+    } catch (...) {
+      why = MakeError(ErrorCode::kInternal, "an internal failure");
     }
     if (stop.stop_requested()) break;
     if (std::exchange(greets_again_, false)) continue;  // at once

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "base/guarded.h"
 #include "base/try.h"
 #include "mcp/client.h"
 #include "mcp/loopback_redirect.h"
@@ -59,7 +60,8 @@ LoginAttempt::LoginAttempt(LogIn log_in, std::function<void(const Result<bool>&)
           if (!page_ || !page) page_ = std::move(page);
           known_.notify_all();
         };
-        const auto logged_in = log_in([&](const std::string& url) { tell(url); }, stop);
+        Result<bool> logged_in = Fail(ErrorCode::kInternal, "the log-in failed for an internal reason");
+        Guarded("a log-in", [&] { logged_in = log_in([&](const std::string& url) { tell(url); }, stop); });
         if (logged_in) {
           tell(std::string());
         } else {

@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/guarded.h"
 #include "base/logging.h"
 #include "base/mutex.h"
 #include "base/try.h"
@@ -82,8 +83,12 @@ class StdioChannel final : public Channel, private ChildLoop {
     sigset_t all;
     ::sigfillset(&all);
     ::pthread_sigmask(SIG_BLOCK, &all, nullptr);  // SIGPIPE too: a write to a server that has gone only fails
-    if (!Run()) LogError("processes of an MCP server do not die");
-    if (!std::exchange(told_, true)) listener_->OnClosed(WhyItEnded());
+    Guarded("an MCP server's channel", [this] {
+      if (!Run()) LogError("processes of an MCP server do not die");
+    });
+    if (!std::exchange(told_, true)) {
+      Guarded("who listens to an MCP server", [this] { listener_->OnClosed(WhyItEnded()); });
+    }
   }
 
   void OnWake() override {

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "base/library_names.h"
 #include "base/shared_library.h"
 
 namespace reprise {
@@ -13,7 +14,7 @@ Error NotAvailable(std::string detail) {
 }
 
 Result<CurlLibrary> LoadOnce() {
-  SharedLibrary curl("libcurl.so.4");
+  SharedLibrary curl(kCurlLibrary);
   CurlLibrary library{};
   curl.Find(library.global_init, "curl_global_init");
   curl.Find(library.easy_init, "curl_easy_init");

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/ascii.h"
+#include "base/guarded.h"
 #include "net/public_address.h"
 
 namespace reprise {
@@ -74,7 +75,8 @@ bool HasHeader(const HttpHeaders& headers, std::string_view lower_case_name) {
 void CurlTransfer::Finish(Result<void> result) {
   handler_ = nullptr;
   on_stop_.reset();
-  std::exchange(done_, nullptr)(std::move(result));
+  const auto done = std::exchange(done_, nullptr);
+  Guarded("who awaits an answer", [&] { done(std::move(result)); });
 }
 
 void CurlTransfer::Begin(const CurlLibrary& curl, CURL* easy, std::vector<CurlTransfer*>& touched, SteadyTime now) {

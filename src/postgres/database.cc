@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <future>
 
+#include "base/guarded.h"
 #include "base/logging.h"
 #include "base/system_error.h"
 #include "base/try.h"
@@ -616,9 +617,16 @@ void Database::TakeNotifications(News& news) {
 
 void Database::Tell(News news) {
   for (const auto& [channel, payload] : news.notifications) {
-    if (options_.on_notification) options_.on_notification(channel, payload);
+    Guarded("who hears a notification", [&] {
+      if (options_.on_notification) options_.on_notification(channel, payload);
+    });
   }
-  for (auto& [done, outcome] : news.outcomes) done(std::move(outcome));
+  for (auto& each : news.outcomes) {
+    Guarded("who awaits the database", [&] {
+      auto& [done, outcome] = each;
+      done(std::move(outcome));
+    });
+  }
 }
 
 // One that is under way stays in its place, as its result may come, which is nobody's then.
@@ -677,7 +685,7 @@ void Database::CallWhatIsDue() {
     for (auto each = later_.begin(); each != end; ++each) due.push_back(std::move(each->second));
     later_.erase(later_.begin(), end);
   }
-  for (const auto& call : due) call();
+  for (const auto& call : due) Guarded("a timer", call);
 }
 
 void Database::FailAll(const Error& error) {

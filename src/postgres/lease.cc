@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/guarded.h"
 #include "base/logging.h"
 #include "base/random.h"
 #include "base/try.h"
@@ -37,7 +38,7 @@ Lease::Lease(Database& database, std::string instance, std::string version)
 Lease::~Lease() {
   if (!thread_.joinable()) return;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
   changed_.notify_all();
@@ -54,16 +55,16 @@ bool Lease::is_fresh() const {
 }
 
 std::shared_ptr<void> Lease::Keep(const std::string& token) {
-  const std::lock_guard lock(tokens_mutex_);
+  const MutexLock lock(tokens_mutex_);
   tokens_.insert(token);
   return {nullptr, [this, token](void*) {
-            const std::lock_guard gone(tokens_mutex_);
+            const MutexLock gone(tokens_mutex_);
             tokens_.erase(token);
           }};
 }
 
 void Lease::Watch(const std::string& tenant, std::function<void()> look) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (look) {
     watchers_[tenant] = std::move(look);
   } else {
@@ -72,18 +73,18 @@ void Lease::Watch(const std::string& tenant, std::function<void()> look) {
 }
 
 void Lease::WatchOthers(std::function<void(const std::string& tenant)> look) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   others_ = std::move(look);
 }
 
 void Lease::EverySecond(std::function<void()> call) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   every_second_ = std::move(call);
 }
 
 void Lease::LookNow() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     look_now_ = true;
   }
   changed_.notify_all();
@@ -100,9 +101,9 @@ void Lease::DeclareDead(const std::string& instance) {
 void Lease::Work() {
   using Clock = std::chrono::steady_clock;
   auto renewal = Clock::now() + kRenewal, look = Clock::now() + kLook, sweep = Clock::now() + kSweep;
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   for (;;) {
-    changed_.wait_until(lock, std::min(renewal, look), [this] { return stopping_ || look_now_; });
+    changed_.wait_until(lock, std::min(renewal, look), [this]() REQUIRES(mutex_) { return stopping_ || look_now_; });
     if (stopping_) return;
     const bool look_due = std::exchange(look_now_, false) || Clock::now() >= look;
     lock.unlock();
@@ -113,10 +114,10 @@ void Lease::Work() {
     }
     if (look_due) {
       {
-        const std::lock_guard calling(mutex_);
-        if (every_second_) every_second_();
+        const MutexLock calling(mutex_);
+        if (every_second_) Guarded("what is done every second", every_second_);
       }
-      Look();
+      Guarded("who looks after abandoned runs", [this] { Look(); });
       look = Clock::now() + kLook;
     }
     if (Clock::now() >= sweep) {
@@ -145,7 +146,7 @@ void Lease::Renew() {
   renewed_at_ = sent;
   if (!was_dead) return;
   LogWarning("this server was taken for dead; others may have taken up runs of it");
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const auto& [tenant, look] : watchers_) look();  // they drop them
 }
 
@@ -157,7 +158,7 @@ void Lease::GiveBackForgotten() {
   if (!rows) return;
   std::vector<std::string> forgotten;
   {
-    const std::lock_guard lock(tokens_mutex_);
+    const MutexLock lock(tokens_mutex_);
     for (std::size_t row = 0; row < rows->size(); ++row) {
       std::string token(rows->text(row, 0));
       if (!tokens_.contains(token)) forgotten.push_back(std::move(token));
@@ -227,7 +228,7 @@ void Lease::Look() {
            "  i.dead and not i.queues_by_rows)",
        .values = {instance_}});
   if (!wanted) return;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (std::size_t row = 0; row < wanted->size(); ++row) {
     const std::string tenant(wanted->text(row, 0));
     const auto watcher = watchers_.find(tenant);

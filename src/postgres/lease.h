@@ -6,11 +6,11 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 #include <thread>
 
+#include "base/mutex.h"
 #include "postgres/tenant_database.h"
 #include "reprise/result.h"
 
@@ -75,16 +75,16 @@ class Lease {
   std::atomic<int> deaths_{0};
   std::int64_t judges_from_ = 0;  // used by the thread only
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool stopping_ = false;  // guarded by mutex_
-  bool look_now_ = false;  // guarded by mutex_
+  Mutex mutex_;
+  std::condition_variable_any changed_;
+  bool stopping_ GUARDED_BY(mutex_) = false;
+  bool look_now_ GUARDED_BY(mutex_) = false;
   // Guarded by mutex_, which is held while one is called.
   std::map<std::string, std::function<void()>> watchers_{};
   std::function<void(const std::string&)> others_{};
   std::function<void()> every_second_{};
-  std::mutex tokens_mutex_;
-  std::set<std::string> tokens_;  // guarded by tokens_mutex_
+  Mutex tokens_mutex_;
+  std::set<std::string> tokens_ GUARDED_BY(tokens_mutex_);
   std::thread thread_;            // last
 };
 

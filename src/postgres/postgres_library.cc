@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "base/library_names.h"
 #include "base/shared_library.h"
 
 namespace reprise {
@@ -16,7 +17,7 @@ Error NotAvailable(std::string detail) {
 }
 
 Result<PostgresLibrary> LoadOnce() {
-  SharedLibrary libpq("libpq.so.5");
+  SharedLibrary libpq(kPostgresLibrary);
   PostgresLibrary library{};
   libpq.Find(library.connect_start, "PQconnectStartParams");
   libpq.Find(library.connect_poll, "PQconnectPoll");

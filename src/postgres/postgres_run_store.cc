@@ -4,11 +4,11 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
-#include <mutex>
 #include <optional>
 #include <utility>
 
 #include "base/logging.h"
+#include "base/mutex.h"
 #include "base/random.h"
 #include "base/try.h"
 #include "postgres/run_tail.h"
@@ -58,7 +58,7 @@ class PostgresRunStore::Hold final : public RunHold {
     const int row = row_++;
     std::string copy;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       ++under_way_;
       copy = bytes;
       unsynced_.push_back({.row = row, .bytes = std::move(bytes), .reach = reach});
@@ -183,7 +183,7 @@ class PostgresRunStore::Hold final : public RunHold {
   void Send(int row, bool was_lost, Done done) {
     std::optional<Record> record;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (const auto found = Find(row); found != unsynced_.end()) record = *found;
     }
     if (!record) return Tell(done, {});  // synced meanwhile
@@ -223,7 +223,7 @@ class PostgresRunStore::Hold final : public RunHold {
     done(std::move(outcome));
     std::function<void()> then;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (--under_way_ == 0) then = std::exchange(then_, nullptr);
       changed_.notify_all();
     }
@@ -235,7 +235,7 @@ class PostgresRunStore::Hold final : public RunHold {
   void SendAgain(int row, Done done) {
     std::vector<int> lost;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       for (const Record& record : unsynced_) {
         if (record.row < row && record.row > sent_again_) lost.push_back(record.row);
       }
@@ -246,7 +246,7 @@ class PostgresRunStore::Hold final : public RunHold {
   }
 
   std::string BytesOf(int row) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto record = Find(row);
     return record == unsynced_.end() ? std::string() : record->bytes;
   }
@@ -254,7 +254,7 @@ class PostgresRunStore::Hold final : public RunHold {
   // A record is kept: what a crash could still take is remembered, of what was written last.
   void Forget(int row) {
     constexpr std::size_t kMostRemembered = 4096;
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto record = Find(row);
     if (record == unsynced_.end()) return;
     kept_ = std::max(kept_, row);
@@ -276,14 +276,14 @@ class PostgresRunStore::Hold final : public RunHold {
   const std::string& chat() const { return ref_.chat_id.str(); }
   std::int64_t number() const { return ref_.interaction_id.number(); }
   void AwaitAll() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return under_way_ == 0; });
+    MutexLock lock(mutex_);
+    changed_.wait(lock, [this]() REQUIRES(mutex_) { return under_way_ == 0; });
   }
 
   // Calls it, perhaps now.
   void WhenAllAreTold(std::function<void()> call) {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (under_way_ > 0) return void(then_ = std::move(call));
     }
     call();
@@ -300,13 +300,13 @@ class PostgresRunStore::Hold final : public RunHold {
   std::unique_ptr<JournalText> journal_;
   int row_ = 0;                              // of the next record
   std::optional<SealedInteraction> sealed_;  // when it is to be finished
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  int under_way_ = 0;            // guarded by mutex_; records
-  std::deque<Record> unsynced_;  // guarded by mutex_; that are not kept yet, or that a crash of the database could take
-  int kept_ = -1;                // guarded by mutex_; the last record that was kept
-  int sent_again_ = -1;          // guarded by mutex_; up to here all was sent again after a crash
-  std::function<void()> then_;   // guarded by mutex_; called when nothing is under way
+  Mutex mutex_;
+  std::condition_variable_any changed_;
+  int under_way_ GUARDED_BY(mutex_) = 0;  // records
+  std::deque<Record> unsynced_ GUARDED_BY(mutex_);  // that are not kept yet, or that a crash of the database could take
+  int kept_ GUARDED_BY(mutex_) = -1;  // the last record that was kept
+  int sent_again_ GUARDED_BY(mutex_) = -1;  // up to here all was sent again after a crash
+  std::function<void()> then_ GUARDED_BY(mutex_);  // called when nothing is under way
 };
 
 // What is known of the chat is tried first, and then what its row says.

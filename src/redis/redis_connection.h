@@ -44,7 +44,6 @@ class RedisConnection {
   int fd() const { return socket_.get(); }
   // Whether there is something that the socket has not taken: Flush when it is writable.
   bool must_flush() const { return sent_ < out_.size(); }
-  std::size_t waiting_bytes() const { return out_.size() - sent_; }
   // All false, or kUnavailable: the connection is lost.
   bool Send(const std::vector<std::string_view>& command) { return Queue(command) && Flush(); }
   // It goes with the next Flush.

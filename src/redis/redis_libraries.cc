@@ -1,16 +1,23 @@
 #include "redis/redis_libraries.h"
 
+#include <string>
+#include <utility>
+
+#include "base/library_names.h"
 #include "base/shared_library.h"
 
 namespace reprise {
 namespace {
 
-Error NotAvailable(const char* reason, const char* message, const SharedLibrary& library) {
-  return {.code = ErrorCode::kUnavailable, .reason = reason, .message = message, .detail = library.problem()};
+Error NotAvailable(const char* reason, std::string message, const SharedLibrary& library) {
+  return {.code = ErrorCode::kUnavailable,
+          .reason = reason,
+          .message = std::move(message),
+          .detail = library.problem()};
 }
 
 Result<HiredisLibrary> LoadHiredis() {
-  SharedLibrary hiredis("libhiredis.so.0.14");
+  SharedLibrary hiredis(kHiredisLibrary);
   HiredisLibrary library{};
   hiredis.Find(library.create_reader, "redisReaderCreate");
   hiredis.Find(library.free_reader, "redisReaderFree");
@@ -20,13 +27,13 @@ Result<HiredisLibrary> LoadHiredis() {
   hiredis.Find(library.format, "redisFormatCommandArgv");
   hiredis.Find(library.free_command, "redisFreeCommand");
   if (hiredis.problem().empty()) return library;
-  return Fail(NotAvailable("no_redis_library",
-                           "the Redis client library (hiredis 0.14; Debian's package libhiredis0.14) is not available",
-                           hiredis));
+  return Fail(NotAvailable(
+      "no_redis_library",
+      std::string("the Redis client library (hiredis, ") + kHiredisLibrary + ") is not available; install it", hiredis));
 }
 
 Result<SslLibrary> LoadSsl() {
-  SharedLibrary ssl("libssl.so.3");
+  SharedLibrary ssl(kSslLibrary);
   SslLibrary library{};
   ssl.Find(library.client_method, "TLS_client_method");
   ssl.Find(library.new_context, "SSL_CTX_new");
@@ -47,8 +54,8 @@ Result<SslLibrary> LoadSsl() {
   ssl.Find(library.get_error, "SSL_get_error");
   ssl.Find(library.verify_result, "SSL_get_verify_result");
   if (ssl.problem().empty()) return library;
-  return Fail(
-      NotAvailable("no_tls_library", "the TLS library (libssl 3; Debian's package libssl3) is not available", ssl));
+  return Fail(NotAvailable("no_tls_library",
+                           std::string("the TLS library (OpenSSL, ") + kSslLibrary + ") is not available; install it", ssl));
 }
 
 }  // namespace

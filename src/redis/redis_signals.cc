@@ -9,6 +9,7 @@
 #include <optional>
 #include <system_error>
 
+#include "base/guarded.h"
 #include "base/logging.h"
 #include "base/try.h"
 
@@ -195,7 +196,7 @@ void RedisSignals::Disconnect(const Error& why) {
                {{"detail", why.detail}});
   }
   for (const Published& signal : unanswered) TellOtherwise(signal);
-  subscribers_.TellAll();
+  Guarded("who hears signals", [this] { subscribers_.TellAll(); });
 }
 
 bool RedisSignals::SubscribeToNew() {
@@ -252,8 +253,10 @@ void RedisSignals::TakeMessage(const redisReply& message) {
   const std::string_view kind = TextOf(*message.element[0]), channel = TextOf(*message.element[1]);
   if (!channel.starts_with(kPrefix)) return;
   const std::string_view topic = channel.substr(kPrefix.size());
-  if (kind == "subscribe") subscribers_.Tell(topic, {});
-  if (kind == "message") subscribers_.Tell(topic, TextOf(*message.element[2]));
+  Guarded("who hears signals", [&] {
+    if (kind == "subscribe") subscribers_.Tell(topic, {});
+    if (kind == "message") subscribers_.Tell(topic, TextOf(*message.element[2]));
+  });
 }
 
 // What nobody has subscribed to at Redis may be for somebody who cannot reach it.

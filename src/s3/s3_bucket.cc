@@ -3,12 +3,11 @@
 #include <re2/re2.h>
 
 #include <algorithm>
-#include <condition_variable>
 #include <cstdint>
-#include <mutex>
 #include <utility>
 
 #include "base/logging.h"
+#include "base/pause.h"
 #include "base/random.h"
 #include "base/try.h"
 #include "store/record.h"
@@ -188,11 +187,7 @@ Result<S3Bucket::Answer> S3Bucket::TryOnce(const S3Call& call, std::uint64_t mos
 }
 
 Result<void> S3Bucket::Pause(milliseconds pause) const {
-  std::mutex mutex;
-  std::condition_variable_any never;
-  std::unique_lock lock(mutex);
-  never.wait_for(lock, stop_, pause, [] { return false; });
-  if (stop_.stop_requested()) return Fail(ErrorCode::kCancelled, "the request was cancelled");
+  if (!reprise::Pause(pause, stop_)) return Fail(ErrorCode::kCancelled, "the request was cancelled");
   return {};
 }
 

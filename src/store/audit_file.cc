@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/base64url.h"
+#include "base/guarded.h"
 #include "base/json.h"
 #include "base/logging.h"
 #include "base/system_error.h"
@@ -435,9 +436,11 @@ void AuditFile::KeepSealing(const std::stop_token& stop) {
     unsealed_.wait_until(lock, stop, due, [] { return false; });
     if (stop.stop_requested()) return;
     lock.unlock();
-    if (const auto sealed = Seal(); !sealed) {
-      LogError("how far the audit log has come could not be written", {{"detail", sealed.error().detail}});
-    }
+    Guarded("the sealing of the audit log", [this] {
+      if (const auto sealed = Seal(); !sealed) {
+        LogError("how far the audit log has come could not be written", {{"detail", sealed.error().detail}});
+      }
+    });
     lock.lock();
   }
 }

@@ -67,7 +67,6 @@ class AuditFile final : public AuditLog {
   Result<void> OpenHead(bool adopt) REQUIRES(mutex_);
   Result<void> MakeRoom() REQUIRES(mutex_);
   Result<void> Write(const std::string& line) REQUIRES(mutex_);
-  Result<void> SealNow() REQUIRES(mutex_);
   void SealLater() REQUIRES(mutex_);
   void KeepSealing(const std::stop_token& stop);
 

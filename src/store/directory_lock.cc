@@ -1,8 +1,11 @@
 #include "store/directory_lock.h"
 
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -91,7 +94,72 @@ bool TakeLock(int fd) {
   return false;
 }
 
+// Beside the lock itself: a lock on one byte, held while the file does not say whether there is a server and where. What
+// asks may hold it for a moment; then the change is not told, and who waits finds the old text.
+constexpr off_t kSettling = 0;
+
+int ByteLock(int fd, int command, short type) {
+  struct flock range {};
+  range.l_type = type;
+  range.l_whence = SEEK_SET;
+  range.l_start = kSettling;
+  range.l_len = 1;
+  return ::fcntl(fd, command, &range);
+}
+
+extern "C" void NothingAtAll(int) {}
+
+// Calls `lock`, which waits in the kernel without a limit, until it is done (true) or the time is up: a signal to this
+// thread ends the call.
+template <typename Lock>
+bool DoneBy(DirectoryLock::Clock::time_point deadline, Lock lock) {
+  struct sigaction act {}, before {};
+  act.sa_handler = NothingAtAll;  // without SA_RESTART
+  ::sigaction(SIGALRM, &act, &before);
+  sigset_t alarm, mask;
+  sigemptyset(&alarm);
+  sigaddset(&alarm, SIGALRM);
+  ::pthread_sigmask(SIG_UNBLOCK, &alarm, &mask);
+  sigevent event{};
+  event.sigev_notify = SIGEV_THREAD_ID;
+  event.sigev_signo = SIGALRM;
+  event._sigev_un._tid = ::gettid();
+  timer_t timer{};
+  bool done = false;
+  if (::timer_create(CLOCK_MONOTONIC, &event, &timer) == 0) {
+    const auto left = std::max(std::chrono::nanoseconds(1),
+                               std::chrono::duration_cast<std::chrono::nanoseconds>(deadline - DirectoryLock::Clock::now()));
+    // Again and again: the first may come before the call has begun.
+    const itimerspec times{.it_interval = {.tv_sec = 0, .tv_nsec = 10'000'000},
+                           .it_value = {.tv_sec = left.count() / 1'000'000'000, .tv_nsec = left.count() % 1'000'000'000}};
+    ::timer_settime(timer, 0, &times, nullptr);
+    int failed = 0;
+    do {
+      failed = lock();
+    } while (failed != 0 && errno == EINTR && DirectoryLock::Clock::now() < deadline);
+    done = failed == 0;
+    ::timer_delete(timer);
+  }
+  ::pthread_sigmask(SIG_SETMASK, &mask, nullptr);
+  ::sigaction(SIGALRM, &before, nullptr);
+  return done;
+}
+
+UniqueFd OpenToAsk(const std::string& lock_file) {
+  return UniqueFd(::open(lock_file.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+}
+
 }  // namespace
+
+bool DirectoryLock::AwaitSettled(const std::string& lock_file, Clock::time_point deadline) {
+  const UniqueFd file = OpenToAsk(lock_file);
+  return !file || DoneBy(deadline, [&] { return ByteLock(file.get(), F_OFD_SETLKW, F_RDLCK); });
+}
+
+bool DirectoryLock::AwaitRelease(const std::string& lock_file, Clock::time_point deadline) {
+  const UniqueFd file = OpenToAsk(lock_file);
+  return !file || DoneBy(deadline, [&] { return ::flock(file.get(), LOCK_SH); });
+}
 
 Result<std::unique_ptr<DirectoryLock>> DirectoryLock::Acquire(const std::string& lock_file) {
   UniqueFd file(::open(lock_file.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600));
@@ -105,12 +173,13 @@ Result<std::unique_ptr<DirectoryLock>> DirectoryLock::Acquire(const std::string&
   if (!IsLockFile(fd)) return lock;
   lock->is_lock_file_ = true;
   if (::fchmod(fd, 0600) != 0) return FailErrno(lock_file);
+  ByteLock(fd, F_OFD_SETLK, F_WRLCK);
   WriteText(fd, OwnPid());
   return lock;
 }
 
 Result<std::optional<DirectoryLock::Holder>> DirectoryLock::FindHolder(const std::string& lock_file) {
-  const UniqueFd file(::open(lock_file.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+  const UniqueFd file = OpenToAsk(lock_file);
   if (file.get() < 0 && (errno == ENOENT || errno == ENOTDIR)) return std::nullopt;
   struct stat status {};
   if (file.get() < 0 && errno != ELOOP) return FailErrno(lock_file);
@@ -127,11 +196,15 @@ Result<std::optional<DirectoryLock::Holder>> DirectoryLock::FindHolder(const std
 }
 
 void DirectoryLock::NoteUrl(std::string_view url) {
-  if (is_lock_file_) WriteText(fd_.get(), OwnPid() + std::string(url) + "\n");
+  if (!is_lock_file_) return;
+  WriteText(fd_.get(), OwnPid() + std::string(url) + "\n");
+  ByteLock(fd_.get(), F_OFD_SETLK, F_UNLCK);
 }
 
 DirectoryLock::~DirectoryLock() {
-  if (is_lock_file_) WriteText(fd_.get(), OwnPid());  // nobody listens there any more
+  if (!is_lock_file_) return;
+  ByteLock(fd_.get(), F_OFD_SETLK, F_WRLCK);
+  WriteText(fd_.get(), OwnPid());  // nobody listens there any more
 }
 
 }  // namespace reprise

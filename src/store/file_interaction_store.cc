@@ -568,9 +568,9 @@ Result<ChatSummary> FileInteractionStore::ReplaceIndexDurably(HeldChat& held, Ch
 void FileInteractionStore::WriteIndex(const ChatId& chat, IndexNeed need) {
   const auto state = FindState(chat);
   if (!state) return;
-  const std::lock_guard index_lock(state->index_mutex);
+  const MutexLock index_lock(state->index_mutex);
   if (need == IndexNeed::kDurable && state->index_durable) return;  // the background was faster
-  std::unique_lock lock(state->mutex);
+  MutexLock lock(state->mutex);
   if (state->retired) return;
   const ChatIndex index = state->index;
   const bool must_last = state->index_must_last && !state->index_durable;

@@ -6,7 +6,6 @@
 #include <future>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -115,12 +114,12 @@ class FileInteractionStore final : public InteractionStore, public HistorySource
   struct ChatState {
     explicit ChatState(const ChatId& chat);
 
-    std::mutex index_mutex;                   // held by whoever writes chat.json
+    Mutex index_mutex;                        // held by whoever writes chat.json
     bool index_unreadable = false;            // guarded by index_mutex
     std::atomic<bool> index_on_disk = false;  // set under index_mutex; there is a chat.json, of whatever age
     std::atomic<bool> index_durable = false;  // set under index_mutex; and a power loss leaves one
 
-    std::mutex mutex;            // held for a whole save: calls that concern one chat take turns
+    Mutex mutex;                 // held for a whole save: calls that concern one chat take turns
     bool loaded = false;         // this and what follows is guarded by mutex
     bool retired = false;        // no longer the state of its chat: look it up again
     bool names_durable = false;  // this process has synced the chat's directories
@@ -152,8 +151,8 @@ class FileInteractionStore final : public InteractionStore, public HistorySource
   // A chat's state with its locks.
   struct HeldChat {
     std::shared_ptr<ChatState> state;
-    std::unique_lock<std::mutex> index_lock;  // empty for Hold::kState
-    std::unique_lock<std::mutex> lock;
+    std::unique_lock<Mutex> index_lock;  // empty for Hold::kState
+    std::unique_lock<Mutex> lock;
     bool created = false;  // nothing was stored of this chat
     ChatState* operator->() const { return state.get(); }
   };

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/background_thread.h"
+#include "base/guarded.h"
 
 namespace reprise {
 
@@ -51,7 +52,7 @@ void IndexWriter::Run(const std::stop_token& stop) {
     std::set<ChatId> batch = std::exchange(now_, {});
     if (stop.stop_requested() || Clock::now() >= due()) batch.merge(std::exchange(later_, {}));
     lock.unlock();
-    for (const ChatId& chat : batch) write_(chat);
+    for (const ChatId& chat : batch) Guarded("the writing of an index", [&] { write_(chat); });
     lock.lock();
   }
 }

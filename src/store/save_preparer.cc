@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/background_thread.h"
+#include "base/guarded.h"
 
 namespace reprise {
 
@@ -40,7 +41,7 @@ void SavePreparer::Run() {
     if (jobs_.empty()) return;
     std::vector<Job> batch = std::exchange(jobs_, {});
     lock.unlock();
-    Do(std::move(batch));
+    Guarded("the preparing of saves", [&] { Do(std::move(batch)); });  // whoever waits for one is told
     lock.lock();
   }
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/background_thread.h"
+#include "base/guarded.h"
 #include "base/logging.h"
 #include "base/retry_after.h"
 
@@ -126,18 +127,18 @@ void Exporter::Main() {
       queue_.erase(queue_.begin(), queue_.begin() + static_cast<std::ptrdiff_t>(count));
       spans_at.reset();
       lock.unlock();
-      if (!batch.empty()) SendSpans(batch);
+      if (!batch.empty()) Guarded("the export of spans", [&] { SendSpans(batch); });
       lock.lock();
     }
     if (now >= metrics_at) {
       lock.unlock();
-      SendMetrics();
+      Guarded("the export of metrics", [this] { SendMetrics(); });
       metrics_at = Clock::now() + options_.metrics_interval;
       lock.lock();
     }
   }
   lock.unlock();
-  if (has_metrics) SendMetrics();  // what was counted since the last time
+  if (has_metrics) Guarded("the export of metrics", [this] { SendMetrics(); });  // what was counted since the last time
   lock.lock();
   ended_ = true;
   changed_.notify_all();

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "base/hidden_characters.h"
+#include "base/library_names.h"
 #include "base/shared_library.h"
 #include "base/utf8.h"
 #include "terminal/own_editor.h"
@@ -46,7 +47,7 @@ struct EditLibrary {
 };
 
 std::optional<EditLibrary> LoadLibrary() {
-  SharedLibrary edit("libedit.so.2");
+  SharedLibrary edit(kEditLibrary);
   EditLibrary library{};
   edit.Find(library.init, "el_init");
   edit.Find(library.end, "el_end");

@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "base/logging.h"
+#include "base/mutex.h"
 #include "base/terminal_text.h"
 #include "base/unique_fd.h"
 #include "terminal/console.h"
@@ -54,7 +55,7 @@ std::string LeftText(double seconds) {
 // The one line of this process.
 struct TerminalLine {
   std::atomic<bool> in_use = false;
-  std::mutex mutex;
+  Mutex mutex;
   bool is_drawn = false;  // guarded by mutex
 };
 TerminalLine& OnlyLine() {
@@ -147,7 +148,7 @@ class Progress::Watcher {
     if (thread_.joinable()) thread_.join();
     if (draws_) {
       SetLogGuard(nullptr);
-      const std::lock_guard lock(OnlyLine().mutex);
+      const MutexLock lock(OnlyLine().mutex);
       EraseLine();
       OnlyLine().in_use = false;
     }
@@ -156,13 +157,13 @@ class Progress::Watcher {
   }
 
   void Begin(LongTask task) {
-    const std::lock_guard lock(OnlyLine().mutex);
+    const MutexLock lock(OnlyLine().mutex);
     counter_.Restart();
     task_ = std::move(task);
     begun_ = Clock::now();
   }
   void Expect(std::uint64_t more_things) {
-    const std::lock_guard lock(OnlyLine().mutex);
+    const MutexLock lock(OnlyLine().mutex);
     task_.total += more_things;
   }
 
@@ -193,7 +194,7 @@ class Progress::Watcher {
     signal_ = static_cast<int>(info.ssi_signo);
     counter_.RequestStop();
     {
-      const std::lock_guard lock(OnlyLine().mutex);
+      const MutexLock lock(OnlyLine().mutex);
       EraseLine();
     }
     // The next one comes to this thread, and ends the process.
@@ -201,7 +202,7 @@ class Progress::Watcher {
   }
 
   void Draw() {
-    const std::lock_guard lock(OnlyLine().mutex);
+    const MutexLock lock(OnlyLine().mutex);
     if (task_.doing.empty() || !InForeground()) return;
     const auto elapsed = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begun_);
     // The last column stays free: with it some terminals begin another line.

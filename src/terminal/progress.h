@@ -4,10 +4,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "base/environment.h"
+#include "base/mutex.h"
 #include "base/work_counter.h"
 
 namespace reprise {
@@ -74,7 +74,7 @@ class ProgressPause {
   bool is_needed() const { return lock_.owns_lock(); }
 
  private:
-  std::unique_lock<std::mutex> lock_;
+  std::unique_lock<Mutex> lock_;
 };
 
 }  // namespace reprise

@@ -155,6 +155,22 @@ TEST_CASE("WhatItWouldDo: no setting that there is was forgotten above", "[app]"
   CHECK(shown == there);
 }
 
+TEST_CASE("WhatItWouldDo: no key is listed twice", "[app]") {
+  for (const auto& [config, line] : kSettings) {
+    const std::string shown = ShownOf(config);
+    CAPTURE(config, shown);
+    std::set<std::string> lines, keys;
+    for (std::size_t at = 0; at < shown.size();) {
+      const std::size_t end = shown.find('\n', at);
+      CHECK(lines.insert(shown.substr(at, end - at)).second);
+      at = end + 1;
+    }
+    Options options;
+    REQUIRE(ApplyConfig(options, config, FakeEnvironment()));
+    for (const auto& [key, value] : ValuesOfTurns(options)) CHECK(keys.insert(key).second);
+  }
+}
+
 TEST_CASE("WhatItWouldDo: what the sandbox is opened for stands above all else, and defaults are left out", "[app]") {
   const std::string shown = ShownOf(R"({"max_rounds": 26, "mcpServers": {"m": {"command": "c"}},
       "tools": {"sandbox_paths": {"read": ["/r"], "write": ["/w"]}}})");

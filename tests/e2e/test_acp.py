@@ -376,7 +376,8 @@ def connect_folder():
     agents = []
 
     def make(home, *arguments, **more):
-        agents.append(Agent(home, "--data-dir", home.data, *arguments, **more))
+        config = home.path / "server.json"  # of a server that runs, which has no other settings
+        agents.append(Agent(home, "--data-dir", home.data, *(["--config", config] if config.exists() else []), *arguments, **more))
         return agents[-1]
 
     yield make

@@ -154,21 +154,6 @@ def test_two_terminals_share_one_server_and_it_outlives_the_first(alone, home):
     second.say("echo two").until("two").ready()
 
 
-def test_who_joins_a_server_of_another_folder_is_told_or_refused(alone, home):
-    elsewhere = home.path / "elsewhere"
-    elsewhere.mkdir()
-    alone("--workspace", str(elsewhere), "--approval-mode", "approve_all").ready()
-    joined = alone().until(f"works in {elsewhere}").until("approval mode is approve_all").ready()
-    joined.type(CTRL_D).end()
-    assert reprise(home, "-p", "what is 2+2?") == (0, "2+2 = 4\n", "")
-    for flags, what in ((["--workspace", "."], f"works in {elsewhere}, not in {home.path}"), (["--approval-mode", "ask"], "approval mode is approve_all")):
-        status, out, err = reprise(home, "-p", "write x.txt: hi", *flags)
-        assert (status, out) == (1, "") and what in err and "--data-dir" in err, err
-    status, _, err = reprise(home, "-p", "hi", REPRISE_APPROVAL_MODE="deny_all")
-    assert status == 1 and "approval mode is approve_all" in err
-    assert not list(elsewhere.iterdir()) and not (home.path / "x.txt").exists()
-
-
 def test_a_server_ends_with_its_client_though_a_question_waits(alone, home):
     alone("chat", "c").until("/help").ready().say("ask: which colour?").until("answer: ").type(CTRL_D).end()
     eventually(lambda: not is_used(data_folder(home)), "the server has ended")

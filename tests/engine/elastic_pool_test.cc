@@ -2,6 +2,8 @@
 
 #include <atomic>
 #include <latch>
+#include <new>
+#include <stdexcept>
 
 #include "support/test.h"
 
@@ -22,4 +24,20 @@ TEST_CASE("ElasticPool: the destructor waits for every job", "[engine]") {
     for (int i = 0; i < 500; ++i) pool.Submit([&] { ++done; });
   }
   CHECK(done == 500);
+}
+
+TEST_CASE("ElasticPool: what a job throws ends that job alone", "[engine]") {
+  std::atomic<int> done = 0;
+  {
+    ElasticPool pool;
+    for (int i = 0; i < 30; ++i) {
+      pool.Submit([&done, i] {
+        ++done;
+        if (i % 3 == 0) throw std::runtime_error("broken");
+        if (i % 3 == 1) throw 42;  // NOLINT: not a std::exception
+        throw std::bad_alloc();
+      });
+    }
+  }
+  CHECK(done == 30);
 }

@@ -129,4 +129,35 @@ TEST_CASE("DirectoryLock: whoever asks keeps nobody from taking it", "[store]") 
   CHECK(refused == 0);
 }
 
+TEST_CASE("DirectoryLock: whoever waits goes on when the holder says where it listens", "[store]") {
+  const TempDirectory folder;
+  const std::string file = folder.File(".lock");
+  auto lock = DirectoryLock::Acquire(file);
+  REQUIRE(lock);
+  const auto now = DirectoryLock::Clock::now;
+  const auto began = now();
+  CHECK_FALSE(DirectoryLock::AwaitSettled(file, began + std::chrono::milliseconds(60)));
+  CHECK(now() - began >= std::chrono::milliseconds(60));
+  std::thread tells([&] { (*lock)->NoteUrl("http://127.0.0.1:1"); });
+  CHECK(DirectoryLock::AwaitSettled(file, began + std::chrono::minutes(1)));
+  tells.join();
+  CHECK(DirectoryLock::FindHolder(file).value()->url == "http://127.0.0.1:1");
+}
+
+TEST_CASE("DirectoryLock: whoever waits for its release goes on when it is released, however that is", "[store]") {
+  const TempDirectory folder;
+  const std::string file = folder.File(".lock");
+  CHECK(DirectoryLock::AwaitRelease(file, DirectoryLock::Clock::now()));  // there is no such file
+  auto lock = DirectoryLock::Acquire(file);
+  REQUIRE(lock);
+  (*lock)->NoteUrl("http://127.0.0.1:1");
+  const auto began = DirectoryLock::Clock::now();
+  CHECK_FALSE(DirectoryLock::AwaitRelease(file, began - std::chrono::seconds(1)));
+  CHECK_FALSE(DirectoryLock::AwaitRelease(file, began + std::chrono::milliseconds(60)));
+  std::thread releases([&] { lock->reset(); });
+  CHECK(DirectoryLock::AwaitRelease(file, began + std::chrono::minutes(1)));
+  releases.join();
+  CHECK_FALSE(DirectoryLock::FindHolder(file).value());
+}
+
 }  // namespace reprise::directory_lock_test

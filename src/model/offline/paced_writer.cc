@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/guarded.h"
 #include "base/utf8.h"
 
 namespace reprise {
@@ -58,17 +59,23 @@ void PacedWriter::WakeFor(const Job* stopped) {
 }
 
 bool PacedWriter::Step(Job& job) {
-  if (job.stop.stop_requested()) return job.done(Fail(Stopped())), true;
-  if (!job.thinking.empty()) {
-    job.stream.OnThinking(TakePiece(job.thinking));
-    job.stream.OnBatchEnd();
-  } else if (!job.text.empty()) {
-    job.stream.OnText(TakePiece(job.text));
-    job.stream.OnBatchEnd();
-  }
+  const auto end = [&job](auto how) {
+    Guarded("who awaits a response", [&] { job.done(std::move(how)); });
+    return true;
+  };
+  if (job.stop.stop_requested()) return end(Result<ModelResponse>(Fail(Stopped())));
+  const bool is_heard = Guarded("who hears a response", [&job] {
+    if (!job.thinking.empty()) {
+      job.stream.OnThinking(TakePiece(job.thinking));
+      job.stream.OnBatchEnd();
+    } else if (!job.text.empty()) {
+      job.stream.OnText(TakePiece(job.text));
+      job.stream.OnBatchEnd();
+    }
+  });
+  if (!is_heard) return end(Result<ModelResponse>(Fail(ErrorCode::kInternal, "the response could not be taken")));
   if (!job.thinking.empty() || !job.text.empty()) return false;
-  job.done(std::move(job.response.end));
-  return true;
+  return end(std::move(job.response.end));
 }
 
 void PacedWriter::Run(const std::stop_token& over) {
@@ -96,7 +103,7 @@ void PacedWriter::Run(const std::stop_token& over) {
   }
   auto left = std::exchange(jobs_, {});
   lock.unlock();
-  for (auto& [due, job] : left) job->done(Fail(Stopped()));
+  for (auto& [due, job] : left) Guarded("who awaits a response", [&job = job] { job->done(Fail(Stopped())); });
 }
 
 }  // namespace reprise

@@ -82,7 +82,7 @@ Result<std::shared_ptr<const std::string>> SandboxedReader::ReadFor(const std::s
   if (auto known = Recall(file.info.digest)) return *std::move(known);
   if (!TakeTurn(whose, stop)) return Fail(ErrorCode::kCancelled, "cancelled");
   const std::shared_ptr<void> turn(nullptr, [this, &whose](void*) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (const auto own = running_.find(whose); --own->second == 0) running_.erase(own);
     turn_.notify_all();
   });
@@ -158,8 +158,8 @@ SandboxedReader::Text SandboxedReader::Run(std::vector<std::string> argv, const 
 }
 
 bool SandboxedReader::TakeTurn(const std::string& whose, const std::stop_token& stop) {
-  std::unique_lock lock(mutex_);
-  const auto is_free = [&] {
+  MutexLock lock(mutex_);
+  const auto is_free = [&]() REQUIRES(mutex_) {
     const auto own = running_.find(whose);
     std::size_t all = 0;
     for (const auto& [each, count] : running_) all += count;
@@ -171,7 +171,7 @@ bool SandboxedReader::TakeTurn(const std::string& whose, const std::stop_token& 
 }
 
 std::optional<SandboxedReader::Text> SandboxedReader::Recall(const std::string& digest) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto known =
       std::find_if(known_.begin(), known_.end(), [&](const Known& each) { return each.digest == digest; });
   if (known == known_.end() || known->until < std::chrono::steady_clock::now()) return std::nullopt;
@@ -185,7 +185,7 @@ void SandboxedReader::Remember(const std::string& digest, const Text& text) {
   const auto size = [](const Known& known) { return known.text ? (*known.text)->size() : 0; };
   const bool may_pass = code == ErrorCode::kDeadlineExceeded;
   const auto until = std::chrono::steady_clock::now() + (may_pass ? std::chrono::hours(0) + kRetryAfter : kForEver);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::erase_if(known_, [&](const Known& each) {
     if (each.digest != digest) return false;
     known_bytes_ -= size(each);

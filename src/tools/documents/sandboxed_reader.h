@@ -7,13 +7,13 @@
 #include <list>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "reprise/document_reader.h"
 #include "tools/shell/sandbox.h"
 
@@ -57,11 +57,11 @@ class SandboxedReader final : public DocumentReader {
   const std::string pdf_program_, office_program_;  // empty: not there
   const Sandbox sandbox_;
 
-  std::mutex mutex_;  // guards what follows
+  Mutex mutex_;
   std::condition_variable_any turn_;
-  std::map<std::string, std::size_t> running_;  // of whom
-  std::list<Known> known_;                      // what was asked for last comes first
-  std::size_t known_bytes_ = 0;
+  std::map<std::string, std::size_t> running_ GUARDED_BY(mutex_);  // of whom
+  std::list<Known> known_ GUARDED_BY(mutex_);                      // what was asked for last comes first
+  std::size_t known_bytes_ GUARDED_BY(mutex_) = 0;
 };
 
 // The reader as one person has it.

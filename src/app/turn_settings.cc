@@ -1,0 +1,53 @@
+#include "app/turn_settings.h"
+
+#include <nlohmann/json.hpp>
+
+#include "app/config_file.h"
+#include "app/telemetry_variables.h"
+#include "app/trust.h"
+#include "base/json.h"
+#include "base/path.h"
+#include "base/private_file.h"
+#include "crypto/digest.h"
+
+namespace reprise {
+namespace {
+
+constexpr std::size_t kMaxConfigFile = 1 << 20;
+
+// The configuration's text, and the variables that it and telemetry take values from.
+TurnSettings SourcesOf(const Options& options, const Environment& environment) {
+  TurnSettings sources;
+  const Environment noted = [&](const std::string& name) {
+    auto value = environment(name);
+    if (value) sources["variable " + name] = Sha256Digest({*value});
+    return value;
+  };
+  Options scratch;
+  ApplyTelemetryVariables(scratch.telemetry, noted);
+  if (options.config_file.empty()) return sources;
+  const auto text = ReadSmallFile(options.config_file, kMaxConfigFile);
+  if (text) static_cast<void>(ApplyConfig(scratch, *text, noted));
+  sources["configuration"] = Resolved(options.config_file).string() + " " + Sha256Digest({text.value_or("")});
+  return sources;
+}
+
+}  // namespace
+
+TurnSettings SettingsOfTurns(const Options& options, const Environment& environment) {
+  TurnSettings settings = SourcesOf(options, environment);
+  settings["workspace"] = Resolved(options.workspace).string();
+  settings["model"] = options.model;
+  for (const ProviderOptions& provider : options.providers) {
+    settings["provider " + provider.name] = provider.base_url;
+    if (!provider.api_key.empty()) settings["key of provider " + provider.name] = Sha256Digest({provider.api_key});
+  }
+  for (auto& [key, value] : ValuesOfTurns(options)) settings[std::move(key)] = std::move(value);
+  return settings;
+}
+
+std::string DigestOf(const TurnSettings& settings) { return Sha256Digest({DumpJson(Json(settings))}); }
+
+std::string SettingsFileOf(const Options& options) { return options.data_dir + "/.settings"; }
+
+}  // namespace reprise

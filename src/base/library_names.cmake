@@ -1,0 +1,16 @@
+# The SONAMEs of libraries that are loaded when they are needed, of the very libraries whose headers are used: another
+# Debian has others.
+foreach(library CURL:curl EDIT:edit HIREDIS:hiredis POSTGRES:pq SSL:ssl YAML:yaml)
+  string(REPLACE ":" ";" names ${library})
+  list(GET names 0 NAME)
+  list(GET names 1 file)
+  find_library(${NAME}_SHARED_LIBRARY NAMES lib${file}.so REQUIRED)
+  mark_as_advanced(${NAME}_SHARED_LIBRARY)
+  execute_process(COMMAND ${CMAKE_READELF} -d ${${NAME}_SHARED_LIBRARY} OUTPUT_VARIABLE dynamic COMMAND_ERROR_IS_FATAL ANY)
+  if(NOT dynamic MATCHES "\\(SONAME\\)[^[]*\\[([^]]+)\\]")
+    message(FATAL_ERROR "${${NAME}_SHARED_LIBRARY} has no SONAME")
+  endif()
+  set(${NAME}_SONAME ${CMAKE_MATCH_1})
+endforeach()
+configure_file(${CMAKE_CURRENT_LIST_DIR}/library_names.cc.in ${PROJECT_BINARY_DIR}/generated/library_names.cc @ONLY)
+list(APPEND BASE_SOURCES ${PROJECT_BINARY_DIR}/generated/library_names.cc)

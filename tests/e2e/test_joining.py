@@ -1,0 +1,305 @@
+"""Clients of one data folder: each turn runs in the folder, mode, model and configuration of its command line, or nothing runs at all."""
+import concurrent.futures
+import contextlib
+import fcntl
+import http.server
+import json
+import os
+import random
+import re
+import subprocess
+import threading
+import time
+import uuid
+
+import pytest
+from support.server import BINARY, Home
+from support.terminal import Terminal
+from support.timing import SLACK, SOON, eventually
+
+CTRL_D = b"\x04"
+TURNS = int(os.environ.get("REPRISE_JOINING_TURNS", "60"))
+SEED = int(os.environ.get("REPRISE_JOINING_SEED", "28"))
+FOLDERS, MODES = ("a", "b", "c"), (None, "ask", "approve_all", "deny_all")
+CONFIGS, KEYS, MODELS = ("one", "two"), (None, "other"), (None, "p/second")
+TOKEN = re.compile(r"token-[0-9a-f]{8}")
+
+
+class Endless(http.server.ThreadingHTTPServer):
+    """A provider that has the agent write a file called after the message, and notes who asked: token -> (configuration, key, model)."""
+    daemon_threads = True
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), Answer)
+        self.asked = {}
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+
+class Answer(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        last = max(i for i, m in enumerate(body["messages"]) if m["role"] == "user")
+        token = TOKEN.search(json.dumps(body["messages"][last]))[0]
+        who = (self.path.split("/")[1], self.headers["Authorization"].removeprefix("Bearer key-"), body["model"])
+        self.server.asked.setdefault(token, set()).add(who)
+        delta = {"content": "done " + token}
+        if body["messages"][-1]["role"] == "user":
+            write = {"name": "write_file", "arguments": json.dumps({"path": token, "content": "x"})}
+            delta = {"tool_calls": [{"index": 0, "id": "call_" + uuid.uuid4().hex[:8], "type": "function", "function": write}]}
+        ends = "tool_calls" if "tool_calls" in delta else "stop"
+        chunks = [{"choices": [{"index": 0, "delta": delta, "finish_reason": None}]}, {"choices": [{"index": 0, "delta": {}, "finish_reason": ends}]}]
+        data = b"".join(b"data: " + json.dumps(chunk).encode() + b"\n\n" for chunk in chunks) + b"data: [DONE]\n\n"
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *_):
+        pass
+
+
+class Place:
+    """A home with three folders, and two configurations beside them."""
+
+    def __init__(self, path, provider):
+        self.home = Home(path / "user")
+        self.provider = provider
+        for name in FOLDERS:
+            (self.home.path / name).mkdir()
+        for name in CONFIGS:
+            self.configure(name)
+
+    def configure(self, name, **more):
+        url = f"http://127.0.0.1:{self.provider.server_port}/{name}/v1"
+        self.config(name).write_text(json.dumps({"providers": {"p": {"type": "openai", "base_url": url, "api_key": "${SOME_KEY}"}}, "model": "p/first", **more}))
+
+    def config(self, name):
+        return self.home.path / f"{name}.json"
+
+    @property
+    def data(self):
+        return self.home.user / ".local" / "share" / "reprise" / "chats"
+
+    def environment(self, key=None, **more):
+        return self.home.environment(SOME_KEY="key-" + (key or "usual"), **more)
+
+    def run(self, *arguments, folder="a", stdin="", key=None, **more):
+        done = subprocess.run([str(BINARY), *map(str, arguments)], input=stdin, cwd=self.home.path / folder, env=self.environment(key, **more), capture_output=True,
+                              text=True, timeout=SOON, check=False)
+        return done.returncode, done.stdout, done.stderr
+
+    def written(self, token):
+        return sorted(path.parent.name for path in self.home.path.glob("*/" + token))
+
+    def is_used(self):
+        try:
+            with open(self.data / ".lock", "r+b") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return False
+        except FileNotFoundError:
+            return False
+        except BlockingIOError:
+            return True
+
+
+@pytest.fixture
+def place(tmp_path):
+    provider = Endless()
+    place = Place(tmp_path, provider)
+    yield place
+    eventually(lambda: not place.is_used(), "the server has ended")
+    provider.shutdown()
+    provider.server_close()
+
+
+@pytest.fixture
+def open_client(place):
+    """A person's client at a terminal, which stays."""
+    opened = []
+
+    def make(*arguments, folder="a", key=None, **environment):
+        class Elsewhere:
+            path = place.home.path / folder
+
+            @staticmethod
+            def environment(**more):
+                return place.environment(key, **environment, **more)
+        opened.append(Terminal(Elsewhere, *arguments))
+        return opened[-1].until("/help lists the commands")
+
+    yield make
+    for terminal in opened:
+        terminal.kill()
+
+
+def fresh():
+    return "token-" + uuid.uuid4().hex[:8]
+
+
+# --- one client after the other ---------------------------------------------------------------------------------------------------------------------------
+USUAL = {"folder": "a", "mode": "approve_all", "config": "one", "key": None, "model": None}
+
+
+def arguments_of(how, place):
+    return ["--config", place.config(how["config"]), *(["--approval-mode", how["mode"]] if how["mode"] else [])]
+
+
+@pytest.mark.parametrize("other, what", [
+    ({"folder": "b"}, "workspace is .*/user/a there and .*/user/b here"), ({"mode": "ask"}, "approval_mode is approve_all there and ask here"),
+    ({"mode": None}, "approval_mode is approve_all there and ask here"), ({"config": "two"}, "its configuration is .*/one.json .*and here .*/two.json"),
+    ({"key": "other"}, "variable SOME_KEY is another")])
+def test_what_differs_is_named_with_what_to_do_and_nothing_runs(place, open_client, other, what):
+    open_client(*arguments_of(USUAL, place))
+    how, token = {**USUAL, **other}, fresh()
+    pid = (place.data / ".lock").read_text().split()[0]
+    for arguments, stdin in ((["-p", token], ""), (["chat"], token + "\n"), (["mcp-server"], mcp_call(token)), (["acp"], acp_call(place, how, token))):
+        status, out, err = place.run(*arguments, *arguments_of(how, place), folder=how["folder"], key=how["key"], stdin=stdin)
+        said = out + err
+        assert re.search(what, said) and f"kill {pid}" in said and "--data-dir DIR" in said and "--url http" in said, said
+        assert arguments in (["mcp-server"], ["acp"]) or (status, out) == (1, "")
+    assert not place.written(token) and token not in place.provider.asked
+    # The way out that is named works.
+    os.kill(int(pid), 15)
+    status, out, err = place.run("-p", token, *arguments_of(how, place), folder=how["folder"], key=how["key"])
+    check(place, how, token, status, out, err, may_refuse=False)
+
+
+def test_a_configuration_that_was_changed_is_another(place, open_client):
+    open_client(*arguments_of(USUAL, place))
+    place.configure("one", max_rounds=7)
+    status, _, err = place.run("-p", fresh(), *arguments_of(USUAL, place))
+    assert status == 1 and "max_rounds is 25 there and 7 here" in err and "was changed after the server started" in err
+
+
+def test_what_follows_from_variables_and_defaults_counts(place, open_client):
+    open_client(REPRISE_CONFIG=str(place.config("one")), REPRISE_APPROVAL_MODE="approve_all")
+    token = fresh()
+    assert place.run("-p", token, REPRISE_CONFIG=str(place.config("one")), REPRISE_APPROVAL_MODE="approve_all")[0] == 0 and place.written(token) == ["a"]
+    for more in ({}, {"REPRISE_CONFIG": str(place.config("one"))}, {"REPRISE_CONFIG": str(place.config("one")), "REPRISE_MAX_ROUNDS": "3"}):
+        status, out, err = place.run("-p", fresh(), **more)
+        assert (status, out) == (1, "") and "with other settings" in err, (more, err)
+
+
+def test_what_does_not_change_a_turn_does_not_matter(place, open_client):
+    open_client(*arguments_of(USUAL, place))
+    token = fresh()
+    assert place.run("-p", token, *arguments_of(USUAL, place), "--workspace", ".", "--port", "1234", "--log-level", "debug", "--max-rounds", "25")[0] == 0
+    assert place.written(token) == ["a"]
+
+
+def test_a_model_is_said_with_each_message(place, open_client):
+    open_client(*arguments_of(USUAL, place))
+    for arguments, stdin in ((["-p"], ""), (["chat"], "{}\n")):
+        token = fresh()
+        words = [*arguments, token] if arguments == ["-p"] else arguments
+        status, _, err = place.run(*words, "--model", "p/second", *arguments_of(USUAL, place), stdin=stdin.format(token))
+        assert status == 0 and place.provider.asked[token] == {("one", "usual", "second")}, err
+    status, _, err = place.run("-p", fresh(), *arguments_of(USUAL, place), REPRISE_MODEL="p/second")
+    assert status == 1 and "model is p/first there and p/second here" in err
+
+
+def test_a_server_that_is_named_takes_no_settings_of_others(place, open_client):
+    open_client(*arguments_of(USUAL, place))
+    url = (place.data / ".lock").read_text().split()[1]
+    for flags in (["--approval-mode", "ask"], ["--workspace", "."], ["--config", "x.json"], ["--max-rounds", "3"]):
+        status, out, err = place.run("-p", fresh(), "--url", url, *flags, folder="b")
+        assert (status, out) == (2, "") and flags[0] in err, err
+    token = fresh()
+    assert place.run("-p", token, "--url", url, folder="b")[0] == 0 and place.written(token) == ["a"]
+
+
+def test_a_request_that_wants_other_settings_is_refused(server):
+    for path in ("/healthz", "/chats"):
+        refused = server.client.get(path, headers={"Reprise-Settings": "sha256:0"})
+        assert refused.status == 409 and refused.json["error"]["code"] == "other_settings" and refused.json["error"]["details"] == {"is_left": False}
+    refused = server.client.post("/chats/c/interactions", {"user_message": "hi"}, headers={"Reprise-Settings": "sha256:0"})
+    assert refused.status == 409 and server.client.get("/chats").json["chats"] == []
+
+
+def test_a_server_that_is_just_ending_is_waited_for(place):
+    """What a finished command leaves ends by itself, and whoever comes next never meets it."""
+    for i in range(12):
+        how = {**USUAL, "folder": FOLDERS[i % 3], "mode": ("approve_all", "deny_all")[i % 2], "config": CONFIGS[i % 2]}
+        token = fresh()
+        status, out, err = place.run("-p", token, *arguments_of(how, place), folder=how["folder"])
+        check(place, how, token, status, out, err, may_refuse=False)
+
+
+def test_clients_that_start_at_once_with_the_same_settings_share_a_server(place):
+    with concurrent.futures.ThreadPoolExecutor(6) as pool:
+        tokens = [fresh() for _ in range(6)]
+        done = list(pool.map(lambda token: place.run("-p", token, *arguments_of(USUAL, place)), tokens))
+    assert all(status == 0 for status, _, _ in done), done
+    assert all(place.written(token) == ["a"] for token in tokens)
+
+
+# --- all at once ---------------------------------------------------------------------------------------------------------------------------------------------
+def check(place, how, token, status, out, err, may_refuse=True):
+    """Whether what became of a message is what its command line said."""
+    where = place.written(token)
+    if "with other settings" in out + err and may_refuse:
+        assert token not in place.provider.asked and not where, (how, err)
+        return False
+    asked = (how["config"], how["key"] or "usual", (how["model"] or "p/first").removeprefix("p/"))
+    assert place.provider.asked.get(token) == {asked}, (how, status, out, err)
+    if how["mode"] == "approve_all":
+        assert status == 0 and where == [how["folder"]], (how, where, err)
+    else:
+        assert not where, (how, where)
+        assert how["mode"] == "deny_all" or "approval" in out + err, (how, status, out, err)
+    return True
+
+
+def mcp_call(token):
+    lines = [{"id": 1, "method": "initialize", "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}},
+             {"method": "notifications/initialized"}, {"id": 2, "method": "tools/call", "params": {"name": "ask", "arguments": {"message": token}}}]
+    return "".join(json.dumps({"jsonrpc": "2.0", **line}) + "\n" for line in lines)
+
+
+def acp_call(place, how, _token):
+    lines = [{"id": 1, "method": "initialize", "params": {"protocolVersion": 1, "clientCapabilities": {}}},
+             {"id": 2, "method": "session/new", "params": {"cwd": str(place.home.path / how["folder"]), "mcpServers": []}}]
+    return "".join(json.dumps({"jsonrpc": "2.0", **line}) + "\n" for line in lines)
+
+
+@pytest.mark.limit(120 + TURNS * 5)
+def test_a_thousand_clients_in_random_order(place, open_client):
+    """Some stay, most come and go, some at the same time."""
+    rng = random.Random(SEED)
+    print(f"seed {SEED}, {TURNS} turns")
+
+    def any_settings():
+        # Often like those that came before: or all would refuse.
+        choices = {"folder": FOLDERS, "mode": MODES, "config": CONFIGS, "key": KEYS, "model": MODELS}
+        return {name: rng.choice(values) if rng.random() < 0.4 else USUAL[name] for name, values in choices.items()}
+
+    def turn(how, kind, by_variable):
+        token = fresh()
+        flags = arguments_of(how, place)
+        more = {}
+        if by_variable:
+            flags = []
+            more = {"REPRISE_CONFIG": str(place.config(how["config"])), **({"REPRISE_APPROVAL_MODE": how["mode"]} if how["mode"] else {})}
+        if how["model"]:
+            flags += ["--model", how["model"]]
+        arguments, stdin = (["-p", token], "") if kind == "-p" else (["chat"], token + "\n")
+        return check(place, how, token, *place.run(*arguments, *flags, folder=how["folder"], key=how["key"], stdin=stdin, **more))
+
+    ran = refused = 0
+    staying = []
+    with concurrent.futures.ThreadPoolExecutor(3) as pool:
+        while ran + refused < TURNS:
+            if staying and rng.random() < 0.3:
+                staying.pop().kill()
+            elif not staying and rng.random() < 0.2:
+                how = any_settings()
+                with contextlib.suppress(AssertionError):  # another one was quicker
+                    staying.append(open_client(*arguments_of(how, place), folder=how["folder"], key=how["key"]))
+            batch = [(any_settings(), rng.choice(("-p", "-p", "chat")), rng.random() < 0.3) for _ in range(rng.choice((1, 1, 2, 3)))]
+            for has_run in pool.map(lambda each: turn(*each), batch):
+                ran, refused = ran + has_run, refused + (not has_run)
+    print(f"{ran} ran, {refused} refused")
+    assert ran > TURNS / 5 and refused > TURNS / 20
