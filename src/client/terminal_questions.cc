@@ -142,6 +142,8 @@ TerminalClient::Answered TerminalClient::Answer(TerminalInput::Question how, std
       return Answered::kWithdrawn;
     }
     if (stops && besides == Besides::kGoingBack) return Answered::kBack;
+    // The run of another client goes on, and so does what it asks.
+    if (stops && running() && whose_ == Whose::kAnothers && TakeBack()) continue;
     KeepQuestion();
     if (stops) {
       Stop();

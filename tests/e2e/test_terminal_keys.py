@@ -100,6 +100,22 @@ def test_a_message_behind_the_run_of_another_client_is_taken_back_and_the_run_go
     assert messages(server) == ["theirs", "mine"]
 
 
+def test_a_question_of_another_client_goes_on_when_a_message_behind_it_is_taken_back(attached, server, provider):
+    gate = Gate()
+    reply = tools(write("a.txt"), say="thinking")
+    reply.steps.insert(2, gate)
+    provider.plan(reply, text("done"))
+    chat = attached()
+    theirs = server.client.start("c", "theirs")
+    chat.until("thinking").say("mine").until("queued: mine")
+    gate.release()
+    chat.until("allow?").type(ESC).until("kept, and in the line again after this: mine")
+    assert queued(server) == [] and len(waiting(server)) == 1
+    chat.answer("y").until("done").ready("mine")
+    theirs.finish()
+    assert messages(server) == ["theirs"] and files(server) == ["a.txt"]
+
+
 def test_a_message_that_somebody_takes_from_the_queue_is_in_the_line_again(attached, server, provider):
     gate = Gate()
     provider.plan(text("half", gate, " and whole"))
