@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <utility>
+#include <vector>
 
 #include "base/did_you_mean.h"
 #include "terminal/console.h"
@@ -31,7 +32,7 @@ const std::vector<std::string> kChatCommands{"/undo",   "/edit",  "/history", "/
 
 // Nothing goes on while a message is typed.
 const TerminalInput::Meanwhile kNothing = {
-    .descriptor = [] { return -1; }, .timeout_ms = [] { return -1; }, .proceed = [] { return false; }};
+    .descriptors = [] { return std::vector<int>(); }, .timeout_ms = [] { return -1; }, .proceed = [] { return false; }};
 
 bool IsRefusal(const Error& error) { return !error.reason.empty(); }
 
@@ -43,7 +44,7 @@ int PipeConversation::Run() {
   std::string line;
   while (!leaving_) {
     if (!json_ && !input_.is_terminal()) Show("> ");
-    line.clear();
+    line = std::exchange(aside_, {});
     switch (input_.ReadMessage(json_ ? "" : "> ", kNothing, line)) {
       case TerminalInput::Came::kEnd:
         if (input_.is_terminal() && !json_) Show("\n");
@@ -54,7 +55,10 @@ int PipeConversation::Run() {
         warned = line.empty();
         if (warned) Ask("(Ctrl-C once more leaves, as Ctrl-D and /quit do)\n");
         continue;
+      case TerminalInput::Came::kEscape:
       case TerminalInput::Came::kWithdrawn:
+      case TerminalInput::Came::kKey:
+      case TerminalInput::Came::kEarly:
       case TerminalInput::Came::kLine:
         break;
     }
@@ -341,11 +345,20 @@ PipeConversation::Answered PipeConversation::Answer(const std::string& prompt, s
   };
   if (!input_.is_terminal()) Ask(prompt);
   const TerminalInput::Meanwhile meanwhile = {
-      .descriptor = [this] { return stream_ == nullptr ? -1 : stream_->descriptor(); },
+      .descriptors =
+          [this] { return stream_ == nullptr ? std::vector<int>() : std::vector<int>{stream_->descriptor()}; },
       .timeout_ms = [] { return -1; },
       .proceed = withdrawn};
   line.clear();
-  switch (input_.ReadAnswer(prompt, meanwhile, line)) {
+  auto came = input_.ReadAnswer({.prompt = prompt}, meanwhile, line);
+  while (came == TerminalInput::Came::kEarly) {  // it comes back as a message
+    if (!line.empty()) aside_ += (aside_.empty() ? "" : "\n") + std::exchange(line, {});
+    came = input_.ReadAnswer({.prompt = prompt}, meanwhile, line);
+  }
+  switch (came) {
+    case TerminalInput::Came::kEscape:
+    case TerminalInput::Came::kKey:
+    case TerminalInput::Came::kEarly:
     case TerminalInput::Came::kLine:
       return Answered::kLine;
     case TerminalInput::Came::kWithdrawn:

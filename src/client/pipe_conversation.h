@@ -86,6 +86,7 @@ class PipeConversation {
   const bool json_;
   int status_ = kExitOk;
   bool leaving_ = false;
+  std::string aside_;  // what was typed before a question was shown
 
   // --- of the run that is shown
   std::string interaction_;

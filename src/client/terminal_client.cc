@@ -17,6 +17,8 @@ constexpr std::size_t kMostLines = 40;  // of a message that is shown whole
 constexpr std::size_t kPastTurns = 3;   // that are shown of a chat when it is opened
 constexpr std::size_t kMostToldOf = 3;  // of files of instructions that wait
 constexpr std::chrono::milliseconds kBetweenDraws{33}, kStatusStep{250};
+constexpr std::chrono::milliseconds kWaitingStep{1000};  // likewise, while a person is asked
+constexpr std::chrono::seconds kFirstWatchAgain{1}, kLastWatchAgain{32};
 constexpr std::chrono::milliseconds kBetweenLooks{500};  // at whether a question of another chat still waits
 constexpr std::chrono::seconds kFirstAnswer{10};
 
@@ -40,6 +42,11 @@ bool IsRunning(const std::string& status) { return status == "RUNNING" || status
 
 }  // namespace
 
+std::string TerminalClient::Joined(std::string first, const std::string& second) {
+  if (!first.empty() && !second.empty()) first += "\n";
+  return first + second;
+}
+
 TerminalClient::TerminalClient(Parts parts)
     : server_(parts.server),
       input_(parts.input),
@@ -50,9 +57,11 @@ TerminalClient::TerminalClient(Parts parts)
       home_(std::move(parts.home)),
       search_(std::move(parts.search)),
       find_server_(std::move(parts.find_server)),
-      meanwhile_{.descriptor = [this] { return stream_ ? stream_->descriptor() : -1; },
+      meanwhile_{.descriptors = [this] { return Descriptors(); },
                  .timeout_ms = [this] { return TimeoutMs(); },
-                 .proceed = [this] { return Proceed(); }},
+                 .proceed = [this] { return Proceed(); },
+                 .takes_escape = [this] { return !at_prompt_ || running() || !queued_.empty(); },
+                 .resized = [this] { screen_.Resize(); }},
       chat_(parts.chat.str()),
       path_("/chats/" + chat_),
       model_(std::move(parts.model)) {
@@ -75,22 +84,28 @@ int TerminalClient::Run() {
       AskNext();
       continue;
     }
-    std::string text = std::exchange(draft_, {});
+    std::string text = Joined(std::exchange(aside_, {}), std::exchange(draft_, {}));
     screen_.SetBelow(Below());
-    switch (screen_.ReadMessage("> ", meanwhile_, text)) {
+    at_prompt_ = true;
+    const Came came = screen_.ReadMessage("> ", meanwhile_, text);
+    at_prompt_ = false;
+    switch (came) {
       case Came::kLine:
         warned_ = false;
         if (text.find_first_not_of(" \t\n") != std::string::npos) Obey(text);
         break;
       case Came::kWithdrawn:
+      case Came::kKey:
+      case Came::kEarly:
         draft_ = text;
         break;
+      case Came::kEscape:
       case Came::kInterrupt:
-        if (running()) {
-          Cancel();
+        if (Stop()) {
           draft_ = text;
           break;
         }
+        if (!text.empty()) input_.editor()->Remember(text);
         leaving_ = warned_ && text.empty();
         warned_ = text.empty();
         if (warned_ && !leaving_) Tell("(Ctrl-C once more leaves, as Ctrl-D and /quit do)");
@@ -155,6 +170,9 @@ void TerminalClient::TellOfInstructions() {
 void TerminalClient::Attach() {
   input_.editor()->ForgetAll();
   undone_.clear();
+  shown_.clear();
+  started_.clear();
+  if (!changes_) Watch();  // before the chat is read, so that nothing begins between the two unnoticed
   if (const auto models = Call("GET", "/models"); models && models->contains("models")) {
     for (const Json& model : (*models)["models"]) {
       const auto window = model.find("context_window");
@@ -169,6 +187,7 @@ void TerminalClient::Attach() {
   std::vector<Json> turns;
   for (const Json& interaction : (*chat)["interactions"]) {
     const std::string message = TextMember(interaction, "user_message");
+    if (!IsRunning(TextMember(interaction, "status"))) shown_.insert(TextMember(interaction, "id"));
     if (message.empty()) continue;
     input_.editor()->Remember(message);
     if (!IsRunning(TextMember(interaction, "status"))) turns.push_back(interaction);
@@ -205,15 +224,21 @@ void TerminalClient::ShowUserMessage(std::string_view text) {
 // Shows an interaction of this chat that has not ended, to its end. False: there is none.
 bool TerminalClient::Follow(const Json& chat) {
   for (const Json& interaction : chat.value("interactions", Json::array())) {
-    const std::string status = TextMember(interaction, "status"), id = TextMember(interaction, "id");
+    const std::string status = TextMember(interaction, "status");
     if (!IsRunning(status)) continue;
-    Tell(id + (status == "RUNNING" ? " is running" : " waits for you") + " (Ctrl-C cancels it)");
-    ShowUserMessage(TextMember(interaction, "user_message"));
-    interaction_ = id;
-    Begin(server_.Stream("GET", path_ + "/interactions/" + id + "/events", Json(nullptr)), /*live=*/false);
+    Tell(TextMember(interaction, "id") + (status == "RUNNING" ? " is running" : " waits for you") + " (Ctrl-C cancels it)");
+    FollowOne(interaction);
     return true;
   }
   return false;
+}
+
+// Shows an interaction that somebody else has started, to its end.
+void TerminalClient::FollowOne(const Json& interaction) {
+  interaction_ = TextMember(interaction, "id");
+  shown_.insert(interaction_);
+  ShowUserMessage(TextMember(interaction, "user_message"));
+  Begin(server_.Stream("GET", path_ + "/interactions/" + interaction_ + "/events", Json(nullptr)), Whose::kAnothers);
 }
 
 // --- a message ---------------------------------------------------------------------------------------------------
@@ -318,20 +343,26 @@ void TerminalClient::Start(const std::string& path, Json body, const std::string
   compact_ = false;
   undone_.clear();
   undone_chat_.reset();
-  if (running()) {
-    queued_.push_back({text, std::move(stream)});
+  if (!stream->received().empty() && stream->received().front().name == "queued") {
+    const Json queued = stream->Next()->data;
+    queued_.push_back({text, TextMember(queued, "id"), std::move(stream)});
+    return;
+  }
+  if (running()) {  // it has ended, which has not been heard of yet
+    queued_.push_back({text, {}, std::move(stream)});
     return;
   }
   if (!text.empty()) ShowUserMessage(text);
-  Begin(std::move(stream), /*live=*/true);
+  Begin(std::move(stream), Whose::kOwn);
 }
 
 // --- the run that is shown ---------------------------------------------------------------------------------------
 
-void TerminalClient::Begin(std::unique_ptr<ArrivingEvents> stream, bool live) {
+void TerminalClient::Begin(std::unique_ptr<ArrivingEvents> stream, Whose whose) {
   stream_ = std::move(stream);
   stream_->MergeText();
-  live_ = live;
+  whose_ = whose;
+  live_ = whose == Whose::kOwn;
   complete_ = false;
   open_.clear();
   view_.Begin(/*live=*/true);
@@ -342,14 +373,119 @@ void TerminalClient::Begin(std::unique_ptr<ArrivingEvents> stream, bool live) {
 bool TerminalClient::Proceed() {
   if (running()) Receive();
   for (QueuedText& waiting : queued_) waiting.stream->Receive();
+  HearOfOthers();
   if (asks_from_list_ && !StillWaits()) {
     open_.clear();
     answered_elsewhere_ = true;
   }
   const auto is_asked = [&](const OpenQuestion& each) { return each.id == asking_; };
-  const bool withdrawn = asking_.empty() ? live_ && !open_.empty() : std::none_of(open_.begin(), open_.end(), is_asked);
+  const bool withdrawn = asking_.empty() ? (live_ && !open_.empty()) || (at_prompt_ && !aside_.empty())
+                                         : std::none_of(open_.begin(), open_.end(), is_asked);
   if (!withdrawn) UpdateScreen(/*at_once=*/false);
   return withdrawn;
+}
+
+std::vector<int> TerminalClient::Descriptors() const {
+  std::vector<int> descriptors;
+  if (stream_) descriptors.push_back(stream_->descriptor());
+  if (changes_) descriptors.push_back(changes_->descriptor());
+  for (const QueuedText& waiting : queued_) descriptors.push_back(waiting.stream->descriptor());
+  return descriptors;
+}
+
+// --- what others do in the chat ----------------------------------------------------------------------------------
+
+void TerminalClient::Watch() {
+  changes_ = server_.Stream("GET", "/events", Json(nullptr));
+  between_watches_ = std::clamp(2 * between_watches_, kFirstWatchAgain, kLastWatchAgain);
+}
+
+// What begins in the chat is shown as soon as nothing else is.
+void TerminalClient::HearOfOthers() {
+  if (!changes_ && std::chrono::steady_clock::now() >= watched_from_) Watch();
+  if (!changes_) return;
+  changes_->Receive();
+  while (const auto event = changes_->Next()) {
+    if (event->name == "open") between_watches_ = {};
+    if (event->name == "interaction_started" && TextMember(event->data, "chat_id") == chat_) {
+      started_.push_back(TextMember(event->data, "interaction_id"));
+    }
+    const bool opens_again = event->name == "open" && std::exchange(catches_up_, false);
+    if (!opens_again && event->name != "reset") continue;
+    const auto chat = server_.Call("GET", path_);
+    if (!chat) continue;
+    for (const Json& interaction : chat->value("interactions", Json::array())) {
+      started_.push_back(TextMember(interaction, "id"));
+    }
+  }
+  if (changes_->ended()) {
+    changes_.reset();
+    catches_up_ = true;
+    watched_from_ = std::chrono::steady_clock::now() + between_watches_;
+  }
+  if (!asks_from_list_) ShowNext();  // a run has questions of its own
+}
+
+// Whether what has begun may be a message of this client, whose own stream tells of it.
+bool TerminalClient::MayBeQueuedHere() {
+  if (queued_.empty()) return false;
+  const auto queue = server_.Call("GET", path_ + "/queue");
+  const Json waiting = queue ? queue->value("queue", Json::array()) : Json::array();
+  return !std::all_of(queued_.begin(), queued_.end(), [&](const QueuedText& own) {
+    return std::any_of(waiting.begin(), waiting.end(),
+                       [&](const Json& each) { return TextMember(each, "id") == own.id; });
+  });
+}
+
+// The next run of the chat, if nothing is shown: of what was queued here, or of another client.
+void TerminalClient::ShowNext() {
+  while (!running()) {
+    const auto begun = std::find_if(queued_.begin(), queued_.end(), [](const QueuedText& each) {
+      return !each.stream->received().empty() || each.stream->ended();
+    });
+    if (begun != queued_.end()) {
+      QueuedText next = std::move(*begun);
+      queued_.erase(begun);
+      const auto& events = next.stream->received();
+      if (events.empty() || events.front().name != "interaction_started") {  // it never will
+        aside_ = Joined(aside_, next.text);
+        Complain(events.empty() ? "a message that waited was not sent: it is in the line again"
+                                : TextMember(events.front().data, "message") + ": it is in the line again");
+        continue;
+      }
+      ShowUserMessage(next.text);
+      Begin(std::move(next.stream), Whose::kOwn);
+      return;
+    }
+    while (!started_.empty() && shown_.contains(started_.front())) started_.pop_front();
+    if (started_.empty() || MayBeQueuedHere()) return;
+    const std::string id = started_.front();
+    started_.pop_front();
+    shown_.insert(id);
+    const auto interaction = server_.Call("GET", path_ + "/interactions/" + id);
+    if (!interaction || TextMember(*interaction, "user_message").empty()) continue;  // a change of tasks or grants
+    FollowOne(*interaction);
+  }
+}
+
+// Ctrl-C or Esc: what waits here comes back into the line, and what runs is cancelled. If another client has started
+// it, it is only if nothing waits here. False: there was neither.
+bool TerminalClient::Stop() {
+  const bool has_taken = TakeBack();
+  const bool ran = running();
+  if (ran && (whose_ == Whose::kOwn || !has_taken)) Cancel();
+  return ran || has_taken;
+}
+
+bool TerminalClient::TakeBack() {
+  std::string texts;
+  std::erase_if(queued_, [&](const QueuedText& waiting) {
+    if (waiting.id.empty() || !Call("DELETE", path_ + "/queue/" + waiting.id)) return false;  // it runs
+    texts = Joined(texts, waiting.text);
+    return true;
+  });
+  aside_ = Joined(aside_, texts);
+  return !texts.empty();
 }
 
 // No stream tells of a question of another chat.
@@ -378,6 +514,7 @@ void TerminalClient::Heard(const std::string& name, const Json& data) {
   if (name == "stream_live") live_ = true;
   if (name == "interaction_started") {
     interaction_ = TextMember(data, "interaction_id");
+    shown_.insert(interaction_);
     const auto window = windows_.find(TextMember(data, "model"));
     view_.SetContextWindow(window == windows_.end() ? 0 : window->second);
   }
@@ -392,7 +529,7 @@ void TerminalClient::Heard(const std::string& name, const Json& data) {
   if (name == "files_changed") ShowChanges(TextMember(data, "call_id"));
   if (name == "interaction_complete") {
     complete_ = true;
-    status_ = TextMember(data, "status") == "COMPLETED" ? kExitOk : kExitFailure;
+    if (whose_ == Whose::kOwn) status_ = TextMember(data, "status") == "COMPLETED" ? kExitOk : kExitFailure;
   }
 }
 
@@ -404,7 +541,7 @@ void TerminalClient::ShowChanges(const std::string& call) {
   if (changed) view_.ShowDiff(call, changed->value("files", Json::array()));
 }
 
-// The stream of the run has ended. The first of what was queued meanwhile is shown next.
+// The stream of the run has ended. What runs next in the chat is shown.
 void TerminalClient::FinishRun() {
   const auto ended = *stream_->ended();
   view_.End();
@@ -423,11 +560,7 @@ void TerminalClient::FinishRun() {
     if (!lost_) Tell("(/continue goes on with what was cut off)");
   }
   if (ended && complete_) TellOfInstructions();  // the agent may have written some
-  if (queued_.empty()) return;
-  QueuedText next = std::move(queued_.front());
-  queued_.pop_front();
-  ShowUserMessage(next.text);
-  Begin(std::move(next.stream), /*live=*/true);
+  ShowNext();
 }
 
 // Whether this is what was said last in this chat, as the server knows it.
@@ -458,18 +591,25 @@ void TerminalClient::Cancel() {
 // --- drawing -----------------------------------------------------------------------------------------------------
 
 int TerminalClient::TimeoutMs() const {
-  if (!running()) return asks_from_list_ ? static_cast<int>(kBetweenLooks.count()) : -1;
-  const auto next = drawn_ + (stale_ ? kBetweenDraws : kStatusStep) - std::chrono::steady_clock::now();
-  return static_cast<int>(
-      std::max<std::int64_t>(0, std::chrono::duration_cast<std::chrono::milliseconds>(next).count() + 1));
+  const auto now = std::chrono::steady_clock::now();
+  auto next = std::chrono::steady_clock::time_point::max();
+  if (!changes_) next = watched_from_;
+  if (running()) next = std::min(next, drawn_ + StepOfStatus());
+  if (asks_from_list_) next = std::min(next, now + kBetweenLooks);
+  if (next == std::chrono::steady_clock::time_point::max()) return -1;
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(next - now).count();
+  return static_cast<int>(std::max<std::int64_t>(0, left + 1));
+}
+
+std::chrono::milliseconds TerminalClient::StepOfStatus() const {
+  return stale_ ? kBetweenDraws : asking_.empty() ? kStatusStep : kWaitingStep;
 }
 
 void TerminalClient::UpdateScreen(bool at_once) {
   const auto now = std::chrono::steady_clock::now();
-  if (!at_once && running() && now - drawn_ < (stale_ ? kBetweenDraws : kStatusStep)) return;
+  if (!at_once && running() && now - drawn_ < StepOfStatus()) return;
   drawn_ = now;
   stale_ = false;
-  screen_.MeasureAgain();
   screen_.SetBelow(Below());
   screen_.Draw();
 }
@@ -487,6 +627,10 @@ std::vector<std::string> TerminalClient::Below() const {
   if (compact_) below.push_back(style_.Paint(Style::kDim, "the next message summarises what was said before it"));
   if (!attachments_.empty()) {
     below.push_back(style_.Paint(Style::kDim, Counted(attachments_.size(), "file") + " with the next message"));
+  }
+  if (!aside_.empty()) {
+    const std::string line = WithoutTabs("kept, and in the line again after this: " + VisibleLine(aside_));
+    below.push_back(style_.Paint(Style::kDim, CutToWidth(line, screen_.columns())));
   }
   below.insert(below.end(), question_text_.begin(), question_text_.end());
   return below;

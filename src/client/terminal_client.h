@@ -60,8 +60,10 @@ class TerminalClient {
     bool is_edited = false;  // `asked` has the person's arguments in place of the call's
     std::string typed{};     // those as they were typed last
   };
+  // A message of this client that waits until what runs has ended.
   struct QueuedText {
     std::string text;
+    std::string id;  // in the chat's queue
     std::unique_ptr<ArrivingEvents> stream;
   };
   enum class Answered { kLine, kWithdrawn, kLeft, kBack };
@@ -74,6 +76,7 @@ class TerminalClient {
   void ShowTurn(const Json& interaction, std::size_t number);
   void ShowUserMessage(std::string_view text);
   bool Follow(const Json& chat);
+  void FollowOne(const Json& interaction);
   void FollowAgain();
   bool EndsWith(const std::string& text);
   void Obey(const std::string& text);
@@ -81,7 +84,15 @@ class TerminalClient {
   bool WaitForFirst(ArrivingEvents& stream);
   void GiveUp(const std::string& text);
   void Start(const std::string& path, Json body, const std::string& text);
-  void Begin(std::unique_ptr<ArrivingEvents> stream, bool live);
+  enum class Whose { kOwn, kAnothers };
+  void Begin(std::unique_ptr<ArrivingEvents> stream, Whose whose);
+  void Watch();
+  void HearOfOthers();
+  void ShowNext();
+  bool MayBeQueuedHere();
+  bool Stop();
+  bool TakeBack();
+  std::vector<int> Descriptors() const;
   bool Proceed();
   bool StillWaits();
   static std::vector<OpenQuestion> QuestionsIn(const Json& waiting);
@@ -92,10 +103,13 @@ class TerminalClient {
   void FinishRun();
   void Cancel();
   int TimeoutMs() const;
+  std::chrono::milliseconds StepOfStatus() const;
   void UpdateScreen(bool at_once);
   std::vector<std::string> Below() const;
   bool running() const { return stream_ != nullptr; }
 
+  // Two texts, each in lines of its own; either may be empty.
+  static std::string Joined(std::string first, const std::string& second);
   // Lines that stay.
   void Tell(const std::string& text);
   void Complain(const std::string& text);
@@ -108,18 +122,25 @@ class TerminalClient {
   bool AllowedByMode(const OpenQuestion& question);
   bool AllowByMode(const OpenQuestion& question);
   void AskApproval(const OpenQuestion& question);
-  std::string ShowApprovals(const std::vector<OpenQuestion>& shown, bool whole);
+  struct Showing {
+    bool whole = false, together = false, in_every_chat = false;
+  };
+  TerminalInput::Question ShowApprovals(const std::vector<OpenQuestion>& shown, const Showing& how);
   Answered EditArguments(OpenQuestion& question);
+  void StopRunOf(const OpenQuestion& question);
   bool AskInput(const OpenQuestion& question);
+  std::string ReadChoice(const std::string& prompt, const std::string& letters);
   std::optional<Json> FillIn(const OpenQuestion& question, const std::string& schema);
-  Answered Answer(const std::string& prompt, std::string& line, bool may_go_back = false);
+  static TerminalInput::Question Choice(std::string prompt, std::string letters);
+  enum class Besides { kNothing, kCommands, kGoingBack };  // what may be typed beside an answer
+  Answered Answer(TerminalInput::Question how, std::string& line, Besides besides = Besides::kNothing);
   bool AskToTrust(const Json& file);
   bool Give(const OpenQuestion& question, const std::string& route, const Json& body);
   std::vector<std::string> DescribeQuestion(const OpenQuestion& question, bool whole, bool& cut);
   std::vector<std::string> Painted(Style::Role role, const std::string& text) const;
-  void AnswerAll(std::vector<OpenQuestion>& shown, bool approved);
+  void AllowAll(std::vector<OpenQuestion>& shown);
   void ShowQuestion(std::vector<std::string> lines);
-  void KeepQuestion();
+  void KeepQuestion(const std::string& answer = {});
 
   // --- terminal_commands.cc: what begins with a slash
   struct Command {
@@ -164,6 +185,7 @@ class TerminalClient {
   void Export(const std::string& arguments);
   void Search(const std::string& arguments);
   void Queue(const std::string& arguments);
+  void Decline(const std::string& arguments);
   void Quit(const std::string& arguments);
   // The id that the file has in this chat; nullopt: told.
   std::optional<std::string> Upload(const std::string& path);
@@ -197,20 +219,32 @@ class TerminalClient {
   std::vector<std::string> undone_;  // heads to go forward to
   // The chat whose first message was taken back by going to this one, and what could be done again there.
   std::optional<std::pair<std::string, std::vector<std::string>>> undone_chat_;
-  std::string draft_;  // what was being typed when a question came
+  std::string draft_;  // what was being typed, for the next line
+  std::string aside_;  // what comes back into the line when nothing is asked
   int status_ = 0;
   bool leaving_ = false, warned_ = false;
 
   // --- of the run that is shown
   std::unique_ptr<ArrivingEvents> stream_;
+  Whose whose_ = Whose::kOwn;
   bool live_ = false;  // nothing of it is a recording, whose questions may have been answered
   bool complete_ = false;
   bool lost_ = false;  // the server has gone during one, which has not been looked after since
   std::string interaction_;
   std::deque<OpenQuestion> open_;
   std::deque<QueuedText> queued_;
+
+  // --- of what others do in the chat
+  std::unique_ptr<ArrivingEvents> changes_;               // GET /events
+  std::chrono::steady_clock::time_point watched_from_{};  // when it is asked for again
+  std::chrono::seconds between_watches_{};
+  bool catches_up_ = false;          // something may have been missed
+  std::deque<std::string> started_;  // interactions, which may have been shown
+  std::set<std::string> shown_;      // interactions of this chat
+
   std::chrono::steady_clock::time_point drawn_{};
-  bool stale_ = false;  // there is something new to draw
+  bool stale_ = false;      // there is something new to draw
+  bool at_prompt_ = false;  // a message is typed, and nothing that could be left by Esc
 
   // --- of the question that is asked
   std::string asking_;                              // its id; empty: none
@@ -220,6 +254,7 @@ class TerminalClient {
   std::string filled_in_;                       // the form that was filled in last
   std::map<std::string, std::string> entered_;  // what was typed into its fields
   std::vector<std::string> question_text_;      // below, until it is answered
+  std::vector<std::string> drawn_question_;     // there, or among the lines that stay
 };
 
 }  // namespace reprise

@@ -119,6 +119,7 @@ const std::vector<TerminalClient::Command>& TerminalClient::Commands() {
       {"/search", "TEXT", "finds text in all chats", &TerminalClient::Search},
       {"/queue", "[TEXT]", "sends TEXT after the current run, as typing it does; without: lists the queue",
        &TerminalClient::Queue},
+      {"/decline", "", "gives no answer to the question of a tool that is asked", &TerminalClient::Decline},
       {"/help", "", "this list", &TerminalClient::Help},
       {"/quit", "", "leaves, as Ctrl-D does", &TerminalClient::Quit},
   };
@@ -155,10 +156,15 @@ void TerminalClient::Help(const std::string&) {
       "Enter sends, Alt-Enter begins another line, Ctrl-X Ctrl-E opens your editor, Tab completes, Ctrl-R searches, "
       "Ctrl-O shows what was folded last, and again all. "
       "What is typed while a run goes on is sent when it has ended.");
-  Tell("Ctrl-C cancels what runs; at the prompt it clears the line, and leaves at the second time.");
+  Tell(
+      "Ctrl-C and Esc stop what runs, and what waits comes back into the line; at the prompt Ctrl-C clears the line, "
+      "and "
+      "leaves at the second time.");
 }
 
 void TerminalClient::Quit(const std::string&) { leaving_ = true; }
+
+void TerminalClient::Decline(const std::string&) { Complain("no tool asks anything that could be declined"); }
 
 // --- chats -------------------------------------------------------------------------------------------------------
 
@@ -186,6 +192,7 @@ void TerminalClient::ListChats(const std::string&) {
 
 void TerminalClient::SwitchTo(const std::string& chat) {
   if (running()) return Complain("this chat is running: Ctrl-C cancels it, then go");
+  if (!queued_.empty()) return Complain("a message waits in this chat: Ctrl-C takes it back, then go");
   chat_ = chat;
   path_ = "/chats/" + chat_;
   interaction_.clear();
@@ -280,6 +287,7 @@ void TerminalClient::Edit(const std::string& arguments) {
   if (text.empty()) {
     text = TextMember(turn, "user_message");
     const auto came = screen_.ReadMessage("edit> ", meanwhile_, text);
+    if (came == Came::kWithdrawn) draft_ = "/edit " + std::to_string(number) + " " + text;
     if (came != Came::kLine || text.empty() || text == TextMember(turn, "user_message")) return Tell("(not changed)");
   }
   // What goes with it is said: of what tools have done, only files can be taken back.
@@ -292,7 +300,10 @@ void TerminalClient::Edit(const std::string& arguments) {
       Tell("(not undone: " + TextMember(effect, "tool_name") + (on.empty() ? "" : " " + on) + ")");
     }
     auto choice = FilesOfEdit(*preview);
-    if (!choice) return Tell("(not changed)");
+    if (!choice) {
+      draft_ = Joined("/edit " + std::to_string(number) + " " + text, draft_);
+      return Tell("(not changed)");
+    }
     files = *std::move(choice);
   }
   Json body = Options();
@@ -314,8 +325,10 @@ std::optional<Json> TerminalClient::FilesOfEdit(const Json& preview) {
   }
   std::string answer;
   const std::string prompt = conflict ? "put files back? [y]es, [f]orce, [N]o> " : "put files back? [y]es, [N]o> ";
-  if (screen_.ReadMessage(prompt, meanwhile_, answer) != Came::kLine) return std::nullopt;
-  answer = Trimmed(answer);
+  if (Answer(Choice(prompt, conflict ? "yfnN" : "ynN"), answer, Besides::kGoingBack) != Answered::kLine) {
+    return std::nullopt;
+  }
+  KeepQuestion(prompt + VisibleLine(answer));
   if (answer == "y" || answer == "yes") return Json{{"files", "restore"}};
   if (answer == "f" || answer == "force") return Json{{"files", "restore"}, {"force", true}};
   return Json::object();

@@ -15,9 +15,12 @@ namespace {
 constexpr int kRowsBesideQuestion = 6;  // that a question below leaves to the rest
 constexpr int kDiffLines = 40;          // unless all of it is asked for
 constexpr std::size_t kTextLines = 40;  // likewise
-constexpr const char* kMoreToAllow = "Allow for 30 days: 1 this chat, 1 always every chat";
+// What comes so soon after a question was drawn was meant for something else.
+constexpr std::chrono::milliseconds kQuiet{500};
 constexpr const char* kHowToAnswer =
-    "y, n, a or e, or a number of the list; words after y or n go to the model: n use another name";
+    "y, n, a or e, or a number that is listed, while the line is empty; n stops the run and waits for your words. A "
+    "line "
+    "answers too: words behind y or n are for the model, as in: n use another name";
 
 bool ChangesFile(const std::string& tool) { return tool == "write_file" || tool == "edit_file"; }
 
@@ -57,6 +60,7 @@ bool TerminalClient::Ask(const OpenQuestion& question) {
   asking_.clear();
   asks_from_list_ = false;
   question_text_.clear();
+  drawn_question_.clear();
   return goes_on;
 }
 
@@ -79,8 +83,10 @@ bool TerminalClient::AllowByMode(const OpenQuestion& question) {
 }
 
 // Shows it below, where it goes when it needs no answer any more, or, if there is no room for it, among the lines that
-// stay.
+// stay. Once.
 void TerminalClient::ShowQuestion(std::vector<std::string> lines) {
+  if (lines == drawn_question_) return;
+  drawn_question_ = lines;
   if (screen_.RowsOf(lines) + kRowsBesideQuestion <= screen_.rows()) {
     question_text_ = std::move(lines);
   } else {
@@ -89,41 +95,74 @@ void TerminalClient::ShowQuestion(std::vector<std::string> lines) {
   }
 }
 
-// The question becomes one of the lines that stay.
-void TerminalClient::KeepQuestion() {
+// The question becomes one of the lines that stay, with its answer.
+void TerminalClient::KeepQuestion(const std::string& answer) {
   screen_.Add(question_text_);
   question_text_.clear();
+  drawn_question_.clear();
+  if (!answer.empty()) screen_.Add(answer);
 }
 
-// The next line, as the answer to what is shown. Nothing that was typed before counts.
-TerminalClient::Answered TerminalClient::Answer(const std::string& prompt, std::string& line, bool may_go_back) {
-  UpdateScreen(/*at_once=*/true);
-  screen_.SetBelow(Below());
+// A question that one of `letters` answers, without Enter.
+TerminalInput::Question TerminalClient::Choice(std::string prompt, std::string letters) {
+  return {
+      .prompt = std::move(prompt),
+      .takes_key = [letters = std::move(letters)](
+                       const std::string& key) { return key.size() == 1 && letters.find(key) != std::string::npos; },
+      .quiet = kQuiet};
+}
+
+// The answer to what is shown: a key, or a line. Nothing that was typed before counts: it is a message, which Enter
+// puts aside.
+TerminalClient::Answered TerminalClient::Answer(TerminalInput::Question how, std::string& line, Besides besides) {
+  const std::string filled_in = line;
+  const bool is_first = how.quiet.count() > 0;  // its line may hold what was being typed
   answered_elsewhere_ = false;
-  switch (screen_.ReadAnswer(prompt, meanwhile_, line)) {
-    case Came::kLine:
-      KeepQuestion();
-      screen_.Add(prompt + VisibleLine(line));
+  for (;;) {
+    how.holds_draft = is_first && !draft_.empty();
+    if (how.holds_draft) {
+      line = std::exchange(draft_, {});
+      Tell("(the line holds what you were typing: Enter keeps it for later, and then a key answers)");
+    }
+    UpdateScreen(/*at_once=*/true);
+    screen_.SetBelow(Below());
+    const Came came = screen_.ReadAnswer(how, meanwhile_, line);
+    if (came == Came::kEarly) {
+      aside_ = Joined(aside_, line);
+      line = filled_in;
+      continue;
+    }
+    const std::string word = line.substr(0, line.find_first_of(" \n"));
+    const bool is_command = word.starts_with("/") && word.find('/', 1) == std::string::npos;
+    if (came == Came::kLine && besides == Besides::kCommands && running() && is_command) {
+      Obey(line);
+      line.clear();
+      if (!leaving_) continue;
+    } else if (came == Came::kKey || came == Came::kLine) {
       return Answered::kLine;
-    case Came::kWithdrawn:
+    }
+    const bool stops = came == Came::kInterrupt || came == Came::kEscape;
+    if (stops && besides == Besides::kGoingBack && !is_first) return Answered::kBack;
+    if (line != filled_in) draft_ = Joined(draft_, line);  // it comes back
+    line.clear();
+    if (came == Came::kWithdrawn) {
       question_text_.clear();
       if (answered_elsewhere_) Tell("(already answered)");
       return Answered::kWithdrawn;
-    case Came::kInterrupt:
-      if (may_go_back) return Answered::kBack;
-      KeepQuestion();
-      if (running()) Cancel();
-      open_.clear();
-      return Answered::kLeft;
-    case Came::kEnd:
-      break;
+    }
+    if (stops && besides == Besides::kGoingBack) return Answered::kBack;
+    // The run of another client goes on, and so does what it asks.
+    if (stops && running() && whose_ == Whose::kAnothers && TakeBack()) continue;
+    KeepQuestion();
+    if (stops) {
+      Stop();
+    } else {  // the person goes; what a run asks stays for whoever opens the chat next
+      if (!asking_.empty()) Tell("(the question stays open: " + advice_ + " " + chat_ + " asks it again)");
+      leaving_ = true;
+    }
+    open_.clear();
+    return Answered::kLeft;
   }
-  // The person goes; what a run asks stays for whoever opens the chat next.
-  KeepQuestion();
-  if (!asking_.empty()) Tell("(the question stays open: " + advice_ + " " + chat_ + " asks it again)");
-  open_.clear();
-  leaving_ = true;
-  return Answered::kLeft;
 }
 
 // Shows a file of instructions, and allows it as it was shown if the person says so. False: nothing else is to be
@@ -144,12 +183,13 @@ bool TerminalClient::AskToTrust(const Json& file) {
     ShowQuestion(std::move(lines));
     // Nobody allows what they have not been shown.
     const std::string choices = cut ? "[n]o, [s]how all of it first" : "[y]es, as it is now, [n]o";
+    const std::string prompt = "use it as instructions for the model? " + choices + ": ";
     std::string line;
-    if (Answer("use it as instructions for the model? " + choices + ": ", line, /*may_go_back=*/true) !=
-        Answered::kLine) {
+    if (Answer(Choice(prompt, cut ? "ns" : "yn"), line, Besides::kGoingBack) != Answered::kLine) {
       KeepQuestion();
       return false;
     }
+    KeepQuestion(prompt + VisibleLine(line));
     if (line == "n" || line == "no") return true;
     if (cut && (line == "s" || line == "show")) {
       whole = true;
@@ -230,33 +270,47 @@ std::vector<std::string> TerminalClient::Painted(Style::Role role, const std::st
   return lines;
 }
 
-// Gives all of them the same answer. Those that could not be given it stay, here and among the open ones.
-void TerminalClient::AnswerAll(std::vector<OpenQuestion>& shown, bool approved) {
+// Allows all of them. Those that could not be stay, here and among the open ones.
+void TerminalClient::AllowAll(std::vector<OpenQuestion>& shown) {
   std::erase_if(shown, [&](const OpenQuestion& each) {
-    if (!Give(each, "/approve", AnswerTo(each.id, each.asked, approved))) return false;
+    if (!Give(each, "/approve", AnswerTo(each.id, each.asked, /*approved=*/true))) return false;
     std::erase_if(open_, [&](const OpenQuestion& open) { return open.id == each.id; });
     return true;
   });
 }
 
-// Shows the calls, the last of them first (it is the one to answer), and what may be answered. Returns the prompt.
-std::string TerminalClient::ShowApprovals(const std::vector<OpenQuestion>& shown, bool whole) {
+// Shows the call to answer, last; in front of it, if they are to be answered together, those that ask after it. Returns
+// what may be answered.
+TerminalInput::Question TerminalClient::ShowApprovals(const std::vector<OpenQuestion>& shown, const Showing& how) {
   ApprovalChoices offered{.together = shown.size(), .may_be_put_off = shown.front().from_list};
   std::vector<std::string> lines;
-  for (std::size_t i = 1; i <= shown.size(); ++i) {
-    if (i == shown.size() && i > 1) {
-      Append(lines,
-             Painted(Style::kWarning, "of " + std::to_string(i) + " calls that ask together, the first to answer is:"));
-    }
+  for (std::size_t i = 1; how.together && i < shown.size(); ++i) {
     bool cut = false;
-    Append(lines, DescribeQuestion(shown[i % shown.size()], whole, cut));
+    Append(lines, DescribeQuestion(shown[i], how.whole, cut));
     offered.cut = offered.cut || cut;
-    if (i < shown.size()) lines.emplace_back();
+    lines.emplace_back();
   }
-  const std::vector<std::string> patterns = PatternLines(shown.front().asked);
-  offered.patterns = patterns.size();
-  if (!patterns.empty()) Append(lines, Painted(Style::kDim, kMoreToAllow));
-  for (const std::string& pattern : patterns) Append(lines, Wrap(pattern, screen_.columns(), "", "   "));
+  if (shown.size() > 1) {
+    const std::string more = std::to_string(shown.size() - 1) + (shown.size() == 2 ? " more asks" : " more ask");
+    Append(lines,
+           Painted(Style::kWarning, how.together ? "the first of these " + std::to_string(shown.size()) + " calls:"
+                                                 : more + " after this one:"));
+  }
+  bool cut = false;
+  Append(lines, DescribeQuestion(shown.front(), how.whole, cut));
+  offered.cut = offered.cut || cut;
+  const Json patterns = shown.front().asked.value("patterns", Json::array());
+  offered.patterns = std::min<std::size_t>(patterns.size(), 9);  // a digit answers
+  if (offered.patterns > 0) {
+    std::string list;
+    for (std::size_t i = 0; i < offered.patterns; ++i) {
+      list += (i == 0 ? "" : "  ") + std::to_string(i + 1) + ". " + VisibleLine(TextMember(patterns[i], "pattern"));
+    }
+    Append(lines,
+           Painted(Style::kDim, how.in_every_chat ? "Allow in every chat for 30 days (A: in this chat; ? explains):"
+                                                  : "Allow for 30 days: 1 this chat, A1 every chat (? explains):"));
+    Append(lines, Wrap(list, screen_.columns(), "", "   "));
+  }
   const std::string legend = ApprovalLegend(offered);
   std::string prompt = "allow? " + legend + ": ";
   // An answer of one letter stands behind it.
@@ -265,7 +319,13 @@ std::string TerminalClient::ShowApprovals(const std::vector<OpenQuestion>& shown
     prompt = "allow? ";
   }
   ShowQuestion(std::move(lines));
-  return prompt;
+  std::string letters = "ynae?";
+  if (offered.cut) letters += "s";
+  if (offered.together > 1) letters += "YN";
+  if (offered.may_be_put_off) letters += "l";
+  if (offered.patterns > 0) letters += "A";
+  for (std::size_t i = 1; i <= offered.patterns; ++i) letters += static_cast<char>('0' + i);
+  return Choice(std::move(prompt), std::move(letters));
 }
 
 // The person edits the arguments, which the question then shows: an answer sends them.
@@ -274,7 +334,7 @@ TerminalClient::Answered TerminalClient::EditArguments(OpenQuestion& question) {
     const std::string escaped = TextMember(question.asked, "tool_input_escaped");
     question.typed = EditableArguments(escaped.empty() ? TextMember(question.asked, "tool_input") : escaped);
   }
-  const Answered answered = Answer("arguments: ", question.typed, /*may_go_back=*/true);
+  const Answered answered = Answer({.prompt = "arguments: "}, question.typed, Besides::kGoingBack);
   if (answered != Answered::kLine) return answered;
   auto arguments = ArgumentsOf(question.typed);
   if (!arguments) return Complain(arguments.error().message + "; e edits them again"), Answered::kBack;
@@ -294,10 +354,11 @@ void TerminalClient::AskApproval(const OpenQuestion& question) {
     std::copy_if(open_.begin(), open_.end(), std::back_inserter(shown),
                  [&](const OpenQuestion& each) { return each.is_approval && each.id != question.id; });
   }
-  bool whole = false;
+  Showing how;
   for (;;) {
     std::string line;
-    if (Answer(ShowApprovals(shown, whole), line) != Answered::kLine) return;
+    const TerminalInput::Question choice = ShowApprovals(shown, how);
+    if (Answer(choice, line, Besides::kCommands) != Answered::kLine) return;
     const OpenQuestion& asked = shown.front();
     const TypedAnswer answer = ParseApprovalAnswer(line);
     Json body = AnswerTo(asked.id, asked.asked, answer.kind != TypedAnswer::Kind::kNo);
@@ -310,6 +371,9 @@ void TerminalClient::AskApproval(const OpenQuestion& question) {
       case TypedAnswer::Kind::kAlways:
         body["scope"] = "chat";
         break;
+      case TypedAnswer::Kind::kEverywhere:
+        how.in_every_chat = !how.in_every_chat;
+        continue;
       case TypedAnswer::Kind::kPattern: {
         const Json patterns = asked.asked.value("patterns", Json::array());
         if (answer.pattern > patterns.size()) {
@@ -317,7 +381,7 @@ void TerminalClient::AskApproval(const OpenQuestion& question) {
           continue;
         }
         body["pattern"] = TextMember(patterns[answer.pattern - 1], "pattern");
-        body["scope"] = answer.in_every_chat ? "always" : "chat";
+        body["scope"] = answer.in_every_chat || how.in_every_chat ? "always" : "chat";
         break;
       }
       case TypedAnswer::Kind::kEdit: {
@@ -326,27 +390,66 @@ void TerminalClient::AskApproval(const OpenQuestion& question) {
         continue;
       }
       case TypedAnswer::Kind::kYesToAll:
-      case TypedAnswer::Kind::kNoToAll:
         if (asked.is_edited) {
           Tell("this one has other arguments now: answer it by itself");
           continue;
         }
-        AnswerAll(shown, answer.kind == TypedAnswer::Kind::kYesToAll);
+        // Nobody allows what they have not been shown.
+        if (shown.size() > 1 && !std::exchange(how.together, true)) {
+          Tell("(all of them are shown now: Y once more allows them)");
+          continue;
+        }
+        KeepQuestion(choice.prompt + VisibleLine(line));
+        AllowAll(shown);
         if (shown.empty() || shown.front().id != question.id) return;
         continue;
+      case TypedAnswer::Kind::kNoToAll:
+        KeepQuestion(choice.prompt + VisibleLine(line));
+        return StopRunOf(question);
       case TypedAnswer::Kind::kShow:
-        whole = true;
+        how.whole = true;
+        continue;
+      case TypedAnswer::Kind::kExplain:
+        Tell(kHowToAnswer);
+        for (const std::string& pattern : PatternLines(question.asked)) Tell(pattern);
         continue;
       case TypedAnswer::Kind::kLater:
-        if (question.from_list) return;
+        if (question.from_list) return KeepQuestion(choice.prompt + VisibleLine(line));
         [[fallthrough]];
       case TypedAnswer::Kind::kUnclear:
         Tell(kHowToAnswer);
+        aside_ = Joined(aside_, line);
         continue;
     }
+    KeepQuestion(choice.prompt + VisibleLine(line));
+    if (answer.kind == TypedAnswer::Kind::kNo && answer.words.empty()) return StopRunOf(question);
     if (!Give(asked, "/approve", body)) continue;
     if (ShowsDiff(asked.asked)) view_.DiffIsShown(TextMember(asked.asked, "call_id"));
     return;
+  }
+}
+
+// What a plain no does: the person says next what to do instead.
+void TerminalClient::StopRunOf(const OpenQuestion& question) {
+  if (!question.from_list) {
+    static_cast<void>(TakeBack());
+    open_.clear();
+  }
+  if (const auto done = Call("POST", question.run + "/cancel"); !done) Complain(done.error().message);
+}
+
+// One of `letters`, or "y" or "n" for their words; empty: there is no answer.
+std::string TerminalClient::ReadChoice(const std::string& prompt, const std::string& letters) {
+  for (;;) {
+    std::string line;
+    if (Answer(Choice(prompt, letters), line, Besides::kCommands) != Answered::kLine) return {};
+    if (line == "yes" || line == "no") line.resize(1);
+    if (line.size() == 1 && letters.find(line) != std::string::npos) {
+      KeepQuestion(prompt + line);
+      return line;
+    }
+    Tell("y or n");
+    aside_ = Joined(aside_, line);
   }
 }
 
@@ -360,16 +463,10 @@ bool TerminalClient::AskInput(const OpenQuestion& question) {
     if (!url.empty()) {
       Append(lines, Wrap("open: " + VisibleLine(url), screen_.columns(), "  ", "    "));
     }
-    for (;;) {
-      ShowQuestion(lines);
-      line.clear();
-      if (Answer(std::string(url.empty() ? "fill in the form? " : "have you done that? ") + "[y]es, [n]o: ", line) !=
-          Answered::kLine) {
-        return true;
-      }
-      if (line == "y" || line == "yes" || line == "n" || line == "no") break;
-      Tell("y or n");
-    }
+    ShowQuestion(std::move(lines));
+    const std::string asks = url.empty() ? "fill in the form? " : "have you done that? ";
+    line = ReadChoice(asks + "[y]es, [n]o: ", "yn");
+    if (line.empty()) return true;
     if (line.starts_with("n")) {
       body["declined"] = true;
     } else if (schema.empty()) {
@@ -389,15 +486,34 @@ bool TerminalClient::AskInput(const OpenQuestion& question) {
     Append(lines, Wrap(VisibleLine(options.back()), screen_.columns(), number, "     "));
   }
   ShowQuestion(std::move(lines));
-  if (Answer(options.empty() ? "answer: " : "answer (a number, or words): ", line) != Answered::kLine) return true;
+  const auto is_number = [](const std::string& text) {
+    return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+  };
   // A number is an option, unless it is one of the options itself.
-  const bool is_option = std::find(options.begin(), options.end(), line) != options.end();
-  const bool is_number = !line.empty() && line.size() < 4 && line.find_first_not_of("0123456789") == std::string::npos;
-  if (is_number && !is_option) {
-    const std::size_t number = static_cast<std::size_t>(std::stoul(line));
-    if (number >= 1 && number <= options.size()) line = options[number - 1];
+  std::string letters;
+  if (options.size() <= 9 && std::none_of(options.begin(), options.end(), is_number)) {
+    for (std::size_t i = 1; i <= options.size(); ++i) letters += static_cast<char>('0' + i);
   }
-  if (line.empty()) {
+  const std::string prompt = options.empty() ? "answer: " : "answer (a number, or words): ";
+  for (;;) {
+    if (Answer(Choice(prompt, letters), line) != Answered::kLine) return true;
+    const bool is_option = std::find(options.begin(), options.end(), line) != options.end();
+    if (line.find_first_not_of(" \t\n") == std::string::npos) {
+      Tell("(Enter alone is no answer: /decline gives none)");
+    } else if (options.empty() || is_option || !is_number(line)) {
+      break;
+    } else if (const std::size_t number = line.size() < 4 ? std::stoul(line) : 0;
+               number >= 1 && number <= options.size()) {
+      KeepQuestion(prompt + line);
+      line = options[number - 1];
+      break;
+    } else {
+      Tell("there is no option " + line + ": 1 to " + std::to_string(options.size()) + ", or words");
+    }
+    line.clear();
+  }
+  if (!drawn_question_.empty()) KeepQuestion(prompt + VisibleLine(line));
+  if (line == "/decline") {
     body["declined"] = true;
   } else {
     body["response"] = line;
@@ -415,15 +531,18 @@ std::optional<Json> TerminalClient::FillIn(const OpenQuestion& question, const s
   if (fields.empty()) Tell("a JSON object of this schema: " + schema);
   while (fields.empty()) {
     line.clear();
-    if (Answer("object: ", line) != Answered::kLine) return std::nullopt;
+    if (Answer({.prompt = "object: "}, line) != Answered::kLine) return std::nullopt;
+    KeepQuestion("object: " + VisibleLine(line));
     if (auto given = ParseJson(line); given && given->is_object()) return *std::move(given);
     Complain("this must be a JSON object");
   }
   for (const FormField& field : fields) {
     Tell(VisibleLine(field.name) + ": " + field.hint);
     for (;;) {
+      const std::string prompt = VisibleLine(field.name) + "> ";
       line = entered_[field.name];
-      if (Answer(VisibleLine(field.name) + "> ", line) != Answered::kLine) return std::nullopt;
+      if (Answer({.prompt = prompt}, line) != Answered::kLine) return std::nullopt;
+      KeepQuestion(prompt + VisibleLine(line));
       auto value = field.ParseLine(line);
       if (value) {
         entered_[field.name] = line;

@@ -21,13 +21,14 @@
 #include "base/library_names.h"
 #include "base/shared_library.h"
 #include "base/utf8.h"
+#include "terminal/keys.h"
 #include "terminal/own_editor.h"
 
 namespace reprise {
 namespace {
 
 constexpr std::size_t kHistory = 500;
-constexpr std::wstring_view kPasteEnd = L"\x1b[201~";
+constexpr std::wstring_view kWidePasteEnd = L"\x1b[201~";
 
 // Looked up at run time, as libcurl is: only who talks at a terminal needs it.
 struct EditLibrary {
@@ -118,27 +119,16 @@ class LibEdit final : public LineEditor {
     library_.set(edit_, EL_ADDFN, L"reprise-newline", L"begins another line", &LibEdit::NewLine);
     library_.set(edit_, EL_ADDFN, L"reprise-nothing", L"does nothing", &LibEdit::Nothing);
     Bind(L"\\e[200~", L"reprise-paste");
-    Bind(L"\\e[201~", L"reprise-nothing");  // the end of a paste whose beginning was dropped
-    // Alt-Enter, Shift-Enter as terminals write it that can tell it from Enter, and Ctrl-J.
-    BindAll({L"\\e\\r", L"\\e\\n", L"\\e[13;2u", L"\\e[27;2;13~", L"^J"}, L"reprise-newline");
+    Bind(L"\\e[201~", L"reprise-nothing");  // the end of a paste whose beginning has been lost
+    BindAll({L"\\e\\r", L"^J"}, L"reprise-newline");
     // A paste may hold what the terminal would make signals of.
     for (const wchar_t* mode : {L"-isig", L"-icrnl", L"-inlcr"}) {
       library_.set(edit_, EL_SETTY, L"-d", mode, static_cast<wchar_t*>(nullptr));
     }
-    library_.set(edit_, EL_ADDFN, L"reprise-interrupt", L"ends the edit", &LibEdit::Interrupt);
-    library_.set(edit_, EL_ADDFN, L"reprise-suspend", L"stops the process", &LibEdit::Stop);
-    library_.set(edit_, EL_ADDFN, L"reprise-quit", L"ends the process", &LibEdit::Quit);
-    Bind(L"^C", L"reprise-interrupt");
-    Bind(L"^Z", L"reprise-suspend");
-    Bind(L"\\034", L"reprise-quit");
     library_.set(edit_, EL_ADDFN, L"reprise-up", L"the line above, or what was entered before", &LibEdit::Up);
     library_.set(edit_, EL_ADDFN, L"reprise-down", L"the line below, or what was entered next", &LibEdit::Down);
-    BindAll({L"\\e[A", L"\\eOA", L"^P"}, L"reprise-up");
-    BindAll({L"\\e[B", L"\\eOB", L"^N"}, L"reprise-down");
-    // Keys without a meaning here: Insert, Page Up and Down, F1 to F12.
-    BindAll({L"\\e[2~", L"\\e[5~", L"\\e[6~", L"\\eOP", L"\\eOQ", L"\\eOR", L"\\eOS", L"\\e[15~", L"\\e[17~",
-             L"\\e[18~", L"\\e[19~", L"\\e[20~", L"\\e[21~", L"\\e[23~", L"\\e[24~"},
-            L"reprise-nothing");
+    BindAll({L"\\e[A", L"^P"}, L"reprise-up");
+    BindAll({L"\\e[B", L"^N"}, L"reprise-down");
     // It counts wrongly what inserting and deleting characters moves where a text has several rows: it draws them anew.
     for (const wchar_t* capability : {L"ic", L"im", L"ei", L"IC", L"dc", L"DC"}) {
       library_.set(edit_, EL_SETTC, capability, L"", static_cast<wchar_t*>(nullptr));
@@ -165,14 +155,16 @@ class LibEdit final : public LineEditor {
   Came Edit(const std::string& prompt, std::string& text) override {
     prompt_ = Wide(prompt);
     prefill_ = Wide(text);
-    came_.reset();
+    cursor_ = given_up_ && prefill_ == cleared_ ? cursor_ : prefill_.size();
+    given_up_ = false;
+    key_.clear();
     past_at_ = past_.size();
     int count = 0;
     library_.set(edit_, EL_PREP_TERM, 1);  // or it shows the prompt first, and a paste may meet the mode of before
     const wchar_t* line = library_.gets(edit_, &count);
-    if (came_) {
+    if (given_up_) {
       text = Narrow(cleared_);
-      return *came_;
+      return Came::kGivenUp;
     }
     if (line == nullptr || count <= 0) return Came::kEnd;
     cleared_.assign(line, static_cast<std::size_t>(count));
@@ -195,6 +187,11 @@ class LibEdit final : public LineEditor {
 
   void SetCompletion(Completion completion) override { completion_ = std::move(completion); }
   void SetUnfold(std::function<void()> unfold) override { unfold_ = std::move(unfold); }
+
+  bool IsEmpty() const override {
+    const LineInfoW* const line = library_.line(edit_);
+    return prefill_.empty() && line->buffer == line->lastchar;
+  }
 
   int RowsAboveCursor(int columns) const override {
     const LineInfoW* const line = library_.line(edit_);
@@ -255,9 +252,6 @@ class LibEdit final : public LineEditor {
     return CC_NORM;
   }
   static unsigned char OwnEditor(::EditLine* edit, wint_t) { return Of(edit).OpenOwnEditor(); }
-  static unsigned char Interrupt(::EditLine* edit, wint_t) { return Of(edit).End(Came::kInterrupt), CC_EOF; }
-  static unsigned char Stop(::EditLine* edit, wint_t) { return Of(edit).Suspend(), CC_NORM; }
-  static unsigned char Quit(::EditLine*, wint_t) { return ::raise(SIGQUIT), CC_NORM; }
   static unsigned char Up(::EditLine* edit, wint_t) { return Of(edit).GoUp(); }
   static unsigned char Down(::EditLine* edit, wint_t) { return Of(edit).GoDown(); }
 
@@ -269,39 +263,19 @@ class LibEdit final : public LineEditor {
     for (const wchar_t* const keys : all) Bind(keys, function);
   }
 
-  bool End(Came came) {
-    came_ = came;
+  bool GiveUp() {
+    given_up_ = true;
     const LineInfoW* const line = library_.line(edit_);
     cleared_.assign(line->buffer, line->lastchar);
+    cursor_ = static_cast<std::size_t>(line->cursor - line->buffer);
     return false;
-  }
-
-  // False: this Edit is over.
-  bool NextByte(unsigned char& byte) {
-    if (!prefill_.empty()) Prefill();
-    for (;;) {
-      switch (keys_.NextByte(byte)) {
-        case KeySource::Came::kByte:
-          return true;
-        case KeySource::Came::kEnd:
-          return End(Came::kEnd);
-        case KeySource::Came::kInterrupt:
-          return End(Came::kInterrupt);
-        case KeySource::Came::kWithdrawn:
-          return End(Came::kWithdrawn);
-        case KeySource::Came::kSuspend:
-          Suspend();
-          break;
-        case KeySource::Came::kResized:
-          library_.resize(edit_);
-          break;
-      }
-    }
   }
 
   // The prompt is drawn already, alone in its row.
   void Prefill() {
+    const std::size_t size = prefill_.size();
     library_.insert(edit_, std::exchange(prefill_, {}).c_str());
+    library_.move(edit_, static_cast<int>(cursor_) - static_cast<int>(size));
     std::fputs("\r\x1b[J", out_);
     Redraw();
   }
@@ -394,20 +368,28 @@ class LibEdit final : public LineEditor {
     library_.set(edit_, EL_REFRESH);
   }
 
+  // False: this Edit is over.
   bool NextCharacter(wchar_t& character) {
-    unsigned char byte = 0;
-    if (!NextByte(byte)) return false;
-    std::string bytes(1, static_cast<char>(byte));
-    const std::size_t length = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1;
-    while (bytes.size() < length && IncompleteUtf8Tail(bytes) != 0) {
-      if (!NextByte(byte)) return false;
-      if ((byte & 0xc0) != 0x80) {  // the character was cut off: this is the next one
-        keys_.PutBack(byte);
-        break;
+    if (!prefill_.empty()) Prefill();
+    while (key_.empty()) {
+      std::string key;
+      switch (keys_.NextKey(key)) {
+        case KeySource::Came::kKey:
+          key_ = Wide(key);
+          break;
+        case KeySource::Came::kGivenUp:
+          return GiveUp();
+        case KeySource::Came::kSuspend:
+          Suspend();
+          break;
+        case KeySource::Came::kResized:
+          library_.resize(edit_);
+          keys_.Resized();
+          break;
       }
-      bytes += static_cast<char>(byte);
     }
-    character = Wide(bytes).front();
+    character = key_.front();
+    key_.erase(0, 1);
     return true;
   }
 
@@ -415,9 +397,9 @@ class LibEdit final : public LineEditor {
   unsigned char TakePaste() {
     std::wstring pasted;
     wchar_t character = 0;
-    while (!pasted.ends_with(kPasteEnd) && NextCharacter(character)) pasted += character;
-    const bool is_whole = pasted.ends_with(kPasteEnd);
-    if (is_whole) pasted.resize(pasted.size() - kPasteEnd.size());
+    while (!pasted.ends_with(kWidePasteEnd) && NextCharacter(character)) pasted += character;
+    const bool is_whole = pasted.ends_with(kWidePasteEnd);
+    if (is_whole) pasted.resize(pasted.size() - kWidePasteEnd.size());
     std::wstring text;
     for (std::size_t i = 0; i < pasted.size(); ++i) {
       const wchar_t next = i + 1 < pasted.size() ? pasted[i + 1] : L'\0';
@@ -432,7 +414,7 @@ class LibEdit final : public LineEditor {
     }
     if (is_whole) return Insert(text);
     library_.insert(edit_, text.c_str());
-    return End(*came_), CC_EOF;
+    return GiveUp(), CC_EOF;
   }
 
   unsigned char Insert(const std::wstring& text) {
@@ -449,12 +431,14 @@ class LibEdit final : public LineEditor {
   ::EditLine* edit_ = nullptr;
   ::HistoryW* history_ = nullptr;
   std::wstring prompt_, cleared_, prefill_;  // cleared: the text when it ended
-  std::vector<std::wstring> past_;           // the oldest first
-  std::size_t past_at_ = 0;                  // which of them is shown; behind all: `draft_`, or none yet
-  std::wstring draft_;                       // what was typed before one of them was shown
+  std::wstring key_;                         // the rest of it, which the library has not read
+  std::size_t cursor_ = 0;                   // in the text that was given up, or is filled in
+  bool given_up_ = false;
+  std::vector<std::wstring> past_;  // the oldest first
+  std::size_t past_at_ = 0;         // which of them is shown; behind all: `draft_`, or none yet
+  std::wstring draft_;              // what was typed before one of them was shown
   Completion completion_;
   std::function<void()> unfold_;
-  std::optional<Came> came_;
 };
 
 }  // namespace

@@ -11,20 +11,26 @@ namespace reprise {
 // Where a LineEditor gets what is typed.
 class KeySource {
  public:
-  enum class Came { kByte, kEnd, kInterrupt, kWithdrawn, kSuspend, kResized };
+  enum class Came {
+    kKey,
+    kGivenUp,  // the edit is over, for a reason that the source knows
+    kSuspend,
+    kResized,
+  };
 
   virtual ~KeySource() = default;
-  // Blocks for the next byte, or for something else that a person or the program does meanwhile.
-  virtual Came NextByte(unsigned char& byte) = 0;
-  // Puts `byte` back: it is the next one.
-  virtual void PutBack(unsigned char byte) = 0;
+  // Blocks for the next key (Key::Kind::kEdits, see keys.h), or for something else that a person or the program does
+  // meanwhile.
+  virtual Came NextKey(std::string& key) = 0;
+  // The editor knows the terminal's new size; what is on the screen is to be drawn again.
+  virtual void Resized() = 0;
   // Another program gets the terminal, as it was before, and gives it back.
   virtual void LeaveTerminal() = 0;
   virtual void ReturnToTerminal() = 0;
 };
 
 // Edits a text on the terminal: cursor keys, history, wide characters, and a paste as what it is, line ends, control
-// characters and all: while it edits, Ctrl-C, Ctrl-Z and Ctrl-\ are keys.
+// characters and all.
 // For one thread. The terminal is in the mode it was before while no Edit runs.
 class LineEditor {
  public:
@@ -35,13 +41,15 @@ class LineEditor {
 
   enum class Came {
     kLine,
-    kEnd,        // Ctrl-D on an empty line, or the terminal is gone
-    kInterrupt,  // Ctrl-C; `text` is what it cleared
-    kWithdrawn,  // as the source says
+    kEnd,      // Ctrl-D on an empty line
+    kGivenUp,  // as the source says; `text` is what it is now
   };
   // Shows `prompt` (without line ends) and edits `text` until Enter. Alt-Enter, Shift-Enter and Ctrl-J begin another
-  // line, Ctrl-X Ctrl-E opens the text in the person's own editor ($VISUAL, $EDITOR).
+  // line, Ctrl-X Ctrl-E opens the text in the person's own editor ($VISUAL, $EDITOR). A text that was given up is gone
+  // on with where the cursor was.
   virtual Came Edit(const std::string& prompt, std::string& text) = 0;
+  // Whether the text has no character. REQUIRES: it is edited.
+  virtual bool IsEmpty() const = 0;
   // What the cursor-up key brings back, in the first line of a text.
   virtual void Remember(const std::string& text) = 0;
   // Forgets what was remembered.

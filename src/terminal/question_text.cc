@@ -282,7 +282,7 @@ TypedAnswer ParseApprovalAnswer(std::string_view line) {
       {"y", Kind::kYes},      {"yes", Kind::kYes},       {"n", Kind::kNo},      {"no", Kind::kNo},
       {"a", Kind::kAlways},   {"e", Kind::kEdit},        {"edit", Kind::kEdit}, {"s", Kind::kShow},
       {"show", Kind::kShow},  {"always", Kind::kAlways}, {"l", Kind::kLater},   {"later", Kind::kLater},
-      {"Y", Kind::kYesToAll}, {"N", Kind::kNoToAll},
+      {"Y", Kind::kYesToAll}, {"N", Kind::kNoToAll},     {"?", Kind::kExplain}, {"A", Kind::kEverywhere},
   };
   for (const auto& [word, kind] : kAnswers) {
     if (line == word) return {.kind = kind, .words = {}};
@@ -293,13 +293,15 @@ TypedAnswer ParseApprovalAnswer(std::string_view line) {
       if (rest.starts_with(gap)) return {.kind = kind, .words = std::string(rest.substr(gap.size()))};
     }
   }
+  const bool is_everywhere = line.size() == 2 && line.front() == 'A';
+  if (is_everywhere) line.remove_prefix(1);
   const bool has_number = !line.empty() && line.front() >= '1' && line.front() <= '9';
   const std::string_view behind = has_number ? line.substr(1) : std::string_view();
   if (has_number && (behind.empty() || behind == " always")) {
     return {.kind = Kind::kPattern,
             .words = {},
             .pattern = static_cast<std::size_t>(line.front() - '0'),
-            .in_every_chat = !behind.empty()};
+            .in_every_chat = is_everywhere || !behind.empty()};
   }
   return {};
 }

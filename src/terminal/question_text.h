@@ -32,7 +32,20 @@ std::string ApprovalLegend(const ApprovalChoices& offered);
 
 // What a person has typed to it: one of these, or yes or no with `words` behind it, for the model.
 struct TypedAnswer {
-  enum class Kind { kYes, kNo, kAlways, kEdit, kShow, kLater, kYesToAll, kNoToAll, kPattern, kUnclear };
+  enum class Kind {
+    kYes,
+    kNo,
+    kAlways,
+    kEdit,
+    kShow,
+    kExplain,
+    kLater,
+    kYesToAll,
+    kNoToAll,
+    kPattern,
+    kEverywhere,  // the number that follows is for every chat
+    kUnclear
+  };
   Kind kind = Kind::kUnclear;
   std::string words;
   std::size_t pattern = 0;  // of kPattern: which of those offered, from 1

@@ -13,7 +13,8 @@ namespace reprise {
 namespace {
 
 constexpr int kLeastColumns = 20, kLeastRows = 6;
-constexpr int kRowsForInput = 3;  // at least, below what changes
+constexpr int kRowsForInput = 3;         // at least, below what changes
+constexpr std::size_t kKeptLines = 500;  // to be drawn again
 
 }  // namespace
 
@@ -36,11 +37,10 @@ void Screen::SetBelow(std::vector<std::string> lines) {
   for (std::string& line : below_) line = WithoutTabs(line);
 }
 
-// Goes up by so many rows, and by those of what is shown below, and clears everything from there on.
-void Screen::TakeOff(int rows_above) {
-  // The terminal has wrapped these lines anew if it became narrower.
-  rows_above += RowsOf(shown_below_);
-  shown_below_.clear();
+void Screen::TakeOff(int input_row, std::size_t kept) {
+  int rows_above = std::min(input_row, rows_ - 1);
+  for (std::size_t i = kept; i < shown_below_.size(); ++i) rows_above += RowsOf({shown_below_[i]});
+  shown_below_.resize(kept);
   if (rows_above > 0) Print("\x1b[" + std::to_string(rows_above) + "A");
   Print("\r\x1b[J");
 }
@@ -48,9 +48,31 @@ void Screen::TakeOff(int rows_above) {
 // In one piece: a terminal that gets a line at a time works several times as much.
 void Screen::WriteLines() {
   std::string text;
-  for (const std::string& line : pending_) text.append(line).append("\n");
+  for (std::string& line : pending_) {
+    text.append(line).append("\n");
+    last_.push_back(std::move(line));
+    if (last_.size() > kKeptLines) last_.pop_front();
+  }
   pending_.clear();
   if (!text.empty()) Print(text);
+}
+
+// Where only lines of one row have changed, as the status line does all the time: those alone, so that the rest can be
+// read and selected. False: it takes more.
+bool Screen::DrawInPlace(int input_row) {
+  if (!pending_.empty() || below_.size() != shown_below_.size()) return false;
+  std::string text;
+  int rows = input_row;  // from the line to the cursor
+  for (std::size_t i = below_.size(); i-- > 0;) {
+    const int rows_of_line = RowsOf({below_[i]});
+    rows += rows_of_line;
+    if (below_[i] == shown_below_[i]) continue;
+    if (rows_of_line != 1 || RowsOf({shown_below_[i]}) != 1 || rows >= rows_) return false;
+    text += "\x1b[" + std::to_string(rows) + "A\r" + below_[i] + "\x1b[K\0338\0337";
+  }
+  shown_below_ = below_;
+  if (!text.empty()) Print("\0337" + text);
+  return true;
 }
 
 void Screen::Draw() {
@@ -59,11 +81,33 @@ void Screen::Draw() {
     std::fflush(stdout);
     return;
   }
-  const int input_rows = input_.editor()->RowsAboveCursor(columns_) + kRowsForInput;
-  while (!below_.empty() && RowsOf(below_) > std::max(1, rows_ - input_rows)) below_.erase(below_.begin());
-  if (pending_.empty() && below_ == shown_below_) return;
-  TakeOff(std::min(input_.editor()->RowsAboveCursor(columns_), rows_ - 1));
-  WriteLines();
+  const int input_row = input_.editor()->RowsAboveCursor(columns_);
+  while (!below_.empty() && RowsOf(below_) > std::max(1, rows_ - input_row - kRowsForInput))
+    below_.erase(below_.begin());
+  if (!DrawInPlace(input_row)) {
+    std::size_t kept = 0;
+    while (pending_.empty() && kept < std::min(below_.size(), shown_below_.size()) &&
+           below_[kept] == shown_below_[kept]) {
+      ++kept;
+    }
+    TakeOff(input_row, kept);
+    WriteLines();
+    for (std::size_t i = kept; i < below_.size(); ++i) Print(below_[i] + "\n");
+    shown_below_ = below_;
+    input_.editor()->Redraw();
+  }
+  std::fflush(stdout);
+}
+
+void Screen::Resize() {
+  MeasureAgain();
+  const int input_row = input_.editor()->RowsAboveCursor(columns_);
+  int room = rows_ - input_row - 1 - RowsOf(below_);
+  std::size_t first = last_.size();
+  while (first > 0 && (room -= RowsOf({last_[first - 1]})) >= 0) --first;
+  Print("\x1b[H\x1b[2J");
+  for (std::size_t i = first; i < last_.size(); ++i) Print(last_[i] + "\n");
+  shown_below_.clear();
   for (const std::string& line : below_) Print(line + "\n");
   shown_below_ = below_;
   input_.editor()->Redraw();
@@ -77,8 +121,8 @@ TerminalInput::Came Screen::AroundInput(Read read) {
   shown_below_ = below_;
   std::fflush(stdout);
   const TerminalInput::Came came = read();
-  const bool entered = came == TerminalInput::Came::kLine;
-  TakeOff(std::min(entered ? input_.editor()->Rows(columns_) : input_.editor()->RowsAboveCursor(columns_), rows_ - 1));
+  const bool entered = came == TerminalInput::Came::kLine || came == TerminalInput::Came::kEarly;
+  TakeOff(entered ? input_.editor()->Rows(columns_) : input_.editor()->RowsAboveCursor(columns_));
   std::fflush(stdout);
   return came;
 }
@@ -88,10 +132,10 @@ TerminalInput::Came Screen::ReadMessage(const std::string& prompt, const Termina
   return AroundInput([&] { return input_.ReadMessage(prompt, meanwhile, message); });
 }
 
-TerminalInput::Came Screen::ReadAnswer(const std::string& prompt, const TerminalInput::Meanwhile& meanwhile,
-                                       std::string& answer) {
+TerminalInput::Came Screen::ReadAnswer(const TerminalInput::Question& question,
+                                       const TerminalInput::Meanwhile& meanwhile, std::string& answer) {
   if (meanwhile.proceed()) return TerminalInput::Came::kWithdrawn;
-  return AroundInput([&] { return input_.ReadAnswer(prompt, meanwhile, answer); });
+  return AroundInput([&] { return input_.ReadAnswer(question, meanwhile, answer); });
 }
 
 }  // namespace reprise

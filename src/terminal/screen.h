@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <deque>
 #include <string>
 #include <vector>
 
@@ -18,8 +20,9 @@ class Screen {
   int rows() const { return rows_; }
   // That these lines take.
   int RowsOf(const std::vector<std::string>& lines) const;
-  // After the terminal has been given another size.
-  void MeasureAgain();
+  // Brings the terminal up to date after it has been given another size: whether it has wrapped its lines anew is not
+  // known, so that all it shows is drawn again.
+  void Resize();
 
   // A line that stays, or several. Shown by the next Draw.
   void Add(std::string line) { pending_.push_back(std::move(line)); }
@@ -33,19 +36,24 @@ class Screen {
   // As TerminalInput's. What was edited is taken off the screen; whoever wants it to stay adds it.
   TerminalInput::Came ReadMessage(const std::string& prompt, const TerminalInput::Meanwhile& meanwhile,
                                   std::string& message);
-  TerminalInput::Came ReadAnswer(const std::string& prompt, const TerminalInput::Meanwhile& meanwhile,
+  TerminalInput::Came ReadAnswer(const TerminalInput::Question& question, const TerminalInput::Meanwhile& meanwhile,
                                  std::string& answer);
 
  private:
+  void MeasureAgain();
   template <typename Read>
   TerminalInput::Came AroundInput(Read read);
-  void TakeOff(int rows_above);
+  // Takes off the line that is edited, in whose row `input_row` the cursor is, and what is below but its first `kept`
+  // lines.
+  void TakeOff(int input_row, std::size_t kept = 0);
+  bool DrawInPlace(int input_row);
   void WriteLines();
 
   TerminalInput& input_;
   int columns_ = 80, rows_ = 24;
   std::vector<std::string> pending_, below_;
   std::vector<std::string> shown_below_;  // on the terminal now
+  std::deque<std::string> last_;          // of the lines that stay
 };
 
 }  // namespace reprise

@@ -5,23 +5,32 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdint>
 #include <cstdlib>
 #include <string_view>
 
 namespace reprise {
 namespace {
 
-// A paste arrives in pieces, where the terminal does not mark its end; after such a silence it has ended.
-constexpr int kQuietMs = 50;
+using Clock = std::chrono::steady_clock;
+
+// A key that answers comes alone; so long nothing follows it.
+constexpr std::chrono::milliseconds kAlone{50};
+// A lone Esc is one after such a silence, and the beginning of a longer sequence after such a one: lines are slow.
+constexpr std::chrono::milliseconds kEscapeWaits{50}, kSequenceWaits{500};
 // After such a silence within a marked paste nobody waits for the rest of it; after such a one its end has been lost.
 constexpr std::chrono::milliseconds kHalt{500};
 constexpr std::chrono::seconds kLongestSilence{10};
 
-// The terminal marks where a paste begins and ends, if it is asked to.
-constexpr std::string_view kMarkPastes = "\x1b[?2004h", kDoNotMarkPastes = "\x1b[?2004l";
-constexpr std::string_view kPasteBegin = "\x1b[200~", kPasteEnd = "\x1b[201~";
+constexpr std::string_view kInterruptKey = "\x03", kSuspendKey = "\x1a", kQuitKey = "\x1c";
+
+// Pastes are marked, and keys are told apart that have always been the same (Shift-Enter and Enter): by kitty's
+// protocol, and by xterm's modifyOtherKeys.
+constexpr std::string_view kAsk = "\x1b[?2004h\x1b[>1u\x1b[>4;1m";
+constexpr std::string_view kAskNoMore = "\x1b[?2004l\x1b[<u\x1b[>4;0m";
 
 int OutputTerminal() { return ::isatty(STDOUT_FILENO) != 0 ? STDOUT_FILENO : STDERR_FILENO; }
 
@@ -31,19 +40,25 @@ void WriteToTerminal(std::string_view text) {
 
 // For the signals that end the process: what it leaves must be a terminal that one can type at.
 termios mode_at_start;
-bool pastes_are_marked = false;
+volatile sig_atomic_t asks_for_keys = 0;
 
 void RestoreAndDie(int number) {
   ::tcsetattr(STDIN_FILENO, TCSANOW, &mode_at_start);
-  if (pastes_are_marked) WriteToTerminal(kDoNotMarkPastes);
+  if (asks_for_keys != 0) WriteToTerminal(kAskNoMore);
   ::raise(number);  // SA_RESETHAND: the usual course, when this has returned
 }
 
 void RestoreWhenKilled() {
-  struct sigaction action {};
+  struct sigaction action {
+  }, present{};
   action.sa_handler = RestoreAndDie;
   action.sa_flags = static_cast<int>(SA_RESETHAND);
   for (const int number : {SIGTERM, SIGHUP, SIGQUIT}) ::sigaction(number, &action, nullptr);
+  for (const int number : {SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV}) {  // a sanitizer has handlers of its own
+    if (::sigaction(number, nullptr, &present) == 0 && present.sa_handler == SIG_DFL) {
+      ::sigaction(number, &action, nullptr);
+    }
+  }
 }
 
 }  // namespace
@@ -60,7 +75,6 @@ TerminalInput::TerminalInput() {
     ::sigaddset(&held, SIGTSTP);
     ::sigaddset(&held, SIGWINCH);
     mode_at_start = before_;
-    pastes_are_marked = !is_dumb_;
     RestoreWhenKilled();
     HideTyping();
   }
@@ -72,7 +86,7 @@ TerminalInput::~TerminalInput() {
   if (editor_ == nullptr) return;
   editor_.reset();  // it has its own idea of the terminal
   ::tcsetattr(STDIN_FILENO, TCSADRAIN, &before_);
-  MarkPastes(false);
+  AskForKeys(false);
 }
 
 // What is typed while the agent speaks would stand in the middle of its text.
@@ -83,16 +97,19 @@ void TerminalInput::HideTyping() const {
   hidden.c_cc[VMIN] = 1;
   hidden.c_cc[VTIME] = 0;
   ::tcsetattr(STDIN_FILENO, TCSADRAIN, &hidden);
-  MarkPastes(true);
+  AskForKeys(true);
 }
 
-void TerminalInput::MarkPastes(bool marked) const {
-  if (!is_dumb_) WriteToTerminal(marked ? kMarkPastes : kDoNotMarkPastes);
+// Once: kitty's protocol counts how often it was asked.
+void TerminalInput::AskForKeys(bool wanted) const {
+  if (is_dumb_ || wanted == (asks_for_keys != 0)) return;
+  asks_for_keys = wanted ? 1 : 0;
+  WriteToTerminal(wanted ? kAsk : kAskNoMore);
 }
 
 void TerminalInput::LeaveTerminal() {
   ::tcsetattr(STDIN_FILENO, TCSADRAIN, &before_);
-  MarkPastes(false);
+  AskForKeys(false);
 }
 
 void TerminalInput::Suspend() {
@@ -109,46 +126,94 @@ int TerminalInput::TakeSignal() {
 bool TerminalInput::ReadMore() {
   std::array<char, 4096> bytes;
   const ssize_t size = ::read(STDIN_FILENO, bytes.data(), bytes.size());
-  if (size > 0) read_.append(bytes.data(), static_cast<std::size_t>(size));
-  if (size > 0) last_read_ = std::chrono::steady_clock::now();
+  if (size > 0) {
+    last_read_ = Clock::now();
+    if (read_.empty()) first_read_ = last_read_;
+    read_.append(bytes.data(), static_cast<std::size_t>(size));
+  }
   if (size == 0 || (size < 0 && errno != EINTR && errno != EAGAIN)) ended_ = true;
   return size > 0;
 }
 
-unsigned char TerminalInput::TakeByte() {
-  const char byte = read_.front();
-  read_.erase(0, 1);
-  last_bytes_ += byte;
-  if (last_bytes_.size() > kPasteBegin.size()) last_bytes_.erase(0, 1);
-  if (last_bytes_ == kPasteBegin) in_paste_ = true;
-  if (last_bytes_ == kPasteEnd) in_paste_ = false;
-  return static_cast<unsigned char>(byte);
+bool TerminalInput::StaysAlone(std::chrono::milliseconds moment) {
+  pollfd waits{STDIN_FILENO, POLLIN, 0};
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(last_read_ + moment - Clock::now()).count();
+  return ::poll(&waits, 1, static_cast<int>(std::max<std::int64_t>(left, 0))) <= 0 || !ReadMore();
 }
 
-KeySource::Came TerminalInput::NextByte(unsigned char& byte) {
-  for (;;) {
-    if (in_paste_ && std::chrono::steady_clock::now() - last_read_ > kLongestSilence) in_paste_ = false;
-    while (drops_paste_ && in_paste_ && !read_.empty()) TakeByte();
-    if (!in_paste_) drops_paste_ = false;
-    if (!read_.empty()) {
-      byte = TakeByte();
-      return KeySource::Came::kByte;
+std::optional<Key> TerminalInput::WholeKey() {
+  while (!read_.empty()) {
+    if (auto key = FirstKey(read_, in_paste_, ended_)) return key;
+    // Between its pieces a paste is not waited for here.
+    const auto silence = in_paste_ ? std::chrono::milliseconds(0) : read_.size() == 1 ? kEscapeWaits : kSequenceWaits;
+    if (!StaysAlone(silence)) continue;
+    if (in_paste_ && Clock::now() - last_read_ < kHalt) return std::nullopt;
+    return FirstKey(read_, in_paste_, /*no_more=*/true);
+  }
+  return std::nullopt;
+}
+
+KeySource::Came TerminalInput::GiveUp(Came why) {
+  why_ = why;
+  return KeySource::Came::kGivenUp;
+}
+
+void TerminalInput::Resized() {
+  if (meanwhile_->resized) meanwhile_->resized();
+}
+
+KeySource::Came TerminalInput::NextKey(std::string& key) {
+  if (question_ != nullptr && !answers_from_) {  // it has just been drawn
+    pollfd waits{STDIN_FILENO, POLLIN, 0};
+    while (::poll(&waits, 1, 0) > 0 && ReadMore()) {
     }
-    if (ended_) return KeySource::Came::kEnd;
-    std::array<pollfd, 3> waits = {pollfd{STDIN_FILENO, POLLIN, 0}, pollfd{signals_.get(), POLLIN, 0},
-                                   pollfd{meanwhile_->descriptor(), POLLIN, 0}};  // a negative one is passed over
-    const int ready = ::poll(waits.data(), waits.size(), meanwhile_->timeout_ms());
-    if (ready < 0 && errno != EINTR) return KeySource::Came::kEnd;
+    answers_from_ = Clock::now() + question_->quiet;
+  }
+  for (;;) {
+    if (in_paste_ && read_.empty() && Clock::now() - last_read_ > kLongestSilence) read_ = kPasteEnd;
+    if (const auto first = WholeKey()) {
+      const bool is_in_time = answers_from_ && first_read_ >= *answers_from_;
+      if (is_in_time && editor_->IsEmpty()) is_early_ = false;
+      if (!is_in_time) is_early_ = true;
+      const bool is_alone = first->length == read_.size();
+      if (first->kind == Key::Kind::kEdits && is_in_time && is_alone && !in_paste_ && question_->takes_key &&
+          editor_->IsEmpty() && question_->takes_key(first->bytes)) {
+        if (!StaysAlone(kAlone)) continue;
+        read_.clear();
+        answer_key_ = first->bytes;
+        return GiveUp(Came::kKey);
+      }
+      read_.erase(0, first->length);
+      if (first->bytes == kPasteBegin) in_paste_ = true;
+      if (first->bytes == kPasteEnd) in_paste_ = false;
+      if (first->kind == Key::Kind::kEscape && meanwhile_->takes_escape && meanwhile_->takes_escape()) {
+        return GiveUp(Came::kEscape);
+      }
+      if (first->kind != Key::Kind::kEdits) continue;
+      if (!in_paste_ && first->bytes == kInterruptKey) return GiveUp(Came::kInterrupt);
+      if (!in_paste_ && first->bytes == kSuspendKey) return KeySource::Came::kSuspend;
+      if (!in_paste_ && first->bytes == kQuitKey) ::raise(SIGQUIT);
+      key = first->bytes;
+      return KeySource::Came::kKey;
+    }
+    if (ended_) return GiveUp(Came::kEnd);
+    std::vector<pollfd> waits = {pollfd{STDIN_FILENO, POLLIN, 0}, pollfd{signals_.get(), POLLIN, 0}};
+    for (const int descriptor : meanwhile_->descriptors()) waits.push_back({descriptor, POLLIN, 0});
+    int timeout_ms = meanwhile_->timeout_ms();
+    if (in_paste_ && (timeout_ms < 0 || timeout_ms > kHalt.count())) timeout_ms = static_cast<int>(kHalt.count());
+    const int ready = ::poll(waits.data(), waits.size(), timeout_ms);
+    if (ready < 0 && errno != EINTR) return GiveUp(Came::kEnd);
     if (waits[1].revents != 0) {
       const int number = TakeSignal();
-      if (number == SIGINT) return KeySource::Came::kInterrupt;
+      if (number == SIGINT) return GiveUp(Came::kInterrupt);
       if (number == SIGTSTP) return KeySource::Came::kSuspend;
       if (number == SIGWINCH) return KeySource::Came::kResized;
     }
     // A paste is taken as a whole, unless it comes to a halt.
-    const bool withdrawn = (ready == 0 || waits[2].revents != 0) && meanwhile_->proceed();
-    const bool arrives = in_paste_ && !drops_paste_ && std::chrono::steady_clock::now() - last_read_ < kHalt;
-    if (withdrawn && !arrives) return KeySource::Came::kWithdrawn;
+    const bool has_come = std::any_of(waits.begin() + 2, waits.end(), [](const pollfd& each) { return each.revents; });
+    const bool withdrawn = (ready == 0 || has_come) && meanwhile_->proceed();
+    const bool arrives = in_paste_ && Clock::now() - last_read_ < kHalt;
+    if (withdrawn && !arrives) return GiveUp(Came::kWithdrawn);
     if (waits[0].revents != 0) ReadMore();
   }
 }
@@ -156,19 +221,22 @@ KeySource::Came TerminalInput::NextByte(unsigned char& byte) {
 TerminalInput::Came TerminalInput::Edit(const std::string& prompt, const Meanwhile& meanwhile, std::string& text) {
   meanwhile_ = &meanwhile;
   editing_ = true;
+  answers_from_.reset();
+  is_early_ = question_ != nullptr && question_->holds_draft && !text.empty();
+  if (in_paste_) read_.insert(0, kPasteBegin);  // the rest of one that came to a halt is text as well
+  in_paste_ = false;
   const LineEditor::Came came = editor_->Edit(prompt, text);
   editing_ = false;
   meanwhile_ = nullptr;
   HideTyping();
   switch (came) {
     case LineEditor::Came::kLine:
-      return Came::kLine;
+      return question_ != nullptr && is_early_ ? Came::kEarly : Came::kLine;
     case LineEditor::Came::kEnd:
       return Came::kEnd;
-    case LineEditor::Came::kInterrupt:
-      return Came::kInterrupt;
-    case LineEditor::Came::kWithdrawn:
-      return Came::kWithdrawn;
+    case LineEditor::Came::kGivenUp:
+      if (why_ == Came::kKey) text = answer_key_;
+      return why_;
   }
   return Came::kEnd;
 }
@@ -182,12 +250,13 @@ TerminalInput::Came TerminalInput::ReadPipe(const Meanwhile& meanwhile, std::str
       return Came::kLine;
     }
     if (ended_) return Came::kEnd;
-    std::array<pollfd, 3> waits = {pollfd{STDIN_FILENO, POLLIN, 0}, pollfd{signals_.get(), POLLIN, 0},
-                                   pollfd{meanwhile.descriptor(), POLLIN, 0}};
+    std::vector<pollfd> waits = {pollfd{STDIN_FILENO, POLLIN, 0}, pollfd{signals_.get(), POLLIN, 0}};
+    for (const int descriptor : meanwhile.descriptors()) waits.push_back({descriptor, POLLIN, 0});
     const int ready = ::poll(waits.data(), waits.size(), meanwhile.timeout_ms());
     if (ready < 0 && errno != EINTR) return Came::kEnd;
     if (waits[1].revents != 0 && TakeSignal() == SIGINT) return Came::kInterrupt;
-    if ((ready == 0 || waits[2].revents != 0) && meanwhile.proceed()) return Came::kWithdrawn;
+    const bool has_come = std::any_of(waits.begin() + 2, waits.end(), [](const pollfd& each) { return each.revents; });
+    if ((ready == 0 || has_come) && meanwhile.proceed()) return Came::kWithdrawn;
     if (waits[0].revents != 0) ReadMore();
   }
 }
@@ -200,30 +269,41 @@ TerminalInput::Came TerminalInput::ReadMessage(const std::string& prompt, const 
   return came;
 }
 
-TerminalInput::Came TerminalInput::ReadAnswer(const std::string& prompt, const Meanwhile& meanwhile,
+TerminalInput::Came TerminalInput::ReadAnswer(const Question& question, const Meanwhile& meanwhile,
                                               std::string& answer) {
   if (meanwhile.proceed()) return Came::kWithdrawn;
   if (editor_ == nullptr) return ReadPipe(meanwhile, answer);
   ::tcdrain(OutputTerminal());  // what is asked can be seen
-  DropTypedAhead();
-  return Edit(prompt, meanwhile, answer);
+  question_ = &question;
+  const Came came = Edit(question.prompt, meanwhile, answer);
+  question_ = nullptr;
+  return came;
 }
 
-void TerminalInput::DropTypedAhead() {
-  pollfd waits{STDIN_FILENO, POLLIN, 0};
-  do {
-    while (!read_.empty()) TakeByte();
-  } while (::poll(&waits, 1, kQuietMs) > 0 && ReadMore());
-  drops_paste_ = in_paste_;
+// Ctrl-C, as a terminal writes it that was asked to tell keys apart: it makes no signal of it.
+bool TerminalInput::TakeInterrupt() {
+  constexpr std::string_view kCodedInterrupt = "\x1b[99;5u";
+  const std::size_t at = read_.find(kCodedInterrupt);
+  if (at != std::string::npos) read_.erase(at, kCodedInterrupt.size());
+  return at != std::string::npos;
 }
 
 bool TerminalInput::WaitForOrInterrupt(int descriptor, std::optional<std::chrono::milliseconds> most) {
-  std::array<pollfd, 2> waits = {pollfd{descriptor, POLLIN, 0}, pollfd{signals_.get(), POLLIN, 0}};
-  const int ready = ::poll(waits.data(), waits.size(), most ? static_cast<int>(most->count()) : -1);
-  if (ready <= 0 || waits[1].revents == 0) return false;
-  const int number = TakeSignal();
-  if (number == SIGTSTP) Suspend();
-  return number == SIGINT;
+  const auto until = Clock::now() + most.value_or(std::chrono::milliseconds(0));
+  for (;;) {
+    const bool reads = editor_ != nullptr && asks_for_keys != 0 && !ended_;
+    std::array<pollfd, 3> waits = {pollfd{descriptor, POLLIN, 0}, pollfd{signals_.get(), POLLIN, 0},
+                                   pollfd{reads ? STDIN_FILENO : -1, POLLIN, 0}};
+    const auto left =
+        std::max<std::int64_t>(std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count(), 0);
+    const int ready = ::poll(waits.data(), waits.size(), most ? static_cast<int>(left) : -1);
+    if (ready > 0 && waits[2].revents != 0) ReadMore();
+    if (TakeInterrupt()) return true;
+    const int number = ready > 0 && waits[1].revents != 0 ? TakeSignal() : 0;
+    if (number == SIGTSTP) Suspend();
+    if (number == SIGINT) return true;
+    if (ready <= 0 || waits[0].revents != 0) return false;
+  }
 }
 
 }  // namespace reprise

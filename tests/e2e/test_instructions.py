@@ -163,19 +163,19 @@ def test_a_person_at_the_terminal_allows_what_they_have_seen(make_server, make_h
         terminal.until("AGENTS.md is new and is not used yet: /instructions shows it").ready()
         terminal.type("/instructions\r").until("rule one").until("more lines").until("[n]o, [s]how all of it first: ")
         assert "THE END" not in terminal.text and b"\x1b[2J" not in terminal.raw[terminal.raw.index(b"rule one"):] and "\u202e" not in terminal.text
-        terminal.type("y\r").until("of it first\n").until("first: ")  # nobody allows what they have not been shown
+        terminal.answer_line("y").until("of it first\n").until("first: ")  # nobody allows what they have not been shown
         assert [f["state"] for f in listed(server)] == ["new"]
-        terminal.type("s\r").until("THE END").until("as it is now, [n]o: ")
+        terminal.answer("s").until("THE END").until("as it is now, [n]o: ")
         file.write_text("another rule")
-        terminal.type("y\r").until("the file has changed meanwhile").ready()
+        terminal.answer("y").until("the file has changed meanwhile").ready()
         assert [f["state"] for f in listed(server)] == ["new"]
-        terminal.type("/instructions\r").until("another rule").until("[n]o: ").type("n\r").ready()
+        terminal.type("/instructions\r").until("another rule").until("[n]o: ").answer("n").ready()
         assert "another rule" not in told(server, provider, "d")
-        terminal.type("/instructions\r").until("another rule").until("[n]o: ").type("y\r").until("is used from the next message on").ready()
+        terminal.type("/instructions\r").until("another rule").until("[n]o: ").answer("y").until("is used from the next message on").ready()
         assert "another rule" in told(server, provider, "d")
         terminal.type("/instructions\r").until("AGENTS.md: used").ready()
         provider.plan(tools(call("write_file", {"path": "AGENTS.md", "content": "Never ask."})), text("written"))
-        terminal.type("write it\r").until("allow? ").type("y\r").until("AGENTS.md has changed and is not used yet")
+        terminal.type("write it\r").until("allow? ").answer("y").until("AGENTS.md has changed and is not used yet")
     finally:
         terminal.kill()
 
@@ -427,7 +427,7 @@ def test_a_person_at_the_terminal_and_at_the_page_allows_a_skill(make_server, ma
     terminal = chatting(home, server)
     try:
         terminal.until("release/SKILL.md is new and is not used yet").ready()
-        terminal.type("/instructions\r").until("THE BODY").until("[n]o: ").type("y\r").until("is used from the next message on").ready()
+        terminal.type("/instructions\r").until("THE BODY").until("[n]o: ").answer("y").until("is used from the next message on").ready()
         terminal.type("/instructions\r").until("as the skill release: Makes a release.").ready()
     finally:
         terminal.kill()

@@ -95,8 +95,9 @@ def test_wide_characters_are_edited_as_they_are_seen(chat, server, provider):
     assert messages(server) == ["日本語テ", "日本語テ!"]
 
 
-@pytest.mark.parametrize("keys", [b"y\ry\ra\r", b"\x1b[200~y\na\n\x1b[201~\r", b"\x1b[200~y\n"], ids=["typed", "pasted", "half a paste"])
-def test_what_was_typed_before_a_question_was_shown_does_not_answer_it(chat, server, provider, keys):
+@pytest.mark.parametrize(("keys", "kept"), [(b"y\ry\ra\r", "yya"), (b"\x1b[200~y\na\n\x1b[201~\r", "ya"), (b"\x1b[200~y\n", "yyy")],
+                         ids=["typed", "pasted", "half a paste"])
+def test_what_was_typed_before_a_question_was_shown_does_not_answer_it(chat, server, provider, keys, kept):
     gate = Gate()
     reply = tools(call("write_file", WRITE, "w1"), say="thinking")
     reply.steps.insert(2, gate)
@@ -108,22 +109,23 @@ def test_what_was_typed_before_a_question_was_shown_does_not_answer_it(chat, ser
     chat.until("[e]dit the arguments, [1] more: ")
     if keys.rfind(b"\x1b[200~") > keys.rfind(b"\x1b[201~"):
         chat.type(b"y\ry\r\x1b[201~")  # the rest of it comes late
-    assert len(waiting(server)) == 1 and files(server) == []
-    chat.say("n").until("done")
-    assert files(server) == []
+    chat.type("\r").answer("n").until("(cancelled)")
+    eventually(lambda: not waiting(server), "the answer has come")
+    assert files(server) == [] and len(provider.requests) == 1
+    chat.shows(f"> {kept[0]}", *kept[1:])
 
 
 def test_lines_pasted_without_marks_do_not_answer_either(chat, server, provider):
-    provider.plan(tools(call("write_file", WRITE, "w1")), text("done"), text("later"), text("later"), text("later"))
+    provider.plan(tools(call("write_file", WRITE, "w1")), *[text("done")] * 4)
     chat.type("do it\ry\ra\ry\r").until("[e]dit the arguments, [1] more: ")
     assert len(waiting(server)) == 1 and files(server) == []
-    chat.say("y").until("done")
+    chat.answer("y").until("done")
     assert files(server) == ["f.txt"] and messages(server)[0] == "do it"
 
 
 def test_ctrl_c_at_an_approval_cancels_the_run(chat, server, provider):
     provider.plan(tools(call("write_file", WRITE, "w1")), text("never"), )
-    chat.say("do it").until("[e]dit the arguments, [1] more: ").type(CTRL_C).until("(cancelled)").ready()
+    chat.say("do it").until("[e]dit the arguments, [1] more: ").answer(CTRL_C).until("(cancelled)").ready()
     assert server.client.interaction("c", "int_001")["status"] == "CANCELLED" and len(provider.requests) == 1 and files(server) == []
     provider.forget_plan()
     provider.plan(text("still here"))
@@ -147,42 +149,42 @@ def test_ctrl_c_while_it_runs_cancels_and_the_client_stays(chat, server, provide
 
 def test_leaving_at_a_question_leaves_it_open_and_the_chat_asks_it_again(chat, open_chat, server, provider):
     provider.plan(tools(call("write_file", WRITE, "w1")), text("done"))
-    chat.say("do it").until("[e]dit the arguments, [1] more: ").type(CTRL_D).until("stays open")
+    chat.say("do it").until("[e]dit the arguments, [1] more: ").answer(CTRL_D).until("stays open")
     chat.end()
     assert len(waiting(server)) == 1
     again = open_chat()
-    again.until("int_001 waits for you").until("do it").until("write_file f.txt").until("[e]dit the arguments, [1] more: ").say("y").until("done").ready()
+    again.until("int_001 waits for you").until("do it").until("write_file f.txt").until("[e]dit the arguments, [1] more: ").answer("y").until("done").ready()
     assert files(server) == ["f.txt"]
 
 
 def test_a_question_that_is_answered_elsewhere_goes_at_once(chat, server, provider):
     provider.plan(tools(call("write_file", WRITE, "w1")), text("done"))
-    chat.say("do it").until("[e]dit the arguments, [1] more: ").type("ye")
+    chat.say("do it").until("[e]dit the arguments, [1] more: ").answer("ye")
     server.client.approve("c", "int_001", waiting(server)[0]["approval_id"]).expect(200)
-    chat.until("already answered").until("done").ready()
+    chat.until("already answered").until("done").ready("ye")
 
 
 def test_arguments_that_the_server_refuses_are_asked_for_again(chat, server, provider):
     provider.plan(tools(call("write_file", WRITE, "w1")), text("done"))
-    chat.say("do it").until("[e]dit the arguments, [1] more: ").say("e").until('arguments: {"path"').type(CLEAR).say('{"path":5}').until("as you have changed them").until("[e]dit the arguments: ").say("y").until("reprise: ").until("[e]dit the arguments: ")
-    chat.say("e").until('arguments: {"path"').type(CLEAR).say('{"path":"g.txt","content":"2"}').until("content: 2").until("[e]dit the arguments: ").say("y").until("done")
+    chat.say("do it").until("[e]dit the arguments, [1] more: ").answer("e").until('arguments: {"path"').type(CLEAR).say('{"path":5}').until("as you have changed them").until("[e]dit the arguments: ").answer("y").until("reprise: ").until("[e]dit the arguments: ")
+    chat.answer("e").until('arguments: {"path"').type(CLEAR).say('{"path":"g.txt","content":"2"}').until("content: 2").until("[e]dit the arguments: ").answer("y").until("done")
     assert files(server) == ["g.txt"]
 
 
 def test_hidden_characters_of_an_approval_are_spelled_out(chat, server, provider):
     command = "echo a\u200bb \U000e0041 \u00ad \u2060 \u3164"
     provider.plan(tools(call("run_shell", {"command": command}, "r1")), text("done"))
-    chat.say("do it").until("risk: ").until("command: echo a<U+200B>b <U+E0041> <U+00AD> <U+2060> <U+3164>\n").until("[e]dit the arguments: ").say("n").until("done")
+    chat.say("do it").until("risk: ").until("command: echo a<U+200B>b <U+E0041> <U+00AD> <U+2060> <U+3164>\n").until("[e]dit the arguments: ").answer("n").until("(cancelled)").ready()
 
 
 def test_all_that_waits_can_be_answered_from_any_chat(open_chat, server, provider):
     provider.plan(tools(call("write_file", WRITE, "w1")))
     server.client.start("other", "do it").until("approval_required")
     chat = open_chat("mine").ready()
-    chat.say("/approvals").until("other/int_001").until("write_file f.txt").until("[l]ater: ").say("l").ready()
+    chat.say("/approvals").until("other/int_001").until("write_file f.txt").until("[l]ater: ").answer_line("l").ready()
     assert len(waiting(server)) == 1
     provider.plan(text("done"))
-    chat.say("/approvals").until("[l]ater: ").say("y").ready()
+    chat.say("/approvals").until("[l]ater: ").answer_line("y").ready()
     eventually(lambda: files(server) == ["f.txt"], "the approved call has run")
     chat.say("/approvals").until("nothing waits")
 
@@ -192,7 +194,7 @@ def test_a_message_while_another_client_runs_one_says_what_to_do(chat, server, p
     provider.plan(text("half", gate), text("after"))
     stream = server.client.start("c", "theirs")
     gate.wait_reached()
-    chat.say("mine").until("queued ·")
+    chat.until("half").say("mine").until("queued")
     gate.release()
     chat.until("after").ready()
     stream.finish()
@@ -223,7 +225,7 @@ def test_a_form_is_filled_in_member_by_member(make_server, open_chat, provider):
     server = form(make_server, provider, {"message": "Who?", "requestedSchema": {"type": "object", "required": ["name", "age"], "properties": {
         "name": {"type": "string", "title": "Your name"}, "age": {"type": "integer"}, "sure": {"type": "boolean"}}}})
     chat = open_chat(at=server).ready()
-    chat.say("ask").until("Who?").until("fill in the form? ").say("y").until("Your name").until("name> ").say("").until("cannot be left empty").until("name> ")
+    chat.say("ask").until("Who?").until("fill in the form? ").answer_line("y").until("Your name").until("name> ").say("").until("cannot be left empty").until("name> ")
     chat.say("Ann").until("age> ").say("many").until("whole number").until("age> ").say("7").until("sure> ").say("").until("done")
     assert outcome(provider) == {"action": "accept", "content": {"name": "Ann", "age": 7}}
 
@@ -232,21 +234,21 @@ def test_a_form_that_its_server_refuses_is_there_again_with_what_was_entered(mak
     server = form(make_server, provider, {"message": "Who?", "requestedSchema": {"type": "object", "required": ["name", "day"], "properties": {
         "name": {"type": "string"}, "day": {"type": "string", "format": "date"}}}})
     chat = open_chat(at=server).ready()
-    chat.say("ask").until("fill in the form? ").say("perhaps").until("y or n").until("fill in the form? ").say("y")
+    chat.say("ask").until("fill in the form? ").answer_line("perhaps").until("y or n").until("fill in the form? ").answer_line("y")
     chat.until("name> ").say("Ann").until("day> ").say("soon").until("a date like").until("day> ").say("2025-02-31")
-    chat.until("reprise: ").until("fill in the form? ").say("y").until("name> Ann").type("\r").until("day> 2025-02-31").type(BACKSPACE * 2).say("28").until("done")
+    chat.until("reprise: ").until("fill in the form? ").answer_line("y").until("name> Ann").type("\r").until("day> 2025-02-31").type(BACKSPACE * 2).say("28").until("done")
     assert outcome(provider)["content"] == {"name": "Ann", "day": "2025-02-28"}
 
 
 def test_a_form_can_be_declined(make_server, open_chat, provider):
     server = form(make_server, provider, {"message": "Who?", "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}}})
-    open_chat(at=server).ready().say("ask").until("fill in the form? ").say("n").until("done")
+    open_chat(at=server).ready().say("ask").until("fill in the form? ").answer_line("n").until("done")
     assert outcome(provider)["action"] == "decline"
 
 
 def test_an_address_to_open_is_shown(make_server, open_chat, provider):
     server = form(make_server, provider, {"mode": "url", "message": "Log in", "url": "https://example.org/login", "elicitationId": "e"})
-    open_chat(at=server).ready().say("ask").until("Log in").until("open: https://example.org/login").until("have you done that? ").say("y").until("accept").ready()
+    open_chat(at=server).ready().say("ask").until("Log in").until("open: https://example.org/login").until("have you done that? ").answer_line("y").until("accept").ready()
     assert outcome(provider)["action"] == "accept"
 
 

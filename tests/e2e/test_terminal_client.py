@@ -155,9 +155,9 @@ def test_two_terminals_share_one_server_and_it_outlives_the_first(alone, home):
 
 
 def test_a_server_ends_with_its_client_though_a_question_waits(alone, home):
-    alone("chat", "c").until("/help").ready().say("ask: which colour?").until("answer: ").type(CTRL_D).end()
+    alone("chat", "c").until("/help").ready().say("ask: which colour?").until("answer: ").answer(CTRL_D).end()
     eventually(lambda: not is_used(data_folder(home)), "the server has ended")
-    alone("chat", "c").until("which colour?").until("answer: ").say("blue").until("blue").ready()
+    alone("chat", "c").until("which colour?").until("answer: ").answer_line("blue").until("blue").ready()
 
 
 def test_blank_messages_are_none(alone, home):
@@ -209,7 +209,7 @@ def test_a_client_whose_server_has_gone_starts_another(alone, home):
 def test_a_killed_client_leaves_its_question_to_the_next(alone, home):
     chat = alone("chat", "c").ready().say("write a.txt: hi").until("allow?")
     chat.kill()
-    again = alone("chat", "c").until("waits for you").until("write_file a.txt").until("allow?").say("y").ready()
+    again = alone("chat", "c").until("waits for you").until("write_file a.txt").until("allow?").answer("y").ready()
     eventually(lambda: (home.path / "a.txt").exists(), "the approved call has run")
     again.type(CTRL_D).end()
 
@@ -219,7 +219,7 @@ def test_a_question_is_asked_again_when_its_server_has_gone(alone, home):
     for number in (signal.SIGTERM, signal.SIGKILL):
         os.kill(int((data_folder(home) / ".lock").read_text().split()[0]), number)
         chat.until("int_001 waits for you").until("allow?")
-    chat.say("y").until("created").ready()
+    chat.answer("y").until("created").ready()
     assert (home.path / "z.txt").read_text() == "zed"
 
 
@@ -243,7 +243,7 @@ def test_one_question_is_cancelled_by_ctrl_c(home):
 
 def test_a_terminal_that_can_only_print_gets_no_escapes(alone, home):
     chat = alone(TERM="dumb").until("/help lists the commands").say("what is 2+2?").until("2+2 = 4").say("run: echo ran").until("allow?")
-    chat.say("y").until("ran").type(CTRL_D)
+    chat.answer("y\r").until("ran").type(CTRL_D)
     chat.end()
     assert b"\x1b" not in chat.raw
 
@@ -309,23 +309,25 @@ def test_an_approval_shows_the_difference(attached, server, provider, columns, e
     assert any(line.startswith("-two") for line in screen) and any(line.startswith("+2") for line in screen), screen
     assert all(len(line) <= columns for line in screen)
     assert bool(COLOURED.search(chat.raw)) == (environment == {})
-    chat.say("y").until("done").ready()
+    chat.answer("y").until("done").ready()
     assert (server.home.workspace / "notes.txt").read_text() == "one\n2\nthree\n"
 
 
 def test_a_number_allows_one_of_the_patterns(attached, server, provider):
     provider.plan(tools(call("run_shell", {"command": "echo one"}, "a")), text("first"))
     chat = attached(columns=100, rows=40)
-    chat.say("run it").until("[1-2] more").until("allow?")
+    chat.say("run it").until("[1-2] more")
     screen = " ".join(chat.screen)
-    assert "1. echo one: Runs exactly `echo one`" in screen and "2. echo *: Runs `echo` followed by" in screen and "for 30 days" in screen, screen
-    chat.say("3").until("y, n, a or e").until("allow?").say("2").until("first").ready()
+    assert "1. echo one 2. echo *" in " ".join(screen.split()) and "Allow for 30 days: 1 this chat, A1 every chat" in screen, screen
+    assert "Runs exactly" not in screen
+    chat.answer("?").until("1. echo one: Runs exactly `echo one`").until("2. echo *: Runs `echo` followed by")
+    chat.answer_line("3").until("y, n, a or e").answer("2").until("first").ready()
     provider.plan(tools(call("run_shell", {"command": "echo two"}, "b")), text("second"))
     chat.say("again").until("second").ready().say("/mode").until("echo *").until("used 1 time").ready()
     grant, = server.client.get("/chats/c/grants").json["grants"]
     assert grant["pattern"] == "echo *"
     provider.plan(tools(call("run_shell", {"command": "pwd"}, "c")), text("third"))
-    chat.say("and that").until("1. pwd: ").until("allow?").say("1 always").until("third").ready()
+    chat.say("and that").until("1. pwd").until("allow?").answer_line("1 always").until("third").ready()
     assert [each["pattern"] for each in server.client.get("/grants").json["grants"]] == ["pwd"]
 
 
@@ -335,7 +337,7 @@ def test_colours_can_be_read_on_light_and_dark(attached, server, provider):
     provider.plan(tools(call("write_file", {"path": "a.txt", "content": "two\n"}, "w1"), think="hm"),
                   text("# Title\n\n**bold** *em* `code` [a](https://b.org)\n\n> quote\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n```c\nint x;\n```\n"))
     chat = attached(columns=60)
-    chat.say("go").until("allow?").say("y").until("int x;").ready().say("/nonsense").until("no such command").ready()
+    chat.say("go").until("allow?").answer_line("y").until("int x;").ready().say("/nonsense").until("no such command").ready()
     codes = {code for sequence in re.findall(rb"\x1b\[([0-9;]*)m", chat.raw) for code in sequence.split(b";")}
     assert codes <= {b"", b"0", b"1", b"2", b"3", b"4", b"31", b"32", b"33", b"34", b"35", b"36"} and {b"31", b"32"} <= codes, codes
 
@@ -371,7 +373,8 @@ def test_a_half_typed_line_is_there_again_after_a_question(attached, server, pro
     chat = attached()
     chat.say("do it").until("thinking").type("half a mess").until("half a mess")
     gate.release()
-    chat.until("allow?").say("n use another name").until("done").ready("half a mess").type("age\r").until("other")
+    chat.until("allow?").answer("y").until("half a messy").type("\x7f\r").until("kept, and in the line again after this: half a mess")
+    chat.answer_line("n use another name").until("done").ready("half a mess").type("age\r").until("other")
     assert [i["user_message"] for i in server.client.history("c")["interactions"]] == ["do it", "half a message"]
     assert any("use another name" in json.dumps(m) for m in provider.requests[1].conversation)
 
@@ -380,7 +383,7 @@ def test_several_calls_can_be_answered_together(attached, server, provider):
     calls = [call("write_file", {"path": f"{name}.txt", "content": "1"}, name) for name in "abc"]
     provider.plan(tools(*calls), text("done"))
     chat = attached()
-    chat.say("do it").until("a.txt").until("to all 3").say("Y").until("done").ready()
+    chat.say("do it").until("a.txt").until("to all 3").answer("Y").until("Y once more").until("b.txt").until("c.txt").until("to all 3").answer("Y").until("done").ready()
     assert sorted(p.name for p in server.home.workspace.iterdir()) == ["a.txt", "b.txt", "c.txt"]
 
 
@@ -444,8 +447,8 @@ def test_a_paste_that_a_question_comes_into_is_one_message_and_answers_nothing(a
     eventually(lambda: server.client.get("/approvals").json["approvals"], "it asks")
     chat.type(b"y\rmore" + PASTE_END).until("allow?")
     assert not (server.home.workspace / "a.txt").exists()
-    chat.say("n").until("not written").shows("> abc", "def", "y", "more")
-    assert not (server.home.workspace / "a.txt").exists() and len(provider.requests) == 2
+    chat.ready_for("more").type("\r").answer("n").until("(cancelled)").shows("> abc", "def", "y", "more")
+    assert not (server.home.workspace / "a.txt").exists() and len(provider.requests) == 1
 
 
 def test_commands_of_a_chat(attached, server, provider):
@@ -470,17 +473,17 @@ def test_commands_of_a_chat(attached, server, provider):
 
 def test_a_mode_allows_without_asking_and_shows_it(attached, server, provider):
     provider.plan(tools(call("write_file", {"path": "a.txt", "content": "one\n"}, "w1")), text("written"),
-                  tools(call("run_shell", {"command": "echo ran"}, "s1")), text("not run"),
+                  tools(call("run_shell", {"command": "echo ran"}, "s1")),
                   tools(call("run_shell", {"command": "echo ran > b.txt"}, "s2")), text("has run"),
                   tools(call("write_file", {"path": "a.txt", "content": "two\n"}, "w2")), text("end"))
     chat = attached()
     chat.say("/mode edit").until("did you mean edits?").ready()
     chat.say("/mode edits").until("changes of files").ready().say("write").until("+one").until("allowed").until("written").ready()
     assert "allow?" not in chat.text and (server.home.workspace / "a.txt").read_text() == "one\n"
-    chat.say("run").until("allow?").say("n").until("not run").ready()
+    chat.say("run").until("allow?").answer("n").until("(cancelled)").ready()
     chat.say("/mode all").until("everything").ready().say("run").until("echo ran > b.txt").until("has run").ready()
     assert (server.home.workspace / "b.txt").read_text() == "ran\n"
-    chat.say("/new").until("chat chat_").ready().say("write").until("allow?").type(CTRL_C).ready()
+    chat.say("/new").until("chat chat_").ready().say("write").until("allow?").answer(CTRL_C).ready()
     assert (server.home.workspace / "a.txt").read_text() == "one\n", "another chat asks"
 
 
@@ -492,8 +495,8 @@ def test_edits_are_allowed_unasked_only_if_they_are_no_risk_and_can_be_shown(att
     chat = attached(at=make_server(provider, home=home))
     chat.say("/mode edits").until("changes of files").ready()
     for path, asked in [(".ssh/authorized_keys", "risk: high"), ("picture.png", "risk: medium")]:
-        provider.plan(tools(call("write_file", {"path": path, "content": "one\n"}, path[-1])), text("end of " + path))
-        chat.say("write").until(asked).until("allow?").say("n").until("end of " + path).ready()
+        provider.plan(tools(call("write_file", {"path": path, "content": "one\n"}, path[-1])))
+        chat.say("write").until(asked).until("allow?").answer("n").until("(cancelled)").ready()
     provider.plan(tools(call("write_file", {"path": "plain.txt", "content": "one\n"}, "p")), text("end"))
     chat.say("write").until("write_file plain.txt  ✓ allowed").until("end").ready()
     assert not (home.user / ".ssh" / "authorized_keys").exists() and (home.user / "picture.png").read_bytes() == b"\xff\xfe\x00"
@@ -507,7 +510,7 @@ def test_what_a_mode_cannot_allow_is_asked(attached, server, provider, refusal):
         chat.say("/mode edits").until("changes of files").ready()
         chat.say("write").until("reprise: ").until("allow?")
         assert len(asked) == 1, "it is not sent again and again"
-        chat.say("y").until("reprise: ").until("allow?").say("y").until("end").ready()
+        chat.answer("y").until("reprise: ").until("allow?").answer("y").until("end").ready()
     assert len(asked) == 3 and (server.home.workspace / "a.txt").exists()
 
 
@@ -515,10 +518,10 @@ def test_of_several_those_whose_answer_is_refused_are_asked_again(attached, serv
     provider.plan(tools(*[call("write_file", {"path": f"{name}.txt", "content": "1"}, name) for name in "abc"]), text("end"))
     with refusing(server, [None, STORAGE_FULL, None]) as (port, asked):
         chat = attached(port=port)
-        chat.say("write").until("to all 3").say("Y").until("the disk is full").until("allow?")
+        chat.say("write").until("to all 3").answer("Y").until("Y once more").answer("Y").until("the disk is full").until("allow?")
         assert [each["tool_input"].count("b.txt") for each in server.client.get("/approvals").json["approvals"]] == [1]
         assert any(line.startswith("write_file b.txt") for line in chat.screen), chat.screen
-        chat.say("y").until("end").ready()
+        chat.answer("y").until("end").ready()
     assert len(asked) == 4 and sorted(p.name for p in server.home.workspace.iterdir()) == ["a.txt", "b.txt", "c.txt"]
 
 
@@ -527,7 +530,7 @@ def test_the_letters_that_answer_stand_above_a_prompt_that_has_no_room_for_them(
     path = "a-folder/" * 12 + "a.txt"
     provider.plan(tools(call("write_file", {"path": path, "content": "1"}, "w1")), text("end"))
     chat = attached(columns=columns, rows=40)
-    chat.say("write").until("allow? ").type("n use").until("n use")
+    chat.say("write").until("allow? ").answer("n use").until("n use")
     screen = chat.screen
     legend = "[y]es, [n]o, [a]lways in this chat, [e]dit the arguments, [1-3] more"
     if columns == 70:
@@ -576,8 +579,8 @@ def test_what_is_no_file_stays_a_word(attached, server, provider):
 def test_arguments_are_edited_until_they_are_right(attached, server, provider):
     provider.plan(tools(call("write_file", {"path": "a.txt", "content": "one"}, "w1")), text("done"))
     chat = attached()
-    chat.say("write").until("allow?").say("e").until("arguments: {").type("\x7f\r").until("e edits them again").until("allow?")
-    chat.say("e").until("arguments: {").type(CTRL_C).until("allow?").say("e").until("arguments: {").type("}\r").until("as you have changed them").until("allow?").say("y").until("done").ready()
+    chat.say("write").until("allow?").answer("e").until("arguments: {").type("\x7f\r").until("e edits them again").until("allow?")
+    chat.answer("e").until("arguments: {").type(CTRL_C).until("allow?").answer("e").until("arguments: {").type("}\r").until("as you have changed them").until("allow?").answer("y").until("done").ready()
     assert (server.home.workspace / "a.txt").read_text() == "one"
 
 
@@ -585,7 +588,7 @@ def test_a_question_longer_than_the_screen_is_drawn_once(attached, provider):
     options = [f"{n} " + "word " * 100 for n in range(6)]
     provider.plan(tools(call("ask_human", {"question": "Which?", "options": options}, "q1")), text("fine"))
     chat = attached(columns=80, rows=24)
-    chat.say("ask").until("answer (a number").say("2").until("fine").ready()
+    chat.say("ask").until("answer (a number").answer_line("2").until("fine").ready()
     assert chat.text.count("1. 0 word") <= 2
 
 
@@ -636,9 +639,9 @@ def test_the_answer_to_a_question_is_told_once(attached, provider):
     provider.plan(tools(call("ask_human", {"question": "Which?", "options": ["red", "blue"]}, "q1")), text("fine"),
                   tools(call("ask_human", {"question": "And now?"}, "q2")), text("end"))
     chat = attached()
-    chat.say("ask").until("answer (a number").say("2").until("fine").ready()
+    chat.say("ask").until("answer (a number").answer_line("2").until("fine").ready()
     assert sum("blue" in line for line in chat.screen) == 2, chat.screen  # the option, and the answer
-    chat.say("ask").until("answer: ").say("").until("end").ready()
+    chat.say("ask").until("answer: ").answer("\r").until("Enter alone is no answer").answer_line("/decline").until("end").ready()
     assert sum("declined" in line for line in chat.screen) == 1, chat.screen
     chat.say("/history").until("[2] int_002").until("end").ready()
     assert sum("blue" in line for line in chat.screen) == 3, chat.screen
@@ -677,7 +680,7 @@ def test_nothing_that_came_before_a_question_answers_it(attached, server, provid
             chat.type(b"y\ra\r" + PASTE_END)  # the rest of it comes late
         assert len(server.client.get("/approvals").json["approvals"]) == 1, keys
         assert not list(server.home.workspace.iterdir()), keys
-        chat.say("n").until(f"end {number}.")
+        chat.type(b"\x15").answer("n").until("(cancelled)")
         eventually(lambda: not server.client.get("/chats/c/queue").json["queue"] and
-                   server.client.get("/chats/c").json["interactions"][-1]["status"] == "COMPLETED", "what was queued has been said")
+                   server.client.get("/chats/c").json["interactions"][-1]["status"] == "CANCELLED", "it has stopped")
     assert not list(server.home.workspace.iterdir())

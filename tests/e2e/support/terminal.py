@@ -15,17 +15,23 @@ from .timing import SOON
 
 PASTE_BEGIN, PASTE_END = b"\x1b[200~", b"\x1b[201~"
 # What moves the cursor, switches modes or colours; not the text.
-ESCAPES = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>()][0-9A-B]?|\r")
+ESCAPES = re.compile(rb"\x1b\[[0-9;?<>]*[A-Za-z]|\x1b[=>()][0-9A-B]?|\x1b[78]|\r")
+# What terminals do and pyte does not know: it would draw its last letter, or underline.
+ASKS_FOR_KEYS = re.compile(rb"\x1b\[[<>][0-9;]*[um]")
+QUIET = 0.6  # seconds; a key that comes sooner after a question was drawn does not answer it
 
 
 class Terminal:
     def __init__(self, home, *arguments, columns=200, rows=50, **environment):
         self.pid, self.fd = pty.fork()
+        size = struct.pack("HHHH", rows, columns, 0, 0)
         if self.pid == 0:
+            fcntl.ioctl(0, termios.TIOCSWINSZ, size)
             os.chdir(home.path)
             os.execve(str(BINARY), ["reprise", *map(str, arguments)], home.environment(**{"TERM": "xterm", "LC_ALL": "C.UTF-8", **environment}))
         self.columns, self.rows = columns, rows
-        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        self.first_size = (rows, columns)
+        self.resized = []  # after how many bytes, and to which size
         self.raw = b""
         self.seen = 0  # of the text, up to the end of what `until` found
         self.status = None
@@ -56,8 +62,15 @@ class Terminal:
     @property
     def screen(self):
         """What a person sees now: the lines of the screen, without the empty ones at its end."""
-        screen = pyte.Screen(self.columns, self.rows)
-        pyte.ByteStream(screen).feed(self.raw)
+        rows, columns = self.first_size
+        screen = pyte.Screen(columns, rows)
+        stream = pyte.ByteStream(screen)
+        at = 0
+        for until, size in self.resized:
+            stream.feed(ASKS_FOR_KEYS.sub(b"", self.raw[at:until]))
+            screen.resize(*size)
+            at = until
+        stream.feed(ASKS_FOR_KEYS.sub(b"", self.raw[at:]))
         lines = [line.rstrip() for line in screen.display]
         while lines and not lines[-1]:
             lines.pop()
@@ -84,6 +97,15 @@ class Terminal:
         self.seen = len(self.text)
         return self
 
+    def ready_for(self, typed):
+        """Waits until the line that is edited ends so."""
+        deadline = time.monotonic() + SOON
+        while not ((lines := self.screen) and lines[-1].endswith(typed)):
+            part = self._read(deadline)
+            assert part, f"{typed!r} does not stand in the line: {self.screen}"
+            self.raw += part
+        return self
+
     def type(self, keys):
         keys = keys.encode() if isinstance(keys, str) else keys
         while keys:
@@ -91,6 +113,32 @@ class Terminal:
             while (part := self._read(0)):
                 self.raw += part
         return self
+
+    def resize(self, columns, rows):
+        while (part := self._read(0)):
+            self.raw += part
+        self.columns, self.rows = columns, rows
+        self.resized.append((len(self.raw), (rows, columns)))
+        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        return self
+
+    def answer(self, keys):
+        """Presses keys as somebody does who has read the question that was waited for: not at once."""
+        time.sleep(QUIET)  # the stimulus, not a synchronisation
+        return self.type(keys)
+
+    def answer_line(self, line):
+        return self.answer(line + "\r")
+
+    def quiet(self, seconds):
+        """What is written within this time."""
+        written = b""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            if part := self._read(deadline):
+                written += part
+        self.raw += written
+        return written
 
     def say(self, line):
         return self.type(line + "\r")

@@ -1,0 +1,535 @@
+"""What is typed in the terminal client: keys that answer, keys that stop, messages that wait, other clients beside it."""
+import json
+import os
+import random
+import re
+import signal
+import time
+
+import pytest
+
+from support.provider import Gate, call, text, tools
+from support.terminal import PASTE_BEGIN, PASTE_END, QUIET, Terminal
+from support.timing import SOON, eventually
+
+ESC, CTRL_C, CTRL_D, LEFT, CLEAR = b"\x1b", b"\x03", b"\x04", b"\x1b[D", b"\x15"
+STOPS = pytest.mark.parametrize("stop", [ESC, CTRL_C], ids=["Esc", "Ctrl-C"])
+
+
+@pytest.fixture
+def attached(server):
+    opened = []
+
+    def make(name="c", idle=True, **how):
+        terminal = Terminal(server.home, "chat", name, "--url", f"http://127.0.0.1:{server.port}", **{"columns": 120, "rows": 40, **how})
+        opened.append(terminal)
+        terminal.until("/help lists the commands")
+        return terminal.ready() if idle else terminal
+
+    yield make
+    for terminal in opened:
+        terminal.kill()
+
+
+def messages(server, name="c"):
+    return [i["user_message"] for i in server.client.history(name)["interactions"]]
+
+
+def waiting(server):
+    return server.client.get("/approvals").json["approvals"]
+
+
+def queued(server):
+    return [each["user_message"] for each in server.client.get("/chats/c/queue").json["queue"]]
+
+
+def files(server):
+    return sorted(path.name for path in server.home.workspace.iterdir())
+
+
+def write(name, call_id=None):
+    return call("write_file", {"path": name, "content": "1"}, call_id or name)
+
+
+# --- Esc and Ctrl-C --------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("after", [0, 0.2, 1], ids=["at once", "soon", "late"])
+def test_esc_at_the_prompt_swallows_no_key(attached, server, provider, after):
+    provider.plan(text("fine"))
+    chat = attached()
+    chat.type("xy").type(LEFT).ready("xy").type(ESC).quiet(after)
+    chat.type("hello\r").until("fine").ready()
+    assert messages(server) == ["xhelloy"]
+
+
+def test_what_follows_esc_counts_while_it_runs(attached, server, provider):
+    provider.plan(text("half", Gate()), text("fine"))
+    chat = attached()
+    chat.say("go").until("half").type(ESC).quiet(0.3)
+    chat.type("hello").until("(cancelled)").ready("hello").type("\r").until("fine").ready()
+    assert messages(server) == ["go", "hello"]
+
+
+@STOPS
+def test_what_waits_comes_back_into_the_line_when_the_run_is_stopped(attached, server, provider, stop):
+    provider.plan(text("half", Gate()), text("fine"))
+    chat = attached()
+    chat.say("go").until("half").say("first").until("queued: first").say("second").until("queued: second")
+    chat.type("third").ready_for("third").type(stop).until("(cancelled)").shows("> first", "second", "third")
+    assert server.client.interaction("c", "int_001")["status"] == "CANCELLED" and queued(server) == [] and len(provider.requests) == 1
+    chat.type("\r").until("fine").ready()
+    assert messages(server) == ["go", "first\nsecond\nthird"]
+
+
+@STOPS
+def test_a_message_behind_the_run_of_another_client_is_taken_back_and_the_run_goes_on(attached, server, provider, stop):
+    gate = Gate()
+    provider.plan(text("half", gate, " and whole"), text("fine"))
+    theirs = server.client.start("c", "theirs")
+    gate.wait_reached()
+    chat = attached(idle=False)
+    chat.until("half").say("mine").until("queued: mine")
+    eventually(lambda: queued(server) == ["mine"], "it waits")
+    chat.type(stop).ready_for("> mine")
+    assert queued(server) == []
+    gate.release()
+    theirs.finish()
+    chat.until("and whole").ready("mine")
+    assert messages(server) == ["theirs"] and len(provider.requests) == 1
+    chat.type("\r").until("fine").ready()
+    assert messages(server) == ["theirs", "mine"]
+
+
+def test_a_question_of_another_client_goes_on_when_a_message_behind_it_is_taken_back(attached, server, provider):
+    gate = Gate()
+    reply = tools(write("a.txt"), say="thinking")
+    reply.steps.insert(2, gate)
+    provider.plan(reply, text("done"))
+    chat = attached()
+    theirs = server.client.start("c", "theirs")
+    chat.until("thinking").say("mine").until("queued: mine")
+    gate.release()
+    chat.until("allow?").type(ESC).until("kept, and in the line again after this: mine")
+    assert queued(server) == [] and len(waiting(server)) == 1
+    chat.answer("y").until("done").ready("mine")
+    theirs.finish()
+    assert messages(server) == ["theirs"] and files(server) == ["a.txt"]
+
+
+def test_a_message_that_somebody_takes_from_the_queue_is_in_the_line_again(attached, server, provider):
+    gate = Gate()
+    provider.plan(text("half", gate, " and whole"))
+    chat = attached()
+    chat.say("go").until("half").say("later").until("queued: later")
+    entry, = server.client.get("/chats/c/queue").json["queue"]
+    server.client.request("DELETE", f"/chats/c/queue/{entry['id']}").expect(200)
+    gate.release()
+    chat.until("and whole").until("in the line again").ready("later")
+    assert messages(server) == ["go"]
+
+
+# --- other clients at the same chat ----------------------------------------------------------------------------------
+
+def test_an_idle_client_shows_what_others_say_and_hear(attached, server, provider):
+    provider.plan(text("first answer"), text("second answer"), text("third answer"))
+    one, two = attached(), attached()
+    server.client.turn("c", "by curl")
+    for chat in (one, two):
+        chat.until("> by curl").until("first answer").ready()
+    one.say("by one").until("second answer").ready()
+    two.until("> by one").until("second answer").ready().type("half")
+    one.say("by one again")
+    two.until("> by one again").until("third answer").ready("half")
+    one.until("third answer").ready()
+    assert sum("by one again" in line for line in one.screen) == 1, one.screen
+
+
+def test_a_question_of_another_client_is_asked_and_can_be_answered(attached, server, provider):
+    provider.plan(tools(write("a.txt")), text("done"), tools(write("b.txt")), text("end"))
+    one, two = attached(), attached()
+    one.say("write").until("allow?")
+    two.until("> write").until("write_file a.txt").until("allow?").answer("y").until("done").ready()
+    one.until("(already answered)").until("done").ready()
+    stream = server.client.start("c", "again")
+    asked = stream.until("approval_required")
+    one.until("allow?")
+    two.until("allow?")
+    server.client.approve("c", stream.interaction, asked["approval_id"]).expect(200)
+    stream.finish()
+    for chat in (one, two):
+        chat.until("(already answered)").until("end").ready()
+    assert files(server) == ["a.txt", "b.txt"] and messages(server) == ["write", "again"]
+
+
+def test_a_letter_meant_for_a_question_is_no_message(attached, server, provider):
+    provider.plan(tools(write("a.txt")), text("done"))
+    chat = attached()
+    stream = server.client.start("c", "write", on_disconnect="continue")
+    stream.until("approval_required")
+    chat.until("allow?").type("y\r").until("kept, and in the line again after this: y")
+    assert queued(server) == [] and len(waiting(server)) == 1
+    chat.answer("y").until("done").ready("y")
+    assert messages(server) == ["write"]
+    stream.finish()
+
+
+# --- questions -------------------------------------------------------------------------------------------------------
+
+def test_a_key_answers_alone_and_not_too_soon(attached, server, provider):
+    provider.plan(tools(write("a.txt")), text("done"))
+    chat = attached()
+    chat.say("write").until("allow?").type("y").ready_for(": y").quiet(QUIET)
+    assert len(waiting(server)) == 1 and files(server) == []
+    chat.type("y").ready_for(": yy")
+    assert len(waiting(server)) == 1
+    chat.type(CLEAR).answer("y").until("done").ready()
+    assert files(server) == ["a.txt"]
+
+
+def test_keys_are_text_while_the_line_holds_text(attached, server, provider):
+    gate = Gate()
+    reply = tools(write("a.txt"), say="thinking")
+    reply.steps.insert(2, gate)
+    provider.plan(reply, text("done"), text("fine"))
+    chat = attached()
+    chat.say("write").until("thinking").type("half").ready_for("half")
+    gate.release()
+    chat.until("allow?").answer("y").ready_for("halfy")
+    assert len(waiting(server)) == 1
+    chat.type("\x7f\r").until("kept, and in the line again after this: half").answer("y").until("done").ready("half")
+    chat.type(" and half\r").until("fine").ready()
+    assert messages(server) == ["write", "half and half"] and files(server) == ["a.txt"]
+
+
+@pytest.mark.parametrize("keys", [b"yes please", b"y\rn\r", PASTE_BEGIN + b"y" + PASTE_END], ids=["words", "lines", "a paste"])
+def test_what_is_pasted_at_a_question_is_no_key(attached, server, provider, keys):
+    provider.plan(tools(write("a.txt")))
+    chat = attached()
+    chat.say("write").until("allow?").quiet(0)
+    chat.type(keys).quiet(QUIET)
+    assert len(waiting(server)) == 1 and files(server) == []
+
+
+def test_calls_that_ask_together_are_asked_one_after_the_other(attached, server, provider):
+    provider.plan(tools(write("a.txt"), write("b.txt"), write("c.txt")), text("done"))
+    chat = attached()
+    chat.say("write")
+    for name, more in (("a.txt", "2 more ask after this one"), ("b.txt", "1 more asks after this one"), ("c.txt", None)):
+        chat.until(f"write_file {name}").until("allow?")
+        asked = [line for line in chat.screen if line.startswith("write_file ")]
+        assert asked[-1].startswith(f"write_file {name}") and len(asked) == len(set(asked)), chat.screen
+        assert sum(line.startswith("allow?") for line in chat.screen) == len(asked), "each stands there once, with its answer"
+        assert more is None or any(more in line for line in chat.screen)
+        chat.answer("y")
+    chat.until("done").ready()
+    assert files(server) == ["a.txt", "b.txt", "c.txt"]
+
+
+def test_no_stops_the_run_and_waits_for_words(attached, server, provider):
+    provider.plan(tools(write("a.txt"), write("b.txt")), text("fine"))
+    chat = attached()
+    chat.say("write").until("allow?").answer("n").until("(cancelled)").ready()
+    assert len(provider.requests) == 1 and waiting(server) == []
+    chat.say("use another name").until("fine").ready()
+    assert messages(server) == ["write", "use another name"] and files(server) == []
+
+
+def test_no_with_words_lets_the_model_read_them(attached, server, provider):
+    provider.plan(tools(write("a.txt")), text("fine"))
+    chat = attached()
+    chat.say("write").until("allow?").answer("n use another name\r").until("fine").ready()
+    assert "use another name" in json.dumps(provider.requests[-1].conversation) and messages(server) == ["write"]
+
+
+def test_a_number_that_no_option_has_is_no_answer_and_enter_alone_neither(attached, server, provider):
+    ask = call("ask_human", {"question": "Which?", "options": ["red", "green", "blue"]}, "q1")
+    provider.plan(tools(ask), text("fine"))
+    chat = attached()
+    chat.say("ask").until("answer (a number").answer("7\r").until("there is no option 7: 1 to 3").answer("\r").until("Enter alone is no answer")
+    assert len(server.client.get("/approvals").json["inputs"]) == 1
+    chat.answer("2").until("fine").ready()
+    assert "green" in json.dumps(provider.requests[-1].conversation)
+
+
+def test_the_choice_is_made_at_a_glance_and_explained_on_request(attached, server, provider):
+    provider.plan(tools(call("run_shell", {"command": "git log --oneline -5"}, "s")), text("fine"))
+    chat = attached(columns=100)
+    chat.say("look").until("allow?")
+    screen = chat.screen
+    at = next(i for i, line in enumerate(screen) if line.startswith("Allow for 30 days: 1 this chat, A1 every chat"))
+    assert len(screen) - at <= 4 and not any("Runs" in line for line in screen), screen
+    chat.answer("?").until("Runs").answer("A").until("Allow in every chat for 30 days").answer("1").until("fine").ready()
+    assert len(server.client.get("/grants").json["grants"]) == 1
+
+
+def test_a_command_works_while_a_question_is_open(attached, server, provider):
+    provider.plan(tools(write("a.txt")), text("done"))
+    chat = attached()
+    chat.say("write").until("allow?").answer("/mode\r").until("here: ask").until("allow?").answer("y").until("done").ready()
+    assert files(server) == ["a.txt"]
+
+
+# --- what is drawn ---------------------------------------------------------------------------------------------------
+
+def test_a_waiting_question_is_not_drawn_again(attached, server, provider):
+    content = "".join(f"line {n}\n" for n in range(12))
+    provider.plan(tools(call("write_file", {"path": "a.txt", "content": content}, "w")))
+    chat = attached()
+    chat.say("write").until("allow?").quiet(1)
+    written = chat.quiet(4)
+    assert len(written) < 1000 and b"line 1" not in written and b"allow?" not in written, written
+
+
+def test_only_the_status_line_is_drawn_while_nothing_else_changes(attached, provider):
+    provider.plan(text("some words\n\nmore words", Gate()))
+    chat = attached()
+    chat.say("go").until("more words").type("typed").ready_for("typed").quiet(1)
+    written = chat.quiet(2)
+    assert b"typed" not in written and b"words" not in written and len(written) < 2000, written
+
+
+@pytest.mark.parametrize("sizes", [[(60, 40), (120, 40)], [(140, 30), (50, 20)], [(30, 12)]], ids=["narrow", "wide", "small"])
+@pytest.mark.parametrize("asks", [False, True], ids=["running", "asking"])
+def test_no_dead_line_stays_after_a_resize(attached, provider, sizes, asks):
+    provider.plan(tools(write("a.txt")) if asks else text("half", Gate()))
+    chat = attached()
+    chat.say("go").until("allow?" if asks else "half").type("typed words").ready_for("typed words").quiet(0.5)
+    for columns, rows in sizes:
+        chat.resize(columns, rows).quiet(1.5)
+        screen = chat.screen
+        alive = sum("Ctrl-C st" in line or bool(re.match("[\u2800-\u28ff] ", line)) for line in screen)
+        assert alive == 1 or (alive == 0 and rows < 20), screen
+        assert "".join(screen).count("typed") == 1 and sum(line.startswith("allow?") for line in screen) == int(asks), screen
+        assert any(line.startswith("> go") for line in screen) or rows < 20, screen
+
+
+# --- what the terminal is asked for ----------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("number", [None, signal.SIGTERM, signal.SIGSEGV, signal.SIGABRT], ids=["end", "TERM", "SEGV", "ABRT"])
+def test_the_terminal_is_asked_to_tell_keys_apart_until_the_end(attached, number):
+    chat = attached()
+    for ask in (b"\x1b[>1u", b"\x1b[>4;1m", b"\x1b[?2004h"):
+        assert chat.raw.count(ask) == 1
+    if number is None:
+        chat.type(b"\x1b[100;5u")  # Ctrl-D, as such a terminal writes it
+        assert chat.end() == 0
+    else:
+        os.kill(chat.pid, number)
+        assert chat.end() == -number
+    for no_more in (b"\x1b[<u", b"\x1b[>4;0m", b"\x1b[?2004l"):
+        assert chat.raw.count(no_more) == 1
+
+
+def test_keys_of_a_terminal_that_tells_them_apart(attached, server, provider):
+    provider.plan(text("half", Gate()), text("fine"))
+    chat = attached()
+    chat.type("one\x1b[13;2utwo\x1b[27;2;13~three").shows("> one", "two", "three").type("\r").until("half")
+    chat.type(b"\x1b[99;5u").until("(cancelled)").ready().type("x\x1b[27uy\r").until("fine").ready()
+    assert messages(server) == ["one\ntwo\nthree", "xy"]
+
+
+# --- a random walk ---------------------------------------------------------------------------------------------------
+
+STEPS, SEED = int(os.environ.get("REPRISE_WALK", "40")), int(os.environ.get("REPRISE_WALK_SEED", "1"))
+
+
+class Walk:
+    """Keys at random, and what must have come of them. No text holds a blank, so that what a narrow screen wraps can be compared."""
+
+    def __init__(self, chat, server, provider, chosen):
+        self.chat, self.server, self.provider, self.chosen = chat, server, provider, chosen
+        self.line = self.aside = ""  # what stands in the line, and what comes back into it
+        self.run = None              # (who, text) of the run
+        self.queue = []              # (who, text) that wait
+        self.said, self.allowed = [], []
+        self.gates, self.number, self.done = {}, 0, []
+        provider.answer_with(self.reply)
+
+    # --- what the model says to a message: an answer, half of one, or a call that asks
+    @staticmethod
+    def kind(message):
+        return ("answers", "halts", "asks")[sum(message.encode()) % 3]
+
+    def reply(self, request):
+        if request.last["role"] == "tool":
+            return text("written")
+        message = request.last["content"]
+        if self.kind(message) == "halts":
+            return text("half", self.gates.setdefault(message, Gate()), "whole")
+        if self.kind(message) == "asks":
+            return tools(write(self.file_of(message), f"w{sum(message.encode())}x{len(request.messages)}"))
+        return text("answer")
+
+    @staticmethod
+    def file_of(message):  # no word is said twice
+        return re.match("w[0-9]+", message)[0] + ".txt"
+
+    # --- the model of the client
+    def begin(self, who, message):
+        self.said.append((who, message))
+        self.run = (who, message)
+        if self.kind(message) == "answers":
+            self.end()
+
+    def end(self):
+        self.run = None
+        if not self.asks:
+            self.come_back()
+        if self.queue:
+            self.begin(*self.queue.pop(0))
+
+    def come_back(self):
+        self.line = "\n".join(filter(None, (self.aside, self.line)))
+        self.aside = ""
+
+    @property
+    def asks(self):
+        return self.run is not None and self.kind(self.run[1]) == "asks"
+
+    def take_back(self):
+        mine = [message for who, message in self.queue if who == "client"]
+        self.queue = [each for each in self.queue if each[0] != "client"]
+        self.aside = "\n".join(filter(None, (self.aside, *mine)))
+        return bool(mine)
+
+    # --- what is seen
+    def shown_line(self):
+        lines = self.chat.screen
+        at = max((i for i, line in enumerate(lines) if line.startswith((">", "allow?"))), default=None)
+        if at is None:
+            return None
+        return re.sub(r"^(>|allow\?(\[y\]es.*?:)?)", "", "".join(lines[at:]).replace(" ", ""), count=1)
+
+    def settles(self):
+        """Waits until the screen and the server are as they must be."""
+        def is_so():
+            while part := self.chat._read(0):
+                self.chat.raw += part
+            lines = self.chat.screen
+            bottom = max((i for i, line in enumerate(lines) if line.startswith((">", "allow?"))), default=0)
+            return (self.shown_line() == self.line.replace("\n", "") and lines[bottom].startswith("allow?") == self.asks and
+                    any("Ctrl-C st" in line or re.match("[\u2800-\u28ff] ", line) for line in lines) == (self.run is not None) and
+                    (not self.asks or len(waiting(self.server)) == 1))
+        deadline = time.monotonic() + SOON
+        while not is_so():
+            assert time.monotonic() < deadline, f"{self}\n" + "\n".join(self.chat.screen)
+            self.chat.quiet(0.05)
+        history = self.server.client.get("/chats/c?branches=all")
+        heard = [i["user_message"] for i in history.json["interactions"]] if history.status == 200 else []
+        assert sorted(heard) == sorted(message for _, message in self.said), self
+        assert [message for _, message in self.queue] == (queued(self.server) if history.status == 200 else []), self
+        assert files(self.server) == sorted(self.allowed), self
+
+    def __repr__(self):
+        return (f"line {self.line!r}, aside {self.aside!r}, run {self.run and (*self.run, self.kind(self.run[1]))}, queue {self.queue}, "
+                f"allowed {self.allowed}; the steps were {self.done[-12:]}")
+
+    # --- steps; each returns False if it has no meaning now
+    def word(self):
+        self.number += 1
+        return f"w{self.number}" + "".join(self.chosen.choices("abxyzéß語", k=self.chosen.randint(1, 4)))
+
+    def types(self):
+        word = self.word()
+        self.chat.type(word)
+        self.line += word
+
+    def pastes(self):
+        words = "\n".join(self.word() for _ in range(self.chosen.randint(1, 3)))
+        self.chat.paste(words.replace("\n", self.chosen.choice("\r\n")))
+        self.line += words
+
+    def enters(self):
+        if self.asks:
+            if not self.line:
+                self.chat.type("\r")
+                return None
+            self.chat.type("\r")
+            self.aside = "\n".join(filter(None, (self.aside, self.line)))
+        else:
+            self.chat.type("\r")
+            if self.line and self.run:
+                self.queue.append(("client", self.line))
+            elif self.line:
+                message, self.line = self.line, ""
+                self.begin("client", message)
+        self.line = ""
+        return None
+
+    def stops(self):
+        key = self.chosen.choice([ESC, CTRL_C])
+        if not self.run:
+            if key == CTRL_C and not self.line:
+                return False  # it would leave
+            self.chat.type(key).quiet(0.1)  # what follows Esc at once is another key, with Alt
+            self.line = "" if key == CTRL_C else self.line
+            return None
+        self.chat.type(key).quiet(0.1)
+        has_taken = self.take_back()
+        if self.run[0] == "client" or not has_taken:
+            self.come_back()
+            self.end()
+        elif not self.asks:
+            self.come_back()
+        return None
+
+    def waits(self):
+        if self.run is None or self.kind(self.run[1]) != "halts":
+            return False
+        message = self.run[1]
+        eventually(lambda: message in self.gates, "the provider is asked")
+        self.gates.pop(message).release()
+        self.end()
+        return None
+
+    def answers(self):
+        if not self.asks:
+            return False
+        if self.line:
+            self.chat.answer("y")
+            self.line += "y"
+            return None
+        if self.chosen.random() < 0.5:
+            self.allowed.append(self.file_of(self.run[1]))
+            self.chat.answer("y")
+            eventually(lambda: files(self.server) == sorted(self.allowed), "the call has run")
+        else:
+            self.chat.answer("n")
+            self.take_back()
+        self.come_back()
+        self.end()
+        return None
+
+    def others(self):
+        message = self.word()
+        self.server.client.stream("POST", "/chats/c/interactions", {"user_message": message, "if_running": "queue", "on_disconnect": "continue"}).close()
+        if self.run:
+            self.queue.append(("another", message))
+        else:
+            self.begin("another", message)
+
+    def resizes(self):
+        self.chat.resize(self.chosen.randint(60, 160), self.chosen.randint(24, 50))
+
+    def clears(self):
+        self.chat.type(CLEAR)
+        self.line = ""
+
+    def step(self):
+        if len(self.line) > 100:  # else it takes the place of the status line
+            self.clears()
+        steps = [self.types] * 5 + [self.pastes] * 2 + [self.enters] * 5 + [self.stops] * 2 + [self.waits] * 2 + [self.answers] * 4
+        steps += [self.others, self.resizes]
+        while (chosen := self.chosen.choice(steps))() is False:
+            pass
+        self.done.append(chosen.__name__)
+        self.settles()
+
+
+@pytest.mark.limit(3600)
+def test_a_random_walk_over_the_keys_loses_none_and_runs_nothing_unasked(attached, server, provider):
+    """`REPRISE_WALK=500 REPRISE_WALK_SEED=7` takes so many steps, of that seed."""
+    chosen = random.Random(SEED)
+    walk = Walk(attached(), server, provider, chosen)
+    for _ in range(STEPS):
+        walk.step()
