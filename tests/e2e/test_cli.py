@@ -253,7 +253,6 @@ def test_show_lets_no_control_characters_through(reprise, provider):
 STEERING = {"\u202e": "<U+202E>", "\U000e0041": "<U+E0041>", "\x1b": "<U+001B>", "\x9b": "<U+009B>"}
 UNSEEN = {"\u200b": "<U+200B>", "\u00ad": "<U+00AD>"}
 HIDDEN, SPELLED = "".join({**STEERING, **UNSEEN}), "".join({**STEERING, **UNSEEN}.values())
-PROSE = "".join(STEERING.values()) + "".join(UNSEEN)  # joiners and soft hyphens belong to how people write
 CALL = json.dumps({"command": "true tool" + HIDDEN}, ensure_ascii=False)
 SPELLED_CALL = "true tool" + SPELLED.replace("<U+001B>", "\\u001b")  # JSON has it in no other way
 
@@ -287,11 +286,11 @@ def test_a_list_spells_out_whatever_cannot_be_seen(hostile, arguments, expected)
 
 
 @pytest.mark.parametrize("what", ["hostile", "hostile/int_001"])
-def test_show_spells_out_all_of_a_calls_arguments_and_of_prose_what_steers(hostile, what):
+def test_show_spells_out_all_that_cannot_be_seen(hostile, what):
     out = shown(hostile, "show", what)
     assert SPELLED_CALL in out
     for words in ("message", "said", "answer"):
-        assert words + PROSE in out, out
+        assert words + SPELLED in out, out
 
 
 @pytest.mark.parametrize("arguments, where", [

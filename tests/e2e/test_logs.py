@@ -100,7 +100,7 @@ def test_each_request_has_one_line(logged):
     server.client.post("/chats", {"id": "made"}).expect(201)
     listed, missing, made = log.await_requests(3)
     for line in (listed, missing, made):
-        assert list(line) == ["at", "level", "message", "method", "route", "status", "ms", "bytes", "complete"]
+        assert list(line) == ["at", "level", "message", "id", "method", "route", "status", "ms", "bytes", "complete"]
         assert line["level"] == "info" and line["complete"] is True and 0 <= line["ms"] < SOON * 1000
     assert (listed["method"], listed["route"], listed["status"]) == ("GET", "/chats", 200)
     assert len(body) < listed["bytes"] < len(body) + 1000, "the head is counted too"

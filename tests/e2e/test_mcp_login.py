@@ -122,7 +122,7 @@ def test_a_log_in_from_the_command_line_is_taken_up_and_lasts(place):
     asked = len(it.mcp.asked("/mcp"))
     assert it.result("echo", {"text": "x"})["is_error"]
     assert not [headers for _, _, headers, _ in it.mcp.asked("/mcp")[asked:] if "authorization" in headers]
-    assert "nobody was" in it.run("logout", "tickets")
+    assert "there was no log-in at tickets" in it.run("logout", "tickets")
 
 
 def test_a_log_in_by_http(place):
@@ -182,7 +182,7 @@ def test_a_log_in_before_the_first_start(place, make_home):
     (it.home.path / "server.json").write_text(json.dumps(it.config))
     (it.home.path / "server.json").chmod(0o600)
     assert not it.home.data.exists()
-    assert "nobody was" in it.run("logout", "tickets") and "logged out" in it.run("list")
+    assert "there was no log-in at tickets" in it.run("logout", "tickets") and "logged out" in it.run("list")
     assert '"logged_in"' in it.log_in()
     assert "logged in" in it.run("list") and "already" in it.run("login", "tickets")
     it.server = it.make()  # takes the folder and its key as they are
