@@ -265,8 +265,8 @@ class PostgresRunStore::Hold final : public RunHold {
     }
   }
 
-  // Their rows follow each other. REQUIRES: mutex_ is held.
-  std::deque<Record>::iterator Find(int row) {
+  // Their rows follow each other.
+  std::deque<Record>::iterator Find(int row) REQUIRES(mutex_) {
     const int first = unsynced_.empty() ? 0 : unsynced_.front().row;
     const bool is_there = row >= first && row - first < static_cast<int>(unsynced_.size());
     return is_there ? unsynced_.begin() + (row - first) : unsynced_.end();
