@@ -186,7 +186,7 @@ void SandboxedReader::Remember(const std::string& digest, const Text& text) {
   const bool may_pass = code == ErrorCode::kDeadlineExceeded;
   const auto until = std::chrono::steady_clock::now() + (may_pass ? std::chrono::hours(0) + kRetryAfter : kForEver);
   const MutexLock lock(mutex_);
-  std::erase_if(known_, [&](const Known& each) {
+  std::erase_if(known_, [&](const Known& each) REQUIRES(mutex_) {
     if (each.digest != digest) return false;
     known_bytes_ -= size(each);
     return true;
