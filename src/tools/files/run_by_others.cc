@@ -21,9 +21,9 @@ constexpr std::size_t kMostEntries = 20'000;  // that are looked at for one comm
 constexpr std::size_t kMostFound = 500;
 constexpr int kDeepest = 5;  // folders below the workspace
 constexpr std::string_view kGit = ".git";
-constexpr std::string_view kBelow = "**";
+constexpr std::string_view kAllBelow = "**";
 
-std::vector<std::string> NamesOf(std::string_view path) {
+std::vector<std::string> LowerNamesOf(std::string_view path) {
   std::vector<std::string> names;
   for (std::size_t at = 0; at < path.size();) {
     const std::size_t end = std::min(path.find('/', at), path.size());
@@ -52,8 +52,8 @@ const std::vector<Row>& Rows() {
   static const std::vector<Row> rows = [] {
     std::vector<Row> made;
     for (const RunByOthers& each : RunByOthers::Table()) {
-      Row row{.names = NamesOf(each.pattern), .row = &each};
-      row.is_below = row.names.back() == kBelow;
+      Row row{.names = LowerNamesOf(each.pattern), .row = &each};
+      row.is_below = row.names.back() == kAllBelow;
       if (row.is_below) row.names.pop_back();
       made.push_back(std::move(row));
     }
@@ -76,7 +76,7 @@ bool MayBegin(const Row& row, std::size_t at, std::string_view home, std::size_t
               const std::vector<std::string>& names) {
   if (!row.row->only_in_home) return true;
   if (home.empty() || at != home_names) return false;
-  const std::vector<std::string> before = NamesOf(home);
+  const std::vector<std::string> before = LowerNamesOf(home);
   return std::equal(before.begin(), before.end(), names.begin());
 }
 
@@ -208,7 +208,7 @@ const std::vector<RunByOthers>& RunByOthers::Table() {
 }
 
 bool IsGitsOwnData(std::string_view path) {
-  const std::vector<std::string> names = NamesOf(path);
+  const std::vector<std::string> names = LowerNamesOf(path);
   if (names.empty()) return true;
   const auto is_data = [](const std::string& name) {
     return std::find(kGitData.begin(), kGitData.end(), name) != kGitData.end();
@@ -231,13 +231,13 @@ bool IsGitsOwnData(std::string_view path) {
 }
 
 std::string_view WhoRuns(std::string_view path, std::string_view home) {
-  const std::vector<std::string> names = NamesOf(path);
+  const std::vector<std::string> names = LowerNamesOf(path);
   if (const std::size_t git = GitAt(names); git < names.size()) {
     std::string below;
     for (std::size_t i = git + 1; i < names.size(); ++i) below += (below.empty() ? "" : "/") + names[i];
     return !below.empty() && IsGitsOwnData(below) ? std::string_view() : "git";
   }
-  const std::size_t home_names = NamesOf(home).size();
+  const std::size_t home_names = LowerNamesOf(home).size();
   for (const Row& row : Rows()) {
     for (std::size_t at = 0; at < names.size(); ++at) {
       if (!MayBegin(row, at, home, home_names, names) || Common(row, names, at) < row.names.size()) continue;
@@ -249,9 +249,9 @@ std::string_view WhoRuns(std::string_view path, std::string_view home) {
 }
 
 bool MayHoldWhatOthersRun(std::string_view path, std::string_view home) {
-  const std::vector<std::string> names = NamesOf(path);
+  const std::vector<std::string> names = LowerNamesOf(path);
   if (GitAt(names) < names.size()) return true;
-  const std::size_t home_names = NamesOf(home).size();
+  const std::size_t home_names = LowerNamesOf(home).size();
   for (const Row& row : Rows()) {
     for (std::size_t at = 0; at < names.size(); ++at) {
       if (!MayBegin(row, at, home, home_names, names)) continue;
@@ -274,7 +274,7 @@ FoundRunByOthers FindRunByOthers(const std::string& folder, const std::string& h
   std::size_t looked_at = 0;
   const auto add = [&](const fs::path& at, const Row& row) {
     const std::string_view pattern = row.row->pattern;
-    const fs::path path = at / pattern.substr(0, pattern.size() - (row.is_below ? kBelow.size() + 1 : 0));
+    const fs::path path = at / pattern.substr(0, pattern.size() - (row.is_below ? kAllBelow.size() + 1 : 0));
     if (fs::exists(fs::symlink_status(path, error))) {
       found.there.push_back(path.string());
     } else if (at == folder) {
