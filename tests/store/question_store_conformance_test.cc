@@ -37,6 +37,12 @@ std::vector<std::string> IdsOf(const Result<std::vector<PendingQuestion>>& quest
   return ids;
 }
 
+std::unique_ptr<RunHold> Begun(PostgresUnderTest& under_test) {
+  auto run = under_test.runs().Begin({.chat = Chat1(), .record = "{}", .reach = Journal::Reach::kPowerLoss});
+  REQUIRE(run);
+  return *std::move(run);
+}
+
 // On each kind, empty at first.
 template <typename Facts>
 void OnEachQuestionStore(Facts facts) {
@@ -48,10 +54,24 @@ void OnEachQuestionStore(Facts facts) {
   if (test::PostgresServer::Get() == nullptr) return;
   CAPTURE("postgres");
   PostgresUnderTest under_test(std::make_shared<const KeySet>(KeySet::Generate()));
+  const auto run = Begun(under_test);  // only whoever holds a run asks
   facts(under_test.questions());
 }
 
 }  // namespace
+
+TEST_CASE("QuestionStore: a run that is not held by this process asks nothing", "[store][postgres]") {
+  if (test::PostgresServer::Get() == nullptr) return;
+  PostgresUnderTest under_test(std::make_shared<const KeySet>(KeySet::Generate()));
+  CHECK(under_test.questions().Open({Approval('1')}).error().reason == "fenced");
+  {
+    const auto run = Begun(under_test);
+    CHECK(under_test.questions().Open({Approval('1')}));
+    REQUIRE(run->Discard());
+  }
+  CHECK(under_test.questions().Open({Approval('2')}).error().reason == "fenced");
+  CHECK(under_test.questions().Find(Approval('2').request.approval_id).error().code == ErrorCode::kNotFound);
+}
 
 TEST_CASE("QuestionStore: what is asked waits, as it was asked, until the first answer", "[store]") {
   OnEachQuestionStore([](QuestionStore& store) {

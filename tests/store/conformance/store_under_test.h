@@ -101,7 +101,7 @@ class PostgresUnderTest final : public StoreUnderTest {
     lease_ = *std::move(lease);
     signals_ = std::make_shared<RunSignals>(*database_, local_, lease_->instance(), [] {});
     runs_.emplace(*database_, *store_, *lease_, *signals_);
-    questions_.emplace(*database_, *store_, *signals_);
+    questions_.emplace(*database_, *store_, *signals_, lease_->instance());
   }
 
  private:
