@@ -158,8 +158,8 @@ class Tool {
   virtual std::optional<std::string> ReasonToAsk(std::string_view /*arguments*/) const { return std::nullopt; }
   // What a call with these arguments (which satisfy the schema) would say if it fails whatever anybody agrees to, as
   // things are: then nobody is asked about it. nullopt: it may succeed, or that cannot be told without the person.
-  // `is_edited`: somebody's editor may have another text of a file than the disk. Changes nothing; quick.
-  virtual std::optional<std::string> FailureOf(std::string_view /*arguments*/, bool /*is_edited*/) const {
+  // Of the context, `stop` and `editor` count. Changes nothing; quick, but for an editor that is connected.
+  virtual std::optional<std::string> FailureOf(std::string_view /*arguments*/, const ToolContext& /*context*/) const {
     return std::nullopt;
   }
   // What a call with these arguments (which satisfy the schema) would change, for the person who is asked about it.

@@ -164,7 +164,9 @@ void CallRunner::Review(PreparedCall& call) const {
 
 std::optional<std::string> CallRunner::FailureOf(const PreparedCall& call) const {
   if (call.decision.ask() == nullptr) return std::nullopt;
-  return call.offered.tool->FailureOf(call.call.arguments, turn_.parts.editor != nullptr);
+  ToolContext context{.stop = turn_.stop, .on_output = {}, .ask = {}};
+  context.editor = turn_.parts.editor;
+  return call.offered.tool->FailureOf(call.call.arguments, context);
 }
 
 // The first of these, as many as `fits` takes; each is reviewed and decided on. What follows them is reviewed later:

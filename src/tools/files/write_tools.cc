@@ -77,7 +77,7 @@ class WriteFileTool final : public PathTool {
     return ReasonToAskToChange(workspace_, arguments);
   }
 
-  std::optional<std::string> FailureOf(std::string_view arguments, bool /*is_edited*/) const override {
+  std::optional<std::string> FailureOf(std::string_view arguments, const ToolContext& /*context*/) const override {
     const std::string path = Arguments(arguments).String("path").value_or("");
     if (workspace_.LeadsToSecret(path)) return std::nullopt;  // not even whether it is there
     const auto possible = workspace_.CheckChange(path, /*must_exist=*/false);
@@ -138,13 +138,15 @@ class EditFileTool final : public PathTool {
     return ReasonToAskToChange(workspace_, arguments);
   }
 
-  std::optional<std::string> FailureOf(std::string_view arguments, bool is_edited) const override {
+  std::optional<std::string> FailureOf(std::string_view arguments, const ToolContext& context) const override {
     const Arguments given(arguments);
     const std::string path = given.String("path").value_or("");
     if (workspace_.LeadsToSecret(path)) return std::nullopt;
     auto possible = workspace_.CheckChange(path, /*must_exist=*/true);
-    if (possible && !is_edited) {
-      possible = workspace_.ReadFile(path, kMaxEditedBytes).and_then([&](std::string content) -> Result<void> {
+    if (possible) {
+      auto unsaved = UnsavedText(workspace_, path, context);
+      auto text = unsaved ? Result<std::string>(*std::move(unsaved)) : workspace_.ReadFile(path, kMaxEditedBytes);
+      possible = std::move(text).and_then([&](std::string content) -> Result<void> {
         TRY(ReplaceOnce(std::move(content), given.String("old_text").value_or(""),
                         given.String("new_text").value_or("")));
         return {};
@@ -214,7 +216,7 @@ class DeleteFileTool final : public PathTool {
     return ReasonToAskToChange(workspace_, arguments);
   }
 
-  std::optional<std::string> FailureOf(std::string_view arguments, bool /*is_edited*/) const override {
+  std::optional<std::string> FailureOf(std::string_view arguments, const ToolContext& /*context*/) const override {
     const std::string path = Arguments(arguments).String("path").value_or("");
     if (workspace_.LeadsToSecret(path)) return std::nullopt;
     auto possible = workspace_.PathInWorkspace(path).and_then(
