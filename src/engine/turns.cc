@@ -259,8 +259,17 @@ void Turns::Execute(const std::shared_ptr<Run>& run) {
     Complete(run, InteractionStatus::kFailed);
   };
   // The agent itself throws nothing: what does comes before it.
-  if (Guarded("the start of a run", [&] { run->Start(executor, ended); })) return;
-  run->FailToStart(NotStarted());
+  bool lacks_memory = false;
+  const auto start = [&] {
+    try {
+      run->Start(executor, ended);
+    } catch (const std::bad_alloc&) {
+      lacks_memory = true;
+      throw;
+    }
+  };
+  if (Guarded("the start of a run", start)) return;
+  run->FailToStart(lacks_memory ? NoMemory() : NotStarted());
   ended();
 }
 

@@ -118,7 +118,7 @@ def test_each_call_that_changes_files_shows_the_difference_whatever_allowed_it(o
         chat.say(said).until("everything").ready()
     chat.say("go")
     if by in ("answer", "grant"):
-        chat.until("allow?").say("1" if by == "grant" else "y")
+        chat.until("allow?").answer("1" if by == "grant" else "y")
     chat.until("done").ready()
     if by == "grant":
         (server.home.workspace / "a.txt").write_text("one\ntwo\n")
@@ -136,7 +136,7 @@ def test_an_allowed_command_is_one_line(open_chat, server, provider, said):
         chat.say(said).until("everything").ready()
     else:
         provider.plan(shell("echo first"), text("one"))
-        chat.say("run").until("allow?").say("2").until("one").ready()
+        chat.say("run").until("allow?").answer("2").until("one").ready()
     provider.plan(shell("echo unmistakable", "s2"), text("two"))
     chat.say("go").until("two").ready()
     screen = chat.screen
@@ -185,11 +185,11 @@ def test_many_blank_lines_are_counted(open_chat, server, provider):
     provider.plan(shell("echo top; for i in $(seq 400); do echo; done; echo bottom"),
                   tools(call("write_file", {"path": "a.txt", "content": "top\n" + "\n" * 400 + "bottom\n"}, "w1")), text("done"))
     chat = open_chat(server)
-    chat.say("go").until("allow?").say("y").until("<400 blank lines>").until("bottom")
-    chat.until("+<400 blank lines>").until("+bottom").until("allow?").say("y").until("done").ready()
+    chat.say("go").until("allow?").answer("y").until("<400 blank lines>").until("bottom")
+    chat.until("+<400 blank lines>").until("+bottom").until("allow?").answer("y").until("done").ready()
     command = "echo a" + "\n" * 400 + "rm -rf hidden"
     provider.plan(shell(command, "s2"), text("no"))
-    chat.say("again").until("<399 blank lines>").until("rm -rf hidden").until("allow?").say("n").until("no").ready()
+    chat.say("again").until("<399 blank lines>").until("rm -rf hidden").until("allow?").answer_line("n not this").until("no").ready()
 
 
 INVISIBLE = [0xad, 0x34f, 0x61c, 0x115f, 0x180e, 0x200b, 0x200c, 0x200d, 0x200e, 0x202e, 0x2060, 0x2063, 0x2066, 0x2800, 0x3164, 0xfe0f, 0xfeff, 0xffa0,
@@ -314,13 +314,13 @@ def test_grants_are_listed_and_taken_back(open_chat, server, provider):
     chat.say("/grants").until("no call is allowed without asking").ready()
     for command, answer in (("echo one", "2"), ("pwd", "1 always")):
         provider.plan(shell(command, command.replace(" ", "")), text("done " + command))
-        chat.say("go").until("allow?").say(answer).until("done " + command).ready()
+        chat.say("go").until("allow?").answer(answer).until("done " + command).ready()
     chat.say("/grants").until("1. allowed in this chat: run_shell echo *").until("2. allowed in every chat: run_shell pwd, used 0 times, until 2").until("revoke N").ready()
     chat.say("/grants revoke 7").until("there is no grant 7").ready().say("/grants revoke 2").until("taken back").ready()
     assert server.client.get("/grants").json["grants"] == [] and len(server.client.get("/chats/c/grants").json["grants"]) == 1
     chat.say("/grants revoke 1").until("taken back").ready()
     provider.plan(shell("echo two", "again"), text("no"))
-    chat.say("go").until("allow?").say("n").until("no").ready()
+    chat.say("go").until("allow?").answer_line("n not this").until("no").ready()
 
 
 # --- arguments that are edited ------------------------------------------------------------------------------------------
@@ -329,20 +329,20 @@ def test_edited_arguments_are_lines_and_are_shown_again_before_they_run(open_cha
     (server.home.workspace / "a.txt").write_text("old\n")
     provider.plan(tools(call("write_file", {"path": "a.txt", "content": "one\ntwo\nthree\n"}, "w1")), text("done"))
     chat = open_chat(server)
-    chat.say("write").until("allow?").say("e").until('"content": <<END').until("three")
+    chat.say("write").until("allow?").answer("e").until('"content": <<END').until("three")
     assert "\\n" not in chat.text[chat.text.index("arguments: "):]
     chat.type(CLEAR).paste('"path": "a.txt"\n"content": <<END\none\n2\nEND').type("\r")
     chat.until("with the arguments as you have changed them").until("-old").until("+one").until("+2").until("allow?")
     assert (server.home.workspace / "a.txt").read_text() == "old\n", "nothing runs before it is allowed"
-    chat.say("y").until("done").ready()
+    chat.answer("y").until("done").ready()
     assert (server.home.workspace / "a.txt").read_text() == "one\n2"
 
 
 def test_edited_arguments_that_are_rejected_do_not_run(open_chat, server, provider):
     provider.plan(shell("echo one"), text("fine"))
     chat = open_chat(server)
-    chat.say("run").until("allow?").say("e").until("arguments: {").type(CLEAR).say('{"command": "echo two > f"}')
-    chat.until("as you have changed them").until("command: echo two > f").until("allow?").say("n").until("fine").ready()
+    chat.say("run").until("allow?").answer("e").until("arguments: {").type(CLEAR).say('{"command": "echo two > f"}')
+    chat.until("as you have changed them").until("command: echo two > f").until("allow?").answer_line("n not this").until("fine").ready()
     assert not list(server.home.workspace.iterdir())
 
 

@@ -439,7 +439,7 @@ def temporary(path):
 
 
 # Of the data folder: what is replaced as a whole, and what it is called when it was damaged.
-REPLACED = [".running", ".sealed_by", ".approved_tools", ".mcp_servers", ".grants", ".grants_head", ".audit_head", "audit.jsonl", "c/chat.json", "c/queue.json",
+REPLACED = [".running", ".settings", ".sealed_by", ".approved_tools", ".mcp_servers", ".grants", ".grants_head", ".audit_head", "audit.jsonl", "c/chat.json", "c/queue.json",
             f"c/interactions/{INTERACTION}.json", f"c/interactions/{INTERACTION}.journal", f"c/files/{FILE}.json"]
 DAMAGED = [*(f"{name}.damaged.01234567" for name in (".grants", ".grants_head", ".audit_head", ".approved_tools")), f"c/chat.json.damaged.{MOMENT}.01234567"]
 # Every name that the program makes, reads or removes, and those that it, or a program that it starts, would look for. By the folder that they lie in; UID is the

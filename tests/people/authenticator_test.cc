@@ -19,7 +19,9 @@ Result<Principal> Ask(Authenticator& people, std::string_view token, bool* at_on
   const auto later = std::make_shared<std::promise<Result<Principal>>>();
   auto now = people.Identify(token, [later](Result<Principal> who) { later->set_value(std::move(who)); });
   if (at_once != nullptr) *at_once = now.has_value();
-  return now ? *now : later->get_future().get();
+  Result<Principal> who = now ? *now : later->get_future().get();
+  if (who) who->until.reset();  // when the token ends
+  return who;
 }
 std::string ReasonOf(const Result<Principal>& who) { return who ? "" : who.error().reason; }
 
@@ -94,7 +96,9 @@ TEST_CASE("Authenticator: a browser's cookie is known, goes with its token, and 
   const auto by_cookie = [&](const std::string& value) {
     const auto later = std::make_shared<std::promise<Result<Principal>>>();
     auto now = people.IdentifyCookie(value, [later](Result<Principal> who) { later->set_value(std::move(who)); });
-    return now ? *now : later->get_future().get();
+    Result<Principal> who = now ? *now : later->get_future().get();
+  if (who) who->until.reset();  // when the token ends
+  return who;
   };
   CHECK(by_cookie(cookie->value) == alice->token.principal);
   CHECK(ReasonOf(by_cookie(alice->text)) == "invalid_token");
