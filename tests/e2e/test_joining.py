@@ -186,7 +186,8 @@ def test_what_follows_from_variables_and_defaults_counts(place, open_client):
 def test_what_does_not_change_a_turn_does_not_matter(place, open_client):
     open_client(*arguments_of(USUAL, place))
     token = fresh()
-    assert place.run("-p", token, *arguments_of(USUAL, place), "--workspace", ".", "--port", "1234", "--log-level", "debug", "--max-rounds", "25")[0] == 0
+    assert place.run("-p", token, *arguments_of(USUAL, place), "--workspace", ".",
+                     REPRISE_PORT="1234", REPRISE_LOG_LEVEL="debug", REPRISE_MAX_ROUNDS="25")[0] == 0
     assert place.written(token) == ["a"]
 
 

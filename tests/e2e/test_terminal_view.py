@@ -201,7 +201,7 @@ def test_all_that_cannot_be_seen_is_spelled_out_in_a_question(open_chat, server,
     chat = open_chat(server, columns=400)
     chat.say("go").until("allow?")
     assert all(f"x<U+{code:04X}>y" in chat.text for code in INVISIBLE), chat.text
-    chat.say("n").until("no").ready()
+    chat.answer_line("n not this").until("no").ready()
 
 
 # --- failures ---------------------------------------------------------------------------------------------------------
@@ -314,7 +314,7 @@ def test_grants_are_listed_and_taken_back(open_chat, server, provider):
     chat.say("/grants").until("no call is allowed without asking").ready()
     for command, answer in (("echo one", "2"), ("pwd", "1 always")):
         provider.plan(shell(command, command.replace(" ", "")), text("done " + command))
-        chat.say("go").until("allow?").answer(answer).until("done " + command).ready()
+        chat.say("go").until("allow?").answer_line(answer).until("done " + command).ready()
     chat.say("/grants").until("1. allowed in this chat: run_shell echo *").until("2. allowed in every chat: run_shell pwd, used 0 times, until 2").until("revoke N").ready()
     chat.say("/grants revoke 7").until("there is no grant 7").ready().say("/grants revoke 2").until("taken back").ready()
     assert server.client.get("/grants").json["grants"] == [] and len(server.client.get("/chats/c/grants").json["grants"]) == 1
