@@ -86,9 +86,6 @@ class ChatStore {
   virtual Result<std::vector<UnreadableChat>> ListUnreadableChats() { return std::vector<UnreadableChat>(); }
   // Durable when it returns ok.
   virtual Result<ChatSummary> ChangeChat(const ChatId& chat, const ChatSettings& settings) = 0;
-  Result<ChatSummary> RenameChat(const ChatId& chat, const std::string& title) {
-    return ChangeChat(chat, {.title = title});
-  }
   // Switches the branch. kNotFound if `head` is not stored in this chat. Durable when it returns ok.
   virtual Result<ChatSummary> MoveHead(const ChatId& chat, InteractionId head) = 0;
   // Copies the branch that ends at `last`, from its root on, into a new chat, which is there as a whole or not at all

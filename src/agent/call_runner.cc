@@ -241,9 +241,9 @@ struct CallRunner::Batch {
   const Calls calls;  // there as long as one is claimed
   std::vector<std::optional<ToolOutcome>> outcomes = std::vector<std::optional<ToolOutcome>>(calls.size());
   std::size_t claimed = 0, recorded = 0;
-  std::exception_ptr thrown = nullptr;  // first; nothing is recorded after it, and the run fails by it
+  std::exception_ptr thrown = nullptr;          // first; nothing is recorded after it, and the run fails by it
   std::function<void(Nothing)> done = nullptr;  // when all are recorded
-  Mutex mutex{};                        // guards all this, and the turn's state meanwhile
+  Mutex mutex{};                                // guards all this, and the turn's state meanwhile
 };
 
 // First all are shown and then each result in its turn: the events come in the same order however long each call takes.

@@ -97,7 +97,8 @@ std::vector<Finding> CheckProviders(const Options& options) {
     }
   }
   MutexLock lock(answers->mutex);
-  answers->arrived.wait_for(lock, kPatience, [&]() REQUIRES(answers->mutex) { return answers->by_provider.size() == asked.size(); });
+  answers->arrived.wait_for(lock, kPatience,
+                            [&]() REQUIRES(answers->mutex) { return answers->by_provider.size() == asked.size(); });
   for (const ProviderOptions* provider : asked) {
     const auto answer = answers->by_provider.find(provider->name);
     findings.push_back(

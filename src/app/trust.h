@@ -20,8 +20,8 @@ Result<FileDigests> FilesToTrust(const Options& options);
 // variables and headers the names.
 std::string WhatItWouldDo(const Options& options, const FileDigests& files);
 
-// Keys of the configuration that are single values and decide how a turn runs, not how a server listens, logs and stops;
-// each once, with what they are. No secrets.
+// Keys of the configuration that are single values and decide how a turn runs, not how a server listens, logs and
+// stops; each once, with what they are. No secrets.
 std::vector<std::pair<std::string, std::string>> ValuesOfTurns(const Options& options);
 
 // Ok if all of `files` have been allowed as they are. Otherwise asks at the terminal, showing what `options` would do,

@@ -41,8 +41,9 @@ class OwnServer {
 Result<RunningServer> FindOrStartServer(const Flags& flags, const Environment& environment,
                                         std::unique_ptr<OwnServer>& own);
 
-// In the server: sends this process SIGTERM when nobody holds the other end of `held` any more and `close_if_unused` has
-// said yes, which it is asked by a thread of its own, five times a second from then on. The destructor ends the watch.
+// In the server: sends this process SIGTERM when nobody holds the other end of `held` any more and `close_if_unused`
+// has said yes, which it is asked by a thread of its own, five times a second from then on. The destructor ends the
+// watch.
 class ReleaseWatch {
  public:
   ReleaseWatch(int held, std::function<bool()> close_if_unused);

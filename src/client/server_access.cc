@@ -27,7 +27,8 @@ Result<std::optional<RunningServer>> NamedServer(const std::string& url, const E
 std::optional<std::string> FlagOfOwnServer(const Flags& flags, bool says_model) {
   for (const auto& [name, value] : flags) {
     if (name == "token-file" || (name == "model" && says_model)) continue;
-    return "--" + name + " is for a server that is started, and the one that is named (--url or REPRISE_URL) has settings of its own";
+    return "--" + name +
+           " is for a server that is started, and the one that is named (--url or REPRISE_URL) has settings of its own";
   }
   return std::nullopt;
 }

@@ -23,15 +23,16 @@ CheckpointSaver::Done CheckpointSaver::Limited(Done done) {
   const auto race = std::make_shared<Race>();
   race->done = std::move(done);
   // Weak: an attempt that has ended is not kept until its limit passes.
-  if (time_limit_.count() != 0) timer_.After(time_limit_, [this, weak = std::weak_ptr(race)] {
-    const auto late = weak.lock();
-    if (!late || late->settled.exchange(true)) return;
-    pool_.Submit([late] {
-      late->done(Fail(Error{.code = ErrorCode::kDeadlineExceeded,
-                            .reason = "save_timeout",
-                            .message = "the checkpoint could not be written in time"}));
+  if (time_limit_.count() != 0)
+    timer_.After(time_limit_, [this, weak = std::weak_ptr(race)] {
+      const auto late = weak.lock();
+      if (!late || late->settled.exchange(true)) return;
+      pool_.Submit([late] {
+        late->done(Fail(Error{.code = ErrorCode::kDeadlineExceeded,
+                              .reason = "save_timeout",
+                              .message = "the checkpoint could not be written in time"}));
+      });
     });
-  });
   return [race](Result<void> result) {
     if (!race->settled.exchange(true)) race->done(std::move(result));
   };

@@ -87,7 +87,8 @@ void ElasticPool::State::AddThread() {
 void ElasticPool::State::Work(Threads::iterator self) {
   MutexLock lock(mutex);
   for (;;) {
-    const bool has_work = wake.wait_for(lock, idle_limit, [this]() REQUIRES(mutex) { return closing || !jobs.empty(); });
+    const bool has_work =
+        wake.wait_for(lock, idle_limit, [this]() REQUIRES(mutex) { return closing || !jobs.empty(); });
     if (jobs.empty()) {
       if (closing) return;  // the destructor joins
       if (has_work || threads.size() == 1) continue;

@@ -149,7 +149,7 @@ class MessageQueues {
   Mutex store_mutex_;  // held while a queue is read or written; taken before mutex_
   mutable Mutex mutex_;
   std::unordered_map<ChatId, Queue> queues_ GUARDED_BY(mutex_);  // without the empty ones
-  std::set<std::string> erased_ GUARDED_BY(mutex_);  // that are in the store still
+  std::set<std::string> erased_ GUARDED_BY(mutex_);              // that are in the store still
   bool stopping_ GUARDED_BY(mutex_) = false;
 };
 

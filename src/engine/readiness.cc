@@ -58,7 +58,8 @@ Result<void> Readiness::Check() {
     }
     lock.lock();
   }
-  if (state.answered.wait_until(lock, state.asked_at + limits_.wait, [&]() REQUIRES(state.mutex) { return !state.asked; })) {
+  if (state.answered.wait_until(lock, state.asked_at + limits_.wait,
+                                [&]() REQUIRES(state.mutex) { return !state.asked; })) {
     return state.answer;
   }
   return Fail(limits_.silent);

@@ -149,7 +149,9 @@ class Replay final : public ModelClient,
   void TakeCompactions(std::size_t messages) REQUIRES(mutex_);
   // Steps of sub-agents are what a tool showed: like its result they are taken from the record.
   void SkipNested() REQUIRES(mutex_);
-  const AgentEvent* Next() const REQUIRES(mutex_) { return next_ < recording_.events.size() ? &recording_.events[next_] : nullptr; }
+  const AgentEvent* Next() const REQUIRES(mutex_) {
+    return next_ < recording_.events.size() ? &recording_.events[next_] : nullptr;
+  }
   RecordedRound* Round() REQUIRES(mutex_);
   const RecordedCall* CallOf(const std::string& id) REQUIRES(mutex_);
   std::uint64_t NextSeq() const REQUIRES(mutex_);
@@ -165,10 +167,10 @@ class Replay final : public ModelClient,
   std::condition_variable_any turn_;  // another event was shown, or none will be
   std::deque<std::unique_ptr<RecordedTool>> made_ GUARDED_BY(mutex_);
   std::vector<const RecordedCall*> bound_ GUARDED_BY(mutex_);
-  std::size_t next_ GUARDED_BY(mutex_) = 0;  // in recording_.events
-  std::uint32_t round_ GUARDED_BY(mutex_) = 0;  // which the model is in
-  std::size_t retries_ GUARDED_BY(mutex_) = 0;  // of this round
-  bool answered_ GUARDED_BY(mutex_) = false;  // the model's part of this round is over
+  std::size_t next_ GUARDED_BY(mutex_) = 0;          // in recording_.events
+  std::uint32_t round_ GUARDED_BY(mutex_) = 0;       // which the model is in
+  std::size_t retries_ GUARDED_BY(mutex_) = 0;       // of this round
+  bool answered_ GUARDED_BY(mutex_) = false;         // the model's part of this round is over
   std::optional<Error> unheard_ GUARDED_BY(mutex_);  // why the response counts for nothing
   bool over_ GUARDED_BY(mutex_) = false;
   ReplayReport report_ GUARDED_BY(mutex_);

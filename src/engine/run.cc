@@ -136,9 +136,11 @@ void Run::FailToStart(const Error& error) {
 
 // Whatever could not be shown of it: it has failed, and its checkpoint says so.
 void Run::EndBadly(AgentOutcome outcome) {
-  const Error error = outcome.error.value_or(MakeError(
-      ErrorCode::kInternal, "the run could not be ended in order; the server's log says more"));
-  Guarded("the error of a run", [&] { Emit(last_round(), event::Failed{error.reason, error.message, error.retryable}); });
+  const Error error = outcome.error.value_or(
+      MakeError(ErrorCode::kInternal, "the run could not be ended in order; the server's log says more"));
+  Guarded("the error of a run", [&] {
+    Emit(last_round(), event::Failed{error.reason, error.message, error.retryable});
+  });
   const MutexLock lock(mutex_);
   interaction_.status = InteractionStatus::kFailed;
   if (!interaction_.final_agent_state) interaction_.final_agent_state = std::move(outcome.state);

@@ -227,10 +227,11 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   bool ended_ GUARDED_BY(show_mutex_) = false;  // the agent came to its end: the checkpoint has all there is
   bool left_ GUARDED_BY(show_mutex_) = false;
 
-  mutable Mutex kept_mutex_;  // a leaf; taken under show_mutex_
+  mutable Mutex kept_mutex_;                  // a leaf; taken under show_mutex_
   std::condition_variable_any kept_changed_;  // tells of a record that is kept, and of the first that is not
   std::vector<EventLog::Position> showing_ GUARDED_BY(kept_mutex_);  // where the records end that are under way
-  std::uint64_t records_ GUARDED_BY(kept_mutex_) = 0, kept_ GUARDED_BY(kept_mutex_) = 0;  // how many were appended, how many of them are kept
+  std::uint64_t records_ GUARDED_BY(kept_mutex_) = 0, kept_ GUARDED_BY(kept_mutex_) =
+                                                          0;  // how many were appended, how many of them are kept
   std::optional<Error> journal_error_ GUARDED_BY(kept_mutex_);
 
   mutable Mutex mutex_;
@@ -238,7 +239,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   std::string stop_reason_ GUARDED_BY(mutex_);
   bool server_stops_ GUARDED_BY(mutex_) = false;  // and that is why this run stops
   std::uint32_t last_round_ GUARDED_BY(mutex_) = 0;
-  Agenda agenda_ GUARDED_BY(mutex_);  // of the agent's state, for others to see
+  Agenda agenda_ GUARDED_BY(mutex_);              // of the agent's state, for others to see
   std::vector<Grant> grants_ GUARDED_BY(mutex_);  // likewise
   WaitingQuestions waiting_ GUARDED_BY(mutex_);
   std::set<std::string> taken_ GUARDED_BY(mutex_);  // ids of questions whose answers the agent has, shown or not

@@ -27,7 +27,9 @@ Error NoMemory() {
                .retryable = true};
 }
 
-Error NotStarted() { return MakeError(ErrorCode::kInternal, "the run could not be started; the server's log says more"); }
+Error NotStarted() {
+  return MakeError(ErrorCode::kInternal, "the run could not be started; the server's log says more");
+}
 
 // What a client is told when its interaction is not where it should be.
 Error NotSaved(Error error) {
@@ -396,7 +398,8 @@ void Turns::LaunchNext(const ChatId& chat) {
   services_.pool.Submit([this, chat] {
     const auto waiting = services_.queues.TakeNext(chat);
     std::shared_ptr<Run> run;
-    if (waiting && !Guarded("the making of a run", [&] { run = MakeQueued(waiting); })) CannotBegin(*waiting, NotStarted());
+    if (waiting && !Guarded("the making of a run", [&] { run = MakeQueued(waiting); }))
+      CannotBegin(*waiting, NotStarted());
     if (run) {
       auto hold = waiting->had_client() ? waiting->Began(run->id(), run->AddListener()) : nullptr;
       busy_.Put(run);

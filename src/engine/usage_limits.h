@@ -54,7 +54,8 @@ class UsageLimits {
   const PriceTable prices_;
   Mutex mutex_;
   std::unordered_map<ChatId, Spent> spent_ GUARDED_BY(mutex_);
-  std::unordered_map<ChatId, std::int64_t> running_ GUARDED_BY(mutex_);  // tokens of runs, if there is a limit for a day
+  std::unordered_map<ChatId, std::int64_t> running_
+      GUARDED_BY(mutex_);  // tokens of runs, if there is a limit for a day
 };
 
 // What an interaction has used; one that runs, so far.

@@ -85,7 +85,7 @@ class Lease {
   std::function<void()> every_second_{};
   Mutex tokens_mutex_;
   std::set<std::string> tokens_ GUARDED_BY(tokens_mutex_);
-  std::thread thread_;            // last
+  std::thread thread_;  // last
 };
 
 }  // namespace reprise

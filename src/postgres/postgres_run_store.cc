@@ -302,11 +302,11 @@ class PostgresRunStore::Hold final : public RunHold {
   std::optional<SealedInteraction> sealed_;  // when it is to be finished
   Mutex mutex_;
   std::condition_variable_any changed_;
-  int under_way_ GUARDED_BY(mutex_) = 0;  // records
+  int under_way_ GUARDED_BY(mutex_) = 0;            // records
   std::deque<Record> unsynced_ GUARDED_BY(mutex_);  // that are not kept yet, or that a crash of the database could take
-  int kept_ GUARDED_BY(mutex_) = -1;  // the last record that was kept
-  int sent_again_ GUARDED_BY(mutex_) = -1;  // up to here all was sent again after a crash
-  std::function<void()> then_ GUARDED_BY(mutex_);  // called when nothing is under way
+  int kept_ GUARDED_BY(mutex_) = -1;                // the last record that was kept
+  int sent_again_ GUARDED_BY(mutex_) = -1;          // up to here all was sent again after a crash
+  std::function<void()> then_ GUARDED_BY(mutex_);   // called when nothing is under way
 };
 
 // What is known of the chat is tried first, and then what its row says.

@@ -10,10 +10,8 @@ namespace reprise {
 namespace {
 
 Error NotAvailable(const char* reason, std::string message, const SharedLibrary& library) {
-  return {.code = ErrorCode::kUnavailable,
-          .reason = reason,
-          .message = std::move(message),
-          .detail = library.problem()};
+  return {
+      .code = ErrorCode::kUnavailable, .reason = reason, .message = std::move(message), .detail = library.problem()};
 }
 
 Result<HiredisLibrary> LoadHiredis() {
@@ -29,7 +27,8 @@ Result<HiredisLibrary> LoadHiredis() {
   if (hiredis.problem().empty()) return library;
   return Fail(NotAvailable(
       "no_redis_library",
-      std::string("the Redis client library (hiredis, ") + kHiredisLibrary + ") is not available; install it", hiredis));
+      std::string("the Redis client library (hiredis, ") + kHiredisLibrary + ") is not available; install it",
+      hiredis));
 }
 
 Result<SslLibrary> LoadSsl() {
@@ -55,7 +54,8 @@ Result<SslLibrary> LoadSsl() {
   ssl.Find(library.verify_result, "SSL_get_verify_result");
   if (ssl.problem().empty()) return library;
   return Fail(NotAvailable("no_tls_library",
-                           std::string("the TLS library (OpenSSL, ") + kSslLibrary + ") is not available; install it", ssl));
+                           std::string("the TLS library (OpenSSL, ") + kSslLibrary + ") is not available; install it",
+                           ssl));
 }
 
 }  // namespace

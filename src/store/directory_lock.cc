@@ -94,8 +94,8 @@ bool TakeLock(int fd) {
   return false;
 }
 
-// Beside the lock itself: a lock on one byte, held while the file does not say whether there is a server and where. What
-// asks may hold it for a moment; then the change is not told, and who waits finds the old text.
+// Beside the lock itself: a lock on one byte, held while the file does not say whether there is a server and where.
+// What asks may hold it for a moment; then the change is not told, and who waits finds the old text.
 constexpr off_t kSettling = 0;
 
 int ByteLock(int fd, int command, short type) {
@@ -113,7 +113,8 @@ extern "C" void NothingAtAll(int) {}
 // thread ends the call.
 template <typename Lock>
 bool DoneBy(DirectoryLock::Clock::time_point deadline, Lock lock) {
-  struct sigaction act {}, before {};
+  struct sigaction act {
+  }, before{};
   act.sa_handler = NothingAtAll;  // without SA_RESTART
   ::sigaction(SIGALRM, &act, &before);
   sigset_t alarm, mask;
@@ -127,11 +128,13 @@ bool DoneBy(DirectoryLock::Clock::time_point deadline, Lock lock) {
   timer_t timer{};
   bool done = false;
   if (::timer_create(CLOCK_MONOTONIC, &event, &timer) == 0) {
-    const auto left = std::max(std::chrono::nanoseconds(1),
-                               std::chrono::duration_cast<std::chrono::nanoseconds>(deadline - DirectoryLock::Clock::now()));
+    const auto left =
+        std::max(std::chrono::nanoseconds(1),
+                 std::chrono::duration_cast<std::chrono::nanoseconds>(deadline - DirectoryLock::Clock::now()));
     // Again and again: the first may come before the call has begun.
-    const itimerspec times{.it_interval = {.tv_sec = 0, .tv_nsec = 10'000'000},
-                           .it_value = {.tv_sec = left.count() / 1'000'000'000, .tv_nsec = left.count() % 1'000'000'000}};
+    const itimerspec times{
+        .it_interval = {.tv_sec = 0, .tv_nsec = 10'000'000},
+        .it_value = {.tv_sec = left.count() / 1'000'000'000, .tv_nsec = left.count() % 1'000'000'000}};
     ::timer_settime(timer, 0, &times, nullptr);
     int failed = 0;
     do {

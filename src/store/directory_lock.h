@@ -24,8 +24,8 @@ class DirectoryLock {
   // nullopt: nobody. kCorruption (reason "integrity_missing") if the file is a symbolic link or no file at all, kIo.
   static Result<std::optional<Holder>> FindHolder(const std::string& lock_file);
 
-  // Wait in the kernel until whoever has the lock has said in the file whether it is a server and where, or has let go of
-  // the lock. False: not by then. Two threads do not wait at the same time.
+  // Wait in the kernel until whoever has the lock has said in the file whether it is a server and where, or has let go
+  // of the lock. False: not by then. Two threads do not wait at the same time.
   using Clock = std::chrono::steady_clock;
   static bool AwaitSettled(const std::string& lock_file, Clock::time_point deadline);
   static bool AwaitRelease(const std::string& lock_file, Clock::time_point deadline);

@@ -100,7 +100,7 @@ TEST_CASE("FileInteractionStore: directories are 0700 and files 0600 whatever th
 TEST_CASE("FileInteractionStore: no word of the user is found in a sealed folder", "[store]") {
   DataFolder data;
   REQUIRE(data.store->SaveInteraction(Sample(1, {}, "canary-5309")));
-  REQUIRE(data.store->RenameChat(Chat1(), "canary-5309"));
+  REQUIRE(data.store->ChangeChat(Chat1(), {.title = "canary-5309"}));
   data.Close();
   std::size_t files = 0;
   for (const auto& entry : fs::recursive_directory_iterator(data.root())) {

@@ -163,7 +163,7 @@ TEST_CASE("InteractionStore: the head moves to what is stored only, and stays th
 TEST_CASE("InteractionStore: a renamed chat keeps its name", "[store]") {
   OnEachStore([](StoreUnderTest& under_test) {
     SaveTree(under_test.store());
-    const auto renamed = under_test.store().RenameChat(Chat1(), "new name");
+    const auto renamed = under_test.store().ChangeChat(Chat1(), {.title = "new name"});
     REQUIRE(renamed);
     REQUIRE(under_test.store().SaveInteraction(Sample(5, 4, "later")));
     under_test.Reopen();
@@ -227,7 +227,7 @@ TEST_CASE("InteractionStore: a deleted chat is gone and its name free", "[store]
       CHECK(CodeOf(under_test.store().LoadSummary(Chat1())) == ErrorCode::kNotFound);
       CHECK(CodeOf(under_test.store().LoadChat(Chat1())) == ErrorCode::kNotFound);
       CHECK(CodeOf(under_test.store().LoadInteraction(Chat1(), Id(1))) == ErrorCode::kNotFound);
-      CHECK(CodeOf(under_test.store().RenameChat(Chat1(), "x")) == ErrorCode::kNotFound);
+      CHECK(CodeOf(under_test.store().ChangeChat(Chat1(), {.title = "x"})) == ErrorCode::kNotFound);
       CHECK(CodeOf(under_test.store().MoveHead(Chat1(), Id(1))) == ErrorCode::kNotFound);
       CHECK(CodeOf(under_test.store().DeleteChat(Chat1())) == ErrorCode::kNotFound);
       CHECK(under_test.store().ListChats()->empty());
@@ -256,7 +256,7 @@ TEST_CASE("InteractionStore: threads that save into one chat and into several lo
             }
             static_cast<void>(store.LoadChat(Chat1()));
             static_cast<void>(store.ListChats());
-            static_cast<void>(store.RenameChat(own, std::to_string(i)));
+            static_cast<void>(store.ChangeChat(own, {.title = std::to_string(i)}));
           }
         });
       }

@@ -83,7 +83,7 @@ void LiveIn(World& world) {
       }
       static_cast<void>(store.AddQueued(chat, {.id = "queued_0", .user_message = "later"}));
       static_cast<void>(store.RemoveQueued(chat, "queued_0"));
-      static_cast<void>(store.RenameChat(chat, "renamed"));
+      static_cast<void>(store.ChangeChat(chat, {.title = "renamed"}));
       static_cast<void>(store.LoadChat(chat));
       SealedFileStore files({.root = world.root, .keys = nullptr, .file_system = world.disk});
       static_cast<void>(files.Put(chat, *MakeFile("notes.txt", "text/plain", "text")));

@@ -79,7 +79,7 @@ void Script(FileSystem& disk, Promises& promises) {
   }
   if (const auto store = OpenStore(disk)) {
     Save(**store, Sample(4, 2, "after the restart"), promises);
-    if ((*store)->RenameChat(Chat1(), "renamed")) {
+    if ((*store)->ChangeChat(Chat1(), {.title = "renamed"})) {
       promises.title = "renamed";
     } else {
       promises.title_unsure = true;

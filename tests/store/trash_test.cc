@@ -35,7 +35,7 @@ struct World {
   void Fill(const std::string& text = "one") const {
     REQUIRE(store->SaveInteraction(Sample(1, {}, text)));
     REQUIRE(store->SaveInteraction(Sample(2, 1, text)));
-    REQUIRE(store->RenameChat(Chat1(), "The " + text));
+    REQUIRE(store->ChangeChat(Chat1(), {.title = "The " + text}));
   }
   // The only entry.
   std::string Delete() const {
