@@ -142,7 +142,7 @@ class Replay final : public ModelClient,
 
   void Compare(AgentEvent actual) REQUIRES(mutex_);
   void Diverge(std::optional<AgentEvent> actual, std::string reason) REQUIRES(mutex_);
-  void Miss(std::string reason) { Diverge(std::nullopt, std::move(reason)) REQUIRES(mutex_); }
+  void Miss(std::string reason) REQUIRES(mutex_) { Diverge(std::nullopt, std::move(reason)); }
   // Nothing that follows counts.
   void End() REQUIRES(mutex_);
   void Advance() REQUIRES(mutex_);
@@ -304,7 +304,7 @@ const RecordedCall* Replay::WithdrawnNext() {
 }
 
 bool Replay::IsAskedLater(const RecordedCall& call) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (std::size_t i = next_; i < recording_.events.size(); ++i) {
     const EventPayload& payload = recording_.events[i].payload;
     const auto* const asked = std::get_if<event::ApprovalRequired>(&payload);
@@ -336,7 +336,7 @@ void Replay::Bind(const Tool& tool, std::string_view arguments) {
 
 bool Replay::AwaitTurn(const RecordedCall& call, std::size_t at) {
   MutexLock lock(mutex_);
-  const auto its_turn = [&] { return over_ || next_ >= at; };
+  const auto its_turn = [&]() REQUIRES(mutex_) { return over_ || next_ >= at; };
   if (call.beside_another && !turn_.wait_for(lock, kStandstill, its_turn))
     Miss("no run shows the recorded events in this order");
   return !over_;

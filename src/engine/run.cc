@@ -474,7 +474,9 @@ std::optional<Error> Run::journal_error() const {
 Result<void> Run::KeepAnswer(const std::string& id, const GivenAnswer& answer) {
   {
     MutexLock lock(show_mutex_);
-    const auto is_kept = [&] { return answered_.contains(id) || holding_ || ended_ || journal_error(); };
+    const auto is_kept = [&]() REQUIRES(show_mutex_) {
+      return answered_.contains(id) || holding_ || ended_ || journal_error();
+    };
     if (IsTaken(id)) answer_shown_.wait_for(lock, kSoonShown, is_kept);
     if (!is_kept()) {
       journal_.AddAnswer(id, answer);

@@ -26,7 +26,9 @@ void RunFollower::Hear(const HeldNews& news) {
   Result<void> added;
   {
     const MutexLock lock(mutex_);
-    for (const std::string& record : news.records) added = added.and_then([&] { return reader_.Add(record); });
+    for (const std::string& record : news.records) {
+      if (added) added = reader_.Add(record);
+    }
   }
   if (!added) return GiveUp(added.error());
   log_->Publish();

@@ -616,9 +616,9 @@ void Database::TakeNotifications(News& news) {
 }
 
 void Database::Tell(News news) {
-  for (const auto& [channel, payload] : news.notifications) {
+  for (const auto& each : news.notifications) {
     Guarded("who hears a notification", [&] {
-      if (options_.on_notification) options_.on_notification(channel, payload);
+      if (options_.on_notification) options_.on_notification(each.first, each.second);
     });
   }
   for (auto& each : news.outcomes) {
