@@ -158,8 +158,7 @@ void TerminalClient::Help(const std::string&) {
       "What is typed while a run goes on is sent when it has ended.");
   Tell(
       "Ctrl-C and Esc stop what runs, and what waits comes back into the line; at the prompt Ctrl-C clears the line, "
-      "and "
-      "leaves at the second time.");
+      "and leaves at the second time.");
 }
 
 void TerminalClient::Quit(const std::string&) { leaving_ = true; }

@@ -18,9 +18,8 @@ constexpr std::size_t kTextLines = 40;  // likewise
 // What comes so soon after a question was drawn was meant for something else.
 constexpr std::chrono::milliseconds kQuiet{500};
 constexpr const char* kHowToAnswer =
-    "y, n, a or e, or a number that is listed, while the line is empty; n stops the run and waits for your words. A "
-    "line "
-    "answers too: words behind y or n are for the model, as in: n use another name";
+    "y, n, a or e, or a number that is listed, while the line is empty; n stops the run and waits for your words. "
+    "A line answers too: words behind y or n are for the model, as in: n use another name";
 
 bool ChangesFile(const std::string& tool) { return tool == "write_file" || tool == "edit_file"; }
 
@@ -411,7 +410,7 @@ void TerminalClient::AskApproval(const OpenQuestion& question) {
         continue;
       case TypedAnswer::Kind::kExplain:
         Tell(kHowToAnswer);
-        for (const std::string& pattern : PatternLines(question.asked)) Tell(pattern);
+        for (const std::string& pattern : PatternLines(asked.asked)) Tell(pattern);
         continue;
       case TypedAnswer::Kind::kLater:
         if (question.from_list) return KeepQuestion(choice.prompt + VisibleLine(line));

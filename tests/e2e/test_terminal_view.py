@@ -78,6 +78,17 @@ def test_ctrl_o_opens_the_last_and_then_all_and_the_typed_text_stays(open_chat, 
     chat.type(CLEAR).ready()
 
 
+@pytest.mark.parametrize("keys", [CTRL_O, b"\x1b[111;5u", b"\x1b[27;5;111~"], ids=["plain", "kitty", "xterm"])
+def test_ctrl_o_opens_what_is_folded_while_a_question_is_open(open_chat, server, provider, keys):
+    provider.plan(shell("seq 300 399"), tools(call("write_file", {"path": "f.txt", "content": "1"}, "w1")), text("done"))
+    chat = open_chat(server)
+    chat.say("go").until("allow?").answer("y").until("write_file f.txt").until("allow?").ready_for("more:")
+    chat.type(keys).until("run_shell seq 300 399:").until("  350").until("  399").ready_for("more:")
+    assert sum(line.startswith("allow?") for line in chat.screen) == 1 and not list(server.home.workspace.iterdir())
+    chat.answer("y").until("done").ready()
+    assert (server.home.workspace / "f.txt").read_text() == "1"
+
+
 def test_with_nothing_folded_ctrl_o_says_so(open_chat, server):
     open_chat(server).ready().type(CTRL_O).until("nothing is folded").ready()
 
@@ -344,6 +355,16 @@ def test_edited_arguments_that_are_rejected_do_not_run(open_chat, server, provid
     chat.say("run").until("allow?").answer("e").until("arguments: {").type(CLEAR).say('{"command": "echo two > f"}')
     chat.until("as you have changed them").until("command: echo two > f").until("allow?").answer_line("n not this").until("fine").ready()
     assert not list(server.home.workspace.iterdir())
+
+
+def test_patterns_of_the_first_arguments_are_not_explained_for_edited_ones(open_chat, server, provider):
+    provider.plan(shell("echo one"), text("fine"))
+    chat = open_chat(server)
+    chat.say("run").until("allow?").answer("?").until("Runs").until("allow?").answer("e").until("arguments: {").type(CLEAR).say('{"command": "pwd"}')
+    chat.until("as you have changed them").until("allow?")
+    edited = len(chat.text)
+    chat.answer("?").until("A line answers too").answer("y").until("fine").ready()
+    assert "Runs" not in chat.text[edited:]
 
 
 # --- modes, reading beside a server --------------------------------------------------------------------------------------

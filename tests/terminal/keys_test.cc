@@ -74,6 +74,8 @@ TEST_CASE("Keys: what a terminal writes that tells keys apart is what it always 
       {"\x1b[122;3u", {"z"}},
       {"\x1b[233u", {"\xc3\xa9"}},
       {"\x1b[106;5u", {"\n"}},
+      {"\x1b[111;5u", {"\x0f"}},
+      {"\x1b[27;5;111~", {"\x0f"}},
       {"\x1b[99;69u", {"\x03"}},
       {"\x1b[57441;2u", {}},
       {"\x1b[99;5:1u", {"\x03"}},
