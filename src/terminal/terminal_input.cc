@@ -163,16 +163,10 @@ void TerminalInput::Resized() {
 }
 
 KeySource::Came TerminalInput::NextKey(std::string& key) {
-  if (question_ != nullptr && !answers_from_) {  // it has just been drawn
-    pollfd waits{STDIN_FILENO, POLLIN, 0};
-    while (::poll(&waits, 1, 0) > 0 && ReadMore()) {
-    }
-    answers_from_ = Clock::now() + question_->quiet;
-  }
   for (;;) {
     if (in_paste_ && read_.empty() && Clock::now() - last_read_ > kLongestSilence) read_ = kPasteEnd;
     if (const auto first = WholeKey()) {
-      const bool is_in_time = answers_from_ && first_read_ >= *answers_from_;
+      const bool is_in_time = question_ != nullptr && first_read_ >= answers_from_;
       if (is_in_time && editor_->IsEmpty()) is_early_ = false;
       if (!is_in_time) is_early_ = true;
       const bool is_alone = first->length == read_.size();
@@ -221,7 +215,6 @@ KeySource::Came TerminalInput::NextKey(std::string& key) {
 TerminalInput::Came TerminalInput::Edit(const std::string& prompt, const Meanwhile& meanwhile, std::string& text) {
   meanwhile_ = &meanwhile;
   editing_ = true;
-  answers_from_.reset();
   is_early_ = question_ != nullptr && question_->holds_draft && !text.empty();
   if (in_paste_) read_.insert(0, kPasteBegin);  // the rest of one that came to a halt is text as well
   in_paste_ = false;
@@ -273,7 +266,11 @@ TerminalInput::Came TerminalInput::ReadAnswer(const Question& question, const Me
                                               std::string& answer) {
   if (meanwhile.proceed()) return Came::kWithdrawn;
   if (editor_ == nullptr) return ReadPipe(meanwhile, answer);
-  ::tcdrain(OutputTerminal());  // what is asked can be seen
+  ::tcdrain(OutputTerminal());  // what is asked can be seen, and what has come was typed before
+  pollfd waits{STDIN_FILENO, POLLIN, 0};
+  while (::poll(&waits, 1, 0) > 0 && ReadMore()) {
+  }
+  answers_from_ = Clock::now() + question.quiet;
   question_ = &question;
   const Came came = Edit(question.prompt, meanwhile, answer);
   question_ = nullptr;

@@ -58,7 +58,7 @@ class TerminalInput final : private KeySource {
     // Whether a key answers by itself; null: none does. It is asked about a key that comes alone (not in a paste nor
     // with others) while the line is empty.
     std::function<bool(const std::string& key)> takes_key{};
-    std::chrono::milliseconds quiet{0};  // what comes so soon after the prompt was drawn is no answer
+    std::chrono::milliseconds quiet{0};  // what comes so soon after it was drawn is no answer
     bool holds_draft = false;            // the line begins with what was being typed before
   };
   // The same for the answer to a question that was shown. It is not remembered. On a terminal what was typed or pasted
@@ -105,7 +105,7 @@ class TerminalInput final : private KeySource {
   // --- of the edit
   const Meanwhile* meanwhile_ = nullptr;
   const Question* question_ = nullptr;  // null: a message
-  std::optional<std::chrono::steady_clock::time_point> answers_from_;
+  std::chrono::steady_clock::time_point answers_from_{};
   bool is_early_ = false;  // the text is no answer
   Came why_ = Came::kEnd;  // it was given up
   std::string answer_key_;
