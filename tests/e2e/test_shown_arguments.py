@@ -27,7 +27,7 @@ def counting(make_server, provider):
 def test_at_the_terminal(counting):
     chat = Terminal(counting.home, "chat", "c", "--url", f"http://127.0.0.1:{counting.port}", columns=120, rows=40)
     try:
-        chat.until("> ").say("go").until("n: " + LONG).until("last: the end").until("allow?").say("y").until("done").ready().say("/quit")
+        chat.until("> ").say("go").until("n: " + LONG).until("last: the end").until("allow?").answer("y").until("done").ready().say("/quit")
         assert chat.end() == 0
     finally:
         chat.kill()

@@ -7,7 +7,7 @@ import pytest
 from support.provider import call, failure, text, tools
 from support.server import BINARY
 from support.terminal import Terminal
-from support.timing import SOON
+from support.timing import SOON, eventually
 
 CTRL_C, CTRL_O, CLEAR = b"\x03", b"\x0f", b"\x15"
 SGR = re.compile(rb"\x1b\[([0-9;]*)m")
@@ -387,8 +387,9 @@ def test_commands_that_read_say_nothing_of_a_servers_index(server, provider):
     folder = "--data-dir", str(server.home.data)
     provider.plan(text("needle"))
     server.client.turn("c", "hello")
-    index = server.home.data / "c" / "chat.json"
-    index.unlink(missing_ok=True)
+    index, turn = server.home.data / "c" / "chat.json", server.home.data / "c" / "interactions" / "int_001.json"
+    eventually(lambda: index.exists() and index.stat().st_mtime_ns > turn.stat().st_mtime_ns, "the server has written its index after the turn")
+    index.unlink()
     for command in (["ls"], ["ls", "c"], ["show", "c"], ["search", "needle"], ["cat", "c"], ["export", "c"], ["verify"]):
         status, said, told = reprise(server.home, *command, *folder)
         assert "level=" not in told + said, (command, told)

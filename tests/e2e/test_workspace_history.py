@@ -407,7 +407,7 @@ def test_the_terminal_client_shows_what_has_changed_and_takes_it_back(world):
         chat.say("/redo force").until("forward to int_002").ready()
         assert (world.root / "a").read_text() == "2\n" and (world.root / "d/e").is_dir()
         world.script([])
-        chat.say("/edit other").until("can be put back: a, modified").until("put files back?").say("y").until("done").ready()
+        chat.say("/edit other").until("can be put back: a, modified").until("put files back?").answer("y").until("done").ready()
         assert (world.root / "a").read_text() == "1\n" and not (world.root / "d").exists()
         chat.say("/diff").until("has changed no file").ready().say("/quit")
         assert chat.end() == 0
