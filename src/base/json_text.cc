@@ -121,32 +121,6 @@ std::optional<std::string> MendJson(std::string_view json) {
   return out;
 }
 
-bool HasNoNumber(std::string_view json) {
-  return json.find("NaN") != std::string_view::npos || json.find("Infinity") != std::string_view::npos;
-}
-
-std::string MendNoNumbers(std::string_view json) {
-  std::string out;
-  out.reserve(json.size());
-  bool in_string = false;
-  for (std::size_t at = 0; at < json.size();) {
-    std::size_t length = 0;
-    for (const std::string_view word : {"NaN", "-Infinity", "Infinity"}) {
-      if (!in_string && json.substr(at).starts_with(word)) length = word.size();
-    }
-    if (length > 0) {
-      out += "null";
-      at += length;
-      continue;
-    }
-    const std::size_t size = in_string && json[at] == '\\' ? 2 : 1;
-    if (json[at] == '"') in_string = !in_string;
-    out += json.substr(at, size);
-    at += size;
-  }
-  return out;
-}
-
 std::string WithoutGaps(std::string_view json) {
   constexpr std::ptrdiff_t kLongest = 80;
   std::string out;

@@ -18,12 +18,6 @@ std::string MendSurrogateEscapes(std::string_view json);
 // of ours can hold becomes a string with its digits.
 std::optional<std::string> MendJson(std::string_view json);
 
-// True if the JSON text may hold a NaN or an Infinity, which Python writes and JSON does not have.
-bool HasNoNumber(std::string_view json);
-
-// The JSON text with null in place of each.
-std::string MendNoNumbers(std::string_view json);
-
 // JSON text without much white space between its tokens: what is more than a line end and an indent becomes one space,
 // so that nothing is pushed out of sight. All else stays as it is, numbers too. REQUIRES: `json` is JSON.
 std::string WithoutGaps(std::string_view json);

@@ -30,6 +30,16 @@ std::string FullPath(const std::string& path) {
   return failed ? path : full.lexically_normal().string();
 }
 
+std::vector<std::string> NamesOnPath(std::string_view path) {
+  std::vector<std::string> names;
+  for (std::size_t at = 0; at < path.size();) {
+    const std::size_t end = std::min(path.find('/', at), path.size());
+    if (end > at && path.substr(at, end - at) != ".") names.emplace_back(path.substr(at, end - at));
+    at = end + 1;
+  }
+  return names;
+}
+
 bool IsFile(const std::string& path) {
   struct stat status {};
   return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);

@@ -20,6 +20,9 @@ std::filesystem::path Resolved(const std::filesystem::path& path);
 // The path from the root on, for messages; symbolic links stay.
 std::string FullPath(const std::string& path);
 
+// The names between its slashes, without empty ones and ".".
+std::vector<std::string> NamesOnPath(std::string_view path);
+
 bool IsFile(const std::string& path);
 bool IsDirectory(const std::string& path);
 

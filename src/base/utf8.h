@@ -6,6 +6,8 @@
 namespace reprise {
 
 bool IsUtf8(std::string_view bytes);
+// A character in UTF-8; U+FFFD for what is none (a surrogate, or beyond U+10FFFF).
+std::string Utf8Of(char32_t code);
 // Replaces each maximal invalid sequence by U+FFFD (Unicode 15, section 3.9, "substitution of maximal subparts").
 std::string ToValidUtf8(std::string_view bytes);
 // How many bytes at the end of `bytes` are the beginning of a character that is not complete yet (0 to 3). A reader of

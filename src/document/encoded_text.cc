@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "document/utf8_of.h"
+#include "base/utf8.h"
 
 namespace reprise::document {
 namespace {

@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <vector>
 
+#include "base/ascii.h"
+
 namespace reprise::document {
 namespace {
 
@@ -26,18 +28,10 @@ struct Token {
   std::string text;
 };
 
-char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
-std::string Lower(std::string_view text) {
-  std::string lower(text);
-  std::transform(lower.begin(), lower.end(), lower.begin(), [](char c) { return Lower(c); });
-  return lower;
-}
-
 // What stands in square brackets: a colour, a condition, a currency, or hours that go on beyond 24.
 void AddBracket(std::string_view inside, std::vector<Token>& tokens, std::string& condition) {
   if (inside.empty()) return;
-  const std::string lower = Lower(inside);
+  const std::string lower = LowerCase(inside);
   if (lower.find_first_not_of(lower[0]) == std::string::npos &&
       (lower[0] == 'h' || lower[0] == 'm' || lower[0] == 's')) {
     tokens.push_back({Token::Kind::kElapsed, lower});
@@ -62,8 +56,8 @@ std::vector<Section> Parse(std::string_view code) {
   std::vector<Section> sections(1);
   for (std::size_t at = 0; at < code.size();) {
     std::vector<Token>& tokens = sections.back().tokens;
-    const char c = code[at], lower = Lower(c);
-    const std::string rest = Lower(code.substr(at, 7));
+    const char c = code[at], lower = LowerCase(c);
+    const std::string rest = LowerCase(code.substr(at, 7));
     if (c == ';') {
       sections.emplace_back();
       ++at;
@@ -93,7 +87,7 @@ std::vector<Section> Parse(std::string_view code) {
       at += size;
     } else if (std::string_view("ymdhs").find(lower) != std::string_view::npos) {
       std::size_t end = at;
-      while (end < code.size() && Lower(code[end]) == lower) ++end;
+      while (end < code.size() && LowerCase(code[end]) == lower) ++end;
       tokens.push_back({Token::Kind::kDate, std::string(end - at, lower)});
       at = end;
     } else if (c == '@') {
@@ -263,7 +257,7 @@ std::string Number(double value, const Section& section) {
     if (tokens[i].kind != Token::Kind::kSign) continue;
     if (IsPlace(tokens[i])) first = std::min(first, i), last = i;
     if (tokens[i].text == "." && point == tokens.size()) point = i;
-    if (Lower(tokens[i].text[0]) == 'e') exponent = std::min(exponent, i);
+    if (LowerCase(tokens[i].text[0]) == 'e') exponent = std::min(exponent, i);
     if (tokens[i].text == "/") slash = i;
     if (tokens[i].text == "%") ++percent;
   }

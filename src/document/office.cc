@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/utf8.h"
 #include "document/archive.h"
 #include "document/number_format.h"
-#include "document/utf8_of.h"
 #include "document/xml.h"
 
 namespace reprise::document {
@@ -584,6 +584,9 @@ class OpenDocument {
                 }};
   }
 
+  // A text document, and not sheets or slides (office:text). Known when all was read.
+  bool is_text() const { return is_text_; }
+
   void Finish() {
     out_.EndLine();
     if (!IsBlank(notes_)) out_.Heading("--- Notes ---"), out_.Add(notes_), out_.EndLine();
@@ -638,6 +641,7 @@ class OpenDocument {
       ++left_out_;
       return;
     }
+    if (name == "text") is_text_ = true;
     if (name == "frame") ++in_frame_;
     if (name == "note")
       AddTo(notes_, "[" + std::to_string(++note_number_) + "] "), Add("[" + std::to_string(note_number_) + "]"),
@@ -695,6 +699,7 @@ class OpenDocument {
   std::vector<std::pair<std::size_t, std::string>> cells_;  // of the row: column and text
   std::string cell_, notes_, comments_;
   std::size_t column_ = 0, cell_times_ = 1, row_times_ = 1;
+  bool is_text_ = false;
   int left_out_ = 0, in_paragraph_ = 0, in_cell_ = 0, in_frame_ = 0, in_note_ = 0, in_comment_ = 0, pages_ = 0,
       note_number_ = 0;
 };
@@ -732,16 +737,9 @@ void ReadOpenDocument(Archive& archive, Output& out) {
   OpenDocument document(out);
   ReadEntry(archive, "content.xml", document.Handler(), out);
   document.Finish();
-  bool is_text = false;
-  ReadEntry(archive, "content.xml",
-            {.begin =
-                 [&](const Element& element) {
-                   // office:text, the body of a text document; those of sheets have fields ("???") that no reader sees.
-                   if (element.name() == "text") is_text = true;
-                 }},
-            out);
   std::set<std::string> seen;
-  if (is_text)
+  // Those of sheets hold fields ("???") that no reader sees.
+  if (document.is_text())
     AddSection(
         out, "--- Header and footer ---", [&](Output& more) { ReadMasterPages(archive, more); }, seen);
 }

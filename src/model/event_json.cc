@@ -36,7 +36,9 @@ EventJson::EventJson(std::string_view json) {
     error = ParseWith(mended_.size() > kKeptCapacity ? large_parser_ : parser, mended_, root_);
   };
   if (error == simdjson::UTF8_ERROR) parse_mended(ToValidUtf8(json));
-  if (error != simdjson::SUCCESS && HasNoNumber(json)) parse_mended(MendNoNumbers(json));
+  if (error != simdjson::SUCCESS) {
+    if (auto mended = MendJson(json)) parse_mended(*std::move(mended));
+  }
   text_ = json;
   valid_ = error == simdjson::SUCCESS && root_.is_object();
 }

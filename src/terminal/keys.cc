@@ -36,14 +36,6 @@ std::vector<int> NumbersOf(std::string_view parameters) {
 // A letter that the editor has a command for with Alt, or what Alt deletes a word with.
 bool HasMeaningWithAlt(char letter) { return std::string_view("bcdflu\x7f\b").find(letter) != std::string_view::npos; }
 
-std::string Utf8Of(int code) {
-  const auto part = [](int bits) { return static_cast<char>(0x80 | (bits & 0x3f)); };
-  if (code < 0x80) return {static_cast<char>(code)};
-  if (code < 0x800) return {static_cast<char>(0xc0 | code >> 6), part(code)};
-  if (code < 0x10000) return {static_cast<char>(0xe0 | code >> 12), part(code >> 6), part(code)};
-  return {static_cast<char>(0xf0 | code >> 18), part(code >> 12), part(code >> 6), part(code)};
-}
-
 // A key that the terminal names by its code and the keys that are held with it.
 Key CodedKey(int code, int held, std::size_t length) {
   held &= 0x3f;  // not whether Caps Lock or Num Lock is on
@@ -51,12 +43,12 @@ Key CodedKey(int code, int held, std::size_t length) {
   if (code <= 0 || code > kLast || (code >= kPrivate && code <= kBehindPrivate)) return {.bytes = {}, .length = length};
   if (code == kEsc || (code == '[' && held == kCtrl)) return {Key::Kind::kEscape, {}, length};
   if (code == '\r' && held != 0) return Edits(held == kCtrl ? "\r" : "\x1b\r", length);
-  if ((held & ~kShift) == 0) return Edits(Utf8Of(code), length);
+  if ((held & ~kShift) == 0) return Edits(Utf8Of(static_cast<char32_t>(code)), length);
   const char letter = code < 0x80 ? static_cast<char>(code) : '\0';
   if (held == kCtrl && letter >= '@' && letter != '\x7f') return Edits({static_cast<char>(letter & 0x1f)}, length);
   if (held == kAlt && HasMeaningWithAlt(letter)) return Edits({kEsc, letter}, length);
   if (letter == '\x7f') return Edits({letter}, length);
-  return held == kAlt ? Edits(Utf8Of(code), length) : Key{.bytes = {}, .length = length};
+  return held == kAlt ? Edits(Utf8Of(static_cast<char32_t>(code)), length) : Key{.bytes = {}, .length = length};
 }
 
 // A whole sequence: ESC [ parameters final.

@@ -79,21 +79,8 @@ std::wstring Wide(std::string_view text) {
 
 std::string Narrow(std::wstring_view wide) {
   std::string text;
-  for (const wchar_t character : wide) {
-    const auto code = static_cast<std::uint32_t>(character);
-    if (code < 0x80) {
-      text += static_cast<char>(code);
-    } else if (code < 0x800) {
-      text += {static_cast<char>(0xc0 | code >> 6), static_cast<char>(0x80 | (code & 0x3f))};
-    } else if (code < 0x10000) {
-      text += {static_cast<char>(0xe0 | code >> 12), static_cast<char>(0x80 | (code >> 6 & 0x3f)),
-               static_cast<char>(0x80 | (code & 0x3f))};
-    } else {
-      text += {static_cast<char>(0xf0 | code >> 18), static_cast<char>(0x80 | (code >> 12 & 0x3f)),
-               static_cast<char>(0x80 | (code >> 6 & 0x3f)), static_cast<char>(0x80 | (code & 0x3f))};
-    }
-  }
-  return ToValidUtf8(text);
+  for (const wchar_t character : wide) text += Utf8Of(static_cast<char32_t>(character));
+  return text;
 }
 
 // The library counts columns by the locale's character set.

@@ -21,19 +21,8 @@ namespace {
 // A table of more columns has no sensible form at a terminal, and md4c fills up every row of it.
 constexpr unsigned kMostColumns = 100;
 
-void AppendUtf8(std::string& out, std::uint32_t code) {
-  const auto put = [&](std::uint32_t byte) { out += static_cast<char>(byte); };
-  if (code == 0 || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff)) code = 0xfffd;
-  if (code < 0x80) {
-    put(code);
-  } else if (code < 0x800) {
-    put(0xc0 | code >> 6), put(0x80 | (code & 0x3f));
-  } else if (code < 0x10000) {
-    put(0xe0 | code >> 12), put(0x80 | (code >> 6 & 0x3f)), put(0x80 | (code & 0x3f));
-  } else {
-    put(0xf0 | code >> 18), put(0x80 | (code >> 12 & 0x3f)), put(0x80 | (code >> 6 & 0x3f)), put(0x80 | (code & 0x3f));
-  }
-}
+// U+FFFD for what CommonMark lets no document say, too: U+0000.
+std::string CharacterOf(std::uint32_t code) { return Utf8Of(code == 0 ? 0xfffd : code); }
 
 // Those that people and models write; others stay as they are.
 constexpr std::array<std::pair<std::string_view, std::uint32_t>, 33> kEntities{{
@@ -55,12 +44,12 @@ std::string EntityText(std::string_view entity) {
     std::uint32_t code = 0;
     std::from_chars(digits.data(), digits.data() + digits.size(), code, is_hex ? 16 : 10);
     const bool is_line_end = code == '\n' || code == '\r';
-    AppendUtf8(out, is_line_end ? ' ' : code);
+    out += is_line_end ? " " : CharacterOf(code);
     return out;
   }
   for (const auto& [name, code] : kEntities) {
     if (name != entity) continue;
-    AppendUtf8(out, code);
+    out += CharacterOf(code);
     return out;
   }
   return std::string(entity);
@@ -74,7 +63,7 @@ std::string AttributeText(const MD_ATTRIBUTE& attribute) {
     if (attribute.substr_types[i] == MD_TEXT_ENTITY) {
       out += EntityText(part);
     } else if (attribute.substr_types[i] == MD_TEXT_NULLCHAR) {
-      AppendUtf8(out, 0);
+      out += CharacterOf(0);
     } else {
       out += part;
     }

@@ -7,6 +7,7 @@
 using reprise::IncompleteUtf8Tail;
 using reprise::IsUtf8;
 using reprise::ToValidUtf8;
+using reprise::Utf8Of;
 using reprise::Utf8Prefix;
 
 TEST_CASE("IsUtf8: overlong forms, surrogates and what lies above U+10FFFF are refused", "[base]") {
@@ -35,6 +36,15 @@ TEST_CASE("IncompleteUtf8Tail: what may still become a character is held back, a
   CHECK(IncompleteUtf8Tail("\xFF") == 0);
   CHECK(IncompleteUtf8Tail("\xED\xA0") == 0);  // can only be a surrogate
   CHECK(IncompleteUtf8Tail("\x80\x80") == 0);
+}
+
+TEST_CASE("Utf8Of: a character of each length, and what is none", "[base]") {
+  CHECK(Utf8Of('a') == "a");
+  CHECK(Utf8Of(0xe4) == "\xC3\xA4");
+  CHECK(Utf8Of(0x20ac) == "\xE2\x82\xAC");
+  CHECK(Utf8Of(0x1f600) == "\xF0\x9F\x98\x80");
+  CHECK(Utf8Of(0x10ffff) == "\xF4\x8F\xBF\xBF");
+  for (const char32_t none : {0xd800, 0xdfff, 0x110000}) CHECK(Utf8Of(none) == "\xEF\xBF\xBD");
 }
 
 TEST_CASE("Utf8Prefix: counts characters and never cuts one", "[base]") {

@@ -73,16 +73,6 @@ bool Covers(const PathPattern& pattern, const std::vector<std::string>& names) {
                       [](const std::string& name) { return name.starts_with('.'); });
 }
 
-std::vector<std::string> NamesOf(std::string_view relative) {
-  std::vector<std::string> names;
-  for (std::size_t at = 0; at < relative.size();) {
-    const std::size_t end = std::min(relative.find('/', at), relative.size());
-    if (end > at && relative.substr(at, end - at) != ".") names.emplace_back(relative.substr(at, end - at));
-    at = end + 1;
-  }
-  return names;
-}
-
 }  // namespace
 
 std::vector<CallPattern> PathTool::PatternsOf(std::string_view arguments) const {
@@ -128,7 +118,7 @@ std::optional<std::vector<std::size_t>> PathTool::CoveredBy(const std::vector<st
   // Changing follows no link, reading does: then it must stay among what is covered.
   std::vector<std::vector<std::string>> places{*names};
   if (fixed_traits().read_only) {
-    for (const std::string& place : place_.PlacesOf(path)) places.push_back(NamesOf(place));
+    for (const std::string& place : place_.PlacesOf(path)) places.push_back(NamesOnPath(place));
   }
   for (std::size_t i = 0; i < patterns.size(); ++i) {
     const auto pattern = Parse(patterns[i]);
@@ -148,7 +138,7 @@ Touch PathTool::Touches(std::string_view text, std::string_view arguments) const
   if (places.empty()) return Touch::kMaybe;  // outside, where no tool reaches
   Touch touch = Touch::kNo;
   for (const std::string& place : places) {
-    const auto names = NamesOf(place);
+    const auto names = NamesOnPath(place);
     const bool is_it = pattern->is_below ? BeginsWith(names, pattern->names) : names == pattern->names;
     if (is_it) return Touch::kYes;
     // A folder above it: to search it is to read what is in it.

@@ -23,15 +23,7 @@ constexpr int kDeepest = 5;  // folders below the workspace
 constexpr std::string_view kGit = ".git";
 constexpr std::string_view kAllBelow = "**";
 
-std::vector<std::string> LowerNamesOf(std::string_view path) {
-  std::vector<std::string> names;
-  for (std::size_t at = 0; at < path.size();) {
-    const std::size_t end = std::min(path.find('/', at), path.size());
-    if (end > at && path.substr(at, end - at) != ".") names.push_back(LowerCase(path.substr(at, end - at)));
-    at = end + 1;
-  }
-  return names;
-}
+std::vector<std::string> LowerNamesOf(std::string_view path) { return NamesOnPath(LowerCase(path)); }
 
 bool IsOneOf(std::string_view name, std::initializer_list<std::string_view> names) {
   return std::find(names.begin(), names.end(), name) != names.end();
