@@ -159,9 +159,8 @@ namespace {
 Async<Result<ModelResponse>> AskUntilTaken(const AgentParts& parts, const ModelRequest& request, ModelStream& stream,
                                            const std::stop_token& stop) {
   for (int lessons = 0;; ++lessons) {
-    FromCallback<Result<ModelResponse>> awaited(parts.executor, [&](ModelClient::Done done) {
-      parts.model.Generate(request, stream, stop, std::move(done));
-    });
+    FromCallback<Result<ModelResponse>> awaited(
+        parts.executor, [&](ModelClient::Done done) { parts.model.Generate(request, stream, stop, std::move(done)); });
     Result<ModelResponse> response = co_await awaited;
     if (response || !IsWorthAskingAgain(response.error())) co_return response;
     if (lessons == kMostLessons || stop.stop_requested()) co_return response;

@@ -226,7 +226,8 @@ bool TerminalClient::Follow(const Json& chat) {
   for (const Json& interaction : chat.value("interactions", Json::array())) {
     const std::string status = TextMember(interaction, "status");
     if (!IsRunning(status)) continue;
-    Tell(TextMember(interaction, "id") + (status == "RUNNING" ? " is running" : " waits for you") + " (Ctrl-C cancels it)");
+    Tell(TextMember(interaction, "id") + (status == "RUNNING" ? " is running" : " waits for you") +
+         " (Ctrl-C cancels it)");
     FollowOne(interaction);
     return true;
   }

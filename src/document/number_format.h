@@ -9,8 +9,9 @@ namespace reprise::document {
 // Dates whose order depends on the reader's country are written as ISO 8601 has them.
 std::string_view BuiltInFormat(unsigned id);
 
-// A number as a cell shows it: "FormatNumber("17816.5", "d-mmm-yy", false)" is "11-Oct-48". `value` is what the file has
-// and comes back unchanged where it is no number. `from_1904`: the workbook counts its days from 1904 and not from 1900.
+// A number as a cell shows it: "FormatNumber("17816.5", "d-mmm-yy", false)" is "11-Oct-48". `value` is what the file
+// has and comes back unchanged where it is no number. `from_1904`: the workbook counts its days from 1904 and not from
+// 1900.
 std::string FormatNumber(const std::string& value, std::string_view code, bool from_1904);
 
 }  // namespace reprise::document

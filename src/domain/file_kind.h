@@ -32,7 +32,8 @@ struct FileNature {
 FileNature NatureOf(std::string_view filename, std::string_view mime_type, std::string_view content);
 
 inline bool IsDocument(FileKind kind) {
-  return kind == FileKind::kPdf || kind == FileKind::kOffice || kind == FileKind::kHtml || kind == FileKind::kEncodedText;
+  return kind == FileKind::kPdf || kind == FileKind::kOffice || kind == FileKind::kHtml ||
+         kind == FileKind::kEncodedText;
 }
 
 // Of a PDF that is known by its estimate alone.

@@ -33,16 +33,17 @@ bool IsForErrors(std::string_view plain) {
 
 // Members that have the words of an error; in a good answer they do not stand at the root.
 bool IsForWords(std::string_view plain) {
-  static constexpr std::array<std::string_view, 10> kNames{"message", "msg",    "detail",      "details",  "statusmsg",
-                                                           "reason",  "title", "description", "statusmessage", "faultstring"};
+  static constexpr std::array<std::string_view, 10> kNames{"message",       "msg",        "detail", "details",
+                                                           "statusmsg",     "reason",     "title",  "description",
+                                                           "statusmessage", "faultstring"};
   return IsAmong(plain, kNames);
 }
 
 // Members that say what an object is, and not what happened.
 bool IsForNames(std::string_view plain) {
   static constexpr std::array<std::string_view, 17> kNames{
-      "id",      "object",    "type",      "event",   "status",   "state", "model",   "created", "createdat",
-      "code",    "requestid", "timestamp", "version", "provider", "path",  "traceid", "param"};
+      "id",   "object",    "type",      "event",   "status",   "state", "model",   "created", "createdat",
+      "code", "requestid", "timestamp", "version", "provider", "path",  "traceid", "param"};
   return IsAmong(plain, kNames) || plain.ends_with("id") || plain.ends_with("code");
 }
 
@@ -72,7 +73,8 @@ std::string PlaceOf(const Json& object) {
 std::string WordsOfObject(const Json& object, int depth) {
   const std::string where = PlaceOf(object);
   // What describes it best, and then what is around that.
-  std::string words = WordsOfMembers(object, depth, [](std::string_view name) { return name == "message" || name == "msg"; });
+  std::string words =
+      WordsOfMembers(object, depth, [](std::string_view name) { return name == "message" || name == "msg"; });
   if (words.empty()) words = WordsOfMembers(object, depth, IsForErrors);
   if (words.empty()) words = WordsOfMembers(object, depth, IsForWords);
   // A router's: what the provider behind it has said.
@@ -130,7 +132,8 @@ bool IsGood(const std::string& code) {
 
 // The name of the failure.
 std::string CodeOf(const Json& object) {
-  for (const char* name : {"code", "error_code", "errorCode", "status_code", "statusCode", "errcode", "type", "status"}) {
+  for (const char* name :
+       {"code", "error_code", "errorCode", "status_code", "statusCode", "errcode", "type", "status"}) {
     const std::string code = CodeText(MemberOf(object, name));
     if (!IsGood(code)) return code;
   }
@@ -224,9 +227,9 @@ ProviderFault ReadErrorBody(int status, std::string_view body) {
 }
 
 bool TellsOfFailure(std::string_view text) {
-  static constexpr std::array<std::string_view, 14> kWords{"error",   "fail",     "abort",     "exception", "malformed",
-                                                           "cancel",  "timeout",  "timed out", "overload",  "unavailable",
-                                                           "invalid", "interrupt", "unexpected", "refused"};
+  static constexpr std::array<std::string_view, 14> kWords{
+      "error",     "fail",     "abort",       "exception", "malformed", "cancel",     "timeout",
+      "timed out", "overload", "unavailable", "invalid",   "interrupt", "unexpected", "refused"};
   const std::string lower = LowerCase(text);
   return std::any_of(kWords.begin(), kWords.end(),
                      [&](std::string_view word) { return lower.find(word) != std::string::npos; });

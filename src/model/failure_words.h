@@ -15,8 +15,8 @@ enum class RootKind {
 };
 
 // What a provider says of a failure, in the forms in use: {"error":{"message","code","type"}}, {"error":"..."},
-// {"message":"..."}, {"detail":[{"loc","msg"}]}, {"code","msg"}, {"base_resp":{"status_code","status_msg"}}, an array of
-// any of them, and texts that are JSON themselves (a router's `metadata.raw`). Of several words the deepest count.
+// {"message":"..."}, {"detail":[{"loc","msg"}]}, {"code","msg"}, {"base_resp":{"status_code","status_msg"}}, an array
+// of any of them, and texts that are JSON themselves (a router's `metadata.raw`). Of several words the deepest count.
 // Neither code nor message: it tells of none, as {"error":null} and {"error":{}} do not.
 ProviderFault FaultIn(const Json& root, RootKind kind);
 

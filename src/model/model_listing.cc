@@ -17,8 +17,8 @@
 
 #include "base/json.h"
 #include "base/utf8.h"
-#include "model/provider_error.h"
 #include "model/failure_words.h"
+#include "model/provider_error.h"
 #include "model/response_reader.h"
 
 namespace reprise {

@@ -67,8 +67,8 @@ Failure FailureOfCode(const std::string& code) {
 
 // With a status that says "too many requests": words such as "exceeded your current quota" mean a minute's quota too.
 bool IsUsedUp(const std::string& code, const std::string& message) {
-  static constexpr std::array<std::string_view, 5> kPhrases{"insufficient_quota", "insufficient quota", "credit balance",
-                                                            "insufficient balance",
+  static constexpr std::array<std::string_view, 5> kPhrases{"insufficient_quota", "insufficient quota",
+                                                            "credit balance", "insufficient balance",
                                                             "\xE4\xBD\x99\xE9\xA2\x9D\xE4\xB8\x8D\xE8\xB6\xB3"};
   return ContainsAny<5>(code, kPhrases) || ContainsAny<5>(message, kPhrases);
 }
@@ -189,12 +189,13 @@ Error OutputLimitError(std::string_view setting) {
 }
 
 Error NothingWithinLimitError() {
-  return Error{.code = ErrorCode::kProvider,
-               .reason = "provider_output_limit",
-               .message =
-                   "The model's answer reached its limit before it said anything. Raise max_output_tokens of the model, "
-                   "or ask it for less effort",
-               .detail = {}};
+  return Error{
+      .code = ErrorCode::kProvider,
+      .reason = "provider_output_limit",
+      .message =
+          "The model's answer reached its limit before it said anything. Raise max_output_tokens of the model, "
+          "or ask it for less effort",
+      .detail = {}};
 }
 
 Error FromTransportError(const Error& error, bool head_seen) {

@@ -31,7 +31,8 @@ Error TooLargeError(bool of_interaction = false);
 // `setting`: where the limit is set.
 Error OutputLimitError(std::string_view setting);
 
-// The same of an answer that reached its limit before anything was said: all of it went into thinking that is not shown.
+// The same of an answer that reached its limit before anything was said: all of it went into thinking that is not
+// shown.
 Error NothingWithinLimitError();
 
 // A transport's failure in the terms of a model client. `head_seen`: the provider had begun to answer.

@@ -17,9 +17,9 @@
 namespace reprise {
 
 // Reads the HTTP response to one model request, whichever of three it turns out to be: an event stream, JSON (one
-// document, or one in each line), or an error. Its bytes say which, and not its media type. What says nothing (comments, pings, events with empty deltas, blanks around a document) is no
-// progress: a provider that sends only that for `idle_timeout` is given up when the first of it after that has been
-// read, with everything that came with it.
+// document, or one in each line), or an error. Its bytes say which, and not its media type. What says nothing
+// (comments, pings, events with empty deltas, blanks around a document) is no progress: a provider that sends only that
+// for `idle_timeout` is given up when the first of it after that has been read, with everything that came with it.
 class ResponseReader : public HttpResponseHandler {
  public:
   // `api_key` must outlive this.

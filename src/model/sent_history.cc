@@ -35,7 +35,8 @@ bool AreCallsPaired(const std::vector<Message>& messages) {
       const auto same = [&](const ToolCall& call) { return call.id == message.tool_call_id; };
       if (std::count_if(calls.begin(), calls.end(), same) != 1) return false;
       const Message* const first = asking + 1;
-      if (std::any_of(first, first + results, [&](const Message& each) { return each.tool_call_id == message.tool_call_id; })) {
+      if (std::any_of(first, first + results,
+                      [&](const Message& each) { return each.tool_call_id == message.tool_call_id; })) {
         return false;
       }
       ++results;
@@ -64,14 +65,14 @@ bool Join(const Message& a, const Message& b, const HistoryForm& form) {
 }
 
 bool HasNeighbours(const std::vector<Message>& messages, const HistoryForm& form) {
-  return std::adjacent_find(messages.begin(), messages.end(), [&](const Message& a, const Message& b) {
-           return Join(a, b, form);
-         }) != messages.end();
+  return std::adjacent_find(messages.begin(), messages.end(),
+                            [&](const Message& a, const Message& b) { return Join(a, b, form); }) != messages.end();
 }
 
 Message ToldResult(const Message& result) {
   return {.role = Role::kUser,
-          .content = "(Not from the user: the result of a tool call that is no longer here.)\n" + result.content.value_or(""),
+          .content =
+              "(Not from the user: the result of a tool call that is no longer here.)\n" + result.content.value_or(""),
           .parts = result.parts};
 }
 
@@ -84,7 +85,11 @@ void AppendWithResults(std::vector<Message>& mended, Message asking, std::vector
   const std::vector<ToolCall> calls = asking.tool_calls;
   mended.push_back(std::move(asking));
   for (const ToolCall& call : calls) {
-    Message result{.role = Role::kTool, .content = std::string(kNoResult), .tool_call_id = call.id, .name = call.name, .is_error = true};
+    Message result{.role = Role::kTool,
+                   .content = std::string(kNoResult),
+                   .tool_call_id = call.id,
+                   .name = call.name,
+                   .is_error = true};
     for (std::size_t i = next; i < rest.size() && rest[i].tool_calls.empty(); ++i) {
       if (rest[i].role != Role::kTool || rest[i].tool_call_id != call.id) continue;
       result = std::move(rest[i]);
@@ -171,7 +176,8 @@ std::string SentName(std::string_view name, std::size_t longest) {
     for (std::uint64_t hash = HashOfText(name); sent.size() < longest; hash >>= 4) sent += kDigits[hash & 15];
   }
   for (char& c : sent) {
-    const bool allowed = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+    const bool allowed =
+        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
     if (!allowed) c = '_';
   }
   return sent.empty() ? "_" : sent;
@@ -183,7 +189,8 @@ std::string ShortCallId(std::string_view id) {
   const auto is_letter = [&](char c) { return kLetters.find(c) != std::string_view::npos; };
   if (id.size() == kLength && std::all_of(id.begin(), id.end(), is_letter)) return std::string(id);
   std::string sent;
-  for (std::uint64_t hash = HashOfText(id); sent.size() < kLength; hash /= kLetters.size()) sent += kLetters[hash % kLetters.size()];
+  for (std::uint64_t hash = HashOfText(id); sent.size() < kLength; hash /= kLetters.size())
+    sent += kLetters[hash % kLetters.size()];
   return sent;
 }
 

@@ -50,7 +50,8 @@ std::string Once(std::string arguments) {
     const std::size_t size = rest.front() == '{' ? FirstObject(rest) : std::string_view::npos;
     if (size == std::string_view::npos) return arguments;
     auto object = ParseJson(rest.substr(0, size), kMaxJsonDepth, DuplicateMembers::kLastWins);
-    if (!object || (found && !found->empty() && !object->empty() && !IsSameInAnyOrder(*found, *object))) return arguments;
+    if (!object || (found && !found->empty() && !object->empty() && !IsSameInAnyOrder(*found, *object)))
+      return arguments;
     if (!found || !object->empty()) {
       once = rest.substr(0, size);
       found = *std::move(object);

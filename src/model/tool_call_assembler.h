@@ -22,8 +22,8 @@ struct ToolCallDelta {
 };
 
 // Puts tool calls together from their pieces. Providers differ: some send an index and some none, some whole calls and
-// some single characters, some give several whole calls the same index, some repeat id and name in every piece, and some the
-// whole arguments at the end, or begin them with an empty object.
+// some single characters, some give several whole calls the same index, some repeat id and name in every piece, and
+// some the whole arguments at the end, or begin them with an empty object.
 class ToolCallAssembler {
  public:
   static constexpr std::size_t kMaxCalls = 128;

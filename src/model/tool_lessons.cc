@@ -31,9 +31,9 @@ bool IsType(const Json& type) {
 // Names that other languages have for them.
 Json TypeCalled(const std::string& name) {
   static const std::map<std::string, std::string, std::less<>> kOthers{
-      {"int", "integer"}, {"long", "integer"},  {"float", "number"},  {"double", "number"}, {"bool", "boolean"},
-      {"str", "string"},  {"text", "string"},   {"date", "string"},   {"dict", "object"},   {"map", "object"},
-      {"list", "array"},  {"tuple", "array"},   {"set", "array"}};
+      {"int", "integer"}, {"long", "integer"}, {"float", "number"}, {"double", "number"}, {"bool", "boolean"},
+      {"str", "string"},  {"text", "string"},  {"date", "string"},  {"dict", "object"},   {"map", "object"},
+      {"list", "array"},  {"tuple", "array"},  {"set", "array"}};
   const std::string lower = LowerCase(name);
   if (IsType(lower)) return lower;
   const auto other = kOthers.find(lower);
@@ -50,7 +50,8 @@ void CompleteType(Json& schema) {
   if (type->is_array()) {
     Json types = Json::array();
     for (const Json& each : *type) {
-      if (Json known = each.is_string() ? TypeCalled(each.get<std::string>()) : Json(); !known.is_null()) types.push_back(known);
+      if (Json known = each.is_string() ? TypeCalled(each.get<std::string>()) : Json(); !known.is_null())
+        types.push_back(known);
     }
     *type = types.size() == 1 ? types[0] : std::move(types);
   } else {
@@ -107,7 +108,8 @@ void CompleteRequired(Json& schema) {
   if (required->is_array()) {
     const Json& properties = MemberOf(schema, "properties");
     for (const Json& name : *required) {
-      const bool is_there = name.is_string() && properties.is_object() && properties.contains(name.get_ref<const std::string&>());
+      const bool is_there =
+          name.is_string() && properties.is_object() && properties.contains(name.get_ref<const std::string&>());
       if (is_there && std::find(known.begin(), known.end(), name) == known.end()) known.push_back(name);
     }
   }
@@ -133,7 +135,8 @@ void CompleteOne(Json& schema, int depth) {
   }
   schema = std::move(whole);
   CompleteType(schema);
-  for (const char* name : {"properties", "patternProperties", "$defs", "definitions"}) CompleteNamed(schema, name, depth);
+  for (const char* name : {"properties", "patternProperties", "$defs", "definitions"})
+    CompleteNamed(schema, name, depth);
   for (const char* name : {"anyOf", "oneOf", "allOf", "prefixItems"}) CompleteEach(schema, name, depth);
   if (HasType(schema, "array")) CompleteItems(schema, depth);
   if (HasType(schema, "object") && !schema.contains("properties") && depth == 0) schema["properties"] = Json::object();
@@ -189,7 +192,9 @@ void Flatten(Json& schema) {
       } else if (std::string_view(name) == "allOf") {
         by_all->insert(by_all->end(), names.begin(), names.end());
       } else {
-        std::erase_if(*by_all, [&](const std::string& each) { return std::find(names.begin(), names.end(), each) == names.end(); });
+        std::erase_if(*by_all, [&](const std::string& each) {
+          return std::find(names.begin(), names.end(), each) == names.end();
+        });
       }
     }
     if (by_all) required.insert(required.end(), by_all->begin(), by_all->end());
@@ -249,8 +254,8 @@ std::size_t MostAllowed(std::string_view words, std::size_t sent) {
   const std::string lower = LowerCase(words);
   if (lower.find("tools") == lower.npos && lower.find("functions") == lower.npos) return 0;
   if (lower.find("character") != lower.npos) return 0;  // of a name
-  for (const char* begin : {"maximum length", "at most", "maximum of", "up to", "maximum number of tools is", "limit of",
-                            "limit is", "no more than", "maximum is", "exceeds the maximum", "max "}) {
+  for (const char* begin : {"maximum length", "at most", "maximum of", "up to", "maximum number of tools is",
+                            "limit of", "limit is", "no more than", "maximum is", "exceeds the maximum", "max "}) {
     const auto number = NumberBehind(lower, begin);
     if (number && *number > 0 && *number < sent) return *number;
   }

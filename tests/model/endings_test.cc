@@ -78,8 +78,7 @@ std::string Block(int index, std::string_view block, std::string_view delta, boo
          (closed ? Event(R"({"type":"content_block_stop","index":)" + at + "}") : "");
 }
 const std::string kStart = Event(R"({"type":"message_start","message":{"usage":{"input_tokens":1}}})");
-const std::string kTextBlock =
-    Block(0, R"({"type":"text","text":""})", R"({"type":"text_delta","text":"hi"})");
+const std::string kTextBlock = Block(0, R"({"type":"text","text":""})", R"({"type":"text_delta","text":"hi"})");
 const std::string kThoughtBlock =
     Block(0, R"({"type":"thinking","thinking":""})", R"({"type":"thinking_delta","thinking":"hm"})");
 const std::string kUse = R"({"type":"tool_use","id":"c","name":"f","input":{}})";
@@ -93,15 +92,17 @@ std::string Stop(std::string_view reason) {
 const std::string kTextItem =
     Event(R"({"type":"response.output_item.added","output_index":0,"item":{"type":"message","id":"m","content":[]}})") +
     Event(R"({"type":"response.output_text.delta","output_index":0,"item_id":"m","delta":"hi"})");
-const std::string kThoughtItem = Event(
-    R"({"type":"response.reasoning_summary_text.delta","output_index":0,"item_id":"r","delta":"hm"})");
+const std::string kThoughtItem =
+    Event(R"({"type":"response.reasoning_summary_text.delta","output_index":0,"item_id":"r","delta":"hm"})");
 const std::string kHalfItem =
-    Event(R"({"type":"response.output_item.added","output_index":0,"item":{"type":"function_call","id":"i","name":"f"}})") +
+    Event(
+        R"({"type":"response.output_item.added","output_index":0,"item":{"type":"function_call","id":"i","name":"f"}})") +
     Event(R"({"type":"response.function_call_arguments.delta","output_index":0,"delta":"{\"a\":"})");
 const std::string kCallItem =
     kHalfItem +
-    Event(R"({"type":"response.output_item.done","output_index":0,"item":{"type":"function_call","id":"i","call_id":"c",)"
-          R"("name":"f","arguments":"{\"a\":1}"}})");
+    Event(
+        R"({"type":"response.output_item.done","output_index":0,"item":{"type":"function_call","id":"i","call_id":"c",)"
+        R"("name":"f","arguments":"{\"a\":1}"}})");
 std::string End(std::string_view status, std::string_view more = R"("output":[])") {
   return Event(R"({"type":"response.)" + std::string(status) + R"(","response":{"status":")" + std::string(status) +
                R"(",)" + std::string(more) + "}}");
@@ -207,7 +208,8 @@ std::vector<Row> Rows() {
       {C, kText + "event: error\ndata: {\"text\":\"gone\"}\n\n" + kDone, kFailed},
       {C, kText + "event: error\ndata: gone\n\n" + kDone, kFailed},
       {C, kText + Finish("stop") + Event(R"({"error":{"message":"gone"}})"), kFailed},
-      {C, kText + Event(R"({"choices":[{"index":0,"delta":{},"error":{"message":"gone","code":502}}]})") + kDone, kFailed},
+      {C, kText + Event(R"({"choices":[{"index":0,"delta":{},"error":{"message":"gone","code":502}}]})") + kDone,
+       kFailed},
       {M, kStart + kTextBlock + Event(R"({"detail":"gone"})") + Stop("end_turn"), kFailed},
       {M, kStart + kTextBlock + "event: error\ndata: gone\n\n" + Stop("end_turn"), kFailed},
       {M, kStart + kTextBlock + Event(R"({"type":"error","error":{"type":"overloaded_error"}})"),
@@ -219,8 +221,12 @@ std::vector<Row> Rows() {
       {C, Event(R"({"choices":[{"index":0,"delta":{"content":"hi"}}],"error":null})") + kDone, "whole"},
       {C, Event(R"({"choices":[{"index":0,"delta":{"content":"hi"}}],"error":{}})") + kDone, "whole"},
       {C, Event(R"({"choices":[{"index":0,"delta":{"content":"hi"}}],"error":""})") + kDone, "whole"},
-      {C, Event(R"({"choices":[{"index":0,"delta":{"content":"hi"}}],"error":{"message":"","code":0}})") + kDone, "whole"},
-      {C, Event(R"({"choices":[{"index":0,"delta":{"content":"hi"}}],"base_resp":{"status_code":0,"status_msg":"success"}})") + kDone,
+      {C, Event(R"({"choices":[{"index":0,"delta":{"content":"hi"}}],"error":{"message":"","code":0}})") + kDone,
+       "whole"},
+      {C,
+       Event(
+           R"({"choices":[{"index":0,"delta":{"content":"hi"}}],"base_resp":{"status_code":0,"status_msg":"success"}})") +
+           kDone,
        "whole"},
       {C, kText + Event(R"({"type":"ping"})") + Event("keep-alive") + kDone, "whole"},
       {M, kStart + kTextBlock + Event(R"({"type":"ping"})") + Stop("end_turn"), "whole"},
@@ -243,13 +249,12 @@ TEST_CASE("Endings: what is not understood is no success", "[model]") {
 }
 
 TEST_CASE("Endings: a stream that is cut at any byte is whole or none", "[model]") {
-  const std::vector<std::pair<Kind, std::string>> answers{
-      {C, kThought + kText + kCall + Finish("tool_calls") + kDone},
-      {C, kText + Finish("length") + kDone},
-      {M, kStart + kCallBlock + Stop("tool_use")},
-      {M, kStart + kTextBlock + Stop("max_tokens")},
-      {R, kCallItem + End("completed")},
-      {R, kTextItem + End("incomplete")}};
+  const std::vector<std::pair<Kind, std::string>> answers{{C, kThought + kText + kCall + Finish("tool_calls") + kDone},
+                                                          {C, kText + Finish("length") + kDone},
+                                                          {M, kStart + kCallBlock + Stop("tool_use")},
+                                                          {M, kStart + kTextBlock + Stop("max_tokens")},
+                                                          {R, kCallItem + End("completed")},
+                                                          {R, kTextItem + End("incomplete")}};
   for (const auto& [kind, bytes] : answers) {
     const Outcome whole = Read(kind, bytes);
     for (std::size_t end = 0; end < bytes.size(); ++end) {
@@ -264,8 +269,10 @@ TEST_CASE("Endings: a stream that is cut at any byte is whole or none", "[model]
 TEST_CASE("Endings: a wrong media type changes nothing", "[model]") {
   const std::string stream = kText + Finish("stop") + kDone;
   const std::string document = R"({"choices":[{"index":0,"message":{"content":"hi"},"finish_reason":"stop"}]})";
-  const std::string lines = R"({"choices":[{"index":0,"delta":{"content":"hi"}}]})" "\n"
-                            R"({"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]})" "\n";
+  const std::string lines = R"({"choices":[{"index":0,"delta":{"content":"hi"}}]})"
+                            "\n"
+                            R"({"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]})"
+                            "\n";
   for (const char* type : {"text/event-stream", "Text/Event-Stream", "application/json", "application/x-ndjson", "x"}) {
     INFO(type);
     for (const std::string& bytes : {stream, document, lines, "\n" + stream, "\xEF\xBB\xBF" + stream}) {
@@ -279,15 +286,19 @@ TEST_CASE("Endings: an error's deepest words are told", "[model]") {
   struct Words {
     std::string body, words, reason;
   };
-  for (const auto& [body, words, reason] : std::vector<Words>{
-           {R"([{"error":{"code":429,"message":"slow down","status":"RESOURCE_EXHAUSTED"}}])", "slow down", "provider_rate_limited retryable"},
-           {R"({"base_resp":{"status_code":1008,"status_msg":"insufficient balance"}})", "insufficient balance", "provider_rate_limited"},
-           {R"({"code":"1113","msg":"quota exhausted"})", "quota exhausted", "provider_rate_limited"},
-           {R"({"choices":null,"base_resp":{"status_code":1004,"status_msg":"login fail"}})", "login fail", "provider_auth"},
-           {R"({"error":{"message":"Provider returned error","code":502,"metadata":{"raw":"{\"error\":{\"message\":\"no room\"}}"}}})",
-            "no room", "provider_error retryable"},
-           {R"({"message":"{\"error\":{\"message\":\"deep\"}}"})", "deep", "provider_error retryable"},
-           {R"({"success":false,"result":"went wrong"})", "went wrong", "provider_error retryable"}}) {
+  for (
+      const auto& [body, words, reason] : std::vector<Words>{
+          {R"([{"error":{"code":429,"message":"slow down","status":"RESOURCE_EXHAUSTED"}}])", "slow down",
+           "provider_rate_limited retryable"},
+          {R"({"base_resp":{"status_code":1008,"status_msg":"insufficient balance"}})", "insufficient balance",
+           "provider_rate_limited"},
+          {R"({"code":"1113","msg":"quota exhausted"})", "quota exhausted", "provider_rate_limited"},
+          {R"({"choices":null,"base_resp":{"status_code":1004,"status_msg":"login fail"}})", "login fail",
+           "provider_auth"},
+          {R"({"error":{"message":"Provider returned error","code":502,"metadata":{"raw":"{\"error\":{\"message\":\"no room\"}}"}}})",
+           "no room", "provider_error retryable"},
+          {R"({"message":"{\"error\":{\"message\":\"deep\"}}"})", "deep", "provider_error retryable"},
+          {R"({"success":false,"result":"went wrong"})", "went wrong", "provider_error retryable"}}) {
     INFO(body);
     for (const Kind kind : {C, M, R}) {
       const Outcome outcome = Read(kind, body, "application/json");
@@ -302,14 +313,16 @@ TEST_CASE("Endings: what was streamed and comes again whole is the same thing", 
                             R"([{"id":"c","type":"function","function":{"name":"f","arguments":"{\"a\": 1}"}}]})";
   const Outcome expected{"whole", "hm|hi|f{\"a\":1}", ""};
   const std::string streamed = kThought + kText + kCall;
-  CHECK(Read(C, streamed + Event(R"({"choices":[{"index":0,"delta":{},)" + whole + R"(,"finish_reason":"stop"}]})")) == expected);
+  CHECK(Read(C, streamed + Event(R"({"choices":[{"index":0,"delta":{},)" + whole + R"(,"finish_reason":"stop"}]})")) ==
+        expected);
   CHECK(Read(C, streamed + Event(R"({"choices":[{"index":0,)" + whole + R"(,"finish_reason":"stop"}]})")) == expected);
   const auto piece = [](std::string_view arguments) {
-    return Delta(R"({"tool_calls":[{"index":0,"id":"c","function":{"name":"f","arguments":")" + std::string(arguments) + "\"}}]}");
+    return Delta(R"({"tool_calls":[{"index":0,"id":"c","function":{"name":"f","arguments":")" + std::string(arguments) +
+                 "\"}}]}");
   };
   const std::string half = R"({\"a\")", rest = ":1}", all = R"({\"a\":1})";
-  for (const std::string& pieces : {piece(half) + piece(rest) + piece(all), piece("{}") + piece(half) + piece(rest), piece(all) + piece(all),
-                                    piece("{}") + piece(all), piece("") + piece(all)}) {
+  for (const std::string& pieces : {piece(half) + piece(rest) + piece(all), piece("{}") + piece(half) + piece(rest),
+                                    piece(all) + piece(all), piece("{}") + piece(all), piece("") + piece(all)}) {
     CHECK(Read(C, pieces + Finish("tool_calls")).said == "||f{\"a\":1}");
   }
   CHECK(Read(C, piece(all) + piece(R"({\"a\":2})") + Finish("tool_calls")).said == R"(||f{"a":1}{"a":2})");
@@ -319,21 +332,26 @@ TEST_CASE("Endings: what was streamed and comes again whole is the same thing", 
 
 TEST_CASE("Endings: older and other forms are read", "[model]") {
   const auto said = [](const std::string& events) { return Read(C, events + kDone).said; };
-  CHECK(said(Delta(R"({"function_call":{"name":"f","arguments":"{\"a\""}})") + Delta(R"({"function_call":{"arguments":":1}"}})")) ==
-        "||f{\"a\":1}");
+  CHECK(said(Delta(R"({"function_call":{"name":"f","arguments":"{\"a\""}})") +
+             Delta(R"({"function_call":{"arguments":":1}"}})")) == "||f{\"a\":1}");
   CHECK(said(Delta(R"({"audio":{"transcript":"hi"}})")) == "|hi|");
-  CHECK(said(Delta(R"({"content":"<thi"})") + Delta(R"({"content":"nk>hm</th"})") + Delta(R"({"content":"ink>\n"})") + Delta(R"({"content":"\nhi"})")) ==
-        "hm|hi|");
+  CHECK(said(Delta(R"({"content":"<thi"})") + Delta(R"({"content":"nk>hm</th"})") + Delta(R"({"content":"ink>\n"})") +
+             Delta(R"({"content":"\nhi"})")) == "hm|hi|");
   CHECK(said(Delta(R"({"content":"<thin"})") + Delta(R"({"content":" ice"})")) == "|<thin ice|");
   CHECK(said(Delta(R"({"content":"<th"})")) == "|<th|");
   CHECK(said(Delta(R"({"content":"a <think>b</think>"})")) == "|a <think>b</think>|");
-  CHECK(said(Delta(R"({"content":[{"type":"thinking","thinking":[{"type":"text","text":"hm"}]}]})") + kText) == "hm|hi|");
+  CHECK(said(Delta(R"({"content":[{"type":"thinking","thinking":[{"type":"text","text":"hm"}]}]})") + kText) ==
+        "hm|hi|");
   CHECK(said(Event(R"({"choices":[{"index":0,"delta":{"content":"NaN"},"logprobs":NaN,"x":-Infinity}]})")) == "|NaN|");
 }
 
 TEST_CASE("Endings: items of the Responses API without an index are told apart", "[model]") {
-  const auto added = [](std::string_view item) { return Event(R"({"type":"response.output_item.added","item":)" + std::string(item) + "}"); };
-  const auto done = [](std::string_view item) { return Event(R"({"type":"response.output_item.done","item":)" + std::string(item) + "}"); };
+  const auto added = [](std::string_view item) {
+    return Event(R"({"type":"response.output_item.added","item":)" + std::string(item) + "}");
+  };
+  const auto done = [](std::string_view item) {
+    return Event(R"({"type":"response.output_item.done","item":)" + std::string(item) + "}");
+  };
   const std::string text = R"({"type":"message","id":"m","content":[{"type":"output_text","text":"hi"}]})";
   const std::string first = R"({"type":"function_call","id":"i","call_id":"c","name":"f","arguments":"{}"})";
   const std::string second = R"({"type":"function_call","id":"j","call_id":"d","name":"g","arguments":"{}"})";
@@ -341,19 +359,22 @@ TEST_CASE("Endings: items of the Responses API without an index are told apart",
   const std::string nameless = R"({"type":"function_call","call_id":"c","name":"f","arguments":"{}"})";
   const std::string delta = R"({"type":"response.output_text.delta","delta":"hi")";
   const std::string output = R"("output":[)" + text + "," + first + "," + second + "]";
-  CHECK(Read(R, added(text) + Event(delta + R"(,"item_id":"m"})") + done(text) + added(first) + done(first) + added(second) +
-                    done(second) + End("completed", output)) == Outcome{"whole", "|hi|f{}g{}", ""});
-  CHECK(Read(R, Event(delta + R"(,"item_id":"other"})") + done(text) + done(first) + End("completed", R"("output":[])")).said == "|hi|f{}");
+  CHECK(Read(R, added(text) + Event(delta + R"(,"item_id":"m"})") + done(text) + added(first) + done(first) +
+                    added(second) + done(second) + End("completed", output)) == Outcome{"whole", "|hi|f{}g{}", ""});
+  CHECK(Read(R, Event(delta + R"(,"item_id":"other"})") + done(text) + done(first) + End("completed", R"("output":[])"))
+            .said == "|hi|f{}");
   CHECK(Read(R, added(plain) + Event(delta + "}") + done(plain) + added(nameless) + done(nameless) +
-                    End("completed", R"("output":[)" + plain + "," + nameless + "]")) == Outcome{"whole", "|hi|f{}", ""});
+                    End("completed", R"("output":[)" + plain + "," + nameless + "]")) ==
+        Outcome{"whole", "|hi|f{}", ""});
 }
 
 TEST_CASE("Endings: tokens are counted wherever they stand", "[model]") {
   const auto tokens = [](const std::string& events) {
     Heard heard;
     OpenAiResponse response(heard, {});
-    for (const std::string& event : {std::string(R"({"choices":[{"index":0,"delta":{"content":"hi"},"finish_reason":"stop"}]})"), events,
-                                     std::string(R"({"choices":[],"usage":{"prompt_tokens":0,"completion_tokens":0}})")}) {
+    for (const std::string& event :
+         {std::string(R"({"choices":[{"index":0,"delta":{"content":"hi"},"finish_reason":"stop"}]})"), events,
+          std::string(R"({"choices":[],"usage":{"prompt_tokens":0,"completion_tokens":0}})")}) {
       response.TakeEvent(event);
     }
     const auto taken = response.Take();
@@ -362,7 +383,8 @@ TEST_CASE("Endings: tokens are counted wherever they stand", "[model]") {
   };
   const auto expected = std::pair<std::int64_t, std::int64_t>(19, 3);
   CHECK(tokens(R"({"choices":[],"usage":{"prompt_tokens":19.0,"completion_tokens":3}})") == expected);
-  CHECK(tokens(R"({"choices":[{"index":0,"delta":{},"usage":{"prompt_tokens":19,"completion_tokens":3}}]})") == expected);
+  CHECK(tokens(R"({"choices":[{"index":0,"delta":{},"usage":{"prompt_tokens":19,"completion_tokens":3}}]})") ==
+        expected);
   CHECK(tokens(R"({"choices":[],"x_groq":{"usage":{"prompt_tokens":19,"completion_tokens":3}}})") == expected);
 }
 

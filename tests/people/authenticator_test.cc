@@ -97,8 +97,8 @@ TEST_CASE("Authenticator: a browser's cookie is known, goes with its token, and 
     const auto later = std::make_shared<std::promise<Result<Principal>>>();
     auto now = people.IdentifyCookie(value, [later](Result<Principal> who) { later->set_value(std::move(who)); });
     Result<Principal> who = now ? *now : later->get_future().get();
-  if (who) who->until.reset();  // when the token ends
-  return who;
+    if (who) who->until.reset();  // when the token ends
+    return who;
   };
   CHECK(by_cookie(cookie->value) == alice->token.principal);
   CHECK(ReasonOf(by_cookie(alice->text)) == "invalid_token");

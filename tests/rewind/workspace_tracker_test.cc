@@ -165,9 +165,9 @@ TEST_CASE("WorkspaceTracker: what others run by themselves is told of, ignored o
   world.Write(".git/config", "1");
   world.Write(".vscode/tasks.json", "1");
   REQUIRE(world.tracker->Refresh({}));
-  for (const char* path : {".git/config", ".git/hooks/pre-commit", ".git/info/attributes", ".git/commondir",
-                           ".git/modules/s/config", "sub/.git/hooks/x", ".envrc", ".vscode/tasks.json",
-                           ".vscode/settings.json", ".cargo/config.toml"}) {
+  for (const char* path :
+       {".git/config", ".git/hooks/pre-commit", ".git/info/attributes", ".git/commondir", ".git/modules/s/config",
+        "sub/.git/hooks/x", ".envrc", ".vscode/tasks.json", ".vscode/settings.json", ".cargo/config.toml"}) {
     CAPTURE(path);
     const bool is_new = !fs::exists(world.root / path);
     world.Write(path, "2");

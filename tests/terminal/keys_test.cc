@@ -1,4 +1,5 @@
 #include "terminal/keys.h"
+
 #include <string>
 #include <utility>
 #include <vector>

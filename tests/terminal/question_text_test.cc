@@ -73,7 +73,7 @@ TEST_CASE("EditableArguments: texts of several lines are lines, and come back as
                                 R"({"content":"\n"})",
                                 R"({"content":"a\nb","deep":{"x":[1,2]},"na\"me: ":"y"})",
                                 R"({"content":"a\nhid\u200bden"})",
-      R"({"content":"a\r\nb"})"};
+                                R"({"content":"a\r\nb"})"};
   for (const std::string& input : inputs) {
     CAPTURE(input);
     const std::string text = EditableArguments(input);

@@ -122,7 +122,8 @@ void AppendToolResult(std::string& out, const Message& message, FilesOfChat* fil
 
 // Thinking of a server that signs nothing.
 bool IsUnsigned(const AnthropicBlock& block) {
-  return block.json.find("\"type\":\"thinking\"") != std::string::npos && block.json.find("\"signature\"") == std::string::npos;
+  return block.json.find("\"type\":\"thinking\"") != std::string::npos &&
+         block.json.find("\"signature\"") == std::string::npos;
 }
 
 void AppendAssistant(std::string& out, const Message& message, std::string_view provider, const ThinkingWays& ways) {

@@ -10,8 +10,8 @@
 #include "base/random.h"
 #include "base/utf8.h"
 #include "model/endpoint.h"
-#include "model/provider_error.h"
 #include "model/failure_words.h"
+#include "model/provider_error.h"
 #include "model/response_reader.h"
 
 namespace reprise {

@@ -23,8 +23,8 @@ bool Says(std::string_view message, std::initializer_list<std::string_view> word
 // Words in which servers refuse a member of a message that they do not know (Groq, Cerebras, Mistral, OpenAI).
 bool RefusesMember(const std::string& message, const std::string& name) {
   return message.find(name) != std::string::npos &&
-         Says(message, {"unsupported", "not supported", "not permitted", "unexpected", "unrecognized", "nknown", "dditional",
-                        "not allowed", "should not", "must not", "does not support"});
+         Says(message, {"unsupported", "not supported", "not permitted", "unexpected", "unrecognized", "nknown",
+                        "dditional", "not allowed", "should not", "must not", "does not support"});
 }
 
 // How a conversation is refused that is in another form than the provider wants; empty: it is not.
@@ -32,7 +32,8 @@ std::string_view FormRefusedIn(const std::string& message) {
   if (Says(message, {"must alternate", "should alternate", "alternate user/assistant"})) return kAlternatingRoles;
   if (Says(message, {"length of 9"})) return kShortCallIds;  // "Tool call id was ... but must be a-z, A-Z, 0-9, ..."
   const bool of_reasoning = Says(message, {"reasoning_content", "reasoning content"});
-  if (of_reasoning && Says(message, {"issing", "passed back", "must be provided", "required"})) return kMissingReasoning;
+  if (of_reasoning && Says(message, {"issing", "passed back", "must be provided", "required"}))
+    return kMissingReasoning;
   return {};
 }
 
@@ -108,7 +109,8 @@ void OpenAiClient::Generate(const ModelRequest& asked, ModelStream& stream, std:
                                         request.used_call_ids};
   auto reader = std::make_shared<ResponseReader>(std::make_unique<OpenAiResponse>(stream, source), options().api_key,
                                                  options().idle_timeout);
-  auto learns = [refusals = refusals_, tools = tools(), told, model = request.model, sent = std::move(sent)](const Error& error) {
+  auto learns = [refusals = refusals_, tools = tools(), told, model = request.model,
+                 sent = std::move(sent)](const Error& error) {
     return refusals->Learn(model, sent, error) || tools->Learn(model, *told, error);
   };
   SendModelRequest(transport(), std::move(http), std::move(reader), std::move(stop), std::move(learns),

@@ -29,9 +29,9 @@ bool IsAnyOf(Words word, const Words (&words)[kCount]) {
 // The names of https://platform.openai.com/docs/api-reference/chat/object, and what others say in their place: that the
 // model came to its end. In lower case.
 bool IsChatEnd(Words reason) {
-  static constexpr Words kEnds[] = {"stop",         "tool_calls", "function_call", "tool_call",     "tool_use",  "end_turn",
-                                    "end",          "eos",        "eos_token",     "stop_sequence", "complete",  "completed",
-                                    "stop_token",   "done",       "finished",      "finish"};
+  static constexpr Words kEnds[] = {
+      "stop",      "tool_calls",    "function_call", "tool_call", "tool_use",   "end_turn", "end",      "eos",
+      "eos_token", "stop_sequence", "complete",      "completed", "stop_token", "done",     "finished", "finish"};
   return IsAnyOf(reason, kEnds);
 }
 
@@ -43,8 +43,8 @@ bool IsChatEndWithCalls(Words reason) {
 // Why the answer is not whole. What is not known keeps its own word.
 std::string OpenAiTruncation(const std::string& finish_reason) {
   static constexpr Words kLength[] = {"length", "max_tokens", "max_output_tokens", "max_length"};
-  static constexpr Words kFilter[] = {"content_filter", "safety", "recitation", "sensitive", "prohibited_content",
-                                      "blocklist"};
+  static constexpr Words kFilter[] = {"content_filter",     "safety",   "recitation", "sensitive",
+                                      "prohibited_content", "blocklist"};
   if (finish_reason.empty() || IsChatEnd(finish_reason)) return {};
   if (IsAnyOf(finish_reason, kLength)) return "length";
   if (IsAnyOf(finish_reason, kFilter)) return "content_filter";
@@ -237,7 +237,8 @@ void OpenAiResponse::Json::TakeContent(OpenAiResponse& self, element content, Fo
 
 void OpenAiResponse::Json::TakePart(OpenAiResponse& self, element part) {
   if (part.is_string()) return self.AddContent(StringOr(part, {}));
-  if (element thinking; part["thinking"].get(thinking) == simdjson::SUCCESS) return TakeThinkingPart(self, part, thinking);
+  if (element thinking; part["thinking"].get(thinking) == simdjson::SUCCESS)
+    return TakeThinkingPart(self, part, thinking);
   self.AddContent(StringOr(part["text"], {}));
 }
 
@@ -255,7 +256,8 @@ void OpenAiResponse::Json::TakeThinkingPart(OpenAiResponse& self, element part, 
   if (!continues) {
     if (!self.HasRoomFor(CostOf(part))) return;
     reprise::Json begun = {{"type", "thinking"}};
-    begun["thinking"] = thinking.is_array() ? reprise::Json::array({{{"type", "text"}, {"text", ""}}}) : reprise::Json("");
+    begun["thinking"] =
+        thinking.is_array() ? reprise::Json::array({{{"type", "text"}, {"text", ""}}}) : reprise::Json("");
     parts.push_back(std::move(begun));
   }
   reprise::Json& kept = parts.back()["thinking"];
@@ -314,7 +316,8 @@ void OpenAiResponse::AddContent(std::string_view text) {
 void OpenAiResponse::AddTagged(std::string_view piece) {
   held_ += piece;
   if (tag_ == Tag::kMayBegin) {
-    const std::string_view text = std::string_view(held_).substr(std::min(held_.find_first_not_of(" \t\r\n"), held_.size()));
+    const std::string_view text =
+        std::string_view(held_).substr(std::min(held_.find_first_not_of(" \t\r\n"), held_.size()));
     for (const std::string_view tag : {"<think>", "<thinking>"}) {
       if (tag_ == Tag::kInside || (text.size() < tag.size() && tag.starts_with(text))) return;  // more is needed
       if (!text.starts_with(tag)) continue;
@@ -369,8 +372,9 @@ Result<void> OpenAiResponse::CheckCalls(bool ended_by_itself, std::string_view t
   // A last call without arguments may have been cut before its first.
   const bool is_known = truncated == "length" || truncated == "content_filter" || truncated == "context_window";
   if (is_known && !calls.back().arguments.empty()) return {};
-  return Fail(ProtocolError("The model's answer ended in the middle of its tool calls (" + OwnWord(finish_reason_) + ")",
-                            /*retryable=*/true));
+  return Fail(
+      ProtocolError("The model's answer ended in the middle of its tool calls (" + OwnWord(finish_reason_) + ")",
+                    /*retryable=*/true));
 }
 
 Result<ModelResponse> OpenAiResponse::Take() {
@@ -396,7 +400,8 @@ Result<ModelResponse> OpenAiResponse::Take() {
   if (!calls) return Fail(calls.error());
   response_.tool_calls = *std::move(calls);
   // "[DONE]" alone says that all has come.
-  if (auto checked = CheckCalls(ended_by_itself || finish_reason_.empty(), truncated); !checked) return Fail(checked.error());
+  if (auto checked = CheckCalls(ended_by_itself || finish_reason_.empty(), truncated); !checked)
+    return Fail(checked.error());
   if (auto said = CheckSaid(!response_.tool_calls.empty(), truncated); !said) return Fail(said.error());
   response_.extras = TakeExtras();
   response_.truncated = OwnWord(truncated);

@@ -27,7 +27,8 @@ struct OpenAiOptions {
   EndpointAdditions additions = {};
 };
 
-// What OpenAI's interfaces have in common: where they are, who asks, which models there are, and which tools these take.
+// What OpenAI's interfaces have in common: where they are, who asks, which models there are, and which tools these
+// take.
 class OpenAiService : public ModelClient {
  public:
   ModelService service() const override { return ServiceAt("openai", base_url_); }

@@ -27,7 +27,8 @@ constexpr std::array<Refusal, 13> kRefusals{{
     {"reasoning.summary", kReasoningSummary},
     {"ncrypted content", kReasoningItems},  // it was made for another key or by another provider
     {"invalid_encrypted_content", kReasoningItems},
-    {"of type 'reasoning'", kReasoningItems},  // "Item 'rs_1' of type 'reasoning' was provided without its required ..."
+    {"of type 'reasoning'",
+     kReasoningItems},  // "Item 'rs_1' of type 'reasoning' was provided without its required ..."
     {"reasoning item", kReasoningItems},
     {"input item type 'reasoning'", kReasoningItems},
     {kPromptCacheKey, kPromptCacheKey},

@@ -199,7 +199,8 @@ TEST_CASE("Anthropic response: thinking without a signature is kept as it came",
                                heard);
   REQUIRE(response);
   CHECK(heard.thinking == "hm");
-  CHECK(response->extras == R"({"provider_extras":{"claude":{"blocks":[{"type":"thinking","thinking":"hm"},{"type":"text","bytes":1}]}}})");
+  CHECK(response->extras ==
+        R"({"provider_extras":{"claude":{"blocks":[{"type":"thinking","thinking":"hm"},{"type":"text","bytes":1}]}}})");
 }
 
 TEST_CASE("Anthropic response: a server that does not stream", "[anthropic]") {
