@@ -167,6 +167,10 @@ std::string FormEncoded(std::string_view text) {
   return out;
 }
 
+std::string RootMetadataUrl(const UrlParts& server) {
+  return server.origin() + "/.well-known/oauth-protected-resource";
+}
+
 }  // namespace
 
 Error OAuthError(std::string message) {
@@ -218,7 +222,7 @@ bool IsSafeOAuthUrl(std::string_view url) {
 }
 
 std::vector<std::string> ResourceMetadataUrls(const UrlParts& server) {
-  const std::string root = server.origin() + "/.well-known/oauth-protected-resource";
+  const std::string root = RootMetadataUrl(server);
   if (server.path == "/") return {root};
   return {root + server.path, root};
 }
@@ -233,13 +237,15 @@ std::vector<std::string> ServerMetadataUrls(const std::string& issuer) {
   return urls;
 }
 
-Result<OAuthResource> ReadResourceMetadata(std::string_view document, const UrlParts& server) {
+Result<OAuthResource> ReadResourceMetadata(std::string_view document, const UrlParts& server,
+                                           std::string_view document_url) {
   const auto json = TRY(Document(document, "server"));
   OAuthResource resource{.resource = TextMember(json, "resource"), .authorization_servers = {}, .scopes = {}};
   const auto url = ParseUrl(resource.resource);
   if (!url || !Covers(*url, server)) return Refused("the server's metadata speaks of another resource");
-  // A token for all of the origin would be good at the servers of others there.
-  if (url->path == "/" && server.path != "/") resource.resource = server.origin() + server.path + server.query;
+  // A token for all of the origin is good at the servers of others there, so that only the origin itself may want it.
+  if (url->path == "/" && document_url != RootMetadataUrl(server))
+    resource.resource = server.origin() + server.path + server.query;
   const Json& servers = MemberOf(json, "authorization_servers");
   if (servers.is_array()) {
     for (const Json& each : servers) {

@@ -45,9 +45,11 @@ struct OAuthResource {
   std::vector<std::string> authorization_servers;
   std::string scopes;  // those that are enough for the start; empty: not said
 };
-// kForbidden (reason "mcp_oauth") if it speaks of another resource than the server, or of none that can be used. Where
-// it claims the whole origin, the resource is the server's own address.
-Result<OAuthResource> ReadResourceMetadata(std::string_view document, const UrlParts& server);
+// kForbidden (reason "mcp_oauth") if it speaks of another resource than the server, or of none that can be used. Only
+// the document at the origin's root, `document_url`, may claim the whole origin; in any other the resource is then the
+// server's own address.
+Result<OAuthResource> ReadResourceMetadata(std::string_view document, const UrlParts& server,
+                                           std::string_view document_url);
 
 struct OAuthServer {
   std::string issuer, authorization_endpoint, token_endpoint, registration_endpoint;  // the last may be empty

@@ -136,7 +136,7 @@ Result<OAuthResource> OAuthFlow::FindResource(const OAuthChallenge& challenge, c
   }
   for (const std::string& url : urls) {
     auto answer = TRY(Get(url, stop));
-    if (answer.status == 200) return ReadResourceMetadata(answer.body, *server);
+    if (answer.status == 200) return ReadResourceMetadata(answer.body, *server, url);
     if (answer.status >= 500) return Fail(Unavailable("the server's metadata", answer.status));
   }
   if (!challenge.resource_metadata.empty())

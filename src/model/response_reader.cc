@@ -51,7 +51,9 @@ bool ResponseReader::OnData(std::string_view bytes) {
     case Kind::kUnknown: {
       body_ += bytes;
       FindKind(body_);
-      if (body_.size() > kMaxErrorBytes) error_ = ProtocolError("The model provider sent nothing but blanks");
+      if (kind_ == Kind::kUnknown && body_.size() > kMaxErrorBytes) {
+        error_ = ProtocolError("The model provider sent nothing but blanks");
+      }
       if (kind_ == Kind::kUnknown || error_) return !error_;
       const std::string begin = std::exchange(body_, {});
       return OnData(begin);

@@ -292,12 +292,16 @@ def test_connections_that_say_nothing_hold_no_log_in_up(place):
             each.close()
 
 
-def test_a_server_that_claims_its_whole_origin_gets_a_token_for_itself(place):
+@pytest.mark.parametrize("path", ["/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-protected-resource"])
+def test_who_gets_a_token_for_a_whole_origin(place, path):
+    """Only the origin itself may claim it, at its root: one of the servers there gets a token for its own address."""
     it = place()
     it.server.stop()
     it.mcp.resource["resource"] = it.mcp.url
+    it.mcp.paths = {path: lambda *_: (200, {}, it.mcp.resource), "/mcp": it.mcp.answer}
+    it.mcp.metadata_url = it.mcp.url + path
     it.log_in()
-    assert [given["resource"] for given in it.authorization.tokens.values()] == [it.mcp.address]
+    assert [given["resource"] for given in it.authorization.tokens.values()] == [it.mcp.address if path.endswith("/mcp") else it.mcp.url]
 
 
 def lies(thief):

@@ -53,27 +53,30 @@ TEST_CASE("Where metadata is looked for, in the order of the specification", "[m
 }
 
 TEST_CASE("ReadResourceMetadata: only of the server itself, or of what it is below", "[mcp]") {
-  const auto read = [](const std::string& resource) {
+  const std::string own = ResourceMetadataUrls(kServer).front(), root = ResourceMetadataUrls(kServer).back();
+  const auto read = [&](const std::string& resource, const std::string* from = nullptr) {
     return ReadResourceMetadata(
-        R"({"resource":")" + resource + R"(","authorization_servers":["ftp://x","https://as.example"]})", kServer);
+        R"({"resource":")" + resource + R"(","authorization_servers":["ftp://x","https://as.example"]})", kServer,
+        from ? *from : own);
   };
   for (const char* good :
        {"https://mcp.example/a/mcp", "https://mcp.example/a", "https://mcp.example", "https://MCP.example:443/a/"}) {
     INFO(good);
     REQUIRE(read(good).has_value());
     CHECK(read(good)->authorization_servers == std::vector<std::string>{"https://as.example"});
-    // Never a token for all that is on the origin.
+    // A token for all that is on the origin: for nobody but the origin.
     const bool is_origin = ParseUrl(good)->path == "/";
     CHECK(read(good)->resource == (is_origin ? "https://mcp.example/a/mcp" : good));
+    CHECK(read(good, &root)->resource == good);
   }
   for (const char* bad : {"https://evil.example/a/mcp", "http://mcp.example/a/mcp", "https://mcp.example/a/mc",
                           "https://mcp.example/b", "https://mcp.example:8443/a/mcp", ""}) {
     INFO(bad);
     CHECK_FALSE(read(bad).has_value());
   }
-  CHECK_FALSE(ReadResourceMetadata(R"({"resource":"https://mcp.example"})", kServer).has_value());
+  CHECK_FALSE(ReadResourceMetadata(R"({"resource":"https://mcp.example"})", kServer, own).has_value());
   CHECK_FALSE(ReadResourceMetadata(
-                  R"({"resource":"https://mcp.example","authorization_servers":["http://as.example"]})", kServer)
+                  R"({"resource":"https://mcp.example","authorization_servers":["http://as.example"]})", kServer, own)
                   .has_value());
 }
 

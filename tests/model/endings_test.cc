@@ -368,6 +368,15 @@ TEST_CASE("Endings: items of the Responses API without an index are told apart",
         Outcome{"whole", "|hi|f{}", ""});
 }
 
+TEST_CASE("Endings: a large answer may come in one piece", "[model]") {
+  const std::string words(100'000, 'x');
+  CHECK(Read(C, Delta(R"({"content":")" + words + "\"}") + Finish("stop") + kDone) ==
+        Outcome{"whole", "|" + words + "|", ""});
+  CHECK(Read(C, R"({"choices":[{"message":{"content":")" + words + R"("},"finish_reason":"stop"}]})") ==
+        Outcome{"whole", "|" + words + "|", ""});
+  CHECK(Read(C, std::string(100'000, '\n')).ending == "provider_protocol retryable");
+}
+
 TEST_CASE("Endings: tokens are counted wherever they stand", "[model]") {
   const auto tokens = [](const std::string& events) {
     Heard heard;
