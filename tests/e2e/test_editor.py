@@ -82,6 +82,7 @@ def test_an_editor_that_refuses_a_change(server, provider, file):
     provider.plan(tools(call("edit_file", {"path": "a.txt", "old_text": "typed", "new_text": "edited"})), text("done"))
     editor = Editor(server)
     stream = server.client.start("c", "edit")
+    editor.answer(editor.asked(), content="just typed").expect(200)  # whether it can be done at all, before a person is asked
     approval = stream.until("approval_required")
     server.client.approve("c", stream.interaction, approval["approval_id"]).expect(200)
     editor.answer(editor.asked(), content="just typed").expect(200)

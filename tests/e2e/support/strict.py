@@ -32,7 +32,12 @@ def is_chosen(test, wanted=None, of=None):
     wanted = os.environ.get("REPRISE_E2E_STRICT", "") if wanted is None else wanted
     if wanted in ("all", "none"):
         return wanted == "all"
-    return hashlib.sha256(f"{of or commit()} {test}".encode()).digest()[0] % SAMPLE == 0
+    return drawn(test, SAMPLE, of) == 0
+
+
+def drawn(test, parts, of=None, byte=0):
+    """In which of so many parts a test is, of this commit: others are together in the next one."""
+    return hashlib.sha256(f"{of or commit()} {test}".encode()).digest()[byte] % parts
 
 
 def schema_problem(schema, place="()", top=True):
