@@ -183,8 +183,9 @@ CallRunner::Calls CallRunner::TakeWhile(Calls calls, const Fits& fits) const {
     Review(next);
     DecideNow(next);
     // What those before it do may let it succeed.
-    if (auto failure = end == 0 ? FailureOf(next) : std::nullopt) {
-      next.decision = {Decision::Refuse{.why = "would_fail", .result = *std::move(failure), .is_shown = true}};
+    if (end == 0 && !std::exchange(next.is_tried, true)) next.failure = FailureOf(next);
+    if (end == 0 && next.failure) {
+      next.decision = {Decision::Refuse{.why = "would_fail", .result = *next.failure, .is_shown = true}};
     }
     if (!fits(calls.first(end), next)) break;
   }
@@ -205,7 +206,8 @@ CallRunner::Calls CallRunner::ThatAskTogether(Calls calls) const {
     const bool has_equal = std::any_of(before.begin(), before.end(), [&](const PreparedCall& each) {
       return each.call.name == call.call.name && each.call.arguments == call.call.arguments;
     });
-    return call.decision.ask() != nullptr && !has_equal && !is_stopped() && !turn_.goes_round && !FailureOf(call);
+    return call.decision.ask() != nullptr && !has_equal && !is_stopped() && !turn_.goes_round &&
+           (before.empty() || !FailureOf(call));
   });
 }
 

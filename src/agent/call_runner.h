@@ -48,6 +48,8 @@ class CallRunner {
   struct PreparedCall : ReviewedCall {
     bool is_reviewed = false;
     Decision decision{};
+    std::optional<std::string> failure{};  // once its turn has come; an editor is asked only once what it holds
+    bool is_tried = false;
   };
   struct AskedCall {
     OpenCall open;
