@@ -1032,8 +1032,8 @@ def test_an_item_of_an_answer_that_is_not_whole_says_so(make_server, provider):
     gate.wait_reached()
     assert eventually(lambda: statuses(running)[1] and statuses(running), "it is shown") == ("in_progress", [("in_progress", "half")])
     client.request("POST", f"/v1/responses/{running}/cancel").expect(200)
-    gate.release()
     cancelled = eventually(lambda: next((s for s in [statuses(running)] if s[0] == "cancelled"), None), "it is cancelled")
+    gate.release()  # not before: an answer that is whole when the cancel comes is complete
     assert [status for status, _ in cancelled[1]] == ["incomplete"]
     cut = client.post("/v1/responses", {"model": "reprise", "input": "x"}).expect(200, "openai_response").json
     assert cut["status"] == "incomplete" and [item["status"] for item in cut["output"]] == ["incomplete"]
