@@ -410,15 +410,16 @@ class Walk:
             return (self.shown_line() == self.line.replace("\n", "") and lines[bottom].startswith("allow?") == self.asks and
                     any("Ctrl-C st" in line or re.match("[\u2800-\u28ff] ", line) for line in lines) == (self.run is not None) and
                     (not self.asks or len(waiting(self.server)) == 1))
+        def server_says_so():
+            history = self.server.client.get("/chats/c?branches=all")
+            heard = [i["user_message"] for i in history.json["interactions"]] if history.status == 200 else []
+            waits = queued(self.server) if history.status == 200 else []
+            return (sorted(heard) == sorted(message for _, message in self.said) and waits == [message for _, message in self.queue] and
+                    files(self.server) == sorted(self.allowed))
         deadline = time.monotonic() + SOON
-        while not is_so():
+        while not is_so() or not server_says_so():
             assert time.monotonic() < deadline, f"{self}\n" + "\n".join(self.chat.screen)
             self.chat.quiet(0.05)
-        history = self.server.client.get("/chats/c?branches=all")
-        heard = [i["user_message"] for i in history.json["interactions"]] if history.status == 200 else []
-        assert sorted(heard) == sorted(message for _, message in self.said), self
-        assert [message for _, message in self.queue] == (queued(self.server) if history.status == 200 else []), self
-        assert files(self.server) == sorted(self.allowed), self
 
     def __repr__(self):
         return (f"line {self.line!r}, aside {self.aside!r}, run {self.run and (*self.run, self.kind(self.run[1]))}, queue {self.queue}, "
