@@ -12,7 +12,7 @@ from support.timing import SLACK, SOON, eventually
 
 FREE = 15
 # A user and a network of one's own: who is nobody may set it up, and PostgreSQL runs there as it is not root.
-NAMESPACE = ["unshare", "--user", "--net", "--map-user=1000", "--keep-caps"]
+NAMESPACE = ["unshare", "--user", "--net", f"--map-user={pg.NOBODY}", "--keep-caps"]
 
 
 def nobody():
