@@ -584,7 +584,7 @@ def test_a_hundred_chats_of_which_twenty_stream_at_once(server, provider, browse
         stream.until("text_delta")
     page = browse(server, "/#live7")
     page.until_text("answer", "begin")
-    page.until(lambda: page.all("chat-item")[0].get_attribute("aria-setsize") == "100", "all chats")
+    page.until(lambda: {item.get_attribute("aria-setsize") for item in page.all("chat-item")} == {"20", "80"}, "those that work, and all others")
     assert len(page.all("chat-item[data-status=running]")) == 20
     for _ in range(20):
         gate.release()

@@ -1,4 +1,6 @@
 """The page in somebody's hands: where the view and the focus are after each step, what one key or one press can do, and what is never hidden from who decides."""
+import json
+
 import pytest
 from support.browser import By, Keys, webdriver
 from support.mcp import server_of
@@ -378,15 +380,26 @@ def test_a_number_is_shown_and_sent_as_it_was_written(make_server, provider, bro
 
 
 def test_an_edit_that_must_fail_says_so(server, provider, browse):
-    (server.home.workspace / "a.txt").write_text("one\n")
-    provider.plan(tools(call("edit_file", {"path": "a.txt", "old_text": "not there", "new_text": "x"})), text("ok"))
+    """What must fail is told to the model, and nobody is asked. What has come to that since says so in its card."""
+    file, gone = server.home.workspace / "a.txt", server.home.workspace / "gone.txt"
+    file.write_text("one\n")
+    provider.plan(tools(call("edit_file", {"path": "a.txt", "old_text": "not there", "new_text": "x"})),
+                  tools(call("edit_file", {"path": "a.txt", "old_text": "one", "new_text": "x"}, "call_2")), text("ok"))
     page = browse(server)
     page.say("change it")
+    page.until(lambda: [each.text for each in page.css(".approval .lines .added")] == ["+ x"], "the second call alone")
+    assert len(page.all("approval-card")) == 1 and "old_text occurs 0 times" in json.dumps(provider.requests[-1].body)
+    file.write_text("two\n")
+    page.driver.refresh()
     page.until_text("no-preview", "old_text occurs 0 times")
     page.press("deny")
     page.until_text("answer", "ok")
-    provider.plan(tools(call("delete_file", {"path": "gone.txt"}, "call_2")), text("well"))
+    gone.write_text("there yet\n")
+    provider.plan(tools(call("delete_file", {"path": "gone.txt"}, "call_3")), text("well"))
     page.say("delete it")
+    page.one("approval-card")
+    gone.unlink()
+    page.driver.refresh()
     page.until_text("no-preview", "there is no such file")
     page.press("deny")
     page.until_text("answer", "well")
