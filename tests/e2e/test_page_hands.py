@@ -507,6 +507,17 @@ def test_a_turn_from_the_disk_has_its_beginning_and_its_end(server, provider, br
     assert stored == live and stored[1][0] == "INTERACTION_STARTED" and stored[1][-1] == "INTERACTION_COMPLETE"
 
 
+def test_a_chat_from_elsewhere_has_all_that_was_said(server, browse):
+    server.check_records = False  # it was not recorded here
+    said = {"id": "int_001", "status": "COMPLETED", "user_message": "hi", "agent_events": [{"type": "ANSWER", "content": "the only words"}],
+            "final_agent_state": {"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "the only words"}]}}
+    server.client.post("/import?as=c", {"id": "c", "title": "Elsewhere", "interactions": [said]}).expect(201)
+    page = browse(server, "/#c")
+    page.until_text("answer", "the only words")
+    page.press("tab-trace")
+    page.until(lambda: [each.text for each in page.css("[data-testid=event] .type")] == ["INTERACTION_STARTED", "ANSWER", "INTERACTION_COMPLETE"], "its events")
+
+
 def test_a_replay_at_an_approval_waits(server, provider, browse):
     provider.plan(tools(call("run_shell", {"command": "true"})), text("finished"))
     page = browse(server)
