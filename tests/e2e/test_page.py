@@ -471,7 +471,7 @@ def test_what_a_model_says_does_nothing(server, provider, browse):
     for n in range(4):
         page.say(f"say {n}")
         page.until(lambda n=n: page.all("turn")[-1].get_attribute("aria-posinset") == str(n + 1) and page.all("answer", page.all("turn")[-1])
-                   and page.one("turns").get_attribute("aria-busy") == "false", f"answer {n}", limit=20)
+                   and page.one("turns").get_attribute("aria-busy") == "false", f"answer {n}")
         for link in page.css("[data-testid=answer] a"):
             assert link.get_attribute("href").startswith(("http://", "https://", "mailto:"))
         assert not page.css("[data-testid=answer] :is(img, iframe, style, script, form, svg, [onclick], [onerror])")
@@ -590,7 +590,7 @@ def test_a_hundred_chats_of_which_twenty_stream_at_once(server, provider, browse
         gate.release()
     for stream in streams:
         stream.finish()
-    page.until(lambda: not page.all("chat-item[data-status=running]"), "the end of all", limit=20)
+    page.until(lambda: not page.all("chat-item[data-status=running]"), "the end of all")
     page.until_text("answer", "word49")
     assert page.all("answer")[-1].text.split() == answer_of(server, "live7", "int_001").split()
     page.driver.set_script_timeout(60)
