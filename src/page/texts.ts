@@ -361,6 +361,7 @@ export const t = {
   notLetIn: (why: string) => `The server says: ${why}. If you come through a sign-in page, reload this page.`,
   token: "Token",
   logIn: "Log in",
+  logOut: "Log out in this browser",
   wrongToken: "This server does not accept that token.",
   tokens: (n: number) => `${n.toLocaleString()} tokens`,
   context: (n: number, of: number) => `${Math.round((100 * n) / of)} % of the context`,

@@ -611,10 +611,6 @@ export interface InteractionStartedEvent {
   attachments?: Attachment[];
 }
 
-export interface LoginRequest {
-  token: string;
-}
-
 export interface LoopDetectedEvent {
   type: "LOOP_DETECTED";
   seq: number;

@@ -4,7 +4,7 @@ import { useSyncExternalStore } from "react";
 import { isNarrow } from "../parts/useNarrow";
 import { t } from "../texts";
 import type { BranchRemoved, ChangeChatRequest, ChatChange, ChatEvent, ChatHistory, ChatList, FilePreview, Instructions, Interaction, Models, QueuedEntry, Tools, Trash } from "../wire";
-import { ApiError, begin, call, chatPath, get, request, turnPath, whenLoggedOut } from "../wire/api";
+import { ApiError, begin, call, chatPath, get, turnPath, whenLoggedOut } from "../wire/api";
 import { Connection, Feed, Frame } from "../wire/stream";
 import { byNumber, listed, newChat, nextId, OpenChat, sizeOf, Tree, trim, treeOf } from "./open";
 import { blank, isRunning, newTurn, NONE, take, Turn } from "./turn";
@@ -138,10 +138,6 @@ class Store {
     this.feed.start(); // whose first word makes it read everything
     addEventListener("popstate", () => this.showAddress());
     this.showAddress();
-  }
-  async logIn(token: string): Promise<void> {
-    await request("POST", "/login", { token });
-    location.reload();
   }
 
   // After the feed has begun, so that nothing falls between. What the feed tells meanwhile is newer than what is read.
