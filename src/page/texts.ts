@@ -284,7 +284,7 @@ export const t = {
   replay: "Replay",
   replayOf: "Replay of this turn",
   verify: "Verify",
-  verified: (n: number) => `The replay is the same: all ${n} recorded events`,
+  verified: "The replay is the same as the record",
   differs: "The replay differs first at event",
   stepBack: "One event back",
   stepOn: "One event on",

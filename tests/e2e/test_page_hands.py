@@ -607,3 +607,15 @@ def test_a_comparison_is_seen_below_a_map_of_any_length(server, provider, browse
     boxes[1].click()
     page.one("comparison")
     page.until(lambda: page.script("const b = document.querySelector('[data-testid=comparison]').getBoundingClientRect(); return b.top < innerHeight - 40"), "it in sight")
+
+
+@pytest.mark.parametrize("size", [(1280, 720), (500, 844)])
+def test_a_replay_is_seen_where_it_opens(server, provider, browse, size):
+    provider.plan(text(LONG))
+    server.client.turn("c", "question")
+    page = browse(server, "/#c", size=size)
+    page.until_text("answer", "paragraph 13")
+    page.press("replay")
+    for name in ("replay-position", "verify"):  # what it shows may be longer than the window
+        page.until(lambda name=name: page.script("const b = arguments[0].getBoundingClientRect(), s = document.querySelector('.turns').getBoundingClientRect();"
+                                                 "return b.top >= s.top && b.bottom <= s.bottom + 1", page.one(name)), f"{name} in sight")
