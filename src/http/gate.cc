@@ -3,11 +3,8 @@
 #include <arpa/inet.h>
 
 #include <algorithm>
-#include <chrono>
-#include <cstdint>
 #include <utility>
 
-#include "crypto/digest.h"
 #include "http/error_response.h"
 
 namespace reprise {
@@ -33,26 +30,9 @@ std::optional<std::string_view> BearerToken(const RequestHead& head) {
   return TrimBlanks(value.substr(kScheme.size()));
 }
 
-// Cookies know no port: other servers of this machine may have set some as well.
-template <typename Use>
-bool AnyCookie(const RequestHead& head, std::string_view name, const Use& use) {
-  return std::any_of(head.headers.begin(), head.headers.end(), [&](const auto& header) {
-    return header.first == "cookie" && AnyPart(header.second, ';', [&](std::string_view part) {
-             const std::string_view cookie = TrimBlanks(part);
-             const std::size_t equals = cookie.find('=');
-             return equals != std::string_view::npos && cookie.substr(0, equals) == name &&
-                    use(cookie.substr(equals + 1));
-           });
-  });
-}
-bool HasCookie(const RequestHead& head, std::string_view name, std::string_view value) {
-  return AnyCookie(head, name, [&](std::string_view shown) { return EqualsInConstantTime(shown, value); });
-}
-
 // What a browser needs to ask for the token: nothing in it is anybody's.
 bool IsOfPage(const RequestHead& head) {
   const std::string_view path = std::string_view(head.target).substr(0, head.target.find('?'));
-  if (head.method == "POST") return path == "/login";
   return (head.method == "GET" || head.method == "HEAD") && (path == "/" || path.starts_with("/assets/"));
 }
 
@@ -85,10 +65,7 @@ Gate::Gate(Options options)
       any_address_(options.any_address),
       public_hosts_(std::move(options.public_hosts)),
       token_(std::move(options.token)),
-      people_(std::move(options.people)),
-      // Equal servers behind one name have many ports, and a cookie for all of them.
-      cookie_name_(people_ ? "reprise" : "reprise_" + std::to_string(options.port)),
-      cookie_(token_ ? Sha256Digest({"reprise cookie\n", *token_}).substr(std::string_view("sha256:").size()) : "") {
+      people_(std::move(options.people)) {
   options.hosts.insert(options.hosts.end(), {"127.0.0.1", "localhost", "[::1]"});
   for (const std::string& host : options.hosts) {
     authorities_.push_back(host + ":" + std::to_string(options.port));
@@ -100,25 +77,6 @@ std::optional<Reply> Gate::Check(const RequestHead& head, Peer peer) const {
   if (auto refusal = CheckHost(head)) return refusal;
   if (auto refusal = CheckOrigin(head)) return refusal;
   return CheckCaller(head, peer);
-}
-
-std::optional<std::string> Gate::CookieFor(std::string_view token, const RequestHead& head) const {
-  if (!token_ && !people_) return std::string();
-  std::string value = cookie_;
-  std::int64_t seconds = 31'536'000;
-  if (!token_ || !EqualsInConstantTime(token, *token_)) {
-    auto cookie = people_ ? people_->CookieFor(token) : Fail(NoToken());
-    if (!cookie) return std::nullopt;
-    value = std::move(cookie->value);
-    if (cookie->expires_at) {
-      const auto left = std::chrono::duration_cast<std::chrono::seconds>(*cookie->expires_at - Now());
-      seconds = std::min<std::int64_t>(seconds, left.count());
-    }
-  }
-  const std::string* origin = head.Find("origin");
-  const bool tls = origin && origin->starts_with("https://");
-  return cookie_name_ + "=" + value + "; Path=/; HttpOnly; SameSite=Strict; Max-Age=" + std::to_string(seconds) +
-         (tls ? "; Secure" : "");
 }
 
 bool Gate::IsOurs(std::string_view host_and_port) const {
@@ -185,8 +143,7 @@ std::optional<Reply> Gate::CheckCaller(const RequestHead& head, Peer peer) const
   if (people_) return std::nullopt;  // Identify tells
   if (token_) {
     const auto shown = BearerToken(head);
-    if (shown && EqualsInConstantTime(*shown, *token_)) return std::nullopt;
-    if (!shown && (IsOfPage(head) || HasCookie(head, cookie_name_, cookie_))) return std::nullopt;
+    if (shown ? EqualsInConstantTime(*shown, *token_) : IsOfPage(head)) return std::nullopt;
     return ErrorReply(NoToken());
   }
   if (peer == Peer::kTrusted) return std::nullopt;
@@ -200,12 +157,7 @@ std::optional<Result<Principal>> Gate::Identify(const RequestHead& head, Authent
     return people_->Identify(*shown, std::move(done));
   }
   if (IsOfPage(head) || IsProbe(head)) return Principal{.role = Principal::Role::kNobody};
-  if (token_ && HasCookie(head, cookie_name_, cookie_)) return Principal{};
-  std::string cookie;
-  if (!AnyCookie(head, cookie_name_, [&](std::string_view shown) { return cookie = shown, true; })) {
-    return Fail(NoToken());
-  }
-  return people_->IdentifyCookie(cookie, std::move(done));
+  return Fail(NoToken());
 }
 
 }  // namespace reprise

@@ -30,11 +30,8 @@ class Gate {
   };
   explicit Gate(Options options);
 
-  // The Set-Cookie of who shows `token` to this request, by which later ones are known; empty if this server has no
-  // token. nullopt: it is not the token, or nobody's. May read a file.
-  std::optional<std::string> CookieFor(std::string_view token, const RequestHead& head) const;
-
-  // The refusal, or nullopt if the request may pass. The page itself may be had without a token: it asks for it.
+  // The refusal, or nullopt if the request may pass. The page itself may be had without a token: it asks for it. No
+  // cookie stands for it: browsers send those to every port of a host, to programs of others too.
   std::optional<Reply> Check(const RequestHead& head, Peer peer) const;
 
   // Whether somebody who was let in would still be, as far as that can be told at once.
@@ -61,7 +58,6 @@ class Gate {
   std::vector<PublicHost> public_hosts_;
   std::optional<std::string> token_;
   const std::shared_ptr<Authenticator> people_;
-  const std::string cookie_name_, cookie_;  // which show that somebody had the token
 };
 
 }  // namespace reprise

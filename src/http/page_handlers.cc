@@ -8,11 +8,8 @@
 #include <string>
 #include <utility>
 
-#include "base/try.h"
 #include "http/error_response.h"
-#include "http/gate.h"
 #include "http/page_asset.h"
-#include "http/requests.h"
 
 namespace reprise {
 namespace {
@@ -78,20 +75,6 @@ Result<Outcome> Asset(std::span<const PageAsset> page, const Request& request, s
   return Fail(ErrorCode::kNotFound, page.empty() ? "this server was built without the page" : "there is no such file");
 }
 
-// A browser shows the token once and has a cookie from then on, which no script can read and no other site can send.
-Result<Outcome> LogIn(const Gate& gate, const Request& request) {
-  const auto token = TRY(ParseLoginBody(request.body));
-  const auto cookie = gate.CookieFor(token, request.head);
-  if (!cookie) {
-    return Fail(Error{.code = ErrorCode::kUnauthenticated,
-                      .reason = "unauthenticated",
-                      .message = "this is no token of this server"});
-  }
-  Reply reply{.status = 204};
-  if (!cookie->empty()) reply.headers.emplace_back("Set-Cookie", *cookie);
-  return reply;
-}
-
 }  // namespace
 
 void AddPageRoutes(Router& router, const HandlerContext& context) {
@@ -102,7 +85,6 @@ void AddPageRoutes(Router& router, const HandlerContext& context) {
   add("GET", "/assets/*", [page = context.shared.page](const Request& request) {
     return Asset(page, request, request.captures.at(0) == "index.html" ? "" : request.captures.at(0));
   });
-  add("POST", "/login", [&gate = context.shared.gate](const Request& request) { return LogIn(gate, request); });
 }
 
 }  // namespace reprise

@@ -5,7 +5,7 @@
 
 namespace reprise {
 
-// GET /, GET /assets/NAME and POST /login.
+// GET / and GET /assets/NAME.
 void AddPageRoutes(Router& router, const HandlerContext& context);
 
 }  // namespace reprise

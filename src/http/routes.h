@@ -14,7 +14,6 @@
 namespace reprise {
 
 class ChatFeed;
-class Gate;
 struct PageAsset;
 
 // What the handlers of all tenants have in common.
@@ -23,7 +22,6 @@ struct SharedContext {
   const std::string& openapi;
   const std::function<Result<void>()>& ready;
   const std::function<std::vector<Error>()>& failing;
-  const Gate& gate;
   std::span<const PageAsset> page;                 // empty: there is none
   std::function<Engine::Counters()> counters;      // of all tenants
   std::function<std::vector<Principal>()> people;  // who have been here; null: there is one user

@@ -12,7 +12,7 @@ import { useNarrow } from "./parts/useNarrow";
 import { store, useStore, View } from "./store/store";
 import { t } from "./texts";
 import { showTheme } from "./theme";
-import { ApiError } from "./wire/api";
+import { ApiError, logIn, whenTokenChanges } from "./wire/api";
 
 // What is seldom looked at is fetched when it is.
 const Board = lazy(() => import("./board/Board").then((part) => ({ default: part.Board })));
@@ -141,7 +141,7 @@ function LogIn({ why }: { why: string }) {
       <h1>{t.name}</h1>
       <form onSubmit={(e) => {
         e.preventDefault();
-        store.logIn(token).catch((error) => setWrong(error instanceof ApiError));
+        logIn(token.trim()).then(() => location.reload(), (error) => setWrong(error instanceof ApiError));
       }}>
         <p>{t.login}</p>
         {why && <p>{t.notLetIn(why)}</p>}
@@ -174,6 +174,7 @@ addEventListener("click", (e) => {
   });
 });
 
+whenTokenChanges(() => location.reload());
 showTheme();
 keepFocus();
 store.start();

@@ -35,7 +35,7 @@ Json ToJson(const ApiToken& token) {
           {"user", principal.user},
           {"role", principal.role == Principal::Role::kOrgAdmin ? kAdminRole : kUserRole},
           {"digest", token.digest},
-          {"cookie_digest", token.cookie_digest},
+          {"cookie_digest", token.digest},  // versions that gave browsers cookies read it
           {"created_at", FormatTimestamp(token.created_at)},
           {"expires_at", token.expires_at ? Json(FormatTimestamp(*token.expires_at)) : Json(nullptr)}};
 }
@@ -55,11 +55,10 @@ std::optional<ApiToken> TokenFrom(const Json& json) {
                                .org = TextMember(json, "org"),
                                .user = TextMember(json, "user")},
                  .digest = TextMember(json, "digest"),
-                 .cookie_digest = TextMember(json, "cookie_digest"),
                  .created_at = created.value_or(Timestamp())};
   if (!created || (role != kAdminRole && role != kUserRole) || !token.id.starts_with(kIdPrefix) ||
       !IsPrincipalName(token.principal.org) || !IsPrincipalName(token.principal.user) || !IsDigest(token.digest) ||
-      !IsDigest(token.cookie_digest) || !json.contains("expires_at")) {
+      !json.contains("expires_at")) {
     return std::nullopt;
   }
   token.principal.token_id = token.id;
@@ -72,11 +71,7 @@ std::optional<ApiToken> TokenFrom(const Json& json) {
 
 }  // namespace
 
-std::string CookieOf(std::string_view token) {
-  return Sha256Digest({"reprise cookie\n", token}).substr(std::string_view("sha256:").size());
-}
 std::string DigestOfToken(std::string_view token) { return Sha256Digest({token}); }
-std::string DigestOfCookie(std::string_view cookie) { return Sha256Digest({cookie}); }
 
 ApiTokenStore::Version ApiTokenFile::Look() const {
   struct stat status {};
@@ -120,7 +115,6 @@ Result<ApiTokenStore::Made> ApiTokenStore::Make(Principal principal, std::string
                 .name = std::move(name),
                 .principal = std::move(principal),
                 .digest = DigestOfToken(made.text),
-                .cookie_digest = DigestOfCookie(CookieOf(made.text)),
                 .created_at = Now(),
                 .expires_at = expires_at};
   made.token.principal.token_id = made.token.id;

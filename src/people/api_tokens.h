@@ -14,22 +14,19 @@
 namespace reprise {
 
 // A token that scripts, and people without an identity provider, show: nobody keeps it but who uses it. What is kept
-// are digests, of the token and of the cookie that a browser has for it.
+// is its digest.
 struct ApiToken {
   std::string id;    // "token_" and 12 hex digits: what it is revoked by
   std::string name;  // what it is for, in its owner's words; may be empty
   Principal principal;
-  std::string digest, cookie_digest;
+  std::string digest;
   Timestamp created_at;
   std::optional<Timestamp> expires_at{};  // nullopt: never
 };
 
 inline constexpr std::string_view kApiTokenPrefix = "reprise_";  // of each, so that one that was published is found
 
-// The cookie's value for this token: who has it cannot tell the token.
-std::string CookieOf(std::string_view token);
 std::string DigestOfToken(std::string_view token);
-std::string DigestOfCookie(std::string_view cookie);
 
 // When tokens were last used, by their ids.
 using TokenUses = std::map<std::string, Timestamp>;

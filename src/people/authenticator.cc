@@ -67,21 +67,17 @@ void Authenticator::Stop() {
 
 // --- API tokens ------------------------------------------------------------------------------------------------------
 
-std::optional<Result<Principal>> Authenticator::IdentifyCookie(std::string_view cookie, Done done) {
-  return IdentifyByDigest(Shown::kCookie, DigestOfCookie(cookie), std::move(done));
-}
-
-std::optional<Result<Principal>> Authenticator::IdentifyByDigest(Shown shown, std::string digest, Done done) {
+std::optional<Result<Principal>> Authenticator::IdentifyByDigest(std::string digest, Done done) {
   const MutexLock lock(mutex_);
   if (IsFresh()) {
-    auto known = Look(shown, digest);
+    auto known = Look(digest);
     if (known || options_.tokens->is_exact()) return known;
   }
-  return PostCheck([this, shown, digest = std::move(digest), done = std::move(done)] {
+  return PostCheck([this, digest = std::move(digest), done = std::move(done)] {
     ReadTokens();
     Tell(done, [&] {
       const MutexLock again(mutex_);
-      return Look(shown, digest);
+      return Look(digest);
     }());
   });
 }
@@ -89,11 +85,10 @@ std::optional<Result<Principal>> Authenticator::IdentifyByDigest(Shown shown, st
 // A token that was added or revoked counts so at once: another file is there.
 bool Authenticator::IsFresh() const { return version_ && *version_ == options_.tokens->Look(); }
 
-Result<Principal> Authenticator::Look(Shown shown, const std::string& digest) {
-  const Digests& digests = shown == Shown::kToken ? tokens_ : cookies_;
-  const auto found = digests.find(digest);
-  if (found == digests.end() && unread_) return Fail(*unread_);
-  if (found == digests.end()) return InvalidToken("there is no such token, or it was revoked");
+Result<Principal> Authenticator::Look(const std::string& digest) {
+  const auto found = tokens_.find(digest);
+  if (found == tokens_.end() && unread_) return Fail(*unread_);
+  if (found == tokens_.end()) return InvalidToken("there is no such token, or it was revoked");
   if (!IsCurrent(found->second)) return InvalidToken("the token has expired");
   NoteUse(found->second.id);
   return found->second.principal;
@@ -108,18 +103,16 @@ void Authenticator::ReadTokens() {
     return;
   }
   if (!content) LogError("no API token counts: they cannot be read", {{"error", content.error().message}});
-  Digests tokens, cookies;
+  Digests tokens;
   std::unordered_map<std::string, std::optional<Timestamp>> by_id;
   for (const ApiToken& token : content ? content->tokens : std::vector<ApiToken>()) {
     tokens.emplace(token.digest, token);
-    cookies.emplace(token.cookie_digest, token);
     by_id.emplace(token.id, token.expires_at);
   }
   const MutexLock lock(mutex_);
   version_ = content ? content->version : version;
   unread_.reset();
   tokens_ = std::move(tokens);
-  cookies_ = std::move(cookies);
   by_id_ = std::move(by_id);
 }
 
@@ -142,22 +135,6 @@ bool Authenticator::Counts(const std::string& token_id) {
   const MutexLock lock(mutex_);
   const auto token = by_id_.find(token_id);
   return token != by_id_.end() && (!token->second || Now() < *token->second);
-}
-
-Result<Authenticator::Cookie> Authenticator::CookieFor(std::string_view token) {
-  const bool fresh = options_.tokens->is_exact() && [this] {
-    const MutexLock lock(mutex_);
-    return IsFresh();
-  }();
-  if (!fresh) ReadTokens();
-  const MutexLock lock(mutex_);
-  const auto found = tokens_.find(DigestOfToken(token));
-  if (found == tokens_.end() || !IsCurrent(found->second)) {
-    return Fail(Error{.code = ErrorCode::kUnauthenticated,
-                      .reason = "unauthenticated",
-                      .message = "this is no API token of this server"});
-  }
-  return Cookie{.value = CookieOf(token), .expires_at = found->second.expires_at};
 }
 
 void Authenticator::NoteUse(const std::string& id) {
@@ -192,7 +169,7 @@ std::optional<Result<Principal>> Authenticator::Identify(std::string_view token,
   if (token.size() > kMostTokenBytes) return InvalidToken("the access token is too long");
   std::string digest = DigestOfToken(token);
   if (token.starts_with(kApiTokenPrefix) || !options_.issuer) {
-    return IdentifyByDigest(Shown::kToken, std::move(digest), std::move(done));
+    return IdentifyByDigest(std::move(digest), std::move(done));
   }
   const MutexLock lock(mutex_);
   const auto known = known_.find(digest);

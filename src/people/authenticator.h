@@ -18,9 +18,9 @@
 
 namespace reprise {
 
-// Tells who shows a token: an API token of this server, the cookie of one, or an access token of the issuer. Who has
-// just been told is told again at once; for everybody else there is a thread that reads files and checks signatures,
-// and another that fetches the issuer's keys. Thread-safe.
+// Tells who shows a token: an API token of this server, or an access token of the issuer. Who has just been told is
+// told again at once; for everybody else there is a thread that reads files and checks signatures, and another that
+// fetches the issuer's keys. Thread-safe.
 class Authenticator {
  public:
   struct Options {
@@ -40,14 +40,6 @@ class Authenticator {
   // "stopping", or why the tokens cannot be read now).
   using Done = std::function<void(Result<Principal>)>;
   std::optional<Result<Principal>> Identify(std::string_view token, Done done);
-  std::optional<Result<Principal>> IdentifyCookie(std::string_view cookie, Done done);
-
-  // The API token's cookie, and until when it counts. Reads the file. kUnauthenticated.
-  struct Cookie {
-    std::string value;
-    std::optional<Timestamp> expires_at;
-  };
-  Result<Cookie> CookieFor(std::string_view token);
 
   // Looks whether the file of tokens is another one now, and has it read then. Waits for nothing but that look.
   void Refresh();
@@ -59,10 +51,9 @@ class Authenticator {
 
  private:
   using Digests = std::unordered_map<std::string, ApiToken>;
-  enum class Shown { kToken, kCookie };
 
-  std::optional<Result<Principal>> IdentifyByDigest(Shown shown, std::string digest, Done done);
-  Result<Principal> Look(Shown shown, const std::string& digest) REQUIRES(mutex_);
+  std::optional<Result<Principal>> IdentifyByDigest(std::string digest, Done done);
+  Result<Principal> Look(const std::string& digest) REQUIRES(mutex_);
   bool IsFresh() const REQUIRES(mutex_);
   void ReadTokens();
   void NoteUse(const std::string& id) REQUIRES(mutex_);
@@ -78,7 +69,7 @@ class Authenticator {
   Mutex mutex_;
   std::optional<ApiTokenStore::Version> version_ GUARDED_BY(mutex_);  // of what follows; nullopt: not read yet
   std::optional<Error> unread_ GUARDED_BY(mutex_);                    // why it may be older than what there is
-  Digests tokens_ GUARDED_BY(mutex_), cookies_ GUARDED_BY(mutex_);    // who has one cannot use it as the other
+  Digests tokens_ GUARDED_BY(mutex_);
   std::unordered_map<std::string, std::optional<Timestamp>> by_id_ GUARDED_BY(mutex_);  // when they expire
   std::unordered_map<std::string, Identified> known_ GUARDED_BY(mutex_);                // by the access token's digest
   std::size_t pending_ GUARDED_BY(mutex_) = 0;

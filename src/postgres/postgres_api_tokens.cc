@@ -10,7 +10,7 @@ namespace {
 
 constexpr const char* kAdmin = "org_admin";
 constexpr const char* kColumns =
-    "select id, name, org, user_name, role, digest, cookie_digest, "
+    "select id, name, org, user_name, role, digest, "
     "(extract(epoch from created_at) * 1000)::bigint, (extract(epoch from expires_at) * 1000)::bigint "
     "from reprise.api_tokens where revoked_at is null order by created_at, id";
 
@@ -28,9 +28,8 @@ ApiToken TokenOf(const Rows& rows, std::size_t row) {
                     .user = std::string(rows.text(row, 3)),
                     .token_id = std::string(rows.text(row, 0))},
       .digest = std::string(rows.text(row, 5)),
-      .cookie_digest = std::string(rows.text(row, 6)),
-      .created_at = TimeOf(rows.number(row, 7))};
-  if (!rows.is_null(row, 8)) token.expires_at = TimeOf(rows.number(row, 8));
+      .created_at = TimeOf(rows.number(row, 6))};
+  if (!rows.is_null(row, 7)) token.expires_at = TimeOf(rows.number(row, 7));
   return token;
 }
 
@@ -79,13 +78,14 @@ Result<ApiTokenStore::Made> PostgresApiTokens::Add(Principal principal, std::str
   const ApiToken& token = made.token;
   SqlValue expires = SqlValue::Null();
   if (token.expires_at) expires = SqlValue(Milliseconds(*token.expires_at));
+  // Versions that gave browsers cookies read cookie_digest.
   TRY(database_.Execute(
       {.sql = "insert into reprise.api_tokens(id, name, org, user_name, role, digest, cookie_digest, created_at, "
-              "expires_at) values ($1, $2, $3, $4, $5, $6, $7, to_timestamp($8::bigint / 1000.0), "
-              "to_timestamp($9::bigint / 1000.0)) on conflict do nothing",
+              "expires_at) values ($1, $2, $3, $4, $5, $6, $6, to_timestamp($7::bigint / 1000.0), "
+              "to_timestamp($8::bigint / 1000.0)) on conflict do nothing",
        .values = {token.id, token.name, token.principal.org, token.principal.user,
                   token.principal.role == Principal::Role::kOrgAdmin ? kAdmin : "user", token.digest,
-                  token.cookie_digest, Milliseconds(token.created_at), expires}}));
+                  Milliseconds(token.created_at), expires}}));
   return made;
 }
 
@@ -94,7 +94,7 @@ Result<ApiToken> PostgresApiTokens::Revoke(std::string_view id) {
       {.sql = "update reprise.api_tokens set revoked_at = coalesce(revoked_at, clock_timestamp()), change = "
               "nextval('reprise.api_token_changes') where id = $1 and (revoked_at is null or revoked_at > "
               "clock_timestamp() - interval '10 seconds') "
-              "returning id, name, org, user_name, role, digest, cookie_digest, "
+              "returning id, name, org, user_name, role, digest, "
               "(extract(epoch from created_at) * 1000)::bigint, (extract(epoch from expires_at) * 1000)::bigint",
        .values = {std::string(id)}}));
   if (revoked.empty()) return Fail(ErrorCode::kNotFound, "there is no token " + std::string(id));

@@ -116,13 +116,15 @@ def test_a_long_answer_is_read_in_pieces(speaking, provider, browse):
     assert " ".join(pieces) == ("This is a sentence. " * 500).strip()
 
 
-def test_what_is_no_sound_is_told(speaking, provider, browse):
+@pytest.mark.parametrize("kind, words", [("text/html", "is no sound but text"), ("audio/wav", "did not send audio")])
+def test_what_is_no_sound_is_told(speaking, provider, browse, kind, words):
+    """By the server, if it can tell; by the page else."""
     provider.plan(text("hello"))
-    provider.audio = Reply([b"<html>"], content_type="text/html")
+    provider.audio = Reply([b"<html>"], content_type=kind)
     page = browse(speaking)
     page.say("hi")
     page.press("read-aloud")
-    page.until(lambda: "did not send audio" in page.css("body")[0].text, "the words")
+    page.until_text("toast", words)
     page.one("read-aloud")
 
 

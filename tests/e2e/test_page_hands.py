@@ -1,4 +1,6 @@
 """The page in somebody's hands: where the view and the focus are after each step, what one key or one press can do, and what is never hidden from who decides."""
+import json
+
 import pytest
 from support.browser import By, Keys, webdriver
 from support.mcp import server_of
@@ -378,15 +380,26 @@ def test_a_number_is_shown_and_sent_as_it_was_written(make_server, provider, bro
 
 
 def test_an_edit_that_must_fail_says_so(server, provider, browse):
-    (server.home.workspace / "a.txt").write_text("one\n")
-    provider.plan(tools(call("edit_file", {"path": "a.txt", "old_text": "not there", "new_text": "x"})), text("ok"))
+    """What must fail is told to the model, and nobody is asked. What has come to that since says so in its card."""
+    file, gone = server.home.workspace / "a.txt", server.home.workspace / "gone.txt"
+    file.write_text("one\n")
+    provider.plan(tools(call("edit_file", {"path": "a.txt", "old_text": "not there", "new_text": "x"})),
+                  tools(call("edit_file", {"path": "a.txt", "old_text": "one", "new_text": "x"}, "call_2")), text("ok"))
     page = browse(server)
     page.say("change it")
+    page.until(lambda: [each.text for each in page.css(".approval .lines .added")] == ["+ x"], "the second call alone")
+    assert len(page.all("approval-card")) == 1 and "old_text occurs 0 times" in json.dumps(provider.requests[-1].body)
+    file.write_text("two\n")
+    page.driver.refresh()
     page.until_text("no-preview", "old_text occurs 0 times")
     page.press("deny")
     page.until_text("answer", "ok")
-    provider.plan(tools(call("delete_file", {"path": "gone.txt"}, "call_2")), text("well"))
+    gone.write_text("there yet\n")
+    provider.plan(tools(call("delete_file", {"path": "gone.txt"}, "call_3")), text("well"))
     page.say("delete it")
+    page.one("approval-card")
+    gone.unlink()
+    page.driver.refresh()
     page.until_text("no-preview", "there is no such file")
     page.press("deny")
     page.until_text("answer", "well")
@@ -494,6 +507,17 @@ def test_a_turn_from_the_disk_has_its_beginning_and_its_end(server, provider, br
     assert stored == live and stored[1][0] == "INTERACTION_STARTED" and stored[1][-1] == "INTERACTION_COMPLETE"
 
 
+def test_a_chat_from_elsewhere_has_all_that_was_said(server, browse):
+    server.check_records = False  # it was not recorded here
+    said = {"id": "int_001", "status": "COMPLETED", "user_message": "hi", "agent_events": [{"type": "ANSWER", "content": "the only words"}],
+            "final_agent_state": {"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "the only words"}]}}
+    server.client.post("/import?as=c", {"id": "c", "title": "Elsewhere", "interactions": [said]}).expect(201)
+    page = browse(server, "/#c")
+    page.until_text("answer", "the only words")
+    page.press("tab-trace")
+    page.until(lambda: [each.text for each in page.css("[data-testid=event] .type")] == ["INTERACTION_STARTED", "ANSWER", "INTERACTION_COMPLETE"], "its events")
+
+
 def test_a_replay_at_an_approval_waits(server, provider, browse):
     provider.plan(tools(call("run_shell", {"command": "true"})), text("finished"))
     page = browse(server)
@@ -549,7 +573,7 @@ def test_colours_that_take_for_ever_are_left_out(server, provider, browse):
     provider.plan(tools(call("read_file", {"path": "a.md"})), text("```python\nprint('after it')\n```"))
     page = browse(server)
     page.say("look")
-    page.until(lambda: page.css(".hljs-string"), "the colours of what is well", limit=15)
+    page.until(lambda: page.css(".hljs-string"), "the colours of what is well")
     page.css(".tool-head")[0].click()
     page.one("file-content")
     began = page.script("return performance.now()")
@@ -583,3 +607,15 @@ def test_a_comparison_is_seen_below_a_map_of_any_length(server, provider, browse
     boxes[1].click()
     page.one("comparison")
     page.until(lambda: page.script("const b = document.querySelector('[data-testid=comparison]').getBoundingClientRect(); return b.top < innerHeight - 40"), "it in sight")
+
+
+@pytest.mark.parametrize("size", [(1280, 720), (500, 844)])
+def test_a_replay_is_seen_where_it_opens(server, provider, browse, size):
+    provider.plan(text(LONG))
+    server.client.turn("c", "question")
+    page = browse(server, "/#c", size=size)
+    page.until_text("answer", "paragraph 13")
+    page.press("replay")
+    for name in ("replay-position", "verify"):  # what it shows may be longer than the window
+        page.until(lambda name=name: page.script("const b = arguments[0].getBoundingClientRect(), s = document.querySelector('.turns').getBoundingClientRect();"
+                                                 "return b.top >= s.top && b.bottom <= s.bottom + 1", page.one(name)), f"{name} in sight")

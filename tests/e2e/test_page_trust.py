@@ -145,7 +145,7 @@ note("socket", new Promise((resolve) => {
   socket.onerror = () => resolve("refused");
 }));
 const WORDS = {"/chats/c/interactions": {user_message: "driven"}, "/chats": {id: "driven"}, "/chats/c/undo": {}, "/chats/c/compact": {}, "/chats/c/fork": {},
-               "/import": {}, ["/approvals/" + A]: {approved: true}, "/chats/c/interactions/int_001/regenerate": {}, "/login": {token: "x"}};
+               "/import": {}, ["/approvals/" + A]: {approved: true}, "/chats/c/interactions/int_001/regenerate": {}};
 for (const [path, words] of Object.entries(WORDS)) {
   const said = JSON.stringify(words);
   for (const type of ["text/plain", "application/x-www-form-urlencoded", "application/json"]) {
@@ -189,6 +189,7 @@ class Attacker:
     def __init__(self, address, target):
         self.target = target
         self.page = b""
+        self.heard = []  # the headers of each request
         attacker = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -207,6 +208,7 @@ class Attacker:
                 self.wfile.write(body)
 
             def handle_any(self):
+                attacker.heard.append(self.headers.items())
                 body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
                 if self.path == "/nice":
                     return self.answer(200, [("Content-Type", "text/html; charset=utf-8")], attacker.page)
@@ -326,6 +328,9 @@ def test_a_stranger_can_neither_read_nor_drive_it(make_server, provider, browse,
         assert page.script("try { return window.other.document.title } catch (e) { return 'refused' }") == "refused"
     assert everything(server) == before and len(provider.requests) == asked
     assert not (server.home.workspace / "driven").exists()
+    # What its own server was sent of it lets nobody in.
+    for name, value in {(name, value) for headers in attacker.heard for name, value in headers}:
+        assert TOKEN not in value and name.lower() not in ("cookie", "authorization"), (name, value)
     # All of this was about a server that is well, and that does as its own page says.
     page.driver.get(page.origin + "/#w")
     provider.plan(text("done"))

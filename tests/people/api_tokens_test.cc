@@ -42,7 +42,6 @@ TEST_CASE("ApiTokenFile: a token is printed once, and only digests of it are kep
   const std::string text = TextOf(path);
   CHECK(text.find(made->text) == std::string::npos);
   CHECK(text.find(made->text.substr(8)) == std::string::npos);
-  CHECK(text.find(CookieOf(made->text)) == std::string::npos);
   CHECK(test::SchemaValidator("api_tokens").Complaint(text) == "");
 
   const auto content = file.Read();
@@ -55,7 +54,6 @@ TEST_CASE("ApiTokenFile: a token is printed once, and only digests of it are kep
   alice.token_id = token.id;
   CHECK(token.principal == alice);
   CHECK(token.digest == DigestOfToken(made->text));
-  CHECK(token.cookie_digest == DigestOfCookie(CookieOf(made->text)));
   CHECK(token.expires_at == Timestamp(std::chrono::hours(24)));
   CHECK(content->version == file.Look());
 }
@@ -98,7 +96,7 @@ TEST_CASE("ApiTokenFile: a damaged file, or one that others could write, counts 
     return read ? ErrorCode::kInternal : read.error().code;
   };
   CHECK(code(good) == ErrorCode::kInternal);  // it is read
-  for (const char* member : {"id", "org", "user", "role", "digest", "cookie_digest", "created_at", "expires_at"}) {
+  for (const char* member : {"id", "org", "user", "role", "digest", "created_at", "expires_at"}) {
     Json bad = good;
     bad["tokens"][0][member] = 7;
     INFO(member);

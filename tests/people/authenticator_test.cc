@@ -75,37 +75,10 @@ TEST_CASE("Authenticator: API tokens count as soon as they are there, and no lon
   CHECK(Ask(people, alice->text, &at_once) == alice->token.principal);
   CHECK(at_once);
   CHECK(ReasonOf(Ask(people, past->text)) == "invalid_token");
-  CHECK(ReasonOf(Ask(people, CookieOf(alice->text))) == "invalid_token");  // a cookie is no token
   REQUIRE(file.Revoke(alice->token.id));
   CHECK(ReasonOf(Ask(people, alice->text)) == "invalid_token");
   people.Stop();
   CHECK(ApiTokenFile("", folder.File("uses")).ReadUses().contains(alice->token.id));
-}
-
-TEST_CASE("Authenticator: a browser's cookie is known, goes with its token, and is not the token", "[people]") {
-  const TempDirectory folder;
-  ApiTokenFile file(folder.File("tokens.json"));
-  const auto until = Now() + std::chrono::hours(1);
-  const auto alice = file.Add(kAlice, "", until);
-  Authenticator people({.tokens = std::make_shared<ApiTokenFile>(folder.File("tokens.json"))});
-  CHECK_FALSE(people.CookieFor("reprise_nobody"));
-  const auto cookie = people.CookieFor(alice->text);
-  REQUIRE(cookie);
-  CHECK(cookie->value != alice->text);
-  CHECK(cookie->expires_at == until);
-  const auto by_cookie = [&](const std::string& value) {
-    const auto later = std::make_shared<std::promise<Result<Principal>>>();
-    auto now = people.IdentifyCookie(value, [later](Result<Principal> who) { later->set_value(std::move(who)); });
-    Result<Principal> who = now ? *now : later->get_future().get();
-    if (who) who->until.reset();  // when the token ends
-    return who;
-  };
-  CHECK(by_cookie(cookie->value) == alice->token.principal);
-  CHECK(ReasonOf(by_cookie(alice->text)) == "invalid_token");
-  CHECK(ReasonOf(by_cookie(cookie->value + "0")) == "invalid_token");
-  CHECK_FALSE(people.CookieFor(cookie->value));
-  REQUIRE(file.Revoke(alice->token.id));
-  CHECK(ReasonOf(by_cookie(cookie->value)) == "invalid_token");
 }
 
 TEST_CASE("Authenticator: what has changed is noticed without a request", "[people]") {

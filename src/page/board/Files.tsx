@@ -1,4 +1,5 @@
 import { useEffect, useState } from "react";
+import { SaveLink } from "../chat/Attachments";
 import { spelled } from "../chat/hidden";
 import { Icon } from "../parts/Icon";
 import { store } from "../store/store";
@@ -25,7 +26,7 @@ export function Files({ chat, stamp }: { chat: string; stamp: string }) {
       <ul className="plain-list">
         {files.map((file) => (
           <li key={file.id} className="row" data-testid="chat-file">
-            <a href={`${path}/${file.id}`} download={file.filename} dir="auto">{spelled(file.filename)}</a> <span className="faint grow">{t.bytes(file.size_bytes)}</span>
+            <SaveLink path={`${path}/${file.id}`} name={file.filename}>{spelled(file.filename)}</SaveLink> <span className="faint grow">{t.bytes(file.size_bytes)}</span>
             {asked !== file.id ? (
               <button type="button" className="quiet square small" data-testid="remove-file" aria-label={`${t.remove}: ${file.filename}`} title={t.remove} onClick={() => setAsked(file.id)}><Icon name="close" size={14} /></button>
             ) : (

@@ -1,7 +1,9 @@
+import { MouseEvent, ReactNode, useEffect, useState } from "react";
 import { Icon } from "../parts/Icon";
+import { store } from "../store/store";
 import type { Attachment } from "../store/types";
 import { t } from "../texts";
-import { chatPath } from "../wire/api";
+import { chatPath, request, save } from "../wire/api";
 import { spelled } from "./hidden";
 import { detach, retry, Upload } from "./uploads";
 
@@ -30,12 +32,36 @@ export function GivenFiles({ chat, files, label, className }: { chat: string; fi
   return <ul className={`attachments ${className}`} data-testid="given-files" aria-label={label}>{files.map((each) => <li key={each.id}><Given chat={chat} file={each} /></li>)}</ul>;
 }
 
+// What the server has at this path, to be saved under this name.
+export function SaveLink({ path, name, title, children }: { path: string; name: string; title?: string; children: ReactNode }) {
+  const onClick = (e: MouseEvent): void => {
+    e.preventDefault();
+    void store.attempt(() => save(path, name));
+  };
+  return <a href={path} download={name} title={title} dir="auto" onClick={onClick} onAuxClick={(e) => e.button === 1 && onClick(e)}>{children}</a>;
+}
+
+function Picture({ path, alt }: { path: string; alt: string }) {
+  const [address, setAddress] = useState<string>();
+  useEffect(() => {
+    const stop = new AbortController();
+    let made = "";
+    request("GET", path, undefined, stop.signal).then((answer) => answer.blob())
+      .then((picture) => setAddress((made = URL.createObjectURL(picture))), () => undefined); // there is its name
+    return () => {
+      stop.abort();
+      URL.revokeObjectURL(made);
+    };
+  }, [path]);
+  return <img src={address} alt={alt} />;
+}
+
 function Given({ chat, file }: { chat: string; file: Attachment }) {
   const path = `${chatPath(chat)}/files/${encodeURIComponent(file.id)}`;
   const isPicture = /^image\/(png|jpeg|gif|webp|avif)$/.test(file.mime_type);
   return (
     <>
-      <a href={path} download={file.filename} title={file.filename}>{isPicture ? <img src={path} alt={file.filename} loading="lazy" /> : <Icon name="file" size={16} />}<span className="title">{spelled(file.filename)}</span></a>
+      <SaveLink path={path} name={file.filename} title={file.filename}>{isPicture ? <Picture path={path} alt={file.filename} /> : <Icon name="file" size={16} />}<span className="title">{spelled(file.filename)}</span></SaveLink>
       {file.note && <span className="hint" data-testid="file-note">{file.note}</span>}
     </>
   );

@@ -3,7 +3,7 @@ import { useSyncExternalStore } from "react";
 import { store } from "../store/store";
 import { t } from "../texts";
 import type { ChatFiles, FileInfo } from "../wire";
-import { ApiError, call, chatPath, get } from "../wire/api";
+import { ApiError, authorization, call, chatPath, get } from "../wire/api";
 import { mentionsIn } from "./mentions";
 
 export interface Upload {
@@ -116,6 +116,7 @@ function send(chat: string, upload: Upload): void {
   };
   request.onerror = () => change(chat, upload.key, { failure: t.uploadFailed });
   request.open("POST", `${chatPath(chat)}/files`);
+  for (const [name, value] of Object.entries(authorization())) request.setRequestHeader(name, value);
   request.send(form);
 }
 

@@ -1,4 +1,5 @@
 import { createContext, DragEvent, useCallback, useContext, useEffect, useMemo, useRef, useState } from "react";
+import { SaveLink } from "../chat/Attachments";
 import { useWindow } from "../list/useWindow";
 import type { Row } from "../list/window";
 import { Icon } from "../parts/Icon";
@@ -7,7 +8,7 @@ import { store, useStore } from "../store/store";
 import type { Chat } from "../store/types";
 import { t } from "../texts";
 import type { SearchMatches } from "../wire";
-import { call, get } from "../wire/api";
+import { call, exported, get } from "../wire/api";
 import { Marked } from "./Marked";
 import { inOrder } from "./order";
 
@@ -216,7 +217,7 @@ function Item({ chat, current, chosen, onChoose }: ItemProps) {
         <div className="menu" onClick={() => setMenu(false)}>
           <button type="button" data-testid="chat-rename" onClick={() => setNaming(true)}><Icon name="pencil" size={16} />{t.rename}</button>
           {Object.entries(t.formats).map(([format, name]) => (
-            <a key={format} href={`/chats/${encodeURIComponent(chat.id)}/export?format=${format}`} download={`${chat.id}.${format === "markdown" ? "md" : format}`}><Icon name="download" size={16} />{t.exportAs(name)}</a>
+            <SaveLink key={format} {...exported(chat.id, format)}><Icon name="download" size={16} />{t.exportAs(name)}</SaveLink>
           ))}
           <button type="button" className="bad" data-testid="chat-delete" onClick={() => void store.remove([chat.id])}><Icon name="trash" size={16} />{t.remove}</button>
         </div>

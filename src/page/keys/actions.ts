@@ -6,7 +6,7 @@ import { store, View } from "../store/store";
 import { isRunning, Turn } from "../store/turn";
 import { t } from "../texts";
 import { setTheme, themeNow } from "../theme";
-import { chatPath } from "../wire/api";
+import { exported, save } from "../wire/api";
 
 export interface Action {
   id: string; // what is typed behind a slash
@@ -36,14 +36,6 @@ export function editLast(): void {
   if (turn && !isRunning(turn)) store.set({ view: "chat", editing: turn.id });
 }
 
-function download(format: string): void {
-  if (!store.open) return;
-  const link = document.createElement("a");
-  link.href = `${chatPath(store.open.id)}/export?format=${format}`;
-  link.download = `${store.open.id}.${format === "markdown" ? "md" : format}`;
-  link.click();
-}
-
 function ofChat(): Action[] {
   const turn = last();
   const chat = store.open;
@@ -59,7 +51,10 @@ function ofChat(): Action[] {
     ] : [{ id: "stop", name: t.stop, icon: "stop", run: () => void store.stop(turn), keys: "Esc" }]) as Action[],
     { id: "undo", name: t.undoTurn, icon: "undo", run: () => void store.undo(), key: withCtrlAlt("Z"), keys: "Ctrl Alt Z" },
     { id: "redo", name: t.redoTurn, icon: "redo", run: () => void store.redo(), key: withCtrlAlt("Y"), keys: "Ctrl Alt Y" },
-    ...Object.entries(t.formats).map(([format, name]): Action => ({ id: `export-${format}`, name: t.exportAs(name), icon: "download", run: () => download(format) })),
+    ...Object.entries(t.formats).map(([format, name]): Action => ({ id: `export-${format}`, name: t.exportAs(name), icon: "download", run: () => {
+      const { path, name: file } = exported(chat.id, format);
+      void store.attempt(() => save(path, file));
+    } })),
     { id: "delete", name: t.deleteChat, icon: "trash", run: () => void store.remove([chat.id]) },
   ];
 }

@@ -4,10 +4,10 @@ import { useSyncExternalStore } from "react";
 import { isNarrow } from "../parts/useNarrow";
 import { t } from "../texts";
 import type { BranchRemoved, ChangeChatRequest, ChatChange, ChatEvent, ChatHistory, ChatList, FilePreview, Instructions, Interaction, Models, QueuedEntry, Tools, Trash } from "../wire";
-import { ApiError, begin, call, chatPath, get, request, turnPath, whenLoggedOut } from "../wire/api";
+import { ApiError, begin, call, chatPath, get, turnPath, whenLoggedOut } from "../wire/api";
 import { Connection, Feed, Frame } from "../wire/stream";
 import { byNumber, listed, newChat, nextId, OpenChat, sizeOf, Tree, trim, treeOf } from "./open";
-import { blank, isRunning, newTurn, take, Turn } from "./turn";
+import { blank, isRunning, newTurn, NONE, take, Turn } from "./turn";
 import { keepUnsent, Unsent } from "./unsent";
 import type { AgentEvent, Chat, FilesChoice, PendingApproval, PendingInput } from "./types";
 
@@ -139,10 +139,6 @@ class Store {
     addEventListener("popstate", () => this.showAddress());
     this.showAddress();
   }
-  async logIn(token: string): Promise<void> {
-    await request("POST", "/login", { token });
-    location.reload();
-  }
 
   // After the feed has begun, so that nothing falls between. What the feed tells meanwhile is newer than what is read.
   async readAll(): Promise<void> {
@@ -254,7 +250,7 @@ class Store {
     if (event.type === "INTERACTION_STARTED") chat.shape++;
     if (turn.waiting) {
       turn.waiting.push(event);
-    } else if (turn.stale || (turn.lastSeq === 0 && event.seq > 1)) {
+    } else if (turn.stale || (turn.lastSeq === NONE && event.seq > 1)) {
       turn.waiting = [event]; // what came before it is read first
       void this.learn(chat, turn);
     } else if (turn.held) {
@@ -404,10 +400,10 @@ class Store {
     turn.model = from.model;
     turn.createdAt = from.created_at;
     if (turn.stale || !turn.held || turn.waiting) blank(turn);
-    // Its beginning and its end are told while it runs, and not stored: they are made of what is.
+    // Its beginning and its end are told while it runs, and not stored: they are made of what is. In a chat from elsewhere the first event is stored.
     const { parent_id, edited_from, model, attachments } = from;
     const about = { round_index: 0, interaction_id: from.id };
-    take(turn, { ...about, type: "INTERACTION_STARTED", seq: 1, at: from.created_at, chat_id: chat.id, parent_id, edited_from, model, ...(attachments && { attachments }) });
+    take(turn, { ...about, type: "INTERACTION_STARTED", seq: from.agent_events[0]?.seq === 1 ? 0 : 1, at: from.created_at, chat_id: chat.id, parent_id, edited_from, model, ...(attachments && { attachments }) });
     for (const event of from.agent_events) take(turn, event as AgentEvent);
     if (from.completed_at && (from.status === "COMPLETED" || from.status === "FAILED" || from.status === "CANCELLED")) {
       take(turn, { ...about, type: "INTERACTION_COMPLETE", seq: turn.lastSeq + 1, at: from.completed_at, status: from.status });

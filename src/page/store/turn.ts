@@ -71,7 +71,7 @@ export interface Turn {
   waiting: AgentEvent[] | null; // came while what is before it is read
   size: number; // of what is held, in characters
   height: number; // in pixels, when it was let go
-  lastSeq: number;
+  lastSeq: number; // of the events that were taken in
   input: number; // tokens
   output: number;
   cacheRead: number; // of the input, what the provider had in its cache, and what it has put there
@@ -82,10 +82,12 @@ export interface Turn {
   version: number;
 }
 
+export const NONE = -1;
+
 export function newTurn(chat: string, id: string): Turn {
   return {
     id, chat, parent: null, editedFrom: null, message: null, attachments: [], status: "RUNNING", model: "", createdAt: "", blocks: [],
-    events: [], held: true, stale: false, waiting: null, size: 0, height: 0, lastSeq: 0, input: 0, output: 0, cacheRead: 0, cacheWrite: 0, context: 0, window: 0, limit: 0, version: 0,
+    events: [], held: true, stale: false, waiting: null, size: 0, height: 0, lastSeq: NONE, input: 0, output: 0, cacheRead: 0, cacheWrite: 0, context: 0, window: 0, limit: 0, version: 0,
   };
 }
 
@@ -180,7 +182,7 @@ function sizeOf(event: AgentEvent): number {
 
 // Nothing is known of what came of it: it is told anew, or (if it is not `held`) read again when it is needed.
 export function blank(turn: Turn, held = true): void {
-  Object.assign(turn, { blocks: [], events: [], held, stale: false, size: 0, lastSeq: 0, input: 0, output: 0, cacheRead: 0, cacheWrite: 0 });
+  Object.assign(turn, { blocks: [], events: [], held, stale: false, size: 0, lastSeq: NONE, input: 0, output: 0, cacheRead: 0, cacheWrite: 0 });
   turn.version++;
 }
 

@@ -1,4 +1,4 @@
-import { KeyboardEvent, useEffect, useMemo, useState } from "react";
+import { KeyboardEvent, useEffect, useMemo, useRef, useState } from "react";
 import { BlockList } from "../chat/TurnView";
 import { duration } from "../parts/duration";
 import { Icon } from "../parts/Icon";
@@ -21,6 +21,8 @@ export function ReplayBox({ turn }: { turn: Turn }) {
   const [report, setReport] = useState<ReplayReport | null>(null);
   const [checking, setChecking] = useState(false);
   const count = turn.events.length;
+  const place = useRef<HTMLElement>(null);
+  useEffect(() => void place.current?.scrollIntoView({ block: "nearest" }), []);
   const shown = useMemo(() => {
     const part = newTurn(turn.chat, `${turn.id}/replay`);
     part.message = turn.message;
@@ -60,7 +62,7 @@ export function ReplayBox({ turn }: { turn: Turn }) {
   };
   const event = turn.events[at - 1];
   return (
-    <section className="card replay" data-testid="replay-box" aria-label={t.replayOf} onKeyDown={onKey}>
+    <section ref={place} className="card replay" data-testid="replay-box" aria-label={t.replayOf} onKeyDown={onKey}>
       <div className="replay-controls">
         <button type="button" className="quiet square" data-testid="replay-back" aria-label={t.stepBack} title={`${t.stepBack} (←)`} disabled={at === 0} onClick={() => step(-1)}><Icon name="back" /></button>
         <button type="button" className="square" data-testid="replay-play" aria-label={playing ? t.pause : t.play} title={playing ? t.pause : t.play} onClick={play}><Icon name={playing ? "pause" : "play"} /></button>
@@ -73,7 +75,7 @@ export function ReplayBox({ turn }: { turn: Turn }) {
         <button type="button" data-testid="verify" disabled={checking} onClick={() => void verify()}><Icon name="verify" size={16} />{t.verify}</button>
       </div>
       <p className="number" data-testid="replay-state">{at}/{count} {event?.type} {at > 0 && `+${duration(timeOf(turn, at - 1) - timeOf(turn, 0))}`}</p>
-      {report && (report.match ? <p className="good" data-testid="verified"><Icon name="check" size={16} /> {t.verified(report.events)}</p> : <Divergence report={report} />)}
+      {report && (report.match ? <p className="good" data-testid="verified"><Icon name="check" size={16} /> {t.verified}</p> : <Divergence report={report} />)}
       <div className="replayed"><BlockList turn={shown} /></div>
     </section>
   );

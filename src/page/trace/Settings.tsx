@@ -6,6 +6,7 @@ import { CopyButton } from "../parts/CopyButton";
 import { store, useStore } from "../store/store";
 import { setTheme, themeNow } from "../theme";
 import { t } from "../texts";
+import { hasToken, logOut } from "../wire/api";
 import { ToolServers } from "./ToolServers";
 
 // What this browser shows, and what the server runs with.
@@ -31,6 +32,10 @@ export function Settings() {
         }}>{Object.entries(t.themes).map(([value, name]) => <option key={value} value={value}>{name}</option>)}</select>
       </label>
       <label className="setting"><input type="checkbox" checked={notes} onChange={(e) => void wantNotes(e.target.checked)} /><span>{t.notifications}</span></label>
+      {hasToken() && <button type="button" data-testid="log-out" onClick={() => {
+        logOut();
+        location.reload();
+      }}>{t.logOut}</button>}
       <h2>{t.server}</h2>
       <dl className="facts">
         <div><dt>{t.model}</dt><dd><code>{models.default}</code></dd></div>

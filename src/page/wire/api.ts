@@ -1,6 +1,9 @@
 // Requests to the server that this page comes from. A failure is an ApiError with the server's own words.
 import { writeExact } from "../chat/exact";
+import { t } from "../texts";
 import type { Error as ErrorBody, Transcription } from "../wire";
+
+const SAVED_WITHIN = 60_000; // milliseconds; the browser has begun by then
 
 export class ApiError extends Error {
   constructor(readonly status: number, readonly code: string, message: string) {
@@ -14,6 +17,24 @@ export function whenLoggedOut(call: (why: string) => void): void {
   onLoggedOut = call;
 }
 
+// The token that somebody has shown here. It stays in this origin's storage, which no other port of the host can read, and goes along as a header, which no
+// other page can send. A cookie would go to every port of the host.
+const TOKEN = "token";
+export const hasToken = (): boolean => localStorage.getItem(TOKEN) !== null;
+export function authorization(token = localStorage.getItem(TOKEN)): Record<string, string> {
+  return token === null ? {} : { Authorization: `Bearer ${token}` };
+}
+// Keeps the token if the server takes it.
+export async function logIn(token: string): Promise<void> {
+  if (!/^[\x21-\x7e]+$/.test(token)) throw new ApiError(401, "invalid_token", t.wrongToken); // no header can have it
+  const response = await fetch("/chats?limit=1", { headers: authorization(token) });
+  if (!response.ok) throw await failureOf(response);
+  localStorage.setItem(TOKEN, token);
+}
+export const logOut = (): void => localStorage.removeItem(TOKEN);
+// In another window.
+export const whenTokenChanges = (call: () => void): void => addEventListener("storage", (e) => e.key === TOKEN && call());
+
 async function failureOf(response: Response): Promise<ApiError> {
   const body = (await response.json().catch(() => null)) as ErrorBody | null;
   if (response.status === 401) onLoggedOut(body?.error.code === "invalid_token" ? body.error.message : "");
@@ -24,7 +45,7 @@ export async function request(method: string, path: string, body?: unknown, sign
   const response = await fetch(path, {
     method,
     signal,
-    headers: { Accept: "application/json", ...(body === undefined ? {} : { "Content-Type": "application/json" }) },
+    headers: { Accept: "application/json", ...authorization(), ...(body === undefined ? {} : { "Content-Type": "application/json" }) },
     body: body === undefined ? undefined : writeExact(body),
   });
   if (!response.ok) throw await failureOf(response);
@@ -51,10 +72,21 @@ export async function begin(path: string, body: Record<string, unknown>): Promis
 export async function transcribe(sound: Blob, signal: AbortSignal): Promise<string> {
   const form = new FormData();
   form.append("file", sound, `recording.${/^[a-z]+\/([a-z0-9]+)/.exec(sound.type)?.[1] ?? "webm"}`);
-  const response = await fetch("/audio/transcriptions", { method: "POST", body: form, signal });
+  const response = await fetch("/audio/transcriptions", { method: "POST", headers: authorization(), body: form, signal });
   if (!response.ok) throw await failureOf(response);
   return ((await response.json()) as Transcription).text;
 }
 
+// Saves what the server has at this path. The browser itself would ask for it without the token.
+export async function save(path: string, name: string): Promise<void> {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(await (await request("GET", path)).blob());
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), SAVED_WITHIN);
+}
+
 export const chatPath = (chat: string): string => `/chats/${encodeURIComponent(chat)}`;
+export const exported = (chat: string, format: string): { path: string; name: string } =>
+  ({ path: `${chatPath(chat)}/export?format=${format}`, name: `${chat}.${format === "markdown" ? "md" : format}` });
 export const turnPath = (chat: string, interaction: string): string => `${chatPath(chat)}/interactions/${interaction}`;

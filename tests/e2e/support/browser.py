@@ -8,6 +8,7 @@ import pytest
 
 from .timing import SLACK
 
+PATIENCE = 30  # seconds
 SCREENSHOTS = pathlib.Path("/tmp/reprise-screenshots")
 selenium = pytest.importorskip("selenium", reason="python3-selenium is not installed")
 from selenium import webdriver  # noqa: E402
@@ -74,6 +75,8 @@ class Browser:
 
     def open(self, path="/"):
         self.driver.get(self.origin + path)
+        # It is loaded before it is drawn.
+        self.until(lambda: self.css("#page > :not(.starting)"), "the page")
         return self
 
     # --- finding; a test id, or one with an attribute: "chat-item[data-chat=c]"
@@ -88,7 +91,7 @@ class Browser:
     def css(self, selector):
         return self.driver.find_elements(By.CSS_SELECTOR, selector)
 
-    def until(self, look, what="it", limit=10):
+    def until(self, look, what="it", limit=PATIENCE):
         """Waits for `look` to give something; what it gave."""
         def once(_):
             try:
@@ -97,7 +100,7 @@ class Browser:
                 return False
         return WebDriverWait(self.driver, limit * SLACK, poll_frequency=0.05).until(once, f"{what} did not come")
 
-    def one(self, name, limit=10):
+    def one(self, name, limit=PATIENCE):
         return self.until(lambda: (found := self.all(name)) and found[-1].is_displayed() and found[-1], name, limit)
 
     def gone(self, name):
@@ -106,7 +109,7 @@ class Browser:
     def text(self, name):
         return self.one(name).text
 
-    def until_text(self, name, words, limit=10):
+    def until_text(self, name, words, limit=PATIENCE):
         seen = []
 
         def has_come():

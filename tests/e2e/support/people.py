@@ -42,7 +42,7 @@ def many_tokens(home, count):
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     file.write_text(json.dumps({"schema": 1, "tokens": [
         {"id": f"token_{number:012x}", "name": "", "org": "acme", "user": f"user-{number}", "role": "user", "digest": "sha256:" + sha256(token),
-         "cookie_digest": "sha256:" + sha256(sha256("reprise cookie\n" + token)), "created_at": "2026-01-01T00:00:00.000Z", "expires_at": None}
+         "cookie_digest": "sha256:" + sha256(token), "created_at": "2026-01-01T00:00:00.000Z", "expires_at": None}
         for number, token in enumerate(tokens)]}))
     file.chmod(0o600)
     return tokens
