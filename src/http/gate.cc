@@ -3,8 +3,13 @@
 #include <arpa/inet.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstdint>
 #include <utility>
 
+#include "base/base64url.h"
+#include "crypto/aes_gcm.h"
+#include "crypto/secret_key.h"
 #include "http/error_response.h"
 
 namespace reprise {
@@ -30,9 +35,25 @@ std::optional<std::string_view> BearerToken(const RequestHead& head) {
   return TrimBlanks(value.substr(kScheme.size()));
 }
 
+constexpr std::string_view kPageKeyData = "reprise page key";  // what the sealing is for
+
+// Each key seals one token.
+std::optional<std::string> OpenPageKey(std::string_view page_key, std::string_view cookie) {
+  const auto sealed = DecodeBase64Url(page_key);
+  const auto bytes = DecodeBase64Url(cookie);
+  const auto key = bytes ? SecretKey::FromBytes(*bytes) : std::nullopt;
+  if (!sealed || !key || sealed->size() < kGcmIvBytes + kGcmTagBytes) return std::nullopt;
+  const std::string_view whole = *sealed;
+  auto token = GcmOpen(*key, kPageKeyData, whole.substr(0, kGcmIvBytes),
+                       std::string(whole.substr(kGcmIvBytes, whole.size() - kGcmIvBytes - kGcmTagBytes)),
+                       whole.substr(whole.size() - kGcmTagBytes));
+  return token ? std::optional(*std::move(token)) : std::nullopt;
+}
+
 // What a browser needs to ask for the token: nothing in it is anybody's.
 bool IsOfPage(const RequestHead& head) {
   const std::string_view path = std::string_view(head.target).substr(0, head.target.find('?'));
+  if (head.method == "POST") return path == "/login";
   return (head.method == "GET" || head.method == "HEAD") && (path == "/" || path.starts_with("/assets/"));
 }
 
@@ -65,7 +86,9 @@ Gate::Gate(Options options)
       any_address_(options.any_address),
       public_hosts_(std::move(options.public_hosts)),
       token_(std::move(options.token)),
-      people_(std::move(options.people)) {
+      people_(std::move(options.people)),
+      // Equal servers behind one name have many ports, and a cookie for all of them.
+      cookie_name_(people_ ? "reprise" : "reprise_" + std::to_string(options.port)) {
   options.hosts.insert(options.hosts.end(), {"127.0.0.1", "localhost", "[::1]"});
   for (const std::string& host : options.hosts) {
     authorities_.push_back(host + ":" + std::to_string(options.port));
@@ -77,6 +100,48 @@ std::optional<Reply> Gate::Check(const RequestHead& head, Peer peer) const {
   if (auto refusal = CheckHost(head)) return refusal;
   if (auto refusal = CheckOrigin(head)) return refusal;
   return CheckCaller(head, peer);
+}
+
+std::optional<Gate::Session> Gate::LogIn(std::string_view token, const RequestHead& head) const {
+  if (!token_ && !people_) return Session();
+  std::int64_t seconds = 31'536'000;
+  if (!token_ || !EqualsInConstantTime(token, *token_)) {
+    const auto until = people_ ? people_->Accepts(token) : Fail(NoToken());
+    if (!until) return std::nullopt;
+    if (*until) {
+      const auto left = std::chrono::duration_cast<std::chrono::seconds>(**until - Now());
+      seconds = std::min<std::int64_t>(seconds, left.count());
+    }
+  }
+  const SecretKey key = SecretKey::Random();
+  const auto sealed = GcmSeal(key, kPageKeyData, token);
+  if (!sealed) return std::nullopt;
+  const std::string* origin = head.Find("origin");
+  const bool tls = origin && origin->starts_with("https://");
+  return Session{.set_cookie = cookie_name_ + "=" + EncodeBase64Url(key.bytes()) +
+                               "; Path=/; HttpOnly; SameSite=Strict; Max-Age=" + std::to_string(seconds) +
+                               (tls ? "; Secure" : ""),
+                 .page_key = EncodeBase64Url(sealed->iv + sealed->ciphertext + sealed->tag)};
+}
+
+// By itself, or by a page key with its cookie. Cookies know no port: other servers of this machine may have set some
+// of that name as well.
+std::optional<std::string> Gate::ShownToken(const RequestHead& head) const {
+  if (const auto bearer = BearerToken(head)) return std::string(*bearer);
+  const std::string* const page_key = head.Find(LowerCase(kPageKeyHeader));
+  if (!page_key) return std::nullopt;
+  std::optional<std::string> token;
+  for (const auto& [name, value] : head.headers) {
+    if (name != "cookie") continue;
+    AnyPart(value, ';', [&](std::string_view part) {
+      const std::string_view cookie = TrimBlanks(part);
+      if (cookie.starts_with(cookie_name_ + "="))
+        token = OpenPageKey(*page_key, cookie.substr(cookie_name_.size() + 1));
+      return token.has_value();
+    });
+    if (token) break;
+  }
+  return token;
 }
 
 bool Gate::IsOurs(std::string_view host_and_port) const {
@@ -142,7 +207,7 @@ std::optional<Reply> Gate::CheckOrigin(const RequestHead& head) const {
 std::optional<Reply> Gate::CheckCaller(const RequestHead& head, Peer peer) const {
   if (people_) return std::nullopt;  // Identify tells
   if (token_) {
-    const auto shown = BearerToken(head);
+    const auto shown = ShownToken(head);
     if (shown ? EqualsInConstantTime(*shown, *token_) : IsOfPage(head)) return std::nullopt;
     return ErrorReply(NoToken());
   }
@@ -152,7 +217,7 @@ std::optional<Reply> Gate::CheckCaller(const RequestHead& head, Peer peer) const
 
 std::optional<Result<Principal>> Gate::Identify(const RequestHead& head, Authenticator::Done done) const {
   if (!people_) return Principal{};
-  if (const auto shown = BearerToken(head)) {
+  if (const auto shown = ShownToken(head)) {
     if (token_ && EqualsInConstantTime(*shown, *token_)) return Principal{};
     return people_->Identify(*shown, std::move(done));
   }

@@ -30,8 +30,16 @@ class Gate {
   };
   explicit Gate(Options options);
 
-  // The refusal, or nullopt if the request may pass. The page itself may be had without a token: it asks for it. No
-  // cookie stands for it: browsers send those to every port of a host, to programs of others too.
+  // What a browser has instead of `token`: the page key, which is the token, sealed, and stays in the page's own
+  // storage, and a cookie, which is the key to it. Browsers send a cookie to every port of a host, to programs of
+  // others too; a page of another port has no page key. nullopt: it is no token of this server; neither is set where
+  // this server has no token. May read a file.
+  struct Session {
+    std::string set_cookie, page_key;
+  };
+  std::optional<Session> LogIn(std::string_view token, const RequestHead& head) const;
+
+  // The refusal, or nullopt if the request may pass. The page itself may be had without a token: it asks for it.
   std::optional<Reply> Check(const RequestHead& head, Peer peer) const;
 
   // Whether somebody who was let in would still be, as far as that can be told at once.
@@ -50,6 +58,7 @@ class Gate {
   bool IsOwnOrigin(std::string_view origin, const RequestHead& head) const;
   std::optional<Reply> CheckHost(const RequestHead& head) const;
   std::optional<Reply> CheckOrigin(const RequestHead& head) const;
+  std::optional<std::string> ShownToken(const RequestHead& head) const;
   std::optional<Reply> CheckCaller(const RequestHead& head, Peer peer) const;
 
   const int port_;
@@ -58,6 +67,9 @@ class Gate {
   std::vector<PublicHost> public_hosts_;
   std::optional<std::string> token_;
   const std::shared_ptr<Authenticator> people_;
+  const std::string cookie_name_;
 };
+
+inline constexpr std::string_view kPageKeyHeader = "Reprise-Page-Key";
 
 }  // namespace reprise

@@ -8,8 +8,11 @@
 #include <string>
 #include <utility>
 
+#include "base/try.h"
 #include "http/error_response.h"
+#include "http/gate.h"
 #include "http/page_asset.h"
+#include "http/requests.h"
 
 namespace reprise {
 namespace {
@@ -75,6 +78,22 @@ Result<Outcome> Asset(std::span<const PageAsset> page, const Request& request, s
   return Fail(ErrorCode::kNotFound, page.empty() ? "this server was built without the page" : "there is no such file");
 }
 
+// A browser shows the token once, and has two halves of it from then on.
+Result<Outcome> LogIn(const Gate& gate, const Request& request) {
+  auto session = gate.LogIn(TRY(ParseLoginBody(request.body)), request.head);
+  if (!session) {
+    return Fail(Error{.code = ErrorCode::kUnauthenticated,
+                      .reason = "unauthenticated",
+                      .message = "this is no token of this server"});
+  }
+  Reply reply{.status = 204};
+  if (!session->page_key.empty()) {
+    reply.headers.emplace_back("Set-Cookie", std::move(session->set_cookie));
+    reply.headers.emplace_back(kPageKeyHeader, std::move(session->page_key));
+  }
+  return reply;
+}
+
 }  // namespace
 
 void AddPageRoutes(Router& router, const HandlerContext& context) {
@@ -85,6 +104,7 @@ void AddPageRoutes(Router& router, const HandlerContext& context) {
   add("GET", "/assets/*", [page = context.shared.page](const Request& request) {
     return Asset(page, request, request.captures.at(0) == "index.html" ? "" : request.captures.at(0));
   });
+  add("POST", "/login", [&gate = context.shared.gate](const Request& request) { return LogIn(gate, request); });
 }
 
 }  // namespace reprise

@@ -5,7 +5,7 @@
 
 namespace reprise {
 
-// GET / and GET /assets/NAME.
+// GET /, GET /assets/NAME and POST /login.
 void AddPageRoutes(Router& router, const HandlerContext& context);
 
 }  // namespace reprise

@@ -399,6 +399,12 @@ Result<ChatSettings> ParseChatSettings(std::string_view text) {
   return FinishReading(reader, std::move(settings));
 }
 
+Result<std::string> ParseLoginBody(std::string_view text) {
+  BodyReader reader(text);
+  std::string token = reader.Text("token");
+  return FinishReading(reader, std::move(token));
+}
+
 Result<HeadBody> ParseHeadBody(std::string_view text) {
   BodyReader reader(text);
   const std::string id = reader.Text("interaction_id");

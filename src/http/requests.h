@@ -61,6 +61,7 @@ struct CreateChatBody {
 Result<CreateChatBody> ParseCreateChatBody(std::string_view body);  // a random id if there is none
 // Of PATCH /chats/{chat}. Here null is a value: the server's mode, the default model.
 Result<ChatSettings> ParseChatSettings(std::string_view body);
+Result<std::string> ParseLoginBody(std::string_view body);  // the token
 // `dry_run`: nothing is done, and what would be is told.
 struct HeadBody {
   InteractionId interaction;

@@ -13,6 +13,8 @@
 
 namespace reprise {
 
+class Gate;
+
 class ChatFeed;
 struct PageAsset;
 
@@ -22,6 +24,7 @@ struct SharedContext {
   const std::string& openapi;
   const std::function<Result<void>()>& ready;
   const std::function<std::vector<Error>()>& failing;
+  const Gate& gate;
   std::span<const PageAsset> page;                 // empty: there is none
   std::function<Engine::Counters()> counters;      // of all tenants
   std::function<std::vector<Principal>()> people;  // who have been here; null: there is one user

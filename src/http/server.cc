@@ -241,6 +241,7 @@ class HttpServer::Impl {
                 .openapi = options_.openapi,
                 .ready = options_.ready,
                 .failing = options_.failing,
+                .gate = gate_,
                 .page = options_.page,
                 .counters = [this] { return tenants_.counters(); },
                 .people = options_.tenants.list,

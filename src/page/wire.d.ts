@@ -611,6 +611,10 @@ export interface InteractionStartedEvent {
   attachments?: Attachment[];
 }
 
+export interface LoginRequest {
+  token: string;
+}
+
 export interface LoopDetectedEvent {
   type: "LOOP_DETECTED";
   seq: number;

@@ -137,6 +137,21 @@ bool Authenticator::Counts(const std::string& token_id) {
   return token != by_id_.end() && (!token->second || Now() < *token->second);
 }
 
+Result<std::optional<Timestamp>> Authenticator::Accepts(std::string_view token) {
+  if (options_.issuer && !token.starts_with(kApiTokenPrefix)) return std::nullopt;
+  const bool fresh = options_.tokens->is_exact() && [this] {
+    const MutexLock lock(mutex_);
+    return IsFresh();
+  }();
+  if (!fresh) ReadTokens();
+  const MutexLock lock(mutex_);
+  const auto found = tokens_.find(DigestOfToken(token));
+  if (found != tokens_.end() && IsCurrent(found->second)) return found->second.expires_at;
+  return Fail(Error{.code = ErrorCode::kUnauthenticated,
+                    .reason = "unauthenticated",
+                    .message = "this is no API token of this server"});
+}
+
 void Authenticator::NoteUse(const std::string& id) {
   uses_[id] = Now();
   const auto now = std::chrono::steady_clock::now();

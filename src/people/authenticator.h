@@ -41,6 +41,10 @@ class Authenticator {
   using Done = std::function<void(Result<Principal>)>;
   std::optional<Result<Principal>> Identify(std::string_view token, Done done);
 
+  // Until when this API token counts, nullopt if for ever; of access tokens of an issuer only Identify tells. May read
+  // the file. kUnauthenticated.
+  Result<std::optional<Timestamp>> Accepts(std::string_view token);
+
   // Looks whether the file of tokens is another one now, and has it read then. Waits for nothing but that look.
   void Refresh();
   // Whether the API token of this id counts, as far as that is known now.

@@ -20,7 +20,7 @@ ROUTES = [(method.upper(), re.sub(r"{[^}]*}", "x", path)) for path, item in json
 NOWHERE = [("GET", "/no/such/path"), ("GET", "/.well-known/oauth-protected-resource"), ("GET", "/.well-known/oauth-authorization-server/mcp"), ("GET", "/mcp"),
            ("PUT", "/v1/responses"), ("POST", "/v1/embeddings"), ("POST", "/v1/no/such"), ("DELETE", "/agui"), ("GET", "/mcp/sse"), ("OPTIONS", "/mcp")]
 # What a browser needs to ask for the token.
-OF_THE_PAGE = [("GET", "/"), ("GET", "/assets/x")]
+OF_THE_PAGE = [("GET", "/"), ("GET", "/assets/x"), ("POST", "/login")]
 BODY = b'{"user_message":"echo smuggled"}'
 # Each way to send a message: its path, and what is before and behind the message in a body.
 DOORS = {"native": ("/chats/x/interactions", b'{"user_message":', b"}"),

@@ -510,7 +510,13 @@ def test_it_asks_for_the_token_once(make_server, provider, browse, tmp_path):
     page.until_text("answer", "ins")
     gate.release()
     page.until_text("answer", "inside")
-    assert page.script("return document.cookie") == "" and page.driver.get_cookies() == []
+    # Neither of the two is the token, and none counts without the other.
+    cookie, = page.driver.get_cookies()
+    key = page.script("return localStorage.getItem('pageKey')")
+    assert page.script("return document.cookie") == "" and cookie["httpOnly"] and TOKEN not in cookie["value"] + key
+    pair = f"Cookie: {cookie['name']}={cookie['value']}"
+    for headers, status in ([pair], 401), ([f"Reprise-Page-Key: {key}"], 401), ([pair, f"Reprise-Page-Key: {key}"], 200):
+        assert ask(server.port, "GET", "/chats", *headers).startswith(b"HTTP/1.1 %d" % status), headers
     page.driver.refresh()
     page.until_text("chat-item", "hello")
     # In another tab, after a restart, until somebody logs out: in both.
@@ -530,7 +536,7 @@ def test_it_asks_for_the_token_once(make_server, provider, browse, tmp_path):
     page.one("login")
     page.driver.switch_to.window(first)
     page.one("login")
-    assert not page.all("chat-item") and page.script("return localStorage.getItem('token')") is None
+    assert not page.all("chat-item") and page.script("return localStorage.getItem('pageKey')") is None
 
 
 def test_with_a_token_files_come_too(make_server, provider, browse, tmp_path):
@@ -590,7 +596,24 @@ def test_the_gate_holds_for_the_page_too(make_server, provider, tmp_path):
     # Another host or origin has nothing of it.
     assert ask(server.port, "GET", "/", "Origin: http://evil.example").startswith(b"HTTP/1.1 403")
     assert raw_exchange(server.port, b"GET / HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n").startswith(b"HTTP/1.1 403")
-    # Who has not shown the token, as a header, has nothing else; what versions before have given to browsers is nothing.
+    # Both halves are good for what the token is good for, at this server alone.
+    body = b'{"token":"t0ken-of-this-server"}'
+    assert ask(server.port, "POST", "/login", "Content-Type: application/json", "Origin: http://evil.example", body=body).startswith(b"HTTP/1.1 403")
+    logged_in = ask(server.port, "POST", "/login", "Content-Type: application/json", body=body)
+    cookie = header(logged_in, "Set-Cookie")
+    assert logged_in.startswith(b"HTTP/1.1 204") and "HttpOnly" in cookie and "SameSite=Strict" in cookie
+    pair, key = cookie.split(";")[0], f"Reprise-Page-Key: {header(logged_in, 'Reprise-Page-Key')}"
+    other = ask(server.port, "POST", "/login", "Content-Type: application/json", body=body)
+    others_key = f"Reprise-Page-Key: {header(other, 'Reprise-Page-Key')}"
+    name = pair.split("=")[0]
+    assert ask(server.port, "GET", "/chats", f"Cookie: other=1; {name}=x; {pair}", key).startswith(b"HTTP/1.1 200")
+    for headers in ([f"Cookie: {pair}"], [key], [f"Cookie: {pair}x", key], [f"Cookie: {pair}", key + "x"], [f"Cookie: {pair}", others_key],
+                    [f"Cookie: {pair}", "Reprise-Page-Key: "], [f"Cookie: {name}=", key]):
+        assert ask(server.port, "GET", "/chats", *headers).startswith(b"HTTP/1.1 401"), headers
+    assert ask(server.port, "GET", "/chats", f"Cookie: {pair}", key, "Sec-Fetch-Site: cross-site").startswith(b"HTTP/1.1 403")
+    wrong = ask(server.port, "POST", "/login", "Content-Type: application/json", body=b'{"token":"x"}')
+    assert wrong.startswith(b"HTTP/1.1 401") and header(wrong, "Set-Cookie") is None and header(wrong, "Reprise-Page-Key") is None
+    # What versions before have given to browsers is nothing.
     was = hashlib.sha256(f"reprise cookie\n{TOKEN}".encode()).hexdigest()
     for headers in ([], [f"Cookie: reprise_{server.port}={was}"], [f"Cookie: reprise_{server.port}={TOKEN}; token={TOKEN}"], [f"Authorization: Bearer {was}"]):
         for path in ("/chats", "/events", "/chats/c/export?format=json"):

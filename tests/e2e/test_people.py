@@ -283,10 +283,13 @@ def test_nobody_else_comes_in(scripts):
 
 def test_a_token_logs_a_browser_in_until_it_is_revoked(scripts, browse):
     made = api_token(scripts.home, "alice", "--expires-days", "2")
+    as_user(scripts, None).post("/login", {"token": "reprise_nobody"}).error(401, "unauthenticated")
+    age = int(as_user(scripts, None).post("/login", {"token": made["token"]}).expect(204).headers["Set-Cookie"].split("Max-Age=")[1].split(";")[0])
+    assert 2 * 86400 - 60 < age <= 2 * 86400
     page = browse(scripts)
     page.type("token", "reprise_nobody")
     page.press("log-in")
-    page.until_text("login", "there is no such token")
+    page.until_text("login", "does not accept that token")
     page.type("token", made["token"], clear=True)
     page.press("log-in")
     page.one("composer")
@@ -297,6 +300,9 @@ def test_a_token_logs_a_browser_in_until_it_is_revoked(scripts, browse):
 def test_the_operators_token_is_as_it_was(people, issuer):
     people.client.get("/chats").expect(200)
     people.client.get("/metrics").expect(200)
+    answer = as_user(people, None).post("/login", {"token": OPERATOR}).expect(204)
+    halves = {"Cookie": answer.headers["Set-Cookie"].split(";")[0], "Reprise-Page-Key": answer.headers["Reprise-Page-Key"]}
+    as_user(people, None).get("/metrics", headers=halves).expect(200)
 
 
 def test_another_address_than_loopback_needs_people_or_a_token(make_server):

@@ -98,7 +98,7 @@ def operations(server):
 # Of a chat that need not be there.
 CREATING = {("/chats/{chat_id}/interactions", "post"), ("/chats/{chat_id}/files", "post"), ("/chats/{chat_id}/workspace/files", "post"),
             ("/chats/{chat_id}/editor", "get")}
-OF_NOBODY = {"/", "/assets/{asset}", "/healthz", "/readyz", "/openapi.json", "/tools", "/models", "/v1/models/{model}", "/tools/servers/{server}/login",
+OF_NOBODY = {"/", "/assets/{asset}", "/login", "/healthz", "/readyz", "/openapi.json", "/tools", "/models", "/v1/models/{model}", "/tools/servers/{server}/login",
              "/tools/servers/{server}/logout"}
 
 

@@ -75,7 +75,14 @@ TEST_CASE("Gate: without a token only the same user may pass", "[http]") {
   }
 }
 
-TEST_CASE("Gate: the page may be had without the token, and no cookie stands for that", "[http]") {
+// What a browser shows that has logged in, without the rest of Set-Cookie.
+HeaderList Halves(const Gate& gate, std::string_view token, const RequestHead& head) {
+  const auto session = gate.LogIn(token, head).value();
+  return {{"cookie", session.set_cookie.substr(0, session.set_cookie.find(';'))},
+          {"reprise-page-key", session.page_key}};
+}
+
+TEST_CASE("Gate: the page asks for the token, and two halves stand for it together", "[http]") {
   const Gate gate({.port = 8000, .token = "secret"});
   const auto status = [&](std::string method, std::string target, HeaderList headers = {}) {
     headers.emplace_back("host", "localhost:8000");
@@ -84,18 +91,32 @@ TEST_CASE("Gate: the page may be had without the token, and no cookie stands for
     return StatusOf(gate.Check(head, Peer::kRemote));
   };
   for (const char* open : {"/", "/?x=1", "/assets/A.js"}) CHECK(status("GET", open) == 200);
-  for (const char* closed : {"/chats", "/assets", "//", "/index.html"}) CHECK(status("GET", closed) == 401);
+  CHECK(status("POST", "/login") == 200);
+  for (const char* closed : {"/chats", "/login", "/assets", "//", "/index.html"}) CHECK(status("GET", closed) == 401);
   CHECK(status("POST", "/") == 401);
   CHECK(status("GET", "/", {{"authorization", "Bearer wrong"}}) == 401);
 
-  // What versions before gave, and what it was made of.
-  const std::string digest = Sha256Digest({"reprise cookie\n", "secret"}).substr(std::string_view("sha256:").size());
-  for (const std::string& cookie :
-       {"reprise_8000=" + digest, std::string("reprise_8000=secret"), "reprise=" + digest}) {
-    INFO(cookie);
-    CHECK(status("GET", "/chats", {{"cookie", cookie}}) == 401);
-    CHECK(status("GET", "/", {{"cookie", cookie}}) == 200);
+  const RequestHead head = HeadWith({{"host", "localhost:8000"}});
+  CHECK_FALSE(gate.LogIn("wrong", head));
+  const HeaderList halves = Halves(gate, "secret", head), others = Halves(gate, "secret", head);
+  CHECK(halves[0].second.starts_with("reprise_8000="));
+  CHECK(gate.LogIn("secret", head)->set_cookie.find("Secure") == std::string::npos);
+  CHECK(gate.LogIn("secret", HeadWith({{"origin", "https://a.example"}}))->set_cookie.ends_with("; Secure"));
+  CHECK(status("GET", "/chats", halves) == 200);
+  CHECK(status("GET", "/chats", {{"cookie", "a=b;  " + halves[0].second + " ;c"}, halves[1]}) == 200);
+  for (const HeaderList& wrong :
+       {HeaderList{halves[0]}, HeaderList{halves[1]}, HeaderList{halves[0], others[1]},
+        HeaderList{{"cookie", halves[0].second + "0"}, halves[1]},
+        HeaderList{{"cookie", "x" + halves[0].second}, halves[1]},
+        HeaderList{halves[0], {"reprise-page-key", halves[1].second + "0"}},
+        HeaderList{{"cookie", "reprise_8000=secret"}, {"reprise-page-key", "secret"}},
+        // What versions before gave.
+        HeaderList{{"cookie", "reprise_8000=" + Sha256Digest({"reprise cookie\n", "secret"}).substr(7)}}}) {
+    INFO(wrong[0].second);
+    CHECK(status("GET", "/chats", wrong) == 401);
+    CHECK(status("GET", "/", {wrong[0]}) == 200);
   }
+  CHECK(Gate({.port = 1}).LogIn("any", head)->page_key.empty());
 }
 
 TEST_CASE("Gate: with a token everybody must show it, and whoever does may pass", "[http]") {
@@ -242,12 +263,22 @@ TEST_CASE("Gate: with people nobody is let in by being on this machine", "[http]
   CHECK(who("GET", "/chats", {{"authorization", "Bearer operators-token"}})->role == Role::kOperator);
   for (const char* open : {"/", "/assets/a.js", "/healthz", "/readyz"})
     CHECK(who("GET", open, {})->role == Role::kNobody);
+  CHECK(who("POST", "/login", {})->role == Role::kNobody);
   for (const char* closed : {"/chats", "/metrics", "/healthz/", "/healthz?a", "/audit"}) {
     CHECK(who("GET", closed, {}).error().code == ErrorCode::kUnauthenticated);
   }
   CHECK(who("POST", "/healthz", {}).error().code == ErrorCode::kUnauthenticated);
   CHECK(who("GET", "/", {{"authorization", "Bearer nobodys"}}).error().reason == "invalid_token");
   CHECK(who("GET", "/chats", {{"cookie", "reprise=" + alice->text}}).error().reason == "unauthenticated");
+
+  // One cookie for all, as equal servers behind one name have many ports.
+  const RequestHead head = HeadWith({{"host", "localhost:8000"}});
+  CHECK_FALSE(gate.LogIn("reprise_nobodys", head));
+  const HeaderList hers = Halves(gate, alice->text, head);
+  CHECK(hers[0].second.starts_with("reprise="));
+  CHECK(who("GET", "/chats", hers)->user == "alice");
+  CHECK(who("GET", "/chats", Halves(gate, "operators-token", head))->role == Role::kOperator);
+  CHECK(who("GET", "/chats", {hers[0]}).error().reason == "unauthenticated");
 }
 
 }  // namespace reprise::gate_test

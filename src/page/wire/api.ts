@@ -17,23 +17,24 @@ export function whenLoggedOut(call: (why: string) => void): void {
   onLoggedOut = call;
 }
 
-// The token that somebody has shown here. It stays in this origin's storage, which no other port of the host can read, and goes along as a header, which no
-// other page can send. A cookie would go to every port of the host.
-const TOKEN = "token";
-export const hasToken = (): boolean => localStorage.getItem(TOKEN) !== null;
-export function authorization(token = localStorage.getItem(TOKEN)): Record<string, string> {
-  return token === null ? {} : { Authorization: `Bearer ${token}` };
+// Of the token that somebody has shown here, the server has made two halves: a cookie, which no script can read but every port of the host is sent, and the
+// page key. That one stays in this origin's storage, which no other port can read, and goes along as a header, which no other page can send.
+const PAGE_KEY = "pageKey";
+const HEADER = "Reprise-Page-Key";
+export const hasToken = (): boolean => localStorage.getItem(PAGE_KEY) !== null;
+export function authorization(): Record<string, string> {
+  const key = localStorage.getItem(PAGE_KEY);
+  return key === null ? {} : { [HEADER]: key };
 }
-// Keeps the token if the server takes it.
 export async function logIn(token: string): Promise<void> {
-  if (!/^[\x21-\x7e]+$/.test(token)) throw new ApiError(401, "invalid_token", t.wrongToken); // no header can have it
-  const response = await fetch("/chats?limit=1", { headers: authorization(token) });
+  const response = await fetch("/login", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ token }) });
   if (!response.ok) throw await failureOf(response);
-  localStorage.setItem(TOKEN, token);
+  const key = response.headers.get(HEADER);
+  if (key !== null) localStorage.setItem(PAGE_KEY, key);
 }
-export const logOut = (): void => localStorage.removeItem(TOKEN);
+export const logOut = (): void => localStorage.removeItem(PAGE_KEY);
 // In another window.
-export const whenTokenChanges = (call: () => void): void => addEventListener("storage", (e) => e.key === TOKEN && call());
+export const whenTokenChanges = (call: () => void): void => addEventListener("storage", (e) => e.key === PAGE_KEY && call());
 
 async function failureOf(response: Response): Promise<ApiError> {
   const body = (await response.json().catch(() => null)) as ErrorBody | null;
