@@ -575,12 +575,94 @@ def test_system_messages_count_for_their_message_alone(server, provider):
     assert [m for _, m in branch(server, "c")] == ["q0", "q1", "q2"], "what a front end tells the model is no edit"
 
 
-def test_tool_messages_of_a_front_end_are_no_turns(server, provider):
+def test_a_chat_is_known_though_the_front_end_shows_results_in_it(server, provider):
     provider.plan(text("one"), text("two"))
     say(ask(server, [user("a")], "c"))
-    called = {"role": "assistant", "content": None, "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "theirs", "arguments": "{}"}}]}
-    say(ask(server, [user("a"), called, {"role": "tool", "tool_call_id": "c1", "content": "of the front end"}, assistant("one"), user("b")], "c"))
+    say(ask(server, [user("a"), called("{}"), result("of the front end"), assistant("one"), user("b")], "c"))
     assert told(provider) == ["a", "one", "b"] and len(branch(server, "c")) == 2
+
+
+def called(arguments, said=None, key="c1"):
+    return {"role": "assistant", "content": said, "tool_calls": [{"id": key, "type": "function", "function": {"name": "get_weather", "arguments": arguments}}]}
+
+
+def result(content, key="c1"):
+    return {"role": "tool", "tool_call_id": key, "content": content}
+
+
+@pytest.mark.parametrize("chat", ["c", None])
+@pytest.mark.parametrize("said", [None, "", "Let me look."])
+def test_what_tools_of_the_front_end_have_said_is_told_as_that(make_server, make_home, provider, chat, said):
+    home = make_home()
+    server = make_server(provider, home=home)
+    provider.plan(text("rain"), text("tomorrow too"))
+    messages = [user("weather?"), called('{"city":"Paris"}', said), called('{"city":"Rome"}', None, "c2"), result("wet in Paris"), result([
+        {"type": "text", "text": "dry in Rome"}], "c2")]
+    answer = ask(server, messages, chat)
+    found = answer.headers["X-Chat-Id"]
+    assert say(answer) == "rain"
+    told_first = told(provider)
+    for words in ("weather?", 'get_weather {"city":"Paris"}', "wet in Paris", 'get_weather {"city":"Rome"}', "dry in Rome", *([said] if said else [])):
+        assert sum(words in each for each in told_first) == 1, words
+    server.stop()
+    server = make_server(provider, home=home)
+    answer = ask(server, [*messages, assistant("rain"), user("and tomorrow?")], chat)
+    assert say(answer) == "tomorrow too" and answer.headers["X-Chat-Id"] == found
+    assert told(provider) == [*told_first, "rain", "and tomorrow?"]
+
+
+def test_results_of_a_front_ends_tools_go_on_after_a_response(server, provider):
+    provider.plan(text("one"), text("two"))
+    first = server.client.post("/v1/responses", {"model": "reprise", "input": "a", "conversation": "c"}).expect(200).json
+    items = [{"type": "function_call_output", "call_id": "c1", "output": "of the front end"}]
+    server.client.post("/v1/responses", {"model": "reprise", "input": items, "previous_response_id": first["id"]}).expect(200, "openai_response")
+    assert told(provider)[:2] == ["a", "one"] and "of the front end" in told(provider)[2] and len(branch(server, "c")) == 2
+
+
+@pytest.mark.parametrize("chat", ["c", None])
+@pytest.mark.parametrize("shown", ["Once upon a time", "Once upon"])
+def test_an_answer_is_continued(make_server, make_home, provider, chat, shown):
+    """Continue Response of Open WebUI, or an answer that a client begins: it shows both as one answer."""
+    home = make_home()
+    server = make_server(provider, home=home)
+    provider.plan(text("Once upon a time"), text(", the end"), text(" of all"), text("Sure"), text("Again"))
+    say(ask(server, [user("a tale")], chat))
+    answer = ask(server, [user("a tale"), assistant(shown)], chat)
+    found = answer.headers["X-Chat-Id"]
+    assert say(answer) == ", the end" and told(provider)[-3:-1] == ["a tale", "Once upon a time" if chat else shown]
+    known = chat is not None or shown == "Once upon a time"
+    if not known:
+        return  # who does not know the last answer is in another chat
+    whole = shown + ", the end"
+    if shown != "Once upon a time":
+        whole = "Once upon a time, the end"
+    assert say(ask(server, [user("a tale"), assistant(whole)], chat)) == " of all"
+    server.stop()
+    server = make_server(provider, home=home)
+    whole += " of all"
+    answer = ask(server, [user("a tale"), assistant(whole), user("another")], chat)
+    assert say(answer) == "Sure" and answer.headers["X-Chat-Id"] == found
+    assert [m for _, m in branch(server, found)][::3] == ["a tale", "another"] and told(provider)[-1] == "another" and len(told(provider)) == 7
+    say(ask(server, [user("a tale"), assistant(whole), user("another one")], chat))
+    assert told(provider)[-1] == "another one" and (len(told(provider)) == 7 or not chat), "an edit, which without a name is a new chat"
+
+
+def test_an_answer_that_was_begun_elsewhere_is_continued(server, provider):
+    provider.plan(text(' 1}'), text(' 1}'))
+    for model in ("reprise", "test/scripted"):
+        assert say(ask(server, [user("JSON, please"), assistant('{"a":')], model=model)) == " 1}"
+        assert told(provider)[:2] == ["JSON, please", '{"a":']
+    assert len(told(provider)) == 2, "a model alone is told no more"
+
+
+def test_empty_turns_are_left_out(server, provider):
+    provider.plan(text("one"), text("two"), text("three"))
+    say(ask(server, [user(""), user("a"), assistant("")], "c"))
+    assert told(provider) == ["a"]
+    say(ask(server, [user(" \n"), user("a"), assistant("one"), user(""), assistant(None), user("b"), assistant(" ")], "c"))
+    assert told(provider) == ["a", "one", "b"] and [m for _, m in branch(server, "c")] == ["a", "b"]
+    say(ask(server, [assistant(""), user("a"), assistant("one"), user("b"), assistant("two"), user([{"type": "text", "text": ""}]), user("c")], "c"))
+    assert told(provider) == ["a", "one", "b", "two", "c"]
 
 
 def test_where_two_names_say_different_things_the_response_counts(server, provider):

@@ -4,6 +4,8 @@
 #include <array>
 #include <cstdint>
 #include <initializer_list>
+#include <iterator>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -177,27 +179,25 @@ class Conversation {
   Result<void> Ask(const Json& content) {
     auto read = TRY(ReadContent(content));
     if (!request_.is_agent) {
-      for (ForeignFile& file : read.files)
-        request_.message_files.push_back({request_.messages.size(), std::move(file)});
+      AddFiles(read.files);
       request_.messages.push_back({.role = Role::kUser, .content = std::move(read.text)});
       return {};
     }
     if (IsBlank(read.text) && !read.files.empty()) read.text = kFilesOnly;
+    ends_empty_ = IsBlank(read.text);
+    if (ends_empty_) return {};  // it is no turn
     Close();
-    asked_ = read.text;
+    asked_ = ForeignTurn{.user = std::move(read.text)};
     request_.files = std::move(read.files);
-    request_.messages.push_back({.role = Role::kUser, .content = std::move(read.text)});
     return {};
   }
 
   Result<void> Answer(const Json& content, std::vector<ToolCall> calls) {
     auto read = TRY(ReadContent(content));
-    if (!asked_ && turns().empty()) {
-      AddLine(request_.conversation.opening, read.text);
-    } else {
-      if (asked_) Close();
-      auto& answer = turns().back().answer;
-      answer = answer ? *answer + "\n" + read.text : read.text;
+    if (request_.is_agent) {
+      for (ToolCall& call : calls) calls_.insert_or_assign(call.id, call.name + " " + call.arguments);
+      AnswerAgent(read.text);
+      return {};
     }
     const bool joins = !calls.empty() && read.text.empty() && !request_.messages.empty() &&
                        request_.messages.back().role == Role::kAssistant;
@@ -212,10 +212,28 @@ class Conversation {
     return {};
   }
 
+  // An agent has made no such call: it is told what the tools of its client have said, as a message.
   Result<void> TakeToolResult(std::string call_id, const Json& content) {
     auto read = TRY(ReadContent(content));
-    request_.messages.push_back(
-        {.role = Role::kTool, .content = std::move(read.text), .tool_call_id = std::move(call_id)});
+    if (!request_.is_agent) {
+      AddFiles(read.files);
+      request_.messages.push_back(
+          {.role = Role::kTool, .content = std::move(read.text), .tool_call_id = std::move(call_id)});
+      return {};
+    }
+    const auto call = calls_.find(call_id);
+    std::string told = "A tool of the client has run" + (call == calls_.end() ? "" : ": " + call->second) +
+                       ". Its result:\n" +
+                       (IsBlank(read.text) ? read.files.empty() ? "(nothing)" : std::string(kFilesOnly) : read.text);
+    ends_empty_ = false;
+    if (asked_ && asked_->is_tool_result) {  // calls of one answer
+      asked_->user += "\n\n" + told;
+      std::move(read.files.begin(), read.files.end(), std::back_inserter(request_.files));
+      return {};
+    }
+    Close();
+    asked_ = ForeignTurn{.user = std::move(told), .is_tool_result = true};
+    request_.files = std::move(read.files);
     return {};
   }
 
@@ -224,9 +242,10 @@ class Conversation {
       if (request_.messages.empty()) return Fail(Invalid("invalid_member", "there is no message", param));
       return {};
     }
-    if (!asked_) return Fail(Invalid("invalid_member", "the last message must be the user's", param));
-    if (IsBlank(*asked_)) return Fail(Invalid("invalid_member", "the last message must not be empty", param));
-    request_.conversation.message = *std::move(asked_);
+    if (ends_empty_) return Fail(Invalid("invalid_member", "the last message must not be empty", param));
+    if (!asked_ && turns().empty()) return Fail(Invalid("invalid_member", "there is no message of the user's", param));
+    if (!asked_) request_.files.clear();  // they came with the message before the answer
+    request_.conversation.message = asked_ ? std::move(asked_->user) : std::string(kContinueMessage);
     request_.conversation.files = request_.files.size();
     return {};
   }
@@ -234,11 +253,26 @@ class Conversation {
  private:
   std::vector<ForeignTurn>& turns() { return request_.conversation.before; }
   void Close() {
-    if (asked_) turns().push_back({*std::exchange(asked_, std::nullopt), std::nullopt, request_.files.size()});
+    if (!asked_) return;
+    asked_->files = request_.files.size();
+    turns().push_back(*std::exchange(asked_, std::nullopt));
+  }
+  void AnswerAgent(const std::string& text) {
+    if (IsBlank(text)) return;  // it has called tools, or failed: that is no answer
+    ends_empty_ = false;
+    Close();
+    if (turns().empty()) return AddLine(request_.conversation.opening, text);
+    auto& answer = turns().back().answer;
+    answer = answer ? *answer + "\n" + text : text;
+  }
+  void AddFiles(std::vector<ForeignFile>& files) {
+    for (ForeignFile& file : files) request_.message_files.push_back({request_.messages.size(), std::move(file)});
   }
 
   OpenAiRequest& request_;
-  std::optional<std::string> asked_{};
+  std::optional<ForeignTurn> asked_{};          // by the last message, for an agent
+  bool ends_empty_ = false;                     // the last message says nothing
+  std::map<std::string, std::string> calls_{};  // of the client's tools, by id: what was called
 };
 
 Result<std::vector<ToolCall>> ReadToolCalls(const Json& json) {
