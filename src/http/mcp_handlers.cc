@@ -31,7 +31,7 @@ using mcp::AskTranslator;
 
 constexpr const char* kSessionHeader = "mcp-session-id";
 constexpr std::int64_t kUsualListed = 20, kMostListed = 100, kMostInteractions = 200, kMostPlaces = 100;
-constexpr std::size_t kMostCompletions = 100;
+constexpr std::size_t kMostCompletions = 100;    // that an answer may have
 constexpr std::int64_t kToolsFreshMs = 300'000;  // they change with the program alone
 
 std::optional<std::string> HeaderOf(const Request& request, const char* name) {
@@ -334,16 +334,18 @@ class McpRoute {
     const bool is_known = TextMember(reference, "name") == mcp::kChatPrompt ||
                           TextMember(reference, "uri") == mcp::ResourceTemplates().front()["uriTemplate"];
     if (!is_known) return ErrorTo(asked.message.id, Unknown("there is nothing of this name to complete"));
-    const auto page = PageOfChats(engine_, kMostCompletions, std::nullopt);
-    if (!page) return ErrorTo(asked.message.id, Unknown(page.error().message));
+    const auto chats = engine_.ListChats();
+    if (!chats) return ErrorTo(asked.message.id, Unknown(chats.error().message));
+    const bool names_chat = TextMember(argument, "name") == "chat_id";
+    const std::string begun = TextMember(argument, "value");
     Json values = Json::array();
-    for (const Json& each : (*page)["chats"]) {
-      const std::string id = TextMember(each, "id");
-      if (TextMember(argument, "name") == "chat_id" && id.starts_with(TextMember(argument, "value"))) {
-        values.push_back(id);
-      }
+    std::size_t total = 0;
+    for (const ChatListEntry& each : *chats) {
+      if (!names_chat || !each.summary.id.str().starts_with(begun)) continue;
+      if (++total <= kMostCompletions) values.push_back(each.summary.id.str());
     }
-    return Done(asked, {{"completion", {{"values", std::move(values)}, {"hasMore", false}}}});
+    const bool has_more = total > values.size();
+    return Done(asked, {{"completion", {{"values", std::move(values)}, {"total", total}, {"hasMore", has_more}}}});
   }
 
   // --- runs

@@ -45,7 +45,7 @@ export interface AnswerEvent {
   at: Timestamp;
   content: string;
   truncated?: true;
-  reason?: "length" | "context_window" | "content_filter" | "refusal" | "pause";
+  reason?: string;
 }
 
 export type ApprovalId = string;
@@ -752,12 +752,12 @@ export interface OpenaiChatCompletionChunk {
 
 export interface OpenaiChatCompletionRequest {
   model: string;
-  messages: ({ role: "system" | "developer" | "user" | "assistant" | "tool" | "function"; content?: string | Record<string, unknown>[] | null; tool_calls?: Record<string, unknown>[] | null; tool_call_id?: string })[];
+  messages: ({ role: "system" | "developer" | "user" | "assistant" | "tool" | "function"; content?: string | OpenaiContentPart[] | null; tool_calls?: Record<string, unknown>[] | null; tool_call_id?: string })[];
   stream?: boolean;
-  stream_options?: { include_usage?: boolean };
+  stream_options?: { include_usage?: boolean | null } | null;
   n?: 1;
   tools?: Record<string, unknown>[];
-  metadata?: Record<string, unknown>;
+  metadata?: { chat_id?: string | null };
 }
 
 export interface OpenaiCompletedEvent {
@@ -765,6 +765,8 @@ export interface OpenaiCompletedEvent {
   sequence_number: number;
   response: OpenaiResponse;
 }
+
+export type OpenaiContentPart = unknown;
 
 export interface OpenaiContentPartAddedEvent {
   type: "response.content_part.added";
@@ -782,6 +784,24 @@ export interface OpenaiContentPartDoneEvent {
   output_index: number;
   content_index: number;
   part: { type: "output_text"; text: string; annotations: Record<string, unknown>[]; logprobs: Record<string, unknown>[] } | { type: "reasoning_text"; text: string };
+}
+
+export interface OpenaiConversation {
+  id: string;
+  object: "conversation";
+  created_at: number;
+  metadata: Record<string, unknown>;
+}
+
+export interface OpenaiConversationDeleted {
+  id: string;
+  object: "conversation.deleted";
+  deleted: true;
+}
+
+export interface OpenaiConversationRequest {
+  items?: OpenaiRequestItem[];
+  metadata?: Record<string, unknown>;
 }
 
 export interface OpenaiCreatedEvent {
@@ -821,6 +841,7 @@ export interface OpenaiFunctionCallItem {
   name: string;
   arguments: string;
   status: "in_progress" | "completed";
+  namespace?: string;
 }
 
 export interface OpenaiInProgressEvent {
@@ -833,6 +854,33 @@ export interface OpenaiIncompleteEvent {
   type: "response.incomplete";
   sequence_number: number;
   response: OpenaiResponse;
+}
+
+export interface OpenaiInputItem {
+  type: "message";
+  id: string;
+  status: "completed";
+  role: "user";
+  content: ({ type: "input_text" | "input_file"; text?: string; file_id?: string; filename?: string })[];
+}
+
+export interface OpenaiInputTokens {
+  object: "response.input_tokens";
+  input_tokens: number;
+}
+
+export type OpenaiItem = OpenaiInputItem | OpenaiMessageItem | OpenaiReasoningItem;
+
+export interface OpenaiItems {
+  object: "list";
+  data: (OpenaiInputItem | OpenaiMessageItem | OpenaiReasoningItem)[];
+  first_id: string | null;
+  last_id: string | null;
+  has_more: boolean;
+}
+
+export interface OpenaiItemsRequest {
+  items: OpenaiRequestItem[];
 }
 
 export interface OpenaiMessageItem {
@@ -893,8 +941,44 @@ export interface OpenaiReasoningItem {
   type: "reasoning";
   id: string;
   status: "in_progress" | "completed" | "incomplete";
-  summary: Record<string, unknown>[];
+  summary: { type: "summary_text"; text: string }[];
   content: { type: "reasoning_text"; text: string }[];
+}
+
+export interface OpenaiReasoningSummaryPartAddedEvent {
+  type: "response.reasoning_summary_part.added";
+  sequence_number: number;
+  item_id: string;
+  output_index: number;
+  summary_index: number;
+  part: { type: "summary_text"; text: string };
+}
+
+export interface OpenaiReasoningSummaryPartDoneEvent {
+  type: "response.reasoning_summary_part.done";
+  sequence_number: number;
+  item_id: string;
+  output_index: number;
+  summary_index: number;
+  part: { type: "summary_text"; text: string };
+}
+
+export interface OpenaiReasoningSummaryTextDeltaEvent {
+  type: "response.reasoning_summary_text.delta";
+  sequence_number: number;
+  item_id: string;
+  output_index: number;
+  summary_index: number;
+  delta: string;
+}
+
+export interface OpenaiReasoningSummaryTextDoneEvent {
+  type: "response.reasoning_summary_text.done";
+  sequence_number: number;
+  item_id: string;
+  output_index: number;
+  summary_index: number;
+  text: string;
 }
 
 export interface OpenaiReasoningTextDeltaEvent {
@@ -915,6 +999,8 @@ export interface OpenaiReasoningTextDoneEvent {
   text: string;
 }
 
+export type OpenaiRequestItem = unknown;
+
 export interface OpenaiResponse {
   id: string;
   object: "response";
@@ -924,11 +1010,12 @@ export interface OpenaiResponse {
   incomplete_details: { reason: "max_output_tokens" | "content_filter" | "cancelled" } | null;
   model: string;
   previous_response_id: string | null;
+  conversation: { id: string } | null;
   instructions: string | null;
   output: (OpenaiMessageItem | OpenaiReasoningItem | OpenaiFunctionCallItem)[];
   error: { message: string; type: string; param: string | null; code: string; retryable: boolean } | null;
   tools: Record<string, unknown>[];
-  tool_choice: string;
+  tool_choice: string | Record<string, unknown>;
   truncation: string;
   parallel_tool_calls: boolean;
   text: Record<string, unknown>;
@@ -939,7 +1026,7 @@ export interface OpenaiResponse {
   temperature: number;
   reasoning: Record<string, unknown> | null;
   usage: { input_tokens: number; input_tokens_details: { cached_tokens: number }; output_tokens: number; output_tokens_details: { reasoning_tokens: number }; total_tokens: number } | null;
-  max_output_tokens: null;
+  max_output_tokens: number | null;
   max_tool_calls: null;
   store: boolean;
   background: boolean;
@@ -956,18 +1043,18 @@ export interface OpenaiResponseDeleted {
   deleted: true;
 }
 
-export type OpenaiResponseEvent = OpenaiCreatedEvent | OpenaiInProgressEvent | OpenaiCompletedEvent | OpenaiIncompleteEvent | OpenaiFailedEvent | OpenaiOutputItemAddedEvent | OpenaiOutputItemDoneEvent | OpenaiContentPartAddedEvent | OpenaiContentPartDoneEvent | OpenaiOutputTextDeltaEvent | OpenaiOutputTextDoneEvent | OpenaiReasoningTextDeltaEvent | OpenaiReasoningTextDoneEvent | OpenaiFunctionCallArgumentsDeltaEvent | OpenaiFunctionCallArgumentsDoneEvent;
+export type OpenaiResponseEvent = OpenaiCreatedEvent | OpenaiInProgressEvent | OpenaiCompletedEvent | OpenaiIncompleteEvent | OpenaiFailedEvent | OpenaiOutputItemAddedEvent | OpenaiOutputItemDoneEvent | OpenaiContentPartAddedEvent | OpenaiContentPartDoneEvent | OpenaiOutputTextDeltaEvent | OpenaiOutputTextDoneEvent | OpenaiReasoningSummaryPartAddedEvent | OpenaiReasoningSummaryPartDoneEvent | OpenaiReasoningSummaryTextDeltaEvent | OpenaiReasoningSummaryTextDoneEvent | OpenaiReasoningTextDeltaEvent | OpenaiReasoningTextDoneEvent | OpenaiFunctionCallArgumentsDeltaEvent | OpenaiFunctionCallArgumentsDoneEvent;
 
 export interface OpenaiResponseRequest {
   model: string;
-  input: string | Record<string, unknown>[];
+  input: string | OpenaiRequestItem[];
   instructions?: string;
   stream?: boolean;
   background?: boolean;
   previous_response_id?: string;
-  conversation?: string | Record<string, unknown>;
+  conversation?: string | { id: string };
   tools?: Record<string, unknown>[];
-  metadata?: Record<string, unknown>;
+  metadata?: { chat_id?: string | null };
 }
 
 export interface OpenaiSpeechRequest {
@@ -1282,6 +1369,7 @@ export interface Tool {
   parameters: Record<string, unknown>;
   read_only: boolean;
   requires_approval: boolean;
+  left_out?: { model: string; reason: string }[];
   lacks?: string;
   rules?: ({ rule: string; action: "allow" | "ask" | "deny"; pattern?: string; means: string })[];
 }

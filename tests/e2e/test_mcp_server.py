@@ -298,6 +298,20 @@ def test_a_failure_is_told(mcp, provider):
     assert mcp.call("read_chat", chat_id="none")["isError"] and mcp.call("search", query="")["isError"] and mcp.call("list_chats", limit=0)["isError"]
 
 
+def test_all_chats_are_completed(offline, make_mcp, way):
+    for number in range(150):
+        offline.client.post("/chats", {"id": f"{'even' if number % 2 == 0 else 'odd'}_{number}"}).expect(201)
+    mcp = make_mcp(offline, way)
+
+    def complete(value):
+        return mcp.request("completion/complete", ref={"type": "ref/prompt", "name": "chat"}, argument={"name": "chat_id", "value": value})["completion"]
+
+    assert complete("even_0") == {"values": ["even_0"], "total": 1, "hasMore": False}, "the oldest of all"
+    assert len(complete("even_")["values"]) == 75 and complete("nothing") == {"values": [], "total": 0, "hasMore": False}
+    whole = complete("")
+    assert len(set(whole["values"])) == 100 and whole["total"] == 150 and whole["hasMore"]
+
+
 def test_kill_9_while_it_waits(server, provider, way, make_mcp, make_server):
     provider.plan(tools(call("write_file", WRITE)))
     mcp = make_mcp(server, way)
