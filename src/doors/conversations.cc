@@ -443,7 +443,7 @@ Result<ConversationPlan> Conversations::FindAfter(const InteractionRef& last, co
 ConversationPlan Conversations::AtEndOf(const ChatId& chat, const ForeignConversation& conversation) {
   auto plan = NewChat(chat, conversation);
   if (const auto entry = engine_.GetListEntry(chat)) plan.after = entry->summary.head;
-  plan.may_repeat = plan.after.has_value();
+  plan.may_repeat = plan.after || engine_.RunningIn(chat);
   return plan;
 }
 
