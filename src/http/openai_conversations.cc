@@ -92,8 +92,8 @@ class ConversationRoutes {
 
   Result<Outcome> Update(const Request& request) const {
     const auto chat = TRY(ChatInPath(request));
-    TRY(engine_.GetListEntry(chat));
     const auto body = TRY(ParseConversation(request.body, /*needs_items=*/false));
+    TRY(engine_.GetListEntry(chat));
     if (body.metadata) notes_->NoteMetadata(chat, *body.metadata);
     return Show(chat);
   }
@@ -113,8 +113,8 @@ class ConversationRoutes {
 
   Result<Outcome> AddItems(const Request& request) const {
     const auto chat = TRY(ChatInPath(request));
-    const auto before = TRY(engine_.GetListEntry(chat));
     const auto body = TRY(ParseConversation(request.body, /*needs_items=*/true));
+    const auto before = TRY(engine_.GetListEntry(chat));
     TRY(Add(chat, before.summary.head, body.turns));
     const History history = TRY(engine_.GetHistory(chat, /*all_branches=*/false));
     Json data = Json::array();

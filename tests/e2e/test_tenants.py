@@ -81,7 +81,7 @@ def body_of(path, method, ids):
     return {"approve": {"approval_id": ids["approval_id"], "approved": True}, "respond": {"request_id": ids["request_id"], "response": "yes"},
             "edit": {"new_user_message": "x"}, "replay": {"mode": "recorded"}, "head": {"interaction_id": "int_001"},
             "fork": {"interaction_id": "int_001"}, "tasks": {"tasks": []}, "{approval_id}": {"approved": True}, "{queue_id}": {"user_message": "x"}, "{request_id}": {"done": True},
-            "{chat_id}": {"title": "mine now"}, "editor": {"tools": []}}.get(last, {}) if method in ("post", "put", "patch") else None
+            "{chat_id}": {"title": "mine now"}, "items": {"items": [{"role": "user", "content": "x"}]}, "editor": {"tools": []}}.get(last, {}) if method in ("post", "put", "patch") else None
 
 
 def chat_of(path):

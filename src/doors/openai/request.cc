@@ -406,7 +406,7 @@ Result<void> ReadTools(const Json& body, OpenAiRequest& request) {
   }
   const std::string chosen = choice.is_object() ? TextMember(choice, "type") : "";
   const auto& left_out = request.left_out_tools;
-  if (std::find(left_out.begin(), left_out.end(), chosen) != left_out.end()) {
+  if (!chosen.empty() && std::find(left_out.begin(), left_out.end(), chosen) != left_out.end()) {
     return Fail(Invalid("unsupported_value", "tools of the type \"" + chosen + "\" are not supported", "tool_choice"));
   }
   return {};
