@@ -125,6 +125,8 @@ export interface Attachment {
 export interface Audit {
   entries: AuditEntry[];
   next: number | null;
+  ok: boolean;
+  problems: { kind: string; message: string }[];
 }
 
 export interface AuditEntry {
