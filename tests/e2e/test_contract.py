@@ -32,7 +32,7 @@ ASKING = ("asks", "asked", "writes", "queued", "granted")
 OUT_OF_REACH = {"resume", "answerEditorRequest", "offerEditorTools", "speak", "transcribe", "createSpeech", "createTranscription", "endMcpSession",
                 "loginAtServer", "logoutAtServer"}
 # What the schema of a body has to say.
-REFUSED_BY_FORM = {"invalid_body", "invalid_member", "unknown_member", "invalid_answer", "missing_required_parameter", "unsupported_value"}
+REFUSED_BY_FORM = {"invalid_body", "invalid_member", "unknown_member", "missing_required_parameter", "unsupported_value"}
 # Answers whose schemas have a choice of thirty kinds of event take long to check: enough of them are.
 SLOW = {"chat_history", "interaction", "events_page"}
 
