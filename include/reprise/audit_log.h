@@ -46,11 +46,17 @@ class AuditLog {
   virtual ~AuditLog() = default;
   // When this returns ok, the entry survives the end of the process. kIo, kStorageFull: nothing was added.
   virtual Result<void> Append(const AuditEntry& entry) = 0;
-  struct Page {
-    std::vector<std::string> lines;     // JSON objects (schemas/audit.schema.json)
-    std::optional<std::uint64_t> next;  // the number of the last of them, if there are more
+  struct Problem {
+    std::string kind;     // auth, missing, ... as `reprise verify` names them
+    std::string message;  // what is wrong, for people
   };
-  // The entries with numbers above `after`, oldest first. kIo.
+  struct Page {
+    std::vector<std::string> lines{};     // JSON objects (schemas/audit.schema.json)
+    std::optional<std::uint64_t> next{};  // the number of the last of them, if there are more
+    // What is wrong with these lines, and on the last page with the log's end.
+    std::vector<Problem> problems{};
+  };
+  // The entries with numbers above `after`, oldest first. kIo. A log that does not verify is read all the same.
   virtual Result<Page> Read(std::uint64_t after, std::size_t limit) const = 0;
 };
 

@@ -100,7 +100,7 @@ struct StartRequest {
 // A message and its answer that were exchanged elsewhere: with another program, or at another client's hands.
 struct SpokenTurn {
   std::string user_message;
-  std::string answer;
+  std::string answer;  // empty: nobody has answered
 };
 
 // A question to a model alone (Engine::Ask).

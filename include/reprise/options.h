@@ -24,10 +24,10 @@ namespace reprise {
 struct ProviderOptions {
   std::string name;                                            // the part of a model's name before the slash
   std::string type;                                            // "openai" | "openai_responses" | "anthropic"
-  std::string base_url;                                        // without a trailing slash; empty: the type's own
-  std::string api_key;                                         // empty: none
+  std::string base_url{};                                      // empty: that of the type
+  std::string api_key{};                                       // empty: none
   std::vector<std::pair<std::string, std::string>> headers{};  // sent with each request, in place of our own
-  std::vector<std::pair<std::string, std::string>> query{};    // likewise, behind those of base_url
+  std::vector<std::pair<std::string, std::string>> query{};    // likewise, behind what base_url has of it
 };
 
 struct ToolPolicy {

@@ -121,28 +121,6 @@ void SplitQuery(ProviderOptions& provider) {
   provider.base_url = std::string(url.substr(0, mark));
 }
 
-Result<void> FinishProviders(Options& options) {
-  for (ProviderOptions& provider : options.providers) {
-    SplitQuery(provider);
-    while (provider.base_url.ends_with('/')) provider.base_url.pop_back();
-    if (provider.base_url.empty()) {
-      provider.base_url = provider.type == "anthropic" ? "https://api.anthropic.com" : "https://api.openai.com/v1";
-    }
-    if (!provider.base_url.starts_with("http://") && !provider.base_url.starts_with("https://")) {
-      return Fail(ErrorCode::kInvalidArgument,
-                  "the base URL of provider " + provider.name + " must begin with http:// or https://");
-    }
-    for (const char c : provider.api_key) {
-      // It becomes a header's value; a line end in it would forge further headers.
-      if (c <= ' ' || c >= 0x7f) {
-        return Fail(ErrorCode::kInvalidArgument, "the API key of provider " + provider.name +
-                                                     " has characters that no key has (a space, a line end?)");
-      }
-    }
-  }
-  return {};
-}
-
 std::string ChooseModel(const Options& options) {
   for (const ProviderOptions& provider : options.providers) {
     if (std::string usual = UsualModel(provider); !usual.empty()) return usual;
@@ -199,6 +177,28 @@ Result<std::string> DefaultDataFolder(bool has_config_here, const Environment& e
 
 }  // namespace
 
+Result<void> FinishProviders(std::vector<ProviderOptions>& providers) {
+  for (ProviderOptions& provider : providers) {
+    SplitQuery(provider);
+    while (provider.base_url.ends_with('/')) provider.base_url.pop_back();
+    if (provider.base_url.empty()) {
+      provider.base_url = provider.type == "anthropic" ? "https://api.anthropic.com" : "https://api.openai.com/v1";
+    }
+    if (!provider.base_url.starts_with("http://") && !provider.base_url.starts_with("https://")) {
+      return Fail(ErrorCode::kInvalidArgument,
+                  "the base URL of provider " + provider.name + " must begin with http:// or https://");
+    }
+    for (const char c : provider.api_key) {
+      // It becomes a header's value; a line end in it would forge further headers.
+      if (c <= ' ' || c >= 0x7f) {
+        return Fail(ErrorCode::kInvalidArgument, "the API key of provider " + provider.name +
+                                                     " has characters that no key has (a space, a line end?)");
+      }
+    }
+  }
+  return {};
+}
+
 std::string UsualModel(const ProviderOptions& provider) {
   if (provider.api_key.empty()) return {};
   if (provider.name == "openai" && provider.type != "anthropic") return "openai/gpt-4o-mini";
@@ -234,7 +234,7 @@ Result<Options> LoadOptions(const Flags& flags, const Environment& environment) 
     if (!folder) return Fail(std::move(folder.error()));
     options.data_dir = *std::move(folder);
   }
-  if (auto finished = FinishProviders(options); !finished) return Fail(finished.error());
+  if (auto finished = FinishProviders(options.providers); !finished) return Fail(finished.error());
   if (options.model.empty()) options.model = ChooseModel(options);
   if (auto checked = CheckModel(options); !checked) return Fail(checked.error());
   if (!IsLoopback(options.host) && options.token_file.empty() && !options.auth.has_people()) {

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "base/environment.h"
 #include "reprise/options.h"
@@ -28,6 +29,10 @@ inline constexpr const char* kDefaultConfigFile = "reprise.json";
 //
 // Failures are one line for the person at the terminal that names the flag, variable or key; never a secret's value.
 Result<Options> LoadOptions(const Flags& flags, const Environment& environment);
+
+// Puts in where each provider is if that is not said, and takes a query out of its address. Twice is as once.
+// kInvalidArgument: an address or a key that cannot be one.
+Result<void> FinishProviders(std::vector<ProviderOptions>& providers);
 
 // The model that is used of a well-known provider (openai, anthropic) if it has a key and nothing is said, by its full
 // name; empty for others.

@@ -3,6 +3,7 @@
 #include <condition_variable>
 #include <utility>
 
+#include "app/options.h"
 #include "app/server_parts.h"
 #include "base/mutex.h"
 #include "base/try.h"
@@ -81,8 +82,10 @@ class Server::Impl {
 };
 
 Result<std::unique_ptr<Server>> Server::Open(const Options& options, Extensions extensions) {
-  auto parts = TRY(ServerParts::Assemble(options, std::move(extensions)));
-  return std::unique_ptr<Server>(new Server(std::make_unique<Impl>(options, std::move(parts))));
+  Options complete = options;
+  TRY(FinishProviders(complete.providers));
+  auto parts = TRY(ServerParts::Assemble(complete, std::move(extensions)));
+  return std::unique_ptr<Server>(new Server(std::make_unique<Impl>(std::move(complete), std::move(parts))));
 }
 
 Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

@@ -31,6 +31,8 @@ class REPRISE_CHECKED(capability("mutex")) Mutex {
 class REPRISE_CHECKED(scoped_lockable) MutexLock {
  public:
   explicit MutexLock(Mutex& mutex) REPRISE_CHECKED(acquire_capability(mutex)) : lock_(mutex) {}
+  // Of one that this thread holds, by `try_lock`.
+  MutexLock(Mutex& mutex, std::adopt_lock_t adopt) REQUIRES(mutex) : lock_(mutex, adopt) {}
   ~MutexLock() REPRISE_CHECKED(release_capability()) = default;
   MutexLock(const MutexLock&) = delete;
   MutexLock& operator=(const MutexLock&) = delete;

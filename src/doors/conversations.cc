@@ -1,6 +1,7 @@
 #include "doors/conversations.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
@@ -56,7 +57,7 @@ std::vector<std::string> Digests(const ForeignConversation& conversation) {
 struct ToldTurn {
   std::string_view message;  // as it was told
   std::string user, answer;
-  bool has_answer = false;
+  bool has_answer = false, is_tool_result = false;
 };
 
 std::vector<ToldTurn> ToldTurns(const std::vector<ForeignTurn>& turns) {
@@ -65,7 +66,8 @@ std::vector<ToldTurn> ToldTurns(const std::vector<ForeignTurn>& turns) {
     told.push_back({.message = turn.user,
                     .user = WrittenText(turn.user),
                     .answer = SpokenText(turn.answer.value_or("")),
-                    .has_answer = turn.answer && !turn.answer->empty()});
+                    .has_answer = turn.answer && !turn.answer->empty(),
+                    .is_tool_result = turn.is_tool_result});
   }
   return told;
 }
@@ -80,15 +82,18 @@ std::string SpokenIn(const Interaction& ours) {
   return SpokenText(shown);
 }
 
-// See the comment of Conversations.
-bool IsSameAnswer(const std::string& told, const Interaction& ours) {
-  if (told.empty()) return true;
-  const std::string spoken = SpokenIn(ours);
-  const bool was_cut = ours.status != InteractionStatus::kCompleted;  // more was shown than is kept
-  return spoken.starts_with(told) || (was_cut && told.starts_with(spoken));
+// Without a message it is a change of the agenda by hand, say.
+bool IsTurn(const Interaction& interaction) {
+  return !interaction.user_message.empty() && interaction.user_message != kContinueMessage;
 }
 
-// The interactions of a chat as a tree. Those without a message (the agenda was changed by hand, say) are no turns.
+// What a turn of ours has answered.
+struct OurAnswer {
+  std::string spoken;
+  bool was_cut = false;  // more was shown than is kept
+};
+
+// The interactions of a chat as a tree. Not all of them are turns (IsTurn).
 class Tree {
  public:
   using Id = std::optional<InteractionId>;  // nullopt: before the first
@@ -108,7 +113,7 @@ class Tree {
     std::vector<Id> all{id};
     for (std::size_t i = 0; i < all.size(); ++i) {
       for (const HistoryEntry* entry : ChildrenOf(all[i])) {
-        if (entry->interaction.user_message.empty()) all.push_back(entry->interaction.id);
+        if (!IsTurn(entry->interaction)) all.push_back(entry->interaction.id);
       }
     }
     return all;
@@ -122,16 +127,28 @@ class Tree {
     std::vector<const HistoryEntry*> turns;
     for (const Id& each : WithoutTurns(id)) {
       for (const HistoryEntry* entry : ChildrenOf(each)) {
-        if (!entry->interaction.user_message.empty()) turns.push_back(entry);
+        if (IsTurn(entry->interaction)) turns.push_back(entry);
       }
     }
-    std::stable_sort(turns.begin(), turns.end(), [](const HistoryEntry* a, const HistoryEntry* b) {
-      if (a->superseded != b->superseded) return b->superseded;
-      return b->interaction.id < a->interaction.id;
-    });
+    std::stable_sort(turns.begin(), turns.end(), IsLikelier);
     std::vector<const Interaction*> found;
     for (const HistoryEntry* entry : turns) found.push_back(&entry->interaction);
     return found;
+  }
+  // What a turn has answered, with what its answer was continued by.
+  OurAnswer AnswerOf(const Interaction& turn) const {
+    OurAnswer answer;
+    for (const Interaction* each = &turn; each != nullptr;) {
+      answer.spoken += SpokenIn(*each);
+      answer.was_cut = each->status != InteractionStatus::kCompleted;
+      const HistoryEntry* next = nullptr;
+      for (const HistoryEntry* child : ChildrenOf(each->id)) {
+        if (child->interaction.user_message != kContinueMessage) continue;
+        if (next == nullptr || IsLikelier(child, next)) next = child;
+      }
+      each = next ? &next->interaction : nullptr;
+    }
+    return answer;
   }
   // The turns of the head's branch.
   std::vector<const Interaction*> Branch() const {
@@ -143,7 +160,7 @@ class Tree {
     for (Id id = head_; id;) {
       const auto found = by_id.find(*id);
       if (found == by_id.end()) break;
-      if (!found->second->user_message.empty()) branch.push_back(found->second);
+      if (IsTurn(*found->second)) branch.push_back(found->second);
       id = found->second->parent_id;
     }
     std::reverse(branch.begin(), branch.end());
@@ -151,6 +168,10 @@ class Tree {
   }
 
  private:
+  static bool IsLikelier(const HistoryEntry* a, const HistoryEntry* b) {
+    if (a->superseded != b->superseded) return b->superseded;
+    return b->interaction.id < a->interaction.id;
+  }
   const std::vector<const HistoryEntry*>& ChildrenOf(Id id) const {
     static const std::vector<const HistoryEntry*> kNone;
     const auto found = children_.find(id);
@@ -161,8 +182,15 @@ class Tree {
   std::map<Id, std::vector<const HistoryEntry*>> children_;
 };
 
-bool IsSameTurn(const ToldTurn& told, const Interaction& ours) {
-  return told.user == WrittenText(ours.user_message) && IsSameAnswer(told.answer, ours);
+// See the comment of Conversations.
+bool IsSameAnswer(const Tree& tree, const std::string& told, const Interaction& ours) {
+  if (told.empty()) return true;
+  const OurAnswer answer = tree.AnswerOf(ours);
+  return answer.spoken.starts_with(told) || (answer.was_cut && told.starts_with(answer.spoken));
+}
+
+bool IsSameTurn(const Tree& tree, const ToldTurn& told, const Interaction& ours) {
+  return told.user == WrittenText(ours.user_message) && IsSameAnswer(tree, told.answer, ours);
 }
 
 struct Match {
@@ -171,19 +199,28 @@ struct Match {
 };
 
 // The longest way from `root` that the conversation goes too; of several the one to the head. Turns without an answer
-// may have become one with the next (TakeUnknown).
+// may have become one with the next (TakeUnknown). What tools of the client have said may stand before an answer that
+// was given without it.
 Match LongestMatch(const Tree& tree, Tree::Id root, const std::vector<ToldTurn>& turns) {
-  std::vector<Tree::Id> ways{root};
+  struct Way {
+    Tree::Id at{};
+    const Interaction* last = nullptr;
+  };
+  std::vector<Way> ways{{root}};
   Match match;
   std::string open;
   for (std::size_t i = 0; i < turns.size(); ++i) {
     ToldTurn turn = turns[i];
     if (!open.empty()) turn.user = WrittenText(open.append(turn.message));
-    std::vector<Tree::Id> further;
-    for (const Tree::Id& at : ways) {
-      for (const Interaction* next : tree.TurnsAfter(at)) {
-        if (IsSameTurn(turn, *next)) further.push_back(next->id);
+    std::vector<Way> further;
+    for (const Way& way : ways) {
+      for (const Interaction* next : tree.TurnsAfter(way.at)) {
+        if (IsSameTurn(tree, turn, *next)) further.push_back({next->id, next});
       }
+    }
+    if (further.empty() && turn.is_tool_result && turn.has_answer) {
+      std::copy_if(ways.begin(), ways.end(), std::back_inserter(further),
+                   [&](const Way& way) { return way.last != nullptr && IsSameAnswer(tree, turn.answer, *way.last); });
     }
     if (further.empty()) {
       if (turn.has_answer) break;
@@ -195,8 +232,8 @@ Match LongestMatch(const Tree& tree, Tree::Id root, const std::vector<ToldTurn>&
     ways = std::move(further);
     match.turns = i + 1;
   }
-  const auto to_head = std::find_if(ways.begin(), ways.end(), [&](const Tree::Id& at) { return tree.EndsAt(at); });
-  match.at = to_head == ways.end() ? ways.front() : *to_head;
+  const auto to_head = std::find_if(ways.begin(), ways.end(), [&](const Way& way) { return tree.EndsAt(way.at); });
+  match.at = to_head == ways.end() ? ways.front().at : to_head->at;
   return match;
 }
 
@@ -211,9 +248,8 @@ bool IsKnown(const Tree& tree, const Match& match, const ForeignConversation& co
   for (std::size_t i = 0; i < match.turns; ++i) has += conversation.before[i].files;
   if (has < had) return false;
   const std::string& answer = told[match.turns - 1].answer;
-  const std::string spoken = SpokenIn(*branch.back());
+  const auto [spoken, was_cut] = tree.AnswerOf(*branch.back());
   if (answer.empty() || spoken.empty()) return false;
-  const bool was_cut = branch.back()->status != InteractionStatus::kCompleted;
   return answer == spoken || (was_cut && (answer.starts_with(spoken) || spoken.starts_with(answer)));
 }
 
@@ -226,7 +262,7 @@ std::optional<Match> MatchOfWindow(const Tree& tree, const std::vector<ToldTurn>
     if (turns.size() < kFewest || turns.size() + left_out > branch.size()) break;
     const auto end = branch.end() - static_cast<std::ptrdiff_t>(left_out);
     const auto begin = end - static_cast<std::ptrdiff_t>(turns.size());
-    const auto is_same = [](const Interaction* ours, const ToldTurn& turn) { return IsSameTurn(turn, *ours); };
+    const auto is_same = [&](const Interaction* ours, const ToldTurn& turn) { return IsSameTurn(tree, turn, *ours); };
     if (std::equal(begin, end, turns.begin(), is_same)) return Match{turns.size(), (*(end - 1))->id};
   }
   return std::nullopt;
@@ -407,7 +443,7 @@ Result<ConversationPlan> Conversations::FindAfter(const InteractionRef& last, co
 ConversationPlan Conversations::AtEndOf(const ChatId& chat, const ForeignConversation& conversation) {
   auto plan = NewChat(chat, conversation);
   if (const auto entry = engine_.GetListEntry(chat)) plan.after = entry->summary.head;
-  plan.may_repeat = plan.after.has_value();
+  plan.may_repeat = plan.after || engine_.RunningIn(chat);
   return plan;
 }
 

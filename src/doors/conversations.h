@@ -21,7 +21,13 @@ struct ForeignTurn {
   std::string user;
   std::optional<std::string> answer{};  // nullopt: the client has none, as it failed or was stopped
   std::size_t files = 0;                // that came with the message
+  bool is_tool_result = false;          // no person has written it: tools of the client have said it
 };
+
+// What an agent is asked if a conversation ends with an answer of its own, which is to go on. What it answers belongs
+// to the answer before: an interaction of this message is no turn.
+inline constexpr std::string_view kContinueMessage =
+    "Go on with your last answer exactly where it ends, without repeating any of it.";
 
 // What such a client sends with each request: all that was said, and what is new.
 struct ForeignConversation {

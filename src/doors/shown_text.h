@@ -12,6 +12,10 @@ std::string QuestionNote(std::string_view question, std::string_view where);
 inline constexpr std::string_view kApprovedNote = "Approved.";
 inline constexpr std::string_view kRejectedNote = "Rejected.";
 inline constexpr std::string_view kExpiredNote = "Nobody has answered in time: rejected.";
+// Behind how a run has ended, for a request that has come again (Conversations::FollowRepeated).
+inline constexpr std::string_view kRepeatedNote =
+    " (This request has begun a run before, whose tools have done something, and that is how it ended. It is not done "
+    "again for ten minutes: change the message, or send an Idempotency-Key, to begin anew.)";
 
 // What the model said of an answer as a front end has it: without our notes, what front ends put around thinking and
 // tool calls (<details>, <think> and the like), and white space, which they trim, wrap and join as they like. An answer

@@ -339,12 +339,14 @@ Result<InteractionId> Chats::AddTurns(const ChatId& chat, std::optional<Interact
       saved.status = InteractionStatus::kCompleted;
       saved.user_message = turn.user_message;
       saved.created_at = saved.completed_at.emplace(Now());
-      saved.events.push_back({.seq = 2, .at = saved.created_at, .payload = event::Answer{turn.answer}});
+      if (!turn.answer.empty()) {
+        saved.events.push_back({.seq = 2, .at = saved.created_at, .payload = event::Answer{turn.answer}});
+      }
       at.state.messages.push_back({.role = Role::kUser, .content = turn.user_message});
       saved.record = RunRecord{.first_message = at.state.messages.size()};
       if (files_from != at.parent) saved.record->files_from = files_from;
       files_from = saved.id;
-      at.state.messages.push_back({.role = Role::kAssistant, .content = turn.answer});
+      if (!turn.answer.empty()) at.state.messages.push_back({.role = Role::kAssistant, .content = turn.answer});
       saved.final_agent_state = at.state;
       TRY(hold->Finish(saved));
       at.parent = last = saved.id;

@@ -31,7 +31,7 @@ using mcp::AskTranslator;
 
 constexpr const char* kSessionHeader = "mcp-session-id";
 constexpr std::int64_t kUsualListed = 20, kMostListed = 100, kMostInteractions = 200, kMostPlaces = 100;
-constexpr std::size_t kMostCompletions = 100;
+constexpr std::size_t kMostCompletions = 100;    // that an answer may have
 constexpr std::int64_t kToolsFreshMs = 300'000;  // they change with the program alone
 
 std::optional<std::string> HeaderOf(const Request& request, const char* name) {
@@ -70,7 +70,8 @@ struct McpRequest {
 
 class McpRoute {
  public:
-  explicit McpRoute(const HandlerContext& context) : context_(context), engine_(context.engine) {}
+  McpRoute(const HandlerContext& context, std::shared_ptr<Conversations> conversations)
+      : context_(context), engine_(context.engine), conversations_(std::move(conversations)) {}
 
   Result<Outcome> Take(const Request& request) const {
     const mcp::RpcMessage message = mcp::ReadMessage(request.body);
@@ -334,16 +335,18 @@ class McpRoute {
     const bool is_known = TextMember(reference, "name") == mcp::kChatPrompt ||
                           TextMember(reference, "uri") == mcp::ResourceTemplates().front()["uriTemplate"];
     if (!is_known) return ErrorTo(asked.message.id, Unknown("there is nothing of this name to complete"));
-    const auto page = PageOfChats(engine_, kMostCompletions, std::nullopt);
-    if (!page) return ErrorTo(asked.message.id, Unknown(page.error().message));
+    const auto chats = engine_.ListChats();
+    if (!chats) return ErrorTo(asked.message.id, Unknown(chats.error().message));
+    const bool names_chat = TextMember(argument, "name") == "chat_id";
+    const std::string begun = TextMember(argument, "value");
     Json values = Json::array();
-    for (const Json& each : (*page)["chats"]) {
-      const std::string id = TextMember(each, "id");
-      if (TextMember(argument, "name") == "chat_id" && id.starts_with(TextMember(argument, "value"))) {
-        values.push_back(id);
-      }
+    std::size_t total = 0;
+    for (const ChatListEntry& each : *chats) {
+      if (!names_chat || !each.summary.id.str().starts_with(begun)) continue;
+      if (++total <= kMostCompletions) values.push_back(each.summary.id.str());
     }
-    return Done(asked, {{"completion", {{"values", std::move(values)}, {"hasMore", false}}}});
+    const bool has_more = total > values.size();
+    return Done(asked, {{"completion", {{"values", std::move(values)}, {"total", total}, {"hasMore", has_more}}}});
   }
 
   // --- runs
@@ -360,17 +363,26 @@ class McpRoute {
     if (!started) return Done(asked, Refusal(started.error()));
     engine_.Listen(*started);
     const InteractionRef run{started->chat_id, *started->interaction_id};
+    const bool is_repeated = started->is_repeated;
     const auto call = asked.session ? asked.session->Begin(DumpJson(asked.message.id)) : nullptr;
     if (call && call->Began(run)) static_cast<void>(engine_.Cancel(run.chat_id, run.interaction_id));
-    return Follow(asked, *std::move(started), run, {}, 0, call);
+    return Follow(asked, *std::move(started), run, {}, 0, call, is_repeated);
   }
 
+  // The id of a call that is sent again is another: it is known by what it asks for.
   Result<EventSubscription> Start(const McpRequest& asked, const Json& arguments, std::string message) const {
     const auto name = TRY(mcp::TextIn(arguments, "chat_id"));
-    const ChatId chat = name ? TRY(ChatId::Parse(*name)) : ChatId::Random();
-    return engine_.Start(chat, {.user_message = std::move(message),
-                                .model = TRY(mcp::TextIn(arguments, "model")).value_or(""),
-                                .trace_parent = TraceParentOf(asked.request)});
+    const auto model = TRY(mcp::TextIn(arguments, "model"));
+    const ForeignConversation conversation{.message = std::move(message)};
+    const auto plan = name ? conversations_->AtEndOf(TRY(ChatId::Parse(*name)), conversation)
+                           : TRY(conversations_->Find(conversation));
+    const auto named = TRY(ClientRequestOf(asked.request));
+    const auto key = named ? *named : ClientRequest::Unnamed(DigestOf(asked), /*is_whole=*/true);
+    if (auto before = TRY(conversations_->FollowRepeated(plan, key))) return *std::move(before);
+    return engine_.Start(plan.chat, {.user_message = plan.message,
+                                     .model = model.value_or(""),
+                                     .request = key,
+                                     .trace_parent = TraceParentOf(asked.request)});
   }
 
   Result<Outcome> Approve(const McpRequest& asked, const Json& arguments) const {
@@ -387,8 +399,8 @@ class McpRoute {
   }
 
   Result<Outcome> Follow(const McpRequest& asked, EventSubscription run, const InteractionRef& ref,
-                         std::set<std::string> answered, std::uint64_t after_seq,
-                         std::shared_ptr<mcp::Call> call) const {
+                         std::set<std::string> answered, std::uint64_t after_seq, std::shared_ptr<mcp::Call> call,
+                         bool is_repeated = false) const {
     using Asking = AskTranslator::Asking;
     const bool streams = asked.request.Accepts("text/event-stream");
     const bool can_ask = asked.abilities.forms && (asked.is_stateless || streams);
@@ -403,6 +415,7 @@ class McpRoute {
         .can_open_urls = asked.abilities.urls,
         .progress_token = MemberOf(asked.message.meta(), "progressToken"),
         .run = ref,
+        .is_repeated = is_repeated,
         .call_digest = DigestOf(asked),
         .where = page.empty() ? "with `reprise approvals`"
                               : "at " + page + "#" + ref.chat_id.str() + " or with `reprise approvals`",
@@ -412,9 +425,12 @@ class McpRoute {
         .call = call});
     auto stream = Translate(std::move(run), std::move(translator));
     if (asked.session) asked.session->AddStream(stream.translation);
-    if (streams) return FeedReply{.log = std::move(stream.log), .hold = std::move(stream.hold)};
+    const auto client = std::make_shared<char>();
+    conversations_->NoteClient(ref.chat_id, ref.interaction_id, client);
+    const auto hold = std::make_shared<std::pair<std::shared_ptr<void>, std::shared_ptr<void>>>(stream.hold, client);
+    if (streams) return FeedReply{.log = std::move(stream.log), .hold = hold};
     const auto log = stream.log;
-    return DeferredReply{.log = log, .hold = std::move(stream.hold), .finish = [log]() -> Result<Reply> {
+    return DeferredReply{.log = log, .hold = hold, .finish = [log]() -> Result<Reply> {
                            return Reply{.body = std::string(log->Read(0).bytes)};
                          }};
   }
@@ -473,13 +489,14 @@ class McpRoute {
 
   const HandlerContext context_;
   Engine& engine_;
+  const std::shared_ptr<Conversations> conversations_;
   const std::shared_ptr<mcp::Sessions> sessions_ = std::make_shared<mcp::Sessions>();
 };
 
 }  // namespace
 
-void AddMcpRoutes(Router& router, const HandlerContext& context) {
-  const auto route = std::make_shared<McpRoute>(context);
+void AddMcpRoutes(Router& router, const HandlerContext& context, std::shared_ptr<Conversations> conversations) {
+  const auto route = std::make_shared<McpRoute>(context, std::move(conversations));
   router.Add("POST", "/mcp", [route](const Request& request) { return route->Take(request); });
   router.Add("DELETE", "/mcp", [route](const Request& request) { return route->CloseSession(request); });
 }

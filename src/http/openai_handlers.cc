@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "agent/context.h"
 #include "base/json.h"
 #include "base/try.h"
 #include "crypto/digest.h"
@@ -15,10 +16,12 @@
 #include "doors/openai/model_answer.h"
 #include "doors/openai/request.h"
 #include "doors/openai/request_notes.h"
+#include "doors/openai/response_items.h"
 #include "doors/translated_stream.h"
 #include "http/audio_handlers.h"
 #include "http/error_response.h"
 #include "http/multipart.h"
+#include "http/openai_conversations.h"
 #include "http/page_address.h"
 #include "http/requests.h"
 
@@ -46,24 +49,37 @@ std::optional<ChatId> ChatOf(const Request& request, const OpenAiRequest& asked)
   return asked.chat_name ? ChatNamed(*asked.chat_name) : std::nullopt;
 }
 
+// In a header: what a client may have written in any way.
+std::string Joined(const std::vector<std::string>& names) {
+  std::string joined;
+  for (const std::string& name : names) {
+    joined += joined.empty() ? "" : ", ";
+    for (const char c : name) joined += c > ' ' && c < 0x7f ? c : '?';
+  }
+  return joined;
+}
+
 // The response that an interaction is: as it is now, or with `asked.stream` from its beginning on.
 Result<Outcome> ResponseOf(const HandlerContext& context, const Request& request, const Interaction& interaction,
                            OpenAiRequest asked) {
+  const std::string page = PageAddress(context, request);
+  if (!asked.stream) return Reply{.body = TRY(ResponseText(context.engine, interaction, std::move(asked), page))};
   auto attached = TRY(context.engine.Attach(interaction.chat_id, interaction.id, 0));
   asked.is_record = IsFinished(attached.status);
   auto translator = std::make_unique<AgentTranslator>(
-      MakeResponseWriter(asked), AgentTranslator::Options{.page = PageAddress(context, request),
-                                                          .created_at = interaction.created_at,
-                                                          .completed_at = interaction.completed_at});
-  if (asked.stream) {
-    context.engine.Listen(attached.subscription);
-    auto stream = Translate(std::move(attached.subscription), std::move(translator));
-    return FeedReply{.log = std::move(stream.log), .hold = std::move(stream.hold)};
-  }
-  std::string out;
-  EachEvent(*attached.subscription.log, [&](const EventFrame& event) { translator->Take(event, out); });
-  translator->EndAs(attached.status, out);
-  return Reply{.body = std::move(out)};
+      MakeResponseWriter(asked),
+      AgentTranslator::Options{
+          .page = page, .created_at = interaction.created_at, .completed_at = interaction.completed_at});
+  context.engine.Listen(attached.subscription);
+  auto stream = Translate(std::move(attached.subscription), std::move(translator));
+  return FeedReply{.log = std::move(stream.log), .hold = std::move(stream.hold)};
+}
+
+tl::unexpected<Error> NoSuchResponse() {
+  return Fail(Error{.code = ErrorCode::kNotFound,
+                    .reason = "previous_response_not_found",
+                    .message = "there is no such response",
+                    .details_json = R"({"param":"previous_response_id"})"});
 }
 
 // One of the two interfaces.
@@ -88,11 +104,13 @@ class AnswerRoute {
       if (begun.error().reason != "unknown_model") return Fail(std::move(begun.error()));
       return ProtocolErrorReply(404, "model_not_found", begun.error().message);
     }
+    HeaderList headers;
+    if (!asked.left_out_tools.empty()) headers.emplace_back("X-Left-Out-Tools", Joined(asked.left_out_tools));
     std::shared_ptr<void> hold(nullptr, [answer](void*) { answer->Stop(); });
-    if (asked.stream) return FeedReply{.log = answer->log(), .hold = std::move(hold)};
-    return DeferredReply{.log = answer->log(), .hold = std::move(hold), .finish = [answer]() -> Result<Reply> {
+    if (asked.stream) return FeedReply{.log = answer->log(), .hold = std::move(hold), .headers = std::move(headers)};
+    return DeferredReply{.log = answer->log(), .hold = std::move(hold), .finish = [answer, headers]() -> Result<Reply> {
                            auto whole = answer->Whole();
-                           if (whole) return Reply{.body = *std::move(whole)};
+                           if (whole) return Reply{.body = *std::move(whole), .headers = headers};
                            return ProviderFailed(std::move(whole.error()));
                          }};
   }
@@ -146,12 +164,6 @@ class AnswerRoute {
     }
     if (!asked.continues) return conversations_->Find(asked.conversation);
     return conversations_->AtEndOf(asked.conversation.chat.value_or(ChatId::Random()), asked.conversation);
-  }
-  static tl::unexpected<Error> NoSuchResponse() {
-    return Fail(Error{.code = ErrorCode::kNotFound,
-                      .reason = "previous_response_not_found",
-                      .message = "there is no such response",
-                      .details_json = R"({"param":"previous_response_id"})"});
   }
 
   AgentTranslator::Options OptionsFor(const Request& request, const OpenAiRequest& asked, bool is_repeated,
@@ -220,7 +232,6 @@ class AnswerRoute {
     return reply;
   }
 
- private:
   const HandlerContext context_;
   const std::shared_ptr<Conversations> conversations_;
   const MakeWriter make_writer_;
@@ -267,6 +278,39 @@ Result<Outcome> DeleteResponse(Engine& engine, const Request& request) {
   const auto ref = TRY(ResponseInPath(request));
   TRY(engine.RemoveBranch(ref.chat_id, ref.interaction_id));
   return JsonReply({{"id", request.captures.at(0)}, {"object", "response"}, {"deleted", true}});
+}
+
+// How much a model would be told. No provider is asked: it is the estimate by which a chat is kept within its model's
+// window, on the safe side, and of text alone.
+Result<Outcome> CountInputTokens(Engine& engine, const Request& request) {
+  const auto asked = TRY(ParseResponse(request.body));
+  std::vector<Message> messages = asked.messages;
+  if (!asked.instructions.empty()) messages.push_back({.role = Role::kSystem, .content = asked.instructions});
+  std::int64_t tokens = EstimateTokens(asked.is_agent ? engine.tools().Current()->specs() : asked.tools);
+  std::optional<ChatId> chat;
+  std::optional<InteractionId> last;
+  if (asked.previous_response_id) {
+    const auto ref = ParseResponseId(*asked.previous_response_id);
+    if (!ref) return NoSuchResponse();
+    chat = ref->chat_id;
+    last = ref->interaction_id;
+  } else if (asked.continues && (chat = ChatNamed(*asked.chat_name))) {
+    if (const auto entry = engine.GetListEntry(*chat)) last = entry->summary.head;
+  }
+  if (last) {
+    const auto before = TRY(engine.GetInteraction(*chat, *last));
+    if (before.final_agent_state) {
+      const auto& told = before.final_agent_state->messages;
+      messages.insert(messages.end(), told.begin(), told.end());
+    }
+  }
+  for (const ForeignTurn& turn : asked.conversation.before) {
+    messages.push_back({.role = Role::kUser, .content = turn.user});
+    messages.push_back({.role = Role::kAssistant, .content = turn.answer});
+  }
+  if (asked.is_agent) messages.push_back({.role = Role::kUser, .content = asked.conversation.message});
+  for (const Message& message : messages) tokens += EstimateTokens(message);
+  return JsonReply({{"object", "response.input_tokens"}, {"input_tokens", tokens}});
 }
 
 // --- models ----------------------------------------------------------------------------------------------------------
@@ -390,6 +434,8 @@ void AddOpenAiRoutes(Router& router, const HandlerContext& context, std::shared_
       [route = ResponseRoute{context, notes}](Result<Outcome> (*handler)(const ResponseRoute&, const Request&)) {
         return [route, handler](const Request& request) { return handler(route, request); };
       };
+  router.Add("POST", "/v1/responses/input_tokens", with(CountInputTokens), Lane::kWork, BodyKind::kConversation);
+  AddConversationRoutes(router, context, notes);
   router.Add("GET", "/v1/responses/*", with_notes(GetResponse));
   router.Add("DELETE", "/v1/responses/*", with(DeleteResponse));
   router.Add("POST", "/v1/responses/*/cancel", with_notes(CancelResponse), Lane::kControl);

@@ -1,5 +1,6 @@
 #include "http/router.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "http/error_response.h"
@@ -63,9 +64,13 @@ Router::Match Router::Find(std::string_view method, std::string_view target) con
     if (!segment) return {.refusal = ProtocolErrorReply(400, "bad_request", "malformed percent-encoding in the path")};
     segments.push_back(std::move(*segment));
   }
+  // "/a/b" is not "/a/*" where there is a route of that name.
+  const auto is_named = [](const Route& route) { return route.path.find('*') == std::string::npos; };
+  const bool has_name = std::any_of(routes_.begin(), routes_.end(),
+                                    [&](const Route& route) { return is_named(route) && Matches(route, segments); });
   std::string allowed;
   for (const Route& route : routes_) {
-    if (!Matches(route, segments)) continue;
+    if ((has_name && !is_named(route)) || !Matches(route, segments)) continue;
     if (route.method == method || (method == "HEAD" && route.method == "GET")) {
       return {.route = &route, .captures = Captures(route, std::move(segments)), .refusal = {}};
     }

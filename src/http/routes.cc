@@ -38,7 +38,7 @@ Router MakeRoutes(const HandlerContext& context) {
   const auto conversations = std::make_shared<Conversations>(context.engine);
   AddOpenAiRoutes(router, context, conversations);
   AddAgUiRoutes(router, context, conversations);
-  AddMcpRoutes(router, context);
+  AddMcpRoutes(router, context, conversations);
   AddPageRoutes(router, context);
   AddServiceRoutes(router, context);
   AddInstructionRoutes(router, context);

@@ -136,8 +136,11 @@ Result<Outcome> Audit(const HandlerContext& context, const Request& request) {
   }
   std::string entries;
   for (const std::string& line : page.lines) entries += (entries.empty() ? "" : ",") + line;
+  Json problems = Json::array();
+  for (const auto& each : page.problems) problems.push_back({{"kind", each.kind}, {"message", each.message}});
   return Reply{.body = R"({"entries":[)" + entries + R"(],"next":)" +
-                       (page.next ? std::to_string(*page.next) : "null") + "}"};
+                       (page.next ? std::to_string(*page.next) : "null") + R"(,"ok":)" +
+                       (page.problems.empty() ? "true" : "false") + R"(,"problems":)" + DumpJson(problems) + "}"};
 }
 
 Result<Outcome> UsedToday(const HandlerContext& context) {

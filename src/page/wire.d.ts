@@ -125,6 +125,8 @@ export interface Attachment {
 export interface Audit {
   entries: AuditEntry[];
   next: number | null;
+  ok: boolean;
+  problems: { kind: string; message: string }[];
 }
 
 export interface AuditEntry {
@@ -752,12 +754,12 @@ export interface OpenaiChatCompletionChunk {
 
 export interface OpenaiChatCompletionRequest {
   model: string;
-  messages: ({ role: "system" | "developer" | "user" | "assistant" | "tool" | "function"; content?: string | Record<string, unknown>[] | null; tool_calls?: Record<string, unknown>[] | null; tool_call_id?: string })[];
+  messages: ({ role: "system" | "developer" | "user" | "assistant" | "tool" | "function"; content?: string | OpenaiContentPart[] | null; tool_calls?: Record<string, unknown>[] | null; tool_call_id?: string })[];
   stream?: boolean;
-  stream_options?: { include_usage?: boolean };
+  stream_options?: { include_usage?: boolean | null } | null;
   n?: 1;
   tools?: Record<string, unknown>[];
-  metadata?: Record<string, unknown>;
+  metadata?: { chat_id?: string | null };
 }
 
 export interface OpenaiCompletedEvent {
@@ -765,6 +767,8 @@ export interface OpenaiCompletedEvent {
   sequence_number: number;
   response: OpenaiResponse;
 }
+
+export type OpenaiContentPart = unknown;
 
 export interface OpenaiContentPartAddedEvent {
   type: "response.content_part.added";
@@ -782,6 +786,24 @@ export interface OpenaiContentPartDoneEvent {
   output_index: number;
   content_index: number;
   part: { type: "output_text"; text: string; annotations: Record<string, unknown>[]; logprobs: Record<string, unknown>[] } | { type: "reasoning_text"; text: string };
+}
+
+export interface OpenaiConversation {
+  id: string;
+  object: "conversation";
+  created_at: number;
+  metadata: Record<string, unknown>;
+}
+
+export interface OpenaiConversationDeleted {
+  id: string;
+  object: "conversation.deleted";
+  deleted: true;
+}
+
+export interface OpenaiConversationRequest {
+  items?: OpenaiRequestItem[];
+  metadata?: Record<string, unknown>;
 }
 
 export interface OpenaiCreatedEvent {
@@ -821,6 +843,7 @@ export interface OpenaiFunctionCallItem {
   name: string;
   arguments: string;
   status: "in_progress" | "completed";
+  namespace?: string;
 }
 
 export interface OpenaiInProgressEvent {
@@ -833,6 +856,33 @@ export interface OpenaiIncompleteEvent {
   type: "response.incomplete";
   sequence_number: number;
   response: OpenaiResponse;
+}
+
+export interface OpenaiInputItem {
+  type: "message";
+  id: string;
+  status: "completed";
+  role: "user";
+  content: ({ type: "input_text" | "input_file"; text?: string; file_id?: string; filename?: string })[];
+}
+
+export interface OpenaiInputTokens {
+  object: "response.input_tokens";
+  input_tokens: number;
+}
+
+export type OpenaiItem = OpenaiInputItem | OpenaiMessageItem | OpenaiReasoningItem;
+
+export interface OpenaiItems {
+  object: "list";
+  data: (OpenaiInputItem | OpenaiMessageItem | OpenaiReasoningItem)[];
+  first_id: string | null;
+  last_id: string | null;
+  has_more: boolean;
+}
+
+export interface OpenaiItemsRequest {
+  items: OpenaiRequestItem[];
 }
 
 export interface OpenaiMessageItem {
@@ -951,6 +1001,8 @@ export interface OpenaiReasoningTextDoneEvent {
   text: string;
 }
 
+export type OpenaiRequestItem = unknown;
+
 export interface OpenaiResponse {
   id: string;
   object: "response";
@@ -960,11 +1012,12 @@ export interface OpenaiResponse {
   incomplete_details: { reason: "max_output_tokens" | "content_filter" | "cancelled" } | null;
   model: string;
   previous_response_id: string | null;
+  conversation: { id: string } | null;
   instructions: string | null;
   output: (OpenaiMessageItem | OpenaiReasoningItem | OpenaiFunctionCallItem)[];
   error: { message: string; type: string; param: string | null; code: string; retryable: boolean } | null;
   tools: Record<string, unknown>[];
-  tool_choice: string;
+  tool_choice: string | Record<string, unknown>;
   truncation: string;
   parallel_tool_calls: boolean;
   text: Record<string, unknown>;
@@ -975,7 +1028,7 @@ export interface OpenaiResponse {
   temperature: number;
   reasoning: Record<string, unknown> | null;
   usage: { input_tokens: number; input_tokens_details: { cached_tokens: number }; output_tokens: number; output_tokens_details: { reasoning_tokens: number }; total_tokens: number } | null;
-  max_output_tokens: null;
+  max_output_tokens: number | null;
   max_tool_calls: null;
   store: boolean;
   background: boolean;
@@ -996,14 +1049,14 @@ export type OpenaiResponseEvent = OpenaiCreatedEvent | OpenaiInProgressEvent | O
 
 export interface OpenaiResponseRequest {
   model: string;
-  input: string | Record<string, unknown>[];
+  input: string | OpenaiRequestItem[];
   instructions?: string;
   stream?: boolean;
   background?: boolean;
   previous_response_id?: string;
-  conversation?: string | Record<string, unknown>;
+  conversation?: string | { id: string };
   tools?: Record<string, unknown>[];
-  metadata?: Record<string, unknown>;
+  metadata?: { chat_id?: string | null };
 }
 
 export interface OpenaiSpeechRequest {

@@ -244,9 +244,9 @@ void Database::Submit(Statement statement, Done done) {
 // now, so that the thread has to look once more.
 void Database::SendNow() {
   if (connection_mutex_.try_lock()) {
+    const MutexLock lock(connection_mutex_, std::adopt_lock);
     if (connection_ != nullptr && !is_lost_) is_lost_ = !SendWhatWaits();
     const bool needs_thread = connection_ == nullptr || is_lost_ || must_flush_ || sleeps_;
-    connection_mutex_.unlock();
     if (!needs_thread) return;
   }
   ::eventfd_write(wake_.get(), 1);

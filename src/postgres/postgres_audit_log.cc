@@ -119,6 +119,15 @@ Result<void> PostgresAuditLog::Seal() {
 }
 
 Result<AuditLog::Page> PostgresAuditLog::Read(std::uint64_t after, std::size_t limit) const {
+  auto head = ReadAuditHead(DatabaseFiles::kRoot, store_.files(), store_.keys());
+  auto page = TRY(ReadLines(after, limit));
+  const auto anchor = after == 0 ? Page() : TRY(ReadLines(after - 1, 1));
+  CheckAuditPage(std::move(head), after, anchor.lines.empty() ? "" : anchor.lines.front(), store_.keys() != nullptr,
+                 page);
+  return page;
+}
+
+Result<AuditLog::Page> PostgresAuditLog::ReadLines(std::uint64_t after, std::size_t limit) const {
   const Rows rows = TRY(database_.Execute(
       {.sql =
            "select seq, line from reprise.audit where tenant = $1 and seq > $2::bigint order by seq limit $3::bigint",

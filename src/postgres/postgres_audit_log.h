@@ -26,6 +26,7 @@ class PostgresAuditLog final : public AuditLog {
   Result<Page> Read(std::uint64_t after, std::size_t limit) const override;
 
  private:
+  Result<Page> ReadLines(std::uint64_t after, std::size_t limit) const;
   Result<void> Open() REQUIRES(mutex_);
   Result<void> FindEnd() REQUIRES(mutex_);
   Result<bool> Insert(const std::string& line) REQUIRES(mutex_);

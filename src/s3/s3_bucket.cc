@@ -125,24 +125,24 @@ Result<void> S3Bucket::Delete(const std::string& key) {
   return Call({.method = "DELETE", .key = key}, kMostOfAnAnswer, TriesNow()).map([](const Answer&) {});
 }
 
-Result<std::vector<StoredObject>> S3Bucket::List(const std::string& prefix, const std::string& after) {
+Result<ObjectPage> S3Bucket::List(const std::string& prefix, const std::string& after) {
   S3Call call{.query = {{"list-type", "2"}, {"max-keys", std::string(kPageSize)}, {"prefix", prefix}}};
   if (!after.empty()) call.query.emplace_back("start-after", after);
   const auto answer = TRY(Call(call, kMostOfAnAnswer, TriesNow()));
   static const RE2 kObject("(?s)<Contents>(.*?)</Contents>");
-  std::vector<StoredObject> objects;
+  ObjectPage page;
   re2::StringPiece rest(answer.body);
   std::string element;
   while (RE2::FindAndConsume(&rest, kObject, &element)) {
-    if (auto object = ObjectFrom(element)) objects.push_back(*std::move(object));
+    if (auto object = ObjectFrom(element)) page.objects.push_back(*std::move(object));
   }
-  const bool whole = answer.body.find("<IsTruncated>true</IsTruncated>") == std::string::npos;
-  if (answer.body.find("<ListBucketResult") == std::string::npos || (objects.empty() && !whole)) {
+  page.has_more = answer.body.find("<IsTruncated>true</IsTruncated>") != std::string::npos;
+  if (answer.body.find("<ListBucketResult") == std::string::npos || (page.objects.empty() && page.has_more)) {
     return Fail(Error{.code = ErrorCode::kUnavailable,
                       .reason = "bucket_failed",
                       .message = "the bucket of the chats' files does not say which objects it has"});
   }
-  return objects;
+  return page;
 }
 
 Result<void> S3Bucket::Check() {

@@ -35,7 +35,7 @@ class S3Bucket final : public ObjectStore {
   Result<void> Put(const std::string& key, const std::string& content) override;
   Result<std::string> Get(const std::string& key) override;
   Result<void> Delete(const std::string& key) override;
-  Result<std::vector<StoredObject>> List(const std::string& prefix, const std::string& after) override;
+  Result<ObjectPage> List(const std::string& prefix, const std::string& after) override;
 
   // Whether it can be used now: lists at most one object. One try.
   Result<void> Check();

@@ -488,6 +488,14 @@ Result<void> AuditFile::Append(const AuditEntry& entry) {
 }
 
 Result<AuditLog::Page> AuditFile::Read(std::uint64_t after, std::size_t limit) const {
+  auto head = ReadHead(root_, file_system_, keys_.get());
+  auto page = TRY(ReadLines(after, limit));
+  const auto anchor = after == 0 ? Page() : TRY(ReadLines(after - 1, 1));
+  CheckAuditPage(std::move(head), after, anchor.lines.empty() ? "" : anchor.lines.front(), keys_ != nullptr, page);
+  return page;
+}
+
+Result<AuditLog::Page> AuditFile::ReadLines(std::uint64_t after, std::size_t limit) const {
   auto files = FilesOf(root_, file_system_);
   for (;;) {
     if (!files) return Fail(files.error());
@@ -502,52 +510,27 @@ Result<AuditLog::Page> AuditFile::Read(std::uint64_t after, std::size_t limit) c
 
 namespace {
 
-// One look at the lines of a log.
-class AuditCheck {
+// Holds lines, one after the other, against each other and against the head that was there before they were read.
+class AuditChain {
  public:
-  AuditCheck(const std::string& root, const KeySet* keys, FileSystem& file_system)
-      : root_(root), keys_(keys), file_system_(file_system) {}
-
-  std::vector<Problem> Run() && {
-    // Before the lines, which a server adds to meanwhile.
-    auto head = ReadHead(root_, file_system_, keys_);
-    const std::string head_name = AuditHeadFile("").substr(1);
-    if (!head) {
-      const bool damaged = head.error().code == ErrorCode::kCorruption;
-      Complain(head_name, damaged ? head.error().reason.substr(10) : "auth", head.error().message);
-    } else {
+  AuditChain(Result<std::optional<AuditHead>> head, bool sealed) : sealed_(sealed), has_head_(head.has_value()) {
+    if (head) {
       head_ = *std::move(head);
+      return;
     }
-    const auto files = FilesOf(root_, file_system_);
-    if (!files) return {};  // the folder's own problem
-    for (const auto& [first, path] : *files) File(path);
-    if (head_ && last_ < head_->count) {
-      Complain(AuditLogFile("").substr(1), "missing", LinesAreGone(last_ + 1, head_->count));
-    }
-    if (head_ && head_->unproven > 0) {
-      Complain(AuditLogFile("").substr(1), "missing",
-               "what the lines up to number " + std::to_string(head_->unproven) + " were known by is gone");
-    }
-    if (keys_ != nullptr && head && !head_ && has_mac_) Complain(head_name, "missing", "the file is gone");
-    return std::move(problems_);
+    const bool damaged = head.error().code == ErrorCode::kCorruption;
+    constexpr std::string_view kPrefix = "integrity_";
+    Complain(HeadName(), damaged ? head.error().reason.substr(kPrefix.size()) : "auth", head.error().message);
   }
 
- private:
-  void Complain(std::string file, std::string kind, std::string what) {
-    problems_.push_back({.file = std::move(file), .kind = std::move(kind), .message = std::move(what)});
-  }
-  static std::string LinesAreGone(std::uint64_t from, std::uint64_t to) {
-    return "the lines from number " + std::to_string(from) + " to " + std::to_string(to) + " are gone";
-  }
-
-  void File(const std::string& path) {
-    const auto text = file_system_.ReadFile(path, kMaxFileBytes);
-    const std::string name = path.substr(root_.size() + 1);
-    if (!text) return Complain(name, "missing", "the file cannot be read: " + text.error().message);
-    for (const std::string_view line : LinesOf(*text)) Line(name, line);
+  // What comes next is behind this line of that number; empty: it is not there.
+  void BeginBehind(std::uint64_t number, std::string_view line) {
+    last_ = number;
+    last_digest_ = Sha256Digest({line});
+    before_is_damaged_ = line.empty();
   }
 
-  void Line(const std::string& name, std::string_view line) {
+  void Line(const std::string& file, std::string_view line) {
     const auto json = ParseJson(line);
     const std::uint64_t number = NumberOf(line);
     const std::string expected = "line number " + std::to_string(last_ + 1);
@@ -556,15 +539,37 @@ class AuditCheck {
         (before_is_damaged_ || json->at("previous") == (last_digest_.empty() ? Json() : Json(last_digest_)));
     before_is_damaged_ = false;
     if (number == 0 || !IsOurs(number, line)) {
-      Complain(name, "auth", expected + " is not what was written");
+      Complain(file, "auth", expected + " is not what was written");
       before_is_damaged_ = number != 0;  // what follows cannot say more
     } else if (number > last_ + 1) {
-      Complain(name, "missing", LinesAreGone(last_ + 1, number - 1));
+      Complain(file, "missing", LinesAreGone(last_ + 1, number - 1));
     } else if (number <= last_ || !linked) {
-      Complain(name, "auth", "what stands before " + expected + " is not what was written");
+      Complain(file, "auth", "what stands before " + expected + " is not what was written");
     }
     last_ = number == 0 ? last_ + 1 : number;
     last_digest_ = Sha256Digest({line});
+  }
+
+  // There are no more lines.
+  void End() {
+    const std::string file = AuditLogFile("").substr(1);
+    if (head_ && last_ < head_->count) Complain(file, "missing", LinesAreGone(last_ + 1, head_->count));
+    if (head_ && head_->unproven > 0) {
+      Complain(file, "missing",
+               "what the lines up to number " + std::to_string(head_->unproven) + " were known by is gone");
+    }
+    if (sealed_ && has_head_ && !head_ && has_mac_) Complain(HeadName(), "missing", "the file is gone");
+  }
+
+  void Complain(std::string file, std::string kind, std::string what) {
+    problems_.push_back({.file = std::move(file), .kind = std::move(kind), .message = std::move(what)});
+  }
+  std::vector<Problem> TakeProblems() { return std::move(problems_); }
+
+ private:
+  static std::string HeadName() { return AuditHeadFile("").substr(1); }
+  static std::string LinesAreGone(std::uint64_t from, std::uint64_t to) {
+    return "the lines from number " + std::to_string(from) + " to " + std::to_string(to) + " are gone";
   }
 
   // As far as this line tells by itself.
@@ -577,9 +582,7 @@ class AuditCheck {
     return parts && parts->mac == MacOf(*head_->key, parts->line);
   }
 
-  const std::string& root_;
-  const KeySet* const keys_;
-  FileSystem& file_system_;
+  const bool sealed_, has_head_;
   std::optional<AuditHead> head_;
   std::uint64_t last_ = 0;
   std::string last_digest_;
@@ -587,12 +590,41 @@ class AuditCheck {
   std::vector<Problem> problems_;
 };
 
+// One look at all lines of a log.
+std::vector<Problem> LookAt(const std::string& root, const KeySet* keys, FileSystem& file_system) {
+  AuditChain chain(ReadHead(root, file_system, keys), keys != nullptr);
+  const auto files = FilesOf(root, file_system);
+  if (!files) return {};  // the folder's own problem
+  for (const auto& [first, path] : *files) {
+    const auto text = file_system.ReadFile(path, kMaxFileBytes);
+    const std::string name = path.substr(root.size() + 1);
+    if (!text) {
+      chain.Complain(name, "missing", "the file cannot be read: " + text.error().message);
+      continue;
+    }
+    for (const std::string_view line : LinesOf(*text)) chain.Line(name, line);
+  }
+  chain.End();
+  return chain.TakeProblems();
+}
+
 }  // namespace
 
+void CheckAuditPage(Result<std::optional<AuditHead>> head, std::uint64_t after, std::string_view anchor, bool sealed,
+                    AuditLog::Page& page) {
+  AuditChain chain(std::move(head), sealed);
+  if (after > 0) chain.BeginBehind(after, NumberOf(anchor) == after ? anchor : "");
+  for (const std::string& line : page.lines) chain.Line(AuditLogFile("").substr(1), line);
+  if (!page.next) chain.End();
+  for (Problem& problem : chain.TakeProblems()) {
+    page.problems.push_back({.kind = std::move(problem.kind), .message = std::move(problem.message)});
+  }
+}
+
 void VerifyAudit(const std::string& root, const KeySet* keys, FileSystem& file_system, VerifyReport& report) {
-  auto found = AuditCheck(root, keys, file_system).Run();
+  auto found = LookAt(root, keys, file_system);
   // A server may have begun a new file just then.
-  if (!found.empty()) found = AuditCheck(root, keys, file_system).Run();
+  if (!found.empty()) found = LookAt(root, keys, file_system);
   std::move(found.begin(), found.end(), std::back_inserter(report.problems));
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -35,6 +36,11 @@ Result<std::string> AuditHeadText(const AuditHead& head, const KeySet* keys);
 // be null: no MAC.
 std::string AuditLine(const AuditEntry& entry, std::uint64_t number, const std::string& previous, const SecretKey* key);
 
+// Notes in a page that was read behind number `after` what is wrong with it. `head`: as it was before the page was
+// read; `anchor`: the line of number `after`, empty if it is 0 or that line is gone. `sealed`: the log has MACs.
+void CheckAuditPage(Result<std::optional<AuditHead>> head, std::uint64_t after, std::string_view anchor, bool sealed,
+                    AuditLog::Page& page);
+
 // The audit log as files of a data folder (schemas/FILES.md): audit.jsonl, and audit.NNN.jsonl for what was written
 // before that grew too large. Each line has a number, the digest of the line before it and, where there are keys, a
 // MAC. How far the log has come is in .audit_head: written a while after a line was added, and when the object goes.
@@ -62,6 +68,7 @@ class AuditFile final : public AuditLog {
   Result<Page> Read(std::uint64_t after, std::size_t limit) const override;
 
  private:
+  Result<Page> ReadLines(std::uint64_t after, std::size_t limit) const;
   Result<void> Open() REQUIRES(mutex_);
   Result<void> FindEnd() REQUIRES(mutex_);
   Result<void> OpenHead(bool adopt) REQUIRES(mutex_);

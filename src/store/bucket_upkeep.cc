@@ -139,14 +139,14 @@ Result<std::vector<StoredObject>> ListAll(const FileBucket& bucket) {
   std::vector<StoredObject> all;
   for (std::string after;;) {
     auto page = TRY(bucket.objects.List(bucket.prefix, after));
-    if (page.empty()) return all;
-    if (page.back().key <= after) {
+    all.insert(all.end(), std::make_move_iterator(page.objects.begin()), std::make_move_iterator(page.objects.end()));
+    if (!page.has_more) return all;
+    if (all.empty() || all.back().key <= after) {
       return Fail(Error{.code = ErrorCode::kUnavailable,
                         .reason = "bucket_failed",
                         .message = "the bucket lists the same objects again and again"});
     }
-    after = page.back().key;
-    all.insert(all.end(), std::make_move_iterator(page.begin()), std::make_move_iterator(page.end()));
+    after = all.back().key;
   }
 }
 

@@ -15,6 +15,11 @@ struct StoredObject {
   std::uint64_t bytes = 0;
 };
 
+struct ObjectPage {
+  std::vector<StoredObject> objects{};
+  bool has_more = false;  // the next page begins behind the last of them
+};
+
 // Keeps objects, each under a key of the characters A-Z a-z 0-9 / _ . -, on another machine: a bucket. Thread-safe.
 // Calls wait for the network, as long as it takes to try a few times.
 //
@@ -31,8 +36,8 @@ class ObjectStore {
   virtual Result<std::string> Get(const std::string& key) = 0;
   // Ok, too, if there is none.
   virtual Result<void> Delete(const std::string& key) = 0;
-  // Those whose key begins with `prefix`, by rising key, the first `after` the given one. Empty: there are no more.
-  virtual Result<std::vector<StoredObject>> List(const std::string& prefix, const std::string& after) = 0;
+  // Those whose key begins with `prefix`, by rising key, the first `after` the given one.
+  virtual Result<ObjectPage> List(const std::string& prefix, const std::string& after) = 0;
 };
 
 // The part of a bucket that belongs to one data folder.

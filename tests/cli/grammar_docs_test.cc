@@ -1,9 +1,13 @@
 #include "cli/grammar_docs.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <functional>
 #include <set>
 #include <sstream>
 #include <string_view>
+#include <utility>
 
 #include "app/settings.h"
 #include "cli/command_line.h"
@@ -11,28 +15,54 @@
 #include "cli/completion_script.h"
 #include "cli/man_page.h"
 #include "reprise/options.h"
+#include "support/source_directory.h"
 #include "support/test.h"
 
 namespace reprise::test::grammar_docs_test {
 namespace {
 
-// The words of a line as a shell takes them apart, up to what is for the shell: a redirection, a pipe.
+// The words of a line as a shell takes them apart, up to what is for the shell: a redirection, a pipe, a comment.
 std::vector<std::string> Words(std::string_view line) {
   std::vector<std::string> words(1);
-  bool quoted = false;
+  char quote = 0;
   for (const char c : line) {
-    if (c == '"') {
-      quoted = !quoted;
-    } else if (c == ' ' && !quoted) {
+    if (quote == 0 ? c == '"' || c == '\'' : c == quote) {
+      quote = quote == 0 ? c : '\0';
+    } else if (c == ' ' && quote == 0) {
       words.emplace_back();
     } else {
       words.back() += c;
     }
   }
+  static const std::set<std::string, std::less<>> kShell{"|", ">", ">>", "<", "2>", "2>&1", "&&", "||", "&", "#"};
   const auto shell =
-      std::find_if(words.begin(), words.end(), [](const std::string& word) { return word == "|" || word == ">"; });
+      std::find_if(words.begin(), words.end(), [](const std::string& word) { return kShell.contains(word); });
   words.erase(shell, words.end());
+  std::erase(words, "");
+  if (!words.empty() && words.back().ends_with(';')) words.back().pop_back();
   return words;
+}
+
+// The lines of a page's blocks of commands; a line that ends with a backslash has the next one too.
+std::vector<std::string> CommandsIn(const std::string& page) {
+  std::vector<std::string> commands;
+  std::istringstream lines(page);
+  bool in_commands = false, in_block = false, goes_on = false;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("```")) {
+      in_commands = !in_block && line.starts_with("```sh");
+      in_block = !in_block;
+    } else if (in_commands) {
+      const bool ends_open = line.ends_with('\\');
+      if (ends_open) line.pop_back();
+      if (std::exchange(goes_on, ends_open)) {
+        commands.back() += line;
+      } else {
+        commands.push_back(line);
+      }
+    }
+  }
+  return commands;
 }
 
 const OptionDoc& Flag(const CommandDoc& root, std::string_view command, const std::string& name) {
@@ -123,6 +153,30 @@ TEST_CASE("Examples are understood, and belong to a command that there is", "[gr
   }
   // None is of a command that is gone.
   CHECK(static_cast<std::size_t>(examples) == AllExamples().size());
+}
+
+TEST_CASE("Every command in the docs is understood", "[grammar-docs]") {
+  int commands = 0;
+  std::vector<std::filesystem::path> pages{SourceDirectory() + "/README.md"};
+  for (const auto& entry : std::filesystem::directory_iterator(SourceDirectory() + "/docs")) {
+    if (entry.path().extension() == ".md") pages.push_back(entry.path());
+  }
+  for (const auto& page : pages) {
+    std::ostringstream text;
+    text << std::ifstream(page).rdbuf();
+    for (const std::string& line : CommandsIn(text.str())) {
+      const auto words = Words(line);
+      if (words.empty() || words.front() != "reprise") continue;
+      ++commands;
+      INFO(page << ": " << line);
+      std::vector<const char*> arguments;
+      for (const std::string& word : words) arguments.push_back(word.c_str());
+      const auto parsed = ParseCommandLine(static_cast<int>(arguments.size()), arguments.data());
+      const auto* ended = std::get_if<EarlyExit>(&parsed);
+      CHECK((ended == nullptr || ended->status == 0));
+    }
+  }
+  CHECK(commands > 50);
 }
 
 TEST_CASE("ManPage: names, escapes and sections", "[grammar-docs]") {

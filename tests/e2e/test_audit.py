@@ -101,6 +101,37 @@ def test_commands_and_a_changed_line(make_server, provider):
     assert [e["seq"] for e in entries(again.client)] == list(range(1, 9)) and run(server.home, "verify").returncode == 0
 
 
+@pytest.mark.parametrize("plain", [False, True])
+def test_the_route_says_whether_what_it_shows_verifies(make_server, provider, plain):
+    server = make_server(provider, plain=plain)
+    for number in range(3):
+        provider.plan(tools(call("echo", {"text": str(number)}, "e")), text("ok"))
+        server.client.turn("c", "go")
+    server.stop()
+    file = server.home.data / "audit.jsonl"
+    whole = file.read_text()
+    lines = whole.splitlines(True)
+    found = {}
+    for what, now in {"whole": whole, "changed": whole.replace('"int_002"', '"int_001"', 1), "gone": "".join(lines[:2] + lines[3:]),
+                      "cut": "".join(lines[:5]), "nothing": ""}.items():
+        file.write_text(now)
+        again = make_server(provider, server.home, plain=plain)
+        again.check_files = False
+        pages, after = [], 0
+        while after is not None:
+            pages.append(again.client.get(f"/audit?limit=2&after={after}").expect(200, "audit").json)
+            after = pages[-1]["next"]
+        found[what] = [[problem["kind"] for problem in page["problems"]] for page in pages]
+        assert all(page["ok"] == (not page["problems"]) for page in pages)
+        together = again.client.get("/audit").json
+        assert together["ok"] == (what == "whole") and bool(together["problems"]) == (what != "whole")
+        again.stop()
+    # What was changed is found where it is, or by the next line's digest of it.
+    assert found["whole"] == [[], [], []] and found["changed"] in ([[], ["auth"], []], [[], ["auth"], ["auth"]])
+    assert found["gone"][0] == [] and found["gone"][1] == ["missing"]
+    assert found["cut"] == [[], [], ["missing"]] and found["nothing"] == [["missing"]]
+
+
 def test_a_sub_agents_calls_are_in_it(server, provider):
     provider.plan(tools(call("research", {"question": "?"}, "r")), tools(call("echo", {"text": "x"}, "e")), text("x"), text("ok"))
     server.client.turn("c", "go")

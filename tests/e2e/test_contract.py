@@ -31,6 +31,8 @@ ASKING = ("asks", "asked", "writes", "queued", "granted")
 # Nothing is interrupted here, nobody speaks, and no editor stays connected.
 OUT_OF_REACH = {"resume", "answerEditorRequest", "offerEditorTools", "speak", "transcribe", "createSpeech", "createTranscription", "endMcpSession",
                 "loginAtServer", "logoutAtServer"}
+# What the schema of a body has to say.
+REFUSED_BY_FORM = {"invalid_body", "invalid_member", "unknown_member", "missing_required_parameter", "unsupported_value"}
 # Answers whose schemas have a choice of thirty kinds of event take long to check: enough of them are.
 SLOW = {"chat_history", "interaction", "events_page"}
 
@@ -208,9 +210,11 @@ class World:
     def pick(self, name, chat):
         if name == "response_id":
             return f"resp_{chat}_{self.pick('interaction_id', chat)}"
+        if name == "item_id":
+            return f"msg_{chat}_{self.pick('interaction_id', chat)}_input"
         if name == "model":
             return "offline"
-        known = {"approval_id": self.approvals, "chat_id": [chat], "trash_id": self.trash, "grant_id": self.chats[chat]["grant_id"] + self.grants}.get(name)
+        known = {"approval_id": self.approvals, "chat_id": [chat], "conversation_id": [chat], "trash_id": self.trash, "grant_id": self.chats[chat]["grant_id"] + self.grants}.get(name)
         if name == "asset":
             known = re.findall(r"/assets/([^\"]+)", self.client.get("/").expect(200).body.decode())
         known = self.chats[chat].get(name, []) if known is None else known
@@ -235,6 +239,8 @@ def instance(contract, rng, schema, name, make_known):
         return rng.choice(schema["enum"])
     kinds = schema.get("type", "object")
     kind = rng.choice(kinds) if isinstance(kinds, list) else kinds
+    if kind == "null":
+        return None
     if kind == "object":
         required = schema.get("required", [])
         members = [m for m in schema.get("properties", {}) if m in required or rng.random() < 0.4]
@@ -242,7 +248,7 @@ def instance(contract, rng, schema, name, make_known):
             members = [rng.choice(list(schema["properties"]))]
         return {m: instance(contract, rng, schema["properties"][m], m, make_known) for m in members}
     if kind == "array":
-        return [instance(contract, rng, schema["items"], name, make_known) for _ in range(rng.choice([0, 1, 2]))]
+        return [instance(contract, rng, schema.get("items", {}), name, make_known) for _ in range(rng.choice([0, 1, 2]))]
     if kind == "boolean":
         return rng.random() < 0.5
     if kind in ("integer", "number"):
@@ -296,13 +302,16 @@ class Generator:
         if value.get("if_running") == "queue":
             value.pop("attachments", None)
             value.pop("compact", None)
-        if path == "/v1/chat/completions":
+        whole = self.rng.random() < 0.7  # else perhaps one that the schema does not allow: then it is refused
+        if path == "/v1/chat/completions" and whole:
             value["messages"] = [{"role": "user", "content": self.rng.choice(MESSAGES)}]
         if path == "/agui":
             value["messages"] = [{"id": "m", "role": "user", "content": self.rng.choice(MESSAGES)}]
-        if path == "/v1/responses":
+        if "items" in value and path.startswith("/v1/conversations"):
+            value["items"] = [{"role": "user", "content": self.rng.choice(MESSAGES)}]
+        if path in ("/v1/responses", "/v1/responses/input_tokens") and whole:
             value = {m: v for m, v in value.items() if m not in ("previous_response_id", "conversation")} | {"input": self.rng.choice(MESSAGES)}
-        if path.startswith("/v1/"):
+        if path.startswith("/v1/") and whole:
             value.pop("tools", None)
         if path == "/instructions/trust":
             value = self.rng.choice([{m: each[m] for m in value} for each in self.world.instructions])
@@ -310,9 +319,9 @@ class Generator:
             value = {"path": self.rng.choice(["AGENTS.md", "./AGENTS.md", "none.txt", "..", "."])}
         if path.endswith("/replay"):
             value["mode"] = "recorded" if chat in ASKING and value["mode"] == "live" else value["mode"]
-            if value["mode"] != "events":
+            if value["mode"] != "events" and whole:
                 value.pop("speed", None)
-        if path.endswith("/respond"):
+        if path.endswith("/respond") and whole:
             value.pop(self.rng.choice(["response", "declined"]), None)
             if not value.get("declined"):
                 value.pop("declined", None)
@@ -328,7 +337,7 @@ class Generator:
         wanted = self.wanting and rng.random() < 0.1
         path, method, operation = rng.choice(self.wanting if wanted else self.contract.operations)
         chat = rng.choice(list(self.world.chats))
-        if method == "delete" and path == "/chats/{chat_id}" and rng.random() < 0.8:
+        if method == "delete" and path in ("/chats/{chat_id}", "/v1/conversations/{conversation_id}") and rng.random() < 0.8:
             chat = rng.choice(["talk", "nobody", "made_1"])
             if chat not in self.world.chats:
                 self.world.chats[chat] = collections.defaultdict(list)
@@ -369,7 +378,7 @@ class Generator:
         ways += ["type", "member", "extra", "missing", "text", "duplicate", "utf8", "deep", "huge", "kind", "encoding", "expect", "null",
                  "framing"] if takes_json else []
         ways += ["huge_file", "encoding", "form"] if takes_file else []
-        if path in ("/import", "/v1/chat/completions", "/v1/responses", "/agui") or "/editor" in path:  # they take bodies that are too long for all others
+        if path in ("/import", "/v1/chat/completions", "/v1/responses", "/v1/responses/input_tokens", "/v1/conversations", "/agui") or path.endswith("/items") or "/editor" in path:  # they take bodies that are too long for all others
             ways = [way for way in ways if way not in ("huge", "framing")]
         if path.endswith("/audio/transcriptions"):  # what is too long for a file is none too long for a recording
             ways.remove("huge_file")
@@ -523,8 +532,10 @@ def test_every_answer_is_one_that_the_document_lists(make_server, figure):
                 wrong = f"{answer.status} instead of {expected}"
             if not wrong and not valid and answer.status < 400:
                 wrong = f"{answer.status} for a body that the document does not allow"
-            if not wrong and valid and way == "valid" and answer.status == 400 and answer.code in ("invalid_body", "invalid_member", "unknown_member"):
+            if not wrong and valid and way == "valid" and answer.status == 400 and answer.code in REFUSED_BY_FORM:
                 wrong = f"400 {answer.body[:200]!r} for a body that the document allows"
+            if not wrong and not answer.headers.get("X-Request-Id"):
+                wrong = "no X-Request-Id"
             if answer.head and answer.body:
                 wrong = "a body for HEAD"
         if wrong:

@@ -389,6 +389,19 @@ def test_examples_of_configurations_are_configurations(page):
             assert not errors, f"{name_of(page)}:{block.line}: {errors}"
 
 
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_examples_of_configurations_are_loaded(page, tmp_path):
+    """What the schema cannot say, the program does: a command that reads its configuration and stops there."""
+    for block in blocks(page):
+        if block.language in ("json", "jsonc") and set(json.loads(re.sub(r"(?m)(^|\s)//.*$", "", block.text))) & set(schemas.load("config")["properties"]):
+            file = tmp_path / "reprise.json"
+            file.write_text(block.text)
+            named = {name: "postgresql://127.0.0.1:9/x" if name.endswith("_URL") else "some_text" for name in re.findall(r"\$\{(\w+)\}", block.text)}
+            done = subprocess.run([str(BINARY), "ls", "--config", str(file)], env={"PATH": os.environ["PATH"], **named, "HOME": str(tmp_path)}, cwd=tmp_path,
+                                  capture_output=True, text=True, check=False)
+            assert done.returncode != 2, f"{name_of(page)}:{block.line}: {done.stderr}"
+
+
 def test_all_routes_are_documented():
     described = {f"{method.upper()} {path}" for path, methods in json.loads((ROOT / "schemas" / "openapi.json").read_text())["paths"].items()
                  for method in methods if method in ("get", "post", "put", "patch", "delete")}

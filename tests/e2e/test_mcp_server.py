@@ -298,6 +298,54 @@ def test_a_failure_is_told(mcp, provider):
     assert mcp.call("read_chat", chat_id="none")["isError"] and mcp.call("search", query="")["isError"] and mcp.call("list_chats", limit=0)["isError"]
 
 
+def counting(request):
+    """A model that has a command run for "count", whose provider fails behind it."""
+    if request.conversation[-1]["role"] == "tool":
+        return failure(500, "broken")
+    return tools(call("run_shell", {"command": "echo x >> ran.txt"})) if "count" in request.conversation[-1]["content"] else failure(500, "broken")
+
+
+@pytest.mark.parametrize("chat", [{"chat_id": "c"}, {}])
+def test_what_a_failed_run_has_done_is_not_done_again(make_server, make_home, provider, way, make_mcp, chat):
+    home = make_home()
+
+    def begin():
+        server = make_server(provider, home=home, config={"max_retries": 0, "approval_mode": "approve_all"})
+        return server, make_mcp(server, way)
+
+    def ran():
+        return len((home.workspace / "ran.txt").read_text().splitlines())
+
+    provider.answer_with(counting)
+    server, mcp = begin()
+    first, again = (mcp.call("ask", message="count", **chat) for _ in range(2))
+    assert ran() == 1 and first["isError"] and again["isError"] and said(again).startswith(said(first)) and "has begun a run before" in said(again)
+    assert again["structuredContent"] == first["structuredContent"]
+    server.stop()
+    server, mcp = begin()
+    assert said(mcp.call("ask", message="count", **chat)) == said(again) and ran() == 1, "after a restart too"
+    mcp.call("ask", message="count more", **chat)
+    assert ran() == 2, "another message begins anew"
+    asked = len(provider.requests)
+    for _ in range(2):
+        mcp.call("ask", message="nothing", **chat)
+    assert len(provider.requests) == asked + 2, "what has done nothing is done again"
+
+
+def test_all_chats_are_completed(offline, make_mcp, way):
+    for number in range(150):
+        offline.client.post("/chats", {"id": f"{'even' if number % 2 == 0 else 'odd'}_{number}"}).expect(201)
+    mcp = make_mcp(offline, way)
+
+    def complete(value):
+        return mcp.request("completion/complete", ref={"type": "ref/prompt", "name": "chat"}, argument={"name": "chat_id", "value": value})["completion"]
+
+    assert complete("even_0") == {"values": ["even_0"], "total": 1, "hasMore": False}, "the oldest of all"
+    assert len(complete("even_")["values"]) == 75 and complete("nothing") == {"values": [], "total": 0, "hasMore": False}
+    whole = complete("")
+    assert len(set(whole["values"])) == 100 and whole["total"] == 150 and whole["hasMore"]
+
+
 def test_kill_9_while_it_waits(server, provider, way, make_mcp, make_server):
     provider.plan(tools(call("write_file", WRITE)))
     mcp = make_mcp(server, way)

@@ -162,6 +162,13 @@ def test_the_official_client_asks_for_responses(server, provider):
 
 
 @pytest.mark.limit(90)
+def test_the_official_client_has_conversations(server, provider):
+    provider.plan(text("fine"))
+    assert official(server, "conversations") == [{
+        "texts": ["Hello!", "and?", "fine"], "input": ["and?"], "same": True, "added": 1, "counted": True, "topics": ["demo", "other", "other"], "told": True,
+        "deleted": True}]
+
+
 def test_the_official_client_waits_while_an_approval_is_answered_elsewhere(server, provider):
     provider.plan(tools(call("write_file", {"path": "a.txt", "content": "x"}), say="I write."), text("It is written."))
     answer, = official(server, "approval")
@@ -575,12 +582,94 @@ def test_system_messages_count_for_their_message_alone(server, provider):
     assert [m for _, m in branch(server, "c")] == ["q0", "q1", "q2"], "what a front end tells the model is no edit"
 
 
-def test_tool_messages_of_a_front_end_are_no_turns(server, provider):
+def test_a_chat_is_known_though_the_front_end_shows_results_in_it(server, provider):
     provider.plan(text("one"), text("two"))
     say(ask(server, [user("a")], "c"))
-    called = {"role": "assistant", "content": None, "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "theirs", "arguments": "{}"}}]}
-    say(ask(server, [user("a"), called, {"role": "tool", "tool_call_id": "c1", "content": "of the front end"}, assistant("one"), user("b")], "c"))
+    say(ask(server, [user("a"), called("{}"), result("of the front end"), assistant("one"), user("b")], "c"))
     assert told(provider) == ["a", "one", "b"] and len(branch(server, "c")) == 2
+
+
+def called(arguments, said=None, key="c1"):
+    return {"role": "assistant", "content": said, "tool_calls": [{"id": key, "type": "function", "function": {"name": "get_weather", "arguments": arguments}}]}
+
+
+def result(content, key="c1"):
+    return {"role": "tool", "tool_call_id": key, "content": content}
+
+
+@pytest.mark.parametrize("chat", ["c", None])
+@pytest.mark.parametrize("said", [None, "", "Let me look."])
+def test_what_tools_of_the_front_end_have_said_is_told_as_that(make_server, make_home, provider, chat, said):
+    home = make_home()
+    server = make_server(provider, home=home)
+    provider.plan(text("rain"), text("tomorrow too"))
+    messages = [user("weather?"), called('{"city":"Paris"}', said), called('{"city":"Rome"}', None, "c2"), result("wet in Paris"), result([
+        {"type": "text", "text": "dry in Rome"}], "c2")]
+    answer = ask(server, messages, chat)
+    found = answer.headers["X-Chat-Id"]
+    assert say(answer) == "rain"
+    told_first = told(provider)
+    for words in ("weather?", 'get_weather {"city":"Paris"}', "wet in Paris", 'get_weather {"city":"Rome"}', "dry in Rome", *([said] if said else [])):
+        assert sum(words in each for each in told_first) == 1, words
+    server.stop()
+    server = make_server(provider, home=home)
+    answer = ask(server, [*messages, assistant("rain"), user("and tomorrow?")], chat)
+    assert say(answer) == "tomorrow too" and answer.headers["X-Chat-Id"] == found
+    assert told(provider) == [*told_first, "rain", "and tomorrow?"]
+
+
+def test_results_of_a_front_ends_tools_go_on_after_a_response(server, provider):
+    provider.plan(text("one"), text("two"))
+    first = server.client.post("/v1/responses", {"model": "reprise", "input": "a", "conversation": "c"}).expect(200).json
+    items = [{"type": "function_call_output", "call_id": "c1", "output": "of the front end"}]
+    server.client.post("/v1/responses", {"model": "reprise", "input": items, "previous_response_id": first["id"]}).expect(200, "openai_response")
+    assert told(provider)[:2] == ["a", "one"] and "of the front end" in told(provider)[2] and len(branch(server, "c")) == 2
+
+
+@pytest.mark.parametrize("chat", ["c", None])
+@pytest.mark.parametrize("shown", ["Once upon a time", "Once upon"])
+def test_an_answer_is_continued(make_server, make_home, provider, chat, shown):
+    """Continue Response of Open WebUI, or an answer that a client begins: it shows both as one answer."""
+    home = make_home()
+    server = make_server(provider, home=home)
+    provider.plan(text("Once upon a time"), text(", the end"), text(" of all"), text("Sure"), text("Again"))
+    say(ask(server, [user("a tale")], chat))
+    answer = ask(server, [user("a tale"), assistant(shown)], chat)
+    found = answer.headers["X-Chat-Id"]
+    assert say(answer) == ", the end" and told(provider)[-3:-1] == ["a tale", "Once upon a time" if chat else shown]
+    known = chat is not None or shown == "Once upon a time"
+    if not known:
+        return  # who does not know the last answer is in another chat
+    whole = shown + ", the end"
+    if shown != "Once upon a time":
+        whole = "Once upon a time, the end"
+    assert say(ask(server, [user("a tale"), assistant(whole)], chat)) == " of all"
+    server.stop()
+    server = make_server(provider, home=home)
+    whole += " of all"
+    answer = ask(server, [user("a tale"), assistant(whole), user("another")], chat)
+    assert say(answer) == "Sure" and answer.headers["X-Chat-Id"] == found
+    assert [m for _, m in branch(server, found)][::3] == ["a tale", "another"] and told(provider)[-1] == "another" and len(told(provider)) == 7
+    say(ask(server, [user("a tale"), assistant(whole), user("another one")], chat))
+    assert told(provider)[-1] == "another one" and (len(told(provider)) == 7 or not chat), "an edit, which without a name is a new chat"
+
+
+def test_an_answer_that_was_begun_elsewhere_is_continued(server, provider):
+    provider.plan(text(' 1}'), text(' 1}'))
+    for model in ("reprise", "test/scripted"):
+        assert say(ask(server, [user("JSON, please"), assistant('{"a":')], model=model)) == " 1}"
+        assert told(provider)[:2] == ["JSON, please", '{"a":']
+    assert len(told(provider)) == 2, "a model alone is told no more"
+
+
+def test_empty_turns_are_left_out(server, provider):
+    provider.plan(text("one"), text("two"), text("three"))
+    say(ask(server, [user(""), user("a"), assistant("")], "c"))
+    assert told(provider) == ["a"]
+    say(ask(server, [user(" \n"), user("a"), assistant("one"), user(""), assistant(None), user("b"), assistant(" ")], "c"))
+    assert told(provider) == ["a", "one", "b"] and [m for _, m in branch(server, "c")] == ["a", "b"]
+    say(ask(server, [assistant(""), user("a"), assistant("one"), user("b"), assistant("two"), user([{"type": "text", "text": ""}]), user("c")], "c"))
+    assert told(provider) == ["a", "one", "b", "two", "c"]
 
 
 def test_where_two_names_say_different_things_the_response_counts(server, provider):
@@ -1227,6 +1316,49 @@ def test_open_responses_tool_calling(server, provider):
     assert calls == ["created", "in_progress", "output_item.added", "function_call_arguments.delta", "function_call_arguments.done", "output_item.done", "completed"]
 
 
+WEATHER = {"type": "function", "name": "get_weather", "description": "the weather", "parameters": {"type": "object", "properties": {}}}
+
+
+@pytest.mark.parametrize("model", ["test/scripted", "reprise"])
+def test_tools_that_only_openai_has_are_left_out_and_named(server, provider, model):
+    provider.plan(text("fine"))
+    hosted = [{"type": "web_search"}, {"type": "image_generation", "quality": "low"}, {"type": "custom", "name": "apply_patch"}, {"type": "a\r\nb"}]
+    answer = server.client.post("/v1/responses", {"model": model, "input": "x", "tools": [*hosted, WEATHER]}).expect(200, "openai_response")
+    assert provider.requests[-1].body["messages"]
+    if model == "reprise":
+        return  # it has its own, whatever the client offers
+    assert answer.headers["X-Left-Out-Tools"] == "web_search, image_generation, custom, a??b"
+    assert [t["name"] for t in answer.json["tools"]] == ["get_weather"] == [t["function"]["name"] for t in provider.requests[-1].body["tools"]]
+    for choice in ("required", {"type": "web_search"}):
+        error = server.client.post("/v1/responses", {"model": model, "input": "x", "tools": hosted, "tool_choice": choice}).error(400)
+        assert error["param"] == "tool_choice"
+
+
+def test_tools_of_a_namespace(server, provider):
+    """As Codex has those of MCP servers."""
+    tools_of = {"type": "namespace", "name": "mcp__sky", "description": "the sky", "tools": [WEATHER]}
+    provider.plan(tools(call("mcp__sky__get_weather", {"location": "x"})), text("Sunny."))
+    body = {"model": "test/scripted", "input": [{"role": "user", "content": "?"}], "tools": [tools_of, {**WEATHER, "name": "other"}]}
+    answer = server.client.post("/v1/responses", body).expect(200, "openai_response").json
+    assert [t["function"]["name"] for t in provider.requests[-1].body["tools"]] == ["mcp__sky__get_weather", "other"]
+    item, = answer["output"]
+    assert (item["namespace"], item["name"]) == ("mcp__sky", "get_weather") and [t["name"] for t in answer["tools"]] == ["mcp__sky", "other"]
+    body["input"] += [item, {"type": "function_call_output", "call_id": item["call_id"], "output": "sunny"}]
+    assert said(server.client.post("/v1/responses", body).expect(200, "openai_response").json) == "Sunny."
+    assert provider.requests[-1].messages[1]["tool_calls"][0]["function"]["name"] == "mcp__sky__get_weather"
+
+
+def test_what_is_obeyed_is_told(server, provider):
+    provider.plan(text("{}"), tools(call("get_weather", {})))
+    schema = {"type": "json_schema", "name": "n", "schema": {"type": "object"}, "strict": True}
+    wishes = {"temperature": 0.5, "top_p": 0.25, "max_output_tokens": 77, "text": {"format": schema}}
+    answer = server.client.post("/v1/responses", {"model": "test/scripted", "input": "x", **wishes}).expect(200, "openai_response").json
+    assert {name: answer[name] for name in wishes} == wishes and answer["tool_choice"] == "auto"
+    choice = {"type": "function", "name": "get_weather"}
+    answer = server.client.post("/v1/responses", {"model": "test/scripted", "input": "x", "tools": [WEATHER], "tool_choice": choice}).expect(200).json
+    assert answer["tool_choice"] == choice and answer["text"] == {"format": {"type": "text"}} and answer["max_output_tokens"] is None
+
+
 def test_open_responses_image_input(respond):
     picture = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(30)).decode()
     assert said(respond({"input": [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": "What is this?"}, {
@@ -1237,6 +1369,73 @@ def test_open_responses_multi_turn(respond, provider):
     respond({"input": [{"type": "message", "role": "user", "content": "My name is Alice."}, {"type": "message", "role": "assistant", "content": "Hello Alice!"},
                        {"type": "message", "role": "user", "content": "What is my name?"}]})
     assert told(provider) == ["My name is Alice.", "Hello Alice!", "What is my name?"]
+
+
+# --- conversations ----------------------------------------------------------------------------------------------------
+
+def words(items):
+    return [(item.get("role", item["type"]), item["content"][0]["text"]) for item in items]
+
+
+def test_conversations(server, provider):
+    client = server.client
+    made = client.post("/v1/conversations", {"metadata": {"topic": "demo"}, "items": [
+        {"type": "message", "role": "user", "content": "a"}, {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "b"}]},
+        {"role": "user", "content": [{"type": "input_text", "text": "Hello!"}]}]}).expect(200, "openai_conversation").json
+    path = f"/v1/conversations/{made['id']}"
+    assert made["object"] == "conversation" and made["metadata"] == {"topic": "demo"} and client.get(path).expect(200).json == made
+    assert client.post(path, {"metadata": {"topic": "other"}}).expect(200, "openai_conversation").json == {**made, "metadata": {"topic": "other"}}
+    items = client.get(path + "/items?order=asc").expect(200, "openai_items").json
+    assert words(items["data"]) == [("user", "a"), ("assistant", "b"), ("user", "Hello!")] and not items["has_more"]
+    provider.plan(Reply([delta({"reasoning_content": "Well."}), delta({"content": "fine"}), *ending()]))
+    answer = client.post("/v1/responses", {"model": "reprise", "input": "c", "conversation": made["id"]}).expect(200, "openai_response").json
+    assert answer["conversation"] == {"id": made["id"]} and told(provider)[:2] == ["a", "b"] and "Hello!" in told(provider)[2] and told(provider)[-1].endswith("c")
+    assert client.get(f"/v1/responses/{answer['id']}").expect(200, "openai_response").json["conversation"] == {"id": made["id"]}
+    assert words(client.get(f"/v1/responses/{answer['id']}/input_items").expect(200, "openai_items").json["data"]) == [("user", "c")]
+    added = client.post(path + "/items", {"items": [user("d"), assistant("e")]}).expect(200, "openai_items").json
+    assert words(added["data"]) == [("user", "d"), ("assistant", "e")]
+    whole = [("user", "a"), ("assistant", "b"), ("user", "Hello!"), ("user", "c"), ("reasoning", "Well."), ("assistant", "fine"), ("user", "d"), ("assistant", "e")]
+    # Pages of any size, in both directions.
+    for order, limit in (("asc", 1), ("desc", 1), ("asc", 3), ("desc", 3), ("desc", 100)):
+        read, more = [], {"has_more": True, "last_id": None}
+        while more["has_more"]:
+            after = f"&after={more['last_id']}" if more["last_id"] else ""
+            more = client.get(f"{path}/items?order={order}&limit={limit}{after}").expect(200, "openai_items").json
+            assert 0 < len(more["data"]) <= limit and more["first_id"] == more["data"][0]["id"] and more["last_id"] == more["data"][-1]["id"]
+            read += more["data"]
+        assert words(read) == (whole if order == "asc" else whole[::-1]), (order, limit)
+    for item in read:
+        assert client.get(f"{path}/items/{item['id']}").expect(200, "openai_item").json == item
+    for wrong in (f"{path}/items/msg_nobody_int_001_0", f"{path}/items/nothing", f"{path}/items?after=nothing", "/v1/conversations/nobody", "/v1/conversations/nobody/items"):
+        client.get(wrong).error(404)
+    for wrong in ("order=up", "limit=0", "limit=101"):
+        client.get(f"{path}/items?{wrong}").error(400)
+    for wrong in ({}, {"items": []}, {"items": "x"}, {"items": [{"role": "system", "content": "x"}]}, {"items": [{"type": "nothing"}]}):
+        client.post(path + "/items", wrong).error(400)
+    assert client.request("DELETE", path).expect(200, "openai_conversation_deleted").json["deleted"] is True
+    client.get(path).error(404)
+
+
+def test_a_chat_is_a_conversation_and_an_empty_one_a_chat(server, provider):
+    provider.plan(text("one"))
+    empty = server.client.post("/v1/conversations", {}).expect(200).json
+    assert server.client.get(f"/v1/conversations/{empty['id']}/items").expect(200).json["data"] == [] and empty["metadata"] == {}
+    say(ask(server, [user("a")], "c"))
+    assert words(server.client.get("/v1/conversations/c/items?order=asc").expect(200, "openai_items").json["data"]) == [("user", "a"), ("assistant", "one")]
+
+
+def test_input_tokens_are_estimated(server, provider):
+    def count(**body):
+        return server.client.post("/v1/responses/input_tokens", {"input": "x", **body}).expect(200, "openai_input_tokens").json["input_tokens"]
+
+    alone = count(model="test/scripted")
+    assert 0 < alone < 50 < count(model="test/scripted", input="many words " * 100)
+    assert count(model="test/scripted", tools=[{"type": "function", "name": "f", "description": "d" * 300, "parameters": {}}]) > alone + 50
+    provider.plan(text("y" * 3000))
+    first = server.client.post("/v1/responses", {"model": "reprise", "input": "a"}).expect(200).json
+    assert count(model="reprise", previous_response_id=first["id"]) > count(model="reprise") + 500
+    server.client.post("/v1/responses/input_tokens", {"model": "reprise"}).error(400)
+    assert len(provider.requests) == 1, "no provider is asked"
 
 
 # --- what libraries look for ------------------------------------------------------------------------------------------

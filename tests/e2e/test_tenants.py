@@ -70,7 +70,8 @@ def alice(server):
     response = client.post("/v1/responses", {"model": "offline", "input": f"{CANARY} from another program"}).expect(200).json["id"]
     client.streams = [asks, writes, queued]
     client.ids = {"chat_id": "notes", "interaction_id": "int_001", "file_id": file, "trash_id": trash, "grant_id": grant, "approval_id": approval,
-                  "request_id": request, "queue_id": entry, "own_grant": own_grant, "response_id": response}
+                  "request_id": request, "queue_id": entry, "own_grant": own_grant, "response_id": response,
+                  "conversation_id": "notes", "item_id": "msg_notes_int_001_input"}
     return client
 
 
@@ -80,7 +81,7 @@ def body_of(path, method, ids):
     return {"approve": {"approval_id": ids["approval_id"], "approved": True}, "respond": {"request_id": ids["request_id"], "response": "yes"},
             "edit": {"new_user_message": "x"}, "replay": {"mode": "recorded"}, "head": {"interaction_id": "int_001"},
             "fork": {"interaction_id": "int_001"}, "tasks": {"tasks": []}, "{approval_id}": {"approved": True}, "{queue_id}": {"user_message": "x"}, "{request_id}": {"done": True},
-            "{chat_id}": {"title": "mine now"}, "editor": {"tools": []}}.get(last, {}) if method in ("post", "put", "patch") else None
+            "{chat_id}": {"title": "mine now"}, "items": {"items": [{"role": "user", "content": "x"}]}, "editor": {"tools": []}}.get(last, {}) if method in ("post", "put", "patch") else None
 
 
 def chat_of(path):

@@ -242,8 +242,13 @@ def test_audit_rows_of_every_user_are_verified(make_instance, postgres, url, cha
                               cwd=server.home.path, capture_output=True, text=True, check=False)
         return done.returncode, json.loads(done.stdout)["problems"]
 
-    assert verify() == (0, [])
+    def shown():
+        pages = [person(server, "alice").get(f"/audit?limit=1000&after={after}").expect(200).json for after in (0, 1)]
+        return [[problem["kind"] for problem in page["problems"]] for page in pages]
+
+    assert verify() == (0, []) and shown() == [[], []]
     postgres.query(postgres.as_superuser(url), change.format(tenant_of(postgres, url, "alice")))
+    assert shown()[0][0] == kind and (kind == "auth") == bool(shown()[1])
     status, problems = verify()
     assert status == 1 and {(each["file"], each["kind"]) for each in problems} >= {("acme/alice/audit.jsonl", kind)}, problems
 

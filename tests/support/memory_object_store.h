@@ -41,13 +41,14 @@ class MemoryObjectStore final : public ObjectStore {
     return {};
   }
   // Two at a time, so that whoever lists has to ask again.
-  Result<std::vector<StoredObject>> List(const std::string& prefix, const std::string& after) override {
+  Result<ObjectPage> List(const std::string& prefix, const std::string& after) override {
     if (Fails("LIST", prefix)) return Fail(Gone().error());
     const std::lock_guard lock(mutex_);
-    std::vector<StoredObject> page;
-    for (auto at = objects_.upper_bound(std::max(prefix, after)); at != objects_.end() && page.size() < 2; ++at) {
+    ObjectPage page;
+    for (auto at = objects_.upper_bound(std::max(prefix, after)); at != objects_.end(); ++at) {
       if (!at->first.starts_with(prefix)) break;
-      page.push_back({at->first, at->second.changed_at, at->second.content.size()});
+      if ((page.has_more = page.objects.size() == 2)) break;
+      page.objects.push_back({at->first, at->second.changed_at, at->second.content.size()});
     }
     return page;
   }

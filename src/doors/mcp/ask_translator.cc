@@ -6,6 +6,7 @@
 #include "base/hidden_characters.h"
 #include "base/utf8.h"
 #include "doors/mcp/elicitation.h"
+#include "doors/shown_text.h"
 #include "reprise/event.h"
 
 namespace reprise::mcp {
@@ -192,6 +193,7 @@ void AskTranslator::End(bool complete, std::string& out) {
   } else if (failed) {
     text = failure_.empty() ? "the run has failed" : failure_;
   }
+  if (options_.is_repeated && complete && failed) text += kRepeatedNote;
   Json result = ToolResult(text,
                            {{"chat_id", options_.run.chat_id.str()},
                             {"interaction_id", options_.run.interaction_id.str()},

@@ -35,6 +35,7 @@ class AskTranslator final : public Translator {
     bool can_open_urls = false;
     Json progress_token = nullptr;  // null: no progress is told
     InteractionRef run;
+    bool is_repeated = false;                    // a call before has begun the run, and is answered as it ended
     std::string call_digest{};                   // of the call, which what is sent again has to be
     std::string where{};                         // people can answer
     std::uint64_t after_seq = 0;                 // the client knows what came up to here

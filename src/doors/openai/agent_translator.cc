@@ -164,9 +164,7 @@ void AgentTranslator::End(bool complete, std::string& out) {
     end_.failure = AnswerFailure{"cancelled", "the run was cancelled"};
   }
   if (options_.is_repeated && end_.failure) {
-    end_.failure->message +=
-        " (This request has begun a run before, whose tools have done something, and that is how it ended. It is not "
-        "done again for ten minutes: change the message, or send an Idempotency-Key, to begin anew.)";
+    end_.failure->message += kRepeatedNote;
   }
   if (!run_) writer_->Begin({.name = "none", .created = SecondsOf(std::nullopt)}, out);  // it never began
   if (complete && run_ && options_.ended) {

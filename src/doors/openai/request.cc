@@ -4,6 +4,8 @@
 #include <array>
 #include <cstdint>
 #include <initializer_list>
+#include <iterator>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -18,7 +20,8 @@ namespace {
 
 constexpr std::string_view kAgent = "reprise";
 constexpr std::string_view kFilesOnly = "(see the attached files)";
-constexpr std::size_t kMostFiles = 20;  // of one message
+constexpr std::size_t kMostFiles = 20;    // of one message
+constexpr std::size_t kMostOfAType = 40;  // that is told, of what may be any text
 
 Error Invalid(std::string reason, std::string message, std::string_view param) {
   return Error{.code = ErrorCode::kInvalidArgument,
@@ -151,7 +154,8 @@ Result<void> TakePart(Content& content, const Json& part) {
                        "audio." + format, "audio", kParam);
   }
   return Fail(Invalid("unsupported_value",
-                      "content of the type \"" + std::string(Utf8Prefix(type, 40)) + "\" is not supported", kParam));
+                      "content of the type \"" + std::string(Utf8Prefix(type, kMostOfAType)) + "\" is not supported",
+                      kParam));
 }
 
 Result<Content> ReadContent(const Json& json) {
@@ -177,27 +181,25 @@ class Conversation {
   Result<void> Ask(const Json& content) {
     auto read = TRY(ReadContent(content));
     if (!request_.is_agent) {
-      for (ForeignFile& file : read.files)
-        request_.message_files.push_back({request_.messages.size(), std::move(file)});
+      AddFiles(read.files);
       request_.messages.push_back({.role = Role::kUser, .content = std::move(read.text)});
       return {};
     }
     if (IsBlank(read.text) && !read.files.empty()) read.text = kFilesOnly;
+    ends_empty_ = IsBlank(read.text);
+    if (ends_empty_) return {};  // it is no turn
     Close();
-    asked_ = read.text;
+    asked_ = ForeignTurn{.user = std::move(read.text)};
     request_.files = std::move(read.files);
-    request_.messages.push_back({.role = Role::kUser, .content = std::move(read.text)});
     return {};
   }
 
   Result<void> Answer(const Json& content, std::vector<ToolCall> calls) {
     auto read = TRY(ReadContent(content));
-    if (!asked_ && turns().empty()) {
-      AddLine(request_.conversation.opening, read.text);
-    } else {
-      if (asked_) Close();
-      auto& answer = turns().back().answer;
-      answer = answer ? *answer + "\n" + read.text : read.text;
+    if (request_.is_agent) {
+      for (ToolCall& call : calls) calls_.insert_or_assign(call.id, call.name + " " + call.arguments);
+      AnswerAgent(read.text);
+      return {};
     }
     const bool joins = !calls.empty() && read.text.empty() && !request_.messages.empty() &&
                        request_.messages.back().role == Role::kAssistant;
@@ -212,10 +214,28 @@ class Conversation {
     return {};
   }
 
+  // An agent has made no such call: it is told what the tools of its client have said, as a message.
   Result<void> TakeToolResult(std::string call_id, const Json& content) {
     auto read = TRY(ReadContent(content));
-    request_.messages.push_back(
-        {.role = Role::kTool, .content = std::move(read.text), .tool_call_id = std::move(call_id)});
+    if (!request_.is_agent) {
+      AddFiles(read.files);
+      request_.messages.push_back(
+          {.role = Role::kTool, .content = std::move(read.text), .tool_call_id = std::move(call_id)});
+      return {};
+    }
+    const auto call = calls_.find(call_id);
+    std::string told = "A tool of the client has run" + (call == calls_.end() ? "" : ": " + call->second) +
+                       ". Its result:\n" +
+                       (IsBlank(read.text) ? read.files.empty() ? "(nothing)" : std::string(kFilesOnly) : read.text);
+    ends_empty_ = false;
+    if (asked_ && asked_->is_tool_result) {  // calls of one answer
+      asked_->user += "\n\n" + told;
+      std::move(read.files.begin(), read.files.end(), std::back_inserter(request_.files));
+      return {};
+    }
+    Close();
+    asked_ = ForeignTurn{.user = std::move(told), .is_tool_result = true};
+    request_.files = std::move(read.files);
     return {};
   }
 
@@ -224,21 +244,43 @@ class Conversation {
       if (request_.messages.empty()) return Fail(Invalid("invalid_member", "there is no message", param));
       return {};
     }
-    if (!asked_) return Fail(Invalid("invalid_member", "the last message must be the user's", param));
-    if (IsBlank(*asked_)) return Fail(Invalid("invalid_member", "the last message must not be empty", param));
-    request_.conversation.message = *std::move(asked_);
+    if (ends_empty_) return Fail(Invalid("invalid_member", "the last message must not be empty", param));
+    if (!asked_ && turns().empty()) return Fail(Invalid("invalid_member", "there is no message of the user's", param));
+    if (!asked_) request_.files.clear();  // they came with the message before the answer
+    request_.conversation.message = asked_ ? std::move(asked_->user) : std::string(kContinueMessage);
     request_.conversation.files = request_.files.size();
     return {};
+  }
+
+  // Where no answer is wanted: all that was said.
+  std::vector<ForeignTurn> TakeTurns() {
+    Close();
+    return std::move(turns());
   }
 
  private:
   std::vector<ForeignTurn>& turns() { return request_.conversation.before; }
   void Close() {
-    if (asked_) turns().push_back({*std::exchange(asked_, std::nullopt), std::nullopt, request_.files.size()});
+    if (!asked_) return;
+    asked_->files = request_.files.size();
+    turns().push_back(*std::exchange(asked_, std::nullopt));
+  }
+  void AnswerAgent(const std::string& text) {
+    if (IsBlank(text)) return;  // it has called tools, or failed: that is no answer
+    ends_empty_ = false;
+    Close();
+    if (turns().empty()) return AddLine(request_.conversation.opening, text);
+    auto& answer = turns().back().answer;
+    answer = answer ? *answer + "\n" + text : text;
+  }
+  void AddFiles(std::vector<ForeignFile>& files) {
+    for (ForeignFile& file : files) request_.message_files.push_back({request_.messages.size(), std::move(file)});
   }
 
   OpenAiRequest& request_;
-  std::optional<std::string> asked_{};
+  std::optional<ForeignTurn> asked_{};          // by the last message, for an agent
+  bool ends_empty_ = false;                     // the last message says nothing
+  std::map<std::string, std::string> calls_{};  // of the client's tools, by id: what was called
 };
 
 Result<std::vector<ToolCall>> ReadToolCalls(const Json& json) {
@@ -304,7 +346,38 @@ Result<void> TakeFormat(const Json& format, const char* param, ModelWishes& wish
   return {};
 }
 
-// {"type":"function","function":{...}} of Chat Completions, or with the members beside the type, of Responses.
+// The name by which a model knows a tool of a namespace.
+std::string JoinedName(const std::string& name_space, const std::string& name) {
+  if (name_space.empty()) return name;
+  return name_space + (name_space.ends_with("__") ? "" : "__") + name;
+}
+
+// {"type":"function","function":{...}} of Chat Completions, or with the members beside the type, of Responses. What
+// another type is, a provider of OpenAI's would run: it is left out.
+Result<void> TakeTool(const Json& tool, const std::string& name_space, OpenAiRequest& request) {
+  const std::string type = TextMember(tool, "type");
+  const Json& inner = MemberOf(tool, "tools");
+  if (type == "namespace" && name_space.empty() && inner.is_array()) {
+    const std::string name = TextMember(tool, "name");
+    if (name.empty()) return Fail(Invalid("invalid_member", "a namespace must have a \"name\"", "tools"));
+    for (const Json& each : inner) TRY(TakeTool(each, name, request));
+    request.namespaces.push_back(DumpJson(tool));
+    return {};
+  }
+  if (type != "function") {
+    request.left_out_tools.emplace_back(Utf8Prefix(type, kMostOfAType));
+    return {};
+  }
+  const Json& function = tool.contains("function") ? MemberOf(tool, "function") : tool;
+  const std::string name = TextMember(function, "name");
+  if (name.empty()) return Fail(Invalid("invalid_member", "a tool must have a \"name\"", "tools"));
+  const Json& parameters = MemberOf(function, "parameters");
+  request.tools.push_back({JoinedName(name_space, name), TextMember(function, "description"),
+                           parameters.is_object() ? DumpJson(parameters) : R"({"type":"object","properties":{}})"});
+  if (!name_space.empty()) request.namespaced[request.tools.back().name] = {name_space, name};
+  return {};
+}
+
 Result<void> ReadTools(const Json& body, OpenAiRequest& request) {
   const Json& choice = MemberOf(body, "tool_choice");
   const bool is_forced = choice.is_object() || choice == "required";
@@ -327,19 +400,14 @@ Result<void> ReadTools(const Json& body, OpenAiRequest& request) {
     request.wishes.must_call_tool =
         TextMember(choice.contains("function") ? MemberOf(choice, "function") : choice, "name");
   }
-  for (const Json& each : tools) {
-    const std::string type = TextMember(each, "type");
-    if (type != "function") {
-      return Fail(Invalid("unsupported_value",
-                          "tools of the type \"" + std::string(Utf8Prefix(type, 40)) + "\" are not supported",
-                          "tools"));
-    }
-    const Json& function = each.contains("function") ? MemberOf(each, "function") : each;
-    const std::string name = TextMember(function, "name");
-    if (name.empty()) return Fail(Invalid("invalid_member", "a tool must have a \"name\"", "tools"));
-    const Json& parameters = MemberOf(function, "parameters");
-    request.tools.push_back({name, TextMember(function, "description"),
-                             parameters.is_object() ? DumpJson(parameters) : R"({"type":"object","properties":{}})"});
+  for (const Json& each : tools) TRY(TakeTool(each, "", request));
+  if (is_forced && request.tools.empty()) {
+    return Fail(Invalid("unsupported_value", "\"tool_choice\" has no function to choose from", "tool_choice"));
+  }
+  const std::string chosen = choice.is_object() ? TextMember(choice, "type") : "";
+  const auto& left_out = request.left_out_tools;
+  if (!chosen.empty() && std::find(left_out.begin(), left_out.end(), chosen) != left_out.end()) {
+    return Fail(Invalid("unsupported_value", "tools of the type \"" + chosen + "\" are not supported", "tool_choice"));
   }
   return {};
 }
@@ -375,7 +443,8 @@ Result<void> TakeItem(Conversation& conversation, const Json& item) {
   const std::string type = TextMember(item, "type"), role = TextMember(item, "role");
   if (type == "function_call") {
     return conversation.Answer(
-        Json(), {{TextMember(item, "call_id"), TextMember(item, "name"), TextMember(item, "arguments")}});
+        Json(), {{TextMember(item, "call_id"), JoinedName(TextMember(item, "namespace"), TextMember(item, "name")),
+                  TextMember(item, "arguments")}});
   }
   if (type == "function_call_output") {
     return conversation.TakeToolResult(TextMember(item, "call_id"), MemberOf(item, "output"));
@@ -383,7 +452,8 @@ Result<void> TakeItem(Conversation& conversation, const Json& item) {
   if (type == "reasoning" || type == "item_reference") return {};
   if (!type.empty() && type != "message") {
     return Fail(Invalid("unsupported_value",
-                        "items of the type \"" + std::string(Utf8Prefix(type, 40)) + "\" are not supported", "input"));
+                        "items of the type \"" + std::string(Utf8Prefix(type, kMostOfAType)) + "\" are not supported",
+                        "input"));
   }
   const Json& content = MemberOf(item, "content");
   if (role == "system" || role == "developer") return conversation.Instruct(content);
@@ -475,6 +545,32 @@ Result<OpenAiRequest> ParseResponse(std::string_view text) {
   }
   TRY(conversation.Finish("input"));
   return request;
+}
+
+Result<ConversationBody> ParseConversation(std::string_view text, bool needs_items) {
+  const Json body = TRY(ParseJson(text.empty() ? "{}" : text));
+  if (!body.is_object()) return Fail(Invalid("invalid_body", "the body must be a JSON object", ""));
+  ConversationBody parsed;
+  const Json& metadata = MemberOf(body, "metadata");
+  if (!metadata.is_null() && !metadata.is_object()) return Fail(WrongType("metadata", "a JSON object"));
+  if (metadata.is_object()) parsed.metadata = DumpJson(metadata);
+  const Json& items = MemberOf(body, "items");
+  if (items.is_null() && !needs_items) return parsed;
+  if (!items.is_array()) return Fail(WrongType("items", "an array of items"));
+  OpenAiRequest request{.is_agent = true};
+  Conversation conversation(request);
+  for (const Json& item : items) TRY(TakeItem(conversation, item));
+  parsed.turns = conversation.TakeTurns();
+  const auto refuse = [](const char* why) { return Fail(Invalid("unsupported_value", why, "items")); };
+  if (!request.instructions.empty()) {
+    return refuse("a conversation keeps no system messages: send them with each response, as \"instructions\"");
+  }
+  if (!request.conversation.opening.empty()) return refuse("the first message must be the user's");
+  if (std::any_of(parsed.turns.begin(), parsed.turns.end(), [](const ForeignTurn& turn) { return turn.files > 0; })) {
+    return refuse("files come with a message that is to be answered");
+  }
+  if (needs_items && parsed.turns.empty()) return Fail(WrongType("items", "items that say something"));
+  return parsed;
 }
 
 std::optional<ChatId> ChatNamed(std::string_view name) {

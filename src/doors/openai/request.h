@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -45,6 +46,13 @@ struct OpenAiRequest {
   };
   std::vector<MessageFile> message_files{};
   std::vector<ToolSpec> tools{};
+  // Those of a namespace, by the name that the model knows them by.
+  struct NamespacedTool {
+    std::string name_space, name;
+  };
+  std::map<std::string, NamespacedTool> namespaced{};
+  std::vector<std::string> namespaces{};      // as they were asked for: JSON objects
+  std::vector<std::string> left_out_tools{};  // types of tools that a provider would have to run
   ModelWishes wishes{};
 };
 
@@ -52,6 +60,14 @@ struct OpenAiRequest {
 // "unsupported_value"); the message names the member.
 Result<OpenAiRequest> ParseChatCompletion(std::string_view body);
 Result<OpenAiRequest> ParseResponse(std::string_view body);
+
+// Of /v1/conversations and what lies below: turns that were exchanged elsewhere, and what the client keeps with them.
+struct ConversationBody {
+  std::vector<ForeignTurn> turns{};
+  std::optional<std::string> metadata{};  // JSON object
+};
+// `needs_items`: there must be one.
+Result<ConversationBody> ParseConversation(std::string_view body, bool needs_items);
 
 // The name that the client gives a chat as one of ours: itself where it can be, else one made of it. nullopt: it is
 // none, but what a client sends that knows no name yet ("", "new", an unfilled placeholder).

@@ -14,13 +14,33 @@ void RequestNotes::Note(const InteractionRef& response, const OpenAiRequest& ask
   Noted noted{.asked_model = asked.asked_model,
               .instructions = asked.instructions,
               .metadata = asked.metadata,
+              .conversation = asked.continues ? asked.chat_name : std::nullopt,
               .background = asked.background};
-  const std::size_t bytes = noted.bytes();
-  std::string id = ResponseId(response);
   const MutexLock lock(mutex_);
-  if (!notes_.emplace(id, std::move(noted)).second) return;  // the request came again
-  bytes_ += bytes;
-  ids_.push_back(std::move(id));
+  const std::string id = ResponseId(response);
+  if (!notes_.contains(id)) Keep(id, std::move(noted));  // else the request came again
+}
+
+void RequestNotes::NoteMetadata(const ChatId& conversation, const std::string& metadata) {
+  const MutexLock lock(mutex_);
+  if (const auto found = notes_.find(conversation.str()); found != notes_.end()) {
+    bytes_ -= found->second.bytes();
+    notes_.erase(found);
+    std::erase(ids_, conversation.str());
+  }
+  Keep(conversation.str(), {.metadata = metadata});
+}
+
+std::string RequestNotes::MetadataOf(const ChatId& conversation) {
+  const MutexLock lock(mutex_);
+  const auto found = notes_.find(conversation.str());
+  return found == notes_.end() ? "{}" : found->second.metadata;
+}
+
+void RequestNotes::Keep(const std::string& id, Noted noted) {
+  bytes_ += noted.bytes();
+  notes_.emplace(id, std::move(noted));
+  ids_.push_back(id);
   while (ids_.size() > kMostNotes || bytes_ > kMostBytes) {
     const auto oldest = notes_.find(ids_.front());
     bytes_ -= oldest->second.bytes();
@@ -37,6 +57,8 @@ void RequestNotes::Recall(const InteractionRef& response, OpenAiRequest& asked) 
   asked.instructions = found->second.instructions;
   asked.metadata = found->second.metadata;
   asked.background = found->second.background;
+  asked.chat_name = found->second.conversation;
+  asked.continues = asked.chat_name.has_value();
 }
 
 }  // namespace reprise

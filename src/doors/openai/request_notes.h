@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <deque>
+#include <optional>
 #include <string>
 #include <unordered_map>
 
@@ -18,13 +19,20 @@ class RequestNotes {
   void Note(const InteractionRef& response, const OpenAiRequest& asked);
   // Gives `asked` what was noted, if it is still there.
   void Recall(const InteractionRef& response, OpenAiRequest& asked);
+  // Likewise of a conversation: the metadata, a JSON object.
+  void NoteMetadata(const ChatId& conversation, const std::string& metadata);
+  std::string MetadataOf(const ChatId& conversation);
 
  private:
   struct Noted {
-    std::string asked_model, instructions, metadata;
+    std::string asked_model{}, instructions{}, metadata{};
+    std::optional<std::string> conversation{};  // that the request has named
     bool background = false;
-    std::size_t bytes() const { return asked_model.size() + instructions.size() + metadata.size(); }
+    std::size_t bytes() const {
+      return asked_model.size() + instructions.size() + metadata.size() + conversation.value_or("").size();
+    }
   };
+  void Keep(const std::string& id, Noted noted) REQUIRES(mutex_);
   Mutex mutex_;
   std::unordered_map<std::string, Noted> notes_ GUARDED_BY(mutex_);  // by the response's id
   std::deque<std::string> ids_ GUARDED_BY(mutex_);

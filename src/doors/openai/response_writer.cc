@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -9,9 +10,36 @@
 namespace reprise {
 namespace {
 
-std::string ToolsJson(const std::vector<ToolSpec>& tools) {
+// {"type":"json_schema",...}
+std::string FormatJson(const ModelWishes& wishes) {
+  if (wishes.format == ModelWishes::Format::kText) return R"({"type":"text"})";
+  if (wishes.format == ModelWishes::Format::kJson) return R"({"type":"json_object"})";
+  std::string out;
+  AppendJsonObject(out, [&](JsonObjectWriter& json) {
+    json["type"] = std::string_view("json_schema");
+    json["name"] = wishes.schema_name;
+    json.Name("schema") += wishes.schema;
+    json["strict"] = wishes.strict;
+  });
+  return out;
+}
+
+std::string ChoiceJson(const ModelWishes& wishes) {
+  if (!wishes.must_call) return "\"auto\"";
+  if (wishes.must_call_tool.empty()) return "\"required\"";
+  std::string out;
+  AppendJsonObject(out, [&](JsonObjectWriter& json) {
+    json["type"] = std::string_view("function");
+    json["name"] = wishes.must_call_tool;
+  });
+  return out;
+}
+
+std::string ToolsJson(const OpenAiRequest& request) {
   std::string out = "[";
-  for (const ToolSpec& tool : tools) {
+  for (const std::string& each : request.namespaces) out.append(out.size() > 1 ? "," : "").append(each);
+  for (const ToolSpec& tool : request.tools) {
+    if (request.namespaced.contains(tool.name)) continue;
     if (out.size() > 1) out += ',';
     AppendJsonObject(out, [&](JsonObjectWriter& json) {
       json["type"] = std::string_view("function");
@@ -51,7 +79,9 @@ class ResponseWriter final : public AnswerWriter {
         instructions_(request.instructions),
         metadata_(request.metadata),
         previous_(request.previous_response_id),
-        tools_(ToolsJson(request.tools)),
+        conversation_(request.continues ? request.chat_name : std::nullopt),
+        tools_(ToolsJson(request)),
+        namespaced_(request.namespaced),
         wishes_(request.wishes) {}
 
   void Begin(const AnswerHead& head, std::string& out) override {
@@ -69,8 +99,9 @@ class ResponseWriter final : public AnswerWriter {
     const std::string id = ItemId("fc_");
     std::string named = "\"call_id\":", arguments;
     AppendJsonString(named, call.id);
-    named += ",\"name\":";
-    AppendJsonString(named, call.name);
+    const auto found = namespaced_.find(call.name);
+    if (found != namespaced_.end()) named += ",\"namespace\":" + Quoted(found->second.name_space);
+    named += ",\"name\":" + Quoted(found == namespaced_.end() ? call.name : found->second.name);
     AppendJsonString(arguments, call.arguments);
     const std::string begin = "{\"type\":\"function_call\",\"id\":\"" + id + "\"," + named + ",\"arguments\":";
     const std::string whole = begin + arguments + ",\"status\":\"completed\"}";
@@ -216,14 +247,15 @@ class ResponseWriter final : public AnswerWriter {
               : "null";
       json["model"] = model_;
       json.Name("previous_response_id") += previous_ ? Quoted(*previous_) : "null";
+      json.Name("conversation") += conversation_ ? "{\"id\":" + Quoted(*conversation_) + "}" : "null";
       json.Name("instructions") += instructions_.empty() ? "null" : Quoted(instructions_);
       json.Name("output") += "[" + items_ + "]";
       json.Name("error") += end.failure ? OpenAiErrorObject(*end.failure) : "null";
       json.Name("tools") += tools_;
-      json["tool_choice"] = std::string_view("auto");
+      json.Name("tool_choice") += ChoiceJson(wishes_);
       json["truncation"] = std::string_view("disabled");
       json["parallel_tool_calls"] = true;
-      json.Name("text") += R"({"format":{"type":"text"}})";
+      json.Name("text") += "{\"format\":" + FormatJson(wishes_) + "}";
       json.Name("top_p") += DumpJson(Json(wishes_.top_p.value_or(1)));
       json["presence_penalty"] = 0;
       json["frequency_penalty"] = 0;
@@ -231,7 +263,8 @@ class ResponseWriter final : public AnswerWriter {
       json.Name("temperature") += DumpJson(Json(wishes_.temperature.value_or(1)));
       json.Name("reasoning") += R"({"effort":null,"summary":null})";
       json.Name("usage") += has_ended ? ResponseUsage(end.usage) : "null";
-      json["max_output_tokens"] = nullptr;
+      json.Name("max_output_tokens") +=
+          wishes_.max_output_tokens > 0 ? std::to_string(wishes_.max_output_tokens) : "null";
       json["max_tool_calls"] = nullptr;
       json["store"] = is_kept_;
       json["background"] = background_;
@@ -259,8 +292,9 @@ class ResponseWriter final : public AnswerWriter {
   const bool is_record_;
   bool is_left_out_ = false;  // the open item: the client has not been told of its beginning
   const std::string model_, instructions_, metadata_;
-  const std::optional<std::string> previous_;
+  const std::optional<std::string> previous_, conversation_;
   const std::string tools_;
+  const std::map<std::string, OpenAiRequest::NamespacedTool> namespaced_;
   const ModelWishes wishes_;
   AnswerHead head_;
   std::uint64_t sequence_ = 0;

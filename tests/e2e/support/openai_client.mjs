@@ -65,6 +65,26 @@ const doings = {
       if (now.status !== "in_progress") { say({ status: now.status }); break; }
     }
   },
+  async conversations() {
+    const made = await client.conversations.create({ items: [{ type: "message", role: "user", content: "Hello!" }], metadata: { topic: "demo" } });
+    const answer = await client.responses.create({ model: "reprise", input: "and?", conversation: made.id });
+    const texts = [];
+    let last;
+    for await (const item of client.conversations.items.list(made.id, { limit: 1, order: "asc" })) {
+      texts.push(item.content[0].text);
+      last = item;
+    }
+    const input = [];
+    for await (const item of client.responses.inputItems.list(answer.id)) input.push(item.content[0].text);
+    const one = await client.conversations.items.retrieve(last.id, { conversation_id: made.id });
+    const added = await client.conversations.items.create(made.id, { items: [{ type: "message", role: "user", content: "more" }] });
+    const { input_tokens: tokens } = await client.responses.inputTokens.count({ model: "reprise", conversation: made.id, input: "x" });
+    const changed = await client.conversations.update(made.id, { metadata: { topic: "other" } });
+    const read = await client.conversations.retrieve(made.id);
+    const { deleted } = await client.conversations.delete(made.id);
+    say({ texts, input, same: one.id === last.id, added: added.data.length, counted: tokens > 0, topics: [made, changed, read].map(each => each.metadata.topic),
+          told: answer.conversation.id === made.id, deleted });
+  },
   async models() {
     const names = [];
     for await (const model of client.models.list()) names.push(model.id);
