@@ -4,6 +4,7 @@ export interface AgentState {
   messages: Message[];
   grants: Grant[];
   linked?: StateLink;
+  kept_messages?: number;
   tasks?: Task[];
   plan?: string[];
   compaction?: Compaction;
@@ -45,7 +46,7 @@ export interface AnswerEvent {
   at: Timestamp;
   content: string;
   truncated?: true;
-  reason?: "length" | "context_window" | "content_filter" | "refusal" | "pause";
+  reason?: string;
 }
 
 export type ApprovalId = string;
@@ -893,8 +894,44 @@ export interface OpenaiReasoningItem {
   type: "reasoning";
   id: string;
   status: "in_progress" | "completed" | "incomplete";
-  summary: Record<string, unknown>[];
+  summary: { type: "summary_text"; text: string }[];
   content: { type: "reasoning_text"; text: string }[];
+}
+
+export interface OpenaiReasoningSummaryPartAddedEvent {
+  type: "response.reasoning_summary_part.added";
+  sequence_number: number;
+  item_id: string;
+  output_index: number;
+  summary_index: number;
+  part: { type: "summary_text"; text: string };
+}
+
+export interface OpenaiReasoningSummaryPartDoneEvent {
+  type: "response.reasoning_summary_part.done";
+  sequence_number: number;
+  item_id: string;
+  output_index: number;
+  summary_index: number;
+  part: { type: "summary_text"; text: string };
+}
+
+export interface OpenaiReasoningSummaryTextDeltaEvent {
+  type: "response.reasoning_summary_text.delta";
+  sequence_number: number;
+  item_id: string;
+  output_index: number;
+  summary_index: number;
+  delta: string;
+}
+
+export interface OpenaiReasoningSummaryTextDoneEvent {
+  type: "response.reasoning_summary_text.done";
+  sequence_number: number;
+  item_id: string;
+  output_index: number;
+  summary_index: number;
+  text: string;
 }
 
 export interface OpenaiReasoningTextDeltaEvent {
@@ -956,7 +993,7 @@ export interface OpenaiResponseDeleted {
   deleted: true;
 }
 
-export type OpenaiResponseEvent = OpenaiCreatedEvent | OpenaiInProgressEvent | OpenaiCompletedEvent | OpenaiIncompleteEvent | OpenaiFailedEvent | OpenaiOutputItemAddedEvent | OpenaiOutputItemDoneEvent | OpenaiContentPartAddedEvent | OpenaiContentPartDoneEvent | OpenaiOutputTextDeltaEvent | OpenaiOutputTextDoneEvent | OpenaiReasoningTextDeltaEvent | OpenaiReasoningTextDoneEvent | OpenaiFunctionCallArgumentsDeltaEvent | OpenaiFunctionCallArgumentsDoneEvent;
+export type OpenaiResponseEvent = OpenaiCreatedEvent | OpenaiInProgressEvent | OpenaiCompletedEvent | OpenaiIncompleteEvent | OpenaiFailedEvent | OpenaiOutputItemAddedEvent | OpenaiOutputItemDoneEvent | OpenaiContentPartAddedEvent | OpenaiContentPartDoneEvent | OpenaiOutputTextDeltaEvent | OpenaiOutputTextDoneEvent | OpenaiReasoningSummaryPartAddedEvent | OpenaiReasoningSummaryPartDoneEvent | OpenaiReasoningSummaryTextDeltaEvent | OpenaiReasoningSummaryTextDoneEvent | OpenaiReasoningTextDeltaEvent | OpenaiReasoningTextDoneEvent | OpenaiFunctionCallArgumentsDeltaEvent | OpenaiFunctionCallArgumentsDoneEvent;
 
 export interface OpenaiResponseRequest {
   model: string;
@@ -1282,6 +1319,7 @@ export interface Tool {
   parameters: Record<string, unknown>;
   read_only: boolean;
   requires_approval: boolean;
+  left_out?: { model: string; reason: string }[];
   lacks?: string;
   rules?: ({ rule: string; action: "allow" | "ask" | "deny"; pattern?: string; means: string })[];
 }
