@@ -150,9 +150,11 @@ std::map<InteractionId, Interaction> LongTurns(std::uint32_t count) {
     const std::string text = std::to_string(number) + std::string(1500, 'q');
     Interaction turn = Sample(number, parent, text);
     Messages own = turn.final_agent_state->messages;
-    if (parent) turn.final_agent_state = turns.at(Id(*parent)).final_agent_state;
     AgentState& state = *turn.final_agent_state;
-    state.messages.Append(own, 0, own.size());
+    if (parent) {
+      state = *turns.at(Id(*parent)).final_agent_state;
+      state.messages.Append(own, 0, own.size());
+    }
     if (number % 30 == 0) state.compaction = Compaction{.first = 1, .end = number, .summary = text};
     if (number % 7 == 0) state.memory.push_back({"page", "page-" + text.substr(0, 9)});
     turns.emplace(turn.id, std::move(turn));
@@ -197,6 +199,7 @@ TEST_CASE("Long chats: copied, brought in and read as what they add, every state
   REQUIRE(whole);
   const ChatId brought_in = *ChatId::Parse("brought-in");
   REQUIRE(store->ImportChat(Renamed(*whole, brought_in)));
+  store.reset();
   store = world.Open(world.disk);
   std::size_t copied = 0;
   for (auto [id, turn] : turns) {
