@@ -48,6 +48,8 @@ struct ChatOutline {
 // A stored interaction as JSON (schemas/interaction.schema.json).
 struct InteractionJson {
   std::string text;
+  bool has_state = false;
+  std::optional<InteractionId> continues{};  // set: the state is what it adds to that one's
   std::string model{};
   TokenUsage usage{};
 };
@@ -60,14 +62,19 @@ class HistorySource {
 
   virtual Result<ChatOutline> LoadOutline(const ChatId& chat, const HistoryRange& range,
                                           const std::optional<RunningInteraction>& running) = 0;
+  enum class State { kNone, kAdded, kWhole };  // kAdded: as CheckpointStore::LoadAdded has it
   // One entry of an outline. Its final state is null unless it is asked for, and if it can be put together no more.
   // kNotFound: the chat was deleted meanwhile.
   virtual Result<InteractionJson> LoadJson(const ChatOutline& outline, const ChatOutline::Entry& entry,
-                                           bool with_state) = 0;
+                                           State state) = 0;
 };
 
-// Whose final states a history has.
-enum class HistoryStates { kNone, kHead, kAll };
+// What an export repeats, in bytes, before it says of each state what that adds to its parent's: a short chat is then
+// as programs read it that know nothing of that.
+inline constexpr std::size_t kRepeatedBytes = 32 * 1024;
+
+// Whose final states a history has. kAdded: all; once kRepeatedBytes are repeated, each as what it adds.
+enum class HistoryStates { kNone, kHead, kAll, kAdded };
 
 // A chat's history while it is read. Not thread-safe; must not outlive the engine.
 class HistoryReader {

@@ -17,7 +17,8 @@ namespace reprise {
 struct IncomingChat {
   ChatSummary summary;                      // as the store is to keep it
   std::vector<InteractionId> interactions;  // rising; finished, and each after its parent
-  // One of them, with `chat_id` the summary's id. Called twice: to write it, and to compare.
+  // One of them, with `chat_id` the summary's id and its whole state. Called twice, to write it and to compare, in
+  // their order and by one thread: a state that shares its messages with the one before it costs only what it adds.
   std::function<Result<Interaction>(InteractionId)> load;
   std::map<InteractionId, std::vector<std::string>> journals{};  // records of interactions that have not ended
   std::vector<QueuedMessage> queue{};

@@ -81,6 +81,15 @@ struct Interaction {
   bool operator==(const Interaction&) const = default;
 };
 
+// An interaction without what its final state has from its parent's: behind so many of the parent's messages come those
+// that stand here. 0: the state is whole.
+struct AddedInteraction {
+  Interaction interaction;
+  std::size_t kept_messages = 0;
+};
+// Of a whole one. It is left whole if its state does not begin with this one, its parent's.
+AddedInteraction AddedTo(const AgentState& parent, Interaction whole);
+
 // A chat without its interactions.
 struct ChatSummary {
   ChatId id;

@@ -59,6 +59,15 @@ class CheckpointStore {
   // REQUIRES: interaction.id came from ReserveInteraction, IsFinished(interaction.status).
   virtual Result<void> SaveInteraction(const Interaction& interaction) = 0;
   virtual Result<Interaction> LoadInteraction(const ChatId& chat, InteractionId id) = 0;
+  // The same with what its state adds to its parent's, where it begins with that: a chat read so is as long as what was
+  // said in it. Its state may be the continuation of one that cannot be read.
+  virtual Result<AddedInteraction> LoadAdded(const ChatId& chat, InteractionId id) {
+    auto whole = LoadInteraction(chat, id);
+    if (!whole) return tl::unexpected(std::move(whole.error()));
+    const auto before = LoadPreviousState(chat, id);
+    return before && *before ? AddedTo(**before, *std::move(whole))
+                             : AddedInteraction{.interaction = *std::move(whole)};
+  }
   // Everything in one chat, damaged interactions named beside the readable ones. Of a long chat without the final
   // states: each repeats the one before it, and all together would grow with the square of the chat's length.
   virtual Result<Chat> LoadChat(const ChatId& chat) = 0;

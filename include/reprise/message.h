@@ -1,9 +1,15 @@
 #pragma once
 
+#include <compare>
+#include <cstddef>
 #include <cstdint>
+#include <initializer_list>
+#include <iterator>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "reprise/agenda.h"
@@ -62,6 +68,101 @@ struct Message {
   bool operator==(const Message&) const = default;
 };
 
+// Messages in their order. Copies share the messages, most of them in chunks, so that a long history is copied, and
+// compared with the one that it continues, without a look at each. What is changed is changed in one copy alone. As
+// thread-safe as a std::vector.
+class Messages {
+ public:
+  class Iterator;
+  using value_type = Message;
+  using const_reference = const Message&;
+  using iterator = Iterator;
+  using const_iterator = Iterator;
+
+  Messages() = default;
+  Messages(std::initializer_list<Message> list) : Messages(std::vector<Message>(list)) {}
+  Messages(std::vector<Message> list) { Append(std::move(list)); }  // NOLINT(google-explicit-constructor)
+
+  std::size_t size() const { return chunks_.size() * kChunk + tail_.size(); }
+  bool empty() const { return size() == 0; }
+  const Message& operator[](std::size_t i) const { return *At(i); }
+  const Message& front() const { return *At(0); }
+  const Message& back() const { return *At(size() - 1); }
+  Iterator begin() const;
+  Iterator end() const;
+  std::reverse_iterator<Iterator> rbegin() const;
+  std::reverse_iterator<Iterator> rend() const;
+
+  void push_back(Message message) { Push(std::make_shared<const Message>(std::move(message))); }
+  void pop_back() { Truncate(size() - 1); }
+  void Append(std::vector<Message> more);
+  // Those at [first, end) of other ones.
+  void Append(const Messages& from, std::size_t first, std::size_t end);
+  void Insert(std::size_t at, std::vector<Message> more);
+  // Leaves the first ones.
+  void Truncate(std::size_t size);
+  // One of them, to be changed; good until the next call.
+  Message& Change(std::size_t i);
+
+  bool StartsWith(const Messages& beginning) const;
+  bool operator==(const Messages& other) const { return size() == other.size() && StartsWith(other); }
+
+ private:
+  using Pointer = std::shared_ptr<const Message>;
+  using Chunk = std::vector<Pointer>;  // of kChunk, once it is one of chunks_
+  static constexpr std::size_t kChunk = 64;
+
+  const Pointer& At(std::size_t i) const {
+    const std::size_t chunk = i / kChunk;
+    return chunk < chunks_.size() ? (*chunks_[chunk])[i % kChunk] : tail_[i % kChunk];
+  }
+  void Push(Pointer message);
+
+  std::vector<std::shared_ptr<const Chunk>> chunks_;
+  Chunk tail_;  // what comes behind them; less than one
+};
+
+// Stays good while messages are added.
+class Messages::Iterator {
+ public:
+  using iterator_category = std::random_access_iterator_tag;
+  using value_type = Message;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const Message*;
+  using reference = const Message&;
+
+  Iterator() = default;
+  Iterator(const Messages& messages, std::size_t at) : messages_(&messages), at_(static_cast<difference_type>(at)) {}
+
+  reference operator*() const { return (*messages_)[static_cast<std::size_t>(at_)]; }
+  pointer operator->() const { return &**this; }
+  reference operator[](difference_type n) const { return *(*this + n); }
+  Iterator& operator++() { return *this += 1; }
+  Iterator& operator--() { return *this -= 1; }
+  Iterator operator++(int) { return std::exchange(*this, *this + 1); }
+  Iterator operator--(int) { return std::exchange(*this, *this - 1); }
+  Iterator& operator+=(difference_type n) {
+    at_ += n;
+    return *this;
+  }
+  Iterator& operator-=(difference_type n) { return *this += -n; }
+  friend Iterator operator+(Iterator it, difference_type n) { return it += n; }
+  friend Iterator operator+(difference_type n, Iterator it) { return it += n; }
+  friend Iterator operator-(Iterator it, difference_type n) { return it -= n; }
+  friend difference_type operator-(const Iterator& a, const Iterator& b) { return a.at_ - b.at_; }
+  bool operator==(const Iterator& other) const { return at_ == other.at_; }
+  std::strong_ordering operator<=>(const Iterator& other) const { return at_ <=> other.at_; }
+
+ private:
+  const Messages* messages_ = nullptr;
+  difference_type at_ = 0;
+};
+
+inline Messages::Iterator Messages::begin() const { return {*this, 0}; }
+inline Messages::Iterator Messages::end() const { return {*this, size()}; }
+inline std::reverse_iterator<Messages::Iterator> Messages::rbegin() const { return std::reverse_iterator(end()); }
+inline std::reverse_iterator<Messages::Iterator> Messages::rend() const { return std::reverse_iterator(begin()); }
+
 // A permission that lasts: calls of `tool_name` on the same terms, with exactly these arguments or such as the pattern
 // covers, need no further approval.
 struct Grant {
@@ -96,7 +197,7 @@ struct Entity {
 
 // Everything that an edit restores.
 struct AgentState {
-  std::vector<Message> messages;
+  Messages messages;
   std::vector<Grant> grants{};
   Agenda agenda{};
   std::optional<Compaction> compaction{};

@@ -122,7 +122,7 @@ struct ModelWishes {
 
 struct ModelRequest {  // read by Generate before it returns
   std::string model;   // the provider's own name for it, without the "provider/" prefix
-  const std::vector<Message>& messages;
+  Messages messages;
   const std::vector<ToolSpec>& tools;
   std::string_view system = {};  // the system prompt, before all messages; empty: none
   // Of the response; less than kMaxResponseBytes when the interaction has not so much left.

@@ -37,7 +37,7 @@ std::size_t SizeBesideText(const ModelResponse& response) {
 }
 
 // Of the calls since the user spoke. Whoever watches tells calls of an interaction apart by them.
-std::vector<std::string> UsedCallIds(const std::vector<Message>& messages) {
+std::vector<std::string> UsedCallIds(const Messages& messages) {
   std::vector<std::string> ids;
   for (auto message = messages.rbegin(); message != messages.rend() && message->role != Role::kUser; ++message) {
     for (const ToolCall& call : message->tool_calls) ids.push_back(call.id);
@@ -365,14 +365,14 @@ Async<Result<Nothing>> AgentLoop::SumUp(Compaction next) {
 Async<Result<ModelResponse>> AgentLoop::SendRequest() {
   said_ = std::make_unique<StreamRelay>(parts_.observer, turn_.round);
   const std::vector<ToolSpec>& tools = ToldSpecs();
-  Result<std::vector<Message>> view = std::vector<Message>();
+  Result<Messages> view = Messages();
   const AgentState& sent = Sent();
   const bool whole = context_.FitsWhole(sent, tools);
   if (!whole) view = context_.View(sent, tools);
   if (!view) co_return Fail(view.error());
   const std::size_t said = *parts_.said;
   if (said >= limits_.max_said) co_return Fail(TooMuchSaid(limits_.max_said));
-  const std::vector<Message>& messages = whole ? sent.messages : *view;
+  const Messages& messages = whole ? sent.messages : *view;
   estimate_ = context_.Estimate(messages, tools);
   const ModelRequest request{.model = model_name_,
                              .messages = messages,

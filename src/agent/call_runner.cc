@@ -30,7 +30,7 @@ constexpr std::size_t kMaxTogether = 8;  // calls of one round at once
 ToolOutcome Failure(std::string_view text) { return {.output = std::string(text), .is_error = true}; }
 
 // The call as the model made it; null if it is not in the state.
-const ToolCall* AsMade(const std::vector<Message>& messages, const std::string& id) {
+const ToolCall* AsMade(const Messages& messages, const std::string& id) {
   const auto calling = std::find_if(messages.rbegin(), messages.rend(),
                                     [](const Message& message) { return message.role == Role::kAssistant; });
   if (calling == messages.rend()) return nullptr;
@@ -633,7 +633,7 @@ void CallRunner::LookForStandstill(std::string& output) {
   const std::string note = StandstillNote(*standstill);
   if (output.ends_with(note)) return;  // it is from a record
   output += note;
-  turn_.state.messages.back().content = output;
+  turn_.state.messages.Change(turn_.state.messages.size() - 1).content = output;
 }
 
 // --- what a tool asks of people and of the agent ---------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -38,25 +39,29 @@ std::string_view Beginning(std::string_view text, std::size_t bytes) {
 
 std::size_t ContentBytes(const Message& message) { return message.content ? message.content->size() : 0; }
 
-Message Shortened(Message message, std::int64_t limit) {
+// nullopt: it is short enough.
+std::optional<Message> Shortened(const Message& message, std::int64_t limit) {
   const std::size_t size = ContentBytes(message);
-  if (Tokens(size) <= limit) return message;
+  if (Tokens(size) <= limit) return std::nullopt;
   const std::string note = "\n(... shortened: it has " + std::to_string(size) + " bytes, too many to be sent here)";
   const auto room = static_cast<std::size_t>(limit * kBytesPerToken);
-  message.content = std::string(Beginning(*message.content, room - std::min(room, note.size()))) + note;
-  return message;
+  Message shortened = message;
+  shortened.content = std::string(Beginning(*message.content, room - std::min(room, note.size()))) + note;
+  return shortened;
 }
 
 // The parts of a request.
 class Parts {
  public:
   explicit Parts(const AgentState& state) : state_(state), messages_(state.messages) {
-    for (std::size_t i = 0; i < messages_.size(); ++i) {
-      if (messages_[i].role != Role::kUser) continue;
-      if (last_user_ == kNone) first_ = i + 1;
-      last_user_ = i;
+    const auto is_user = [](const Message& message) { return message.role == Role::kUser; };
+    const auto first_user = std::find_if(messages_.begin(), messages_.end(), is_user);
+    if (first_user != messages_.end()) {
+      first_ = static_cast<std::size_t>(first_user - messages_.begin()) + 1;
+      const auto last = std::find_if(messages_.rbegin(), messages_.rend(), is_user);
+      last_user_ = static_cast<std::size_t>(messages_.rend() - last) - 1;
+      return;
     }
-    if (last_user_ != kNone) return;
     while (first_ < messages_.size() && messages_[first_].role == Role::kSystem) ++first_;
   }
 
@@ -99,9 +104,15 @@ class Parts {
   std::size_t last_user() const { return std::min(last_user_, size()); }
 
   template <typename Limits>
-  std::vector<Message> Build(const Compaction& extent, const Limits& limits) const {
-    std::vector<Message> view;
-    const auto add = [&](std::size_t i) { view.push_back(Shortened(messages_[i], LimitOf(i, limits))); };
+  Messages Build(const Compaction& extent, const Limits& limits) const {
+    Messages view;
+    const auto add = [&](std::size_t i) {
+      if (auto shortened = Shortened(messages_[i], LimitOf(i, limits))) {
+        view.push_back(*std::move(shortened));
+      } else {
+        view.Append(messages_, i, i + 1);
+      }
+    };
     for (std::size_t i = 0; i < extent.first; ++i) add(i);
     if (extent.end > extent.first) {
       view.push_back({.role = Role::kUser, .content = std::string(kSummaryIntro) + extent.summary});
@@ -122,14 +133,23 @@ class Parts {
   }
 
   const AgentState& state_;
-  const std::vector<Message>& messages_;
+  const Messages& messages_;
   std::size_t first_ = 0, last_user_ = kNone;
 };
 
-std::int64_t EstimateAll(const std::vector<Message>& messages) {
+std::int64_t EstimateAll(const Messages& messages) {
   std::int64_t tokens = 0;
   for (const Message& message : messages) tokens += EstimateTokens(message);
   return tokens;
+}
+
+// Looks at no more of a long history than has room.
+bool IsWithin(const Messages& messages, std::int64_t room) {
+  for (const Message& message : messages) {
+    room -= EstimateTokens(message);
+    if (room < 0) return false;
+  }
+  return room >= 0;
 }
 
 }  // namespace
@@ -174,7 +194,7 @@ void Context::Calibrate(std::int64_t estimated, std::int64_t counted) {
   percent_ = std::clamp<std::int64_t>(percent_ * counted / estimated, percent_, kMaxPercent);
 }
 
-std::int64_t Context::Estimate(const std::vector<Message>& messages, const std::vector<ToolSpec>& tools) const {
+std::int64_t Context::Estimate(const Messages& messages, const std::vector<ToolSpec>& tools) const {
   return (system_tokens_ + EstimateAll(messages) + EstimateTokens(tools)) * percent_ / 100;
 }
 
@@ -193,14 +213,14 @@ std::vector<Context::Limits> Context::Shortenings(std::int64_t room) const {
 bool Context::FitsWhole(const AgentState& state, const std::vector<ToolSpec>& tools) const {
   const Parts parts(state);
   if (state.compaction && state.compaction->requested && parts.Known().end > parts.first()) return false;
-  return EstimateAll(state.messages) <= Room(tools);
+  return budget_ == 0 || IsWithin(state.messages, Room(tools));
 }
 
 bool Context::Fits(const AgentState& state, const std::vector<ToolSpec>& tools) const {
   if (FitsWhole(state, tools)) return true;
   const Parts parts(state);
   const Compaction known = parts.Known();
-  return known.end > known.first && EstimateAll(parts.Build(known, Limits{kNoLimit, kNoLimit})) <= Room(tools);
+  return known.end > known.first && IsWithin(parts.Build(known, Limits{kNoLimit, kNoLimit}), Room(tools));
 }
 
 Compaction Context::NextExtent(const AgentState& state, const std::vector<ToolSpec>& tools) const {
@@ -235,13 +255,13 @@ Compaction Context::RequestedExtent(const AgentState& state) const {
   return {.first = parts.first(), .end = std::max(parts.first(), parts.last_user()), .requested = true};
 }
 
-Result<std::vector<Message>> Context::View(const AgentState& state, const std::vector<ToolSpec>& tools) const {
+Result<Messages> Context::View(const AgentState& state, const std::vector<ToolSpec>& tools) const {
   if (FitsWhole(state, tools)) return state.messages;
   const Parts parts(state);
   const std::int64_t room = Room(tools);
   for (const Limits& limits : Shortenings(room)) {
-    std::vector<Message> view = parts.Build(parts.Known(), limits);
-    if (EstimateAll(view) <= room) return view;
+    Messages view = parts.Build(parts.Known(), limits);
+    if (IsWithin(view, room)) return view;
   }
   return Fail(Error{.code = ErrorCode::kTooLarge,
                     .reason = "context_length",
@@ -249,7 +269,7 @@ Result<std::vector<Message>> Context::View(const AgentState& state, const std::v
                                std::to_string(budget_) + " tokens, tools and system prompt included"});
 }
 
-std::string Outline(const std::vector<Message>& messages, std::size_t first, std::size_t end, std::size_t max_bytes,
+std::string Outline(const Messages& messages, std::size_t first, std::size_t end, std::size_t max_bytes,
                     std::size_t longest_line) {
   constexpr std::size_t kShortLine = 60;
   const auto line_of = [](const Message& message, std::size_t length) {

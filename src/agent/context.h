@@ -37,7 +37,7 @@ class Context {
   // What the provider counted where `estimated` was the estimate: later estimates are no lower than that.
   void Calibrate(std::int64_t estimated, std::int64_t counted);
   // Of a whole request, as it has turned out so far.
-  std::int64_t Estimate(const std::vector<Message>& messages, const std::vector<ToolSpec>& tools) const;
+  std::int64_t Estimate(const Messages& messages, const std::vector<ToolSpec>& tools) const;
 
   bool FitsWhole(const AgentState& state, const std::vector<ToolSpec>& tools) const;
   // Whether the messages fit with the state's summary in place of those that it tells.
@@ -49,7 +49,7 @@ class Context {
   Compaction RequestedExtent(const AgentState& state) const;
   // What is sent. Where a summary is not enough tool results are shortened, then what the user said before, and say so;
   // what is sent never exceeds the budget. kTooLarge (reason "context_length") if even that does not help.
-  Result<std::vector<Message>> View(const AgentState& state, const std::vector<ToolSpec>& tools) const;
+  Result<Messages> View(const AgentState& state, const std::vector<ToolSpec>& tools) const;
 
  private:
   // Messages that are longer than so many tokens are cut.
@@ -65,7 +65,7 @@ class Context {
 };
 
 // A summary made without a model: a line for what was said and called, shortened evenly. At most `max_bytes`.
-std::string Outline(const std::vector<Message>& messages, std::size_t first, std::size_t end, std::size_t max_bytes,
+std::string Outline(const Messages& messages, std::size_t first, std::size_t end, std::size_t max_bytes,
                     std::size_t longest_line = 300);
 
 }  // namespace reprise

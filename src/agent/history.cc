@@ -6,9 +6,9 @@
 
 namespace reprise {
 
-std::size_t CompleteToolCalls(std::vector<Message>& messages, std::string_view placeholder) {
+std::size_t CompleteToolCalls(Messages& messages, std::string_view placeholder, std::size_t first) {
   std::size_t added = 0;
-  for (std::size_t i = 0; i < messages.size(); ++i) {
+  for (std::size_t i = first; i < messages.size(); ++i) {
     if (messages[i].tool_calls.empty()) continue;
     std::size_t end = i + 1;
     std::set<std::string, std::less<>> answered;
@@ -25,9 +25,8 @@ std::size_t CompleteToolCalls(std::vector<Message>& messages, std::string_view p
                                 .is_error = true});
     }
     added += missing.size();
-    const auto at = messages.begin() + static_cast<std::ptrdiff_t>(end);
-    messages.insert(at, std::make_move_iterator(missing.begin()), std::make_move_iterator(missing.end()));
     i = end + missing.size() - 1;
+    if (!missing.empty()) messages.Insert(end, std::move(missing));
   }
   return added;
 }

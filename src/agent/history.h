@@ -18,7 +18,7 @@ inline constexpr std::string_view kOutcomeUnknown = "The server ended while this
 // Gives every call that has no result one that says `placeholder`, in the place where a provider expects it. A result
 // that exists is never replaced, moved or dropped (results are looked for before any gap is filled). Returns how many
 // were added.
-std::size_t CompleteToolCalls(std::vector<Message>& messages, std::string_view placeholder);
+std::size_t CompleteToolCalls(Messages& messages, std::string_view placeholder, std::size_t first = 0);
 
 // What stands before the result of a call whose arguments a hook has changed to these.
 std::string ChangedByHook(const std::string& arguments);

@@ -138,7 +138,7 @@ struct MessageParts::Room {
 MessageParts::MessageParts(FilesOfChat* files, DocumentReader* documents, PartRecipient recipient)
     : files_(files), documents_(documents), recipient_(recipient) {}
 
-bool MessageParts::HasAny(const std::vector<Message>& messages) {
+bool MessageParts::HasAny(const Messages& messages) {
   return std::any_of(messages.begin(), messages.end(), [](const Message& message) { return !message.parts.empty(); });
 }
 
@@ -228,17 +228,19 @@ std::string MessageParts::Told(const MessagePart& part, const std::string& why, 
   return text;
 }
 
-std::vector<Message> MessageParts::Shown(const std::vector<Message>& messages, const std::stop_token& stop) {
-  std::vector<Message> shown = messages;
+Messages MessageParts::Shown(const Messages& messages, const std::stop_token& stop) {
+  Messages shown = messages;
   Room room{.bytes = recipient_.limits.request_bytes,
             .images = recipient_.limits.images,
             .tokens = MostTokens(),
             .text = kMaxAllText};
   if (recipient_.window > 0) room.text = std::min(room.text, static_cast<std::size_t>(recipient_.window));
-  for (auto message = shown.rbegin(); message != shown.rend(); ++message) {
+  for (std::size_t i = shown.size(); i-- > 0;) {
+    if (shown[i].parts.empty()) continue;
+    Message& message = shown.Change(i);
     std::vector<MessagePart> sent;
     std::string told;
-    for (const MessagePart& part : message->parts) {
+    for (const MessagePart& part : message.parts) {
       std::string why = WhyNotAsIs(part);
       if (why.empty()) why = room.Take(part);
       if (why.empty()) {
@@ -247,8 +249,8 @@ std::vector<Message> MessageParts::Shown(const std::vector<Message>& messages, c
         told += Told(part, why, room.text, stop);
       }
     }
-    if (!told.empty()) message->content = message->content.value_or("") + told;
-    message->parts = std::move(sent);
+    if (!told.empty()) message.content = message.content.value_or("") + told;
+    message.parts = std::move(sent);
   }
   return shown;
 }

@@ -49,10 +49,10 @@ class MessageParts {
   // Both may be null: then no file can be read, and no document.
   MessageParts(FilesOfChat* files, DocumentReader* documents, PartRecipient recipient);
 
-  static bool HasAny(const std::vector<Message>& messages);
+  static bool HasAny(const Messages& messages);
   // The messages with the parts that are sent as they are; the others have become text. There is room for the newest
   // first. May read files and wait for documents.
-  std::vector<Message> Shown(const std::vector<Message>& messages, const std::stop_token& stop);
+  Messages Shown(const Messages& messages, const std::stop_token& stop);
 
   // From now on every part is told in text, for this reason.
   void SendNone(std::string why) { why_none_ = std::move(why); }

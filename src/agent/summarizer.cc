@@ -73,8 +73,8 @@ Async<Summary> Summarize(const AgentParts& parts, const std::string& model_name,
   const std::stop_callback<std::function<void()>> with_run(std::move(stop), end_it);
   if (parts.delay) parts.delay(kTimeout, end_it);
   Collector collector(task.max_bytes, end);
-  const std::vector<Message> messages{{.role = Role::kSystem, .content = Instruction(task.max_bytes)},
-                                      {.role = Role::kUser, .content = Material(task)}};
+  const Messages messages{{.role = Role::kSystem, .content = Instruction(task.max_bytes)},
+                          {.role = Role::kUser, .content = Material(task)}};
   const ModelRequest request{model_name, messages, kNoTools};
   const std::stop_token ended = end.get_token();
   const Result<ModelResponse> response = co_await AskModelClient(parts, request, collector, ended, span);

@@ -71,7 +71,7 @@ class Content {
     return parts;
   }
   // The last ones: as many as an attribute has room for.
-  std::string Messages(const std::vector<Message>& messages) const {
+  std::string Told(const Messages& messages) const {
     std::string all;
     for (auto message = messages.rbegin(); message != messages.rend(); ++message) {
       const std::string text = DumpJson({{"role", RoleName(message->role)}, {"parts", Parts(*message)}});
@@ -113,7 +113,7 @@ void DescribeRequest(Span& span, const AgentParts& parts, const ModelRequest& re
   if (!request.system.empty()) {
     span.SetContent("gen_ai.system_instructions", DumpJson(Json::array({content.TextPart(request.system)})));
   }
-  span.SetContent("gen_ai.input.messages", content.Messages(request.messages));
+  span.SetContent("gen_ai.input.messages", content.Told(request.messages));
 }
 
 void DescribeResponse(Span& span, const AgentParts& parts, const TimedStream& stream, const ModelResponse& response) {

@@ -175,7 +175,7 @@ void Remember(std::vector<Entity>& memory, const ToolCall& call, const ToolOutco
   for (const Entity& entity : found.entities()) Add(memory, entity);
 }
 
-std::vector<Entity> NamedBefore(const std::vector<Message>& messages, std::size_t end) {
+std::vector<Entity> NamedBefore(const Messages& messages, std::size_t end) {
   constexpr std::size_t kMostResults = 64;  // more than enough to name so few
   end = std::min(end, messages.size());
   std::size_t begin = end, results = 0;

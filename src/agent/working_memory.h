@@ -22,7 +22,7 @@ inline constexpr std::size_t kMaxEntities = 10;
 void Remember(std::vector<Entity>& memory, const ToolCall& call, const ToolOutcome& outcome);
 
 // What the calls among the first `end` messages have named, from their results as they stand there.
-std::vector<Entity> NamedBefore(const std::vector<Message>& messages, std::size_t end);
+std::vector<Entity> NamedBefore(const Messages& messages, std::size_t end);
 
 // One line per kind of entity, `page: page-123 "About us", page-4`; empty for no entities.
 std::string DescribeMemory(const std::vector<Entity>& memory);

@@ -27,7 +27,7 @@ Claim ClaimOf(const std::string& arguments) {
   return claim;
 }
 
-const Message* ResultOf(const std::vector<Message>& messages, std::size_t round, const std::string& call_id) {
+const Message* ResultOf(const Messages& messages, std::size_t round, const std::string& call_id) {
   for (std::size_t i = round + 1; i < messages.size() && messages[i].role == Role::kTool; ++i) {
     if (messages[i].tool_call_id == call_id) return &messages[i];
   }
@@ -41,8 +41,7 @@ bool IsSame(const ToolCall& made, const ToolCall& call, const Claim& claim, bool
 }
 
 // Whether one of the messages [begin, end) makes this call and the tool wants a confirmation.
-bool WasAsked(const std::vector<Message>& messages, std::size_t begin, std::size_t end, const ToolCall& call,
-              const Claim& claim) {
+bool WasAsked(const Messages& messages, std::size_t begin, std::size_t end, const ToolCall& call, const Claim& claim) {
   for (std::size_t i = begin; i < end; ++i) {
     for (const ToolCall& made : messages[i].tool_calls) {
       const Message* result = ResultOf(messages, i, made.id);
@@ -54,7 +53,7 @@ bool WasAsked(const std::vector<Message>& messages, std::size_t begin, std::size
 }
 
 // Whether the call was made, as confirmed, since `begin` and before this one.
-bool WasUsed(const std::vector<Message>& messages, std::size_t begin, const ToolCall& call, const Claim& claim) {
+bool WasUsed(const Messages& messages, std::size_t begin, const ToolCall& call, const Claim& claim) {
   const auto last = std::find_if(messages.rbegin(), messages.rend(),
                                  [](const Message& message) { return !message.tool_calls.empty(); });
   for (std::size_t i = begin; i < messages.size(); ++i) {
@@ -68,7 +67,7 @@ bool WasUsed(const std::vector<Message>& messages, std::size_t begin, const Tool
 
 }  // namespace
 
-std::optional<std::string> FalseConfirmation(const std::vector<Message>& messages, const ToolCall& call) {
+std::optional<std::string> FalseConfirmation(const Messages& messages, const ToolCall& call) {
   const Claim claim = ClaimOf(call.arguments);
   if (!claim.confirmed) return std::nullopt;
   const auto is_user = [](const Message& message) { return message.role == Role::kUser; };

@@ -19,6 +19,6 @@ inline constexpr std::string_view kConfirmationNote =
 
 // Why `call`, of the last message that calls tools, must not run: it claims a confirmation that was not asked for
 // before the user last spoke, or was used already. For the model; nullopt: it claims none, or rightly.
-std::optional<std::string> FalseConfirmation(const std::vector<Message>& messages, const ToolCall& call);
+std::optional<std::string> FalseConfirmation(const Messages& messages, const ToolCall& call);
 
 }  // namespace reprise

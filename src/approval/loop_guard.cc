@@ -26,7 +26,7 @@ bool IsSame(const ToolCall& a, const ToolCall& b) {
 }
 
 // The calls since the user spoke, up to the one in question.
-std::vector<Made> CallsSoFar(const std::vector<Message>& messages, std::string_view call_id) {
+std::vector<Made> CallsSoFar(const Messages& messages, std::string_view call_id) {
   auto from = std::find_if(messages.rbegin(), messages.rend(), [](const Message& message) {
                 return message.role == Role::kUser;
               }).base();
@@ -79,7 +79,7 @@ std::string_view ResultText(const Message& message) {
 }
 
 // The rounds since the user spoke, the last one first; empty if a result of that is still to come.
-std::vector<Round> RoundsBack(const std::vector<Message>& messages) {
+std::vector<Round> RoundsBack(const Messages& messages) {
   std::vector<Round> rounds;
   std::vector<const Message*> results;
   for (auto message = messages.rbegin(); message != messages.rend() && rounds.size() < kMostRounds; ++message) {
@@ -151,7 +151,7 @@ int StaleRounds(const std::vector<Round>& rounds) {
 
 }  // namespace
 
-std::optional<Standstill> FindStandstill(const std::vector<Message>& messages) {
+std::optional<Standstill> FindStandstill(const Messages& messages) {
   const std::vector<Round> rounds = RoundsBack(messages);
   if (rounds.empty()) return std::nullopt;
   const auto found = [&](std::string_view pattern, int count, int end) {
@@ -174,7 +174,7 @@ std::string StandstillNote(const Standstill& standstill) {
   return note + " If nothing changes the turn ends.)";
 }
 
-std::optional<CallLoop> FindCallLoop(const std::vector<Message>& messages, std::string_view call_id) {
+std::optional<CallLoop> FindCallLoop(const Messages& messages, std::string_view call_id) {
   const std::vector<Made> made = CallsSoFar(messages, call_id);
   for (const std::size_t period : {1, 2}) {
     const std::size_t length = Repeating(made, period);

@@ -22,7 +22,7 @@ struct CallLoop {
 };
 
 // Whether this call of the last message that calls tools closes such a circle. The call need not be run.
-std::optional<CallLoop> FindCallLoop(const std::vector<Message>& messages, std::string_view call_id);
+std::optional<CallLoop> FindCallLoop(const Messages& messages, std::string_view call_id);
 
 // Rounds in a row that lead nowhere, whatever the calls are: all of a tool's calls fail with the same error
 // ("same_error"; an error that differs only in what the calls were given counts for less), or no call brings anything
@@ -35,7 +35,7 @@ struct Standstill {
 };
 
 // Whether the last round, all of whose results are there, is one of them.
-std::optional<Standstill> FindStandstill(const std::vector<Message>& messages);
+std::optional<Standstill> FindStandstill(const Messages& messages);
 
 // What is added to the last result of such a round, for the model to read.
 std::string StandstillNote(const Standstill& standstill);

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <system_error>
 
@@ -16,10 +17,12 @@
 #include "base/try.h"
 #include "crypto/digest.h"
 #include "domain/codec.h"
+#include "reprise/history.h"
 #include "store/chat_index.h"
 #include "store/file_blob_store.h"
 #include "store/file_names.h"
 #include "store/file_record.h"
+#include "store/linked_state.h"
 
 namespace reprise {
 namespace {
@@ -62,18 +65,57 @@ Result<void> WriteBlobs(const std::string& root, const Chat& chat, BlobStore& bl
   return {};
 }
 
+// The JSON of interactions, each after its parent. Of the first states, which are short, each is whole, as any program
+// reads it; the others are what they add (schemas/FILES.md, "Long chats").
+class Documents {
+ public:
+  explicit Documents(InteractionStore& store) : store_(store) {}
+
+  Result<Json> Next(const ChatId& chat, InteractionId id) {
+    const AddedInteraction added = TRY(store_.LoadAdded(chat, id));
+    const auto& state = added.interaction.final_agent_state;
+    if (!state) return ToJson(added.interaction);
+    const auto parent = added.kept_messages == 0 ? totals_.end() : totals_.find(*added.interaction.parent_id);
+    const bool is_whole = added.kept_messages == 0;
+    const bool continues = parent != totals_.end() && parent->second.messages == added.kept_messages;
+    if (continues) {
+      const auto& totals = totals_[id] = Continued(parent->second, state->messages);
+      if (totals.bytes > whole_left_) {
+        whole_left_ = 0;
+        return ToLinkedJson(added, totals);
+      }
+      whole_left_ -= totals.bytes;
+    }
+    if (is_whole) {
+      totals_[id] = TotalsOf(*state);
+      return ToJson(added.interaction);
+    }
+    if (auto whole = store_.LoadInteraction(chat, id)) {
+      totals_[id] = TotalsOf(*whole->final_agent_state);
+      return ToJson(*whole);
+    }
+    Interaction without = added.interaction;  // what it continues cannot be read
+    without.final_agent_state.reset();
+    return ToJson(without);
+  }
+
+ private:
+  InteractionStore& store_;
+  std::map<InteractionId, StateTotals> totals_;  // of the states that were written
+  std::uint64_t whole_left_ = kRepeatedBytes;
+};
+
 Result<void> WriteDocuments(const std::string& root, const Chat& chat, InteractionStore& store, WorkCounter& counter) {
   const ChatId& id = chat.summary.id;
   for (const std::string& made : {ChatDirectory(root, id), InteractionsDirectory(root, id)}) {
     if (auto created = Disk().CreateDirectory(made); !created) return Fail(std::move(created.error()));
   }
   ChatIndex index{.summary = {.id = id, .created_at = chat.summary.created_at}};
+  Documents documents(store);
   for (const Interaction& listed : chat.interactions) {
-    const auto interaction = store.LoadInteraction(id, listed.id);
-    if (!interaction) return Fail(interaction.error());
-    const std::string text = DumpJson(ToJson(*interaction)) + "\n";
-    if (auto written = ReplaceFile(Disk(), InteractionFile(root, id, listed.id), text); !written) return written;
-    AddToIndex(index, *interaction, Sha256Digest({text}));
+    const std::string text = DumpJson(TRY(documents.Next(id, listed.id))) + "\n";
+    TRY(ReplaceFile(Disk(), InteractionFile(root, id, listed.id), text, Durability::kUnsynced));
+    AddToIndex(index, listed, Sha256Digest({text}));
     if (auto wanted = CountStep(&counter); !wanted) return wanted;
   }
   // The newest is the head if the chat's own cannot be read.
@@ -88,9 +130,9 @@ Result<void> WriteDocuments(const std::string& root, const Chat& chat, Interacti
     index.summary.title = chat.summary.title;
   }
   if (chat.interactions.empty()) index.summary.head.reset(), index.summary.head_status.reset();
-  return ReplaceFile(Disk(), ChatFile(root, id), ChatIndexToJson(index) + "\n")
-      .and_then([&] { return Disk().SyncDirectory(InteractionsDirectory(root, id)); })
-      .and_then([&] { return Disk().SyncDirectory(ChatDirectory(root, id)); });
+  return ReplaceFile(Disk(), ChatFile(root, id), ChatIndexToJson(index) + "\n").and_then([&] {
+    return Disk().SyncTree(ChatDirectory(root, id));
+  });
 }
 
 Result<void> Exchange(const std::string& made, const std::string& target) {

@@ -18,8 +18,7 @@ Json ChatToJson(const Chat& chat, bool all_branches) {
     if (all_branches) interactions.back()["superseded"] = superseded;
   }
   for (const DamagedInteraction& damaged : chat.damaged) {
-    json["damaged"].push_back({{"interaction_id", damaged.id.str()},
-                               {"error", {{"code", damaged.error.reason}, {"message", damaged.error.message}}}});
+    json["damaged"].push_back(ToJson(damaged));
   }
   return json;
 }

@@ -8,11 +8,12 @@
 #include "base/json.h"
 #include "base/path.h"
 #include "base/posix_file_system.h"
+#include "base/try.h"
 #include "crypto/jwe.h"
 #include "domain/codec.h"
-#include "store/file_interaction_store.h"
 #include "store/file_names.h"
 #include "store/file_record.h"
+#include "store/linked_state.h"
 
 namespace reprise {
 namespace {
@@ -37,14 +38,13 @@ Result<Json> ReadObject(const std::string& path) {
   return json;
 }
 
-// Our own files say everything, also where a state is stored as a reference to another file's.
-Result<Json> ReadInteractionFile(InteractionStore* store, const std::optional<PlaceInStore>& place,
-                                 const std::string& path) {
-  if (store != nullptr && place && place->interaction) {
-    const auto whole = store->LoadInteraction(place->chat, *place->interaction);
-    if (whole) return ToJson(*whole);
-  }
-  return ReadObject(path);
+// A state may be stored as what it adds to that of another file, which comes before this one.
+Result<Json> ReadInteractionFile(const std::string& path) {
+  Json json = TRY(ReadObject(path));
+  const auto link = UnlinkState(json);
+  if (!link) return Unusable(path, link.error().message);
+  if (*link) json["final_agent_state"][kKeptMessages] = (*link)->kept;
+  return json;
 }
 
 Result<std::vector<ForeignInteraction>> ReadFolder(const std::string& path) {
@@ -59,18 +59,9 @@ Result<std::vector<ForeignInteraction>> ReadFolder(const std::string& path) {
     if (json && !entry.is_directory) names.push_back(entry.name);
   }
   std::sort(names.begin(), names.end());
-  const auto chat_place = ParseStorePath(path);
-  std::unique_ptr<FileInteractionStore> store;
-  if (chat_place) {
-    auto opened = FileInteractionStore::Open({.root = chat_place->root,
-                                              .keys = nullptr,
-                                              .file_system = Disk(),
-                                              .access = FileInteractionStore::Access::kReadOnly});
-    if (opened) store = *std::move(opened);
-  }
   for (const std::string& name : names) {
     const std::string file = folder + "/" + name;
-    auto json = ReadInteractionFile(store.get(), ParseStorePath(file), file);
+    auto json = ReadInteractionFile(file);
     if (!json) return Fail(std::move(json.error()));
     std::string id = TextMember(*json, "id");
     if (id.empty()) id = name.substr(0, name.size() - std::string_view(".json").size());

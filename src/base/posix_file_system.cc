@@ -248,6 +248,15 @@ Result<void> PosixFileSystem::SyncDirectory(const std::string& path) {
   return {};
 }
 
+// By all that its disk has not written yet: each file by itself would wait for the disk's journal.
+Result<void> PosixFileSystem::SyncTree(const std::string& path) {
+  const std::size_t confined = ConfinedAt(path);
+  const UniqueFd directory(Open(path, confined, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (directory.get() < 0) return Failed("open", path, confined, errno);
+  if (Retry([&] { return ::syncfs(directory.get()); }) != 0) return FailErrno("syncfs", path, errno);
+  return {};
+}
+
 Result<bool> PosixFileSystem::CreateDirectory(const std::string& path) {
   const std::size_t confined = ConfinedAt(path);
   const NameAt at(path, confined);

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "archive/chat_folder.h"
-#include "archive/chat_json.h"
 #include "archive/chat_reader.h"
 #include "archive/head_branch.h"
 #include "archive/record_reference.h"
@@ -20,6 +19,7 @@
 #include "base/posix_file_system.h"
 #include "base/terminal_text.h"
 #include "domain/codec.h"
+#include "engine/history.h"
 #include "terminal/console.h"
 #include "terminal/progress.h"
 #include "transcript/conversation_line.h"
@@ -174,11 +174,33 @@ class Export {
 
   // The whole item as one JSON document.
   std::string Document(const Item& item) {
-    if (!item.single) return DumpJson(ChatToJson(item.chat, AllBranches())) + "\n";
+    if (!item.single) return WholeChat(item.chat);
     const auto interaction = store_.LoadInteraction(item.chat.summary.id, item.chat.interactions.front().id);
     if (interaction) return DumpJson(ToJson(*interaction)) + "\n";
     status_ = Complain(interaction.error());
     return {};
+  }
+
+  std::string WholeChat(const Chat& chat) {
+    const auto reader =
+        OpenHistory(store_, chat.summary.id, {.all_branches = AllBranches()}, HistoryStates::kAdded, {});
+    std::string text = DumpJson(ToJson(chat.summary));
+    text.back() = ',';
+    text += "\"interactions\":[";
+    const char* before = "";
+    for (;;) {
+      auto entry = reader ? (*reader)->Next() : Fail(reader.error());
+      if (!entry) status_ = Complain(entry.error());
+      if (!entry || !*entry) break;
+      text.append(std::exchange(before, ",")).append((*entry)->json);
+      if (!AllBranches()) continue;
+      text.back() = ',';
+      text += (*entry)->superseded ? "\"superseded\":true}" : "\"superseded\":false}";
+    }
+    Json end = Json::object();
+    for (const DamagedInteraction& each : chat.damaged) end["damaged"].push_back(ToJson(each));
+    text += end.empty() ? "]}" : "]," + DumpJson(end).substr(1);
+    return text + "\n";
   }
 
   std::string Text(const Item& item) {

@@ -12,6 +12,7 @@
 #include "reprise/event.h"
 #include "reprise/file_store.h"
 #include "reprise/grant_store.h"
+#include "reprise/history.h"
 #include "reprise/interaction.h"
 #include "reprise/interaction_store.h"
 #include "reprise/message.h"
@@ -52,7 +53,7 @@ Result<std::vector<Entity>> MemoryFromJson(const Json& json);  // an array
 
 // The messages before the `first` one are left out.
 Json ToJson(const AgentState& state, std::size_t first = 0);
-void AppendJson(std::string& out, const AgentState& state);
+void AppendJson(std::string& out, const AgentState& state, std::size_t first = 0);
 Result<AgentState> AgentStateFromJson(const Json& json);
 
 Json ToJson(const AgentEvent& event);
@@ -71,12 +72,18 @@ Result<std::vector<Attachment>> AttachmentsFromJson(const Json& json);
 
 // Of the final state, the messages before the `first_message` are left out.
 Json ToJson(const Interaction& interaction, std::size_t first_message = 0);
-void AppendJson(std::string& out, const Interaction& interaction);
+void AppendJson(std::string& out, const Interaction& interaction, std::size_t first_message = 0);
+// The state says how many of the parent's messages come before its own.
+inline constexpr const char* kKeptMessages = "kept_messages";
+Json ToJson(const AddedInteraction& added);
+void AppendJson(std::string& out, const AddedInteraction& added);
+InteractionJson ToInteractionJson(const AddedInteraction& added);
 Result<Interaction> InteractionFromJson(const Json& json);
 
 Json ToJson(const QueuedMessage& message);
 Result<QueuedMessage> QueuedMessageFromJson(const Json& json);
 Json ToJson(const InteractionRef& ref);
+Json ToJson(const DamagedInteraction& damaged);
 // A path that is not UTF-8 has its bytes in "path_base64" besides.
 Json ToJson(const WorkspaceChange& change);
 void AppendJson(std::string& out, const WorkspaceChange& change);

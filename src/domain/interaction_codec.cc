@@ -162,10 +162,40 @@ Json ToJson(const Interaction& interaction, std::size_t first_message) {
   return json;
 }
 
-void AppendJson(std::string& out, const Interaction& interaction) {
+void AppendJson(std::string& out, const Interaction& interaction, std::size_t first_message) {
   AppendJsonObject(out, [&](auto& object) {
-    Write(object, interaction, [&](const AgentState& state) { AppendJson(object.Name("final_agent_state"), state); });
+    Write(object, interaction,
+          [&](const AgentState& state) { AppendJson(object.Name("final_agent_state"), state, first_message); });
   });
+}
+
+Json ToJson(const AddedInteraction& added) {
+  Json json = ToJson(added.interaction);
+  if (added.kept_messages > 0) json["final_agent_state"][kKeptMessages] = added.kept_messages;
+  return json;
+}
+
+void AppendJson(std::string& out, const AddedInteraction& added) {
+  AppendJsonObject(out, [&](auto& object) {
+    Write(object, added.interaction, [&](const AgentState& state) {
+      std::string& text = object.Name("final_agent_state");
+      AppendJson(text, state);
+      if (added.kept_messages == 0) return;
+      text.pop_back();
+      text.append(",\"").append(kKeptMessages).append("\":").append(std::to_string(added.kept_messages)).append("}");
+    });
+  });
+}
+
+InteractionJson ToInteractionJson(const AddedInteraction& added) {
+  const Interaction& interaction = added.interaction;
+  InteractionJson json{.text = {},
+                       .has_state = interaction.final_agent_state.has_value(),
+                       .continues = added.kept_messages > 0 ? interaction.parent_id : std::nullopt,
+                       .model = interaction.model,
+                       .usage = interaction.usage};
+  AppendJson(json.text, added);
+  return json;
 }
 
 Result<Interaction> InteractionFromJson(const Json& json) {
@@ -211,6 +241,11 @@ Result<Interaction> InteractionFromJson(const Json& json) {
 
 Json ToJson(const InteractionRef& ref) {
   return {{"chat_id", ref.chat_id.str()}, {"interaction_id", ref.interaction_id.str()}};
+}
+
+Json ToJson(const DamagedInteraction& damaged) {
+  return {{"interaction_id", damaged.id.str()},
+          {"error", {{"code", damaged.error.reason}, {"message", damaged.error.message}}}};
 }
 
 Json ToJson(const ChatSummary& summary) {

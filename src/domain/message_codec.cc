@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
-#include <span>
+#include <ranges>
 
 #include "base/utf8.h"
 #include "domain/codec.h"
@@ -98,7 +98,10 @@ void Write(auto& out, const Grant& grant) {
 }
 
 void Write(auto& out, const AgentState& state, std::size_t first) {
-  WriteList(out, "messages", std::span(state.messages).subspan(std::min(first, state.messages.size())));
+  WriteList(out, "messages",
+            std::ranges::subrange(
+                state.messages.begin() + static_cast<std::ptrdiff_t>(std::min(first, state.messages.size())),
+                state.messages.end()));
   Json grants = Json::array();
   for (const Grant& grant : state.grants) {
     WriteMembers(grants.emplace_back(Json::object()), grant);
@@ -294,15 +297,14 @@ Json ToJson(const AgentState& state, std::size_t first) {
   return json;
 }
 
-void AppendJson(std::string& out, const AgentState& state) {
-  AppendJsonObject(out, [&](auto& object) { Write(object, state, 0); });
+void AppendJson(std::string& out, const AgentState& state, std::size_t first) {
+  AppendJsonObject(out, [&](auto& object) { Write(object, state, first); });
 }
 
 Result<AgentState> AgentStateFromJson(const Json& json) {
   JsonReader reader(json, "agent state");
   AgentState state;
   if (const Json* messages = reader.Array("messages")) {
-    state.messages.reserve(messages->size());
     for (const Json& message : *messages) state.messages.push_back(reader.Take(MessageFromJson(message), Message{}));
   }
   if (reader.Find("grants") != nullptr) {  // the specification's own folders have none

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -15,7 +16,6 @@ namespace reprise {
 namespace {
 
 constexpr std::string_view kNoResult = "The result of this call is not known.";
-constexpr const char* kKeptMessages = "kept_messages";
 constexpr std::size_t kMaxChatId = 64;
 
 tl::unexpected<Error> Unusable(const std::string& where, std::string_view what) {
@@ -55,7 +55,8 @@ bool HasPattern(const Grant& grant) { return !grant.pattern.empty(); }
 // --- filling in what is missing --------------------------------------------------------------------------------------
 
 // The messages that an interaction's events tell of, for the state that nobody stored.
-void AddFromEvents(const Interaction& interaction, std::vector<Message>& messages) {
+std::vector<Message> MessagesOfEvents(const Interaction& interaction) {
+  std::vector<Message> messages;
   messages.push_back(Message{.role = Role::kUser, .content = interaction.user_message});
   for (const AgentEvent& agent_event : interaction.events) {
     const EventPayload& payload = agent_event.payload;
@@ -75,15 +76,54 @@ void AddFromEvents(const Interaction& interaction, std::vector<Message>& message
       messages.push_back(std::move(message));
     }
   }
+  return messages;
 }
 
-bool BeginsWith(const std::vector<Message>& messages, const std::vector<Message>& beginning) {
-  return messages.size() >= beginning.size() && std::equal(beginning.begin(), beginning.end(), messages.begin());
+auto PlaceOf(const ForeignChat& chat, InteractionId id) {
+  return std::lower_bound(chat.interactions.begin(), chat.interactions.end(), id,
+                          [](const Interaction& one, InteractionId other) { return one.id < other; });
 }
+
+// Puts states together: each from the one before it, if that was asked for last.
+class WholeStates {
+ public:
+  explicit WholeStates(const ForeignChat& chat) : chat_(chat) {}
+
+  // Good until the next call.
+  const Messages& MessagesAfter(InteractionId id) {
+    std::vector<std::vector<Interaction>::const_iterator> added;  // newest first, up to one whose messages are known
+    auto one = PlaceOf(chat_, id);
+    while (last_ != one->id) {
+      added.push_back(one);
+      if (!chat_.kept_messages.contains(one->id)) break;
+      one = PlaceOf(chat_, *one->parent_id);
+    }
+    while (!added.empty()) {
+      const auto kept = chat_.kept_messages.find(added.back()->id);
+      const Messages& own = added.back()->final_agent_state->messages;
+      messages_.Truncate(kept == chat_.kept_messages.end() ? 0 : kept->second);
+      messages_.Append(own, 0, own.size());
+      added.pop_back();
+    }
+    last_ = id;
+    return messages_;
+  }
+
+  Interaction Whole(InteractionId id) {
+    Interaction whole = *PlaceOf(chat_, id);
+    whole.final_agent_state->messages = MessagesAfter(id);
+    return whole;
+  }
+
+ private:
+  const ForeignChat& chat_;
+  std::optional<InteractionId> last_;  // whose messages_ are at hand
+  Messages messages_;
+};
 
 class Reader {
  public:
-  explicit Reader(ForeignChat& chat) : chat_(chat) {}
+  explicit Reader(ForeignChat& chat) : chat_(chat), states_(chat) {}
 
   Result<void> Read(std::vector<ForeignInteraction> documents, const Json& about) {
     chat_.title = TextMember(about, "title");
@@ -133,7 +173,8 @@ class Reader {
     const auto completed = TimeOf(document, "completed_at");
     if (!created) return Fail(created.error());
     if (!completed) return Fail(completed.error());
-    const auto kept = TakeKeptMessages(document, *parent);
+    const Messages before = *parent ? states_.MessagesAfter(**parent) : Messages();
+    const auto kept = TakeKeptMessages(document, id, *parent, before.size());
     if (!kept) return Fail(kept.error());
     const Timestamp begun = created->value_or(last_time_.value_or(chat_.created_at.value_or(Now())));
 
@@ -157,13 +198,15 @@ class Reader {
       return Unusable(document.where, interaction.error().message + (detail.empty() ? "" : " (" + detail + ")"));
     }
     if (*kept > 0) {
-      std::vector<Message>& messages = interaction->final_agent_state->messages;
-      const std::vector<Message>& before = MessagesAfter(**parent);
-      messages.insert(messages.begin(), before.begin(), before.begin() + static_cast<std::ptrdiff_t>(*kept));
+      Messages whole = before;
+      whole.Truncate(*kept);
+      const Messages& own = interaction->final_agent_state->messages;
+      whole.Append(own, 0, own.size());
+      interaction->final_agent_state->messages = std::move(whole);
     }
-    Finish(*interaction);
+    Finish(*interaction, before);
     last_time_ = interaction->completed_at;
-    Keep(*std::move(interaction));
+    Keep(*std::move(interaction), before);
     return {};
   }
 
@@ -190,13 +233,19 @@ class Reader {
     return time;
   }
 
-  // How many messages of the parent's state the state begins with, if it came as what it adds.
-  Result<std::size_t> TakeKeptMessages(ForeignInteraction& document, std::optional<InteractionId> parent) {
+  // How many messages of the parent's state, of at most so many, the state begins with, if it came as what it adds.
+  Result<std::size_t> TakeKeptMessages(ForeignInteraction& document, InteractionId id,
+                                       std::optional<InteractionId> parent, std::size_t most) {
     const auto state = document.json.find("final_agent_state");
     if (state == document.json.end() || !state->is_object() || !state->contains(kKeptMessages)) return 0;
     const Json kept = std::move((*state)[kKeptMessages]);
     state->erase(kKeptMessages);
-    const std::size_t most = parent ? MessagesAfter(*parent).size() : 0;
+    const bool lacks_parent = !parent && !MemberOf(document.json, "parent_id").is_null();
+    if (lacks_parent || (parent && lost_.contains(*parent))) {  // what it continues is not here
+      *state = nullptr;
+      lost_.insert(id);
+      return 0;
+    }
     if (kept.is_number_unsigned() && kept.get<std::uint64_t>() <= most) return kept.get<std::size_t>();
     return Unusable(document.where, std::string(kKeptMessages) + " is not a number of messages that its parent has");
   }
@@ -242,7 +291,7 @@ class Reader {
   }
 
   // A stored interaction has ended, and has a state that a provider accepts.
-  void Finish(Interaction& interaction) {
+  void Finish(Interaction& interaction, const Messages& before) {
     if (!IsFinished(interaction.status)) {
       interaction.status = InteractionStatus::kFailed;
       interaction.error = InteractionError{"interrupted", "it had not ended when it was taken out", true};
@@ -250,8 +299,9 @@ class Reader {
     }
     if (!interaction.final_agent_state) {
       AgentState& state = interaction.final_agent_state.emplace();
-      if (interaction.parent_id) state = *chat_.Whole(*interaction.parent_id).final_agent_state;
-      AddFromEvents(interaction, state.messages);
+      if (interaction.parent_id) state = *PlaceOf(chat_, *interaction.parent_id)->final_agent_state;
+      state.messages = before;
+      state.messages.Append(MessagesOfEvents(interaction));
       chat_.notes.push_back(interaction.id.str() + " had no state; it was made from its events");
     }
     // What a document from anywhere says that was granted is what nobody here has agreed to. An equal call is at least
@@ -261,39 +311,30 @@ class Reader {
     for (AgentEvent& each : interaction.events) {
       if (auto* updated = std::get_if<event::GrantsUpdated>(&each.payload)) std::erase_if(updated->grants, HasPattern);
     }
-    if (CompleteToolCalls(interaction.final_agent_state->messages, kNoResult) > 0) {
+    Messages& messages = interaction.final_agent_state->messages;
+    const std::size_t complete = messages.StartsWith(before) ? before.size() : 0;
+    if (CompleteToolCalls(messages, kNoResult, complete) > 0) {
       chat_.notes.push_back(interaction.id.str() + " had tool calls without a result");
     }
   }
 
   // Without the messages of its parent's state.
-  void Keep(Interaction interaction) {
-    std::vector<Message>& messages = interaction.final_agent_state->messages;
-    std::vector<Message> whole = messages;
-    if (interaction.parent_id) {
-      const std::vector<Message>& before = MessagesAfter(*interaction.parent_id);
-      if (!before.empty() && BeginsWith(messages, before)) {
-        messages.erase(messages.begin(), messages.begin() + static_cast<std::ptrdiff_t>(before.size()));
-        messages.shrink_to_fit();
-        chat_.kept_messages.emplace(interaction.id, before.size());
-      }
+  void Keep(Interaction interaction, const Messages& before) {
+    Messages& messages = interaction.final_agent_state->messages;
+    if (!before.empty() && messages.StartsWith(before)) {
+      Messages added;
+      added.Append(messages, before.size(), messages.size());
+      messages = std::move(added);
+      chat_.kept_messages.emplace(interaction.id, before.size());
     }
-    last_messages_ = std::move(whole);
     chat_.interactions.push_back(std::move(interaction));
-  }
-
-  // Nearly always asked of the one before. Good until the next call.
-  const std::vector<Message>& MessagesAfter(InteractionId id) {
-    if (chat_.interactions.back().id == id) return last_messages_;
-    other_messages_ = std::move(chat_.Whole(id).final_agent_state->messages);
-    return other_messages_;
   }
 
   ForeignChat& chat_;
   std::map<std::string, InteractionId> numbers_;  // by what they are called
   std::optional<Timestamp> last_time_;
-  std::vector<Message> last_messages_;   // of the last one's whole state
-  std::vector<Message> other_messages_;  // of another's, for who has asked
+  WholeStates states_;
+  std::set<InteractionId> lost_;  // whose states cannot be put together
 };
 
 Result<std::vector<ForeignInteraction>> InteractionsIn(Json list, const std::string& where) {
@@ -332,30 +373,7 @@ Result<void> ReadBlobs(const Json& list, const std::string& where, ForeignChat& 
 
 }  // namespace
 
-Interaction ForeignChat::Whole(InteractionId id) const {
-  const auto find = [this](InteractionId wanted) {
-    return std::lower_bound(interactions.begin(), interactions.end(), wanted,
-                            [](const Interaction& one, InteractionId other) { return one.id < other; });
-  };
-  Interaction whole = *find(id);
-  // From this one back to the last that has all of its messages, and forward again.
-  std::vector<const Interaction*> added;
-  for (auto one = find(id); kept_messages.contains(one->id);) {
-    added.push_back(&*one);
-    one = find(*one->parent_id);
-    if (!kept_messages.contains(one->id)) added.push_back(&*one);
-  }
-  if (added.empty()) return whole;
-  std::vector<Message>& messages = whole.final_agent_state->messages;
-  messages.clear();
-  for (auto one = added.rbegin(); one != added.rend(); ++one) {
-    const auto kept = kept_messages.find((*one)->id);
-    messages.resize(kept == kept_messages.end() ? 0 : kept->second);
-    const std::vector<Message>& own = (*one)->final_agent_state->messages;
-    messages.insert(messages.end(), own.begin(), own.end());
-  }
-  return whole;
-}
+Interaction ForeignChat::Whole(InteractionId id) const { return WholeStates(*this).Whole(id); }
 
 Result<void> ReadInteractions(std::vector<ForeignInteraction> documents, const Json& about, ForeignChat& chat) {
   return Reader(chat).Read(std::move(documents), about);
@@ -408,9 +426,9 @@ Json ToChatDocument(const ForeignChat& chat) {
   document["head"] = chat.head ? Json(chat.head->str()) : Json();
   Json& interactions = document["interactions"] = Json::array();
   for (const Interaction& interaction : chat.interactions) {
-    interactions.push_back(ToJson(interaction));
     const auto kept = chat.kept_messages.find(interaction.id);
-    if (kept != chat.kept_messages.end()) interactions.back()["final_agent_state"][kKeptMessages] = kept->second;
+    interactions.push_back(ToJson(AddedInteraction{
+        .interaction = interaction, .kept_messages = kept == chat.kept_messages.end() ? 0 : kept->second}));
   }
   for (const StoredFile& file : chat.files) document["files"].push_back(ToJson(file));
   for (const Blob& blob : chat.blobs) document["blobs"].push_back(ToJson(blob));
@@ -434,7 +452,9 @@ IncomingChat ToIncomingChat(const ChatId& name, ForeignChat foreign) {
   for (const StoredFile& file : foreign.files) chat.files.push_back(file.info.id);
   for (const Blob& blob : foreign.blobs) chat.blobs.push_back(blob.digest);
   const auto held = std::make_shared<const ForeignChat>(std::move(foreign));
-  chat.load = [held](InteractionId id) -> Result<Interaction> { return held->Whole(id); };
+  chat.load = [held, states = std::make_shared<WholeStates>(*held)](InteractionId id) -> Result<Interaction> {
+    return states->Whole(id);
+  };
   chat.load_file = [held](const FileId& id) -> Result<StoredFile> {
     return *std::find_if(held->files.begin(), held->files.end(),
                          [&](const StoredFile& file) { return file.info.id == id; });

@@ -37,7 +37,7 @@ struct ForeignChat {
   std::vector<Blob> blobs{};                             // likewise
   std::vector<std::string> notes{};                      // what was filled in or left out that a person should know
 
-  // One of them, with its whole state.
+  // One of them, with its whole state, which is put together anew.
   Interaction Whole(InteractionId id) const;
 };
 

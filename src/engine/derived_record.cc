@@ -56,7 +56,7 @@ std::optional<Agenda> AgendaBefore(const std::vector<AgentEvent>& events, const 
 }  // namespace
 
 Result<RunRecord> DeriveRecord(const Interaction& interaction) {
-  const std::vector<Message>& messages = interaction.final_agent_state->messages;
+  const Messages& messages = interaction.final_agent_state->messages;
   const std::string text = interaction.user_message + AttachedTo(interaction).text;
   const auto own = std::find_if(messages.rbegin(), messages.rend(), [&](const Message& message) {
     return message.role == Role::kUser && message.content == text;

@@ -1,6 +1,7 @@
 #include "engine/history.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "base/try.h"
@@ -41,13 +42,13 @@ class WholeChats final : public HistorySource {
     return outline;
   }
 
-  Result<InteractionJson> LoadJson(const ChatOutline& outline, const ChatOutline::Entry& entry,
-                                   bool with_state) override {
-    Interaction interaction = TRY(store_.LoadInteraction(outline.summary.id, entry.id));
-    if (!with_state) interaction.final_agent_state.reset();
-    InteractionJson json{.text = {}, .model = interaction.model, .usage = interaction.usage};
-    AppendJson(json.text, interaction);
-    return json;
+  Result<InteractionJson> LoadJson(const ChatOutline& outline, const ChatOutline::Entry& entry, State state) override {
+    const ChatId& chat = outline.summary.id;
+    if (state == State::kAdded) return store_.LoadAdded(chat, entry.id).map(ToInteractionJson);
+    return store_.LoadInteraction(chat, entry.id).map([&](Interaction interaction) {
+      if (state == State::kNone) interaction.final_agent_state.reset();
+      return ToInteractionJson({.interaction = std::move(interaction)});
+    });
   }
 
  private:
@@ -90,9 +91,7 @@ class Reader final : public HistoryReader {
     while (next_ < outline_.entries.size()) {
       const ChatOutline::Entry& entry = outline_.entries[next_];
       const bool shown = range_.all_branches || !entry.superseded;
-      const bool with_state =
-          states_ == HistoryStates::kAll || (states_ == HistoryStates::kHead && entry.id == outline_.summary.head);
-      auto json = source_.LoadJson(outline_, entry, shown && with_state);
+      auto json = shown ? Load(entry) : source_.LoadJson(outline_, entry, HistorySource::State::kNone);
       ++next_;
       if (!json && json.error().code != ErrorCode::kCorruption) return Fail(std::move(json.error()));
       if (!json) {
@@ -111,6 +110,29 @@ class Reader final : public HistoryReader {
   }
 
  private:
+  Result<InteractionJson> Load(const ChatOutline::Entry& entry) {
+    using State = HistorySource::State;
+    if (states_ == HistoryStates::kAdded) return LoadToExport(entry);
+    const bool has_state =
+        states_ == HistoryStates::kAll || (states_ == HistoryStates::kHead && entry.id == outline_.summary.head);
+    return source_.LoadJson(outline_, entry, has_state ? State::kWhole : State::kNone);
+  }
+
+  Result<InteractionJson> LoadToExport(const ChatOutline::Entry& entry) {
+    using State = HistorySource::State;
+    auto json = TRY(source_.LoadJson(outline_, entry, State::kAdded));
+    const bool lacks_parent = json.continues && !exported_.contains(*json.continues);
+    if (json.continues && (lacks_parent || whole_left_ > 0)) {
+      auto whole = TRY(source_.LoadJson(outline_, entry, State::kWhole));
+      const std::size_t more = whole.text.size() - std::min(whole.text.size(), json.text.size());
+      const bool fits = more <= whole_left_;
+      whole_left_ = fits ? whole_left_ - more : 0;
+      if (fits || lacks_parent) json = std::move(whole);
+    }
+    if (json.has_state) exported_.insert(entry.id);
+    return json;
+  }
+
   // The running one is the newest, and so is on the first page.
   Result<ChatOutline> Load(const std::optional<Interaction>& running) {
     HistoryRange stored = range_;
@@ -139,6 +161,8 @@ class Reader final : public HistoryReader {
   std::optional<InteractionId> previous_;
   std::optional<Interaction> running_;
   std::size_t next_ = 0;
+  std::size_t whole_left_ = kRepeatedBytes;  // of kAdded
+  std::set<InteractionId> exported_;         // likewise: whose states are there
   std::vector<DamagedInteraction> damaged_;
   UsageByModel usage_;
 };

@@ -66,7 +66,7 @@ struct ModelQuestions::UnderWay {
   // What is asked.
   ModelDirectory::Resolved model{};
   ModelQuestion question{};
-  std::vector<Message> messages{};
+  Messages messages{};
   int lessons = 0;
 };
 
@@ -87,11 +87,11 @@ Result<void> ModelQuestions::Ask(const ModelQuestion& question, ModelStream& str
   return {};
 }
 
-std::vector<Message> ModelQuestions::MessagesOf(const ModelQuestion& question, const ModelDirectory::Resolved& model,
-                                                const std::stop_token& stop) const {
-  std::vector<Message> messages = question.messages;
+Messages ModelQuestions::MessagesOf(const ModelQuestion& question, const ModelDirectory::Resolved& model,
+                                    const std::stop_token& stop) const {
+  Messages messages = question.messages;
   for (const auto& each : question.files) {
-    if (each.message < messages.size()) AddFile(messages[each.message], each.file);
+    if (each.message < messages.size()) AddFile(messages.Change(each.message), each.file);
   }
   if (!MessageParts::HasAny(messages)) return messages;
   FilesOfQuestion files(question.files);

@@ -26,8 +26,8 @@ class ModelQuestions {
 
   Result<void> Begin(const std::shared_ptr<UnderWay>& asked);
   // As the model gets them, with their files. May wait for the reader of documents.
-  std::vector<Message> MessagesOf(const ModelQuestion& question, const ModelDirectory::Resolved& model,
-                                  const std::stop_token& stop) const;
+  Messages MessagesOf(const ModelQuestion& question, const ModelDirectory::Resolved& model,
+                      const std::stop_token& stop) const;
   void Send(const std::shared_ptr<UnderWay>& asked);
   void End(const std::shared_ptr<UnderWay>& asked, Result<ModelResponse> response);
 

@@ -26,7 +26,7 @@ bool IsLastWord(const AgentEvent& event) {
          std::holds_alternative<event::Failed>(event.payload);
 }
 
-std::vector<RecordedCall> CallsOf(const std::vector<Message>& messages, std::size_t calling) {
+std::vector<RecordedCall> CallsOf(const Messages& messages, std::size_t calling) {
   std::vector<RecordedCall> calls;
   for (const ToolCall& call : messages[calling].tool_calls) calls.push_back({.call = call});
   for (std::size_t i = calling + 1; i < messages.size() && messages[i].role != Role::kAssistant; ++i) {
@@ -111,7 +111,7 @@ void Note(RecordedRound& round, const EventPayload& payload, std::size_t at) {
 }
 
 // The calls of the interaction that this one goes on with, which it began with.
-Interrupted CallsResumed(const std::vector<Message>& messages, const RunRecord& record, RecordedRound& round) {
+Interrupted CallsResumed(const Messages& messages, const RunRecord& record, RecordedRound& round) {
   const auto begin = messages.begin() + static_cast<std::ptrdiff_t>(record.first_message);
   const auto calling = std::find_if(std::make_reverse_iterator(begin), messages.rend(),
                                     [](const Message& message) { return message.role == Role::kAssistant; });
@@ -158,7 +158,7 @@ Result<void> CheckReplayable(const Interaction& interaction) {
 }
 
 Result<Recording> Recording::Of(const Interaction& interaction) {
-  const std::vector<Message>& messages = interaction.final_agent_state->messages;
+  const Messages& messages = interaction.final_agent_state->messages;
   const RunRecord record = interaction.record ? *interaction.record : TRY(DeriveRecord(interaction));
   if (record.first_message > messages.size()) return Fail(NotReplayable("its record does not fit its final state"));
 
@@ -190,8 +190,8 @@ Result<Recording> Recording::Of(const Interaction& interaction) {
   }
   recording.end.agenda = interaction.final_agent_state->agenda;
   recording.end.compaction = interaction.final_agent_state->compaction;
-  recording.start.messages.assign(messages.begin(),
-                                  messages.begin() + static_cast<std::ptrdiff_t>(record.first_message));
+  recording.start.messages = messages;
+  recording.start.messages.Truncate(record.first_message);
   recording.start.agenda = record.agenda_before.value_or(recording.end.agenda);
 
   recording.limits.check_confirmations = false;

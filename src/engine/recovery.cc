@@ -11,7 +11,7 @@ namespace {
 constexpr std::string_view kNotRun = "The server ended before this call was run.";
 
 // The calls of the last round that have no result.
-std::vector<ToolCall> OpenCalls(const std::vector<Message>& messages) {
+std::vector<ToolCall> OpenCalls(const Messages& messages) {
   std::vector<ToolCall> open;
   const auto calling = std::find_if(messages.rbegin(), messages.rend(),
                                     [](const Message& message) { return message.role == Role::kAssistant; });
@@ -37,7 +37,7 @@ const T* LastAbout(const std::vector<AgentEvent>& events, std::uint32_t round, c
   return nullptr;
 }
 
-bool HasPartialAnswer(const std::vector<Message>& messages) {
+bool HasPartialAnswer(const Messages& messages) {
   return !messages.empty() && messages.back().role == Role::kAssistant && messages.back().tool_calls.empty();
 }
 
@@ -46,7 +46,7 @@ bool IsUnknownOutcome(const Message& message, const std::string& call_id) {
 }
 
 // The message whose calls the state ends with, or the end.
-std::vector<Message>::const_iterator LastCalling(const std::vector<Message>& messages) {
+Messages::Iterator LastCalling(const Messages& messages) {
   auto last = messages.end();
   if (HasPartialAnswer(messages)) --last;
   while (last != messages.begin() && (last - 1)->role == Role::kTool) --last;
@@ -82,7 +82,7 @@ void RestoreState(InterruptedRun& run, AgentState& state) {
         .role = Role::kUser, .content = run.interaction.user_message + run.attached_text, .parts = run.attached_parts});
   }
   run.record.first_message = state.messages.size();
-  state.messages.insert(state.messages.end(), run.messages.begin(), run.messages.end());
+  state.messages.Append(run.messages);
   if (run.grants) state.grants = *run.grants;
   if (run.agenda && *run.agenda != state.agenda) run.record.agenda_before = std::exchange(state.agenda, *run.agenda);
   if (run.compaction) state.compaction = run.compaction;
@@ -139,14 +139,14 @@ Interrupted WhereToResume(const AgentState& state, const ToolSet& tools) {
 void PrepareToResume(AgentState& state, const std::vector<std::string>& call_ids) {
   auto& messages = state.messages;
   if (HasPartialAnswer(messages)) messages.pop_back();
-  const auto results = messages.begin() + (LastCalling(messages) - messages.begin());
-  messages.erase(std::remove_if(results, messages.end(),
-                                [&](const Message& message) {
-                                  return std::any_of(call_ids.begin(), call_ids.end(), [&](const std::string& id) {
-                                    return IsUnknownOutcome(message, id);
-                                  });
-                                }),
-                 messages.end());
+  const auto calling = LastCalling(messages);
+  std::vector<Message> results(calling, messages.end());
+  std::erase_if(results, [&](const Message& message) {
+    return std::any_of(call_ids.begin(), call_ids.end(),
+                       [&](const std::string& id) { return IsUnknownOutcome(message, id); });
+  });
+  messages.Truncate(static_cast<std::size_t>(calling - messages.begin()));
+  messages.Append(std::move(results));
 }
 
 Interaction EndInterrupted(InterruptedRun run, AgentState state) {

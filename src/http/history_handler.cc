@@ -91,8 +91,7 @@ class HistoryBody {
     Json end = Json::object();
     if (!reader_->damaged().empty()) end["damaged"] = Json::array();
     for (const DamagedInteraction& each : reader_->damaged()) {
-      end["damaged"].push_back({{"interaction_id", each.id.str()},
-                                {"error", {{"code", each.error.reason}, {"message", each.error.message}}}});
+      end["damaged"].push_back(ToJson(each));
     }
     if (range_.is_whole()) {
       end["usage"] = UsageBody(reader_->usage(), prices_);
@@ -134,7 +133,7 @@ Result<Outcome> GetHistory(Engine& engine, const Request& request) {
 Result<Outcome> Export(Engine& engine, const Request& request) {
   const auto chat = TRY(ChatInPath(request));
   const std::string format = request.Query("format").value_or("json");
-  if (format == "json") return ReplyWith(engine, chat, {.all_branches = true}, HistoryStates::kAll);
+  if (format == "json") return ReplyWith(engine, chat, {.all_branches = true}, HistoryStates::kAdded);
   const History history = TRY(engine.GetHistory(chat, /*all_branches=*/false));
   if (format == "markdown") {
     std::vector<MarkdownTurn> turns;

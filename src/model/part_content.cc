@@ -45,7 +45,7 @@ std::string_view AudioFormat(const MessagePart& part) {
   return "";
 }
 
-std::size_t EncodedSize(const std::vector<Message>& messages) {
+std::size_t EncodedSize(const Messages& messages) {
   std::size_t bytes = 0;
   for (const Message& message : messages) {
     for (const MessagePart& part : message.parts) bytes += static_cast<std::size_t>(part.size_bytes) / 3 * 4 + 256;

@@ -27,6 +27,6 @@ void AppendBase64String(std::string& out, std::string_view bytes);
 std::string_view AudioFormat(const MessagePart& part);
 
 // About what the parts of all messages take in a request.
-std::size_t EncodedSize(const std::vector<Message>& messages);
+std::size_t EncodedSize(const Messages& messages);
 
 }  // namespace reprise

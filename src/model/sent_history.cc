@@ -25,17 +25,18 @@ bool IsSilent(const Message& message) {
 }
 
 // Whether every result stands behind its call, and every call has one.
-bool AreCallsPaired(const std::vector<Message>& messages) {
+bool AreCallsPaired(const Messages& messages) {
   const Message* asking = nullptr;
   std::size_t results = 0;
-  for (const Message& message : messages) {
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    const Message& message = messages[i];
     if (message.role == Role::kTool) {
       if (asking == nullptr || results == asking->tool_calls.size()) return false;
       const auto& calls = asking->tool_calls;
       const auto same = [&](const ToolCall& call) { return call.id == message.tool_call_id; };
       if (std::count_if(calls.begin(), calls.end(), same) != 1) return false;
-      const Message* const first = asking + 1;
-      if (std::any_of(first, first + results,
+      const auto here = messages.begin() + static_cast<std::ptrdiff_t>(i);
+      if (std::any_of(here - static_cast<std::ptrdiff_t>(results), here,
                       [&](const Message& each) { return each.tool_call_id == message.tool_call_id; })) {
         return false;
       }
@@ -49,7 +50,7 @@ bool AreCallsPaired(const std::vector<Message>& messages) {
   return asking == nullptr || results == asking->tool_calls.size();
 }
 
-bool HasIdTwice(const std::vector<Message>& messages) {
+bool HasIdTwice(const Messages& messages) {
   std::set<std::string_view> ids;
   for (const Message& message : messages) {
     for (const ToolCall& call : message.tool_calls) {
@@ -64,7 +65,7 @@ bool Join(const Message& a, const Message& b, const HistoryForm& form) {
   return (a.role == Role::kUser && form.joins_users) || (a.role == Role::kAssistant && form.joins_answers);
 }
 
-bool HasNeighbours(const std::vector<Message>& messages, const HistoryForm& form) {
+bool HasNeighbours(const Messages& messages, const HistoryForm& form) {
   return std::adjacent_find(messages.begin(), messages.end(),
                             [&](const Message& a, const Message& b) { return Join(a, b, form); }) != messages.end();
 }
@@ -140,13 +141,13 @@ std::uint64_t HashOfText(std::string_view text) {
 
 }  // namespace
 
-std::optional<std::vector<Message>> MendHistory(const std::vector<Message>& messages, const HistoryForm& form) {
+std::optional<Messages> MendHistory(const Messages& messages, const HistoryForm& form) {
   const bool has_silent = std::any_of(messages.begin(), messages.end(), IsSilent);
   const bool is_paired = AreCallsPaired(messages);
   const bool has_twice = form.unique_call_ids && HasIdTwice(messages);
   const bool has_neighbours = HasNeighbours(messages, form);
   if (!has_silent && is_paired && !has_twice && !has_neighbours) return std::nullopt;
-  std::vector<Message> rest = messages, mended;
+  std::vector<Message> rest(messages.begin(), messages.end()), mended;
   for (std::size_t i = 0; i < rest.size(); ++i) {
     Message message = std::move(rest[i]);
     if (IsSilent(message)) {
@@ -164,7 +165,7 @@ std::optional<std::vector<Message>> MendHistory(const std::vector<Message>& mess
   }
   if (form.unique_call_ids) MakeIdsUnique(mended);
   JoinNeighbours(mended, form);
-  return mended;
+  return Messages(std::move(mended));
 }
 
 std::string SentName(std::string_view name, std::size_t longest) {

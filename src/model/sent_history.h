@@ -21,7 +21,7 @@ struct HistoryForm {
 // The messages as any provider takes them; none if they are so already. An answer in which nothing was said is left
 // out; texts that are empty say so; behind a call stands its one result; a result without its call is told as text.
 // Nothing that was stored can make every later request of a chat fail.
-std::optional<std::vector<Message>> MendHistory(const std::vector<Message>& messages, const HistoryForm& form = {});
+std::optional<Messages> MendHistory(const Messages& messages, const HistoryForm& form = {});
 
 // A name or an id with the characters and the length that providers take. One that is longer ends in its hash.
 std::string SentName(std::string_view name, std::size_t longest);

@@ -354,7 +354,7 @@ std::vector<LeftOutTool> ToolLessons::LeftOut() const {
   return all;
 }
 
-ModelRequest WithHistoryAndTools(const ModelRequest& request, const std::vector<Message>& messages,
+ModelRequest WithHistoryAndTools(const ModelRequest& request, const Messages& messages,
                                  const std::vector<ToolSpec>& tools) {
   return {.model = request.model,
           .messages = messages,

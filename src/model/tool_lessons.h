@@ -46,7 +46,7 @@ class ToolLessons {
 };
 
 // The same request with other messages and tools.
-ModelRequest WithHistoryAndTools(const ModelRequest& request, const std::vector<Message>& messages,
+ModelRequest WithHistoryAndTools(const ModelRequest& request, const Messages& messages,
                                  const std::vector<ToolSpec>& tools);
 
 }  // namespace reprise

@@ -4,6 +4,7 @@ export interface AgentState {
   messages: Message[];
   grants: Grant[];
   linked?: StateLink;
+  kept_messages?: number;
   tasks?: Task[];
   plan?: string[];
   compaction?: Compaction;

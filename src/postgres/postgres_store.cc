@@ -176,12 +176,13 @@ void PostgresStore::Remember(const Finishing& finishing) {
                                                              .next_number = Number(saved.id) + 1},
                                                      .state = nullptr});
   std::size_t bytes = kEntryBytes + kLeafBytes * finishing.index.leaves.size() + finishing.sealed.bytes;
+  if (finishing.sealed.state_link) known->totals = finishing.sealed.state_link->totals;
   if (saved.final_agent_state) {
     known->state = {finishing.interaction, &*saved.final_agent_state};
-    bytes += MemoryOf(*known->state);
+    const auto& totals = known->totals;
+    bytes += totals ? totals->bytes + totals->messages * sizeof(Message) : MemoryOf(*known->state);
   }
   known->digest = finishing.sealed.digest;
-  if (finishing.sealed.state_link) known->totals = finishing.sealed.state_link->totals;
   known->is_full = !finishing.sealed.state_link;
   known_.Put(saved.chat_id.str(), std::move(known), bytes);
 }
@@ -467,6 +468,8 @@ Result<ChatSummary> PostgresStore::AddWhole(const IncomingChat& incoming) {
   ChatRow row{.index = NewIndex(chat)};
   std::vector<std::string> records, digests;
   std::map<InteractionId, std::string> digest_of;
+  std::map<InteractionId, StateTotals> totals_of;
+  std::pair<InteractionId, std::shared_ptr<const AgentState>> last{InteractionId::FromNumber(1), nullptr};
   for (const InteractionId id : incoming.interactions) {
     const Interaction interaction = TRY(incoming.load(id));
     RecordLinks links{.parent = interaction.parent_id, .parent_digest = std::nullopt};
@@ -475,7 +478,15 @@ Result<ChatSummary> PostgresStore::AddWhole(const IncomingChat& incoming) {
       if (parent == digest_of.end()) return Fail(ErrorCode::kNotFound, "the parent interaction is not in this chat");
       links.parent_digest = parent->second;
     }
-    SealedInteraction sealed = TRY(files_.SealInteraction(interaction, links, nullptr));
+    SealedInteraction sealed = TRY(files_.SealInteraction(interaction, links, [&]() -> std::optional<KnownState> {
+      const auto totals = links.parent ? totals_of.find(*links.parent) : totals_of.end();
+      if (totals == totals_of.end()) return std::nullopt;
+      return KnownState{.totals = totals->second, .state = last.first == *links.parent ? last.second : nullptr};
+    }));
+    if (interaction.final_agent_state) {
+      last = {id, std::make_shared<const AgentState>(*interaction.final_agent_state)};
+      totals_of[id] = sealed.state_link ? sealed.state_link->totals : TotalsOf(*last.second);
+    }
     AddToIndex(row.index, interaction, sealed.digest);
     digest_of.emplace(id, sealed.digest);
     records.push_back(std::move(sealed.text));

@@ -46,6 +46,11 @@ class PostgresStore final : public InteractionStore {
     const bool seems_gone = !read && read.error().reason == "integrity_missing";
     return seems_gone ? reader_->LoadInteraction(chat, id) : std::move(read);
   }
+  Result<AddedInteraction> LoadAdded(const ChatId& chat, InteractionId id) override {
+    auto read = reader_->LoadAdded(chat, id);
+    const bool seems_gone = !read && read.error().reason == "integrity_missing";
+    return seems_gone ? reader_->LoadAdded(chat, id) : std::move(read);
+  }
   Result<Chat> LoadChat(const ChatId& chat) override {
     auto read = reader_->LoadChat(chat);
     const bool seems_gone = read && !read->damaged.empty();

@@ -72,8 +72,9 @@ bool IsLong(const Interaction& interaction) {
   for (const Message& message : interaction.final_agent_state->messages) {
     bytes += kAround + message.extras.size() + (message.content ? message.content->size() : 0);
     for (const ToolCall& call : message.tool_calls) bytes += kAround + call.arguments.size();
+    if (bytes > kFullStateBytes - kFullStateBytes / 8) return true;
   }
-  return bytes > kFullStateBytes - kFullStateBytes / 8;
+  return false;
 }
 
 std::string FileDigest(const RecordPlace& place, std::string_view text) {
@@ -145,10 +146,16 @@ Result<StoredJson> ChatFiles::ReadJson(const ChatId& chat, InteractionId id) con
   return json;
 }
 
-Result<RecordLinks> ChatFiles::ReadLinks(const ChatId& chat, InteractionId id) const {
+Result<ChatFiles::Header> ChatFiles::ReadHeader(const ChatId& chat, InteractionId id) const {
   auto record = TRY(OpenInteraction(chat, id));
-  if (record.links) return *std::move(record.links);
-  return ReadInteraction(chat, id).map([](StoredInteraction stored) { return stored.links; });
+  if (record.links) return Header{*std::move(record.links), std::move(record.digest)};
+  return ReadInteraction(chat, id).map([](StoredInteraction stored) {
+    return Header{std::move(stored.links), std::move(stored.digest)};
+  });
+}
+
+Result<RecordLinks> ChatFiles::ReadLinks(const ChatId& chat, InteractionId id) const {
+  return ReadHeader(chat, id).map([](Header header) { return std::move(header.links); });
 }
 
 Result<RecordLinks> ChatFiles::ReadLinks(const ChatId& chat, InteractionId id, std::string_view digest) const {
@@ -317,9 +324,10 @@ Result<SealedInteraction> ChatFiles::SealInteraction(const Interaction& interact
 }
 
 Result<WrittenInteraction> ChatFiles::WriteInteraction(const Interaction& interaction, const RecordLinks& links,
-                                                       AtomicFile file, const ParentState& parent_state) const {
+                                                       AtomicFile file, const ParentState& parent_state,
+                                                       Durability durability) const {
   auto sealed = TRY(SealInteraction(interaction, links, parent_state));
-  TRY(file.Commit(sealed.text));
+  TRY(file.Commit(sealed.text, durability));
   const RecordPlace place{.chat = interaction.chat_id, .interaction = interaction.id};
   return WrittenInteraction{.digest = std::move(sealed.digest),
                             .file_digest = FileDigest(place, sealed.text),

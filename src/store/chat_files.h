@@ -84,6 +84,11 @@ class ChatFiles {
   // The same without making objects of most of it, where the format allows it.
   Result<StoredJson> ReadJson(const ChatId& chat, InteractionId id) const;
   // Opens the file without reading its content, where the format allows it.
+  struct Header {
+    RecordLinks links;
+    std::string digest;
+  };
+  Result<Header> ReadHeader(const ChatId& chat, InteractionId id) const;
   Result<RecordLinks> ReadLinks(const ChatId& chat, InteractionId id) const;
   // Those of the version with this digest, which is authentic: see RecordFormat.
   Result<RecordLinks> ReadLinks(const ChatId& chat, InteractionId id, std::string_view digest) const;
@@ -132,7 +137,8 @@ class ChatFiles {
   Result<AtomicFile> CreateInteractionFile(const ChatId& chat, InteractionId id) const;
   // As SealInteraction has it; durable once its name is.
   Result<WrittenInteraction> WriteInteraction(const Interaction& interaction, const RecordLinks& links, AtomicFile file,
-                                              const ParentState& parent_state) const;
+                                              const ParentState& parent_state,
+                                              Durability durability = Durability::kSynced) const;
   // Replaces chat.json, all or nothing, without making the name durable: an older one that comes back after a power
   // loss is as good, unless it moves the head back.
   Result<void> WriteIndex(const ChatIndex& index, Durability durability = Durability::kSynced) const;

@@ -176,27 +176,37 @@ Result<ChatOutline> FileInteractionStore::LoadOutline(const ChatId& chat, const 
 }
 
 Result<InteractionJson> FileInteractionStore::LoadJson(const ChatOutline& outline, const ChatOutline::Entry& entry,
-                                                       bool with_state) {
+                                                       State state) {
   const ChatId& chat = outline.summary.id;
-  auto json = ReadJson(chat, entry, with_state);
+  auto json = ReadJson(chat, entry, state);
   // Of a chat that has its name since, nothing belongs here.
   if (options_.access != Access::kReadOnly && FindState(chat) != outline.life) return NoSuchChat();
   return json;
 }
 
 Result<InteractionJson> FileInteractionStore::ReadJson(const ChatId& chat, const ChatOutline::Entry& entry,
-                                                       bool with_state) {
+                                                       State wanted) {
+  const auto check = [&](const std::string& digest) -> Result<void> {
+    if (entry.digest.empty() || entry.digest == digest) return {};
+    return Fail(IntegrityError("rollback", {.chat = chat, .interaction = entry.id},
+                               "it is not the version that was stored last"));
+  };
+  if (wanted == State::kAdded) {
+    auto stored = files_.ReadInteraction(chat, entry.id);
+    if (!stored && stored.error().code == ErrorCode::kNotFound) return Fail(MissingFile(chat, entry.id));
+    if (!stored) return Fail(std::move(stored.error()));
+    TRY(check(stored->digest));
+    return ToInteractionJson(Added(chat, *std::move(stored)));
+  }
   auto stored = files_.ReadJson(chat, entry.id);
   if (!stored && stored.error().code == ErrorCode::kNotFound) return Fail(MissingFile(chat, entry.id));
   if (!stored) return Fail(std::move(stored.error()));
-  if (!entry.digest.empty() && entry.digest != stored->digest) {
-    return Fail(IntegrityError("rollback", {.chat = chat, .interaction = entry.id},
-                               "it is not the version that was stored last"));
-  }
+  TRY(check(stored->digest));
   InteractionJson json{.text = std::move(stored->text), .model = std::move(stored->model), .usage = stored->usage};
   const std::string_view state = std::string_view(json.text).substr(stored->state_begin, stored->state_size);
-  const bool is_linked = with_state && (stored->state_linked || !RawMember(state, "linked").empty());
-  if (with_state && !is_linked) return json;
+  const bool is_linked = wanted == State::kWhole && (stored->state_linked || !RawMember(state, "linked").empty());
+  json.has_state = wanted == State::kWhole && state != "null";
+  if (wanted == State::kWhole && !is_linked) return json;
   if (is_linked) {
     const auto whole = ReadWhole(chat, entry.id, Version::kAny);
     if (whole && whole->digest == stored->digest) {
@@ -205,6 +215,7 @@ Result<InteractionJson> FileInteractionStore::ReadJson(const ChatId& chat, const
       return json;
     }
     // What it continues cannot be read; what was said in it can.
+    json.has_state = false;
   }
   json.text.replace(stored->state_begin, stored->state_size, "null");
   return json;

@@ -240,6 +240,7 @@ Result<AtomicFile> FileInteractionStore::FileFor(const Interaction& interaction,
 }
 
 Result<void> FileInteractionStore::SyncNamesOf(const ChatId& chat, HeldChat& held) {
+  if (!options_.syncs) return {};
   if (held->names_durable) return files_.SyncInteractionNames(chat);
   if (!held->preparation.names.valid()) return files_.SyncNames(chat);
   auto outer = held->preparation.names.get();
@@ -286,7 +287,8 @@ Result<void> FileInteractionStore::SaveHeld(const Interaction& interaction, Held
       if (options_.access == Access::kServer) {
         parent_state = [&] { return ParentState(interaction.chat_id, links); };
       }
-      return files_.WriteInteraction(interaction, links, std::move(file), parent_state);
+      return files_.WriteInteraction(interaction, links, std::move(file), parent_state,
+                                     options_.syncs ? Durability::kSynced : Durability::kUnsynced);
     });
   };
   auto written = write();
@@ -435,21 +437,21 @@ Result<void> FileInteractionStore::CheckSame(const Interaction& interaction) {
 // --- long states -----------------------------------------------------------------------------------------------------
 
 Result<StoredInteraction> FileInteractionStore::ReadWhole(const ChatId& chat, InteractionId id, Version version) {
-  auto stored = files_.ReadInteraction(chat, id);
-  if (stored && version == Version::kExpected) {
-    TRY(CheckVersion(chat, id, stored->digest));
-  }
+  auto stored = version == Version::kExpected ? ReadExpected(chat, id) : files_.ReadInteraction(chat, id);
   if (!stored || !stored->state_link) return stored;
   const StateTotals totals = stored->state_link->totals;
-  std::vector<std::vector<Message>> parts;  // newest first; each is what was added to the one behind it
+  std::vector<Messages> parts;  // newest first; each is what was added to the one behind it
   auto known = long_states_.Find(stored->digest);
   const bool is_kept = known.has_value();
-  if (!known) known = ShortenedTo(chat, totals);
   AgentState& state = *stored->interaction.final_agent_state;
   std::optional<StateLink> link = stored->state_link;
   RecordLinks links = stored->links;
   InteractionId child = id;
+  // Whoever goes through a chat has the state before this one at hand.
+  auto before = known || !links.parent_digest ? std::nullopt : long_states_.Find(*links.parent_digest);
+  if (!known && !before) known = ShortenedTo(chat, totals);
   if (!known) parts.push_back(std::move(state.messages));
+  if (before) known = std::move(before);
   while (link && !known) {
     const auto unusable = [&](std::string_view kind, std::string_view what) {
       return Fail(IntegrityError(kind, {.chat = chat, .interaction = child}, what));
@@ -469,15 +471,8 @@ Result<StoredInteraction> FileInteractionStore::ReadWhole(const ChatId& chat, In
     link = parent->state_link;
     links = std::move(parent->links);
   }
-  if (known) {
-    state.messages = known->state->messages;
-  } else {
-    state.messages.clear();
-  }
-  for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
-    state.messages.insert(state.messages.end(), std::make_move_iterator(part->begin()),
-                          std::make_move_iterator(part->end()));
-  }
+  state.messages = known ? known->state->messages : Messages();
+  for (auto part = parts.rbegin(); part != parts.rend(); ++part) state.messages.Append(*part, 0, part->size());
   if (state.messages.size() != totals.messages) {
     return Fail(IntegrityError("auth", {.chat = chat, .interaction = id}, "its state is not whole"));
   }
@@ -491,8 +486,8 @@ std::optional<KnownState> FileInteractionStore::ShortenedTo(const ChatId& chat, 
   for (const KnownState& later : long_states_.FindAll(chat.str())) {
     if (!BeginsWith(*later.state, totals)) continue;
     auto beginning = std::make_shared<AgentState>();
-    const auto& messages = later.state->messages;
-    beginning->messages.assign(messages.begin(), messages.begin() + static_cast<std::ptrdiff_t>(totals.messages));
+    beginning->messages = later.state->messages;
+    beginning->messages.Truncate(totals.messages);
     return KnownState{.totals = totals, .state = std::move(beginning)};
   }
   return std::nullopt;
@@ -518,11 +513,12 @@ void FileInteractionStore::KeepState(const Interaction& interaction, const Writt
                     kEntryBytes + MemoryOf(state));
 }
 
-// The two of a chat that were used last: of the next turn and of an edit of the last one. Each repeats the one before.
+// Those of a chat that were used last: of the next turn, of an edit of the last one, and of branches that somebody
+// reads side by side. They share their messages.
 void FileInteractionStore::KeepLong(const ChatId& chat, const std::string& digest, const AgentState& state,
                                     StateTotals totals) {
   auto copy = std::make_shared<const AgentState>(state);
-  const std::size_t bytes = kEntryBytes + MemoryOf(*copy);
+  const std::size_t bytes = kEntryBytes + totals.bytes + totals.messages * sizeof(Message);
   long_states_.Put(digest, {.totals = std::move(totals), .state = std::move(copy)}, bytes, chat.str());
 }
 
@@ -765,15 +761,45 @@ Result<std::optional<AgentState>> FileInteractionStore::LoadFinalState(const Cha
 }
 
 Result<Interaction> FileInteractionStore::LoadInteraction(const ChatId& chat, InteractionId id) {
-  return InOneLife(chat, [&] { return ReadOne(chat, id); });
+  return ReadOne(chat, id, [&] {
+    return ReadWhole(chat, id, Version::kExpected).map([](StoredInteraction stored) {
+      return std::move(stored.interaction);
+    });
+  });
 }
 
-Result<Interaction> FileInteractionStore::ReadOne(const ChatId& chat, InteractionId id) {
-  auto stored = ReadWhole(chat, id, Version::kExpected);
-  if (stored) return std::move(stored->interaction);
-  if (stored.error().code != ErrorCode::kNotFound) return Fail(std::move(stored.error()));
-  if (IsExpected(chat, id)) return Fail(MissingFile(chat, id));
-  return NoSuchInteraction();
+Result<AddedInteraction> FileInteractionStore::LoadAdded(const ChatId& chat, InteractionId id) {
+  return ReadOne(chat, id, [&] {
+    return ReadExpected(chat, id).map([&](StoredInteraction stored) { return Added(chat, std::move(stored)); });
+  });
+}
+
+template <typename Read>
+auto FileInteractionStore::ReadOne(const ChatId& chat, InteractionId id, Read read) -> decltype(read()) {
+  return InOneLife(chat, [&]() -> decltype(read()) {
+    auto stored = read();
+    if (stored || stored.error().code != ErrorCode::kNotFound) return stored;
+    if (IsExpected(chat, id)) return Fail(MissingFile(chat, id));
+    return NoSuchInteraction();
+  });
+}
+
+Result<StoredInteraction> FileInteractionStore::ReadExpected(const ChatId& chat, InteractionId id) {
+  auto stored = TRY(files_.ReadInteraction(chat, id));
+  TRY(CheckVersion(chat, id, stored.digest));
+  return stored;
+}
+
+// The record of a long state says what it adds. A state that is in one file is compared with its parent's.
+AddedInteraction FileInteractionStore::Added(const ChatId& chat, StoredInteraction stored) {
+  Interaction& interaction = stored.interaction;
+  if (stored.state_link) return {std::move(interaction), stored.state_link->kept};
+  if (!interaction.parent_id || !interaction.final_agent_state) return {std::move(interaction)};
+  const auto parent = ReadWhole(chat, *interaction.parent_id, Version::kAny);
+  const bool is_known = parent && parent->interaction.final_agent_state &&
+                        (!stored.links.parent_digest || *stored.links.parent_digest == parent->digest);
+  if (!is_known) return {std::move(interaction)};
+  return AddedTo(*parent->interaction.final_agent_state, std::move(interaction));
 }
 
 Result<ChatSummary> FileInteractionStore::LoadSummary(const ChatId& chat) {

@@ -47,7 +47,8 @@ class FileInteractionStore final : public InteractionStore, public HistorySource
     std::shared_ptr<const KeySet> keys;  // null: plain
     FileSystem& file_system;             // must outlive the store
     Access access = Access::kServer;
-    bool lock = true;  // kServer; false: the caller makes sure that nobody else uses the folder
+    bool lock = true;   // kServer; false: the caller makes sure that nobody else uses the folder
+    bool syncs = true;  // kServer; false: the caller does, when all is written (FileSystem::SyncTree)
     std::chrono::milliseconds index_delay{1000};  // how long chat.json may stay behind
     // Counts each interaction that LoadChat has read (null: nobody watches), which is kCancelled if it is told to stop.
     WorkCounter* reads = nullptr;
@@ -79,12 +80,12 @@ class FileInteractionStore final : public InteractionStore, public HistorySource
   Result<void> ClearQueue(const ChatId& chat) override;
   Result<std::vector<ChatId>> ListQueues() override;
   Result<Interaction> LoadInteraction(const ChatId& chat, InteractionId id) override;
+  Result<AddedInteraction> LoadAdded(const ChatId& chat, InteractionId id) override;
   Result<Chat> LoadChat(const ChatId& chat) override;
   HistorySource* histories() override { return this; }
   Result<ChatOutline> LoadOutline(const ChatId& chat, const HistoryRange& range,
                                   const std::optional<RunningInteraction>& running) override;
-  Result<InteractionJson> LoadJson(const ChatOutline& outline, const ChatOutline::Entry& entry,
-                                   bool with_state) override;
+  Result<InteractionJson> LoadJson(const ChatOutline& outline, const ChatOutline::Entry& entry, State state) override;
   Result<ChatSummary> LoadSummary(const ChatId& chat) override;
   Result<std::optional<AgentState>> LoadFinalState(const ChatId& chat, InteractionId id) override;
   Result<std::optional<AgentState>> LoadPreviousState(const ChatId& chat, InteractionId id) override;
@@ -202,7 +203,10 @@ class FileInteractionStore final : public InteractionStore, public HistorySource
   std::optional<std::string> ExpectedDigest(const ChatId& chat, InteractionId id);
   // kCorruption if its record is another one that was stored there before.
   Result<void> CheckVersion(const ChatId& chat, InteractionId id, const std::string& digest);
-  Result<Interaction> ReadOne(const ChatId& chat, InteractionId id);
+  template <typename Read>
+  auto ReadOne(const ChatId& chat, InteractionId id, Read read) -> decltype(read());
+  Result<StoredInteraction> ReadExpected(const ChatId& chat, InteractionId id);
+  AddedInteraction Added(const ChatId& chat, StoredInteraction stored);
   Result<std::optional<AgentState>> ReadPreviousState(const ChatId& chat, InteractionId id);
   Result<Chat> ReadAll(const ChatId& chat);
   // chat_history.cc
@@ -214,7 +218,7 @@ class FileInteractionStore final : public InteractionStore, public HistorySource
                      ChatOutline& outline) const;
   void OutlineAll(const std::set<std::uint32_t>& numbers, std::optional<InteractionId> leaf, Tree& tree,
                   ChatOutline& outline) const;
-  Result<InteractionJson> ReadJson(const ChatId& chat, const ChatOutline::Entry& entry, bool with_state);
+  Result<InteractionJson> ReadJson(const ChatId& chat, const ChatOutline::Entry& entry, State state);
   Result<ChatSummary> AddWhole(const IncomingChat& chat);
   Result<ChatSummary> CopyChat(const ChatId& source, InteractionId last, const ChatId& chat,
                                const std::optional<std::string>& title);

@@ -13,22 +13,24 @@ namespace reprise {
 
 Result<std::vector<InteractionId>> FileInteractionStore::BranchUpTo(const ChatId& chat, InteractionId last) {
   std::vector<InteractionId> branch{last};
-  for (;;) {
+  auto header = TRY(files_.ReadHeader(chat, last));
+  while (header.links.parent) {
     const InteractionId id = branch.back();
-    const auto links = TRY(files_.ReadLinks(chat, id));
-    if (!links.parent) break;
-    const RecordPlace parent{.chat = chat, .interaction = links.parent};
+    const RecordPlace parent{.chat = chat, .interaction = header.links.parent};
     // Parents are older, so this ends.
-    if (*links.parent >= id) return Fail(IntegrityError("auth", {.chat = chat, .interaction = id}, "it is its parent"));
-    const auto digest = files_.ReadDigest(chat, *links.parent);
-    if (!digest && digest.error().code == ErrorCode::kNotFound) {
+    if (*parent.interaction >= id) {
+      return Fail(IntegrityError("auth", {.chat = chat, .interaction = id}, "it is its parent"));
+    }
+    auto before = files_.ReadHeader(chat, *parent.interaction);
+    if (!before && before.error().code == ErrorCode::kNotFound) {
       return Fail(IntegrityError("missing", parent, "the file is gone"));
     }
-    if (!digest) return Fail(digest.error());
-    if (links.parent_digest && *links.parent_digest != *digest) {
+    if (!before) return Fail(std::move(before.error()));
+    if (header.links.parent_digest && *header.links.parent_digest != before->digest) {
       return Fail(IntegrityError("rollback", parent, "it is not the version that the next interaction was built on"));
     }
-    branch.push_back(*links.parent);
+    branch.push_back(*parent.interaction);
+    header = *std::move(before);
   }
   std::reverse(branch.begin(), branch.end());
   return branch;

@@ -35,9 +35,9 @@ bool IsIncoming(const std::string& folder, FileSystem& file_system, int depth = 
          });
 }
 
-std::string AsText(const Interaction& interaction) {
+std::string AsText(const Interaction& interaction, std::size_t first_message = 0) {
   std::string text;
-  AppendJson(text, interaction);
+  AppendJson(text, interaction, first_message);
   return text;
 }
 
@@ -73,6 +73,7 @@ Result<void> AddBlobs(BlobStore& from, IncomingChat& chat) {
 }
 
 Result<void> AddReadableBlobs(BlobStore& from, const ChatId& source, IncomingChat& chat) {
+  if (const auto any = from.List(source); any && any->empty()) return {};
   std::set<std::string> wanted;
   for (const InteractionId id : chat.interactions) {
     for (const std::string& digest : BlobsOf(TRY(chat.load(id)))) wanted.insert(digest);
@@ -171,7 +172,7 @@ Result<void> IncomingChats::Write(const IncomingChat& chat, const std::string& f
   const ChatId& id = chat.summary.id;
   {
     auto store = TRY(FileInteractionStore::Open(
-        {.root = folder, .keys = options_.keys, .file_system = options_.file_system, .lock = false}));
+        {.root = folder, .keys = options_.keys, .file_system = options_.file_system, .lock = false, .syncs = false}));
     if (chat.interactions.empty()) {
       TRY(store->CreateChat(id, chat.summary.title));
     }
@@ -211,7 +212,7 @@ Result<void> IncomingChats::Write(const IncomingChat& chat, const std::string& f
   summary.model = on_disk.index.summary.model;
   summary.tokens = on_disk.index.summary.tokens;
   on_disk.index.summary = std::move(summary);
-  return files.WriteIndex(on_disk.index).and_then([&] { return files.SyncNames(id); });
+  return files.WriteIndex(on_disk.index).and_then([&] { return options_.file_system.SyncTree(folder); });
 }
 
 Result<void> IncomingChats::Compare(const IncomingChat& chat, const std::string& folder) const {
@@ -219,12 +220,23 @@ Result<void> IncomingChats::Compare(const IncomingChat& chat, const std::string&
                                                .keys = options_.keys,
                                                .file_system = options_.file_system,
                                                .access = FileInteractionStore::Access::kReadOnly}));
+  std::optional<Interaction> before;
   for (const InteractionId number : chat.interactions) {
-    const auto meant = TRY(chat.load(number));
-    const auto written = TRY(store->LoadInteraction(chat.summary.id, number));
-    if (AsText(meant) != AsText(written)) {
+    auto meant = TRY(chat.load(number));
+    const auto written = TRY(store->LoadAdded(chat.summary.id, number));
+    // What a state has from its parent's was compared there.
+    const std::size_t kept = written.kept_messages;
+    bool is_same = true;
+    if (kept > 0) {
+      if (!before || before->id != meant.parent_id) before = TRY(chat.load(*meant.parent_id));
+      const auto& state = before->final_agent_state;
+      is_same = state && state->messages.size() == kept && meant.final_agent_state &&
+                meant.final_agent_state->messages.StartsWith(state->messages);
+    }
+    if (!is_same || AsText(meant, kept) != AsText(written.interaction)) {
       return Fail(ErrorCode::kIo, number.str() + " did not come back from the disk as it was written");
     }
+    before = std::move(meant);
     TRY(CountStep(options_.counter));
   }
   SealedFileStore file_store(

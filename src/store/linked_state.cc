@@ -110,8 +110,7 @@ std::optional<StateTotals> TotalsAfter(const KnownState& parent, const AgentStat
   const auto added = state.messages.begin() + static_cast<std::ptrdiff_t>(parent.totals.messages);
   StateTotals totals;
   if (parent.state) {
-    const auto& before = parent.state->messages;
-    if (!std::equal(before.begin(), before.end(), state.messages.begin(), added)) return std::nullopt;
+    if (!state.messages.StartsWith(parent.state->messages)) return std::nullopt;
     totals = parent.totals;
   } else {
     for (auto message = state.messages.begin(); message != added; ++message) Count(totals, *message);
@@ -144,6 +143,18 @@ std::optional<StateLink> LinkTo(const KnownState& parent, const AgentState& stat
   totals->files = parent.totals.files + 1;
   if (IsFullDue(*totals)) return std::nullopt;
   return StateLink{.kept = parent.totals.messages, .totals = *std::move(totals)};
+}
+
+StateTotals Continued(StateTotals parent, const Messages& added) {
+  for (const Message& message : added) Count(parent, message);
+  ++parent.files;
+  return parent;
+}
+
+Json ToLinkedJson(const AddedInteraction& added, const StateTotals& totals) {
+  Json json = ToJson(added.interaction);
+  json.at("final_agent_state")["linked"] = ToJson(StateLink{.kept = added.kept_messages, .totals = totals});
+  return json;
 }
 
 Json ToLinkedJson(const Interaction& interaction, const StateLink& link) {

@@ -51,6 +51,11 @@ std::optional<StateLink> LinkTo(const KnownState& parent, const AgentState& stat
 // The JSON of an interaction whose state is written so.
 Json ToLinkedJson(const Interaction& interaction, const StateLink& link);
 
+// A state that continues the parent's with these messages, of which the totals are known.
+StateTotals Continued(StateTotals parent, const Messages& added);
+// The JSON of an interaction whose state was given as what it adds. All texts stand where they belong.
+Json ToLinkedJson(const AddedInteraction& added, const StateTotals& totals);
+
 // Whether an interaction's JSON text has such a link in it.
 bool HasLinkedState(std::string_view interaction);
 

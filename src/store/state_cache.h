@@ -20,6 +20,9 @@ namespace reprise {
 template <typename State>
 class StateCache {
  public:
+  // So many of an owner's are kept.
+  static constexpr std::ptrdiff_t kOfOwner = 3;
+
   // In bytes, as `Put` counts them.
   explicit StateCache(std::size_t capacity) : capacity_(capacity) {}
 
@@ -52,7 +55,7 @@ class StateCache {
   }
 
   // Takes the place of what had the name. A state beyond the capacity is not kept. Of those with the same owner (unless
-  // that is empty) the two that were used last are.
+  // that is empty) the kOfOwner that were used last are.
   void Put(const std::string& name, State state, std::size_t bytes, const std::string& owner = {}) {
     Entries dropped;  // destroyed without the lock
     const MutexLock lock(mutex_);
@@ -93,7 +96,7 @@ class StateCache {
   // Leaves one.
   void DropOldest(const std::string& owner, Entries& to) REQUIRES(mutex_) {
     const auto [first, last] = by_owner_.equal_range(owner);
-    if (std::distance(first, last) < 2) return;
+    if (std::distance(first, last) < kOfOwner) return;
     const auto oldest =
         std::min_element(first, last, [](const auto& a, const auto& b) { return a.second->used < b.second->used; });
     Remove(oldest->second, to);
@@ -112,7 +115,7 @@ class StateCache {
   mutable Mutex mutex_;
   Entries entries_ GUARDED_BY(mutex_);  // used last comes first
   std::unordered_map<std::string, typename Entries::iterator> by_name_ GUARDED_BY(mutex_);
-  std::unordered_multimap<std::string, typename Entries::iterator> by_owner_ GUARDED_BY(mutex_);  // two of each
+  std::unordered_multimap<std::string, typename Entries::iterator> by_owner_ GUARDED_BY(mutex_);
   std::size_t bytes_ GUARDED_BY(mutex_) = 0;
   std::uint64_t uses_ GUARDED_BY(mutex_) = 0;
 };

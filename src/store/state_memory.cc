@@ -13,7 +13,7 @@ std::size_t MemoryOf(const std::string& text) {
 }  // namespace
 
 std::size_t MemoryOf(const AgentState& state) {
-  std::size_t bytes = sizeof(state) + state.messages.capacity() * sizeof(Message);
+  std::size_t bytes = sizeof(state) + state.messages.size() * sizeof(Message);
   for (const Message& message : state.messages) {
     bytes += MemoryOf(message.tool_call_id) + MemoryOf(message.name) + MemoryOf(message.extras);
     if (message.content) bytes += MemoryOf(*message.content);

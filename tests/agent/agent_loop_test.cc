@@ -919,7 +919,7 @@ TEST_CASE("AgentLoop: tasks and plan are in the state, and what changes is told"
   CHECK(f.recorder.Last<event::TaskUpdated>() == event::TaskUpdated{"1", tasks});
   CHECK(f.recorder.Last<event::PlanUpdated>() == event::PlanUpdated{"2", {"a"}});
   CHECK(outcome.state.agenda == Agenda{tasks, {"a"}});
-  CHECK(outcome.state.messages.at(2).content == "2");
+  CHECK(outcome.state.messages[2].content == "2");
 }
 
 TEST_CASE("AgentLoop: each request has the system prompt, with what was named in messages that are summed up",
@@ -1006,9 +1006,9 @@ TEST_CASE("AgentLoop: a call beyond the rate is not run, nor asked about, and th
   CHECK(f.ran.empty());
   CHECK(f.recorder.names ==
         Names{"tool_call", "tool_result", "tool_call", "tool_result", "tool_call", "tool_result", "answer"});
-  CHECK(outcome.state.messages.at(3).content == "echoed {}");
-  CHECK(outcome.state.messages.at(4).content == "wait");
-  CHECK(outcome.state.messages.at(4).is_error);
+  CHECK(outcome.state.messages[3].content == "echoed {}");
+  CHECK(outcome.state.messages[4].content == "wait");
+  CHECK(outcome.state.messages[4].is_error);
 }
 
 TEST_CASE("AgentLoop: what cannot be put on account does not run", "[agent]") {
@@ -1177,7 +1177,7 @@ TEST_CASE("AgentLoop: calls that run at once are each on account, and what each 
     CHECK(count(AuditEntry::Event::kStarted, id) == 1);
     CHECK(count(AuditEntry::Event::kEnded, id) == 1);
   }
-  for (std::size_t i = 2; i < 5; ++i) CHECK(outcome.state.messages.at(i).content->ends_with("!"));
+  for (std::size_t i = 2; i < 5; ++i) CHECK(outcome.state.messages[i].content->ends_with("!"));
 }
 
 TEST_CASE("AgentLoop: what a call was made into by a guard is told of those that were shown, and of no others",
@@ -1189,8 +1189,8 @@ TEST_CASE("AgentLoop: what a call was made into by a guard is told of those that
   for (int i = 0; i < 3; ++i) f.model.ThenCall({{std::to_string(i), "echo", R"({"a":1})"}});
   f.model.ThenAnswer("done");
   const AgentOutcome outcome = f.Run();
-  CHECK(outcome.state.messages.at(4).content->starts_with("(A hook changed the arguments to "));
-  CHECK(outcome.state.messages.at(6).content->starts_with("Not run: this is call number 3"));
+  CHECK(outcome.state.messages[4].content->starts_with("(A hook changed the arguments to "));
+  CHECK(outcome.state.messages[6].content->starts_with("Not run: this is call number 3"));
   CHECK(guard.entries.back().reason == "loop");
   CHECK(guard.entries.back().arguments_digest == ArgumentsDigest(R"({"a":1})"));
 }

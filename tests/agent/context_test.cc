@@ -21,7 +21,7 @@ Message ResultOf(std::string id, std::string text) {
   return {.role = Role::kTool, .content = std::move(text), .tool_calls = {}, .tool_call_id = std::move(id)};
 }
 
-std::int64_t Total(const std::vector<Message>& messages) {
+std::int64_t Total(const Messages& messages) {
   return std::accumulate(messages.begin(), messages.end(), std::int64_t{0},
                          [](std::int64_t sum, const Message& message) { return sum + EstimateTokens(message); });
 }
@@ -36,7 +36,7 @@ bool Compact(const Context& context, AgentState& state) {
   return true;
 }
 
-bool HasPairs(const std::vector<Message>& messages) {
+bool HasPairs(const Messages& messages) {
   std::vector<std::string> open;
   for (const Message& message : messages) {
     if (message.role == Role::kTool) {
@@ -160,7 +160,7 @@ TEST_CASE("Context: a provider that counts more makes room smaller", "[agent]") 
 }
 
 TEST_CASE("Outline: tells the newest, says what is left out, keeps to its size", "[agent]") {
-  std::vector<Message> messages{User("hi\n\nthere"), Calling("1"), ResultOf("1", "found"), Assistant("done")};
+  Messages messages{User("hi\n\nthere"), Calling("1"), ResultOf("1", "found"), Assistant("done")};
   CHECK(Outline(messages, 0, 4, 1000) == "User: hi there\nAssistant: [read {}] \nResult: found\nAssistant: done\n");
   CHECK(Outline(messages, 1, 1, 1000).empty());
   CHECK(Outline(messages, 0, 4, 0).empty());

@@ -102,19 +102,103 @@ def test_the_messages_are_those_that_the_command_gives_by_itself(make_server, tm
     assert alone.stderr == beside.stderr and beside.stderr.count("\n") == len(paths), beside.stderr
 
 
-def test_a_chat_with_long_states_comes_in_whole(make_server):
-    """Together they would not go through the server: each repeats the one before it."""
+def linear(turns):
+    """A chat of so many turns as an export has it: each state as what it adds."""
+    interactions = []
+    for n in range(1, turns + 1):
+        question, answer = f"question {n} " + "q" * 400, f"answer {n} " + "a" * 900
+        interactions.append({
+            "id": f"int_{n:03}", "parent_id": f"int_{n - 1:03}" if n > 1 else None, "status": "COMPLETED", "user_message": question,
+            "agent_events": [{"type": "ANSWER", "content": answer}],
+            "final_agent_state": {"messages": [{"role": "user", "content": question}, {"role": "assistant", "content": answer}], "kept_messages": 2 * n - 2}})
+    interactions[0]["final_agent_state"].pop("kept_messages")
+    return {"id": "long", "title": "Long", "interactions": interactions}
+
+
+def said_and_done(client, chat):
+    """The bytes of all events and of all messages, each once."""
+    size, length = 0, {None: 0}
+    for interaction in client.get(f"/chats/{chat}?branches=all&state=all").expect(200).json["interactions"]:
+        messages = interaction["final_agent_state"]["messages"]
+        length[interaction["id"]] = len(messages)
+        size += len(json.dumps(interaction["agent_events"])) + len(json.dumps(messages[length[interaction["parent_id"]]:]))
+    return size
+
+
+def some(client, chat):
+    """Some of its interactions, whole, and what it is otherwise."""
+    history = client.get(f"/chats/{chat}?branches=all").expect(200).json
+    ids = [i["id"] for i in history["interactions"]]
+    whole = {i: client.get(f"/chats/{chat}/interactions/{i}").expect(200).json for i in [*ids[::17], *ids[-8:]]}
+    for interaction in whole.values():
+        assert interaction.pop("chat_id") == chat
+    return ids, history["head"], history["title"], whole
+
+
+@pytest.mark.limit(120)
+def test_a_long_chat_is_as_long_as_what_was_said_and_comes_back_by_every_way(make_server, make_home, tmp_path):
     server = make_server()
     home, client = server.home, server.client
-    for number in range(40):
-        turns(client, "long", f"echo {number} " + "word " * 2000)
-    out = home.path / "out"
-    reprise(home, "export", "-o", out)
-    exported = sum(path.stat().st_size for path in out.rglob("int_*.json"))
-    assert imported(home, out)[0] == [("long-2", 40, [])]
-    assert content(client, "long-2") == content(client, "long")
-    stored = sum(path.stat().st_size for path in (home.data / "long-2").rglob("int_*.json"))
-    assert stored < exported / 2, "linked, as those that were made here"
+    client.post("/import", linear(240)).expect(201)
+    turns(client, "long", "task: Buy milk", f"echo {NEEDLE}")
+    client.post("/chats/long/compact", {"stream": False}).expect(200)
+    client.edit("long", "int_200", "echo other").finish()
+    turns(client, "long", "calculate 6*7")
+    file = client.request("POST", "/chats/long/files?name=a.bin", bytes(range(256)), headers={"Content-Type": "image/png"}).expect(201).json
+    before, most = some(client, "long"), 1.5 * said_and_done(client, "long")
+
+    exported = client.get("/chats/long/export").expect(200, "chat_history")
+    (tmp_path / "http.json").write_bytes(exported.body)
+    (tmp_path / "command.json").write_text(reprise(home, "export", "long").stdout)
+    reprise(home, "export", "long", "-o", tmp_path / "out")
+    folder = sum(path.stat().st_size for path in (tmp_path / "out").rglob("int_*.json"))
+    for size in (len(exported.body), (tmp_path / "command.json").stat().st_size, folder):
+        assert size <= most
+
+    alone = make_home()
+    for number, source in enumerate([tmp_path / "http.json", tmp_path / "command.json", tmp_path / "out/long"]):
+        assert imported(home, source, "--as", f"copy-{number}") == ([(f"copy-{number}", len(before[0]), [])], [])
+        assert imported(alone, source, "--as", f"copy-{number}") == ([(f"copy-{number}", len(before[0]), [])], [])
+    client.post("/import?as=copy-3", exported.json).expect(201)
+    client.post("/chats/long/fork", {"interaction_id": before[1], "chat_id": "fork"}).expect(201)
+    for number in range(4):
+        assert some(client, f"copy-{number}") == before
+    assert client.get("/chats/copy-2/files").json["files"] == [file]
+    fork = some(client, "fork")
+    assert fork[1] == before[1] and {i: before[3][i] for i in fork[3] if i in before[3]} == {i: fork[3][i] for i in fork[3] if i in before[3]}
+    assert "in order" in reprise(home, "verify").stdout
+    assert client.post("/chats/copy-0/interactions/int_241/replay", {"mode": "recorded"}).expect(200).json["match"]
+    client.edit("copy-1", "int_150", "echo again").finish()
+    edited = client.interaction("copy-1", client.history("copy-1")["head"])["final_agent_state"]["messages"]
+    assert edited[:298] == client.interaction("long", "int_149")["final_agent_state"]["messages"]
+
+    other = make_server(home=alone)
+    for number in range(3):
+        assert some(other.client, f"copy-{number}") == before
+    assert "in order" in reprise(alone, "verify").stdout
+    plain = make_home()
+    (tmp_path / "out").rename(plain.data)
+    served = make_server(home=plain, plain=True)
+    assert some(served.client, "long") == before
+    turns(served.client, "long", "echo goes on")
+
+
+def test_an_export_without_a_damaged_interaction_has_no_state_that_continues_it(make_server, tmp_path):
+    server = make_server()
+    server.check_files = False
+    home, client = server.home, server.client
+    client.post("/import", linear(120)).expect(201)
+    file = home.checkpoint_file("long", "int_110")
+    file.write_bytes(file.read_bytes()[:-20])
+    server.stop()
+    (tmp_path / "command.json").write_text(reprise(home, "export", "long", status=1).stdout)
+    reprise(home, "export", "long", "-o", tmp_path / "out", status=1)
+    for source in (tmp_path / "command.json", tmp_path / "out/long"):
+        other = make_server()
+        (told,), failed = imported(other.home, source)
+        assert failed == [] and told[:2] == ("long", 119) and any("int_110" in note or "int_111" in note for note in told[2])
+        assert len(other.client.interaction("long", "int_109")["final_agent_state"]["messages"]) == 218
+        assert other.client.interaction("long", "int_120")["final_agent_state"]["messages"][-2]["content"].startswith("question 120")
 
 
 def test_a_server_that_wants_a_token_gets_it(make_server, tmp_path):

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 from support.provider import text
 from support.server import BINARY, ROOT
-from support.store_answers import interactions_of, missing, replays_of, shortened
+from support.store_answers import exported, interactions_of, missing, replays_of, shortened
 from support.timing import SOON, eventually
 
 SAMPLES = ROOT / "tests/data/old_store"
@@ -252,8 +252,9 @@ def test_it_is_exported_and_converted_and_forked(old):
         old.command("export", chat, "--output", target, status=1 if chat == "damaged" else 0)
         if chat == "damaged":
             continue
+        whole = exported(target / chat)
         for interaction, stored in then["interactions"].items():
-            assert missing(shortened(json.loads((target / chat / "interactions" / f"{interaction}.json").read_text())), stored) is None, chat
+            assert missing(shortened(whole[interaction]), stored) is None, chat
     old.serve()
     for chat, then in old.told["chats"].items():
         if then["running"] or not then["branch"] or chat == "damaged":

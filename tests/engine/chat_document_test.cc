@@ -38,7 +38,8 @@ std::vector<Interaction> Turns() {
   turns.push_back(Turn(3, &turns[0]));
   turns.push_back(Turn(4, &turns[1]));
   turns.push_back(Turn(5, &turns[3]));
-  turns[4].final_agent_state->messages.erase(turns[4].final_agent_state->messages.begin());
+  const Messages whole = turns[4].final_agent_state->messages;
+  turns[4].final_agent_state->messages = std::vector<Message>(whole.begin() + 1, whole.end());
   turns.push_back(Turn(6, &turns[4]));
   return turns;
 }
@@ -124,6 +125,35 @@ TEST_CASE("ReadChatDocument: kept messages must be there", "[document]") {
   document = good;
   document["interactions"][0]["final_agent_state"]["kept_messages"] = 1u;
   CHECK(MessageOf(ReadChatDocument(document, "here")).starts_with("here, interaction 1: kept_messages"));
+}
+
+TEST_CASE("ReadChatDocument: what is added to a state that is not here is no state", "[document]") {
+  const std::vector<Interaction> turns = Turns();
+  Json document = ToChatDocument(*ReadChatDocument(Document({turns[0], turns[1], turns[3]}), "here"));
+  document["interactions"].erase(0);
+  const auto chat = ReadChatDocument(document, "here");
+  REQUIRE(chat);
+  CHECK(chat->interactions.size() == 2);
+  CHECK(chat->notes.size() == 3);  // that one begins a branch, and that both states were made
+  const Messages made = chat->Whole(turns[1].id).final_agent_state->messages;
+  CHECK(made == Messages{Said(Role::kUser, "turn 2")});
+  CHECK(chat->Whole(turns[3].id).final_agent_state->messages == Messages{made[0], Said(Role::kUser, "turn 4")});
+}
+
+TEST_CASE("ReadChatDocument: a long chat takes memory and time for what was said", "[document][long]") {
+  constexpr std::uint32_t kTurns = 20'000;
+  Json document = {{"id", "name"}, {"interactions", Json::array()}};
+  for (std::uint32_t number = 1; number <= kTurns; ++number) {
+    AddedInteraction added{.interaction = Turn(number, nullptr), .kept_messages = 2 * (number - 1)};
+    if (number > 1) added.interaction.parent_id = InteractionId::FromNumber(number - 1);
+    document["interactions"].push_back(ToJson(added));
+  }
+  auto chat = ReadChatDocument(std::move(document), "here");
+  REQUIRE(chat);
+  const IncomingChat incoming = ToIncomingChat(kName, *std::move(chat));
+  for (const InteractionId id : incoming.interactions) {
+    REQUIRE(incoming.load(id)->final_agent_state->messages.size() == 2 * id.number());
+  }
 }
 
 TEST_CASE("ReadChatDocument: an interaction alone is a chat too", "[document]") {

@@ -155,7 +155,7 @@ struct Fixture {
   std::optional<Engine> engine_;
 };
 
-std::vector<std::string> Contents(const std::vector<Message>& messages) {
+std::vector<std::string> Contents(const Messages& messages) {
   std::vector<std::string> contents;
   for (const Message& message : messages) contents.push_back(message.content.value_or("(null)"));
   return contents;
@@ -357,7 +357,7 @@ TEST_CASE("Engine: a tool's question is listed, answered once, and must be answe
   AwaitEnd(started->log);
   CHECK(f.engine().AnswerInput(id, {.response = "{}"}, ref).error().reason == "already_processed");
   CHECK(f.engine().PendingInputs().empty());
-  CHECK(f.store.LoadInteraction(kChat, Id(1))->final_agent_state->messages.at(2).content == "{}");
+  CHECK(f.store.LoadInteraction(kChat, Id(1))->final_agent_state->messages[2].content == "{}");
 }
 
 TEST_CASE("Engine: a chat that is deleted while a run in it is about to start ends that run", "[engine]") {

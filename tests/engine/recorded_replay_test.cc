@@ -174,7 +174,10 @@ TEST_CASE("events that are missing or too many are a divergence", "[replay]") {
   longer.Shows(2, event::Answer{"more"});
   CHECK(WhereItDiffers(longer) == 24);
   Record mute = WithTools();
-  std::erase_if(mute.made.final_agent_state->messages, [](const Message& each) { return each.tool_call_id == "t2"; });
+  Messages& messages = mute.made.final_agent_state->messages;
+  std::vector<Message> rest(messages.begin(), messages.end());
+  std::erase_if(rest, [](const Message& each) { return each.tool_call_id == "t2"; });
+  messages = std::move(rest);
   const auto report = mute.Replay();
   REQUIRE(report.divergence);
   CHECK_FALSE(report.divergence->actual);  // no tool was run for it
@@ -413,9 +416,8 @@ TEST_CASE("loops of calls are detected again", "[replay]") {
 
 TEST_CASE("compactions are compared with what the state keeps of them", "[replay]") {
   Record record;
-  record.made.final_agent_state->messages.insert(
-      record.made.final_agent_state->messages.begin(),
-      {{.role = Role::kUser, .content = "first"}, Assistant("a"), Assistant("b")});
+  record.made.final_agent_state->messages.Insert(
+      0, {{.role = Role::kUser, .content = "first"}, Assistant("a"), Assistant("b")});
   record.made.record->first_message = 4;
   record.made.final_agent_state->compaction = Compaction{.first = 1, .end = 3, .summary = "in short"};
   const auto compacted = [](std::int64_t messages, const std::string& summary) {
@@ -495,7 +497,7 @@ TEST_CASE("what version 0.1 or another program stored replays as far as it tells
   SECTION("what went on behind an answer that broke off") {
     auto& messages = record.made.final_agent_state->messages;
     record.made.edited_from = InteractionId::FromNumber(7);
-    messages.insert(messages.begin() + 1, {Assistant(std::nullopt, {{"t0", "tool", "{}"}}), ResultOf("t0", "before")});
+    messages.Insert(1, {Assistant(std::nullopt, {{"t0", "tool", "{}"}}), ResultOf("t0", "before")});
   }
   const auto report = record.Replay();
   if (report.divergence) FAIL(report.divergence->seq << " " << report.divergence->reason);

@@ -27,7 +27,7 @@ bool WaitsForAnswer(const Engine& engine, const std::string& approval_id) {
 
 bool IsWellFormed(const Interaction& interaction) {
   if (!interaction.final_agent_state) return !IsFinished(interaction.status);
-  std::vector<Message> messages = interaction.final_agent_state->messages;
+  Messages messages = interaction.final_agent_state->messages;
   return CompleteToolCalls(messages, "") == 0;
 }
 

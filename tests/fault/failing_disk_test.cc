@@ -172,7 +172,7 @@ TEST_CASE("Failing disk: what was shown, what is stored and what the next turn c
     }
     return answers;
   };
-  const auto holds = [](const std::vector<Message>& messages, const std::string& text) {
+  const auto holds = [](const Messages& messages, const std::string& text) {
     return std::any_of(messages.begin(), messages.end(), [&](const Message& each) { return each.content == text; });
   };
   std::size_t unsaved = 0;

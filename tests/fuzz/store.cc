@@ -54,9 +54,8 @@ struct World {
       Interaction parent = Sample(1, std::nullopt, "first");
       (void)store->SaveInteraction(parent);
       Interaction second = Sample(2, 1, "second");
-      second.final_agent_state->messages.insert(second.final_agent_state->messages.begin(),
-                                                parent.final_agent_state->messages.begin(),
-                                                parent.final_agent_state->messages.end());
+      const Messages& before = parent.final_agent_state->messages;
+      second.final_agent_state->messages.Insert(0, std::vector<Message>(before.begin(), before.end()));
       for (int i = 0; i < (long_chat ? 40 : 1); ++i) {
         second.final_agent_state->messages.push_back({.role = Role::kUser,
                                                       .content = std::string(2000, 'x'),

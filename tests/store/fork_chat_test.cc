@@ -8,12 +8,14 @@
 #include "domain/codec.h"
 #include "store/file_interaction_store.h"
 #include "store/file_names.h"
+#include "store/incoming_chats.h"
 #include "store/linked_state.h"
 #include "store/memory_interaction_store.h"
 #include "store/sample.h"
 #include "store/sealed_file_store.h"
 #include "store/verify.h"
 #include "support/faulty_file_system.h"
+#include "support/forwarding_file_system.h"
 #include "support/temp_directory.h"
 #include "support/test.h"
 
@@ -135,6 +137,109 @@ TEST_CASE("ForkChat: long states are whole in the copy, and linked there", "[for
   CHECK(copy < original);
   store.reset();  // which writes chat.json
   CHECK(world.Problems().empty());
+}
+
+namespace {
+
+// A long chat on two branches that grow by turns, each turn 3 KB, with all that a state may have beside its messages.
+std::map<InteractionId, Interaction> LongTurns(std::uint32_t count) {
+  constexpr std::uint32_t kFork = 10;
+  std::map<InteractionId, Interaction> turns;
+  for (std::uint32_t number = 1; number <= count; ++number) {
+    const auto parent = number == 1 ? std::nullopt : std::optional(number > kFork ? number - 2 : number - 1);
+    const std::string text = std::to_string(number) + std::string(1500, 'q');
+    Interaction turn = Sample(number, parent, text);
+    Messages own = turn.final_agent_state->messages;
+    AgentState& state = *turn.final_agent_state;
+    if (parent) {
+      state = *turns.at(Id(*parent)).final_agent_state;
+      state.messages.Append(own, 0, own.size());
+    }
+    if (number % 30 == 0) state.compaction = Compaction{.first = 1, .end = number, .summary = text};
+    if (number % 7 == 0) state.memory.push_back({"page", "page-" + text.substr(0, 9)});
+    turns.emplace(turn.id, std::move(turn));
+  }
+  return turns;
+}
+
+IncomingChat Renamed(IncomingChat chat, const ChatId& name) {
+  chat.summary.id = name;
+  chat.load = [load = chat.load, name](InteractionId id) {
+    return load(id).map([&](Interaction interaction) {
+      interaction.chat_id = name;
+      return interaction;
+    });
+  };
+  return chat;
+}
+
+class CountedReads final : public ForwardingFileSystem {
+ public:
+  using ForwardingFileSystem::ForwardingFileSystem;
+  Result<std::string> ReadFile(const std::string& path, std::uint64_t max_bytes) override {
+    ++reads;
+    return base_.ReadFile(path, max_bytes);
+  }
+  int reads = 0;
+};
+
+}  // namespace
+
+TEST_CASE("Long chats: copied, brought in and read as what they add, every state is what it was", "[fork][long]") {
+  World world;
+  if (GENERATE(true, false)) world.keys = nullptr;
+  const auto turns = LongTurns(160);
+  {
+    const auto store = world.Open(world.disk);
+    for (const auto& [id, turn] : turns) REQUIRE(store->SaveInteraction(turn));
+  }
+  auto store = world.Open(world.disk);
+  REQUIRE(store->ForkChat(Chat1(), Id(159), kCopy, std::nullopt));
+  auto whole = WholeChat(*store, Chat1());
+  REQUIRE(whole);
+  const ChatId brought_in = *ChatId::Parse("brought-in");
+  REQUIRE(store->ImportChat(Renamed(*whole, brought_in)));
+  store.reset();
+  store = world.Open(world.disk);
+  std::size_t copied = 0;
+  for (auto [id, turn] : turns) {
+    CAPTURE(id.str());
+    const auto added = store->LoadAdded(Chat1(), id);
+    REQUIRE(added);
+    CHECK(added->interaction.final_agent_state->messages.size() == 2);
+    CHECK(added->kept_messages + 2 == turn.final_agent_state->messages.size());
+    turn.chat_id = brought_in;
+    CHECK(store->LoadInteraction(brought_in, id) == turn);
+    turn.chat_id = kCopy;
+    const auto copy = store->LoadInteraction(kCopy, id);
+    if (copy) CHECK(*copy == turn);
+    copied += copy.has_value();
+  }
+  CHECK(copied == 5 + 159 / 2);
+  store.reset();
+  CHECK(world.Problems().empty());
+}
+
+TEST_CASE("Long chats: to copy them, bring them in and read them takes so many files as they have, a few times",
+          "[fork][long]") {
+  const auto reads_of = [](std::uint32_t count) {
+    World world;
+    {
+      const auto store = world.Open(world.disk);
+      for (const auto& [id, turn] : LongTurns(count)) REQUIRE(store->SaveInteraction(turn));
+    }
+    CountedReads disk(world.disk);
+    const auto store = world.Open(disk);
+    REQUIRE(store->ForkChat(Chat1(), Id(count), kCopy, std::nullopt));
+    const auto whole = WholeChat(*store, kCopy);
+    REQUIRE(whole);
+    REQUIRE(store->ImportChat(Renamed(*whole, *ChatId::Parse("brought-in"))));
+    for (const InteractionId id : whole->interactions) REQUIRE(store->LoadAdded(kCopy, id));
+    return disk.reads;
+  };
+  const int few = reads_of(100), many = reads_of(400);
+  CAPTURE(few, many);
+  CHECK(many < 5 * few);
 }
 
 TEST_CASE("ForkChat: what was tampered with is not copied", "[fork]") {

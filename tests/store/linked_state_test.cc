@@ -154,7 +154,7 @@ TEST_CASE("Long chats: a state that does not continue its parent's is written in
   auto store = chat.Open();
   for (int turn = 1; turn <= 30; ++turn) REQUIRE(store->SaveInteraction(chat.NextTurn()));
   Interaction other = chat.NextTurn();
-  other.final_agent_state->messages.front().content = "summed up";
+  other.final_agent_state->messages.Change(0).content = "summed up";
   REQUIRE(store->SaveInteraction(other));
   CHECK(chat.FileBytes(31) > kFullStateBytes);
   CHECK(chat.FileBytes(30) < 16'000);
@@ -227,7 +227,7 @@ TEST_CASE("Long chats: a state in the middle is the beginning of one that is at 
   CHECK(BeginsWith(state, TotalsOf(*turns[20].final_agent_state)));
   CHECK_FALSE(BeginsWith(*turns[20].final_agent_state, TotalsOf(state)));
   AgentState other = state;
-  other.messages[3].content = "another";
+  other.messages.Change(3).content = "another";
   CHECK_FALSE(BeginsWith(other, TotalsOf(state)));
 }
 
@@ -273,7 +273,7 @@ TEST_CASE("Long chats: what is kept of many short turns in memory stays small", 
     REQUIRE(store->SaveInteraction(chat.NextTurn()));
     most = std::max(most, store->kept_bytes());
   }
-  // Two states, each with all that was said: 6,000 messages and their objects.
+  // Some states, each with all that was said: 6,000 messages and their objects.
   const auto last = store->LoadInteraction(Chat1(), Id(1500));
   REQUIRE(last);
   const std::size_t objects = last->final_agent_state->messages.size() * sizeof(Message);

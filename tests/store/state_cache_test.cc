@@ -46,14 +46,15 @@ TEST_CASE("StateCache: a state takes the place and the room of the one before it
   CHECK_FALSE(cache.Find("a"));
 }
 
-TEST_CASE("StateCache: of one owner the two that were used last are kept", "[store]") {
+TEST_CASE("StateCache: of one owner those that were used last are kept", "[store]") {
   StateCache<int> cache(100);
   cache.Put("other", 0, 1, "b");
   cache.Put("1", 1, 10, "a");
   cache.Put("2", 2, 10, "a");
-  CHECK(cache.Find("1") == 1);
   cache.Put("3", 3, 10, "a");
-  CHECK(cache.bytes() == 21);
+  CHECK(cache.Find("1") == 1);
+  cache.Put("4", 4, 10, "a");
+  CHECK(cache.bytes() == 31);
   CHECK(cache.Find("1") == 1);
   CHECK_FALSE(cache.Find("2"));
   CHECK(cache.Find("3") == 3);

@@ -58,6 +58,11 @@ Result<void> FaultyFileSystem::SyncDirectory(const std::string& path) {
   return counted && !ignore_directory_syncs_ ? base_.SyncDirectory(path) : counted;
 }
 
+Result<void> FaultyFileSystem::SyncTree(const std::string& path) {
+  auto counted = Count(path);
+  return counted && !ignore_directory_syncs_ ? base_.SyncTree(path) : counted;
+}
+
 Result<bool> FaultyFileSystem::CreateDirectory(const std::string& path) {
   return Count(path).and_then([&] { return base_.CreateDirectory(path); });
 }

@@ -26,7 +26,7 @@ class ScriptedModel : public ModelClient {
     }
   }
 
-  using Round = std::function<Result<ModelResponse>(const std::vector<Message>&, ModelStream&, std::stop_token)>;
+  using Round = std::function<Result<ModelResponse>(const Messages&, ModelStream&, std::stop_token)>;
 
   void Then(Round round) {
     const std::lock_guard lock(mutex_);
@@ -85,7 +85,7 @@ class ScriptedModel : public ModelClient {
     threads_.emplace_back([round = std::move(round), messages = request.messages, &stream, stop = std::move(stop),
                            done = std::move(done)] { done(round(messages, stream, stop)); });
   }
-  std::vector<std::vector<Message>> requests() const {
+  std::vector<Messages> requests() const {
     const std::lock_guard lock(mutex_);
     return requests_;
   }
@@ -99,7 +99,7 @@ class ScriptedModel : public ModelClient {
   mutable std::mutex mutex_;
   std::condition_variable_any changed_;
   std::deque<Round> rounds_;
-  std::vector<std::vector<Message>> requests_;
+  std::vector<Messages> requests_;
   std::vector<std::string> system_prompts_;
   bool hanging_ = false;
   std::vector<std::jthread> threads_;  // guarded by mutex_; one per request

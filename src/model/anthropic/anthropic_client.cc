@@ -95,7 +95,7 @@ namespace {
 using Lesson = AnthropicClient::Lessons::Lesson;
 
 // Whether calls of the turn under way were made by an answer without thoughts that `provider` would know.
-bool CallsWithoutThought(const std::vector<Message>& messages, std::string_view provider) {
+bool CallsWithoutThought(const Messages& messages, std::string_view provider) {
   for (auto message = messages.rbegin(); message != messages.rend() && message->role != Role::kUser; ++message) {
     if (message->tool_calls.empty()) continue;
     const auto blocks = BlocksOf(*message, provider);

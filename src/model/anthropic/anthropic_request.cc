@@ -161,7 +161,7 @@ bool SaysSomething(const Message& message) {
 // Messages that become one: an assistant's, or neighbours on the user's side.
 using Group = std::vector<const Message*>;
 
-std::vector<Group> GroupMessages(const std::vector<Message>& messages) {
+std::vector<Group> GroupMessages(const Messages& messages) {
   std::vector<Group> groups;
   for (const Message& message : messages) {
     if (message.role == Role::kSystem || !SaysSomething(message)) continue;

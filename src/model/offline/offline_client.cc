@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <functional>
-#include <span>
 #include <system_error>
 #include <utility>
 
@@ -24,14 +23,16 @@ constexpr std::size_t kMaxRemembered = 64;
 // What stands in the messages since the last thing the user said.
 struct Turn {
   std::string_view user_text;
-  std::span<const Message> after;
+  Messages after;
 };
 
-Turn LastTurn(const std::vector<Message>& messages) {
+Turn LastTurn(const Messages& messages) {
   for (std::size_t i = messages.size(); i-- > 0;) {
     if (messages[i].role != Role::kUser) continue;
     const std::string_view text = messages[i].content ? std::string_view(*messages[i].content) : std::string_view();
-    return {text, std::span(messages).subspan(i + 1)};
+    Turn turn{.user_text = text, .after = {}};
+    turn.after.Append(messages, i + 1, messages.size());
+    return turn;
   }
   return {};
 }
@@ -51,7 +52,7 @@ std::int64_t CountWords(std::string_view text) {
   return words;
 }
 
-std::int64_t CountInputWords(const std::vector<Message>& messages) {
+std::int64_t CountInputWords(const Messages& messages) {
   std::int64_t words = 0;
   for (const Message& message : messages) {
     if (message.content) words += CountWords(*message.content);
@@ -108,7 +109,7 @@ std::string DescribeResult(const OfflineCommand& command, std::string_view outpu
   return command.lead + Quote(output);
 }
 
-std::string_view ResultOf(std::span<const Message> messages, std::string_view call_id) {
+std::string_view ResultOf(const Messages& messages, std::string_view call_id) {
   for (const Message& message : messages) {
     if (message.role == Role::kTool && message.tool_call_id == call_id && message.content) return *message.content;
   }
@@ -116,7 +117,7 @@ std::string_view ResultOf(std::span<const Message> messages, std::string_view ca
 }
 
 // The tool calls of this turn, one per round so far.
-std::vector<const ToolCall*> CallsOf(std::span<const Message> messages) {
+std::vector<const ToolCall*> CallsOf(const Messages& messages) {
   std::vector<const ToolCall*> calls;
   for (const Message& message : messages) {
     if (message.role == Role::kAssistant && !message.tool_calls.empty()) calls.push_back(&message.tool_calls.front());
@@ -132,7 +133,7 @@ bool IsGreeting(std::string_view text) {
 }
 
 // Whether the model has already said in this chat all that it understands.
-bool HasHelped(const std::vector<Message>& messages) {
+bool HasHelped(const Messages& messages) {
   const std::string_view help = OfflineHelp();
   const std::string_view first_line = help.substr(0, help.find('\n'));
   return std::any_of(messages.begin(), messages.end(), [&](const Message& message) {
@@ -235,7 +236,7 @@ Result<ModelResponse> Write(OfflineResponse response, std::int64_t input_words, 
   return EndOf(std::move(response), input_words);
 }
 
-std::size_t DigestOf(const std::vector<Message>& messages) {
+std::size_t DigestOf(const Messages& messages) {
   std::size_t digest = messages.size();
   for (const Message& message : messages) {
     digest = digest * 31 + std::hash<std::string_view>{}(message.content ? std::string_view(*message.content) : "");

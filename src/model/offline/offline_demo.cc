@@ -58,7 +58,7 @@ std::string PlainWords(std::string_view text) {
 
 class Story {
  public:
-  Story(std::span<const Message> turn, const std::vector<ToolSpec>& tools, bool asks_people)
+  Story(const Messages& turn, const std::vector<ToolSpec>& tools, bool asks_people)
       : turn_(turn), tools_(tools), asks_people_(asks_people) {}
 
   OfflineResponse Next() const {
@@ -350,14 +350,14 @@ class Story {
         .fails_first_attempt = true};
   }
 
-  const std::span<const Message> turn_;
+  const Messages& turn_;
   const std::vector<ToolSpec>& tools_;
   const bool asks_people_;
 };
 
 }  // namespace
 
-OfflineResponse NextOfDemo(std::span<const Message> turn, const std::vector<ToolSpec>& tools, bool asks_people) {
+OfflineResponse NextOfDemo(const Messages& turn, const std::vector<ToolSpec>& tools, bool asks_people) {
   return Story(turn, tools, asks_people).Next();
 }
 

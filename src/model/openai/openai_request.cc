@@ -222,7 +222,7 @@ void AppendMessage(std::string& out, const Message& message, const Recipient& re
 }
 
 // A result of a tool may be text alone: what the results that end here have beside it follows as a message of the user.
-void AppendToolFiles(std::string& out, const std::vector<Message>& messages, std::size_t end, FilesOfChat* files) {
+void AppendToolFiles(std::string& out, const Messages& messages, std::size_t end, FilesOfChat* files) {
   std::size_t begin = end;
   while (begin > 0 && messages[begin - 1].role == Role::kTool) --begin;
   std::vector<MessagePart> parts;
@@ -327,11 +327,11 @@ std::string BuildChatCompletionRequest(const ModelRequest& request, std::string_
   AppendJsonString(out, request.model);
   out += R"(,"messages":[)";
   const bool joined = AppendSystem(out, request, recipient);
-  for (const Message& message : request.messages) {
-    if (joined && &message == &request.messages.front()) continue;
+  for (std::size_t next = 1; next <= request.messages.size(); ++next) {
+    const Message& message = request.messages[next - 1];
+    if (joined && next == 1) continue;
     AppendMessage(out, message, recipient);
     out += ',';
-    const auto next = static_cast<std::size_t>(&message - request.messages.data()) + 1;
     const bool ends_results = next == request.messages.size() || request.messages[next].role != Role::kTool;
     if (message.role == Role::kTool && ends_results) AppendToolFiles(out, request.messages, next, recipient.files);
   }

@@ -1,5 +1,6 @@
 """What a program says of a store, asked in the same way by who makes the samples (tests/data/old_store/make) and by who holds later programs against them."""
 import hashlib
+import json
 
 KEPT = 100  # characters; of longer texts only the digest
 
@@ -38,3 +39,16 @@ def interactions_of(client, chat, ids):
 
 def replays_of(client, chat, ids):
     return {one: client.post(f"/chats/{chat}/interactions/{one}/replay", {"mode": "recorded"}).json for one in ids}
+
+
+def exported(folder):
+    """The interactions of an exported chat's folder by their ids, each with its whole state."""
+    whole = {}
+    for path in sorted(folder.glob("interactions/int_*.json"), key=lambda path: (len(path.name), path.name)):
+        interaction = json.loads(path.read_text())
+        state = interaction["final_agent_state"] or {}
+        if link := state.pop("linked", None):
+            state["messages"] = whole[interaction["parent_id"]]["final_agent_state"]["messages"][:link["kept"]] + state["messages"]
+            assert len(state["messages"]) == link["messages"]
+        whole[interaction["id"]] = interaction
+    return whole

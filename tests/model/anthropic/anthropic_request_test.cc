@@ -22,8 +22,7 @@ Message ResultOf(std::string id, std::string text, bool is_error = false) {
   return message;
 }
 
-Json Build(const std::vector<Message>& messages, const std::vector<ToolSpec>& tools = {},
-           const ModelFacts& facts = {}) {
+Json Build(const Messages& messages, const std::vector<ToolSpec>& tools = {}, const ModelFacts& facts = {}) {
   const auto json = ParseJson(BuildMessagesRequest({"claude", messages, tools}, facts), 2 * kMaxJsonDepth);
   REQUIRE(json);
   return *json;
@@ -65,7 +64,7 @@ TEST_CASE("Anthropic request: a whole conversation", "[anthropic]") {
 
 TEST_CASE("Anthropic request: the system prompt comes before the conversation's own, the last has the cache mark",
           "[anthropic]") {
-  const auto build = [](const std::vector<Message>& messages, std::string_view system) {
+  const auto build = [](const Messages& messages, std::string_view system) {
     return *ParseJson(BuildMessagesRequest({"claude", messages, {}, system}, {}));
   };
   Message own, user;

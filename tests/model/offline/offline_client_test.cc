@@ -51,7 +51,7 @@ struct Heard : ModelResponse {
   std::string text, thinking;  // what the stream got
 };
 
-Heard Ask(const std::vector<Message>& messages, const std::vector<ToolSpec>& tools = AllTools()) {
+Heard Ask(const Messages& messages, const std::vector<ToolSpec>& tools = AllTools()) {
   RecordingStream stream;
   OfflineClient client;
   auto response = GenerateAndWait(client, {"offline", messages, tools}, stream, {});
@@ -274,7 +274,7 @@ TEST_CASE("Offline model: the markdown has all that a client should draw", "[off
   }
 }
 
-Result<ModelResponse> Try(OfflineClient& client, const std::vector<Message>& messages, std::stop_token run) {
+Result<ModelResponse> Try(OfflineClient& client, const Messages& messages, std::stop_token run) {
   RecordingStream stream;
   auto response = GenerateAndWait(client, {"offline", messages, AllTools()}, stream, std::move(run));
   if (!response) CHECK(stream.deltas.empty());

@@ -158,7 +158,8 @@ TEST_CASE("Demonstration: it follows from the messages alone", "[offline]") {
   const std::vector<ToolSpec> tools = Tools();
   for (std::size_t i = 0; i <= play.turn.size(); ++i) {
     if (i < play.turn.size() && play.turn[i].role != Role::kAssistant) continue;
-    const auto again = NextOfDemo(std::span(play.turn).first(i), tools, true);
+    const auto again = NextOfDemo(
+        std::vector<Message>(play.turn.begin(), play.turn.begin() + static_cast<std::ptrdiff_t>(i)), tools, true);
     CHECK(again.text == play.rounds[round].text);
     CHECK(again.thinking == play.rounds[round].thinking);
     CHECK(again.tool_calls == play.rounds[round].tool_calls);

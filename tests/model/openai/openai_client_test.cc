@@ -63,11 +63,11 @@ class RecordingStream : public ModelStream {
   bool empty_delta_ = false;
 };
 
-const std::vector<Message>& Hello() {
-  static const std::vector<Message> messages = [] {
+const Messages& Hello() {
+  static const Messages messages = [] {
     Message message;
     message.content = "hello";
-    return std::vector<Message>{message};
+    return Messages{message};
   }();
   return messages;
 }

@@ -15,7 +15,7 @@ Message Say(Role role, std::optional<std::string> content) {
   return message;
 }
 
-Json Build(const std::vector<Message>& messages, const std::vector<ToolSpec>& tools = {}) {
+Json Build(const Messages& messages, const std::vector<ToolSpec>& tools = {}) {
   const auto json = ParseJson(BuildChatCompletionRequest({"gpt", messages, tools}), 2 * kMaxJsonDepth);
   REQUIRE(json);
   return *json;
@@ -50,7 +50,7 @@ TEST_CASE("OpenAI request: a whole conversation", "[openai]") {
 }
 
 TEST_CASE("OpenAI request: the system prompt comes first, joined with the conversation's own", "[openai]") {
-  const auto build = [](const std::vector<Message>& messages) {
+  const auto build = [](const Messages& messages) {
     return ParseJson(BuildChatCompletionRequest({"gpt", messages, {}, "be \"brief\""}))->at("messages");
   };
   CHECK(build({Say(Role::kUser, "hi")}) ==
