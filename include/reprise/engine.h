@@ -244,6 +244,10 @@ struct FilePreview {
   // with other things in it stands in the way). Empty: no conflict.
   std::string conflict{};
 };
+struct FilesPreview {
+  std::vector<FilePreview> files{};
+  std::uint64_t omitted = 0;  // changes on the way of which nothing is recorded: they stay, and it takes force to go
+};
 // What an edit would do; the side effects are calls of tools that are not read-only, in the superseded interactions.
 struct EditPreview {
   std::vector<InteractionId> superseded;
@@ -254,7 +258,7 @@ struct EditPreview {
     bool failed = false;                // its result was an error: it may have done nothing, or a part
   };
   std::vector<SideEffect> side_effects;
-  std::vector<FilePreview> files{};  // what it would do besides with files restored
+  FilesPreview restore{};  // what it would do besides with files restored
 };
 // What an interaction did to files of the workspace.
 struct FileDiff {
@@ -262,6 +266,10 @@ struct FileDiff {
   std::string path;         // valid UTF-8
   std::string change_name;  // "created", "modified" or "deleted"
   std::string unified;      // as git prints it; empty for a directory
+};
+struct InteractionDiff {
+  std::vector<FileDiff> files{};
+  std::uint64_t omitted = 0;  // further files that have changed, of which nothing is recorded
 };
 
 // Runs interactions: one at a time per chat, any number of chats at once. Thread-safe.
@@ -362,10 +370,10 @@ class Engine {
 
   // What restoring files would do when the chat's head goes to this interaction; nullopt: to where Undo goes.
   // kNotFound.
-  Result<std::vector<FilePreview>> PreviewFiles(const ChatId& chat, std::optional<InteractionId> to);
+  Result<FilesPreview> PreviewFiles(const ChatId& chat, std::optional<InteractionId> to);
   // What an interaction did to files, by path. kConflict (reason "not_finished") while it runs. With `call_id` what
   // that call did, as far as it has been recorded.
-  Result<std::vector<FileDiff>> DiffOf(const ChatId& chat, InteractionId interaction,
+  Result<InteractionDiff> DiffOf(const ChatId& chat, InteractionId interaction,
                                        const std::optional<std::string>& call_id = std::nullopt);
 
   // Asks the run to stop; returns at once. Idempotent; a finished interaction reports its status.

@@ -512,9 +512,7 @@ std::unique_ptr<CallRecorder> CallRunner::BeginRecording(const Execution& execut
 
 void CallRunner::EndRecording(const Execution& execution, std::unique_ptr<CallRecorder> recorder) const {
   if (!recorder) return;
-  for (auto& changes : InEvents(recorder->Finish())) {
-    Emit(event::FilesChanged{.call_id = execution.call.id, .changes = std::move(changes)});
-  }
+  for (auto& changed : InEvents(execution.call.id, recorder->Finish())) Emit(std::move(changed));
 }
 
 Span CallRunner::BeginSpan(const Execution& execution) const {

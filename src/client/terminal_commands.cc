@@ -315,13 +315,10 @@ void TerminalClient::Edit(const std::string& arguments) {
 std::optional<Json> TerminalClient::FilesOfEdit(const Json& preview) {
   const Json files = preview.value("files", Json::array());
   if (files.empty()) return Json::object();
-  bool conflict = false;
-  for (const Json& file : files) {
-    const std::string reason = TextMember(file, "reason");
-    conflict = conflict || !reason.empty();
-    Tell("(can be put back: " + VisibleLine(TextMember(file, "path")) + ", " + TextMember(file, "change") +
-         (reason.empty() ? "" : "; " + Conflict(reason)) + ")");
-  }
+  TellOfEach(preview, "can be put back: ");
+  const bool conflict = preview.contains("omitted") || std::any_of(files.begin(), files.end(), [](const Json& file) {
+                          return file.contains("reason");
+                        });
   std::string answer;
   const std::string prompt = conflict ? "put files back? [y]es, [f]orce, [N]o> " : "put files back? [y]es, [N]o> ";
   if (Answer(Choice(prompt, conflict ? "yfnN" : "ynN"), answer, Besides::kGoingBack) != Answered::kLine) {
@@ -344,12 +341,16 @@ void TerminalClient::ShowDiff(const std::string& arguments) {
   const auto changed = Call("GET", path_ + "/interactions/" + id + "/diff");
   if (!changed) return Failed(changed.error());
   const Json files = changed->value("files", Json::array());
-  if (files.empty()) return Tell("turn " + std::to_string(number) + " has changed no file that is recorded");
+  if (files.empty() && !changed->contains("omitted"))
+    return Tell("turn " + std::to_string(number) + " has changed no file that is recorded");
   std::vector<std::string> lines = DrawUnified(files, style_, screen_.columns());
   const std::size_t left = lines.size() - std::min(lines.size(), kShownDiffLines);
   lines.resize(lines.size() - left);
   screen_.Add(lines);
   if (left > 0) Tell("(" + Counted(left, "more line") + ": GET " + path_ + "/interactions/" + id + "/diff)");
+  if (const auto omitted = changed->value("omitted", std::uint64_t{0}); omitted > 0) {
+    Tell("(and " + Counted(omitted, "more file") + ", not recorded)");
+  }
 }
 
 // What /undo and /redo say of files; nullopt: something that they do not understand, which is told.
@@ -365,9 +366,7 @@ std::optional<Json> TerminalClient::FilesChoice(const std::string& arguments) {
 bool TerminalClient::TellsOfConflicts(const Error& error) {
   if (error.reason != "workspace_conflict") return false;
   const auto details = ParseJson(error.details_json);
-  for (const Json& file : details ? details->value("files", Json::array()) : Json::array()) {
-    Tell("(" + VisibleLine(TextMember(file, "path")) + ": " + Conflict(TextMember(file, "reason")) + ")");
-  }
+  if (details) TellOfEach(*details, "");
   Complain("files cannot be put back because of conflicts; with \"force\" all that can be is put back");
   return true;
 }
@@ -379,13 +378,23 @@ std::optional<Json> TerminalClient::FilesToPutBack(const std::string& route, Jso
   body["dry_run"] = true;
   const auto preview = Call("POST", path_ + route, body);
   if (!preview) return std::nullopt;  // the request itself says why
-  const Json files = preview->value("files", Json::array());
-  for (const Json& file : files) {
-    const std::string reason = TextMember(file, "reason");
-    Tell("(to put back: " + VisibleLine(TextMember(file, "path")) + ", " + TextMember(file, "change") +
+  TellOfEach(*preview, "to put back: ");
+  return preview->value("files", Json::array());
+}
+
+// What would become of files, a line for each of the first.
+void TerminalClient::TellOfEach(const Json& preview, const std::string& how) {
+  constexpr std::size_t kMost = 50;
+  const Json files = preview.value("files", Json::array());
+  for (std::size_t i = 0; i < std::min(files.size(), kMost); ++i) {
+    const std::string reason = TextMember(files[i], "reason");
+    Tell("(" + how + VisibleLine(TextMember(files[i], "path")) + ", " + TextMember(files[i], "change") +
          (reason.empty() ? "" : "; " + Conflict(reason)) + ")");
   }
-  return files;
+  if (files.size() > kMost) Tell("(and " + Counted(files.size() - kMost, "more file") + ")");
+  if (const auto omitted = preview.value("omitted", std::uint64_t{0}); omitted > 0) {
+    Tell("(" + Counted(omitted, "more changed file") + " cannot be put back: too many changed for all to be recorded)");
+  }
 }
 
 // After it was done.

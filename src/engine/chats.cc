@@ -189,7 +189,7 @@ Result<EditPreview> Chats::PreviewEdit(const ChatId& chat, InteractionId interac
   const auto all = services_.parts.store.LoadChat(chat);
   if (!all) return Fail(all.error());
   EditPreview preview = PreviewOf(*all, *edited, *services_.parts.tools.Current());
-  preview.files = TRY(workspace_.Preview(chat, all->summary.head, edited->parent_id));
+  preview.restore = TRY(workspace_.Preview(chat, all->summary.head, edited->parent_id));
   return preview;
 }
 
@@ -390,7 +390,7 @@ Result<ChatSummary> Chats::Move(const ChatId& chat, InteractionId to, FilesChoic
   return *std::move(moved);
 }
 
-Result<std::vector<FilePreview>> Chats::PreviewFiles(const ChatId& chat, std::optional<InteractionId> to) {
+Result<FilesPreview> Chats::PreviewFiles(const ChatId& chat, std::optional<InteractionId> to) {
   const auto head = TRY(services_.parts.store.LoadSummary(chat)).head;
   if (to) TRY(services_.parts.store.LoadInteraction(chat, *to));
   return workspace_.Preview(chat, head, to ? *to : TRY(BeforeHead(chat, head)));

@@ -39,7 +39,7 @@ class Chats {
   Result<ChatListEntry> ListEntryOf(const ChatId& chat);
   Result<SearchResult> Search(const std::string& text, const std::optional<ChatId>& chat, std::size_t limit);
   Result<EditPreview> PreviewEdit(const ChatId& chat, InteractionId interaction);
-  Result<std::vector<FilePreview>> PreviewFiles(const ChatId& chat, std::optional<InteractionId> to);
+  Result<FilesPreview> PreviewFiles(const ChatId& chat, std::optional<InteractionId> to);
   Result<AttachedEvents> Attach(const ChatId& chat, InteractionId interaction, std::uint64_t after_seq);
   Result<Agenda> GetAgenda(const ChatId& chat);
   Result<std::vector<Grant>> GetGrants(const ChatId& chat);

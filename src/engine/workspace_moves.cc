@@ -49,6 +49,16 @@ std::map<std::string, WorkspaceChange> ChangesOf(const Interaction& interaction,
   return changes;
 }
 
+// How many changes it did besides.
+std::uint64_t OmittedIn(const Interaction& interaction, const std::optional<std::string>& call_id = std::nullopt) {
+  std::int64_t omitted = 0;
+  for (const AgentEvent& event : interaction.events) {
+    const auto* const changed = std::get_if<event::FilesChanged>(&event.payload);
+    if (changed != nullptr && (!call_id || changed->call_id == call_id)) omitted += changed->omitted;
+  }
+  return static_cast<std::uint64_t>(omitted);
+}
+
 Json OrNull(State state) { return state ? Json(state->str()) : Json(); }
 
 State StateIn(JsonReader& reader, const char* name) {
@@ -120,8 +130,8 @@ void WorkspaceMoves::HeadGrew(const ChatId& chat, State before, State head) {
 // --- from one state to another ---------------------------------------------------------------------------------------
 
 // Parents have lower numbers, so the two ways meet where both have come to the same.
-Result<WorkspaceMoves::Targets> WorkspaceMoves::Between(const ChatId& chat, State from, State to) const {
-  Targets targets;
+Result<WorkspaceMoves::Way> WorkspaceMoves::Between(const ChatId& chat, State from, State to) const {
+  Way way;
   std::vector<std::map<std::string, WorkspaceChange>> down;  // the newest first
   const auto before = [&](const Interaction& interaction) -> State {
     const State kept = interaction.record ? interaction.record->files_from : std::nullopt;
@@ -131,14 +141,16 @@ Result<WorkspaceMoves::Targets> WorkspaceMoves::Between(const ChatId& chat, Stat
   while (from != to) {
     if (!to || (from && *from > *to)) {
       const Interaction undone = TRY(interactions_.FindFinished(chat, *from));
+      way.omitted += OmittedIn(undone);
       for (auto& [path, change] : ChangesOf(undone)) {
         if (IsOfGit(path)) continue;
-        const auto [found, is_new] = targets.try_emplace(path, Target{.expected = change.after});
+        const auto [found, is_new] = way.targets.try_emplace(path, Target{.expected = change.after});
         found->second.wanted = std::move(change.before);
       }
       from = before(undone);
     } else {
       const Interaction done = TRY(interactions_.FindFinished(chat, *to));
+      way.omitted += OmittedIn(done);
       down.push_back(ChangesOf(done));
       to = before(done);
     }
@@ -146,19 +158,19 @@ Result<WorkspaceMoves::Targets> WorkspaceMoves::Between(const ChatId& chat, Stat
   for (auto changes = down.rbegin(); changes != down.rend(); ++changes) {
     for (auto& [path, change] : *changes) {
       if (IsOfGit(path)) continue;
-      const auto [found, is_new] = targets.try_emplace(path, Target{.expected = change.before});
+      const auto [found, is_new] = way.targets.try_emplace(path, Target{.expected = change.before});
       found->second.wanted = std::move(change.after);
     }
   }
-  return targets;
+  return way;
 }
 
-Result<std::vector<WorkspaceMoves::Planned>> WorkspaceMoves::PlanFor(const ChatId& chat, State head,
-                                                                     State target) const {
-  std::vector<Planned> planned;
-  if (!is_on()) return planned;
+Result<WorkspaceMoves::Plans> WorkspaceMoves::PlanFor(const ChatId& chat, State head, State target) const {
+  Plans plans;
+  if (!is_on()) return plans;
   WorkspaceHistory& history = *services_.parts.workspace_history;
-  const Targets targets = TRY(Between(chat, StandsAt(chat, head), target));
+  const auto [targets, omitted] = TRY(Between(chat, StandsAt(chat, head), target));
+  plans.omitted = omitted;
   std::set<std::string> paths;
   std::vector<std::string> removed;
   for (const auto& [path, each] : targets) {
@@ -169,7 +181,7 @@ Result<std::vector<WorkspaceMoves::Planned>> WorkspaceMoves::PlanFor(const ChatI
   }
   const auto seen = history.Look(chat, {paths.begin(), paths.end()}, /*keep=*/false);
   // Something stands where a directory would have to be, and nothing makes one of it.
-  const auto is_blocked = [&](const std::string& above) {
+  const auto is_blocked = [&, &targets = targets](const std::string& above) {
     const auto known = targets.find(above);
     if (known != targets.end() && IsDirectory(known->second.wanted)) return false;
     const auto& now = seen.at(above).version;
@@ -193,24 +205,24 @@ Result<std::vector<WorkspaceMoves::Planned>> WorkspaceMoves::PlanFor(const ChatI
     } else if (standing && !standing->is_kept()) {
       plan.conflict = "not_kept";
     }
-    planned.push_back(std::move(plan));
+    plans.files.push_back(std::move(plan));
   }
-  return planned;
+  return plans;
 }
 
-Result<std::vector<FilePreview>> WorkspaceMoves::Preview(const ChatId& chat, State head, State target) const {
-  const auto planned = TRY(PlanFor(chat, head, target));
+Result<FilesPreview> WorkspaceMoves::Preview(const ChatId& chat, State head, State target) const {
+  const Plans plans = TRY(PlanFor(chat, head, target));
   std::vector<WorkspaceChange> changes;
-  for (const Planned& each : planned) changes.push_back({each.step.path, each.step.from, each.step.to});
+  for (const Planned& each : plans.files) changes.push_back({each.step.path, each.step.from, each.step.to});
   const std::set<std::string> shown = Shown(changes);
-  std::vector<FilePreview> files;
-  for (const Planned& each : planned) {
+  FilesPreview preview{.omitted = plans.omitted};
+  for (const Planned& each : plans.files) {
     std::string path = ToValidUtf8(each.step.path);
     if (!shown.contains(path)) path += '/';
     if (!shown.contains(path)) continue;
-    files.push_back({std::move(path), ChangeName(each.step.from, each.step.to), each.conflict});
+    preview.files.push_back({std::move(path), ChangeName(each.step.from, each.step.to), each.conflict});
   }
-  return files;
+  return preview;
 }
 
 Result<WorkspaceMoves::Plan> WorkspaceMoves::Prepare(const ChatId& chat, State head, State target, bool force) const {
@@ -221,7 +233,8 @@ Result<WorkspaceMoves::Plan> WorkspaceMoves::Prepare(const ChatId& chat, State h
   }
   Plan plan;
   Json conflicts = Json::array();
-  for (Planned& each : TRY(PlanFor(chat, head, target))) {
+  Plans plans = TRY(PlanFor(chat, head, target));
+  for (Planned& each : plans.files) {
     const bool forced = force && each.can_be_forced;
     if (!each.conflict.empty() && !forced) {
       conflicts.push_back({{"path", ToValidUtf8(each.step.path)},
@@ -233,11 +246,18 @@ Result<WorkspaceMoves::Plan> WorkspaceMoves::Prepare(const ChatId& chat, State h
     if (each.conflict == "changed") plan.foreign.push_back({each.step.path, each.expected, each.step.from});
     plan.steps.push_back(std::move(each.step));
   }
-  if (conflicts.empty() || force) return plan;
-  Error error = Conflict("workspace_conflict", Counted(conflicts.size(), "file") +
-                                                   " cannot be put back: changed by someone else since, or not kept; "
-                                                   "\"force\": true restores what can be");
-  error.details_json = DumpJson({{"files", std::move(conflicts)}});
+  if (force || (conflicts.empty() && plans.omitted == 0)) return plan;
+  std::string message;
+  if (!conflicts.empty()) {
+    message = Counted(conflicts.size(), "file") + " cannot be put back: changed by someone else since, or not kept; ";
+  }
+  if (plans.omitted > 0) {
+    message += Counted(plans.omitted, "changed file") + " cannot be put back: too many changed for all to be recorded; ";
+  }
+  Error error = Conflict("workspace_conflict", message + "\"force\": true restores what can be");
+  Json details = {{"files", std::move(conflicts)}};
+  if (plans.omitted > 0) details["omitted"] = plans.omitted;
+  error.details_json = DumpJson(details);
   return Fail(std::move(error));
 }
 
@@ -268,11 +288,9 @@ Result<InteractionId> WorkspaceMoves::SaveForeign(const ChatId& chat, std::vecto
   saved.created_at = saved.completed_at.emplace(Now());
   saved.record = RunRecord{.first_message = head.state.messages.size()};
   if (at != head.parent) saved.record->files_from = at;
-  for (auto& changes : InEvents(std::move(foreign))) {
+  for (auto& changed : InEvents(std::nullopt, {.recorded = std::move(foreign)})) {
     const std::uint64_t seq = saved.events.size() + 2;  // interaction_started is 1
-    saved.events.push_back({.seq = seq,
-                            .at = saved.created_at,
-                            .payload = event::FilesChanged{.call_id = std::nullopt, .changes = std::move(changes)}});
+    saved.events.push_back({.seq = seq, .at = saved.created_at, .payload = std::move(changed)});
   }
   saved.final_agent_state = std::move(head.state);
   TRY(hold->Finish(saved));
@@ -301,7 +319,7 @@ void WorkspaceMoves::Recover() {
 
 // --- what an interaction did -----------------------------------------------------------------------------------------
 
-Result<std::vector<FileDiff>> WorkspaceMoves::DiffOf(const ChatId& chat, InteractionId interaction,
+Result<InteractionDiff> WorkspaceMoves::DiffOf(const ChatId& chat, InteractionId interaction,
                                                      const std::optional<std::string>& call_id) const {
   constexpr std::size_t kMostBytes = 32 << 20;  // of an answer
   const auto found = interactions_.Find(chat, interaction);
@@ -314,7 +332,7 @@ Result<std::vector<FileDiff>> WorkspaceMoves::DiffOf(const ChatId& chat, Interac
     if (change.before != change.after) changes.push_back(std::move(change));
   }
   const std::set<std::string> shown = Shown(changes);
-  std::vector<FileDiff> diffs;
+  InteractionDiff diffs{.omitted = OmittedIn(*found, call_id)};
   std::size_t bytes = 0;
   for (WorkspaceChange& change : changes) {
     std::string path = ToValidUtf8(change.path);
@@ -323,7 +341,7 @@ Result<std::vector<FileDiff>> WorkspaceMoves::DiffOf(const ChatId& chat, Interac
     FileDiff diff{.change = change, .path = std::move(path), .change_name = ChangeName(change.before, change.after)};
     if (is_on() && bytes < kMostBytes) diff.unified = TRY(services_.parts.workspace_history->DiffOf(chat, change));
     bytes += diff.unified.size();
-    diffs.push_back(std::move(diff));
+    diffs.files.push_back(std::move(diff));
   }
   return diffs;
 }

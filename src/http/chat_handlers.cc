@@ -106,8 +106,10 @@ Result<Outcome> RemoveBranch(Engine& engine, const Request& request) {
   return JsonReply({{"status", "deleted"}, {"chat_id", chat.str()}, {"interactions", std::move(ids)}});
 }
 
-Reply Preview(const std::vector<FilePreview>& files) {
-  return JsonReply({{"dry_run", true}, {"files", ToJson(files)}});
+Reply Preview(const FilesPreview& preview) {
+  Json body = {{"dry_run", true}};
+  AddTo(body, preview);
+  return JsonReply(body);
 }
 
 Result<Outcome> MoveHead(Engine& engine, const Request& request) {

@@ -323,6 +323,7 @@ export interface EditPreview {
   superseded: InteractionId[];
   side_effects: ({ interaction_id: InteractionId; call_id: string; tool_name: string; tool_input: string; path: string | null; failed: boolean })[];
   files: FilePreview[];
+  omitted?: number;
 }
 
 export interface EditRequest {
@@ -432,11 +433,13 @@ export interface FilesChangedEvent {
   call_id?: string;
   paths: string[];
   changes: WorkspaceChange[];
+  omitted?: number;
 }
 
 export interface FilesPreview {
   dry_run: true;
   files: FilePreview[];
+  omitted?: number;
 }
 
 export interface ForeignInteraction {
@@ -588,6 +591,7 @@ export interface InteractionCompleteEvent {
 export interface InteractionDiff {
   interaction_id: InteractionId;
   files: ({ path: string; path_base64?: string; change: "created" | "modified" | "deleted"; before: FileVersion | null; after: FileVersion | null; diff: string })[];
+  omitted?: number;
 }
 
 export interface InteractionError {

@@ -188,6 +188,45 @@ def test_a_git_work_tree_keeps_its_index(world):
     assert git("diff", "--cached", "--name-only") == "b\n"
 
 
+@pytest.mark.limit(180)
+def test_of_very_many_changes_the_rest_is_counted_and_undo_says_so(world, browse):
+    """One run has 20,000 changes recorded, whatever its commands do."""
+    most, more = 20_000, 1_500
+    world.turn(write("base", "0"))
+    stream = world.turn(shell(f"mkdir -p .husky many && cd many && seq {most + more - 1} | xargs touch && echo x > ../.husky/pre-push"))
+    events = stream.all("files_changed")
+    recorded = [change["path"] for event in events for change in event["changes"]]
+    omitted = [event.get("omitted") for event in events]
+    assert most <= len(recorded) <= most + 2 and omitted[:-1] == [None] * (len(events) - 1)
+    assert len(recorded) + omitted[-1] == most + more + 2  # and two folders
+    assert ".husky/pre-push" in recorded, "what git runs is not hidden among the others"
+    assert len(world.client.get("/chats/c").body) < 6 << 20
+    # A second command of the run has no room left, and tells.
+    omitted = omitted[-1]
+    assert world.client.get("/chats/c/interactions/int_002/diff", headers={"Accept": "application/json"}).expect(200, "interaction_diff").json["omitted"] == omitted
+    assert world.client.get("/chats/c/interactions/int_002/diff").body.startswith(f"# and {omitted:,} more files, of which nothing is recorded\n".encode())
+    preview = world.post("undo", dry_run=True).expect(200, "files_preview").json
+    assert preview["omitted"] == omitted and not any(file["conflict"] for file in preview["files"])
+    assert world.client.post("/chats/c/interactions/int_002/edit", {"new_user_message": "x", "dry_run": True}).expect(200, "edit_preview").json["omitted"] == omitted
+    error = world.post("undo", files="restore").error(409, "workspace_conflict")
+    assert error["details"] == {"files": [], "omitted": omitted} and f"{omitted:,} changed files cannot be put back" in error["message"]
+    assert world.head() == "int_002" and (world.root / ".husky/pre-push").exists()
+    page = browse(world.server)
+    page.open_chat("c")
+    page.until(lambda: page.all("diff"), "the button")
+    page.script("arguments[0].click()", page.all("diff")[-1])
+    page.until_text("diff-omitted", f"{omitted:,} more files, not recorded")
+    chat = Terminal(world.home, "chat", "c", "--url", f"http://127.0.0.1:{world.server.port}").until("/help lists the commands")
+    try:
+        chat.say("/undo files").until(f"{omitted:,} more changed files cannot be put back").until("with \"force\"").ready()
+        chat.say("/undo force").until("back to int_001").type("\x15").ready().say("/quit")
+        assert chat.end() == 0
+    finally:
+        chat.kill()
+    assert not (world.root / ".husky").exists()
+    assert len(list((world.root / "many").iterdir())) == omitted
+
+
 # --- going back ------------------------------------------------------------------------------------------------------
 
 def test_edit_lists_and_restores(world):

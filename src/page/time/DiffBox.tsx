@@ -26,13 +26,14 @@ export function DiffBox({ turn }: { turn: Turn }) {
   if (!found) return <p className="faint">…</p>;
   return (
     <div ref={place} className="diff-box" data-testid="turn-diff">
-      {found.files.length === 0 && <p className="faint">{t.noFilesChanged}</p>}
+      {found.files.length === 0 && !found.omitted && <p className="faint">{t.noFilesChanged}</p>}
       {found.files.map((file) => (
         <section key={file.path_base64 ?? file.path} data-path={file.path}>
           <h4><code>{spelled(file.path)}</code> <span className="faint">{t.fileDone[file.change]}</span></h4>
           <Hunks text={file.diff} />
         </section>
       ))}
+      {found.omitted !== undefined && <p className="warning" data-testid="diff-omitted">{t.filesOmitted(found.omitted)}</p>}
     </div>
   );
 }
