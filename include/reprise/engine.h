@@ -72,6 +72,7 @@ struct EngineOptions {
 struct FilesChoice {
   bool restore = false;  // what the chat's interactions have changed becomes what it was in that state; else it stays
   bool force = false;    // also what somebody else has changed since, or cannot be recorded
+  bool allow_imported = false;  // also what is known from an imported interaction alone
 };
 
 struct StartRequest {
@@ -241,8 +242,12 @@ struct FilePreview {
   std::string change{};  // "created", "modified" or "deleted"
   // Why it is left alone unless it is forced: "changed" (by somebody else since), "not_kept" (what is there would be
   // lost). Left alone in any case: "lost" (what was there then is not kept), "out_of_reach", "not_empty" (a directory
-  // with other things in it stands in the way). Empty: no conflict.
+  // with other things in it stands in the way), "link_outside" (an imported link that may lead out of the workspace).
+  // Empty: no conflict.
   std::string conflict{};
+  // An imported interaction says what it is to be: it takes FilesChoice::allow_imported.
+  bool imported = false;
+  std::string diff{};  // of an imported one: what would become of it, as a unified diff; cut where it is long
 };
 struct FilesPreview {
   std::vector<FilePreview> files{};
@@ -374,7 +379,7 @@ class Engine {
   // What an interaction did to files, by path. kConflict (reason "not_finished") while it runs. With `call_id` what
   // that call did, as far as it has been recorded.
   Result<InteractionDiff> DiffOf(const ChatId& chat, InteractionId interaction,
-                                       const std::optional<std::string>& call_id = std::nullopt);
+                                 const std::optional<std::string>& call_id = std::nullopt);
 
   // Asks the run to stop; returns at once. Idempotent; a finished interaction reports its status.
   Result<CancelOutcome> Cancel(const ChatId& chat, InteractionId interaction);
@@ -471,8 +476,9 @@ class Engine {
   // durable as others, and an edit of an earlier one leaves it behind. kConflict (reason "busy") while a run is active;
   // kNotFound: no such chat; kInvalidArgument (reason "invalid_member"): two tasks have the same id.
   Result<Agenda> ChangeAgenda(const ChatId& chat, AgendaChange change);
-  // Of all that take a FilesChoice: kConflict (reason "workspace_conflict", details {"files"}) if files are to be
-  // restored and one of them cannot be, unless it is forced; kInvalidArgument (reason "no_workspace_history") if
+  // Of all that take a FilesChoice: kConflict (reason "imported_files", details {"files"}) if one of the files is known
+  // from an imported interaction alone, unless that is allowed; kConflict (reason "workspace_conflict", details
+  // {"files"}) if files are to be restored and one of them cannot be, unless it is forced; kInvalidArgument (reason "no_workspace_history") if
   // nothing is recorded here. Nothing has changed then. kConflict (reason "busy") while a run is active.
   Result<ChatSummary> MoveHead(const ChatId& chat, InteractionId interaction, FilesChoice files = {});
   // Moves the head to its parent. kConflict: reason "busy" while a run is active, "nothing_to_undo" if the chat is

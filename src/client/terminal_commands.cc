@@ -65,6 +65,7 @@ std::string Conflict(const std::string& reason) {
                          : reason == "lost"         ? "what was there is not kept"
                          : reason == "out_of_reach" ? "out of reach for tools"
                          : reason == "not_empty"    ? "a folder there is not empty"
+                         : reason == "link_outside" ? "an imported link that may lead out of the workspace"
                                                     : VisibleLine(reason));
 }
 
@@ -320,14 +321,29 @@ std::optional<Json> TerminalClient::FilesOfEdit(const Json& preview) {
                           return file.contains("reason");
                         });
   std::string answer;
+  Json chosen = {{"files", "restore"}};
   const std::string prompt = conflict ? "put files back? [y]es, [f]orce, [N]o> " : "put files back? [y]es, [N]o> ";
   if (Answer(Choice(prompt, conflict ? "yfnN" : "ynN"), answer, Besides::kGoingBack) != Answered::kLine) {
     return std::nullopt;
   }
   KeepQuestion(prompt + VisibleLine(answer));
-  if (answer == "y" || answer == "yes") return Json{{"files", "restore"}};
-  if (answer == "f" || answer == "force") return Json{{"files", "restore"}, {"force", true}};
-  return Json::object();
+  const bool force = answer == "f" || answer == "force";
+  if (!force && answer != "y" && answer != "yes") return Json::object();
+  if (force) chosen["force"] = true;
+  if (!AgreesToImported(files, chosen)) return std::nullopt;
+  return chosen;
+}
+
+// Of what an imported chat would write into the workspace, which was shown. False: there shall be nothing.
+bool TerminalClient::AgreesToImported(const Json& files, Json& choice) {
+  const bool is_any = std::any_of(files.begin(), files.end(), [](const Json& file) { return file.contains("imported"); });
+  if (!is_any) return true;
+  std::string answer;
+  const std::string prompt = "some of it comes from an imported chat and was not seen here: write it? [y]es, [N]o> ";
+  if (Answer(Choice(prompt, "ynN"), answer, Besides::kGoingBack) != Answered::kLine) return false;
+  KeepQuestion(prompt + VisibleLine(answer));
+  choice["allow_imported"] = answer == "y" || answer == "yes";
+  return choice["allow_imported"] == Json(true);
 }
 
 void TerminalClient::ShowDiff(const std::string& arguments) {
@@ -343,14 +359,18 @@ void TerminalClient::ShowDiff(const std::string& arguments) {
   const Json files = changed->value("files", Json::array());
   if (files.empty() && !changed->contains("omitted"))
     return Tell("turn " + std::to_string(number) + " has changed no file that is recorded");
-  std::vector<std::string> lines = DrawUnified(files, style_, screen_.columns());
-  const std::size_t left = lines.size() - std::min(lines.size(), kShownDiffLines);
-  lines.resize(lines.size() - left);
-  screen_.Add(lines);
-  if (left > 0) Tell("(" + Counted(left, "more line") + ": GET " + path_ + "/interactions/" + id + "/diff)");
+  ShowLines(DrawUnified(files, style_, screen_.columns()), "GET " + path_ + "/interactions/" + id + "/diff");
   if (const auto omitted = changed->value("omitted", std::uint64_t{0}); omitted > 0) {
     Tell("(and " + Counted(omitted, "more file") + ", not recorded)");
   }
+}
+
+// The first of them; `rest` says where the others are.
+void TerminalClient::ShowLines(std::vector<std::string> lines, const std::string& rest) {
+  const std::size_t left = lines.size() - std::min(lines.size(), kShownDiffLines);
+  lines.resize(lines.size() - left);
+  if (!lines.empty()) screen_.Add(lines);
+  if (left > 0) Tell("(" + Counted(left, "more line") + ": " + rest + ")");
 }
 
 // What /undo and /redo say of files; nullopt: something that they do not understand, which is told.
@@ -391,6 +411,11 @@ void TerminalClient::TellOfEach(const Json& preview, const std::string& how) {
     Tell("(" + how + VisibleLine(TextMember(files[i], "path")) + ", " + TextMember(files[i], "change") +
          (reason.empty() ? "" : "; " + Conflict(reason)) + ")");
   }
+  Json imported = Json::array();
+  for (const Json& file : files) {
+    if (file.contains("diff")) imported.push_back(file);
+  }
+  ShowLines(DrawUnified(imported, style_, screen_.columns()), "ask for a dry run over HTTP");
   if (files.size() > kMost) Tell("(and " + Counted(files.size() - kMost, "more file") + ")");
   if (const auto omitted = preview.value("omitted", std::uint64_t{0}); omitted > 0) {
     Tell("(" + Counted(omitted, "more changed file") + " cannot be put back: too many changed for all to be recorded)");
@@ -403,7 +428,7 @@ void TerminalClient::TellOfFiles(const std::optional<Json>& files) {
   std::vector<std::string> done, left;
   for (const Json& file : *files) {
     const std::string reason = TextMember(file, "reason");
-    const bool is_left = reason == "lost" || reason == "out_of_reach" || reason == "not_empty";
+    const bool is_left = reason == "lost" || reason == "out_of_reach" || reason == "not_empty" || reason == "link_outside";
     (is_left ? left : done).push_back(VisibleLine(TextMember(file, "path")));
   }
   Tell(done.empty() ? "no file was put back" : "put back: " + Listed(done));
@@ -420,6 +445,7 @@ void TerminalClient::Undo(const std::string& arguments) {
   }
   const bool with_files = files->contains("files");
   const auto put_back = FilesToPutBack("/undo", *files);
+  if (put_back && !AgreesToImported(*put_back, *files)) return Tell("(nothing has changed)");
   const auto undone = Call("POST", path_ + "/undo", *std::move(files));
   if (!undone && TellsOfConflicts(undone.error())) return;
   const std::string refusal = undone ? "" : undone.error().reason;
@@ -467,6 +493,7 @@ void TerminalClient::Redo(const std::string& arguments) {
   if (head.empty()) return Complain("there is nothing to redo");
   (*files)["interaction_id"] = head;
   const auto put_back = FilesToPutBack("/head", *files);
+  if (put_back && !AgreesToImported(*put_back, *files)) return Tell("(nothing has changed)");
   const auto moved = Call("POST", path_ + "/head", *std::move(files));
   if (!moved && TellsOfConflicts(moved.error())) return;
   if (!moved) return Failed(moved.error());

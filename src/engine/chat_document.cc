@@ -423,6 +423,7 @@ IncomingChat ToIncomingChat(const ChatId& name, ForeignChat foreign) {
   Timestamp first = Now(), last{};
   for (Interaction& interaction : foreign.interactions) {
     interaction.chat_id = name;
+    interaction.imported = true;
     chat.interactions.push_back(interaction.id);
     first = std::min(first, interaction.created_at);
     last = std::max(last, interaction.completed_at.value_or(interaction.created_at));

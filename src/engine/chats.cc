@@ -378,7 +378,7 @@ Result<ChatSummary> Chats::Move(const ChatId& chat, InteractionId to, FilesChoic
     return {};
   };
   if (files.restore) {
-    const auto plan = TRY(workspace_.Prepare(chat, head, to, files.force));
+    const auto plan = TRY(workspace_.Prepare(chat, head, to, files));
     TRY(workspace_.Restore(chat, plan, {.head = to}, move));
     workspace_.HeadMoved(chat, to, to);
   } else {
@@ -535,7 +535,7 @@ Result<ChatListEntry> Chats::Fork(const ChatId& source, InteractionId interactio
   if (!files.restore) return fork();
   return busy_.WhileIdle(source, [&]() -> Result<ChatListEntry> {
     const auto head = TRY(services_.parts.store.LoadSummary(source)).head;
-    const auto plan = TRY(workspace_.Prepare(source, head, interaction, files.force));
+    const auto plan = TRY(workspace_.Prepare(source, head, interaction, files));
     std::optional<ChatListEntry> made;
     const WorkspaceMoves::Then then{.stands = true, .at = interaction, .while_at = head};
     TRY(workspace_.Restore(source, plan, then, [&]() -> Result<void> {

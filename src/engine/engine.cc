@@ -291,7 +291,7 @@ Result<FilesPreview> Engine::PreviewFiles(const ChatId& chat, std::optional<Inte
 }
 
 Result<InteractionDiff> Engine::DiffOf(const ChatId& chat, InteractionId interaction,
-                                             const std::optional<std::string>& call_id) {
+                                       const std::optional<std::string>& call_id) {
   return impl_->workspace.DiffOf(chat, interaction, call_id);
 }
 

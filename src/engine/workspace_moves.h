@@ -43,8 +43,8 @@ class WorkspaceMoves {
     std::vector<RestoreStep> steps{};
     std::vector<WorkspaceChange> foreign{};  // what others have changed, which is overwritten
   };
-  // kConflict (reason "workspace_conflict"), kInvalidArgument (reason "no_workspace_history").
-  Result<Plan> Prepare(const ChatId& chat, State head, State target, bool force) const;
+  // kConflict (reason "imported_files", "workspace_conflict"), kInvalidArgument (reason "no_workspace_history").
+  Result<Plan> Prepare(const ChatId& chat, State head, State target, const FilesChoice& choice) const;
 
   // What Recover does after the files, in place of what was called for it.
   struct Then {
@@ -63,11 +63,12 @@ class WorkspaceMoves {
 
   // As Engine::DiffOf.
   Result<InteractionDiff> DiffOf(const ChatId& chat, InteractionId interaction,
-                                       const std::optional<std::string>& call_id) const;
+                                 const std::optional<std::string>& call_id) const;
 
  private:
   struct Target {
     std::optional<FileVersion> expected{}, wanted{};
+    bool imported = false;  // what is wanted is known from an imported interaction
   };
   struct Way {
     std::map<std::string, Target> targets{};
@@ -79,6 +80,7 @@ class WorkspaceMoves {
     std::optional<FileVersion> expected{};
     std::string conflict{};
     bool can_be_forced = true;
+    bool imported = false;
   };
   struct Plans {
     std::vector<Planned> files{};

@@ -9,6 +9,7 @@ void AddTo(Json& body, const FilesPreview& preview) {
   for (const FilePreview& file : preview.files) {
     list.push_back({{"path", file.path}, {"change", file.change}, {"conflict", !file.conflict.empty()}});
     if (!file.conflict.empty()) list.back()["reason"] = file.conflict;
+    if (file.imported) list.back()["imported"] = true, list.back()["diff"] = file.diff;
   }
   if (preview.omitted > 0) body["omitted"] = preview.omitted;
 }

@@ -182,6 +182,7 @@ FilesChoice ReadFilesChoice(BodyReader& reader) {
   FilesChoice files;
   files.restore = reader.Choice("files", {"keep", "restore"}) == 1;
   files.force = reader.OptionalBool("force").value_or(false);
+  files.allow_imported = reader.OptionalBool("allow_imported").value_or(false);
   return files;
 }
 

@@ -331,6 +331,7 @@ export interface EditRequest {
   attachments?: FileId[];
   files?: "keep" | "restore";
   force?: boolean;
+  allow_imported?: boolean;
   dry_run?: boolean;
   model?: string;
   stream?: boolean;
@@ -414,7 +415,9 @@ export interface FilePreview {
   path: string;
   change: "created" | "modified" | "deleted";
   conflict: boolean;
-  reason?: "changed" | "not_kept" | "lost" | "out_of_reach" | "not_empty";
+  reason?: "changed" | "not_kept" | "lost" | "out_of_reach" | "not_empty" | "link_outside";
+  imported?: true;
+  diff?: string;
 }
 
 export interface FileVersion {
@@ -451,6 +454,7 @@ export interface ForkRequest {
   interaction_id: InteractionId;
   files?: "keep" | "restore";
   force?: boolean;
+  allow_imported?: boolean;
   dry_run?: boolean;
   chat_id?: ChatId;
   title?: string;
@@ -508,6 +512,7 @@ export interface HistoryEntry {
   created_at: Timestamp;
   completed_at: Timestamp | null;
   record?: RunRecord;
+  imported?: true;
   superseded?: boolean;
 }
 
@@ -577,6 +582,7 @@ export interface Interaction {
   created_at: Timestamp;
   completed_at: Timestamp | null;
   record?: RunRecord;
+  imported?: true;
 }
 
 export interface InteractionCompleteEvent {
@@ -681,6 +687,7 @@ export interface MoveHeadRequest {
   interaction_id: InteractionId;
   files?: "keep" | "restore";
   force?: boolean;
+  allow_imported?: boolean;
   dry_run?: boolean;
 }
 
@@ -1079,6 +1086,7 @@ export interface QueuedFrame {
 export interface RegenerateRequest {
   files?: "keep" | "restore";
   force?: boolean;
+  allow_imported?: boolean;
   model?: string;
   stream?: boolean;
   on_disconnect?: "cancel" | "continue";
@@ -1370,6 +1378,7 @@ export interface TrustInstructionsRequest {
 export interface UndoRequest {
   files?: "keep" | "restore";
   force?: boolean;
+  allow_imported?: boolean;
   dry_run?: boolean;
 }
 

@@ -445,7 +445,12 @@ Result<std::string> TrackedHistory::DiffOf(const ChatId& chat, const WorkspaceCh
   const auto content = [&](const std::optional<FileVersion>& version) -> Result<std::optional<std::string>> {
     if (!version || version->kind == Kind::kDirectory || !version->is_kept()) return std::nullopt;
     auto text = blobs_.Get(chat, version->digest);
-    if (!text && text.error().code == ErrorCode::kNotFound) return std::nullopt;
+    if (!text && text.error().code == ErrorCode::kNotFound) {
+      // What stands there by now is a blob only when it is overwritten.
+      auto now = tracker_.files().Read(change.path);
+      if (!now || !*now || (*now)->version != version) return std::nullopt;
+      return std::optional(std::move((*now)->content));
+    }
     return text.map([](std::string found) { return std::optional(std::move(found)); });
   };
   const auto before = TRY(content(change.before));

@@ -30,7 +30,7 @@ constexpr std::uint32_t kWatched = IN_CREATE | IN_DELETE | IN_MODIFY | IN_CLOSE_
 // A file that changed so shortly before it was looked at may change again without another stamp.
 constexpr std::int64_t kStampNanoseconds = 50'000'000;
 constexpr std::size_t kMostRunByOthers = 1'000;  // of their changes, recorded beyond all others
-constexpr std::size_t kManyEntries = 20'000;  // that have come or gone between two looks
+constexpr std::size_t kManyEntries = 20'000;     // that have come or gone between two looks
 
 std::string Join(const std::string& directory, std::string_view name) {
   return directory.empty() ? std::string(name) : directory + "/" + std::string(name);
@@ -360,10 +360,9 @@ WorkspaceChanges WorkspaceTracker::Collect(const Keep& keep, std::size_t most) {
   }
   changes.omitted = findings.omitted;
   if (findings.full || findings.omitted > 0) {
-    LogWarning("more files have changed than are kept: some of them cannot be put back",
-               {{"changes", changes.recorded.size()},
-                {"not_recorded", changes.omitted},
-                {"kept_bytes", limits_.kept_bytes}});
+    LogWarning(
+        "more files have changed than are kept: some of them cannot be put back",
+        {{"changes", changes.recorded.size()}, {"not_recorded", changes.omitted}, {"kept_bytes", limits_.kept_bytes}});
   }
   return changes;
 }

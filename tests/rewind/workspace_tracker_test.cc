@@ -34,15 +34,13 @@ struct World {
     std::ofstream(root / path, std::ios::binary) << content;
   }
   WorkspaceChanges Collect() {
-    return tracker->Collect(
-        [&](const std::string& digest, std::string content) { kept[digest] = std::move(content); },
-        tracker->limits().changes);
+    return tracker->Collect([&](const std::string& digest, std::string content) { kept[digest] = std::move(content); },
+                            tracker->limits().changes);
   }
   // "+path" made, "-path" gone, "~path" another.
   std::string Changes() {
     std::string text;
-    for (const WorkspaceChange& change :
-         Collect().recorded) {
+    for (const WorkspaceChange& change : Collect().recorded) {
       text += (text.empty() ? "" : " ") + std::string(!change.before ? "+" : !change.after ? "-" : "~") + change.path;
     }
     return text;

@@ -39,7 +39,7 @@ export function DiffBox({ turn }: { turn: Turn }) {
 }
 
 // The lines of a unified diff. What stands before them says again which file it is, or that there are no lines to show.
-function Hunks({ text }: { text: string }) {
+export function Hunks({ text }: { text: string }) {
   const from = text.indexOf("\n@@ ");
   if (from < 0) return /^Binary files .*/m.test(text) ? <p className="faint">{t.noLines}</p> : null;
   const lines = text.slice(from + 1).replace(/\n$/, "").split("\n");

@@ -91,7 +91,7 @@ function effectsThatStay(preview: EditPreview, choice: FilesChoice): Effect[] {
   }
   for (const [path, { effect, last }] of ofFile) {
     const file = known.get(path);
-    const goesBack = file ? choice.files === "restore" && (!file.conflict || choice.force === true) : last === "delete_file";
+    const goesBack = file ? choice.files === "restore" && (!file.conflict || choice.force === true) && (!file.imported || choice.allow_imported === true) : last === "delete_file";
     if (goesBack) effects.splice(effects.indexOf(effect), 1);
   }
   return effects;
