@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "agent/history.h"
+#include "agent/told_output.h"
 #include "base/json.h"
 #include "domain/codec.h"
 
@@ -69,7 +70,7 @@ void AddFromEvents(const Interaction& interaction, std::vector<Message>& message
       messages.back().tool_calls.push_back({call->id, call->tool_name, call->tool_input});
     }
     if (const auto* result = std::get_if<event::ToolResult>(&payload)) {
-      Message message{.role = Role::kTool, .content = result->tool_output};
+      Message message{.role = Role::kTool, .content = ToldOutput(result->tool_name, result->tool_output)};
       message.tool_call_id = result->id;
       message.name = result->tool_name;
       messages.push_back(std::move(message));
