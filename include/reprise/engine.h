@@ -72,6 +72,7 @@ struct EngineOptions {
 struct FilesChoice {
   bool restore = false;  // what the chat's interactions have changed becomes what it was in that state; else it stays
   bool force = false;    // also what somebody else has changed since, or cannot be recorded
+  bool only = false;     // of an undo, with `restore`: the chat stays where it is
   bool allow_imported = false;  // also what is known from an imported interaction alone
 };
 
@@ -375,7 +376,7 @@ class Engine {
 
   // What restoring files would do when the chat's head goes to this interaction; nullopt: to where Undo goes.
   // kNotFound.
-  Result<FilesPreview> PreviewFiles(const ChatId& chat, std::optional<InteractionId> to);
+  Result<FilesPreview> PreviewFiles(const ChatId& chat, std::optional<InteractionId> to, FilesChoice files = {});
   // What an interaction did to files, by path. kConflict (reason "not_finished") while it runs. With `call_id` what
   // that call did, as far as it has been recorded.
   Result<InteractionDiff> DiffOf(const ChatId& chat, InteractionId interaction,
@@ -478,11 +479,12 @@ class Engine {
   Result<Agenda> ChangeAgenda(const ChatId& chat, AgendaChange change);
   // Of all that take a FilesChoice: kConflict (reason "imported_files", details {"files"}) if one of the files is known
   // from an imported interaction alone, unless that is allowed; kConflict (reason "workspace_conflict", details
-  // {"files"}) if files are to be restored and one of them cannot be, unless it is forced; kInvalidArgument (reason "no_workspace_history") if
-  // nothing is recorded here. Nothing has changed then. kConflict (reason "busy") while a run is active.
+  // {"files"}) if files are to be restored and one of them cannot be, unless it is forced; kInvalidArgument (reason
+  // "no_workspace_history") if nothing is recorded here. Nothing has changed then. kConflict (reason "busy") while a
+  // run is active.
   Result<ChatSummary> MoveHead(const ChatId& chat, InteractionId interaction, FilesChoice files = {});
-  // Moves the head to its parent. kConflict: reason "busy" while a run is active, "nothing_to_undo" if the chat is
-  // empty or its head the first of its branch.
+  // Moves the head to its parent; with FilesChoice::only the files alone go back, also of the first. kConflict: reason
+  // "busy" while a run is active, "nothing_to_undo" if the chat is empty or its head the first of its branch.
   Result<ChatSummary> Undo(const ChatId& chat, FilesChoice files = {});
   // Copies the branch that ends at a finished interaction into a new chat (InteractionStore::ForkChat), whatever runs
   // in `source`. kConflict: reason "chat_exists", or "not_finished" if the interaction runs.

@@ -161,6 +161,7 @@ class TerminalClient {
   bool TellsOfConflicts(const Error& error);
   // Lists the files that a move of the head puts back; nullopt: told why not.
   std::optional<Json> FilesToPutBack(const std::string& route, Json body);
+  void GoForward(const std::string& head, Json files);
   bool AgreesToImported(const Json& files, Json& choice);
   void ShowLines(std::vector<std::string> lines, const std::string& rest);
   void TellOfEach(const Json& preview, const std::string& how);

@@ -25,7 +25,7 @@ namespace reprise {
 namespace {
 
 constexpr int kListedChats = 20;
-constexpr std::size_t kShownDiffLines = 1'000;
+constexpr std::size_t kShownDiffLines = 1'000, kListedFiles = 50;
 constexpr std::size_t kMaxUpload = 64 << 20, kShownTitle = 50;
 
 std::string Trimmed(const std::string& text) {
@@ -336,7 +336,8 @@ std::optional<Json> TerminalClient::FilesOfEdit(const Json& preview) {
 
 // Of what an imported chat would write into the workspace, which was shown. False: there shall be nothing.
 bool TerminalClient::AgreesToImported(const Json& files, Json& choice) {
-  const bool is_any = std::any_of(files.begin(), files.end(), [](const Json& file) { return file.contains("imported"); });
+  const bool is_any =
+      std::any_of(files.begin(), files.end(), [](const Json& file) { return file.contains("imported"); });
   if (!is_any) return true;
   std::string answer;
   const std::string prompt = "some of it comes from an imported chat and was not seen here: write it? [y]es, [N]o> ";
@@ -386,7 +387,10 @@ std::optional<Json> TerminalClient::FilesChoice(const std::string& arguments) {
 bool TerminalClient::TellsOfConflicts(const Error& error) {
   if (error.reason != "workspace_conflict") return false;
   const auto details = ParseJson(error.details_json);
-  if (details) TellOfEach(*details, "");
+  const Json files = details ? details->value("files", Json::array()) : Json::array();
+  for (std::size_t i = 0; i < std::min(files.size(), kListedFiles); ++i) {
+    Tell("(" + VisibleLine(TextMember(files[i], "path")) + ": " + Conflict(TextMember(files[i], "reason")) + ")");
+  }
   Complain("files cannot be put back because of conflicts; with \"force\" all that can be is put back");
   return true;
 }
@@ -394,7 +398,7 @@ bool TerminalClient::TellsOfConflicts(const Error& error) {
 std::optional<Json> TerminalClient::FilesToPutBack(const std::string& route, Json body) {
   if (!body.contains("files")) return std::nullopt;
   body.erase("force");
-  body.erase("files");
+  if (TextMember(body, "files") != "only") body.erase("files");
   body["dry_run"] = true;
   const auto preview = Call("POST", path_ + route, body);
   if (!preview) return std::nullopt;  // the request itself says why
@@ -404,9 +408,8 @@ std::optional<Json> TerminalClient::FilesToPutBack(const std::string& route, Jso
 
 // What would become of files, a line for each of the first.
 void TerminalClient::TellOfEach(const Json& preview, const std::string& how) {
-  constexpr std::size_t kMost = 50;
   const Json files = preview.value("files", Json::array());
-  for (std::size_t i = 0; i < std::min(files.size(), kMost); ++i) {
+  for (std::size_t i = 0; i < std::min(files.size(), kListedFiles); ++i) {
     const std::string reason = TextMember(files[i], "reason");
     Tell("(" + how + VisibleLine(TextMember(files[i], "path")) + ", " + TextMember(files[i], "change") +
          (reason.empty() ? "" : "; " + Conflict(reason)) + ")");
@@ -416,7 +419,7 @@ void TerminalClient::TellOfEach(const Json& preview, const std::string& how) {
     if (file.contains("diff")) imported.push_back(file);
   }
   ShowLines(DrawUnified(imported, style_, screen_.columns()), "ask for a dry run over HTTP");
-  if (files.size() > kMost) Tell("(and " + Counted(files.size() - kMost, "more file") + ")");
+  if (files.size() > kListedFiles) Tell("(and " + Counted(files.size() - kListedFiles, "more file") + ")");
   if (const auto omitted = preview.value("omitted", std::uint64_t{0}); omitted > 0) {
     Tell("(" + Counted(omitted, "more changed file") + " cannot be put back: too many changed for all to be recorded)");
   }
@@ -428,7 +431,8 @@ void TerminalClient::TellOfFiles(const std::optional<Json>& files) {
   std::vector<std::string> done, left;
   for (const Json& file : *files) {
     const std::string reason = TextMember(file, "reason");
-    const bool is_left = reason == "lost" || reason == "out_of_reach" || reason == "not_empty" || reason == "link_outside";
+    const bool is_left =
+        reason == "lost" || reason == "out_of_reach" || reason == "not_empty" || reason == "link_outside";
     (is_left ? left : done).push_back(VisibleLine(TextMember(file, "path")));
   }
   Tell(done.empty() ? "no file was put back" : "put back: " + Listed(done));
@@ -440,10 +444,16 @@ void TerminalClient::Undo(const std::string& arguments) {
   if (!files) return;
   const auto before = Call("GET", path_);
   std::string message;
+  bool is_first = false;
   if (before) {
-    for (const Json& turn : before->value("interactions", Json::array())) message = TextMember(turn, "user_message");
+    for (const Json& turn : before->value("interactions", Json::array())) {
+      message = TextMember(turn, "user_message");
+      is_first = TextMember(turn, "parent_id").empty();
+    }
   }
-  const bool with_files = files->contains("files");
+  // A chat does not lose its first message; without it, it is another one, and its files go back alone.
+  const bool only_files = is_first && files->contains("files");
+  if (only_files) (*files)["files"] = "only";
   const auto put_back = FilesToPutBack("/undo", *files);
   if (put_back && !AgreesToImported(*put_back, *files)) return Tell("(nothing has changed)");
   const auto undone = Call("POST", path_ + "/undo", *std::move(files));
@@ -452,15 +462,15 @@ void TerminalClient::Undo(const std::string& arguments) {
   if (refusal == "not_found" || (refusal == "nothing_to_undo" && (!before || TextMember(*before, "head").empty()))) {
     return Complain("there is nothing to undo yet: say something first");
   }
-  if (refusal == "nothing_to_undo") {
-    // A chat does not lose its first message; without it, it is another one.
+  if (refusal == "nothing_to_undo" || (undone && only_files)) {
     const std::string old = chat_;
     auto undone_there = undone_;
     NewChat({});
     if (chat_ == old) return;
     undone_chat_.emplace(old, std::move(undone_there));
-    Tell("(chat " + old + " is kept: /redo, or /resume " + old + ", goes back to it)");
-    if (with_files) Tell("(files stay as they are: after /redo, /edit 1 can put them back)");
+    Tell("(chat " + old + " is kept: /redo" + (only_files ? " files" : "") + ", or /resume " + old +
+         ", goes back to it)");
+    if (only_files) TellOfFiles(put_back);
     draft_ = message;
     return;
   }
@@ -477,8 +487,12 @@ void TerminalClient::Redo(const std::string& arguments) {
   if (undone_chat_) {
     auto [chat, undone] = *std::exchange(undone_chat_, std::nullopt);
     SwitchTo(chat);
-    if (chat_ == chat) undone_ = std::move(undone);
-    return;
+    if (chat_ != chat) return;
+    undone_ = std::move(undone);
+    if (!files->contains("files")) return;
+    const auto there = Call("GET", path_);
+    if (!there) return Failed(there.error());
+    return GoForward(TextMember(*there, "head"), *std::move(files));
   }
   std::string head = undone_.empty() ? "" : undone_.back();
   if (head.empty()) {
@@ -491,13 +505,17 @@ void TerminalClient::Redo(const std::string& arguments) {
     }
   }
   if (head.empty()) return Complain("there is nothing to redo");
-  (*files)["interaction_id"] = head;
-  const auto put_back = FilesToPutBack("/head", *files);
-  if (put_back && !AgreesToImported(*put_back, *files)) return Tell("(nothing has changed)");
-  const auto moved = Call("POST", path_ + "/head", *std::move(files));
+  GoForward(head, *std::move(files));
+}
+
+void TerminalClient::GoForward(const std::string& head, Json files) {
+  files["interaction_id"] = head;
+  const auto put_back = FilesToPutBack("/head", files);
+  if (put_back && !AgreesToImported(*put_back, files)) return Tell("(nothing has changed)");
+  const auto moved = Call("POST", path_ + "/head", std::move(files));
   if (!moved && TellsOfConflicts(moved.error())) return;
   if (!moved) return Failed(moved.error());
-  if (!undone_.empty()) undone_.pop_back();
+  if (!undone_.empty() && undone_.back() == head) undone_.pop_back();
   Tell("forward to " + TextMember(*moved, "head"));
   TellOfFiles(put_back);
 }

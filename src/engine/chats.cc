@@ -356,15 +356,32 @@ Result<InteractionId> Chats::AddTurns(const ChatId& chat, std::optional<Interact
   });
 }
 
+Result<std::optional<InteractionId>> Chats::StateBefore(const ChatId& chat,
+                                                        const std::optional<InteractionId>& head) const {
+  if (!head) return Fail(Conflict("nothing_to_undo", "the chat has no interaction"));
+  return TRY(services_.parts.store.LoadInteraction(chat, *head)).parent_id;
+}
+
 Result<InteractionId> Chats::BeforeHead(const ChatId& chat, const std::optional<InteractionId>& head) const {
-  std::optional<InteractionId> parent;
-  if (head) parent = TRY(services_.parts.store.LoadInteraction(chat, *head)).parent_id;
+  const auto parent = TRY(StateBefore(chat, head));
   if (!parent) return Fail(Conflict("nothing_to_undo", "there is no interaction before the chat's head"));
   return *parent;
 }
 
+Result<ChatSummary> Chats::PutFilesBack(const ChatId& chat, FilesChoice files) {
+  const auto head = TRY(services_.parts.store.LoadSummary(chat)).head;
+  const auto before = TRY(StateBefore(chat, head));
+  const auto plan = TRY(workspace_.Prepare(chat, head, before, files));
+  const WorkspaceMoves::Then then{.stands = true, .at = before, .while_at = head};
+  TRY(workspace_.Restore(chat, plan, then, [] { return Result<void>(); }));
+  auto summary = TRY(services_.parts.store.LoadSummary(chat));
+  workspace_.HeadMoved(chat, before, summary.head);
+  return summary;
+}
+
 Result<ChatSummary> Chats::Undo(const ChatId& chat, FilesChoice files) {
   return WhileIdleEverywhere(chat, [&]() -> Result<ChatSummary> {
+    if (files.only) return PutFilesBack(chat, files);
     const auto summary = TRY(services_.parts.store.LoadSummary(chat));
     return Move(chat, TRY(BeforeHead(chat, summary.head)), files);
   });
@@ -390,9 +407,10 @@ Result<ChatSummary> Chats::Move(const ChatId& chat, InteractionId to, FilesChoic
   return *std::move(moved);
 }
 
-Result<FilesPreview> Chats::PreviewFiles(const ChatId& chat, std::optional<InteractionId> to) {
+Result<FilesPreview> Chats::PreviewFiles(const ChatId& chat, std::optional<InteractionId> to, FilesChoice files) {
   const auto head = TRY(services_.parts.store.LoadSummary(chat)).head;
   if (to) TRY(services_.parts.store.LoadInteraction(chat, *to));
+  if (!to && files.only) return workspace_.Preview(chat, head, TRY(StateBefore(chat, head)));
   return workspace_.Preview(chat, head, to ? *to : TRY(BeforeHead(chat, head)));
 }
 

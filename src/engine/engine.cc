@@ -286,8 +286,8 @@ Result<EditPreview> Engine::PreviewEdit(const ChatId& chat, InteractionId intera
   return impl_->chats.PreviewEdit(chat, interaction);
 }
 
-Result<FilesPreview> Engine::PreviewFiles(const ChatId& chat, std::optional<InteractionId> to) {
-  return impl_->chats.PreviewFiles(chat, to);
+Result<FilesPreview> Engine::PreviewFiles(const ChatId& chat, std::optional<InteractionId> to, FilesChoice files) {
+  return impl_->chats.PreviewFiles(chat, to, files);
 }
 
 Result<InteractionDiff> Engine::DiffOf(const ChatId& chat, InteractionId interaction,

@@ -123,7 +123,7 @@ Result<Outcome> MoveHead(Engine& engine, const Request& request) {
 Result<Outcome> Undo(Engine& engine, const Request& request) {
   const auto chat = TRY(ChatInPath(request));
   const auto body = TRY(ParseUndoBody(request.body));
-  if (body.dry_run) return Preview(TRY(engine.PreviewFiles(chat, std::nullopt)));
+  if (body.dry_run) return Preview(TRY(engine.PreviewFiles(chat, std::nullopt, body.files)));
   const auto summary = TRY(engine.Undo(chat, body.files));
   return JsonReply(reprise::ToJson(summary));
 }

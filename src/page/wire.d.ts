@@ -1376,7 +1376,7 @@ export interface TrustInstructionsRequest {
 }
 
 export interface UndoRequest {
-  files?: "keep" | "restore";
+  files?: "keep" | "restore" | "only";
   force?: boolean;
   allow_imported?: boolean;
   dry_run?: boolean;

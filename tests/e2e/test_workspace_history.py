@@ -568,6 +568,55 @@ def test_the_terminal_client_shows_what_has_changed_and_takes_it_back(world):
         chat.kill()
 
 
+def test_the_files_of_the_first_turn_go_back_alone(world):
+    (world.root / "a").write_text("before")
+    start = world.tree()
+    world.post("undo", files="only").error(404)
+    world.turn(write("a", "after"), write("new", "x"))
+    ends = world.tree()
+    world.post("undo", files="restore").error(409, "nothing_to_undo")
+    world.post("undo", dry_run=True).error(409, "nothing_to_undo")
+    preview = world.post("undo", files="only", dry_run=True).expect(200, "files_preview").json["files"]
+    assert [(file["path"], file["change"]) for file in preview] == [("a", "modified"), ("new", "deleted")]
+    assert world.tree() == ends
+    assert world.post("undo", files="only").expect(200, "chat_summary").json["head"] == "int_001"
+    assert world.tree() == start and world.head() == "int_001"
+    world.post("undo", files="only").expect(200)
+    assert world.tree() == start
+    world.post("head", interaction_id="int_001", files="restore").expect(200)
+    assert world.tree() == ends
+    # What somebody else has made of a file is asked about, and kept.
+    (world.root / "a").write_text("mine")
+    world.post("undo", files="only").error(409, "workspace_conflict")
+    kept = world.post("undo", files="only", force=True).expect(200).json["head"]
+    assert world.tree() == start
+    world.post("head", interaction_id=kept, files="restore").expect(200)
+    assert (world.root / "a").read_text() == "mine" and (world.root / "new").exists()
+    world.post("head", interaction_id="int_001", files="only").error(400, "invalid_member")
+
+
+def test_the_terminal_client_puts_the_files_of_the_first_turn_back(world):
+    (world.root / "a").write_text("before")
+    start = world.tree()
+    world.turn(write("a", "after"), write("new", "x"))
+    ends = world.tree()
+    chat = Terminal(world.home, "chat", "c", "--url", f"http://127.0.0.1:{world.server.port}").until("/help lists the commands")
+    try:
+        chat.say("/undo files").until("(to put back: a, modified)").until("chat c is kept: /redo files").until("put back: a, new").type("\x15").ready()
+        assert world.tree() == start
+        assert world.head() == "int_001", "the chat is kept"
+        chat.say("/redo files").until("(to put back: a, modified)").until("put back: a, new").ready()
+        assert world.tree() == ends
+        (world.root / "a").write_text("mine")
+        chat.say("/undo files").until("conflict: changed by someone else since").until("with \"force\"").ready()
+        assert (world.root / "a").read_text() == "mine"
+        chat.say("/undo force").until("chat c is kept").type("\x15").ready().say("/quit")
+        assert chat.end() == 0
+    finally:
+        chat.kill()
+    assert world.tree() == start
+
+
 @pytest.mark.limit(120)
 def test_the_page_shows_what_has_changed_and_takes_it_back(world, browse):
     (world.root / "a").write_text("1\n")
