@@ -72,6 +72,8 @@ struct EngineOptions {
 struct FilesChoice {
   bool restore = false;  // what the chat's interactions have changed becomes what it was in that state; else it stays
   bool force = false;    // also what somebody else has changed since, or cannot be recorded
+  bool only = false;     // of an undo, with `restore`: the chat stays where it is
+  bool allow_imported = false;  // also what is known from an imported interaction alone
 };
 
 struct StartRequest {
@@ -241,8 +243,16 @@ struct FilePreview {
   std::string change{};  // "created", "modified" or "deleted"
   // Why it is left alone unless it is forced: "changed" (by somebody else since), "not_kept" (what is there would be
   // lost). Left alone in any case: "lost" (what was there then is not kept), "out_of_reach", "not_empty" (a directory
-  // with other things in it stands in the way). Empty: no conflict.
+  // with other things in it stands in the way), "link_outside" (an imported link that may lead out of the workspace).
+  // Empty: no conflict.
   std::string conflict{};
+  // An imported interaction says what it is to be: it takes FilesChoice::allow_imported.
+  bool imported = false;
+  std::string diff{};  // of an imported one: what would become of it, as a unified diff; cut where it is long
+};
+struct FilesPreview {
+  std::vector<FilePreview> files{};
+  std::uint64_t omitted = 0;  // changes on the way of which nothing is recorded: they stay, and it takes force to go
 };
 // What an edit would do; the side effects are calls of tools that are not read-only, in the superseded interactions.
 struct EditPreview {
@@ -254,7 +264,7 @@ struct EditPreview {
     bool failed = false;                // its result was an error: it may have done nothing, or a part
   };
   std::vector<SideEffect> side_effects;
-  std::vector<FilePreview> files{};  // what it would do besides with files restored
+  FilesPreview restore{};  // what it would do besides with files restored
 };
 // What an interaction did to files of the workspace.
 struct FileDiff {
@@ -262,6 +272,10 @@ struct FileDiff {
   std::string path;         // valid UTF-8
   std::string change_name;  // "created", "modified" or "deleted"
   std::string unified;      // as git prints it; empty for a directory
+};
+struct InteractionDiff {
+  std::vector<FileDiff> files{};
+  std::uint64_t omitted = 0;  // further files that have changed, of which nothing is recorded
 };
 
 // Runs interactions: one at a time per chat, any number of chats at once. Thread-safe.
@@ -362,11 +376,11 @@ class Engine {
 
   // What restoring files would do when the chat's head goes to this interaction; nullopt: to where Undo goes.
   // kNotFound.
-  Result<std::vector<FilePreview>> PreviewFiles(const ChatId& chat, std::optional<InteractionId> to);
+  Result<FilesPreview> PreviewFiles(const ChatId& chat, std::optional<InteractionId> to, FilesChoice files = {});
   // What an interaction did to files, by path. kConflict (reason "not_finished") while it runs. With `call_id` what
   // that call did, as far as it has been recorded.
-  Result<std::vector<FileDiff>> DiffOf(const ChatId& chat, InteractionId interaction,
-                                       const std::optional<std::string>& call_id = std::nullopt);
+  Result<InteractionDiff> DiffOf(const ChatId& chat, InteractionId interaction,
+                                 const std::optional<std::string>& call_id = std::nullopt);
 
   // Asks the run to stop; returns at once. Idempotent; a finished interaction reports its status.
   Result<CancelOutcome> Cancel(const ChatId& chat, InteractionId interaction);
@@ -463,12 +477,14 @@ class Engine {
   // durable as others, and an edit of an earlier one leaves it behind. kConflict (reason "busy") while a run is active;
   // kNotFound: no such chat; kInvalidArgument (reason "invalid_member"): two tasks have the same id.
   Result<Agenda> ChangeAgenda(const ChatId& chat, AgendaChange change);
-  // Of all that take a FilesChoice: kConflict (reason "workspace_conflict", details {"files"}) if files are to be
-  // restored and one of them cannot be, unless it is forced; kInvalidArgument (reason "no_workspace_history") if
-  // nothing is recorded here. Nothing has changed then. kConflict (reason "busy") while a run is active.
+  // Of all that take a FilesChoice: kConflict (reason "imported_files", details {"files"}) if one of the files is known
+  // from an imported interaction alone, unless that is allowed; kConflict (reason "workspace_conflict", details
+  // {"files"}) if files are to be restored and one of them cannot be, unless it is forced; kInvalidArgument (reason
+  // "no_workspace_history") if nothing is recorded here. Nothing has changed then. kConflict (reason "busy") while a
+  // run is active.
   Result<ChatSummary> MoveHead(const ChatId& chat, InteractionId interaction, FilesChoice files = {});
-  // Moves the head to its parent. kConflict: reason "busy" while a run is active, "nothing_to_undo" if the chat is
-  // empty or its head the first of its branch.
+  // Moves the head to its parent; with FilesChoice::only the files alone go back, also of the first. kConflict: reason
+  // "busy" while a run is active, "nothing_to_undo" if the chat is empty or its head the first of its branch.
   Result<ChatSummary> Undo(const ChatId& chat, FilesChoice files = {});
   // Copies the branch that ends at a finished interaction into a new chat (InteractionStore::ForkChat), whatever runs
   // in `source`. kConflict: reason "chat_exists", or "not_finished" if the interaction runs.

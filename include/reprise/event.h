@@ -230,6 +230,7 @@ struct FilesChanged {
   static constexpr std::string_view kType = "FILES_CHANGED", kName = "files_changed";
   std::optional<std::string> call_id;  // of the call that ran meanwhile; nullopt: none, or they were changed by hand
   std::vector<WorkspaceChange> changes;
+  std::int64_t omitted = 0;  // further paths that have changed, of which nothing is recorded
   bool operator==(const FilesChanged&) const = default;
 };
 struct InteractionComplete {

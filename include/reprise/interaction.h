@@ -78,6 +78,7 @@ struct Interaction {
   Timestamp created_at{};
   std::optional<Timestamp> completed_at{};
   std::optional<RunRecord> record{};  // nullopt: it runs, no run made it, or version 0.1 stored it
+  bool imported = false;              // it came in from elsewhere: what it says was not seen here
   bool operator==(const Interaction&) const = default;
 };
 

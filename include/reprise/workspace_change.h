@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace reprise {
 
@@ -24,6 +25,12 @@ struct WorkspaceChange {
   std::string path;  // relative to the workspace, any bytes but NUL; never "", ".." or through a symbolic link
   std::optional<FileVersion> before{}, after{};
   bool operator==(const WorkspaceChange&) const = default;
+};
+
+// What has changed: as much of it as is recorded, and how many paths besides.
+struct WorkspaceChanges {
+  std::vector<WorkspaceChange> recorded{};
+  std::uint64_t omitted = 0;
 };
 
 }  // namespace reprise

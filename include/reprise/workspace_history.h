@@ -23,7 +23,7 @@ class CallRecorder {
   virtual ~CallRecorder() = default;
   // What has changed in the workspace since the call began; what it was and is now is kept. Once, when the call has
   // ended. May wait for a disk.
-  virtual std::vector<WorkspaceChange> Finish() = 0;
+  virtual WorkspaceChanges Finish() = 0;
 };
 
 // Watches one run. Thread-safe.
@@ -35,7 +35,7 @@ class RunRecorder {
   virtual std::unique_ptr<CallRecorder> Begin(const ToolTraits& traits, std::string_view arguments,
                                               const std::stop_token& stop) = 0;
   // What has changed besides, by programs that went on between the calls. Once, when the run has ended.
-  virtual std::vector<WorkspaceChange> End() = 0;
+  virtual WorkspaceChanges End() = 0;
 };
 
 // One path of a restore: what is there now becomes `to`.

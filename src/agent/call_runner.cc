@@ -9,6 +9,7 @@
 #include "agent/history.h"
 #include "agent/message_parts.h"
 #include "agent/sub_agent.h"
+#include "agent/told_output.h"
 #include "agent/tool_retry.h"
 #include "agent/working_memory.h"
 #include "approval/audit_lines.h"
@@ -514,9 +515,7 @@ std::unique_ptr<CallRecorder> CallRunner::BeginRecording(const Execution& execut
 
 void CallRunner::EndRecording(const Execution& execution, std::unique_ptr<CallRecorder> recorder) const {
   if (!recorder) return;
-  for (auto& changes : InEvents(recorder->Finish())) {
-    Emit(event::FilesChanged{.call_id = execution.call.id, .changes = std::move(changes)});
-  }
+  for (auto& changed : InEvents(execution.call.id, recorder->Finish())) Emit(std::move(changed));
 }
 
 Span CallRunner::BeginSpan(const Execution& execution) const {
@@ -611,7 +610,8 @@ void CallRunner::RecordResult(const ToolCall& call, ToolOutcome outcome) {
   if (made && made->arguments != call.arguments && was_considered) {
     outcome.output.insert(0, ChangedByHook(call.arguments));
   }
-  Message message{.role = Role::kTool, .content = outcome.output, .tool_calls = {}, .tool_call_id = call.id};
+  Message message{
+      .role = Role::kTool, .content = ToldOutput(call.name, outcome.output), .tool_calls = {}, .tool_call_id = call.id};
   message.name = call.name;
   message.is_error = outcome.is_error;
   message.parts = outcome.parts;
@@ -633,7 +633,8 @@ void CallRunner::LookForStandstill(std::string& output) {
   const std::string note = StandstillNote(*standstill);
   if (output.ends_with(note)) return;  // it is from a record
   output += note;
-  turn_.state.messages.Change(turn_.state.messages.size() - 1).content = output;
+  std::optional<std::string>& told = turn_.state.messages.Change(turn_.state.messages.size() - 1).content;
+  told = told.value_or("") + note;
 }
 
 // --- what a tool asks of people and of the agent ---------------------------------------------------------------------

@@ -111,6 +111,17 @@ std::string Shortened(std::string_view text, std::size_t max_characters) {
   return prefix.size() == valid.size() ? valid : std::string(prefix) + "...";
 }
 
+std::size_t ControlSequenceLength(std::string_view text) {
+  if (text.size() < 3) return 0;
+  if (text[1] == '(' || text[1] == ')') return 3;
+  if (text[1] != '[') return 0;
+  const auto is_in = [](char c, char first, char last) { return c >= first && c <= last; };
+  std::size_t end = 2;
+  while (end < text.size() && is_in(text[end], '0', '?')) ++end;
+  while (end < text.size() && is_in(text[end], ' ', '/')) ++end;
+  return end < text.size() && is_in(text[end], '@', '~') ? end + 1 : 0;
+}
+
 std::string Counted(std::uint64_t number, std::string_view thing) {
   return Grouped(number) + " " + std::string(thing) + (number == 1 ? "" : "s");
 }

@@ -37,6 +37,10 @@ class StreamedText {
   std::string held_;  // a carriage return whose line feed may come with the next piece
 };
 
+// How long the sequence is that `text`, which begins with an escape, begins with: a control sequence, or one that
+// chooses a character set. 0: it is another one, or not whole.
+std::size_t ControlSequenceLength(std::string_view text);
+
 // The lines of a text, without their ends. An end at the end of the text begins no further line.
 std::vector<std::string> LinesOf(std::string_view text);
 

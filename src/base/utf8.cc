@@ -89,6 +89,15 @@ std::size_t IncompleteUtf8Tail(std::string_view bytes) {
   return 0;
 }
 
+std::string_view FromUtf8Start(std::string_view bytes) {
+  constexpr std::size_t kMaxContinuation = 3;
+  std::size_t skip = 0;
+  while (skip < std::min(kMaxContinuation, bytes.size()) && (static_cast<unsigned char>(bytes[skip]) & 0xC0) == 0x80) {
+    ++skip;
+  }
+  return bytes.substr(skip);
+}
+
 std::string_view Utf8Prefix(std::string_view text, std::size_t max_characters) {
   std::size_t at = 0;
   for (std::size_t n = 0; n < max_characters && at < text.size(); ++n) at += Scan(text, at).length;

@@ -13,6 +13,8 @@ std::string ToValidUtf8(std::string_view bytes);
 // How many bytes at the end of `bytes` are the beginning of a character that is not complete yet (0 to 3). A reader of
 // a byte stream holds them back until the rest arrives.
 std::size_t IncompleteUtf8Tail(std::string_view bytes);
+// Without the rest of a character at the beginning.
+std::string_view FromUtf8Start(std::string_view bytes);
 // At most `max_characters` code points from the start. REQUIRES: `text` is UTF-8.
 std::string_view Utf8Prefix(std::string_view text, std::size_t max_characters);
 

@@ -513,6 +513,11 @@ void TerminalClient::Receive() {
 
 void TerminalClient::Heard(const std::string& name, const Json& data) {
   if (name == "stream_live") live_ = true;
+  if (name == "files_changed") {
+    changed_by_ = TextMember(data, "call_id");
+  } else if (!changed_by_.empty()) {  // all that the call has changed is told
+    ShowChanges(std::exchange(changed_by_, {}));
+  }
   if (name == "interaction_started") {
     interaction_ = TextMember(data, "interaction_id");
     shown_.insert(interaction_);
@@ -527,7 +532,6 @@ void TerminalClient::Heard(const std::string& name, const Json& data) {
   if (!asking_.empty() && is_answer && Settles(name, data, asking_)) answered_elsewhere_ = true;
   std::erase_if(open_, [&](const OpenQuestion& question) { return Settles(name, data, question.id); });
   view_.Heard(name, data);
-  if (name == "files_changed") ShowChanges(TextMember(data, "call_id"));
   if (name == "interaction_complete") {
     complete_ = true;
     if (whose_ == Whose::kOwn) status_ = TextMember(data, "status") == "COMPLETED" ? kExitOk : kExitFailure;

@@ -161,6 +161,10 @@ class TerminalClient {
   bool TellsOfConflicts(const Error& error);
   // Lists the files that a move of the head puts back; nullopt: told why not.
   std::optional<Json> FilesToPutBack(const std::string& route, Json body);
+  void GoForward(const std::string& head, Json files);
+  bool AgreesToImported(const Json& files, Json& choice);
+  void ShowLines(std::vector<std::string> lines, const std::string& rest);
+  void TellOfEach(const Json& preview, const std::string& how);
   void TellOfFiles(const std::optional<Json>& files);
   // The chat that `text` names: its id, a unique beginning of it or its title; nullopt: told.
   std::optional<std::string> FindChat(const std::string& text);
@@ -251,6 +255,7 @@ class TerminalClient {
   bool asks_from_list_ = false;                     // it is of any chat
   std::chrono::steady_clock::time_point looked_{};  // at whether it still waits, then
   bool answered_elsewhere_ = false;
+  std::string changed_by_{};                    // a call of whose changes the stream tells
   std::string filled_in_;                       // the form that was filled in last
   std::map<std::string, std::string> entered_;  // what was typed into its fields
   std::vector<std::string> question_text_;      // below, until it is answered

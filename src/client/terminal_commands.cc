@@ -25,7 +25,7 @@ namespace reprise {
 namespace {
 
 constexpr int kListedChats = 20;
-constexpr std::size_t kShownDiffLines = 1'000;
+constexpr std::size_t kShownDiffLines = 1'000, kListedFiles = 50;
 constexpr std::size_t kMaxUpload = 64 << 20, kShownTitle = 50;
 
 std::string Trimmed(const std::string& text) {
@@ -65,6 +65,7 @@ std::string Conflict(const std::string& reason) {
                          : reason == "lost"         ? "what was there is not kept"
                          : reason == "out_of_reach" ? "out of reach for tools"
                          : reason == "not_empty"    ? "a folder there is not empty"
+                         : reason == "link_outside" ? "an imported link that may lead out of the workspace"
                                                     : VisibleLine(reason));
 }
 
@@ -315,22 +316,35 @@ void TerminalClient::Edit(const std::string& arguments) {
 std::optional<Json> TerminalClient::FilesOfEdit(const Json& preview) {
   const Json files = preview.value("files", Json::array());
   if (files.empty()) return Json::object();
-  bool conflict = false;
-  for (const Json& file : files) {
-    const std::string reason = TextMember(file, "reason");
-    conflict = conflict || !reason.empty();
-    Tell("(can be put back: " + VisibleLine(TextMember(file, "path")) + ", " + TextMember(file, "change") +
-         (reason.empty() ? "" : "; " + Conflict(reason)) + ")");
-  }
+  TellOfEach(preview, "can be put back: ");
+  const bool conflict = preview.contains("omitted") || std::any_of(files.begin(), files.end(), [](const Json& file) {
+                          return file.contains("reason");
+                        });
   std::string answer;
+  Json chosen = {{"files", "restore"}};
   const std::string prompt = conflict ? "put files back? [y]es, [f]orce, [N]o> " : "put files back? [y]es, [N]o> ";
   if (Answer(Choice(prompt, conflict ? "yfnN" : "ynN"), answer, Besides::kGoingBack) != Answered::kLine) {
     return std::nullopt;
   }
   KeepQuestion(prompt + VisibleLine(answer));
-  if (answer == "y" || answer == "yes") return Json{{"files", "restore"}};
-  if (answer == "f" || answer == "force") return Json{{"files", "restore"}, {"force", true}};
-  return Json::object();
+  const bool force = answer == "f" || answer == "force";
+  if (!force && answer != "y" && answer != "yes") return Json::object();
+  if (force) chosen["force"] = true;
+  if (!AgreesToImported(files, chosen)) return std::nullopt;
+  return chosen;
+}
+
+// Of what an imported chat would write into the workspace, which was shown. False: there shall be nothing.
+bool TerminalClient::AgreesToImported(const Json& files, Json& choice) {
+  const bool is_any =
+      std::any_of(files.begin(), files.end(), [](const Json& file) { return file.contains("imported"); });
+  if (!is_any) return true;
+  std::string answer;
+  const std::string prompt = "some of it comes from an imported chat and was not seen here: write it? [y]es, [N]o> ";
+  if (Answer(Choice(prompt, "ynN"), answer, Besides::kGoingBack) != Answered::kLine) return false;
+  KeepQuestion(prompt + VisibleLine(answer));
+  choice["allow_imported"] = answer == "y" || answer == "yes";
+  return choice["allow_imported"] == Json(true);
 }
 
 void TerminalClient::ShowDiff(const std::string& arguments) {
@@ -344,12 +358,20 @@ void TerminalClient::ShowDiff(const std::string& arguments) {
   const auto changed = Call("GET", path_ + "/interactions/" + id + "/diff");
   if (!changed) return Failed(changed.error());
   const Json files = changed->value("files", Json::array());
-  if (files.empty()) return Tell("turn " + std::to_string(number) + " has changed no file that is recorded");
-  std::vector<std::string> lines = DrawUnified(files, style_, screen_.columns());
+  if (files.empty() && !changed->contains("omitted"))
+    return Tell("turn " + std::to_string(number) + " has changed no file that is recorded");
+  ShowLines(DrawUnified(files, style_, screen_.columns()), "GET " + path_ + "/interactions/" + id + "/diff");
+  if (const auto omitted = changed->value("omitted", std::uint64_t{0}); omitted > 0) {
+    Tell("(and " + Counted(omitted, "more file") + ", not recorded)");
+  }
+}
+
+// The first of them; `rest` says where the others are.
+void TerminalClient::ShowLines(std::vector<std::string> lines, const std::string& rest) {
   const std::size_t left = lines.size() - std::min(lines.size(), kShownDiffLines);
   lines.resize(lines.size() - left);
-  screen_.Add(lines);
-  if (left > 0) Tell("(" + Counted(left, "more line") + ": GET " + path_ + "/interactions/" + id + "/diff)");
+  if (!lines.empty()) screen_.Add(lines);
+  if (left > 0) Tell("(" + Counted(left, "more line") + ": " + rest + ")");
 }
 
 // What /undo and /redo say of files; nullopt: something that they do not understand, which is told.
@@ -365,8 +387,9 @@ std::optional<Json> TerminalClient::FilesChoice(const std::string& arguments) {
 bool TerminalClient::TellsOfConflicts(const Error& error) {
   if (error.reason != "workspace_conflict") return false;
   const auto details = ParseJson(error.details_json);
-  for (const Json& file : details ? details->value("files", Json::array()) : Json::array()) {
-    Tell("(" + VisibleLine(TextMember(file, "path")) + ": " + Conflict(TextMember(file, "reason")) + ")");
+  const Json files = details ? details->value("files", Json::array()) : Json::array();
+  for (std::size_t i = 0; i < std::min(files.size(), kListedFiles); ++i) {
+    Tell("(" + VisibleLine(TextMember(files[i], "path")) + ": " + Conflict(TextMember(files[i], "reason")) + ")");
   }
   Complain("files cannot be put back because of conflicts; with \"force\" all that can be is put back");
   return true;
@@ -375,17 +398,31 @@ bool TerminalClient::TellsOfConflicts(const Error& error) {
 std::optional<Json> TerminalClient::FilesToPutBack(const std::string& route, Json body) {
   if (!body.contains("files")) return std::nullopt;
   body.erase("force");
-  body.erase("files");
+  if (TextMember(body, "files") != "only") body.erase("files");
   body["dry_run"] = true;
   const auto preview = Call("POST", path_ + route, body);
   if (!preview) return std::nullopt;  // the request itself says why
-  const Json files = preview->value("files", Json::array());
-  for (const Json& file : files) {
-    const std::string reason = TextMember(file, "reason");
-    Tell("(to put back: " + VisibleLine(TextMember(file, "path")) + ", " + TextMember(file, "change") +
+  TellOfEach(*preview, "to put back: ");
+  return preview->value("files", Json::array());
+}
+
+// What would become of files, a line for each of the first.
+void TerminalClient::TellOfEach(const Json& preview, const std::string& how) {
+  const Json files = preview.value("files", Json::array());
+  for (std::size_t i = 0; i < std::min(files.size(), kListedFiles); ++i) {
+    const std::string reason = TextMember(files[i], "reason");
+    Tell("(" + how + VisibleLine(TextMember(files[i], "path")) + ", " + TextMember(files[i], "change") +
          (reason.empty() ? "" : "; " + Conflict(reason)) + ")");
   }
-  return files;
+  Json imported = Json::array();
+  for (const Json& file : files) {
+    if (file.contains("diff")) imported.push_back(file);
+  }
+  ShowLines(DrawUnified(imported, style_, screen_.columns()), "ask for a dry run over HTTP");
+  if (files.size() > kListedFiles) Tell("(and " + Counted(files.size() - kListedFiles, "more file") + ")");
+  if (const auto omitted = preview.value("omitted", std::uint64_t{0}); omitted > 0) {
+    Tell("(" + Counted(omitted, "more changed file") + " cannot be put back: too many changed for all to be recorded)");
+  }
 }
 
 // After it was done.
@@ -394,7 +431,8 @@ void TerminalClient::TellOfFiles(const std::optional<Json>& files) {
   std::vector<std::string> done, left;
   for (const Json& file : *files) {
     const std::string reason = TextMember(file, "reason");
-    const bool is_left = reason == "lost" || reason == "out_of_reach" || reason == "not_empty";
+    const bool is_left =
+        reason == "lost" || reason == "out_of_reach" || reason == "not_empty" || reason == "link_outside";
     (is_left ? left : done).push_back(VisibleLine(TextMember(file, "path")));
   }
   Tell(done.empty() ? "no file was put back" : "put back: " + Listed(done));
@@ -406,26 +444,33 @@ void TerminalClient::Undo(const std::string& arguments) {
   if (!files) return;
   const auto before = Call("GET", path_);
   std::string message;
+  bool is_first = false;
   if (before) {
-    for (const Json& turn : before->value("interactions", Json::array())) message = TextMember(turn, "user_message");
+    for (const Json& turn : before->value("interactions", Json::array())) {
+      message = TextMember(turn, "user_message");
+      is_first = TextMember(turn, "parent_id").empty();
+    }
   }
-  const bool with_files = files->contains("files");
+  // A chat does not lose its first message; without it, it is another one, and its files go back alone.
+  const bool only_files = is_first && files->contains("files");
+  if (only_files) (*files)["files"] = "only";
   const auto put_back = FilesToPutBack("/undo", *files);
+  if (put_back && !AgreesToImported(*put_back, *files)) return Tell("(nothing has changed)");
   const auto undone = Call("POST", path_ + "/undo", *std::move(files));
   if (!undone && TellsOfConflicts(undone.error())) return;
   const std::string refusal = undone ? "" : undone.error().reason;
   if (refusal == "not_found" || (refusal == "nothing_to_undo" && (!before || TextMember(*before, "head").empty()))) {
     return Complain("there is nothing to undo yet: say something first");
   }
-  if (refusal == "nothing_to_undo") {
-    // A chat does not lose its first message; without it, it is another one.
+  if (refusal == "nothing_to_undo" || (undone && only_files)) {
     const std::string old = chat_;
     auto undone_there = undone_;
     NewChat({});
     if (chat_ == old) return;
     undone_chat_.emplace(old, std::move(undone_there));
-    Tell("(chat " + old + " is kept: /redo, or /resume " + old + ", goes back to it)");
-    if (with_files) Tell("(files stay as they are: after /redo, /edit 1 can put them back)");
+    Tell("(chat " + old + " is kept: /redo" + (only_files ? " files" : "") + ", or /resume " + old +
+         ", goes back to it)");
+    if (only_files) TellOfFiles(put_back);
     draft_ = message;
     return;
   }
@@ -442,8 +487,12 @@ void TerminalClient::Redo(const std::string& arguments) {
   if (undone_chat_) {
     auto [chat, undone] = *std::exchange(undone_chat_, std::nullopt);
     SwitchTo(chat);
-    if (chat_ == chat) undone_ = std::move(undone);
-    return;
+    if (chat_ != chat) return;
+    undone_ = std::move(undone);
+    if (!files->contains("files")) return;
+    const auto there = Call("GET", path_);
+    if (!there) return Failed(there.error());
+    return GoForward(TextMember(*there, "head"), *std::move(files));
   }
   std::string head = undone_.empty() ? "" : undone_.back();
   if (head.empty()) {
@@ -456,12 +505,17 @@ void TerminalClient::Redo(const std::string& arguments) {
     }
   }
   if (head.empty()) return Complain("there is nothing to redo");
-  (*files)["interaction_id"] = head;
-  const auto put_back = FilesToPutBack("/head", *files);
-  const auto moved = Call("POST", path_ + "/head", *std::move(files));
+  GoForward(head, *std::move(files));
+}
+
+void TerminalClient::GoForward(const std::string& head, Json files) {
+  files["interaction_id"] = head;
+  const auto put_back = FilesToPutBack("/head", files);
+  if (put_back && !AgreesToImported(*put_back, files)) return Tell("(nothing has changed)");
+  const auto moved = Call("POST", path_ + "/head", std::move(files));
   if (!moved && TellsOfConflicts(moved.error())) return;
   if (!moved) return Failed(moved.error());
-  if (!undone_.empty()) undone_.pop_back();
+  if (!undone_.empty() && undone_.back() == head) undone_.pop_back();
   Tell("forward to " + TextMember(*moved, "head"));
   TellOfFiles(put_back);
 }

@@ -135,8 +135,8 @@ Json ToJson(const Blob& blob);
 // Fails also if the content does not have the digest.
 Result<Blob> BlobFromJson(const Json& json);
 
-// So many changes as one event tells at most, in each.
-std::vector<std::vector<WorkspaceChange>> InEvents(std::vector<WorkspaceChange> changes);
+// So many changes as one event tells at most, in each; the last one says how many are omitted.
+std::vector<event::FilesChanged> InEvents(const std::optional<std::string>& call_id, WorkspaceChanges changes);
 // The digests of what the interaction's changed files held, each once.
 std::vector<std::string> BlobsOf(const Interaction& interaction);
 

@@ -195,6 +195,7 @@ void Members(auto& m, Is<event::Compacted> auto& e) {
 void Members(auto& m, Is<event::FilesChanged> auto& e) {
   m.IfSet("call_id", e.call_id).Paths("paths", e.changes);
   m.List("changes", e.changes);
+  m.IfSet("omitted", e.omitted);
 }
 void Members(auto& m, Is<event::Nested> auto& e) { m("call_id", e.call_id).Step(e); }
 void Members(auto& m, Is<event::Cancelled> auto& e) { m("reason", e.reason); }

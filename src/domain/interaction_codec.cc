@@ -111,6 +111,7 @@ void Write(auto& out, const Interaction& interaction, auto write_state) {
     out["completed_at"] = nullptr;
   }
   if (interaction.record) WriteObject(out, "record", [&](auto& record) { Write(record, *interaction.record); });
+  if (interaction.imported) out["imported"] = true;
 }
 
 }  // namespace
@@ -235,6 +236,7 @@ Result<Interaction> InteractionFromJson(const Json& json) {
   interaction.created_at = reader.Time("created_at");
   interaction.completed_at = reader.OptionalTime("completed_at");
   if (const Json* record = reader.Find("record")) interaction.record = reader.Take(RecordFromJson(*record), {});
+  interaction.imported = reader.Bool("imported", false);
   if (reader.error()) return Fail(*reader.error());
   return interaction;
 }

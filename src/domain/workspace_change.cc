@@ -130,13 +130,16 @@ Result<Blob> BlobFromJson(const Json& json) {
   return blob;
 }
 
-std::vector<std::vector<WorkspaceChange>> InEvents(std::vector<WorkspaceChange> changes) {
+std::vector<event::FilesChanged> InEvents(const std::optional<std::string>& call_id, WorkspaceChanges changes) {
   constexpr std::size_t kMost = 500;
-  std::vector<std::vector<WorkspaceChange>> events;
-  for (WorkspaceChange& change : changes) {
-    if (events.empty() || events.back().size() == kMost) events.emplace_back();
-    events.back().push_back(std::move(change));
+  std::vector<event::FilesChanged> events;
+  const auto add = [&] { events.push_back({.call_id = call_id, .changes = {}}); };
+  for (WorkspaceChange& change : changes.recorded) {
+    if (events.empty() || events.back().changes.size() == kMost) add();
+    events.back().changes.push_back(std::move(change));
   }
+  if (events.empty() && changes.omitted > 0) add();
+  if (!events.empty()) events.back().omitted = static_cast<std::int64_t>(changes.omitted);
   return events;
 }
 

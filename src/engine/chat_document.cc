@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "agent/history.h"
+#include "agent/told_output.h"
 #include "base/json.h"
 #include "domain/codec.h"
 
@@ -70,7 +71,7 @@ std::vector<Message> MessagesOfEvents(const Interaction& interaction) {
       messages.back().tool_calls.push_back({call->id, call->tool_name, call->tool_input});
     }
     if (const auto* result = std::get_if<event::ToolResult>(&payload)) {
-      Message message{.role = Role::kTool, .content = result->tool_output};
+      Message message{.role = Role::kTool, .content = ToldOutput(result->tool_name, result->tool_output)};
       message.tool_call_id = result->id;
       message.name = result->tool_name;
       messages.push_back(std::move(message));
@@ -441,6 +442,7 @@ IncomingChat ToIncomingChat(const ChatId& name, ForeignChat foreign) {
   Timestamp first = Now(), last{};
   for (Interaction& interaction : foreign.interactions) {
     interaction.chat_id = name;
+    interaction.imported = true;
     chat.interactions.push_back(interaction.id);
     first = std::min(first, interaction.created_at);
     last = std::max(last, interaction.completed_at.value_or(interaction.created_at));

@@ -189,7 +189,7 @@ Result<EditPreview> Chats::PreviewEdit(const ChatId& chat, InteractionId interac
   const auto all = services_.parts.store.LoadChat(chat);
   if (!all) return Fail(all.error());
   EditPreview preview = PreviewOf(*all, *edited, *services_.parts.tools.Current());
-  preview.files = TRY(workspace_.Preview(chat, all->summary.head, edited->parent_id));
+  preview.restore = TRY(workspace_.Preview(chat, all->summary.head, edited->parent_id));
   return preview;
 }
 
@@ -358,15 +358,32 @@ Result<InteractionId> Chats::AddTurns(const ChatId& chat, std::optional<Interact
   });
 }
 
+Result<std::optional<InteractionId>> Chats::StateBefore(const ChatId& chat,
+                                                        const std::optional<InteractionId>& head) const {
+  if (!head) return Fail(Conflict("nothing_to_undo", "the chat has no interaction"));
+  return TRY(services_.parts.store.LoadInteraction(chat, *head)).parent_id;
+}
+
 Result<InteractionId> Chats::BeforeHead(const ChatId& chat, const std::optional<InteractionId>& head) const {
-  std::optional<InteractionId> parent;
-  if (head) parent = TRY(services_.parts.store.LoadInteraction(chat, *head)).parent_id;
+  const auto parent = TRY(StateBefore(chat, head));
   if (!parent) return Fail(Conflict("nothing_to_undo", "there is no interaction before the chat's head"));
   return *parent;
 }
 
+Result<ChatSummary> Chats::PutFilesBack(const ChatId& chat, FilesChoice files) {
+  const auto head = TRY(services_.parts.store.LoadSummary(chat)).head;
+  const auto before = TRY(StateBefore(chat, head));
+  const auto plan = TRY(workspace_.Prepare(chat, head, before, files));
+  const WorkspaceMoves::Then then{.stands = true, .at = before, .while_at = head};
+  TRY(workspace_.Restore(chat, plan, then, [] { return Result<void>(); }));
+  auto summary = TRY(services_.parts.store.LoadSummary(chat));
+  workspace_.HeadMoved(chat, before, summary.head);
+  return summary;
+}
+
 Result<ChatSummary> Chats::Undo(const ChatId& chat, FilesChoice files) {
   return WhileIdleEverywhere(chat, [&]() -> Result<ChatSummary> {
+    if (files.only) return PutFilesBack(chat, files);
     const auto summary = TRY(services_.parts.store.LoadSummary(chat));
     return Move(chat, TRY(BeforeHead(chat, summary.head)), files);
   });
@@ -380,7 +397,7 @@ Result<ChatSummary> Chats::Move(const ChatId& chat, InteractionId to, FilesChoic
     return {};
   };
   if (files.restore) {
-    const auto plan = TRY(workspace_.Prepare(chat, head, to, files.force));
+    const auto plan = TRY(workspace_.Prepare(chat, head, to, files));
     TRY(workspace_.Restore(chat, plan, {.head = to}, move));
     workspace_.HeadMoved(chat, to, to);
   } else {
@@ -392,9 +409,10 @@ Result<ChatSummary> Chats::Move(const ChatId& chat, InteractionId to, FilesChoic
   return *std::move(moved);
 }
 
-Result<std::vector<FilePreview>> Chats::PreviewFiles(const ChatId& chat, std::optional<InteractionId> to) {
+Result<FilesPreview> Chats::PreviewFiles(const ChatId& chat, std::optional<InteractionId> to, FilesChoice files) {
   const auto head = TRY(services_.parts.store.LoadSummary(chat)).head;
   if (to) TRY(services_.parts.store.LoadInteraction(chat, *to));
+  if (!to && files.only) return workspace_.Preview(chat, head, TRY(StateBefore(chat, head)));
   return workspace_.Preview(chat, head, to ? *to : TRY(BeforeHead(chat, head)));
 }
 
@@ -537,7 +555,7 @@ Result<ChatListEntry> Chats::Fork(const ChatId& source, InteractionId interactio
   if (!files.restore) return fork();
   return busy_.WhileIdle(source, [&]() -> Result<ChatListEntry> {
     const auto head = TRY(services_.parts.store.LoadSummary(source)).head;
-    const auto plan = TRY(workspace_.Prepare(source, head, interaction, files.force));
+    const auto plan = TRY(workspace_.Prepare(source, head, interaction, files));
     std::optional<ChatListEntry> made;
     const WorkspaceMoves::Then then{.stands = true, .at = interaction, .while_at = head};
     TRY(workspace_.Restore(source, plan, then, [&]() -> Result<void> {

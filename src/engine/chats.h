@@ -39,7 +39,7 @@ class Chats {
   Result<ChatListEntry> ListEntryOf(const ChatId& chat);
   Result<SearchResult> Search(const std::string& text, const std::optional<ChatId>& chat, std::size_t limit);
   Result<EditPreview> PreviewEdit(const ChatId& chat, InteractionId interaction);
-  Result<std::vector<FilePreview>> PreviewFiles(const ChatId& chat, std::optional<InteractionId> to);
+  Result<FilesPreview> PreviewFiles(const ChatId& chat, std::optional<InteractionId> to, FilesChoice files);
   Result<AttachedEvents> Attach(const ChatId& chat, InteractionId interaction, std::uint64_t after_seq);
   Result<Agenda> GetAgenda(const ChatId& chat);
   Result<std::vector<Grant>> GetGrants(const ChatId& chat);
@@ -77,6 +77,10 @@ class Chats {
   Result<Interaction> SaveChange(const ChatId& chat, Beginning changed, std::vector<EventPayload> events);
   // Where Undo goes.
   Result<InteractionId> BeforeHead(const ChatId& chat, const std::optional<InteractionId>& head) const;
+  // The state before the head, which may be that before the first interaction.
+  Result<std::optional<InteractionId>> StateBefore(const ChatId& chat, const std::optional<InteractionId>& head) const;
+  // The head stays.
+  Result<ChatSummary> PutFilesBack(const ChatId& chat, FilesChoice files);
   // Moves the head and, if that is wanted, the files.
   Result<ChatSummary> Move(const ChatId& chat, InteractionId to, FilesChoice files);
   // The chat's head, to be changed by hand.

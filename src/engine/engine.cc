@@ -286,12 +286,12 @@ Result<EditPreview> Engine::PreviewEdit(const ChatId& chat, InteractionId intera
   return impl_->chats.PreviewEdit(chat, interaction);
 }
 
-Result<std::vector<FilePreview>> Engine::PreviewFiles(const ChatId& chat, std::optional<InteractionId> to) {
-  return impl_->chats.PreviewFiles(chat, to);
+Result<FilesPreview> Engine::PreviewFiles(const ChatId& chat, std::optional<InteractionId> to, FilesChoice files) {
+  return impl_->chats.PreviewFiles(chat, to, files);
 }
 
-Result<std::vector<FileDiff>> Engine::DiffOf(const ChatId& chat, InteractionId interaction,
-                                             const std::optional<std::string>& call_id) {
+Result<InteractionDiff> Engine::DiffOf(const ChatId& chat, InteractionId interaction,
+                                       const std::optional<std::string>& call_id) {
   return impl_->workspace.DiffOf(chat, interaction, call_id);
 }
 

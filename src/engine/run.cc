@@ -156,9 +156,7 @@ bool Run::is_left() const {
 void Run::AgentEnded(AgentOutcome& outcome) {
   if (is_left()) return;
   if (recorder_) {
-    for (auto& changes : InEvents(recorder_->End())) {
-      Emit(last_round(), event::FilesChanged{.call_id = std::nullopt, .changes = std::move(changes)});
-    }
+    for (auto& changed : InEvents(std::nullopt, recorder_->End())) Emit(last_round(), std::move(changed));
   }
   std::uint32_t round;
   std::string stop_reason;

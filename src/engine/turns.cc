@@ -133,7 +133,7 @@ Result<std::shared_ptr<Run>> Turns::MakeFrom(Result<Beginning> beginning, const 
                     : workspace_.is_on()     ? HeadOf(chat)
                                              : std::nullopt;
   if (request.files.restore) {
-    plan = TRY(workspace_.Prepare(chat, head, beginning->parent, request.files.force));
+    plan = TRY(workspace_.Prepare(chat, head, beginning->parent, request.files));
   } else if (workspace_.is_on() && !beginning->makes_chat) {
     files_from = workspace_.StandsAt(chat, head, beginning->expected_version);
     if (files_from == beginning->parent) files_from.reset();

@@ -22,6 +22,34 @@ using State = WorkspaceMoves::State;
 
 bool IsDirectory(const std::optional<FileVersion>& version) { return version && version->kind == Kind::kDirectory; }
 
+bool IsLink(const std::optional<FileVersion>& version) { return version && version->kind == Kind::kLink; }
+
+// Of a symbolic link at `path`. Behind a name ".." may lead anywhere, as the name may be a link itself.
+bool MayLeadOut(std::string_view path, std::string_view link_target) {
+  if (link_target.starts_with('/')) return true;
+  auto depth = std::count(path.begin(), path.end(), '/');
+  bool below = false;
+  for (std::size_t at = 0; at <= link_target.size();) {
+    const std::size_t end = std::min(link_target.find('/', at), link_target.size());
+    const std::string_view name = link_target.substr(at, end - at);
+    at = end + 1;
+    if (name.empty() || name == ".") continue;
+    if (name == ".." && (below || --depth < 0)) return true;
+    below = below || name != "..";
+  }
+  return false;
+}
+
+// What is shown of imported files.
+constexpr std::size_t kShownOfFile = 64 << 10, kShownOfAll = 1 << 20;
+
+std::string Cut(std::string diff, std::size_t most) {
+  if (diff.size() <= most) return diff;
+  const std::size_t left = diff.size() - diff.substr(0, most).rfind('\n') - 1;
+  diff.resize(diff.size() - std::min(left, diff.size()));
+  return diff + "# " + Counted(left, "more byte") + "\n";
+}
+
 std::vector<std::string> DirectoriesAbove(const std::string& path) {
   std::vector<std::string> above;
   for (std::size_t slash = path.find('/'); slash != std::string::npos; slash = path.find('/', slash + 1)) {
@@ -47,6 +75,16 @@ std::map<std::string, WorkspaceChange> ChangesOf(const Interaction& interaction,
     }
   }
   return changes;
+}
+
+// How many changes it did besides.
+std::uint64_t OmittedIn(const Interaction& interaction, const std::optional<std::string>& call_id = std::nullopt) {
+  std::int64_t omitted = 0;
+  for (const AgentEvent& event : interaction.events) {
+    const auto* const changed = std::get_if<event::FilesChanged>(&event.payload);
+    if (changed != nullptr && (!call_id || changed->call_id == call_id)) omitted += changed->omitted;
+  }
+  return static_cast<std::uint64_t>(omitted);
 }
 
 Json OrNull(State state) { return state ? Json(state->str()) : Json(); }
@@ -120,9 +158,13 @@ void WorkspaceMoves::HeadGrew(const ChatId& chat, State before, State head) {
 // --- from one state to another ---------------------------------------------------------------------------------------
 
 // Parents have lower numbers, so the two ways meet where both have come to the same.
-Result<WorkspaceMoves::Targets> WorkspaceMoves::Between(const ChatId& chat, State from, State to) const {
-  Targets targets;
-  std::vector<std::map<std::string, WorkspaceChange>> down;  // the newest first
+Result<WorkspaceMoves::Way> WorkspaceMoves::Between(const ChatId& chat, State from, State to) const {
+  Way way;
+  struct Done {
+    std::map<std::string, WorkspaceChange> changes;
+    bool imported;
+  };
+  std::vector<Done> down;  // the newest first
   const auto before = [&](const Interaction& interaction) -> State {
     const State kept = interaction.record ? interaction.record->files_from : std::nullopt;
     const bool there = kept && *kept < interaction.id && interactions_.FindFinished(chat, *kept);
@@ -131,34 +173,38 @@ Result<WorkspaceMoves::Targets> WorkspaceMoves::Between(const ChatId& chat, Stat
   while (from != to) {
     if (!to || (from && *from > *to)) {
       const Interaction undone = TRY(interactions_.FindFinished(chat, *from));
+      way.omitted += OmittedIn(undone);
       for (auto& [path, change] : ChangesOf(undone)) {
         if (IsOfGit(path)) continue;
-        const auto [found, is_new] = targets.try_emplace(path, Target{.expected = change.after});
+        const auto [found, is_new] = way.targets.try_emplace(path, Target{.expected = change.after});
         found->second.wanted = std::move(change.before);
+        found->second.imported = undone.imported;
       }
       from = before(undone);
     } else {
       const Interaction done = TRY(interactions_.FindFinished(chat, *to));
-      down.push_back(ChangesOf(done));
+      way.omitted += OmittedIn(done);
+      down.push_back({ChangesOf(done), done.imported});
       to = before(done);
     }
   }
-  for (auto changes = down.rbegin(); changes != down.rend(); ++changes) {
-    for (auto& [path, change] : *changes) {
+  for (auto done = down.rbegin(); done != down.rend(); ++done) {
+    for (auto& [path, change] : done->changes) {
       if (IsOfGit(path)) continue;
-      const auto [found, is_new] = targets.try_emplace(path, Target{.expected = change.before});
+      const auto [found, is_new] = way.targets.try_emplace(path, Target{.expected = change.before});
       found->second.wanted = std::move(change.after);
+      found->second.imported = done->imported;
     }
   }
-  return targets;
+  return way;
 }
 
-Result<std::vector<WorkspaceMoves::Planned>> WorkspaceMoves::PlanFor(const ChatId& chat, State head,
-                                                                     State target) const {
-  std::vector<Planned> planned;
-  if (!is_on()) return planned;
+Result<WorkspaceMoves::Plans> WorkspaceMoves::PlanFor(const ChatId& chat, State head, State target) const {
+  Plans plans;
+  if (!is_on()) return plans;
   WorkspaceHistory& history = *services_.parts.workspace_history;
-  const Targets targets = TRY(Between(chat, StandsAt(chat, head), target));
+  const auto [targets, omitted] = TRY(Between(chat, StandsAt(chat, head), target));
+  plans.omitted = omitted;
   std::set<std::string> paths;
   std::vector<std::string> removed;
   for (const auto& [path, each] : targets) {
@@ -169,7 +215,7 @@ Result<std::vector<WorkspaceMoves::Planned>> WorkspaceMoves::PlanFor(const ChatI
   }
   const auto seen = history.Look(chat, {paths.begin(), paths.end()}, /*keep=*/false);
   // Something stands where a directory would have to be, and nothing makes one of it.
-  const auto is_blocked = [&](const std::string& above) {
+  const auto is_blocked = [&, &targets = targets](const std::string& above) {
     const auto known = targets.find(above);
     if (known != targets.end() && IsDirectory(known->second.wanted)) return false;
     const auto& now = seen.at(above).version;
@@ -179,12 +225,16 @@ Result<std::vector<WorkspaceMoves::Planned>> WorkspaceMoves::PlanFor(const ChatI
     const auto& now = seen.at(path).version;
     const auto standing = now ? *now : std::nullopt;
     if (now && standing == each.wanted) continue;
-    Planned plan{.step = {.path = path, .from = standing, .to = each.wanted}, .expected = each.expected};
+    Planned plan{.step = {.path = path, .from = standing, .to = each.wanted},
+                 .expected = each.expected,
+                 .imported = each.imported};
     const auto above = each.wanted ? DirectoriesAbove(path) : std::vector<std::string>();
     if (!now || std::any_of(above.begin(), above.end(), is_blocked)) {
       plan.conflict = "out_of_reach", plan.can_be_forced = false;
     } else if (each.wanted && !history.ContentOf(chat, *each.wanted)) {
       plan.conflict = "lost", plan.can_be_forced = false;
+    } else if (each.imported && IsLink(each.wanted) && MayLeadOut(path, TRY(history.ContentOf(chat, *each.wanted)))) {
+      plan.conflict = "link_outside", plan.can_be_forced = false;
     } else if (IsDirectory(standing) && !IsDirectory(each.wanted) && history.HoldsMore(path, removed)) {
       if (!each.wanted) continue;  // somebody else's things are in it: it stays
       plan.conflict = "not_empty", plan.can_be_forced = false;
@@ -193,51 +243,80 @@ Result<std::vector<WorkspaceMoves::Planned>> WorkspaceMoves::PlanFor(const ChatI
     } else if (standing && !standing->is_kept()) {
       plan.conflict = "not_kept";
     }
-    planned.push_back(std::move(plan));
+    plans.files.push_back(std::move(plan));
   }
-  return planned;
+  return plans;
 }
 
-Result<std::vector<FilePreview>> WorkspaceMoves::Preview(const ChatId& chat, State head, State target) const {
-  const auto planned = TRY(PlanFor(chat, head, target));
+Result<FilesPreview> WorkspaceMoves::Preview(const ChatId& chat, State head, State target) const {
+  const Plans plans = TRY(PlanFor(chat, head, target));
   std::vector<WorkspaceChange> changes;
-  for (const Planned& each : planned) changes.push_back({each.step.path, each.step.from, each.step.to});
+  for (const Planned& each : plans.files) changes.push_back({each.step.path, each.step.from, each.step.to});
   const std::set<std::string> shown = Shown(changes);
-  std::vector<FilePreview> files;
-  for (const Planned& each : planned) {
+  FilesPreview preview{.omitted = plans.omitted};
+  std::size_t shown_bytes = 0;
+  for (const Planned& each : plans.files) {
     std::string path = ToValidUtf8(each.step.path);
     if (!shown.contains(path)) path += '/';
     if (!shown.contains(path)) continue;
-    files.push_back({std::move(path), ChangeName(each.step.from, each.step.to), each.conflict});
+    FilePreview file{std::move(path), ChangeName(each.step.from, each.step.to), each.conflict, each.imported};
+    if (each.imported) {
+      const WorkspaceChange change{each.step.path, each.step.from, each.step.to};
+      std::string diff = TRY(services_.parts.workspace_history->DiffOf(chat, change));
+      file.diff = Cut(ToValidUtf8(diff), std::min(kShownOfFile, kShownOfAll - shown_bytes));
+      shown_bytes += std::min(file.diff.size(), kShownOfAll - shown_bytes);
+    }
+    preview.files.push_back(std::move(file));
   }
-  return files;
+  return preview;
 }
 
-Result<WorkspaceMoves::Plan> WorkspaceMoves::Prepare(const ChatId& chat, State head, State target, bool force) const {
+Result<WorkspaceMoves::Plan> WorkspaceMoves::Prepare(const ChatId& chat, State head, State target,
+                                                     const FilesChoice& choice) const {
   if (!is_on()) {
     return Fail(Error{.code = ErrorCode::kInvalidArgument,
                       .reason = "no_workspace_history",
                       .message = "\"files\": \"restore\": this server does not record what changes in a workspace"});
   }
   Plan plan;
-  Json conflicts = Json::array();
-  for (Planned& each : TRY(PlanFor(chat, head, target))) {
-    const bool forced = force && each.can_be_forced;
-    if (!each.conflict.empty() && !forced) {
-      conflicts.push_back({{"path", ToValidUtf8(each.step.path)},
-                           {"change", ChangeName(each.step.from, each.step.to)},
-                           {"conflict", true},
-                           {"reason", each.conflict}});
+  Json conflicts = Json::array(), imported = Json::array();
+  Plans plans = TRY(PlanFor(chat, head, target));
+  for (Planned& each : plans.files) {
+    const bool forced = choice.force && each.can_be_forced;
+    const bool is_left = !each.conflict.empty() && !forced;
+    Json named = {{"path", ToValidUtf8(each.step.path)},
+                  {"change", ChangeName(each.step.from, each.step.to)},
+                  {"conflict", is_left}};
+    if (is_left) named["reason"] = each.conflict;
+    if (each.imported && each.can_be_forced) imported.push_back(named);
+    if (is_left) {
+      conflicts.push_back(std::move(named));
       continue;  // of what is forced, all that cannot be is left alone
     }
     if (each.conflict == "changed") plan.foreign.push_back({each.step.path, each.expected, each.step.from});
     plan.steps.push_back(std::move(each.step));
   }
-  if (conflicts.empty() || force) return plan;
-  Error error = Conflict("workspace_conflict", Counted(conflicts.size(), "file") +
-                                                   " cannot be put back: changed by someone else since, or not kept; "
-                                                   "\"force\": true restores what can be");
-  error.details_json = DumpJson({{"files", std::move(conflicts)}});
+  if (!imported.empty() && !choice.allow_imported) {
+    Error error = Conflict("imported_files",
+                           Counted(imported.size(), "file") +
+                               " would become what an imported chat says, which was not seen here: look at it with "
+                               "\"dry_run\": true; \"allow_imported\": true restores it");
+    error.details_json = DumpJson({{"files", std::move(imported)}});
+    return Fail(std::move(error));
+  }
+  if (choice.force || (conflicts.empty() && plans.omitted == 0)) return plan;
+  std::string message;
+  if (!conflicts.empty()) {
+    message = Counted(conflicts.size(), "file") + " cannot be put back: changed by someone else since, or not kept; ";
+  }
+  if (plans.omitted > 0) {
+    message +=
+        Counted(plans.omitted, "changed file") + " cannot be put back: too many changed for all to be recorded; ";
+  }
+  Error error = Conflict("workspace_conflict", message + "\"force\": true restores what can be");
+  Json details = {{"files", std::move(conflicts)}};
+  if (plans.omitted > 0) details["omitted"] = plans.omitted;
+  error.details_json = DumpJson(details);
   return Fail(std::move(error));
 }
 
@@ -268,11 +347,9 @@ Result<InteractionId> WorkspaceMoves::SaveForeign(const ChatId& chat, std::vecto
   saved.created_at = saved.completed_at.emplace(Now());
   saved.record = RunRecord{.first_message = head.state.messages.size()};
   if (at != head.parent) saved.record->files_from = at;
-  for (auto& changes : InEvents(std::move(foreign))) {
+  for (auto& changed : InEvents(std::nullopt, {.recorded = std::move(foreign)})) {
     const std::uint64_t seq = saved.events.size() + 2;  // interaction_started is 1
-    saved.events.push_back({.seq = seq,
-                            .at = saved.created_at,
-                            .payload = event::FilesChanged{.call_id = std::nullopt, .changes = std::move(changes)}});
+    saved.events.push_back({.seq = seq, .at = saved.created_at, .payload = std::move(changed)});
   }
   saved.final_agent_state = std::move(head.state);
   TRY(hold->Finish(saved));
@@ -301,8 +378,8 @@ void WorkspaceMoves::Recover() {
 
 // --- what an interaction did -----------------------------------------------------------------------------------------
 
-Result<std::vector<FileDiff>> WorkspaceMoves::DiffOf(const ChatId& chat, InteractionId interaction,
-                                                     const std::optional<std::string>& call_id) const {
+Result<InteractionDiff> WorkspaceMoves::DiffOf(const ChatId& chat, InteractionId interaction,
+                                               const std::optional<std::string>& call_id) const {
   constexpr std::size_t kMostBytes = 32 << 20;  // of an answer
   const auto found = interactions_.Find(chat, interaction);
   if (found && !call_id && !interactions_.FindFinished(chat, interaction)) {
@@ -314,7 +391,7 @@ Result<std::vector<FileDiff>> WorkspaceMoves::DiffOf(const ChatId& chat, Interac
     if (change.before != change.after) changes.push_back(std::move(change));
   }
   const std::set<std::string> shown = Shown(changes);
-  std::vector<FileDiff> diffs;
+  InteractionDiff diffs{.omitted = OmittedIn(*found, call_id)};
   std::size_t bytes = 0;
   for (WorkspaceChange& change : changes) {
     std::string path = ToValidUtf8(change.path);
@@ -323,7 +400,7 @@ Result<std::vector<FileDiff>> WorkspaceMoves::DiffOf(const ChatId& chat, Interac
     FileDiff diff{.change = change, .path = std::move(path), .change_name = ChangeName(change.before, change.after)};
     if (is_on() && bytes < kMostBytes) diff.unified = TRY(services_.parts.workspace_history->DiffOf(chat, change));
     bytes += diff.unified.size();
-    diffs.push_back(std::move(diff));
+    diffs.files.push_back(std::move(diff));
   }
   return diffs;
 }

@@ -36,15 +36,15 @@ class WorkspaceMoves {
   // A run has become the head of the chat, which has this version if nobody else has changed it.
   void RunEnded(const ChatId& chat, std::int64_t version);
   // Empty where nothing is recorded.
-  Result<std::vector<FilePreview>> Preview(const ChatId& chat, State head, State target) const;
+  Result<FilesPreview> Preview(const ChatId& chat, State head, State target) const;
 
   // What a restore will do; decided, and nothing is done yet.
   struct Plan {
     std::vector<RestoreStep> steps{};
     std::vector<WorkspaceChange> foreign{};  // what others have changed, which is overwritten
   };
-  // kConflict (reason "workspace_conflict"), kInvalidArgument (reason "no_workspace_history").
-  Result<Plan> Prepare(const ChatId& chat, State head, State target, bool force) const;
+  // kConflict (reason "imported_files", "workspace_conflict"), kInvalidArgument (reason "no_workspace_history").
+  Result<Plan> Prepare(const ChatId& chat, State head, State target, const FilesChoice& choice) const;
 
   // What Recover does after the files, in place of what was called for it.
   struct Then {
@@ -62,22 +62,31 @@ class WorkspaceMoves {
   void Recover();
 
   // As Engine::DiffOf.
-  Result<std::vector<FileDiff>> DiffOf(const ChatId& chat, InteractionId interaction,
-                                       const std::optional<std::string>& call_id) const;
+  Result<InteractionDiff> DiffOf(const ChatId& chat, InteractionId interaction,
+                                 const std::optional<std::string>& call_id) const;
 
  private:
   struct Target {
     std::optional<FileVersion> expected{}, wanted{};
+    bool imported = false;  // what is wanted is known from an imported interaction
   };
-  using Targets = std::map<std::string, Target>;
-  Result<Targets> Between(const ChatId& chat, State from, State to) const;
+  struct Way {
+    std::map<std::string, Target> targets{};
+    std::uint64_t omitted = 0;  // further changes, of which nothing is recorded
+  };
+  Result<Way> Between(const ChatId& chat, State from, State to) const;
   struct Planned {
     RestoreStep step;
     std::optional<FileVersion> expected{};
     std::string conflict{};
     bool can_be_forced = true;
+    bool imported = false;
   };
-  Result<std::vector<Planned>> PlanFor(const ChatId& chat, State head, State target) const;
+  struct Plans {
+    std::vector<Planned> files{};
+    std::uint64_t omitted = 0;
+  };
+  Result<Plans> PlanFor(const ChatId& chat, State head, State target) const;
   // Gives the new head.
   Result<InteractionId> SaveForeign(const ChatId& chat, std::vector<WorkspaceChange> foreign);
   Result<void> Stand(const ChatId& chat, State at, State head);

@@ -106,8 +106,10 @@ Result<Outcome> RemoveBranch(Engine& engine, const Request& request) {
   return JsonReply({{"status", "deleted"}, {"chat_id", chat.str()}, {"interactions", std::move(ids)}});
 }
 
-Reply Preview(const std::vector<FilePreview>& files) {
-  return JsonReply({{"dry_run", true}, {"files", ToJson(files)}});
+Reply Preview(const FilesPreview& preview) {
+  Json body = {{"dry_run", true}};
+  AddTo(body, preview);
+  return JsonReply(body);
 }
 
 Result<Outcome> MoveHead(Engine& engine, const Request& request) {
@@ -121,7 +123,7 @@ Result<Outcome> MoveHead(Engine& engine, const Request& request) {
 Result<Outcome> Undo(Engine& engine, const Request& request) {
   const auto chat = TRY(ChatInPath(request));
   const auto body = TRY(ParseUndoBody(request.body));
-  if (body.dry_run) return Preview(TRY(engine.PreviewFiles(chat, std::nullopt)));
+  if (body.dry_run) return Preview(TRY(engine.PreviewFiles(chat, std::nullopt, body.files)));
   const auto summary = TRY(engine.Undo(chat, body.files));
   return JsonReply(reprise::ToJson(summary));
 }

@@ -1,13 +1,11 @@
 #pragma once
 
-#include <vector>
-
 #include "base/json.h"
 #include "reprise/engine.h"
 
 namespace reprise {
 
-// What restoring files would do, as clients are told.
-Json ToJson(const std::vector<FilePreview>& files);
+// Adds to an answer what restoring files would do.
+void AddTo(Json& body, const FilesPreview& preview);
 
 }  // namespace reprise

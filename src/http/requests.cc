@@ -178,10 +178,15 @@ void ReadRunOptions(BodyReader& reader, RunBody& body, bool may_queue = false) {
   body.request.if_running = kChoices[reader.Choice("if_running", names)];
 }
 
-FilesChoice ReadFilesChoice(BodyReader& reader) {
+FilesChoice ReadFilesChoice(BodyReader& reader, bool may_stay = false) {
   FilesChoice files;
-  files.restore = reader.Choice("files", {"keep", "restore"}) == 1;
+  std::vector<std::string_view> names = {"keep", "restore"};
+  if (may_stay) names.push_back("only");
+  const std::size_t choice = reader.Choice("files", names);
+  files.restore = choice > 0;
+  files.only = choice > 1;
   files.force = reader.OptionalBool("force").value_or(false);
+  files.allow_imported = reader.OptionalBool("allow_imported").value_or(false);
   return files;
 }
 
@@ -417,7 +422,7 @@ Result<HeadBody> ParseHeadBody(std::string_view text) {
 Result<UndoBody> ParseUndoBody(std::string_view text) {
   BodyReader reader(text);
   UndoBody body;
-  body.files = ReadFilesChoice(reader);
+  body.files = ReadFilesChoice(reader, /*may_stay=*/true);
   body.dry_run = reader.OptionalBool("dry_run").value_or(false);
   return FinishReading(reader, body);
 }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/json.h"
+#include "base/terminal_text.h"
 #include "base/try.h"
 #include "domain/codec.h"
 #include "doors/event_frames.h"
@@ -74,10 +75,9 @@ Json ToJson(const EditPreview& preview) {
                        {"path", effect.path ? Json(*effect.path) : Json(nullptr)},
                        {"failed", effect.failed}});
   }
-  return {{"dry_run", true},
-          {"superseded", std::move(superseded)},
-          {"side_effects", std::move(effects)},
-          {"files", ToJson(preview.files)}};
+  Json json = {{"dry_run", true}, {"superseded", std::move(superseded)}, {"side_effects", std::move(effects)}};
+  AddTo(json, preview.restore);
+  return json;
 }
 
 struct RunTarget {
@@ -151,17 +151,23 @@ Result<Outcome> Diff(Engine& engine, const Request& request) {
   const auto diffs = TRY(engine.DiffOf(target.chat, target.interaction, request.Query("call_id")));
   if (request.Accepts("application/json")) {
     Json files = Json::array();
-    for (const FileDiff& diff : diffs) {
+    for (const FileDiff& diff : diffs.files) {
       Json file = reprise::ToJson(diff.change);
       file["path"] = diff.path;
       file["change"] = diff.change_name;
       file["diff"] = diff.unified;
       files.push_back(std::move(file));
     }
-    return JsonReply({{"interaction_id", target.interaction.str()}, {"files", std::move(files)}});
+    Json body = {{"interaction_id", target.interaction.str()}, {"files", std::move(files)}};
+    if (diffs.omitted > 0) body["omitted"] = diffs.omitted;
+    return JsonReply(body);
   }
   Reply reply{.content_type = "text/x-diff; charset=utf-8"};
-  for (const FileDiff& diff : diffs) reply.body += diff.unified;
+  if (diffs.omitted > 0) {
+    // Programs that read diffs pass over what stands before the first one.
+    reply.body = "# and " + Counted(diffs.omitted, "more file") + ", of which nothing is recorded\n";
+  }
+  for (const FileDiff& diff : diffs.files) reply.body += diff.unified;
   return reply;
 }
 

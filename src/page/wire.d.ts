@@ -326,6 +326,7 @@ export interface EditPreview {
   superseded: InteractionId[];
   side_effects: ({ interaction_id: InteractionId; call_id: string; tool_name: string; tool_input: string; path: string | null; failed: boolean })[];
   files: FilePreview[];
+  omitted?: number;
 }
 
 export interface EditRequest {
@@ -333,6 +334,7 @@ export interface EditRequest {
   attachments?: FileId[];
   files?: "keep" | "restore";
   force?: boolean;
+  allow_imported?: boolean;
   dry_run?: boolean;
   model?: string;
   stream?: boolean;
@@ -416,7 +418,9 @@ export interface FilePreview {
   path: string;
   change: "created" | "modified" | "deleted";
   conflict: boolean;
-  reason?: "changed" | "not_kept" | "lost" | "out_of_reach" | "not_empty";
+  reason?: "changed" | "not_kept" | "lost" | "out_of_reach" | "not_empty" | "link_outside";
+  imported?: true;
+  diff?: string;
 }
 
 export interface FileVersion {
@@ -435,11 +439,13 @@ export interface FilesChangedEvent {
   call_id?: string;
   paths: string[];
   changes: WorkspaceChange[];
+  omitted?: number;
 }
 
 export interface FilesPreview {
   dry_run: true;
   files: FilePreview[];
+  omitted?: number;
 }
 
 export interface ForeignInteraction {
@@ -451,6 +457,7 @@ export interface ForkRequest {
   interaction_id: InteractionId;
   files?: "keep" | "restore";
   force?: boolean;
+  allow_imported?: boolean;
   dry_run?: boolean;
   chat_id?: ChatId;
   title?: string;
@@ -508,6 +515,7 @@ export interface HistoryEntry {
   created_at: Timestamp;
   completed_at: Timestamp | null;
   record?: RunRecord;
+  imported?: true;
   superseded?: boolean;
 }
 
@@ -577,6 +585,7 @@ export interface Interaction {
   created_at: Timestamp;
   completed_at: Timestamp | null;
   record?: RunRecord;
+  imported?: true;
 }
 
 export interface InteractionCompleteEvent {
@@ -591,6 +600,7 @@ export interface InteractionCompleteEvent {
 export interface InteractionDiff {
   interaction_id: InteractionId;
   files: ({ path: string; path_base64?: string; change: "created" | "modified" | "deleted"; before: FileVersion | null; after: FileVersion | null; diff: string })[];
+  omitted?: number;
 }
 
 export interface InteractionError {
@@ -680,6 +690,7 @@ export interface MoveHeadRequest {
   interaction_id: InteractionId;
   files?: "keep" | "restore";
   force?: boolean;
+  allow_imported?: boolean;
   dry_run?: boolean;
 }
 
@@ -1165,6 +1176,7 @@ export interface QueuedFrame {
 export interface RegenerateRequest {
   files?: "keep" | "restore";
   force?: boolean;
+  allow_imported?: boolean;
   model?: string;
   stream?: boolean;
   on_disconnect?: "cancel" | "continue";
@@ -1455,8 +1467,9 @@ export interface TrustInstructionsRequest {
 }
 
 export interface UndoRequest {
-  files?: "keep" | "restore";
+  files?: "keep" | "restore" | "only";
   force?: boolean;
+  allow_imported?: boolean;
   dry_run?: boolean;
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
@@ -62,16 +63,31 @@ class BlobSink {
   std::size_t held_ = 0;
 };
 
+// How many changes a run may still have recorded. Thread-safe.
+class Room {
+ public:
+  explicit Room(std::size_t most) : left_(most) {}
+  std::size_t left() const { return left_; }
+  void Take(std::size_t changes) {
+    std::size_t left = left_;
+    while (!left_.compare_exchange_weak(left, left - std::min(left, changes))) continue;
+  }
+
+ private:
+  std::atomic<std::size_t> left_;
+};
+
 class AnyCallRecorder final : public CallRecorder {
  public:
-  AnyCallRecorder(WorkspaceTracker& tracker, BlobStore& blobs, const ChatId& chat)
-      : tracker_(tracker), blobs_(blobs), chat_(chat) {}
-  std::vector<WorkspaceChange> Finish() override {
+  AnyCallRecorder(WorkspaceTracker& tracker, BlobStore& blobs, const ChatId& chat, Room& room)
+      : tracker_(tracker), blobs_(blobs), chat_(chat), room_(room) {}
+  WorkspaceChanges Finish() override {
     BlobSink sink(blobs_, chat_);
-    auto changes =
-        tracker_.Collect([&](const std::string& digest, std::string content) { sink.Add(digest, std::move(content)); });
+    const auto keep = [&](const std::string& digest, std::string content) { sink.Add(digest, std::move(content)); };
+    WorkspaceChanges changes = tracker_.Collect(keep, room_.left());
+    room_.Take(changes.recorded.size());
     sink.Flush();
-    for (WorkspaceChange& change : changes) sink.Mend(change.before), sink.Mend(change.after);
+    for (WorkspaceChange& change : changes.recorded) sink.Mend(change.before), sink.Mend(change.after);
     return changes;
   }
 
@@ -79,6 +95,7 @@ class AnyCallRecorder final : public CallRecorder {
   WorkspaceTracker& tracker_;
   BlobStore& blobs_;
   const ChatId chat_;
+  Room& room_;
 };
 
 // Of a tool that changes one file, and makes the directories above it.
@@ -92,7 +109,7 @@ class OneFileRecorder final : public CallRecorder {
     paths_.push_back(path);
     for (const std::string& each : paths_) before_.push_back(Read(each));
   }
-  std::vector<WorkspaceChange> Finish() override {
+  WorkspaceChanges Finish() override {
     std::vector<WorkspaceChange> changes;
     BlobSink sink(blobs_, chat_);
     for (std::size_t i = 0; i < paths_.size(); ++i) {
@@ -104,11 +121,11 @@ class OneFileRecorder final : public CallRecorder {
       if (*before) sink.Add((*before)->version.digest, std::move((*before)->content));
       if (*now) sink.Add((*now)->version.digest, std::move((*now)->content));
     }
-    if (changes.empty()) return changes;
+    if (changes.empty()) return {};
     sink.Flush();
     for (WorkspaceChange& change : changes) sink.Mend(change.before), sink.Mend(change.after);
     tracker_.Settle({paths_.back()});
-    return changes;
+    return {.recorded = std::move(changes)};
   }
 
  private:
@@ -128,7 +145,11 @@ class OneFileRecorder final : public CallRecorder {
 class TrackedRun final : public RunRecorder {
  public:
   TrackedRun(WorkspaceTracker& tracker, BlobStore& blobs, ChatId chat, bool hooks_change)
-      : tracker_(tracker), blobs_(blobs), chat_(std::move(chat)), hooks_change_(hooks_change) {}
+      : tracker_(tracker),
+        blobs_(blobs),
+        chat_(std::move(chat)),
+        hooks_change_(hooks_change),
+        room_(tracker.limits().changes) {}
 
   std::unique_ptr<CallRecorder> Begin(const ToolTraits& traits, std::string_view arguments,
                                       const std::stop_token& stop) override {
@@ -146,15 +167,15 @@ class TrackedRun final : public RunRecorder {
       const MutexLock lock(mutex_);
       looks_again_ = true;
     }
-    return std::make_unique<AnyCallRecorder>(tracker_, blobs_, chat_);
+    return std::make_unique<AnyCallRecorder>(tracker_, blobs_, chat_, room_);
   }
 
-  std::vector<WorkspaceChange> End() override {
+  WorkspaceChanges End() override {
     {
       const MutexLock lock(mutex_);
       if (!looks_again_) return {};
     }
-    return AnyCallRecorder(tracker_, blobs_, chat_).Finish();
+    return AnyCallRecorder(tracker_, blobs_, chat_, room_).Finish();
   }
 
  private:
@@ -162,6 +183,7 @@ class TrackedRun final : public RunRecorder {
   BlobStore& blobs_;
   const ChatId chat_;
   const bool hooks_change_;
+  Room room_;
   Mutex mutex_;
   bool looks_again_ GUARDED_BY(mutex_) = false;
 };
@@ -423,7 +445,12 @@ Result<std::string> TrackedHistory::DiffOf(const ChatId& chat, const WorkspaceCh
   const auto content = [&](const std::optional<FileVersion>& version) -> Result<std::optional<std::string>> {
     if (!version || version->kind == Kind::kDirectory || !version->is_kept()) return std::nullopt;
     auto text = blobs_.Get(chat, version->digest);
-    if (!text && text.error().code == ErrorCode::kNotFound) return std::nullopt;
+    if (!text && text.error().code == ErrorCode::kNotFound) {
+      // What stands there by now is a blob only when it is overwritten.
+      auto now = tracker_.files().Read(change.path);
+      if (!now || !*now || (*now)->version != version) return std::nullopt;
+      return std::optional(std::move((*now)->content));
+    }
     return text.map([](std::string found) { return std::optional(std::move(found)); });
   };
   const auto before = TRY(content(change.before));

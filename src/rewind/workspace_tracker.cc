@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <malloc.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -28,6 +29,8 @@ constexpr std::uint32_t kWatched = IN_CREATE | IN_DELETE | IN_MODIFY | IN_CLOSE_
                                    IN_MOVED_TO | IN_ONLYDIR | IN_EXCL_UNLINK;
 // A file that changed so shortly before it was looked at may change again without another stamp.
 constexpr std::int64_t kStampNanoseconds = 50'000'000;
+constexpr std::size_t kMostRunByOthers = 1'000;  // of their changes, recorded beyond all others
+constexpr std::size_t kManyEntries = 20'000;     // that have come or gone between two looks
 
 std::string Join(const std::string& directory, std::string_view name) {
   return directory.empty() ? std::string(name) : directory + "/" + std::string(name);
@@ -240,15 +243,16 @@ bool WorkspaceTracker::AddDirectory(const std::string& path, Findings* findings,
 void WorkspaceTracker::AddEntry(int fd, const std::string& directory, const std::string& name,
                                 const struct stat& status, Findings* findings) {
   Entry entry{.kind = KindOf(status), .signature = SignatureOf(status)};
+  const std::string path = Join(directory, name);
   if (entry.kind == FileVersion::Kind::kDirectory) {
-    Note(findings, Join(directory, name), std::nullopt, ReadEntry(fd, name, status, 0).version);
+    if (Records(findings, path)) Note(findings, path, std::nullopt, ReadEntry(fd, name, status, 0).version);
   } else {
     ReadVersion read = ReadEntry(fd, name, status, limits_.file_bytes);
     if (read.version.is_kept()) {
       if (auto place = cache_.Add(read.content)) entry.content = *place;
     }
-    if (status.st_nlink > 1) AddLinked(Join(directory, name), status.st_ino);
-    if (findings) Note(findings, Join(directory, name), std::nullopt, Kept(std::move(read), findings));
+    if (status.st_nlink > 1) AddLinked(path, status.st_ino);
+    if (Records(findings, path)) Note(findings, path, std::nullopt, Kept(std::move(read), findings));
   }
   if (cache_.full() && !std::exchange(told_full_, true)) {
     LogWarning("there is no more room for what files of the workspace hold: of some only that they change is recorded",
@@ -276,7 +280,7 @@ void WorkspaceTracker::RemoveEntry(const std::string& directory, const std::stri
       directories_.erase(path);
     }
   }
-  if (findings) Note(findings, path, VersionOf(found->second, findings), std::nullopt);
+  if (Records(findings, path)) Note(findings, path, VersionOf(found->second, findings), std::nullopt);
   if (found->second.content) cache_.Forget(*found->second.content);
   linked_.erase(path);
   entries.erase(found);
@@ -285,9 +289,18 @@ void WorkspaceTracker::RemoveEntry(const std::string& directory, const std::stri
 
 // --- what is told ----------------------------------------------------------------------------------------------------
 
+bool WorkspaceTracker::Records(Findings* findings, const std::string& path) const {
+  if (findings == nullptr) return false;
+  const std::size_t known = findings->changes.size();
+  if (known < findings->most || findings->changes.contains(path)) return true;
+  // Nobody hides a hook of git behind many other files.
+  if (known < findings->most + kMostRunByOthers && !WhoRuns(path, workspace_.home()).empty()) return true;
+  ++findings->omitted;
+  return false;
+}
+
 void WorkspaceTracker::Note(Findings* findings, const std::string& path, std::optional<FileVersion> before,
                             std::optional<FileVersion> after) {
-  if (findings == nullptr) return;
   // Of git's folders what is in them says enough.
   const auto& version = after ? after : before;
   if (version && version->kind == FileVersion::Kind::kDirectory && IsOfGit(path)) return;
@@ -300,7 +313,7 @@ FileVersion WorkspaceTracker::Kept(ReadVersion read, Findings* findings) {
   FileVersion& version = read.version;
   if (version.kind == FileVersion::Kind::kDirectory || version.digest.empty()) return version;
   findings->kept_bytes += version.size;
-  if (findings->kept_bytes > limits_.kept_bytes || findings->changes.size() > limits_.changes) {
+  if (findings->kept_bytes > limits_.kept_bytes) {
     findings->full = true;
     version.digest.clear();
     return version;
@@ -336,18 +349,20 @@ bool WorkspaceTracker::Refresh(const std::stop_token& stop) {
   return built_;
 }
 
-std::vector<WorkspaceChange> WorkspaceTracker::Collect(const Keep& keep) {
+WorkspaceChanges WorkspaceTracker::Collect(const Keep& keep, std::size_t most) {
   const MutexLock lock(mutex_);
-  std::vector<WorkspaceChange> changes;
+  WorkspaceChanges changes;
   if (!built_) return changes;
-  Findings findings{.keep = keep};
+  Findings findings{.keep = keep, .most = most};
   Update(&findings);
   for (auto& [path, change] : findings.changes) {
-    if (change.before != change.after) changes.push_back(std::move(change));
+    if (change.before != change.after) changes.recorded.push_back(std::move(change));
   }
-  if (findings.full) {
-    LogWarning("more files have changed than are kept: some of them cannot be put back",
-               {{"changes", changes.size()}, {"kept_bytes", limits_.kept_bytes}});
+  changes.omitted = findings.omitted;
+  if (findings.full || findings.omitted > 0) {
+    LogWarning(
+        "more files have changed than are kept: some of them cannot be put back",
+        {{"changes", changes.recorded.size()}, {"not_recorded", changes.omitted}, {"kept_bytes", limits_.kept_bytes}});
   }
   return changes;
 }
@@ -370,6 +385,7 @@ void WorkspaceTracker::Settle(const std::vector<std::string>& paths) {
 void WorkspaceTracker::Update(Findings* findings) {
   struct stat status {};
   const std::int64_t now = CoarseNow();
+  const std::size_t count_before = count_;
   auto [dirty, removed] = inotify_ ? ReadEvents() : Told{};
   if (::stat(workspace_.directory().c_str(), &status) != 0 || status.st_ino != root_inode_ ||
       status.st_dev != root_device_ || removed.contains("")) {
@@ -412,6 +428,8 @@ void WorkspaceTracker::Update(Findings* findings) {
   LookForOtherNames(findings);
   old_rules_.clear();
   looked_at_ = now;
+  // Looking at very many files takes memory that malloc would keep: a small block above it holds it all.
+  if (std::max(count_, count_before) - std::min(count_, count_before) > kManyEntries) ::malloc_trim(0);
 }
 
 void WorkspaceTracker::AddLinked(const std::string& path, std::uint64_t inode) {
@@ -533,7 +551,8 @@ void WorkspaceTracker::LookAtName(int fd, const std::string& directory, const st
   if (is_directory) {
     std::optional<FileVersion> was = VersionOf(entry, findings);
     entry.signature = signature;
-    if (findings && was->mode != (signature.mode & 0777u)) Note(findings, path, was, VersionOf(entry, findings));
+    const bool is_changed = was->mode != (signature.mode & 0777u);
+    if (is_changed && Records(findings, path)) Note(findings, path, was, VersionOf(entry, findings));
     return;
   }
   const std::int64_t stamped = std::max(entry.signature.modified, entry.signature.changed);
@@ -551,8 +570,9 @@ void WorkspaceTracker::LookAtName(int fd, const std::string& directory, const st
     return;
   }
   if (!before && !read.version.is_kept() && entry.signature == signature) return;
+  const bool records = Records(findings, path);
   std::optional<FileVersion> was;
-  if (findings) was = VersionOf(entry, findings);
+  if (records) was = VersionOf(entry, findings);
   if (!same_content) {
     if (entry.content) cache_.Forget(*entry.content);
     entry.content.reset();
@@ -561,7 +581,7 @@ void WorkspaceTracker::LookAtName(int fd, const std::string& directory, const st
     }
   }
   entry.signature = signature;
-  if (findings) Note(findings, path, std::move(was), Kept(std::move(read), findings));
+  if (records) Note(findings, path, std::move(was), Kept(std::move(read), findings));
 }
 
 // Of this directory and those below, which keep what they had as old_rules_.

@@ -30,7 +30,7 @@ struct RewindLimits {
   std::uint64_t file_bytes = 10ull << 20;   // of one file whose content is kept
   std::uint64_t cache_bytes = 2ull << 30;   // of all contents that are held for what comes
   std::uint64_t kept_bytes = 256ull << 20;  // of what one call changes
-  std::size_t changes = 20'000;             // that one call may make
+  std::size_t changes = 20'000;             // that one run may have recorded
   std::size_t entries = 1'000'000;          // of the workspace
 };
 
@@ -46,9 +46,10 @@ class WorkspaceTracker {
   // Takes what is there now for what was there before. False: the workspace cannot be known (it is too large, or `stop`
   // was requested).
   bool Refresh(const std::stop_token& stop);
-  // What has changed since the last Refresh or Collect. `keep` is given each content that the changes speak of.
+  // What has changed since the last Refresh or Collect: at most so many, and beyond them only some of what others run
+  // (WhoRuns); the rest is counted. `keep` is given each content that the recorded changes speak of.
   using Keep = std::function<void(const std::string& digest, std::string content)>;
-  std::vector<WorkspaceChange> Collect(const Keep& keep);
+  WorkspaceChanges Collect(const Keep& keep, std::size_t most);
   // Takes these paths as they are now for what was there before: somebody tells of them otherwise.
   void Settle(const std::vector<std::string>& paths);
 
@@ -80,7 +81,9 @@ class WorkspaceTracker {
   // What one look has found; null where it is not told.
   struct Findings {
     const Keep& keep;
+    const std::size_t most;
     std::map<std::string, WorkspaceChange> changes{};
+    std::uint64_t omitted = 0;
     std::uint64_t kept_bytes = 0;
     bool full = false;
   };
@@ -109,6 +112,8 @@ class WorkspaceTracker {
   void RemoveEntry(const std::string& directory, const std::string& name, Findings* findings) REQUIRES(mutex_);
   void NewRules(const std::string& directory) REQUIRES(mutex_);
   void ApplyNewRules(const std::string& directory) REQUIRES(mutex_);
+  // Whether a change of this path is told, and recorded; one that only is counted is so here.
+  bool Records(Findings* findings, const std::string& path) const REQUIRES(mutex_);
   void Note(Findings* findings, const std::string& path, std::optional<FileVersion> before,
             std::optional<FileVersion> after) REQUIRES(mutex_);
   std::optional<FileVersion> VersionOf(const Entry& entry, Findings* findings) REQUIRES(mutex_);

@@ -361,6 +361,12 @@ std::string NotText(std::string_view bytes) {
   return "(" + Counted(bytes.size(), "byte") + ", not UTF-8 text: cannot be shown)\n";
 }
 
+// What stands before the lines says again which file it is, but for who runs it, and what kind of file it becomes.
+bool IsToldOfHeader(std::string_view line) {
+  const bool is_mode = line.starts_with("new mode ") || line.starts_with("new file mode ");
+  return line.starts_with("# ") || line.starts_with("Binary files ") || (is_mode && !line.ends_with("100644"));
+}
+
 }  // namespace
 
 Diff DiffLines(std::optional<std::string_view> before, std::optional<std::string_view> after, const Style& style,
@@ -404,9 +410,11 @@ std::vector<std::string> DrawUnified(const Json& files, const Style& style, int 
     lines.push_back(style.Paint(Style::kBold, VisibleLine(TextMember(file, "path"))) + "  " +
                     VisibleLine(TextMember(file, "change")));
     const std::string diff = TextMember(file, "diff");
-    // What stands before the lines says again which file it is.
-    const std::size_t at = diff.find("\n@@ ");
-    if (at == std::string::npos) continue;
+    const std::size_t at = std::min(diff.find("\n@@ "), diff.size());
+    for (const std::string& line : LinesOf(std::string_view(diff).substr(0, at))) {
+      if (IsToldOfHeader(line)) lines.push_back(style.Paint(Style::kDim, WithoutTabs(VisibleLine(line))));
+    }
+    if (at == diff.size()) continue;
     for (const std::string& line : LinesOf(WithBlankLinesCounted(std::string_view(diff).substr(at + 1)))) {
       for (const std::string& part : HardWrap(WithoutTabs(VisibleLine(line)), width, "", "  ")) {
         lines.push_back(style.Paint(RoleOfDiffLine(line), part));

@@ -13,19 +13,6 @@ namespace {
 constexpr char kEscape = '\x1b';
 constexpr std::size_t kMostBlankLines = 3;
 
-// How long the sequence is that `text` begins with: a control sequence, or one that chooses a character set. 0: it is
-// another one, or not whole.
-std::size_t SequenceLength(std::string_view text) {
-  if (text.size() < 3) return 0;
-  if (text[1] == '(' || text[1] == ')') return 3;
-  if (text[1] != '[') return 0;
-  const auto is_in = [](char c, char first, char last) { return c >= first && c <= last; };
-  std::size_t end = 2;
-  while (end < text.size() && is_in(text[end], '0', '?')) ++end;
-  while (end < text.size() && is_in(text[end], ' ', '/')) ++end;
-  return end < text.size() && is_in(text[end], '@', '~') ? end + 1 : 0;
-}
-
 // How the text that follows is painted.
 class Paint {
  public:
@@ -116,7 +103,7 @@ std::string OutputLine(std::string_view line, bool has_colour, Paint& paint, boo
   begin();
   bool returns = false;  // what follows is written over the line
   while (!line.empty()) {
-    std::size_t length = line[0] == kEscape ? SequenceLength(line) : 0;
+    std::size_t length = line[0] == kEscape ? ControlSequenceLength(line) : 0;
     if (line[0] == '\r') {
       returns = true;
       length = 1;

@@ -348,6 +348,9 @@ void RunView::Heard(const std::string& name, const Json& data) {
       if (path.is_string()) paths += (paths.empty() ? "" : ", ") + path.get<std::string>();
     }
     if (!live_) Note("  changed: " + Shortened(paths, kPathCharacters));
+    if (const auto omitted = NumberMember(data, "omitted"); omitted > 0) {
+      Note("  and " + Counted(omitted, "more file") + ", not recorded");
+    }
   } else if (name == "interaction_complete") {
     if (live_ && TextMember(data, "status") == "FAILED") Note("(" + NextStep(failure_, model_) + ")");
   } else if (name == "cancelled") {

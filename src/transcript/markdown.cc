@@ -142,6 +142,9 @@ struct MarkdownWriter : IgnoredEvents {
   std::string operator()(const event::FilesChanged& e) const {
     std::string out = "*Changed files*\n\n";
     for (const std::string& path : ShownPaths(e.changes)) out += "- " + Code(path) + "\n";
+    if (e.omitted > 0) {
+      out += "- and " + Counted(static_cast<std::uint64_t>(e.omitted), "more file") + ", not recorded\n";
+    }
     return out;
   }
   std::string operator()(const event::Retry& e) const { return "*Retried:* " + Line(e.message) + "\n"; }

@@ -72,7 +72,8 @@ std::vector<EventPayload> OneOfEach() {
                {.path = "l",
                 .before = FileVersion{.kind = FileVersion::Kind::kLink, .size = 2, .digest = approval.arguments_digest},
                 .after = FileVersion{.kind = FileVersion::Kind::kDirectory, .mode = 0700}},
-               {.path = "x", .before = FileVersion{.mode = 0644, .size = 9, .modified_ns = 5}, .after = std::nullopt}}},
+               {.path = "x", .before = FileVersion{.mode = 0644, .size = 9, .modified_ns = 5}, .after = std::nullopt}},
+              3},
           event::Cancelled{"requested"},
           event::Failed{"provider_auth", "no", false},
           event::InteractionComplete{"int_002", InteractionStatus::kCompleted}};

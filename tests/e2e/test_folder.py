@@ -343,6 +343,7 @@ def test_import_of_an_export_is_the_same_chat(folder):
         after = server.client.history(copy, branches="all")
         for interaction in after["interactions"]:
             interaction["chat_id"] = "alpha"
+            assert interaction.pop("imported") is True
         assert after["interactions"] == before["interactions"]
         assert [after[k] for k in ("title", "created_at", "updated_at", "head")] == [before[k] for k in ("title", "created_at", "updated_at", "head")]
     folder.provider.plan(text("goes on"))

@@ -35,6 +35,7 @@ def content(client, chat):
         full = client.get(f"/chats/{chat}/interactions/{interaction['id']}").expect(200).json
         interaction.update(full)
         assert interaction.pop("chat_id") == chat
+        interaction.pop("imported", None)
     return history
 
 

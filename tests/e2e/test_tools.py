@@ -48,6 +48,33 @@ def box(server, provider):
     return Box(server, provider)
 
 
+def test_a_model_gets_plain_text_of_a_command_and_people_its_colours(box):
+    shown = box.ok("run_shell", command=r"printf '\033[31mred\033[0m\n10 %%\r20 %%\r100 %%\ndone\n'")
+    assert without_note(shown) == "\x1b[31mred\x1b[0m\n10 %\r20 %\r100 %\ndone\n"
+    told = [m["content"] for m in box.provider.requests[-1].conversation if m["role"] == "tool"]
+    assert [without_note(each) for each in told] == ["red\n100 %\ndone\n"]
+
+
+def test_a_model_gets_the_beginning_and_the_end_of_what_a_command_prints(box):
+    shown = without_note(box.ok("run_shell", command="seq 1 10000"))
+    lines = "".join(f"{i}\n" for i in range(1, 10_001))
+    assert shown == lines, "people see all of it"
+    told = without_note(box.provider.requests[-1].conversation[-1]["content"])
+    head, rest = told.split("(... ")
+    note, tail = rest.split(" ...)\n")
+    assert head.startswith("1\n2\n") and tail.endswith("9999\n10000\n") and len(told) < 33 << 10
+    assert note.startswith(f"{len(lines) - len(head) - len(tail):,} bytes left out here")
+    # What the next turn sends is the same, and a replay finds nothing else.
+    box.ok("run_shell", command="echo more")
+    assert any(m["role"] == "tool" and without_note(m["content"]) == told for m in box.provider.requests[-1].conversation)
+    assert box.client.post("/chats/c/interactions/int_001/replay", {"mode": "recorded"}).expect(200).json["match"]
+    # What the tool itself could not keep is counted too.
+    box.run("run_shell", command="head -c 5000000 /dev/zero | tr '\\0' x")
+    head, rest = box.provider.requests[-1].conversation[-1]["content"].split("(... ")
+    note, tail = without_note(rest).split(" ...)\n")
+    assert note.startswith(f"{5_000_000 - head.count('x') - tail.count('x'):,} bytes left out here")
+
+
 @pytest.fixture
 def outside(box):
     """A secret next to the workspace, and links in the workspace that lead to it."""

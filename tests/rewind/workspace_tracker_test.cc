@@ -33,11 +33,14 @@ struct World {
     fs::create_directories((root / path).parent_path());
     std::ofstream(root / path, std::ios::binary) << content;
   }
+  WorkspaceChanges Collect() {
+    return tracker->Collect([&](const std::string& digest, std::string content) { kept[digest] = std::move(content); },
+                            tracker->limits().changes);
+  }
   // "+path" made, "-path" gone, "~path" another.
   std::string Changes() {
     std::string text;
-    for (const WorkspaceChange& change :
-         tracker->Collect([&](const std::string&digest, std::string content) { kept[digest] = std::move(content); })) {
+    for (const WorkspaceChange& change : Collect().recorded) {
       text += (text.empty() ? "" : " ") + std::string(!change.before ? "+" : !change.after ? "-" : "~") + change.path;
     }
     return text;
@@ -189,11 +192,41 @@ TEST_CASE("WorkspaceTracker: what is larger than the limit is known to change, a
   world.Write("large", "01234567890");
   REQUIRE(world.tracker->Refresh({}));
   world.Write("large", "012345678901");
-  const auto changes = world.tracker->Collect([](const std::string&, const std::string&) {});
+  const auto changes = world.Collect().recorded;
   REQUIRE(changes.size() == 1);
   CHECK_FALSE(changes[0].before->is_kept());
   CHECK_FALSE(changes[0].after->is_kept());
   CHECK(changes[0].after->size == 12);
+}
+
+TEST_CASE("WorkspaceTracker: beyond so many changes the rest is counted, but for what others run", "[rewind]") {
+  World world({.changes = 3});
+  for (const char* name : {"a1", "a2", "a3", "a4"}) world.Write(name, "old");
+  REQUIRE(world.tracker->Refresh({}));
+  for (const char* name : {"a1", "a2", "a3", "a4", "new/a5"}) world.Write(name, "new");
+  const auto changes = world.Collect();
+  CHECK(changes.recorded.size() == 3);
+  CHECK(changes.omitted == 3);
+  CHECK(world.kept.size() == 2);
+  // What was only counted is known all the same.
+  world.Write(".envrc", "x");
+  fs::remove(world.root / "a4");
+  fs::remove(world.root / "new/a5");
+  world.Write("a1", "again");
+  world.Write(".git/hooks/pre-push", "x");
+  CHECK(world.Changes().find("-a4") != std::string::npos);
+  // Of many files nobody misses the one that git or direnv runs.
+  const auto room_for_none = [&] {
+    return world.tracker->Collect([](const std::string&, const std::string&) {}, /*most=*/0);
+  };
+  world.Write("a1", "once more");
+  world.Write(".envrc", "y");
+  world.Write(".git/hooks/pre-push", "y");
+  const auto rest = room_for_none();
+  CHECK(rest.omitted == 1);
+  REQUIRE(rest.recorded.size() == 2);
+  CHECK(rest.recorded[0].path == ".envrc");
+  CHECK(rest.recorded[1].path == ".git/hooks/pre-push");
 }
 
 TEST_CASE("WorkspaceTracker: another name of a file is seen to change it", "[rewind]") {

@@ -3,7 +3,7 @@
 import { useSyncExternalStore } from "react";
 import { isNarrow } from "../parts/useNarrow";
 import { t } from "../texts";
-import type { BranchRemoved, ChangeChatRequest, ChatChange, ChatEvent, ChatHistory, ChatList, FilePreview, Instructions, Interaction, Models, QueuedEntry, Tools, Trash } from "../wire";
+import type { BranchRemoved, ChangeChatRequest, ChatChange, ChatEvent, ChatHistory, ChatList, FilesPreview, Instructions, Interaction, Models, QueuedEntry, Tools, Trash } from "../wire";
 import { ApiError, begin, call, chatPath, get, turnPath, whenLoggedOut } from "../wire/api";
 import { Connection, Feed, Frame } from "../wire/stream";
 import { byNumber, listed, newChat, nextId, OpenChat, sizeOf, Tree, trim, treeOf } from "./open";
@@ -46,7 +46,7 @@ export interface AskedFiles {
   chat: string;
   from: string | null; // the turn that the chat ended at when it was asked
   what: string;
-  files: FilePreview[];
+  preview: FilesPreview;
   run: (files: FilesChoice) => Promise<void>;
 }
 
@@ -645,9 +645,10 @@ class Store {
   }
   // `path` says with `dry_run` what would become of files.
   private async withFiles(what: string, chat: string, path: string, body: Record<string, unknown>, run: AskedFiles["run"]): Promise<void> {
-    const { files } = await call<{ files: FilePreview[] }>("POST", path, { ...body, dry_run: true });
-    this.set({ askedFiles: files.length > 0 ? { chat, from: this.branch().pop()?.id ?? null, what, files, run } : null });
-    if (files.length === 0) await run({});
+    const preview = await call<FilesPreview>("POST", path, { ...body, dry_run: true });
+    const ask = preview.files.length > 0 || preview.omitted !== undefined;
+    this.set({ askedFiles: ask ? { chat, from: this.branch().pop()?.id ?? null, what, preview, run } : null });
+    if (!ask) await run({});
   }
   // What stands in the way of files is told, and asked about again.
   async answerFiles(asked: AskedFiles, choice: FilesChoice): Promise<void> {

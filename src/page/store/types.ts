@@ -6,4 +6,4 @@ export type Chat = wire.ChatListEntry;
 export type { Attachment, PendingApproval, PendingInput, Status, Task } from "../wire";
 
 // What becomes of files of the workspace when a chat goes back or forward.
-export type FilesChoice = { files?: "restore"; force?: boolean };
+export type FilesChoice = { files?: "restore"; force?: boolean; allow_imported?: boolean };

@@ -9,7 +9,7 @@ export function AskedFilesBox() {
   const { askedFiles, open } = useStore();
   // What was asked of another state of the chat is not asked any more.
   if (!askedFiles || askedFiles.chat !== open?.id || askedFiles.from !== (store.branch().pop()?.id ?? null)) return null;
-  return <Question key={`${askedFiles.what} ${askedFiles.files.map((each) => each.path).join(" ")}`} asked={askedFiles} />;
+  return <Question key={`${askedFiles.what} ${askedFiles.preview.files.map((each) => each.path).join(" ")}`} asked={askedFiles} />;
 }
 
 function Question({ asked }: { asked: AskedFiles }) {
@@ -19,7 +19,7 @@ function Question({ asked }: { asked: AskedFiles }) {
       e.preventDefault();
       void store.answerFiles(asked, choice);
     }} onKeyDown={(e) => e.key === "Escape" && store.set({ askedFiles: null })}>
-      <div className="hint"><FilesBack files={asked.files} choice={choice} onChange={setChoice} /></div>
+      <div className="hint"><FilesBack preview={asked.preview} choice={choice} onChange={setChoice} /></div>
       <div className="row">
         <button type="submit" className="primary" autoFocus data-testid="files-run">{asked.what}</button>
         <button type="button" data-testid="files-cancel" onClick={() => store.set({ askedFiles: null })}>{t.cancel}</button>

@@ -26,19 +26,20 @@ export function DiffBox({ turn }: { turn: Turn }) {
   if (!found) return <p className="faint">…</p>;
   return (
     <div ref={place} className="diff-box" data-testid="turn-diff">
-      {found.files.length === 0 && <p className="faint">{t.noFilesChanged}</p>}
+      {found.files.length === 0 && !found.omitted && <p className="faint">{t.noFilesChanged}</p>}
       {found.files.map((file) => (
         <section key={file.path_base64 ?? file.path} data-path={file.path}>
           <h4><code>{spelled(file.path)}</code> <span className="faint">{t.fileDone[file.change]}</span></h4>
           <Hunks text={file.diff} />
         </section>
       ))}
+      {found.omitted !== undefined && <p className="warning" data-testid="diff-omitted">{t.filesOmitted(found.omitted)}</p>}
     </div>
   );
 }
 
 // The lines of a unified diff. What stands before them says again which file it is, or that there are no lines to show.
-function Hunks({ text }: { text: string }) {
+export function Hunks({ text }: { text: string }) {
   const from = text.indexOf("\n@@ ");
   if (from < 0) return /^Binary files .*/m.test(text) ? <p className="faint">{t.noLines}</p> : null;
   const lines = text.slice(from + 1).replace(/\n$/, "").split("\n");

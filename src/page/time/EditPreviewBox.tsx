@@ -43,7 +43,7 @@ export function EditPreviewBox({ turn, onDone }: { turn: Turn; onDone: () => voi
         <div className="hint" data-testid="edit-preview">
           <p><Icon name="branch" size={15} /> {t.supersedes(preview.superseded.length)}</p>
           {preview.superseded.length > 1 && <ul className="preview-effects">{preview.superseded.slice(0, 6).map((id) => <li key={id} dir="auto">{store.open?.turns.get(id)?.message?.slice(0, 100) ?? id}</li>)}</ul>}
-          <FilesBack files={preview.files} choice={files} onChange={setFiles} />
+          <FilesBack preview={preview} choice={files} onChange={setFiles} />
           {stays.length === 0 ? <p><Icon name="check" size={15} /> {t.noSideEffects}</p> : (
             <>
               <p className="warning"><Icon name="alert" size={15} /> {t.sideEffects}</p>
@@ -91,7 +91,7 @@ function effectsThatStay(preview: EditPreview, choice: FilesChoice): Effect[] {
   }
   for (const [path, { effect, last }] of ofFile) {
     const file = known.get(path);
-    const goesBack = file ? choice.files === "restore" && (!file.conflict || choice.force === true) : last === "delete_file";
+    const goesBack = file ? choice.files === "restore" && (!file.conflict || choice.force === true) && (!file.imported || choice.allow_imported === true) : last === "delete_file";
     if (goesBack) effects.splice(effects.indexOf(effect), 1);
   }
   return effects;

@@ -6,19 +6,6 @@
 #include "base/utf8.h"
 
 namespace reprise {
-namespace {
-
-// Without the rest of a character at the beginning.
-std::string_view FromCharacterStart(std::string_view bytes) {
-  constexpr std::size_t kMaxContinuation = 3;
-  std::size_t skip = 0;
-  while (skip < std::min(kMaxContinuation, bytes.size()) && (static_cast<unsigned char>(bytes[skip]) & 0xC0) == 0x80) {
-    ++skip;
-  }
-  return bytes.substr(skip);
-}
-
-}  // namespace
 
 OutputCapture::OutputCapture(std::size_t max_bytes, std::function<void(std::string_view)> on_output)
     : max_head_(max_bytes / 2),
@@ -54,8 +41,7 @@ std::string OutputCapture::Finish() {
   const std::uint64_t cut = total_ - head_.size() - tail_.size();
   if (cut == 0) return ToValidUtf8(head_ + tail_);
   const std::string_view head = std::string_view(head_).substr(0, head_.size() - IncompleteUtf8Tail(head_));
-  return ToValidUtf8(head) + "\n(... " + std::to_string(cut) + " bytes cut ...)\n" +
-         ToValidUtf8(FromCharacterStart(tail_));
+  return ToValidUtf8(head) + "\n(... " + std::to_string(cut) + " bytes cut ...)\n" + ToValidUtf8(FromUtf8Start(tail_));
 }
 
 }  // namespace reprise

@@ -1,0 +1,93 @@
+#include "agent/told_output.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+
+#include "base/terminal_text.h"
+#include "base/utf8.h"
+
+namespace reprise {
+namespace {
+
+constexpr char kEscape = '\x1b', kBell = '\a';
+constexpr std::string_view kStringEnd = "\x1b\\";
+constexpr std::size_t kToldAtEachEnd = 16 << 10;  // bytes
+
+// Of what begins with an escape, all that a terminal would not show.
+std::size_t EscapedLength(std::string_view text) {
+  if (const std::size_t length = ControlSequenceLength(text); length > 0) return length;
+  // Titles, links and the like: a string with its end. One without is none.
+  if (text.size() > 1 && std::string_view("]P_^X").find(text[1]) != std::string_view::npos) {
+    const std::size_t end = std::min(text.find(kStringEnd), text.size()),
+                      bell = std::min(text.find(kBell), text.size());
+    if (bell < end) return bell + 1;
+    if (end < text.size()) return end + kStringEnd.size();
+  }
+  return 1;
+}
+
+// As a terminal shows it in the end.
+std::string PlainText(std::string_view text) {
+  std::string plain;
+  std::size_t line = 0;      // where the last one begins
+  bool is_returned = false;  // what follows is written over it
+  while (!text.empty()) {
+    std::size_t length = 1;
+    if (text[0] == kEscape) {
+      length = EscapedLength(text);
+      const bool erases = length > 2 && text[1] == '[' && text[length - 1] == 'K';
+      if (is_returned && erases) plain.resize(line);
+    } else if (text[0] == '\r') {
+      is_returned = true;
+    } else {
+      if (is_returned && text[0] != '\n') plain.resize(line);
+      is_returned = false;
+      plain += text[0];
+      if (text[0] == '\n') line = plain.size();
+    }
+    text.remove_prefix(length);
+  }
+  return plain;
+}
+
+// The whole lines of it, unless one is most of it.
+std::string_view Head(std::string_view text) {
+  const std::size_t end = text.rfind('\n');
+  if (end != std::string_view::npos && end >= text.size() / 2) return text.substr(0, end + 1);
+  return text.substr(0, text.size() - IncompleteUtf8Tail(text));
+}
+std::string_view Tail(std::string_view text) {
+  const std::size_t end = text.find('\n');
+  return end < text.size() / 2 ? text.substr(end + 1) : FromUtf8Start(text);
+}
+
+// What the tool itself has left out beyond the line that says so (tools/shell/output_capture).
+std::uint64_t CutByTool(std::string_view text) {
+  constexpr std::string_view kBegin = "\n(... ", kEnd = " bytes cut ...)\n";
+  const std::size_t end = text.find(kEnd), begin = text.rfind(kBegin, end);
+  std::uint64_t cut = 0;
+  if (end == std::string_view::npos || begin == std::string_view::npos) return 0;
+  std::from_chars(text.data() + begin + kBegin.size(), text.data() + end, cut);
+  return cut - (end + kEnd.size() - begin);  // may wrap: that line is part of what is counted besides
+}
+
+}  // namespace
+
+std::string ToldOutput(std::string_view tool_name, std::string_view output) {
+  if (tool_name != "run_shell" && tool_name != "run_code") return std::string(output);
+  std::string told = PlainText(output);
+  if (told.size() <= 2 * kToldAtEachEnd) return told;
+  const std::string_view whole = told;
+  const std::string_view head = Head(whole.substr(0, kToldAtEachEnd));
+  const std::string_view tail = Tail(whole.substr(whole.size() - kToldAtEachEnd));
+  const std::string_view left_out = whole.substr(head.size(), whole.size() - head.size() - tail.size());
+  std::string text(head);
+  if (!text.ends_with('\n')) text += '\n';
+  text += "(... " + Counted(left_out.size() + CutByTool(left_out), "byte") +
+          " left out here, which you cannot get back: if you need more of them, have the output written to a file and "
+          "read that in parts ...)\n";
+  return text.append(tail);
+}
+
+}  // namespace reprise

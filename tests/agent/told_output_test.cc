@@ -1,0 +1,71 @@
+#include "agent/told_output.h"
+
+#include <string>
+
+#include "base/utf8.h"
+#include "support/test.h"
+
+namespace reprise {
+namespace told_output_test {
+
+std::string Told(const std::string& output) { return ToldOutput("run_shell", output); }
+
+TEST_CASE("ToldOutput: a command's output is told as a terminal shows it in the end", "[agent]") {
+  CHECK(Told("\x1b[1;31mred\x1b[0m and \x1b[38;5;12mblue\x1b(B\n") == "red and blue\n");
+  CHECK(Told("10 %\r20 %\r\x1b[K100 %\ndone\n") == "100 %\ndone\n");
+  CHECK(Told("short\r\nlines\r\n") == "short\nlines\n");
+  CHECK(Told("last\r") == "last");
+  CHECK(Told("a\rb") == "b");
+  CHECK(Told("gone\r\x1b[2K") == "");
+  CHECK(Told("\x1b]0;a title\a\x1b]8;;http://x.test\x1b\\link\x1b]8;;\x1b\\") == "link");
+  CHECK(Told("\x1b]never ends") == "]never ends");
+  CHECK(Told("\x1b") == "");
+  CHECK(Told("tab\tand \xc3\xa4") == "tab\tand \xc3\xa4");
+}
+
+TEST_CASE("ToldOutput: of a long output the beginning and the end are told, and how much is left out", "[agent]") {
+  std::string lines;
+  for (int i = 0; i < 10'000; ++i) lines += std::to_string(i) + "\n";
+  const std::string told = Told(lines);
+  CHECK(told.size() < 33 << 10);
+  CHECK(told.starts_with("0\n1\n"));
+  CHECK(told.ends_with("\n9998\n9999\n"));
+  const std::size_t note = told.find("(... "), rest = told.find(" ...)\n");
+  REQUIRE(note != std::string::npos);
+  REQUIRE(told[note - 1] == '\n');
+  const std::string_view head = std::string_view(told).substr(0, note), tail = std::string_view(told).substr(rest + 6);
+  CHECK(lines.starts_with(head));
+  CHECK(lines.ends_with("\n" + std::string(tail)));
+  std::string left = std::to_string(lines.size() - head.size() - tail.size());
+  left.insert(left.size() - 3, ",");
+  CHECK(told.substr(note).starts_with("(... " + left + " bytes left out here"));
+  // What the tool had cut before counts too.
+  const std::string cut =
+      Told(std::string(32 << 10, 'a') + "\n(... 5000000 bytes cut ...)\n" + std::string(32 << 10, 'b'));
+  CHECK(cut.find("(... 5,032,") != std::string::npos);
+}
+
+TEST_CASE("ToldOutput: characters stay whole where a long line is cut", "[agent]") {
+  for (const std::size_t shift : {0, 1, 2, 3}) {
+    std::string line(shift, 'x');
+    while (line.size() < 40'000) line += "\xe2\x82\xac";
+    const std::string told = Told("head\n" + line);
+    CHECK(IsUtf8(told));
+    CHECK(told.size() > 32'000);
+    CHECK(told.find("bytes left out") != std::string::npos);
+  }
+}
+
+TEST_CASE("ToldOutput: progress that was written over costs nothing", "[agent]") {
+  std::string progress;
+  for (int i = 0; i < 20'000; ++i) progress += "\r" + std::to_string(i);
+  CHECK(Told(progress + "\ndone\n") == "19999\ndone\n");
+}
+
+TEST_CASE("ToldOutput: other tools' outputs stay as they are", "[agent]") {
+  const std::string text = "\x1b[31mred\rx" + std::string(100'000, 'x');
+  CHECK(ToldOutput("read_file", text) == text);
+}
+
+}  // namespace told_output_test
+}  // namespace reprise
