@@ -1,6 +1,5 @@
 // Requests to the server that this page comes from. A failure is an ApiError with the server's own words.
 import { writeExact } from "../chat/exact";
-import { t } from "../texts";
 import type { Error as ErrorBody, Transcription } from "../wire";
 
 const SAVED_WITHIN = 60_000; // milliseconds; the browser has begun by then
