@@ -157,6 +157,8 @@ struct Options {
   WorkspaceMode workspace_mode = WorkspaceMode::kUsual;
   bool workspace_history = true;  // what changes in it is recorded
   std::string config_file;        // the one that was read; empty: none
+  // The environment variables that it reads, by the keys that they are in: "providers.p.headers.X-Key".
+  std::map<std::string, std::vector<std::string>> variables;
   std::string trust_file;  // the list of files that a person has allowed (app/trusted_files.h); empty: none has been
   std::string model = "offline";
   bool plain = false;           // chats are stored unencrypted

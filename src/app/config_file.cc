@@ -53,32 +53,6 @@ struct Substituted {
   std::string missing;  // the first variable that is not set
 };
 
-Result<Substituted> Substitute(const std::string& key, std::string_view text, const Environment& environment) {
-  Substituted out;
-  for (std::size_t at = 0; at < text.size();) {
-    if (text.substr(at, 3) == "$${") {
-      out.text += "${";
-      at += 3;
-      continue;
-    }
-    if (text.substr(at, 2) != "${") {
-      out.text += text[at++];
-      continue;
-    }
-    const std::size_t end = text.find('}', at);
-    if (end == std::string_view::npos) return tl::unexpected(Reject(key, "has a ${ without its }").error());
-    const std::string name(text.substr(at + 2, end - at - 2));
-    if (name.empty() || !std::all_of(name.begin(), name.end(), IsNameCharacter)) {
-      return tl::unexpected(Reject(key, "has a ${...} that is not the name of an environment variable").error());
-    }
-    const auto value = environment(name);
-    if (value) out.text += *value;
-    if (!value && out.missing.empty()) out.missing = name;
-    at = end + 1;
-  }
-  return out;
-}
-
 class ConfigReader {
  public:
   ConfigReader(Options& options, const Environment& environment) : options_(options), environment_(environment) {}
@@ -123,9 +97,36 @@ class ConfigReader {
     return (this->*read)(key, value);
   }
 
+  Result<Substituted> Substitute(const std::string& key, std::string_view text) {
+    Substituted out;
+    for (std::size_t at = 0; at < text.size();) {
+      if (text.substr(at, 3) == "$${") {
+        out.text += "${";
+        at += 3;
+        continue;
+      }
+      if (text.substr(at, 2) != "${") {
+        out.text += text[at++];
+        continue;
+      }
+      const std::size_t end = text.find('}', at);
+      if (end == std::string_view::npos) return tl::unexpected(Reject(key, "has a ${ without its }").error());
+      const std::string name(text.substr(at + 2, end - at - 2));
+      if (name.empty() || !std::all_of(name.begin(), name.end(), IsNameCharacter)) {
+        return tl::unexpected(Reject(key, "has a ${...} that is not the name of an environment variable").error());
+      }
+      options_.variables[key].push_back(name);
+      const auto value = environment_(name);
+      if (value) out.text += *value;
+      if (!value && out.missing.empty()) out.missing = name;
+      at = end + 1;
+    }
+    return out;
+  }
+
   Result<std::string> ReadText(const std::string& key, const Json& value) {
     if (!value.is_string()) return tl::unexpected(Reject(key, "must be a string").error());
-    auto substituted = Substitute(key, value.get_ref<const std::string&>(), environment_);
+    auto substituted = Substitute(key, value.get_ref<const std::string&>());
     if (!substituted) return Fail(substituted.error());
     if (!substituted->missing.empty()) {
       return tl::unexpected(
@@ -137,7 +138,7 @@ class ConfigReader {
   // Empty, if the key's variable is not set.
   Result<std::string> ReadApiKey(const std::string& key, const Json& value) {
     if (!value.is_string()) return tl::unexpected(Reject(key, "must be a string").error());
-    auto substituted = Substitute(key, value.get_ref<const std::string&>(), environment_);
+    auto substituted = Substitute(key, value.get_ref<const std::string&>());
     if (!substituted) return Fail(substituted.error());
     return substituted->missing.empty() ? std::move(substituted->text) : std::string();
   }

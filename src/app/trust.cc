@@ -106,6 +106,27 @@ std::string ServerLine(const McpServerOptions& server) {
          (server.environment.empty() ? "" : ", with variables: " + Names(server.environment)) + more;
 }
 
+// Who is sent what stands under this key of the configuration; empty: nobody outside of the server.
+std::string ReceiverOf(const Options& options, std::string_view key) {
+  const auto is_of = [&](std::string_view section, const std::string& name) {
+    return key.starts_with(std::string(section) + name + ".");
+  };
+  for (const ProviderOptions& provider : options.providers) {
+    if (is_of("providers.", provider.name)) return provider.base_url.substr(0, provider.base_url.find('?'));
+  }
+  for (const McpServerOptions& server : options.mcp_servers) {
+    if (!is_of("mcpServers.", server.name)) continue;
+    return server.url.empty() ? "the MCP server " + server.name : server.url.substr(0, server.url.find('?'));
+  }
+  if (key.starts_with("telemetry."))
+    return options.telemetry.traces.url.substr(0, options.telemetry.traces.url.find('?'));
+  if (key.starts_with("files.") && options.bucket) return options.bucket->endpoint;
+  if (key.starts_with("store.")) return WithoutPassword(options.store.url);
+  if (key.starts_with("redis.") && !options.redis.urls.empty()) return HostOf(options.redis.urls.front());
+  if (key.starts_with("hooks")) return "the hooks";
+  return {};
+}
+
 std::string RuleLine(const ToolRule& rule) {
   return std::string(ToString(rule.action)) + " " + rule.tool + (rule.pattern ? ": " + *rule.pattern : "");
 }
@@ -325,6 +346,13 @@ std::string WhatItWouldDo(const Options& options, const FileDigests& files) {
     add("runs the hook " + std::string(HookEventName(hook.event)) + ": " + Words(hook.command) +
         (hook.tool == usual.tool ? "" : ", for the tool " + hook.tool) +
         (hook.timeout == usual.timeout ? "" : ", for at most " + SecondsOf(hook.timeout)));
+  }
+  for (const auto& [key, names] : options.variables) {
+    const std::string receiver = ReceiverOf(options, key);
+    for (const std::string& name : names) {
+      add((receiver.empty() ? "reads the variable " + name : "sends the variable " + name + " to " + receiver) + ": " +
+          key);
+    }
   }
   add("approval_mode: " + std::string(NameOf(options.approval_mode)));
   for (const ToolRule& rule : options.tools.rules) add("tools.rules: " + RuleLine(rule));

@@ -145,6 +145,47 @@ TEST_CASE("WhatItWouldDo: each setting that a configuration makes is shown", "[a
   }
 }
 
+TEST_CASE("WhatItWouldDo: each variable that goes somewhere is named, with where it goes", "[app]") {
+  const auto shown = [](const std::string& config) {
+    Options options;
+    REQUIRE(ApplyConfig(options, config, FakeEnvironment({{"TOKEN", "secret"}, {"MORE", "secret"}})));
+    return WhatItWouldDo(options, {});
+  };
+  const std::string provider = R"({"providers": {"a": {"type": "openai", "base_url": "http://x?k=${MORE}", )";
+  const std::string redis = R"("store": {"type": "postgres", "url": "postgresql://d/d"}, )";
+  const std::vector<std::pair<std::string, std::string>> rows = {
+      {provider + R"("api_key": "${TOKEN}"}}})", "sends the variable TOKEN to http://x: providers.a.api_key"},
+      {provider + R"("api_key": "k"}}})", "sends the variable MORE to http://x: providers.a.base_url"},
+      {provider + R"("headers": {"X-Client": "a ${MORE} b ${TOKEN}"}}}})",
+       "sends the variable TOKEN to http://x: providers.a.headers.X-Client"},
+      {provider + R"("query": {"q": "${TOKEN}"}}}})", "sends the variable TOKEN to http://x: providers.a.query.q"},
+      {R"({"mcpServers": {"m": {"command": "c", "env": {"K": "${TOKEN}"}}}})",
+       "sends the variable TOKEN to the MCP server m: mcpServers.m.env.K"},
+      {R"({"mcpServers": {"m": {"command": "c", "args": ["--key", "${TOKEN}"]}}})",
+       "sends the variable TOKEN to the MCP server m: mcpServers.m.args"},
+      {R"({"mcpServers": {"m": {"url": "https://y/mcp?k=${TOKEN}"}}})",
+       "sends the variable TOKEN to https://y/mcp: mcpServers.m.url"},
+      {R"({"mcpServers": {"m": {"url": "https://y/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"}}}})",
+       "sends the variable TOKEN to https://y/mcp: mcpServers.m.headers.Authorization"},
+      {R"({"telemetry": {"otlp_endpoint": "http://c:4318", "headers": {"k": "${TOKEN}"}}})",
+       "sends the variable TOKEN to http://c:4318/v1/traces: telemetry.headers.k"},
+      {R"({"files": {"type": "s3", "endpoint": "https://x", "bucket": "abc", "region": "r", "access_key": "${TOKEN}", "secret_key": "${MORE}"}})",
+       "sends the variable MORE to https://x: files.secret_key"},
+      {R"({"store": {"type": "postgres", "url": "postgresql://u:${TOKEN}@d/d"}})",
+       "sends the variable TOKEN to postgresql://u:***@d/d: store.url"},
+      {"{" + redis + R"("redis": {"url": "redis://u:${TOKEN}@r1"}})", "sends the variable TOKEN to r1:6379: redis.url"},
+      {R"({"hooks": [{"event": "before_tool", "command": ["c", "${TOKEN}"]}]})",
+       "sends the variable TOKEN to the hooks"},
+      {R"({"prompt_dir": "/srv/${TOKEN}"})", "reads the variable TOKEN: prompt_dir"},
+  };
+  for (const auto& [config, line] : rows) {
+    INFO(config);
+    const std::string told = shown(config);
+    CAPTURE(told);
+    CHECK(told.find(line) != std::string::npos);
+  }
+}
+
 TEST_CASE("WhatItWouldDo: no setting that there is was forgotten above", "[app]") {
   std::set<std::string> there, shown;
   const auto schema = ParseJson(ReadText(SourceDirectory() + "/schemas/config.schema.json"));
