@@ -106,7 +106,10 @@ void Note(RecordedRound& round, const EventPayload& payload, std::size_t at) {
   if (const auto* tasks = std::get_if<event::TaskUpdated>(&payload)) step(tasks->call_id.value_or(""));
   if (const auto* plan = std::get_if<event::PlanUpdated>(&payload)) step(plan->call_id.value_or(""));
   if (const auto* result = std::get_if<event::ToolResult>(&payload)) {
-    about(result->id, [at](RecordedCall& call) { call.result_at = at; });
+    about(result->id, [&](RecordedCall& call) {
+      call.result_at = at;
+      if (call.outcome) call.outcome->output = result->tool_output;  // the message may have what was made of it
+    });
   }
 }
 

