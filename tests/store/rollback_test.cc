@@ -35,7 +35,7 @@ struct World {
       if (number > 1) parent = number == 4 ? 2 : 1;
       Interaction turn = Sample(number, parent, text + " " + std::to_string(number));
       // As long as those of a long chat, or short.
-      if (number != 3) turn.final_agent_state->messages.front().content->append(100'000, 'x');
+      if (number != 3) turn.final_agent_state->messages.Change(0).content->append(100'000, 'x');
       REQUIRE(store->SaveInteraction(turn));
     }
   }
