@@ -51,7 +51,8 @@ class FileSystem {
   // Makes the names in a directory durable.
   virtual Result<void> SyncDirectory(const std::string& path) = 0;
   // Makes all durable that was written below a directory, contents and names: faster than file by file where there are
-  // many. A disk that cannot says kUnavailable.
+  // many. Only where the disk can.
+  virtual bool syncs_trees() const { return false; }
   virtual Result<void> SyncTree(const std::string& path) {
     static_cast<void>(path);
     return Fail(ErrorCode::kUnavailable, "this disk syncs no folders");

@@ -633,8 +633,8 @@ void CallRunner::LookForStandstill(std::string& output) {
   const std::string note = StandstillNote(*standstill);
   if (output.ends_with(note)) return;  // it is from a record
   output += note;
-  std::optional<std::string>& told = turn_.state.messages.Change(turn_.state.messages.size() - 1).content;
-  told = told.value_or("") + note;
+  Message& last = turn_.state.messages.Change(turn_.state.messages.size() - 1);
+  last.content = ToldOutput(last.name, output);
 }
 
 // --- what a tool asks of people and of the agent ---------------------------------------------------------------------

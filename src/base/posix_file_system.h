@@ -21,6 +21,7 @@ class PosixFileSystem final : public FileSystem {
   Result<std::unique_ptr<WritableFile>> CreateFile(const std::string& path) override;
   Result<void> Rename(const std::string& from, const std::string& to) override;
   Result<void> SyncDirectory(const std::string& path) override;
+  bool syncs_trees() const override { return true; }
   Result<void> SyncTree(const std::string& path) override;
   Result<bool> CreateDirectory(const std::string& path) override;
   Result<void> RemoveFile(const std::string& path) override;

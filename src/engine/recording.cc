@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "agent/history.h"
+#include "agent/told_output.h"
 #include "approval/decision.h"
 #include "base/try.h"
 #include "engine/derived_record.h"
@@ -108,7 +109,10 @@ void Note(RecordedRound& round, const EventPayload& payload, std::size_t at) {
   if (const auto* result = std::get_if<event::ToolResult>(&payload)) {
     about(result->id, [&](RecordedCall& call) {
       call.result_at = at;
-      if (call.outcome) call.outcome->output = result->tool_output;  // the message may have what was made of it
+      // The message may have what was made of it for the model; otherwise the event says something else.
+      if (call.outcome && call.outcome->output == ToldOutput(result->tool_name, result->tool_output)) {
+        call.outcome->output = result->tool_output;
+      }
     });
   }
 }

@@ -171,8 +171,11 @@ Result<void> IncomingChats::Add(const IncomingChat& chat) const {
 Result<void> IncomingChats::Write(const IncomingChat& chat, const std::string& folder) const {
   const ChatId& id = chat.summary.id;
   {
-    auto store = TRY(FileInteractionStore::Open(
-        {.root = folder, .keys = options_.keys, .file_system = options_.file_system, .lock = false, .syncs = false}));
+    auto store = TRY(FileInteractionStore::Open({.root = folder,
+                                                 .keys = options_.keys,
+                                                 .file_system = options_.file_system,
+                                                 .lock = false,
+                                                 .syncs = !options_.file_system.syncs_trees()}));
     if (chat.interactions.empty()) {
       TRY(store->CreateChat(id, chat.summary.title));
     }
@@ -212,7 +215,8 @@ Result<void> IncomingChats::Write(const IncomingChat& chat, const std::string& f
   summary.model = on_disk.index.summary.model;
   summary.tokens = on_disk.index.summary.tokens;
   on_disk.index.summary = std::move(summary);
-  return files.WriteIndex(on_disk.index).and_then([&] { return options_.file_system.SyncTree(folder); });
+  TRY(files.WriteIndex(on_disk.index));
+  return options_.file_system.syncs_trees() ? options_.file_system.SyncTree(folder) : files.SyncNames(id);
 }
 
 Result<void> IncomingChats::Compare(const IncomingChat& chat, const std::string& folder) const {

@@ -71,11 +71,15 @@ TEST_CASE("ReadChatDocument: what an export says is what comes in, states and br
   MemoryInteractionStore store;
   const IncomingChat incoming = ToIncomingChat(kName, *std::move(chat));
   REQUIRE(store.ImportChat(incoming));
-  for (const Interaction& turn : turns) CHECK(store.LoadInteraction(kName, turn.id) == turn);
+  for (Interaction turn : turns) {
+    turn.imported = true;
+    CHECK(store.LoadInteraction(kName, turn.id) == turn);
+  }
   const ChatId other = NumberedName(kName, 2);
   REQUIRE(store.ImportChat(RenamedTo(other, incoming)));
   for (Interaction turn : turns) {
     turn.chat_id = other;
+    turn.imported = true;
     CHECK(store.LoadInteraction(other, turn.id) == turn);
   }
   const auto summary = store.LoadSummary(kName);
