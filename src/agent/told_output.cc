@@ -14,15 +14,18 @@ constexpr char kEscape = '\x1b', kBell = '\a';
 constexpr std::string_view kStringEnd = "\x1b\\";
 constexpr std::size_t kToldAtEachEnd = 16 << 10;  // bytes
 
-// Of what begins with an escape, all that a terminal would not show.
-std::size_t EscapedLength(std::string_view text) {
+// Of what begins with an escape, all that a terminal would not show. `has_ends`: a string's end may follow; once none
+// does, none is looked for again.
+std::size_t EscapedLength(std::string_view text, bool& has_ends) {
   if (const std::size_t length = ControlSequenceLength(text); length > 0) return length;
   // Titles, links and the like: a string with its end. One without is none.
-  if (text.size() > 1 && std::string_view("]P_^X").find(text[1]) != std::string_view::npos) {
-    const std::size_t end = std::min(text.find(kStringEnd), text.size()),
-                      bell = std::min(text.find(kBell), text.size());
-    if (bell < end) return bell + 1;
-    if (end < text.size()) return end + kStringEnd.size();
+  if (text.size() > 1 && std::string_view("]P_^X").find(text[1]) != std::string_view::npos && has_ends) {
+    for (std::size_t at = text.find_first_of("\x1b\a", 2); at != std::string_view::npos;
+         at = text.find_first_of("\x1b\a", at + 1)) {
+      if (text[at] == kBell) return at + 1;
+      if (text.substr(at).starts_with(kStringEnd)) return at + kStringEnd.size();
+    }
+    has_ends = false;
   }
   return 1;
 }
@@ -32,10 +35,11 @@ std::string PlainText(std::string_view text) {
   std::string plain;
   std::size_t line = 0;      // where the last one begins
   bool is_returned = false;  // what follows is written over it
+  bool has_ends = true;
   while (!text.empty()) {
     std::size_t length = 1;
     if (text[0] == kEscape) {
-      length = EscapedLength(text);
+      length = EscapedLength(text, has_ends);
       const bool erases = length > 2 && text[1] == '[' && text[length - 1] == 'K';
       if (is_returned && erases) plain.resize(line);
     } else if (text[0] == '\r') {

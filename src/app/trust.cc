@@ -106,25 +106,30 @@ std::string ServerLine(const McpServerOptions& server) {
          (server.environment.empty() ? "" : ", with variables: " + Names(server.environment)) + more;
 }
 
-// Who is sent what stands under this key of the configuration; empty: nobody outside of the server.
+// Who is sent what stands under this key of the configuration; empty: nobody outside of the server. Names may have
+// dots: where a key may be of several, all are told.
 std::string ReceiverOf(const Options& options, std::string_view key) {
   const auto is_of = [&](std::string_view section, const std::string& name) {
     return key.starts_with(std::string(section) + name + ".");
   };
+  std::string receivers;
+  const auto add = [&](const std::string& receiver) { receivers += (receivers.empty() ? "" : " or ") + receiver; };
   for (const ProviderOptions& provider : options.providers) {
-    if (is_of("providers.", provider.name)) return provider.base_url.substr(0, provider.base_url.find('?'));
+    if (is_of("providers.", provider.name)) add(provider.base_url.substr(0, provider.base_url.find('?')));
   }
   for (const McpServerOptions& server : options.mcp_servers) {
     if (!is_of("mcpServers.", server.name)) continue;
-    return server.url.empty() ? "the MCP server " + server.name : server.url.substr(0, server.url.find('?'));
+    add(server.url.empty() ? "the MCP server " + server.name : server.url.substr(0, server.url.find('?')));
   }
   if (key.starts_with("telemetry."))
     return options.telemetry.traces.url.substr(0, options.telemetry.traces.url.find('?'));
   if (key.starts_with("files.") && options.bucket) return options.bucket->endpoint;
   if (key.starts_with("store.")) return WithoutPassword(options.store.url);
-  if (key.starts_with("redis.") && !options.redis.urls.empty()) return HostOf(options.redis.urls.front());
+  if (key.starts_with("redis.")) {
+    for (const std::string& url : options.redis.urls) add(HostOf(url));
+  }
   if (key.starts_with("hooks")) return "the hooks";
-  return {};
+  return receivers;
 }
 
 std::string RuleLine(const ToolRule& rule) {

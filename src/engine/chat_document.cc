@@ -16,6 +16,7 @@
 namespace reprise {
 namespace {
 
+constexpr std::size_t kMostRepeatedBytes = 64 << 20;  // of a document, which makes so much of little
 constexpr std::string_view kNoResult = "The result of this call is not known.";
 constexpr std::size_t kMaxChatId = 64;
 
@@ -86,6 +87,13 @@ auto PlaceOf(const ForeignChat& chat, InteractionId id) {
 }
 
 // Puts states together: each from the one before it, if that was asked for last.
+// At least, on the disk.
+std::size_t BytesOf(const Message& message) {
+  std::size_t bytes = 64 + message.content.value_or("").size();
+  for (const ToolCall& call : message.tool_calls) bytes += call.arguments.size();
+  return bytes;
+}
+
 class WholeStates {
  public:
   explicit WholeStates(const ForeignChat& chat) : chat_(chat) {}
@@ -199,6 +207,11 @@ class Reader {
       return Unusable(document.where, interaction.error().message + (detail.empty() ? "" : " (" + detail + ")"));
     }
     if (*kept > 0) {
+      if (*kept < before.size()) {  // such a state is stored whole
+        for (std::size_t i = 0; i < *kept; ++i) repeated_bytes_ += BytesOf(before[i]);
+        if (repeated_bytes_ > kMostRepeatedBytes)
+          return Unusable(document.where, std::string(kKeptMessages) + " repeats too much of what came before");
+      }
       Messages whole = before;
       whole.Truncate(*kept);
       const Messages& own = interaction->final_agent_state->messages;
@@ -335,7 +348,8 @@ class Reader {
   std::map<std::string, InteractionId> numbers_;  // by what they are called
   std::optional<Timestamp> last_time_;
   WholeStates states_;
-  std::set<InteractionId> lost_;  // whose states cannot be put together
+  std::size_t repeated_bytes_ = 0;  // by states that go on before the end of their parent's
+  std::set<InteractionId> lost_;    // whose states cannot be put together
 };
 
 Result<std::vector<ForeignInteraction>> InteractionsIn(Json list, const std::string& where) {

@@ -113,6 +113,8 @@ Result<std::optional<InteractionId>> RepeatedRequests::FindUnrepeatable(const Ch
     const auto found = interactions_.FindFinished(chat, *next);
     if (!found || found->completed_at.value_or(found->created_at) < oldest) break;
     if (is_its(*found)) return decide(*found);
+    // Who has asked for something else since, and had it, asks anew.
+    if (found->status == InteractionStatus::kCompleted && found->record && found->record->request) break;
     next = found->parent_id;
   }
   return std::nullopt;

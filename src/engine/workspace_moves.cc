@@ -42,6 +42,7 @@ bool MayLeadOut(std::string_view path, std::string_view link_target) {
 
 // What is shown of imported files.
 constexpr std::size_t kShownOfFile = 64 << 10, kShownOfAll = 1 << 20;
+constexpr std::size_t kMostMade = 32 << 20;  // of diffs, to show that
 
 std::string Cut(std::string diff, std::size_t most) {
   if (diff.size() <= most) return diff;
@@ -79,12 +80,14 @@ std::map<std::string, WorkspaceChange> ChangesOf(const Interaction& interaction,
 
 // How many changes it did besides.
 std::uint64_t OmittedIn(const Interaction& interaction, const std::optional<std::string>& call_id = std::nullopt) {
-  std::int64_t omitted = 0;
+  constexpr std::int64_t kMost = 1'000'000'000;  // an imported one may say anything
+  std::uint64_t omitted = 0;
   for (const AgentEvent& event : interaction.events) {
     const auto* const changed = std::get_if<event::FilesChanged>(&event.payload);
-    if (changed != nullptr && (!call_id || changed->call_id == call_id)) omitted += changed->omitted;
+    if (changed == nullptr || (call_id && changed->call_id != call_id)) continue;
+    omitted += static_cast<std::uint64_t>(std::clamp<std::int64_t>(changed->omitted, 0, kMost));
   }
-  return static_cast<std::uint64_t>(omitted);
+  return omitted;
 }
 
 Json OrNull(State state) { return state ? Json(state->str()) : Json(); }
@@ -176,7 +179,8 @@ Result<WorkspaceMoves::Way> WorkspaceMoves::Between(const ChatId& chat, State fr
       way.omitted += OmittedIn(undone);
       for (auto& [path, change] : ChangesOf(undone)) {
         if (IsOfGit(path)) continue;
-        const auto [found, is_new] = way.targets.try_emplace(path, Target{.expected = change.after});
+        const auto [found, is_new] =
+            way.targets.try_emplace(path, Target{.expected = change.after, .expected_imported = undone.imported});
         found->second.wanted = std::move(change.before);
         found->second.imported = undone.imported;
       }
@@ -191,7 +195,8 @@ Result<WorkspaceMoves::Way> WorkspaceMoves::Between(const ChatId& chat, State fr
   for (auto done = down.rbegin(); done != down.rend(); ++done) {
     for (auto& [path, change] : done->changes) {
       if (IsOfGit(path)) continue;
-      const auto [found, is_new] = way.targets.try_emplace(path, Target{.expected = change.before});
+      const auto [found, is_new] =
+          way.targets.try_emplace(path, Target{.expected = change.before, .expected_imported = done->imported});
       found->second.wanted = std::move(change.after);
       found->second.imported = done->imported;
     }
@@ -227,7 +232,8 @@ Result<WorkspaceMoves::Plans> WorkspaceMoves::PlanFor(const ChatId& chat, State 
     if (now && standing == each.wanted) continue;
     Planned plan{.step = {.path = path, .from = standing, .to = each.wanted},
                  .expected = each.expected,
-                 .imported = each.imported};
+                 .imported = each.imported,
+                 .expected_imported = each.expected_imported};
     const auto above = each.wanted ? DirectoriesAbove(path) : std::vector<std::string>();
     if (!now || std::any_of(above.begin(), above.end(), is_blocked)) {
       plan.conflict = "out_of_reach", plan.can_be_forced = false;
@@ -254,7 +260,7 @@ Result<FilesPreview> WorkspaceMoves::Preview(const ChatId& chat, State head, Sta
   for (const Planned& each : plans.files) changes.push_back({each.step.path, each.step.from, each.step.to});
   const std::set<std::string> shown = Shown(changes);
   FilesPreview preview{.omitted = plans.omitted};
-  std::size_t shown_bytes = 0;
+  std::size_t shown_bytes = 0, made_bytes = 0;
   for (const Planned& each : plans.files) {
     std::string path = ToValidUtf8(each.step.path);
     if (!shown.contains(path)) path += '/';
@@ -262,7 +268,9 @@ Result<FilesPreview> WorkspaceMoves::Preview(const ChatId& chat, State head, Sta
     FilePreview file{std::move(path), ChangeName(each.step.from, each.step.to), each.conflict, each.imported};
     if (each.imported) {
       const WorkspaceChange change{each.step.path, each.step.from, each.step.to};
-      std::string diff = TRY(services_.parts.workspace_history->DiffOf(chat, change));
+      std::string diff = "# not shown: there are too many changes\n";
+      if (made_bytes < kMostMade) diff = TRY(services_.parts.workspace_history->DiffOf(chat, change));
+      made_bytes += diff.size();
       file.diff = Cut(ToValidUtf8(diff), std::min(kShownOfFile, kShownOfAll - shown_bytes));
       shown_bytes += std::min(file.diff.size(), kShownOfAll - shown_bytes);
     }
@@ -293,7 +301,10 @@ Result<WorkspaceMoves::Plan> WorkspaceMoves::Prepare(const ChatId& chat, State h
       conflicts.push_back(std::move(named));
       continue;  // of what is forced, all that cannot be is left alone
     }
-    if (each.conflict == "changed") plan.foreign.push_back({each.step.path, each.expected, each.step.from});
+    if (each.conflict == "changed") {
+      plan.foreign.push_back({each.step.path, each.expected, each.step.from});
+      plan.foreign_of_imported = plan.foreign_of_imported || each.expected_imported;
+    }
     plan.steps.push_back(std::move(each.step));
   }
   if (!imported.empty() && !choice.allow_imported) {
@@ -327,7 +338,7 @@ Result<void> WorkspaceMoves::Restore(const ChatId& chat, const Plan& plan, Then 
   std::vector<std::string> paths;
   for (const RestoreStep& step : plan.steps) paths.push_back(step.path);
   history.Look(chat, paths, /*keep=*/true);  // what is there now can be put back
-  if (!plan.foreign.empty()) then.while_at = TRY(SaveForeign(chat, plan.foreign));
+  if (!plan.foreign.empty()) then.while_at = TRY(SaveForeign(chat, plan.foreign, plan.foreign_of_imported));
   Json next = Json::object();
   if (then.head) next["head"] = then.head->str();
   if (then.stands) next["position"] = PositionText(then.at, then.while_at);
@@ -337,12 +348,14 @@ Result<void> WorkspaceMoves::Restore(const ChatId& chat, const Plan& plan, Then 
 }
 
 // Where the head is, so that going back to it brings back what others had made of the files.
-Result<InteractionId> WorkspaceMoves::SaveForeign(const ChatId& chat, std::vector<WorkspaceChange> foreign) {
+Result<InteractionId> WorkspaceMoves::SaveForeign(const ChatId& chat, std::vector<WorkspaceChange> foreign,
+                                                  bool of_imported) {
   Beginning head = TRY(start_points_.AtHead(chat));
   const State at = StandsAt(chat, head.parent);
   const auto hold = TRY(services_.parts.runs.Begin({.chat = chat, .expected_head = head.expected_head}));
   Interaction saved{.id = hold->id(), .chat_id = chat};
   saved.parent_id = head.parent;
+  saved.imported = of_imported;  // what it says was there before was not seen here
   saved.status = InteractionStatus::kCompleted;
   saved.created_at = saved.completed_at.emplace(Now());
   saved.record = RunRecord{.first_message = head.state.messages.size()};

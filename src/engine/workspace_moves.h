@@ -42,6 +42,7 @@ class WorkspaceMoves {
   struct Plan {
     std::vector<RestoreStep> steps{};
     std::vector<WorkspaceChange> foreign{};  // what others have changed, which is overwritten
+    bool foreign_of_imported = false;        // what one of them was before is known from an imported interaction
   };
   // kConflict (reason "imported_files", "workspace_conflict"), kInvalidArgument (reason "no_workspace_history").
   Result<Plan> Prepare(const ChatId& chat, State head, State target, const FilesChoice& choice) const;
@@ -68,7 +69,8 @@ class WorkspaceMoves {
  private:
   struct Target {
     std::optional<FileVersion> expected{}, wanted{};
-    bool imported = false;  // what is wanted is known from an imported interaction
+    bool imported = false;           // what is wanted is known from an imported interaction
+    bool expected_imported = false;  // likewise what is expected
   };
   struct Way {
     std::map<std::string, Target> targets{};
@@ -80,7 +82,7 @@ class WorkspaceMoves {
     std::optional<FileVersion> expected{};
     std::string conflict{};
     bool can_be_forced = true;
-    bool imported = false;
+    bool imported = false, expected_imported = false;
   };
   struct Plans {
     std::vector<Planned> files{};
@@ -88,7 +90,7 @@ class WorkspaceMoves {
   };
   Result<Plans> PlanFor(const ChatId& chat, State head, State target) const;
   // Gives the new head.
-  Result<InteractionId> SaveForeign(const ChatId& chat, std::vector<WorkspaceChange> foreign);
+  Result<InteractionId> SaveForeign(const ChatId& chat, std::vector<WorkspaceChange> foreign, bool of_imported);
   Result<void> Stand(const ChatId& chat, State at, State head);
 
   EngineServices& services_;

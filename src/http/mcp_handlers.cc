@@ -376,7 +376,8 @@ class McpRoute {
     const ForeignConversation conversation{.message = std::move(message)};
     const auto plan = name ? conversations_->AtEndOf(TRY(ChatId::Parse(*name)), conversation)
                            : TRY(conversations_->Find(conversation));
-    const auto named = TRY(ClientRequestOf(asked.request));
+    auto named = TRY(ClientRequestOf(asked.request));
+    if (named) named->digest = DigestOf(asked);
     const auto key = named ? *named : ClientRequest::Unnamed(DigestOf(asked), /*is_whole=*/true);
     if (auto before = TRY(conversations_->FollowRepeated(plan, key))) return *std::move(before);
     return engine_.Start(plan.chat, {.user_message = plan.message,

@@ -122,6 +122,11 @@ class ConversationRoutes {
       if (before.summary.head && !(*before.summary.head < each->id)) continue;
       for (Json& item : TRY(ItemsOf(engine_, *each, PageAddress(context_, request)))) data.push_back(std::move(item));
     }
+    if (data.empty()) {
+      return Fail(Error{.code = ErrorCode::kConflict,
+                        .reason = "stale",
+                        .message = "the items were added, and the conversation went elsewhere since"});
+    }
     Json first = data.front()["id"], last = data.back()["id"];
     return JsonReply({{"object", "list"},
                       {"data", std::move(data)},

@@ -138,7 +138,8 @@ bool Authenticator::Counts(const std::string& token_id) {
 }
 
 Result<std::optional<Timestamp>> Authenticator::Accepts(std::string_view token) {
-  if (options_.issuer && !token.starts_with(kApiTokenPrefix)) return std::nullopt;
+  const bool has_three_parts = std::count(token.begin(), token.end(), '.') == 2;  // as a JWT has (RFC 7519, 3)
+  if (options_.issuer && has_three_parts && token.size() <= kMostTokenBytes) return std::nullopt;
   const bool fresh = options_.tokens->is_exact() && [this] {
     const MutexLock lock(mutex_);
     return IsFresh();

@@ -62,6 +62,14 @@ TEST_CASE("ToldOutput: progress that was written over costs nothing", "[agent]")
   CHECK(Told(progress + "\ndone\n") == "19999\ndone\n");
 }
 
+TEST_CASE("ToldOutput: strings that begin again and again, and never end, are looked for once", "[agent]") {
+  std::string begins, ends;
+  for (int i = 0; i < 1 << 20; ++i) begins += "\x1b]", ends += "\x1b]0;t\a";
+  CHECK(Told(begins + "done\n").ends_with("]]done\n"));
+  CHECK(Told(ends + "done\n") == "done\n");
+  CHECK(Told("\x1b]0;title\x1b\\a\x1b]8;;http://x\x1b\\b\x1b]never") == "ab]never");
+}
+
 TEST_CASE("ToldOutput: other tools' outputs stay as they are", "[agent]") {
   const std::string text = "\x1b[31mred\rx" + std::string(100'000, 'x');
   CHECK(ToldOutput("read_file", text) == text);

@@ -176,6 +176,11 @@ TEST_CASE("WhatItWouldDo: each variable that goes somewhere is named, with where
       {"{" + redis + R"("redis": {"url": "redis://u:${TOKEN}@r1"}})", "sends the variable TOKEN to r1:6379: redis.url"},
       {R"({"hooks": [{"event": "before_tool", "command": ["c", "${TOKEN}"]}]})",
        "sends the variable TOKEN to the hooks"},
+      // A name may have dots, and be the beginning of another.
+      {R"({"providers": {"a": {"type": "openai", "base_url": "http://x"}, "a.b": {"type": "openai", "base_url": "http://evil", "headers": {"X": "${TOKEN}"}}}})",
+       "sends the variable TOKEN to http://x or http://evil: providers.a.b.headers.X"},
+      {"{" + redis + R"("redis": {"url": ["redis://r1", "redis://u:${TOKEN}@r2"]}})",
+       "sends the variable TOKEN to r1:6379 or r2:6379: redis.url"},
       {R"({"prompt_dir": "/srv/${TOKEN}"})", "reads the variable TOKEN: prompt_dir"},
   };
   for (const auto& [config, line] : rows) {

@@ -112,6 +112,22 @@ TEST_CASE("ToChatDocument: it is read again as it was, and grows with what was s
   CHECK(size_of(200) < 21 * size_of(10));
 }
 
+TEST_CASE("ReadChatDocument: a small document does not become a large chat", "[document]") {
+  const std::vector<Interaction> turns = Turns();
+  Json document = ToChatDocument(*ReadChatDocument(Document({turns[0], turns[1]}), "here"));
+  Json& interactions = document["interactions"];
+  interactions[0]["final_agent_state"]["messages"][0]["content"] = std::string(1 << 20, 'x');
+  // Each goes on behind the first of its parent's messages, so that its state stands by itself.
+  for (int number = 3; number < 100; ++number) {
+    Json next = interactions[1];
+    next["id"] = InteractionId::FromNumber(static_cast<std::uint32_t>(number)).str();
+    next["parent_id"] = interactions.back()["id"];
+    next["final_agent_state"]["kept_messages"] = 1u;
+    interactions.push_back(std::move(next));
+  }
+  CHECK(MessageOf(ReadChatDocument(document, "here")).ends_with("kept_messages repeats too much of what came before"));
+}
+
 TEST_CASE("ReadChatDocument: kept messages must be there", "[document]") {
   const std::vector<Interaction> turns = Turns();
   Json document = ToChatDocument(*ReadChatDocument(Document({turns[0], turns[1]}), "here"));
