@@ -152,10 +152,20 @@ int RunChat(const CommandLine& line, const Environment& environment) {
   std::optional<Interrupts> interrupts;
   std::optional<TerminalInput> input;
   is_one_shot ? void(interrupts.emplace()) : void(input.emplace());
-  const auto connected = ConnectTo(server_found, options);
+  auto connected = ConnectTo(server_found, options);
   if (!connected) return Complain(connected.error());
+  auto there = (*connected)->Call("GET", "/healthz");
+  // A server that was joined may have ended since, with the client that it was for.
+  if (!there && !*named && !own && EndsOrHasEnded(there.error())) {
+    auto found = FindOrStartServer(flags_of_server, environment, own);
+    if (!found) return Complain(found.error());
+    server_found = *std::move(found);
+    connected = ConnectTo(server_found, options);
+    if (!connected) return Complain(connected.error());
+    there = (*connected)->Call("GET", "/healthz");
+  }
   ServerClient& server = **connected;
-  if (auto there = server.Call("GET", "/healthz"); !there) return Complain(NotAnswering(there.error(), server));
+  if (!there) return Complain(NotAnswering(there.error(), server));
   const auto chat = ChooseChat(line, server);
   if (!chat) return Complain(chat.error());
   const auto model = line.flags.find("model");

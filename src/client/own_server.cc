@@ -151,9 +151,7 @@ Result<Error> AskToJoin(const RunningServer& server, const Options& options) {
   if (there && !NotedSettings(options).empty()) return Error{};
   if (there) return Error{.code = ErrorCode::kConflict, .reason = "other_settings", .message = {}};  // an older program
   const Error& error = there.error();
-  const bool may_end = error.reason == "connection_failed" || error.reason == "connection_lost" ||
-                       error.reason == "stopping" || error.reason == "other_settings";
-  if (!may_end) return Fail(NotAnswering(error, *client));
+  if (!EndsOrHasEnded(error) && error.reason != "other_settings") return Fail(NotAnswering(error, *client));
   return error.reason == "connection_failed" ? NotAnswering(error, *client) : error;
 }
 

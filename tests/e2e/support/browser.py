@@ -75,8 +75,8 @@ class Browser:
 
     def open(self, path="/"):
         self.driver.get(self.origin + path)
-        # It is loaded before it is drawn.
-        self.until(lambda: self.css("#page > :not(.starting)"), "the page")
+        # It is loaded before it is drawn. (Other front ends have pages of their own.)
+        self.until(lambda: not self.css("#page") or self.css("#page > :not(.starting)"), "the page")
         return self
 
     # --- finding; a test id, or one with an attribute: "chat-item[data-chat=c]"
