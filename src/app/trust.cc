@@ -77,6 +77,9 @@ std::string Names(const std::vector<std::pair<std::string, std::string>>& pairs)
   return names;
 }
 
+// Where secrets may be.
+std::string WithoutQuery(const std::string& url) { return url.substr(0, url.find('?')); }
+
 // Of redis://USER:PASSWORD@HOST/...
 std::string HostOf(const std::string& url) {
   const auto parsed = RedisUrl::Parse(url);
@@ -96,7 +99,7 @@ std::string ServerLine(const McpServerOptions& server) {
            ? ""
            : ", and waits " + SecondsOf(server.startup_timeout) + " for its start");
   if (!server.url.empty()) {
-    return "speaks to the MCP server " + server.name + " at " + server.url.substr(0, server.url.find('?')) +
+    return "speaks to the MCP server " + server.name + " at " + WithoutQuery(server.url) +
            (server.headers.empty() ? "" : ", with headers: " + Names(server.headers)) + more;
   }
   std::vector<std::string> words = {server.command};
@@ -115,14 +118,13 @@ std::string ReceiverOf(const Options& options, std::string_view key) {
   std::string receivers;
   const auto add = [&](const std::string& receiver) { receivers += (receivers.empty() ? "" : " or ") + receiver; };
   for (const ProviderOptions& provider : options.providers) {
-    if (is_of("providers.", provider.name)) add(provider.base_url.substr(0, provider.base_url.find('?')));
+    if (is_of("providers.", provider.name)) add(WithoutQuery(provider.base_url));
   }
   for (const McpServerOptions& server : options.mcp_servers) {
     if (!is_of("mcpServers.", server.name)) continue;
-    add(server.url.empty() ? "the MCP server " + server.name : server.url.substr(0, server.url.find('?')));
+    add(server.url.empty() ? "the MCP server " + server.name : WithoutQuery(server.url));
   }
-  if (key.starts_with("telemetry."))
-    return options.telemetry.traces.url.substr(0, options.telemetry.traces.url.find('?'));
+  if (key.starts_with("telemetry.")) return WithoutQuery(options.telemetry.traces.url);
   if (key.starts_with("files.") && options.bucket) return options.bucket->endpoint;
   if (key.starts_with("store.")) return WithoutPassword(options.store.url);
   if (key.starts_with("redis.")) {
@@ -254,7 +256,7 @@ Values OtherValues(const Options& options) {
   const ToolPolicy& tools = options.tools;
   const TelemetryOptions& telemetry = options.telemetry;
   Values values = {
-      {"telemetry.otlp_endpoint", telemetry.traces.url.substr(0, telemetry.traces.url.find('?'))},
+      {"telemetry.otlp_endpoint", WithoutQuery(telemetry.traces.url)},
       {"telemetry.headers", Names(telemetry.traces.headers)},
       {"telemetry.service_name", telemetry.service_name},
       {"telemetry.content", telemetry.content ? "true (what people, models and tools say is sent there)" : "false"},

@@ -152,20 +152,16 @@ int RunChat(const CommandLine& line, const Environment& environment) {
   std::optional<Interrupts> interrupts;
   std::optional<TerminalInput> input;
   is_one_shot ? void(interrupts.emplace()) : void(input.emplace());
-  auto connected = ConnectTo(server_found, options);
-  if (!connected) return Complain(connected.error());
-  auto there = (*connected)->Call("GET", "/healthz");
+  auto connected = ReachServer(server_found, options);
   // A server that was joined may have ended since, with the client that it was for.
-  if (!there && !*named && !own && EndsOrHasEnded(there.error())) {
+  if (!connected && !*named && !own && EndsOrHasEnded(connected.error())) {
     auto found = FindOrStartServer(flags_of_server, environment, own);
     if (!found) return Complain(found.error());
     server_found = *std::move(found);
-    connected = ConnectTo(server_found, options);
-    if (!connected) return Complain(connected.error());
-    there = (*connected)->Call("GET", "/healthz");
+    connected = ReachServer(server_found, options);
   }
+  if (!connected) return Complain(connected.error());
   ServerClient& server = **connected;
-  if (!there) return Complain(NotAnswering(there.error(), server));
   const auto chat = ChooseChat(line, server);
   if (!chat) return Complain(chat.error());
   const auto model = line.flags.find("model");

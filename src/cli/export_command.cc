@@ -182,25 +182,12 @@ class Export {
   }
 
   std::string WholeChat(const Chat& chat) {
-    const auto reader =
-        OpenHistory(store_, chat.summary.id, {.all_branches = AllBranches()}, HistoryStates::kAdded, {});
-    std::string text = DumpJson(ToJson(chat.summary));
-    text.back() = ',';
-    text += "\"interactions\":[";
-    const char* before = "";
-    for (;;) {
-      auto entry = reader ? (*reader)->Next() : Fail(reader.error());
-      if (!entry) status_ = Complain(entry.error());
-      if (!entry || !*entry) break;
-      text.append(std::exchange(before, ",")).append((*entry)->json);
-      if (!AllBranches()) continue;
-      text.back() = ',';
-      text += (*entry)->superseded ? "\"superseded\":true}" : "\"superseded\":false}";
-    }
-    Json end = Json::object();
-    for (const DamagedInteraction& each : chat.damaged) end["damaged"].push_back(ToJson(each));
-    text += end.empty() ? "]}" : "]," + DumpJson(end).substr(1);
-    return text + "\n";
+    auto reader = OpenHistory(store_, chat.summary.id, {.all_branches = AllBranches()}, HistoryStates::kAdded, {});
+    const auto text = reader ? HistoryDocument(*std::move(reader), AllBranches()).Next(std::string::npos)
+                             : Fail(std::move(reader.error()));
+    if (text) return **text + "\n";
+    status_ = Complain(text.error());
+    return {};
   }
 
   std::string Text(const Item& item) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/private_file.h"
+#include "base/try.h"
 #include "store/directory_lock.h"
 #include "store/file_names.h"
 
@@ -54,6 +55,12 @@ Result<std::unique_ptr<ServerClient>> ConnectTo(const RunningServer& server, con
     token = *std::move(read);
   }
   return std::make_unique<ServerClient>(server.url, std::move(token), server.settings);
+}
+
+Result<std::unique_ptr<ServerClient>> ReachServer(const RunningServer& server, const Options& options) {
+  auto client = TRY(ConnectTo(server, options));
+  if (auto there = client->Call("GET", "/healthz"); !there) return Fail(NotAnswering(there.error(), *client));
+  return client;
 }
 
 Result<std::unique_ptr<ServerClient>> OpenServer(const std::string& url, const Options& options,

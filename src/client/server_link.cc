@@ -50,9 +50,7 @@ Result<void> ServerLink::Reach(const std::string& cwd) {
     found = TRY(std::move(server));
     has_started_ = own_ != nullptr;
   }
-  auto server = TRY(ConnectTo(found, options_));
-  if (auto there = server->Call("GET", "/healthz"); !there) return Fail(NotAnswering(there.error(), *server));
-  server_ = std::move(server);
+  server_ = TRY(ReachServer(found, options_));
   TRY(Learn());
   return CheckWorkspace(cwd);
 }

@@ -1,6 +1,7 @@
 #include "engine/history.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 
@@ -175,6 +176,37 @@ Result<std::unique_ptr<HistoryReader>> OpenHistory(CheckpointStore& store, const
   auto reader = std::make_unique<Reader>(store, chat, range, states);
   TRY(reader->Open(std::move(running)));
   return reader;
+}
+
+Result<std::optional<std::string>> HistoryDocument::Next(std::size_t bytes) {
+  if (ended_) return std::nullopt;
+  std::string piece;
+  if (!std::exchange(begun_, true)) {
+    piece = DumpJson(ToJson(reader_->summary()));
+    piece.back() = ',';
+    piece += "\"interactions\":[";
+  }
+  while (!ended_ && piece.size() < bytes) {
+    const auto entry = TRY(reader_->Next());
+    if (!entry) {
+      End(piece);
+      break;
+    }
+    if (!std::exchange(first_, false)) piece += ',';
+    piece += entry->json;
+    if (!all_branches_) continue;
+    piece.back() = ',';
+    piece += entry->superseded ? "\"superseded\":true}" : "\"superseded\":false}";
+  }
+  return std::optional(std::move(piece));
+}
+
+void HistoryDocument::End(std::string& piece) {
+  ended_ = true;
+  Json end = Json::object();
+  for (const DamagedInteraction& each : reader_->damaged()) end["damaged"].push_back(ToJson(each));
+  if (add_end_) add_end_(end);
+  piece += end.empty() ? "]}" : "]," + DumpJson(end).substr(1);
 }
 
 }  // namespace reprise

@@ -1,8 +1,12 @@
 #pragma once
 
+#include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 
+#include "base/json.h"
 #include "reprise/history.h"
 #include "reprise/interaction_store.h"
 
@@ -13,5 +17,26 @@ namespace reprise {
 Result<std::unique_ptr<HistoryReader>> OpenHistory(CheckpointStore& store, const ChatId& chat,
                                                    const HistoryRange& range, HistoryStates states,
                                                    std::optional<Interaction> running);
+
+// A chat as one JSON document (chat_history of schemas/openapi.json), made while its history is read: the summary, the
+// interactions, and what came out by reading them.
+class HistoryDocument {
+ public:
+  // `add_end` adds members behind the interactions; null: none.
+  HistoryDocument(std::unique_ptr<HistoryReader> reader, bool all_branches, std::function<void(Json& end)> add_end = {})
+      : reader_(std::move(reader)), all_branches_(all_branches), add_end_(std::move(add_end)) {}
+
+  // So many bytes at least, but for the last piece; an interaction is not cut. nullopt: that was all.
+  Result<std::optional<std::string>> Next(std::size_t bytes);
+  bool ended() const { return ended_; }
+
+ private:
+  void End(std::string& piece);
+
+  const std::unique_ptr<HistoryReader> reader_;
+  const bool all_branches_;
+  const std::function<void(Json& end)> add_end_;
+  bool begun_ = false, first_ = true, ended_ = false;
+};
 
 }  // namespace reprise

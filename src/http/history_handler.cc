@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/try.h"
 #include "domain/codec.h"
+#include "engine/history.h"
 #include "http/requests.h"
 #include "http/usage_body.h"
 #include "transcript/conversation_line.h"
@@ -46,75 +47,21 @@ Result<HistoryStates> ParseStates(const Request& request) {
   return Unfit("\"state\" must be \"last\", \"none\" or \"all\"");
 }
 
-// The body: what is known before anything is read, the interactions, and what came out by reading them.
-class HistoryBody {
- public:
-  HistoryBody(std::unique_ptr<HistoryReader> reader, const HistoryRange& range, const PriceTable& prices)
-      : reader_(std::move(reader)), range_(range), prices_(prices) {}
-
-  // nullopt: that was all.
-  Result<std::optional<std::string>> Next() {
-    if (ended_) return std::nullopt;
-    std::string piece;
-    if (!begun_) piece = Begin();
-    while (!ended_ && piece.size() < kPieceBytes) {
-      auto entry = TRY(reader_->Next());
-      if (entry) {
-        Add(*std::move(entry), piece);
-      } else {
-        End(piece);
-      }
-    }
-    return std::optional(std::move(piece));
-  }
-  bool ended() const { return ended_; }
-
- private:
-  std::string Begin() {
-    begun_ = true;
-    std::string piece = DumpJson(ToJson(reader_->summary()));
-    piece.back() = ',';
-    return piece += "\"interactions\":[";
-  }
-
-  void Add(HistoryReader::Entry entry, std::string& piece) {
-    if (!first_) piece += ',';
-    first_ = false;
-    piece += entry.json;
-    if (!range_.all_branches) return;
-    piece.back() = ',';
-    piece += entry.superseded ? "\"superseded\":true}" : "\"superseded\":false}";
-  }
-
-  void End(std::string& piece) {
-    ended_ = true;
-    Json end = Json::object();
-    if (!reader_->damaged().empty()) end["damaged"] = Json::array();
-    for (const DamagedInteraction& each : reader_->damaged()) {
-      end["damaged"].push_back(ToJson(each));
-    }
-    if (range_.is_whole()) {
-      end["usage"] = UsageBody(reader_->usage(), prices_);
-    } else {
-      const auto previous = reader_->previous();
-      end["previous"] = previous ? Json(previous->str()) : Json(nullptr);
-    }
-    const std::string members = DumpJson(end);
-    piece.append("],").append(members, 1);
-  }
-
-  const std::unique_ptr<HistoryReader> reader_;
-  const HistoryRange range_;
-  const PriceTable& prices_;
-  bool begun_ = false, first_ = true, ended_ = false;
-};
-
 Result<Outcome> ReplyWith(Engine& engine, const ChatId& chat, const HistoryRange& range, HistoryStates states) {
   auto reader = TRY(engine.ReadHistory(chat, range, states));
-  const auto body = std::make_shared<HistoryBody>(std::move(reader), range, engine.options().prices);
-  auto first = TRY(body->Next());
+  const HistoryReader& read = *reader;
+  const auto body = std::make_shared<HistoryDocument>(
+      std::move(reader), range.all_branches, [range, &read, &prices = engine.options().prices](Json& end) {
+        if (range.is_whole()) {
+          end["usage"] = UsageBody(read.usage(), prices);
+        } else {
+          const auto previous = read.previous();
+          end["previous"] = previous ? Json(previous->str()) : Json(nullptr);
+        }
+      });
+  auto first = TRY(body->Next(kPieceBytes));
   if (body->ended()) return Reply{.body = *std::move(first)};
-  return PiecewiseReply{.first = *std::move(first), .next = [body] { return body->Next(); }};
+  return PiecewiseReply{.first = *std::move(first), .next = [body] { return body->Next(kPieceBytes); }};
 }
 
 }  // namespace

@@ -173,16 +173,6 @@ IncomingChat Renamed(IncomingChat chat, const ChatId& name) {
   return chat;
 }
 
-class CountedReads final : public ForwardingFileSystem {
- public:
-  using ForwardingFileSystem::ForwardingFileSystem;
-  Result<std::string> ReadFile(const std::string& path, std::uint64_t max_bytes) override {
-    ++reads;
-    return base_.ReadFile(path, max_bytes);
-  }
-  int reads = 0;
-};
-
 }  // namespace
 
 TEST_CASE("Long chats: copied, brought in and read as what they add, every state is what it was", "[fork][long]") {

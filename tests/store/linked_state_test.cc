@@ -68,16 +68,6 @@ class LongChat {
   AgentState state_;
 };
 
-class CountedReads final : public ForwardingFileSystem {
- public:
-  using ForwardingFileSystem::ForwardingFileSystem;
-  Result<std::string> ReadFile(const std::string& path, std::uint64_t max_bytes) override {
-    ++reads;
-    return base_.ReadFile(path, max_bytes);
-  }
-  int reads = 0;
-};
-
 }  // namespace
 
 TEST_CASE("Long chats: what is loaded is what was saved, from a new store too", "[store]") {

@@ -33,4 +33,15 @@ class ForwardingFileSystem : public FileSystem {
   FileSystem& base_;
 };
 
+// How many files were read.
+class CountedReads final : public ForwardingFileSystem {
+ public:
+  using ForwardingFileSystem::ForwardingFileSystem;
+  Result<std::string> ReadFile(const std::string& path, std::uint64_t max_bytes) override {
+    ++reads;
+    return base_.ReadFile(path, max_bytes);
+  }
+  int reads = 0;
+};
+
 }  // namespace reprise
