@@ -48,25 +48,56 @@ def pytest_configure(config):
         pytest.exit(f"{BINARY} is not built (scripts/build, or set REPRISE_BIN)", 2)
 
 
-@pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_call(item):
+class TookTooLong(BaseException):
+    """Not an OSError as TimeoutError is: a test that waits for a server catches those and tries again."""
+
+
+def seconds_of(item):
     marker = item.get_closest_marker("limit")
-    seconds = int((marker.args[0] if marker else 40) * min(SLACK, 6))
+    return int((marker.args[0] if marker else 40) * min(SLACK, 6))
+
+
+def limited(item):
+    """Bounds one phase of a test: setup and teardown start and stop servers and browsers, which can hang as well as the test."""
+    seconds = seconds_of(item)
 
     def expired(*_):
         faulthandler.dump_traceback(file=sys.__stderr__)
-        raise TimeoutError(f"the test takes longer than {seconds} s")
+        raise TookTooLong(f"the test takes longer than {seconds} s")
 
     if not may_set_signals():
-        faulthandler.dump_traceback_later(seconds, exit=True, file=sys.__stderr__)
         yield
-        faulthandler.cancel_dump_traceback_later()
         return
     before = signal.signal(signal.SIGALRM, expired)
-    signal.alarm(seconds)
+    signal.setitimer(signal.ITIMER_REAL, seconds, 10)  # again, should something swallow it
     yield
-    signal.alarm(0)
+    signal.setitimer(signal.ITIMER_REAL, 0)
     signal.signal(signal.SIGALRM, before)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_setup(item):
+    if time.time() > float(os.environ.get("REPRISE_TEST_UNTIL", "inf")):  # scripts/test says until when
+        pytest.skip("OUT OF TIME: this machine was too slow for it (REPRISE_TEST_UNTIL)")
+    yield from limited(item)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_call(item):
+    yield from limited(item)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_teardown(item):
+    yield from limited(item)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_protocol(item):
+    """The last resort: a process that no signal of ours interrupts ends, and pytest-xdist names the test and starts another."""
+    faulthandler.dump_traceback_later(3 * seconds_of(item) + 60, exit=True, file=sys.__stderr__)
+    yield
+    faulthandler.cancel_dump_traceback_later()
 
 
 def pytest_collection_modifyitems(config, items):
@@ -77,12 +108,6 @@ def pytest_collection_modifyitems(config, items):
         (kept if strict.drawn(item.nodeid, parts, byte=1) == part else left).append(item)
     config.hook.pytest_deselected(items=left)
     items[:] = kept
-
-
-def pytest_runtest_setup():
-    """scripts/test says until when."""
-    if time.time() > float(os.environ.get("REPRISE_TEST_UNTIL", "inf")):
-        pytest.skip("OUT OF TIME: this machine was too slow for it (REPRISE_TEST_UNTIL)")
 
 
 @pytest.hookimpl(hookwrapper=True)
