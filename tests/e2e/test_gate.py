@@ -9,7 +9,7 @@ import pytest
 from support.client import Client, curl, raw_exchange
 from support.mcp_client import send_message
 from support.provider import text
-from support.server import ROOT
+from support.server import ROOT, Home, Server
 
 METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE", "get", "post", "PROPFIND", "BREW", "M-SEARCH"]
 PATHS = ["/chats", "/chats/x/interactions", "/healthz", "/no/such/path", "/approvals", "/openapi.json", "/metrics", "/v1/models", "/v1/chat/completions",
@@ -72,6 +72,14 @@ def statuses(answer):
 def nothing_stored(server):
     assert server.client.get("/chats").json["chats"] == []
     assert not [p for p in server.home.data.iterdir() if not p.name.startswith(".")]
+
+
+@pytest.fixture(scope="module")
+def offline(tmp_path_factory):
+    """One server for all of them: nothing that is refused may change it."""
+    server = Server(Home(tmp_path_factory.mktemp("gate")))
+    yield server
+    server.close()
 
 
 @pytest.fixture(autouse=True)
