@@ -5,8 +5,8 @@
 #include <optional>
 #include <utility>
 
-#include "base/base64url.h"
 #include "base/path.h"
+#include "base/text.h"
 #include "base/try.h"
 #include "base/utf8.h"
 

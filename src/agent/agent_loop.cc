@@ -6,13 +6,13 @@
 #include <new>
 #include <utility>
 
+#include "agent/context.h"
 #include "agent/history.h"
 #include "agent/prompt.h"
-#include "agent/summarizer.h"
 #include "agent/tracing.h"
 #include "agent/working_memory.h"
 #include "base/logging.h"
-#include "base/random.h"
+#include "base/system.h"
 
 namespace reprise {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "base/json.h"
 #include "base/utf8.h"
-#include "domain/role.h"
+#include "domain/codec.h"
 
 namespace reprise {
 namespace {

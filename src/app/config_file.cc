@@ -10,11 +10,11 @@
 
 #include "app/settings.h"
 #include "app/telemetry_variables.h"
-#include "base/ascii.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "base/try.h"
 #include "base/utf8.h"
-#include "engine/guardrails.h"
+#include "engine/limits.h"
 #include "mcp/oauth_documents.h"
 #include "people/access_token.h"
 #include "people/issuer_keys.h"

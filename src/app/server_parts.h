@@ -15,7 +15,7 @@
 #include "base/mutex.h"
 #include "base/posix_file_system.h"
 #include "crypto/key_file.h"
-#include "engine/readiness.h"
+#include "engine/elastic_pool.h"
 #include "http/server.h"
 #include "mcp/mcp_servers.h"
 #include "net/curl_transport.h"

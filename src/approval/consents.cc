@@ -6,9 +6,9 @@
 #include "base/atomic_write.h"
 #include "base/json.h"
 #include "base/logging.h"
-#include "base/random.h"
+#include "base/system.h"
 #include "base/try.h"
-#include "crypto/hmac.h"
+#include "crypto/digest.h"
 
 namespace reprise {
 namespace {

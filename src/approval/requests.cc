@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/random.h"
+#include "base/system.h"
 
 namespace reprise {
 namespace {

@@ -14,7 +14,7 @@
 #include "base/atomic_write.h"
 #include "base/logging.h"
 #include "base/posix_file_system.h"
-#include "base/random.h"
+#include "base/system.h"
 #include "store/audit_file.h"
 #include "store/chat_files.h"
 #include "store/file_blob_store.h"

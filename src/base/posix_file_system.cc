@@ -13,8 +13,7 @@
 #include <string_view>
 #include <utility>
 
-#include "base/system_error.h"
-#include "base/unique_fd.h"
+#include "base/system.h"
 
 namespace reprise {
 namespace {

@@ -16,11 +16,10 @@
 #include "base/terminal_text.h"
 #include "base/try.h"
 #include "crypto/key_file.h"
-#include "store/bucket_upkeep.h"
-#include "store/directory_lock.h"
+#include "store/data_folder.h"
 #include "store/file_names.h"
-#include "store/rewrap.h"
 #include "store/unsaved.h"
+#include "store/upkeep.h"
 #include "terminal/console.h"
 #include "terminal/progress.h"
 

@@ -4,10 +4,10 @@
 #include <optional>
 #include <string>
 
-#include "base/folder_lock.h"
+#include "base/atomic_write.h"
 #include "crypto/key_set.h"
 #include "crypto/passphrase_key.h"
-#include "crypto/secret_text.h"
+#include "crypto/secret_key.h"
 #include "reprise/file_system.h"
 #include "reprise/result.h"
 

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "base/base64url.h"
-#include "base/random.h"
+#include "base/system.h"
+#include "base/text.h"
 
 namespace reprise {
 namespace {

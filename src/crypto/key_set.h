@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "crypto/secret_key.h"
-#include "crypto/secret_text.h"
 #include "reprise/result.h"
 
 namespace reprise {

@@ -9,7 +9,7 @@
 #include <clocale>
 #include <memory>
 
-#include "document/output.h"
+#include "document/readers.h"
 
 namespace reprise::document {
 namespace {

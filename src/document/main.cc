@@ -8,9 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "document/encoded_text.h"
-#include "document/html.h"
-#include "document/office.h"
+#include "document/readers.h"
 
 namespace {
 

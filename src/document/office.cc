@@ -1,5 +1,3 @@
-#include "document/office.h"
-
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -15,6 +13,7 @@
 #include "base/utf8.h"
 #include "document/archive.h"
 #include "document/number_format.h"
+#include "document/readers.h"
 #include "document/xml.h"
 
 namespace reprise::document {

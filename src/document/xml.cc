@@ -5,7 +5,7 @@
 #include <exception>
 #include <memory>
 
-#include "document/output.h"
+#include "document/readers.h"
 
 namespace reprise::document {
 namespace {

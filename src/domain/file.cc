@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "base/base64url.h"
+#include "base/text.h"
 #include "base/utf8.h"
 #include "domain/codec.h"
 #include "domain/json_reader.h"

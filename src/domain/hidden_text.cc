@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-#include "base/hidden_characters.h"
-#include "base/json_text.h"
+#include "base/json.h"
+#include "base/terminal_text.h"
 #include "base/utf8.h"
 
 namespace reprise {

@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <cassert>
 #include <charconv>
+#include <cstddef>
 #include <cstdio>
 
-#include "base/random.h"
+#include "base/system.h"
+#include "base/utf8.h"
+#include "reprise/principal.h"
 
 namespace reprise {
+
 namespace {
 
 bool IsAlphanumeric(char c) { return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); }
@@ -66,5 +70,13 @@ Result<FileId> FileId::Parse(std::string_view text) {
 }
 
 FileId FileId::Random() { return FileId(std::string(kFilePrefix) + RandomHex(kFileIdBytes)); }
+
+bool IsPrincipalName(std::string_view name) {
+  constexpr std::size_t kMostBytes = 255;
+  constexpr char kDelete = 0x7f;
+  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < ' ' || c == kDelete; };
+  return !name.empty() && name.size() <= kMostBytes && IsUtf8(name) &&
+         std::none_of(name.begin(), name.end(), is_control);
+}
 
 }  // namespace reprise

@@ -2,8 +2,6 @@
 
 #include "domain/codec.h"
 #include "domain/json_reader.h"
-#include "domain/members.h"
-#include "domain/usage_codec.h"
 
 namespace reprise {
 namespace {

@@ -8,8 +8,6 @@
 #include "base/utf8.h"
 #include "domain/codec.h"
 #include "domain/json_reader.h"
-#include "domain/members.h"
-#include "domain/role.h"
 
 namespace reprise {
 namespace {

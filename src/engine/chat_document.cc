@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "agent/history.h"
-#include "agent/told_output.h"
+#include "agent/told.h"
 #include "base/json.h"
 #include "domain/codec.h"
 

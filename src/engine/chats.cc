@@ -14,9 +14,9 @@
 #include "base/logging.h"
 #include "base/try.h"
 #include "domain/codec.h"
-#include "engine/branches.h"
 #include "engine/history.h"
-#include "engine/recorded_events.h"
+#include "engine/interactions.h"
+#include "engine/recording.h"
 #include "engine/text_search.h"
 
 namespace reprise {

@@ -3,7 +3,7 @@
 #include <atomic>
 #include <utility>
 
-#include "base/guarded.h"
+#include "base/logging.h"
 
 namespace reprise {
 namespace {

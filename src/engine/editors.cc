@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "approval/every_call.h"
+#include "approval/decision.h"
 #include "base/json.h"
-#include "base/random.h"
+#include "base/system.h"
 #include "base/utf8.h"
 
 namespace reprise {

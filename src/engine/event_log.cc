@@ -7,7 +7,6 @@
 
 #include "base/json.h"
 #include "domain/codec.h"
-#include "domain/event_codec.h"
 
 namespace reprise {
 

@@ -7,8 +7,8 @@
 
 #include "base/try.h"
 #include "domain/codec.h"
-#include "engine/branches.h"
-#include "engine/usage_limits.h"
+#include "engine/interactions.h"
+#include "engine/limits.h"
 
 namespace reprise {
 namespace {

@@ -5,7 +5,7 @@
 #include <variant>
 
 #include "base/try.h"
-#include "engine/branches.h"
+#include "engine/interactions.h"
 #include "engine/run_journal.h"
 #include "reprise/event.h"
 

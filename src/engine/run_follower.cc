@@ -3,7 +3,7 @@
 #include <chrono>
 
 #include "base/logging.h"
-#include "engine/recorded_events.h"
+#include "engine/recording.h"
 
 namespace reprise {
 

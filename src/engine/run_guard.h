@@ -4,9 +4,9 @@
 #include <functional>
 #include <string>
 
-#include "agent/call_guard.h"
-#include "base/redactor.h"
-#include "engine/guardrails.h"
+#include "agent/agent.h"
+#include "base/text.h"
+#include "engine/limits.h"
 #include "reprise/audit_log.h"
 #include "reprise/hooks.h"
 #include "reprise/interaction.h"

@@ -6,10 +6,7 @@
 
 #include "base/json.h"
 #include "domain/codec.h"
-#include "domain/event_codec.h"
-#include "domain/question_codec.h"
-#include "domain/usage_codec.h"
-#include "engine/recorded_events.h"
+#include "engine/recording.h"
 
 namespace reprise {
 namespace {

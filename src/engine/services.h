@@ -5,16 +5,13 @@
 #include <utility>
 
 #include "approval/requests.h"
-#include "base/redactor.h"
-#include "engine/call_rate.h"
+#include "base/text.h"
 #include "engine/checkpoint_saver.h"
 #include "engine/editors.h"
 #include "engine/elastic_pool.h"
-#include "engine/guardrails.h"
+#include "engine/limits.h"
 #include "engine/message_queue.h"
 #include "engine/run_guard.h"
-#include "engine/timer.h"
-#include "engine/usage_limits.h"
 #include "reprise/engine.h"
 
 namespace reprise {

@@ -8,10 +8,8 @@
 #include <variant>
 
 #include "approval/decision.h"
-#include "base/guarded.h"
 #include "base/logging.h"
-#include "base/memory_reserve.h"
-#include "base/random.h"
+#include "base/system.h"
 #include "base/try.h"
 
 namespace reprise {

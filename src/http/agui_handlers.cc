@@ -1,5 +1,3 @@
-#include "http/agui_handlers.h"
-
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -17,6 +15,7 @@
 #include "doors/translated_stream.h"
 #include "http/error_response.h"
 #include "http/requests.h"
+#include "http/routes.h"
 
 namespace reprise {
 namespace {

@@ -1,5 +1,3 @@
-#include "http/audio_handlers.h"
-
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -12,6 +10,7 @@
 #include "http/error_response.h"
 #include "http/multipart.h"
 #include "http/requests.h"
+#include "http/routes.h"
 #include "reprise/audio.h"
 #include "reprise/event_log.h"
 

@@ -5,12 +5,12 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "base/guarded.h"
 #include "base/json.h"
-#include "base/random.h"
+#include "base/logging.h"
+#include "base/system.h"
 #include "domain/codec.h"
 #include "doors/event_frames.h"
-#include "http/chat_body.h"
+#include "http/bodies.h"
 
 namespace reprise {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/ascii.h"
+#include "base/text.h"
 #include "base/try.h"
 #include "base/utf8.h"
 

@@ -1,5 +1,3 @@
-#include "http/openai_handlers.h"
-
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
@@ -18,12 +16,10 @@
 #include "doors/openai/request_notes.h"
 #include "doors/openai/response_items.h"
 #include "doors/translated_stream.h"
-#include "http/audio_handlers.h"
 #include "http/error_response.h"
 #include "http/multipart.h"
-#include "http/openai_conversations.h"
-#include "http/page_address.h"
 #include "http/requests.h"
+#include "http/routes.h"
 
 namespace reprise {
 namespace {

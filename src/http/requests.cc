@@ -8,9 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/ascii.h"
-#include "base/base64url.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "base/try.h"
 #include "base/utf8.h"
 #include "crypto/digest.h"

@@ -3,22 +3,6 @@
 #include <memory>
 
 #include "doors/conversations.h"
-#include "http/agui_handlers.h"
-#include "http/approval_handlers.h"
-#include "http/audio_handlers.h"
-#include "http/chat_handlers.h"
-#include "http/editor_handlers.h"
-#include "http/feed_handlers.h"
-#include "http/file_handlers.h"
-#include "http/grant_handlers.h"
-#include "http/import_handlers.h"
-#include "http/instruction_handlers.h"
-#include "http/mcp_handlers.h"
-#include "http/openai_handlers.h"
-#include "http/page_handlers.h"
-#include "http/run_handlers.h"
-#include "http/service_handlers.h"
-#include "http/workspace_handlers.h"
 
 namespace reprise {
 

@@ -1,12 +1,21 @@
 #pragma once
 
+#include <cstddef>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/json.h"
+#include "doors/conversations.h"
+#include "doors/openai/request_notes.h"
+#include "http/message.h"
 #include "http/metrics.h"
 #include "http/router.h"
+#include "reprise/audio.h"
 #include "reprise/engine.h"
 #include "reprise/principal.h"
 #include "reprise/tool.h"
@@ -39,5 +48,78 @@ struct HandlerContext {
 
 // Every route of the server (DESIGN section 6).
 Router MakeRoutes(const HandlerContext& context);
+
+// Listing and answering approvals and questions of tools.
+void AddApprovalRoutes(Router& router, const HandlerContext& context);
+
+// The chats, the newest first (schemas/chat_list.schema.json). `cursor`: "next" of the page before.
+Result<Json> PageOfChats(Engine& engine, std::size_t limit, const std::optional<std::string>& cursor);
+
+// Listing, creating, reading, renaming and deleting chats, and switching their branch.
+void AddChatRoutes(Router& router, const HandlerContext& context);
+
+// GET /chats/{chat}/editor, PUT /chats/{chat}/editor, POST /chats/{chat}/editor/{request}: an editor's files
+// count, with what nobody has saved, and its tools are the chat's.
+void AddEditorRoutes(Router& router, const HandlerContext& context);
+
+// Where a text was said (schemas/search_result.schema.json).
+Result<Json> SearchResultOf(Engine& engine, const std::string& text, const std::optional<ChatId>& chat,
+                            std::size_t limit);
+
+// GET /events, and what else concerns all chats together.
+void AddFeedRoutes(Router& router, const HandlerContext& context);
+
+// The files of chats: /chats/{chat}/files.
+void AddFileRoutes(Router& router, const HandlerContext& context);
+
+// Listing and revoking what people have granted, in one chat and for always.
+void AddGrantRoutes(Router& router, const HandlerContext& context);
+
+// A whole chat that comes in: /import.
+void AddImportRoutes(Router& router, const HandlerContext& context);
+
+// What people have written down for agents that work in the workspace: which files there are, and allowing one.
+void AddInstructionRoutes(Router& router, const HandlerContext& context);
+
+// GET /, GET /assets/NAME and POST /login.
+void AddPageRoutes(Router& router, const HandlerContext& context);
+
+// Where the page is, as this client reaches us; empty: there is none. REQUIRES: the gate has let the host pass.
+std::string PageAddress(const HandlerContext& context, const Request& request);
+
+// Starting, editing, regenerating, cancelling and watching interactions.
+void AddRunRoutes(Router& router, const HandlerContext& context);
+
+// What the server is and how it is: health, metrics, tools, models, the API's description.
+void AddServiceRoutes(Router& router, const HandlerContext& context);
+
+// Files of the workspace that a person names in a message: GET /workspace/files finds them, and
+// POST /chats/{chat}/workspace/files makes one a file of the chat.
+void AddWorkspaceRoutes(Router& router, const HandlerContext& context);
+
+// GET /chats/{chat_id}: a chat's history or a page of it, written out while it is read.
+Result<Outcome> GetHistory(Engine& engine, const Request& request);
+// GET /chats/{chat_id}/export.
+Result<Outcome> Export(Engine& engine, const Request& request);
+
+// AG-UI 1.0 (docs/ag-ui.md): POST /agui.
+void AddAgUiRoutes(Router& router, const HandlerContext& context, std::shared_ptr<Conversations> conversations);
+
+// The server's side of the Model Context Protocol (docs/mcp-server.md): /mcp.
+void AddMcpRoutes(Router& router, const HandlerContext& context, std::shared_ptr<Conversations> conversations);
+
+// OpenAI's interfaces (docs/openai.md): Chat Completions, Responses, models, audio.
+void AddOpenAiRoutes(Router& router, const HandlerContext& context, std::shared_ptr<Conversations> conversations);
+
+// OpenAI's Conversations (docs/openai.md): chats by that interface, and the items that responses are made of.
+void AddConversationRoutes(Router& router, const HandlerContext& context, std::shared_ptr<RequestNotes> notes);
+
+void AddAudioRoutes(Router& router, const HandlerContext& context);
+
+// The same for routes of another form. `audio` may be null: kNotFound (reason "not_configured"). `content_type` is a
+// constant.
+Result<Outcome> AwaitTranscription(Audio* audio, TranscriptionRequest speech,
+                                   const std::function<Reply(std::string)>& reply);
+Result<Outcome> AwaitSpeech(Audio* audio, SpeechRequest text, std::string_view content_type);
 
 }  // namespace reprise

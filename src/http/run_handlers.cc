@@ -1,5 +1,3 @@
-#include "http/run_handlers.h"
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -9,9 +7,10 @@
 #include "base/try.h"
 #include "domain/codec.h"
 #include "doors/event_frames.h"
+#include "http/bodies.h"
 #include "http/error_response.h"
-#include "http/file_preview_body.h"
 #include "http/requests.h"
+#include "http/routes.h"
 
 namespace reprise {
 namespace {

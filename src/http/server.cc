@@ -20,14 +20,15 @@
 
 #include "base/logging.h"
 #include "base/mutex.h"
+#include "base/system.h"
 #include "base/try.h"
-#include "base/unique_fd.h"
 #include "http/connection.h"
-#include "http/io_loop.h"
 #include "http/routes.h"
 #include "http/tenants.h"
+#include "http/threads.h"
 
 namespace reprise {
+
 namespace {
 
 constexpr int kBacklog = 4096;  // a short one makes a burst of clients wait for seconds

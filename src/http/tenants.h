@@ -17,7 +17,7 @@
 #include "base/mutex.h"
 #include "http/chat_feed.h"
 #include "http/routes.h"
-#include "http/tenant_source.h"
+#include "http/server.h"
 #include "reprise/engine.h"
 #include "reprise/principal.h"
 #include "reprise/result.h"

@@ -12,7 +12,6 @@
 #include "base/try.h"
 #include "base/utf8.h"
 #include "mcp/content.h"
-#include "mcp/elicitation.h"
 
 namespace reprise {
 namespace {

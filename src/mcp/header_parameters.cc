@@ -6,8 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "base/ascii.h"
-#include "base/base64url.h"
+#include "base/text.h"
 #include "base/try.h"
 
 namespace reprise {

@@ -10,12 +10,12 @@
 #include <stop_token>
 #include <vector>
 
-#include "base/ascii.h"
 #include "base/json.h"
 #include "base/logging.h"
 #include "base/mutex.h"
+#include "base/queues.h"
 #include "base/sse_parser.h"
-#include "base/timed_queue.h"
+#include "base/text.h"
 #include "base/utf8.h"
 
 namespace reprise {

@@ -4,8 +4,8 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
-#include "base/ascii.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "base/try.h"
 #include "base/utf8.h"
 

@@ -11,9 +11,7 @@
 #include "base/utf8.h"
 #include "crypto/digest.h"
 #include "mcp/mcp_tool.h"
-#include "mcp/server_channel.h"
-#include "mcp/server_command.h"
-#include "mcp/tool_name.h"
+#include "mcp/server_launch.h"
 
 namespace reprise {
 namespace {

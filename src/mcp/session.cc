@@ -8,11 +8,11 @@
 #include <set>
 #include <utility>
 
-#include "base/json_text.h"
+#include "base/json.h"
 #include "base/logging.h"
 #include "base/utf8.h"
-#include "mcp/answer_scanner.h"
-#include "mcp/elicitation.h"
+#include "mcp/channel.h"
+#include "mcp/content.h"
 #include "mcp/header_parameters.h"
 
 namespace reprise {

@@ -8,9 +8,9 @@
 #include <optional>
 #include <utility>
 
-#include "base/ascii.h"
 #include "base/json.h"
 #include "base/logging.h"
+#include "base/text.h"
 #include "base/utf8.h"
 
 namespace reprise {

@@ -8,8 +8,8 @@
 #include <cstring>
 #include <utility>
 
-#include "base/ascii.h"
-#include "base/guarded.h"
+#include "base/logging.h"
+#include "base/text.h"
 #include "net/public_address.h"
 
 namespace reprise {

@@ -8,9 +8,8 @@
 #include <optional>
 #include <utility>
 
-#include "base/ascii.h"
-#include "base/base64url.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "base/try.h"
 
 namespace reprise {

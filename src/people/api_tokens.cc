@@ -8,12 +8,11 @@
 #include <utility>
 
 #include "base/atomic_write.h"
-#include "base/base64url.h"
-#include "base/folder_lock.h"
 #include "base/json.h"
 #include "base/posix_file_system.h"
 #include "base/private_file.h"
-#include "base/random.h"
+#include "base/system.h"
+#include "base/text.h"
 #include "base/try.h"
 #include "crypto/digest.h"
 

@@ -8,9 +8,8 @@
 #include <cstdlib>
 #include <future>
 
-#include "base/guarded.h"
 #include "base/logging.h"
-#include "base/system_error.h"
+#include "base/system.h"
 #include "base/try.h"
 
 namespace reprise {

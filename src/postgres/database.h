@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "base/mutex.h"
-#include "base/unique_fd.h"
+#include "base/system.h"
 #include "postgres/postgres_library.h"
 #include "reprise/result.h"
 

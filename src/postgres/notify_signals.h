@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "base/local_signals.h"
 #include "base/mutex.h"
-#include "base/subscribers.h"
 #include "postgres/database.h"
 #include "reprise/signals.h"
 

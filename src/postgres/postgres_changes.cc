@@ -5,8 +5,8 @@
 #include <charconv>
 #include <utility>
 
-#include "base/base64url.h"
 #include "base/logging.h"
+#include "base/text.h"
 #include "postgres/postgres_store.h"
 
 namespace reprise {

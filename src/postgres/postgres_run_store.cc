@@ -9,7 +9,7 @@
 
 #include "base/logging.h"
 #include "base/mutex.h"
-#include "base/random.h"
+#include "base/system.h"
 #include "base/try.h"
 #include "postgres/run_tail.h"
 #include "store/file_journal.h"

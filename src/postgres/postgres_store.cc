@@ -9,11 +9,11 @@
 
 #include "base/try.h"
 #include "domain/codec.h"
+#include "store/chat_index.h"
 #include "store/file_blob_store.h"
 #include "store/file_names.h"
 #include "store/incoming_chats.h"
-#include "store/removed_branch.h"
-#include "store/state_memory.h"
+#include "store/state_cache.h"
 #include "store/store_errors.h"
 
 namespace reprise {

@@ -5,8 +5,8 @@
 #include <optional>
 #include <utility>
 
-#include "base/base64url.h"
 #include "base/logging.h"
+#include "base/text.h"
 #include "postgres/postgres_store.h"
 #include "postgres/run_tail.h"
 

@@ -5,7 +5,7 @@
 #include "base/logging.h"
 #include "base/try.h"
 #include "postgres/schema.h"
-#include "store/folder_keys.h"
+#include "store/data_folder.h"
 
 namespace reprise {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/unique_fd.h"
+#include "base/system.h"
 #include "reprise/result.h"
 
 namespace reprise {

@@ -6,9 +6,9 @@
 #include <cerrno>
 #include <cstring>
 
-#include "base/random.h"
+#include "base/system.h"
 #include "base/try.h"
-#include "crypto/aes_gcm.h"
+#include "crypto/jwe.h"
 
 namespace reprise {
 namespace {

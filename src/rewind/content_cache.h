@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/unique_fd.h"
+#include "base/system.h"
 #include "crypto/secret_key.h"
 #include "reprise/result.h"
 

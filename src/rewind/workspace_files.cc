@@ -10,7 +10,7 @@
 #include <climits>
 #include <utility>
 
-#include "base/random.h"
+#include "base/system.h"
 #include "base/try.h"
 #include "crypto/digest.h"
 #include "domain/codec.h"

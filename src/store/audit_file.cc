@@ -13,18 +13,16 @@
 #include <utility>
 #include <vector>
 
-#include "base/base64url.h"
-#include "base/guarded.h"
 #include "base/json.h"
 #include "base/logging.h"
-#include "base/system_error.h"
+#include "base/system.h"
+#include "base/text.h"
 #include "base/try.h"
 #include "crypto/digest.h"
-#include "crypto/hmac.h"
 #include "domain/json_reader.h"
 #include "reprise/timestamp.h"
 #include "store/file_names.h"
-#include "store/head_file.h"
+#include "store/record.h"
 
 namespace reprise {
 namespace {

@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "base/atomic_write.h"
-#include "base/base64url.h"
 #include "base/json.h"
 #include "base/logging.h"
+#include "base/text.h"
 #include "base/try.h"
-#include "crypto/hmac.h"
+#include "crypto/digest.h"
 #include "domain/codec.h"
 #include "domain/json_reader.h"
 #include "store/file_names.h"

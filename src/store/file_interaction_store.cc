@@ -10,12 +10,12 @@
 #include "base/try.h"
 #include "crypto/jwe.h"
 #include "domain/codec.h"
+#include "store/chat_index.h"
+#include "store/data_folder.h"
 #include "store/file_journal.h"
 #include "store/file_names.h"
 #include "store/incoming_chats.h"
-#include "store/private_directory.h"
-#include "store/removed_branch.h"
-#include "store/state_memory.h"
+#include "store/state_cache.h"
 #include "store/store_errors.h"
 
 namespace reprise {

@@ -14,7 +14,7 @@
 #include "domain/codec.h"
 #include "domain/json_reader.h"
 #include "store/file_names.h"
-#include "store/head_file.h"
+#include "store/record.h"
 
 namespace reprise {
 namespace {

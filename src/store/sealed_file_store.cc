@@ -6,9 +6,9 @@
 #include "base/atomic_write.h"
 #include "base/logging.h"
 #include "base/try.h"
-#include "store/file_limits.h"
+#include "store/chat_files.h"
 #include "store/file_names.h"
-#include "store/file_object.h"
+#include "store/object_store.h"
 
 namespace reprise {
 namespace {

@@ -12,9 +12,9 @@
 #include "base/try.h"
 #include "crypto/digest.h"
 #include "store/chat_files.h"
+#include "store/data_folder.h"
 #include "store/file_interaction_store.h"
 #include "store/file_names.h"
-#include "store/private_directory.h"
 
 namespace reprise {
 namespace {

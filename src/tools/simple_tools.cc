@@ -1,5 +1,3 @@
-#include "tools/simple_tools.h"
-
 #include <cctz/time_zone.h>
 
 #include <algorithm>
@@ -7,6 +5,7 @@
 
 #include "base/utf8.h"
 #include "tools/arguments.h"
+#include "tools/builtin_tools.h"
 #include "tools/calculator.h"
 
 namespace reprise {

@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "base/base64url.h"
 #include "base/posix_file_system.h"
+#include "base/text.h"
 #include "crypto/key_file.h"
 #include "support/temp_directory.h"
 #include "support/test.h"

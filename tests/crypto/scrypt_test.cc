@@ -1,5 +1,4 @@
-#include "crypto/scrypt.h"
-
+#include "crypto/passphrase_key.h"
 #include "support/test.h"
 
 namespace reprise::scrypt_test {

@@ -1,5 +1,4 @@
-#include "engine/call_rate.h"
-
+#include "engine/limits.h"
 #include "support/test.h"
 
 namespace reprise::call_rate_test {

@@ -1,5 +1,4 @@
-#include "engine/usage_limits.h"
-
+#include "engine/limits.h"
 #include "store/memory_interaction_store.h"
 #include "support/forwarding_store.h"
 #include "support/test.h"

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "base/json.h"
-#include "base/json_writer.h"
 #include "model/anthropic_blocks.h"
 #include "model/part_content.h"
 #include "model/sent_history.h"

@@ -5,9 +5,9 @@
 #include <optional>
 #include <utility>
 
-#include "base/ascii.h"
 #include "base/json.h"
-#include "base/random.h"
+#include "base/system.h"
+#include "base/text.h"
 #include "base/utf8.h"
 #include "model/endpoint.h"
 #include "model/failure_words.h"

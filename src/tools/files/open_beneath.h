@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "base/unique_fd.h"
+#include "base/system.h"
 
 namespace reprise {
 

@@ -9,8 +9,8 @@
 #include <system_error>
 #include <utility>
 
-#include "base/ascii.h"
 #include "base/path.h"
+#include "base/text.h"
 
 namespace reprise {
 namespace {

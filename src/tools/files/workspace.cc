@@ -15,7 +15,7 @@
 #include <memory>
 #include <system_error>
 
-#include "base/random.h"
+#include "base/system.h"
 #include "base/try.h"
 #include "tools/arguments.h"
 #include "tools/files/open_beneath.h"

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/mutex.h"
-#include "base/unique_fd.h"
+#include "base/system.h"
 #include "reprise/result.h"
 #include "reprise/tool.h"
 

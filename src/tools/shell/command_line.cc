@@ -20,7 +20,7 @@ constexpr std::array<std::string_view, 23> kReserved = {
 bool IsAlnum(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 bool IsControl(char c) { return (static_cast<unsigned char>(c) < 0x20 && c != '\t' && c != '\n') || c == 0x7f; }
-bool IsBlank(char c) { return c == ' ' || c == '\t'; }
+bool IsSpaceOrTab(char c) { return c == ' ' || c == '\t'; }
 
 tl::unexpected<Error> Beyond(std::string why) { return Fail(ErrorCode::kInvalidArgument, std::move(why)); }
 
@@ -31,9 +31,9 @@ struct RawWord {
   bool has_bare_equals = false;  // a '=' that is not quoted
 };
 
-class Parser {
+class LineParser {
  public:
-  explicit Parser(std::string_view text) : text_(text) {}
+  explicit LineParser(std::string_view text) : text_(text) {}
 
   Result<CommandLine> Parse() {
     if (std::any_of(text_.begin(), text_.end(), IsControl)) return Beyond("it has control characters");
@@ -64,10 +64,10 @@ class Parser {
     return true;
   }
   void SkipBlanks() {
-    while (!AtEnd() && IsBlank(Peek())) ++at_;
+    while (!AtEnd() && IsSpaceOrTab(Peek())) ++at_;
   }
   void SkipLineEnds() {
-    while (!AtEnd() && (IsBlank(Peek()) || Peek() == '\n')) ++at_;
+    while (!AtEnd() && (IsSpaceOrTab(Peek()) || Peek() == '\n')) ++at_;
   }
 
   Result<ShellJoint> Joint(ShellCommand& before) {
@@ -156,7 +156,7 @@ class Parser {
     const std::size_t began = at_;
     while (!AtEnd()) {
       const char c = Peek();
-      if (IsBlank(c) || std::string_view("\n;&|<>").find(c) != std::string_view::npos) break;
+      if (IsSpaceOrTab(c) || std::string_view("\n;&|<>").find(c) != std::string_view::npos) break;
       if (c == '(' || c == ')') return Beyond("it has parentheses");
       if (c == '\'' || c == '"' || c == '\\') {
         raw.is_bare = false;
@@ -253,7 +253,7 @@ class Parser {
 
 }  // namespace
 
-Result<CommandLine> ParseCommandLine(std::string_view text) { return Parser(text).Parse(); }
+Result<CommandLine> ParseCommandLine(std::string_view text) { return LineParser(text).Parse(); }
 
 std::string QuotedWord(std::string_view word) {
   const auto is_plain = [](char c) {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "base/ascii.h"
+#include "base/text.h"
 
 namespace reprise {
 namespace {

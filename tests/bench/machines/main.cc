@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/random.h"
+#include "base/system.h"
 #include "postgres/notify_signals.h"
 #include "postgres/postgres_parts.h"
 #include "postgres/schema.h"
