@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/text.h"
 #include "base/utf8.h"
 
 namespace reprise {
@@ -32,13 +33,6 @@ std::string Names(const std::vector<ToolSpec>& tools) {
   std::string names;
   for (const ToolSpec& tool : tools) names += (names.empty() ? "" : ", ") + tool.name;
   return names;
-}
-
-std::string_view Trimmed(std::string_view text) {
-  constexpr std::string_view kBlank = " \t\r\n";
-  const std::size_t begin = text.find_first_not_of(kBlank);
-  if (begin == text.npos) return {};
-  return text.substr(begin, text.find_last_not_of(kBlank) - begin + 1);
 }
 
 // In whole characters; what is cut off is told.

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/json.h"
+#include "base/text.h"
 #include "base/utf8.h"
 
 namespace reprise {
@@ -16,9 +17,6 @@ constexpr std::size_t kMaxIdBytes = 120, kMaxNameCharacters = 40, kMaxTypeBytes 
 constexpr std::size_t kMaxJsonBytes = 64 * 1024;  // of a result that is taken apart
 constexpr std::size_t kMaxTextBytes = 1024;       // longer texts are content, not news
 constexpr int kMaxDepth = 4;
-
-bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 // What an id, a path or an address may have in it: nothing that could be read as a sentence.
 bool IsUsable(std::string_view id) {
@@ -33,7 +31,7 @@ bool IsUsable(std::string_view id) {
 std::string TypeOf(std::string_view text) {
   std::string type;
   for (const char c : text.substr(0, kMaxTypeBytes)) {
-    if (IsLetter(c) || IsDigit(c) || c == '_') type += c;
+    if (IsAsciiLetter(c) || IsAsciiDigit(c) || c == '_') type += c;
   }
   return type;
 }
@@ -111,7 +109,7 @@ bool IsUuid(std::string_view word) {
   if (word.size() != 36) return false;
   for (std::size_t i = 0; i < word.size(); ++i) {
     const bool dash = i == 8 || i == 13 || i == 18 || i == 23;
-    const bool hex = IsDigit(word[i]) || (word[i] >= 'a' && word[i] <= 'f') || (word[i] >= 'A' && word[i] <= 'F');
+    const bool hex = HexDigit(word[i]) >= 0;
     if (dash ? word[i] != '-' : !hex) return false;
   }
   return true;
@@ -121,13 +119,13 @@ bool IsUuid(std::string_view word) {
 std::string_view KindInId(std::string_view word) {
   const std::size_t dash = word.find_first_of("-_");
   if (dash == word.npos || dash < 2 || dash + 1 == word.size()) return {};
-  const bool fits = std::all_of(word.begin(), word.begin() + static_cast<std::ptrdiff_t>(dash), IsLetter) &&
-                    std::all_of(word.begin() + static_cast<std::ptrdiff_t>(dash) + 1, word.end(), IsDigit);
+  const bool fits = std::all_of(word.begin(), word.begin() + static_cast<std::ptrdiff_t>(dash), IsAsciiLetter) &&
+                    std::all_of(word.begin() + static_cast<std::ptrdiff_t>(dash) + 1, word.end(), IsAsciiDigit);
   return fits ? word.substr(0, dash) : std::string_view();
 }
 
 void WalkText(std::string_view text, Found& found) {
-  const auto in_word = [](char c) { return IsLetter(c) || IsDigit(c) || c == '-' || c == '_'; };
+  const auto in_word = [](char c) { return IsAsciiLetter(c) || IsAsciiDigit(c) || c == '-' || c == '_'; };
   for (std::size_t at = 0; at < text.size() && !found.full();) {
     if (!in_word(text[at])) {
       ++at;

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/text.h"
 #include "base/utf8.h"
 
 namespace reprise {
@@ -27,9 +28,8 @@ Error InvalidJson(std::string_view reason, std::string message) {
 // Whether the name says nothing but what a member is called.
 bool IsPlainName(std::string_view name) {
   constexpr std::size_t kLongest = 40;
-  return !name.empty() && name.size() <= kLongest && std::all_of(name.begin(), name.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
-  });
+  return !name.empty() && name.size() <= kLongest &&
+         std::all_of(name.begin(), name.end(), [](char c) { return IsToolNameCharacter(c); });
 }
 
 // Builds a value from what a parser reads. The depth is known before anything is built, so that deep input
@@ -324,7 +324,6 @@ std::string OnOneLine(std::string_view json) {
 }
 
 void AppendJsonEscaped(std::string& out, std::string_view text) {
-  static constexpr std::string_view kHex = "0123456789abcdef";
   std::size_t plain_from = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const auto c = static_cast<unsigned char>(text[i]);
@@ -355,8 +354,8 @@ void AppendJsonEscaped(std::string& out, std::string_view text) {
         break;
       default:
         out += "\\u00";
-        out += kHex[c >> 4];
-        out += kHex[c & 15];
+        out += kHexDigits[c >> 4];
+        out += kHexDigits[c & 15];
     }
   }
   out.append(text, plain_from, text.size() - plain_from);
@@ -378,9 +377,7 @@ int CodeUnitAt(std::string_view json, std::size_t at) {
 bool IsHighSurrogate(int unit) { return unit >= 0xD800 && unit < 0xDC00; }
 bool IsLowSurrogate(int unit) { return unit >= 0xDC00 && unit < 0xE000; }
 
-bool IsWordCharacter(char c) {
-  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '+' || c == '.';
-}
+bool IsWordCharacter(char c) { return IsAsciiAlnum(c) || c == '-' || c == '+' || c == '.'; }
 
 template <typename Number>
 bool IsOutOfRange(std::string_view text) {
@@ -444,7 +441,6 @@ std::string MendSurrogateEscapes(std::string_view json) {
 }
 
 std::optional<std::string> MendJson(std::string_view json) {
-  static constexpr std::string_view kHex = "0123456789abcdef";
   std::string halves_mended;
   if (HasSurrogateEscape(json)) halves_mended = MendSurrogateEscapes(json);
   const bool has_halves = !halves_mended.empty() && halves_mended != json;
@@ -461,7 +457,7 @@ std::optional<std::string> MendJson(std::string_view json) {
       for (++at; at < json.size() && json[at] != '"'; ++at) {
         const auto byte = static_cast<unsigned char>(json[at]);
         if (byte == '\\') ++at;
-        if (byte < 0x20) replace(at, at + 1, std::string("\\u00") + kHex[byte >> 4] + kHex[byte & 15]);
+        if (byte < 0x20) replace(at, at + 1, std::string("\\u00") + kHexDigits[byte >> 4] + kHexDigits[byte & 15]);
       }
     } else if (IsWordCharacter(json[at])) {
       const std::size_t begin = at;

@@ -14,6 +14,7 @@
 #include "base/atomic_write.h"
 #include "base/posix_file_system.h"
 #include "base/system.h"
+#include "base/text.h"
 
 namespace reprise {
 
@@ -78,10 +79,7 @@ Result<std::string> ReadToken(const std::string& path) {
   }
   auto content = ReadAll(*file, path, kMaxTokenFile);
   if (!content) return content;
-  constexpr const char* kBlank = " \t\r\n";
-  const std::size_t begin = content->find_first_not_of(kBlank);
-  const std::string token =
-      begin == std::string::npos ? "" : content->substr(begin, content->find_last_not_of(kBlank) - begin + 1);
+  const std::string token(Trimmed(*content));
   const auto visible = [](char c) { return c > ' ' && c < 0x7f; };
   if (token.size() < kMinToken || !std::all_of(token.begin(), token.end(), visible)) {
     return Fail(ErrorCode::kInvalidArgument,

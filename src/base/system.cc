@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/text.h"
+
 namespace reprise {
 
 Error SystemError(int error, const std::string& what, std::string io_message) {
@@ -63,18 +65,11 @@ void FillRandom(void* data, std::size_t size) {
 std::string RandomHex(std::size_t bytes) {
   std::vector<unsigned char> raw(bytes);
   FillRandom(raw.data(), raw.size());
-  static constexpr char kHex[] = "0123456789abcdef";
-  std::string text;
-  text.reserve(2 * bytes);
-  for (const unsigned char c : raw) {
-    text += kHex[c >> 4];
-    text += kHex[c & 15];
-  }
-  return text;
+  return EncodeHex(raw);
 }
 
 bool IsRandomHex(std::string_view text, std::size_t bytes) {
-  return text.size() == 2 * bytes && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+  return text.size() == 2 * bytes && text.find_first_not_of(kHexDigits) == text.npos;
 }
 
 double RandomFraction() {

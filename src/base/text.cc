@@ -9,6 +9,50 @@
 
 namespace reprise {
 
+std::string_view Trimmed(std::string_view text, std::string_view blanks) {
+  const std::size_t begin = text.find_first_not_of(blanks);
+  return begin == text.npos ? std::string_view() : text.substr(begin, text.find_last_not_of(blanks) + 1 - begin);
+}
+
+void AppendHex(std::string& out, std::string_view bytes) {
+  for (const char c : bytes) {
+    const auto byte = static_cast<unsigned char>(c);
+    out += {kHexDigits[byte >> 4], kHexDigits[byte & 15]};
+  }
+}
+
+std::string EncodeHex(std::span<const unsigned char> bytes) {
+  std::string text;
+  AppendHex(text, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  return text;
+}
+
+std::string PercentEncoded(std::string_view text, std::string_view plain, char sign) {
+  static constexpr std::string_view kHex = "0123456789ABCDEF";
+  std::string out;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool stays = IsAsciiAlnum(c) || plain.find(c) != plain.npos;
+    stays ? out += c : out += {sign, kHex[byte >> 4], kHex[byte & 15]};
+  }
+  return out;
+}
+
+std::optional<std::string> PercentDecoded(std::string_view text, bool plus_is_space) {
+  std::string out;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    if (text[at] != '%') {
+      out += plus_is_space && text[at] == '+' ? ' ' : text[at];
+      continue;
+    }
+    const int high = at + 2 < text.size() ? HexDigit(text[at + 1]) : -1, low = high < 0 ? -1 : HexDigit(text[at + 2]);
+    if (low < 0) return std::nullopt;
+    out += static_cast<char>(high * 16 + low);
+    at += 2;
+  }
+  return out;
+}
+
 namespace {
 
 constexpr std::string_view kAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";

@@ -18,10 +18,17 @@ inline std::string LowerCase(std::string_view text) {
   return lower;
 }
 
+inline bool IsAsciiDigit(char c) { return c >= '0' && c <= '9'; }
+inline bool IsAsciiLetter(char c) { return LowerCase(c) >= 'a' && LowerCase(c) <= 'z'; }
+inline bool IsAsciiAlnum(char c) { return IsAsciiLetter(c) || IsAsciiDigit(c); }
+
 // Of the names of tools that every provider takes.
-inline bool IsToolNameCharacter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
-}
+inline bool IsToolNameCharacter(char c) { return IsAsciiAlnum(c) || c == '_' || c == '-'; }
+
+// Without white space, or other characters, at its beginning and its end.
+std::string_view Trimmed(std::string_view text, std::string_view blanks = " \t\r\n");
+// Whether there is nothing but white space.
+inline bool IsBlank(std::string_view text) { return Trimmed(text).empty(); }
 
 inline bool HasControlCharacter(std::string_view text) {
   for (const char c : text) {
@@ -36,6 +43,16 @@ inline int HexDigit(char c) {
   const char lower = LowerCase(c);
   return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
 }
+
+// Two lower-case digits for each byte.
+inline constexpr std::string_view kHexDigits = "0123456789abcdef";
+void AppendHex(std::string& out, std::string_view bytes);
+std::string EncodeHex(std::span<const unsigned char> bytes);
+
+// Each byte but letters, digits and those in `plain` as %XX (RFC 3986, section 2.1), or with another sign than %.
+std::string PercentEncoded(std::string_view text, std::string_view plain = "-._~", char sign = '%');
+// nullopt if a % is not followed by two hexadecimal digits.
+std::optional<std::string> PercentDecoded(std::string_view text, bool plus_is_space = false);
 
 // base64url without padding (RFC 4648, section 5).
 void AppendBase64Url(std::string& out, std::string_view bytes);

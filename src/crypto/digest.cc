@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/system.h"
+#include "base/text.h"
 
 namespace reprise {
 
@@ -35,13 +36,7 @@ class Sha256 {
     if (!ok_ || EVP_DigestFinal_ex(context_.get(), digest.data(), &size) != 1 || size != digest.size()) {
       std::abort();  // only without memory, or with a libcrypto that has no SHA-256
     }
-    static constexpr std::string_view kHex = "0123456789abcdef";
-    std::string text = "sha256:";
-    for (const unsigned char byte : digest) {
-      text += kHex[byte >> 4];
-      text += kHex[byte & 15];
-    }
-    return text;
+    return "sha256:" + EncodeHex(digest);
   }
 
  private:
@@ -87,13 +82,7 @@ std::string HmacSha256(const SecretKey& key, std::initializer_list<std::string_v
   if (HMAC(EVP_sha256(), key.data(), SecretKey::kBytes, data, text.size(), mac.data(), &size) == nullptr) {
     std::abort();  // only without memory, or with a libcrypto that has no SHA-256
   }
-  static constexpr std::string_view kHex = "0123456789abcdef";
-  std::string named = "hmac-sha256:";
-  for (unsigned int index = 0; index < size; ++index) {
-    named += kHex[mac.at(index) >> 4];
-    named += kHex[mac.at(index) & 15];
-  }
-  return named;
+  return "hmac-sha256:" + EncodeHex({mac.data(), size});
 }
 
 }  // namespace reprise

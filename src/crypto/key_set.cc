@@ -62,8 +62,7 @@ tl::unexpected<Error> InvalidKeys(std::string what) {
 bool IsKid(std::string_view kid) {
   static constexpr std::string_view kOther = "-._~:+/=@";
   return !kid.empty() && kid.size() <= 128 && std::all_of(kid.begin(), kid.end(), [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-           kOther.find(c) != std::string_view::npos;
+    return IsAsciiAlnum(c) || kOther.find(c) != std::string_view::npos;
   });
 }
 

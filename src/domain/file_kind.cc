@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "base/text.h"
 #include "reprise/file_store.h"
 
 namespace reprise {
@@ -271,7 +272,7 @@ bool IsEncodedText(std::string_view content) {
     if (c == 0) ++zeros[i % 2];
     if ((c < 0x20 && c != '\t' && c != '\n' && c != '\r' && c != '\f') || c == 0x7f) ++control;
     if (c == 0x81 || c == 0x8d || c == 0x8f || c == 0x90 || c == 0x9d) ++control;  // not in Windows-1252
-    if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) ++letters;
+    if (IsAsciiLetter(c)) ++letters;
     if (c >= 0x80) ++high;
   }
   const std::size_t pairs = content.size() / 2;

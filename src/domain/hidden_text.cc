@@ -4,15 +4,15 @@
 
 #include "base/json.h"
 #include "base/terminal_text.h"
+#include "base/text.h"
 #include "base/utf8.h"
 
 namespace reprise {
 namespace {
 
 void AppendUnit(std::string& out, std::uint32_t unit) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
   out += "\\u";
-  for (int shift = 12; shift >= 0; shift -= 4) out += kDigits[unit >> shift & 0xf];
+  for (int shift = 12; shift >= 0; shift -= 4) out += kHexDigits[unit >> shift & 0xf];
 }
 
 }  // namespace

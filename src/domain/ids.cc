@@ -7,14 +7,13 @@
 #include <cstdio>
 
 #include "base/system.h"
+#include "base/text.h"
 #include "base/utf8.h"
 #include "reprise/principal.h"
 
 namespace reprise {
 
 namespace {
-
-bool IsAlphanumeric(char c) { return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); }
 
 constexpr std::string_view kInteractionPrefix = "int_";
 constexpr std::string_view kFilePrefix = "file_";
@@ -23,8 +22,8 @@ constexpr std::size_t kFileIdBytes = 16;  // random ones
 }  // namespace
 
 Result<ChatId> ChatId::Parse(std::string_view text) {
-  const auto allowed = [](char c) { return IsAlphanumeric(c) || c == '_' || c == '-'; };
-  if (text.empty() || text.size() > 64 || !IsAlphanumeric(text[0]) || !std::all_of(text.begin(), text.end(), allowed)) {
+  const auto allowed = [](char c) { return IsAsciiAlnum(c) || c == '_' || c == '-'; };
+  if (text.empty() || text.size() > 64 || !IsAsciiAlnum(text[0]) || !std::all_of(text.begin(), text.end(), allowed)) {
     return Fail(Error{.code = ErrorCode::kInvalidArgument,
                       .reason = "invalid_chat_id",
                       .message = "a chat id is 1 to 64 letters, digits, '_' or '-', the first a letter or digit"});

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <ranges>
 
+#include "base/text.h"
 #include "base/utf8.h"
 #include "domain/codec.h"
 #include "domain/json_reader.h"
@@ -331,13 +332,7 @@ Result<AgentState> AgentStateFromJson(const Json& json) {
 std::string ArgumentsDigest(std::string_view arguments) {
   std::array<unsigned char, 32> hash{};
   EVP_Digest(arguments.data(), arguments.size(), hash.data(), nullptr, EVP_sha256(), nullptr);
-  static constexpr char kHex[] = "0123456789abcdef";
-  std::string digest = "sha256:";
-  for (const unsigned char c : hash) {
-    digest += kHex[c >> 4];
-    digest += kHex[c & 15];
-  }
-  return digest;
+  return "sha256:" + EncodeHex(hash);
 }
 
 std::string TermsDigest(const ToolTraits& traits, const std::optional<std::string>& reason_to_ask) {

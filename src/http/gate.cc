@@ -38,8 +38,7 @@ std::optional<int> ParsePort(std::string_view text) {
 
 bool IsHostName(std::string_view text) {
   return !text.empty() && text.size() <= kMaxHost && std::all_of(text.begin(), text.end(), [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '.' ||
-           c == '_';
+    return IsAsciiAlnum(c) || c == '-' || c == '.' || c == '_';
   });
 }
 

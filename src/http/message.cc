@@ -20,7 +20,7 @@ void AnyQueryPart(std::string_view target, std::string_view name, Use use) {
   if (mark == std::string_view::npos) return;
   AnyPart(target.substr(mark + 1), '&', [&](std::string_view part) {
     const std::size_t equals = part.find('=');
-    if (PercentDecode(part.substr(0, equals), /*plus_is_space=*/true) != std::string(name)) return false;
+    if (PercentDecoded(part.substr(0, equals), /*plus_is_space=*/true) != std::string(name)) return false;
     return use(equals == std::string_view::npos ? std::string_view{} : part.substr(equals + 1));
   });
 }
@@ -61,7 +61,7 @@ std::optional<std::string> Request::Query(std::string_view name) const {
   std::optional<std::string> value;
   AnyQueryPart(head.target, name, [&](std::string_view raw) {
     // A value that cannot be decoded is handed on as it is, so that its reader refuses it.
-    value = PercentDecode(raw, /*plus_is_space=*/true).value_or(std::string(raw));
+    value = PercentDecoded(raw, /*plus_is_space=*/true).value_or(std::string(raw));
     return true;
   });
   return value;
@@ -70,7 +70,7 @@ std::optional<std::string> Request::Query(std::string_view name) const {
 std::vector<std::string> Request::QueryAll(std::string_view name) const {
   std::vector<std::string> values;
   AnyQueryPart(head.target, name, [&](std::string_view raw) {
-    values.push_back(PercentDecode(raw, /*plus_is_space=*/true).value_or(std::string(raw)));
+    values.push_back(PercentDecoded(raw, /*plus_is_space=*/true).value_or(std::string(raw)));
     return false;
   });
   return values;
@@ -82,33 +82,12 @@ bool Request::Accepts(std::string_view media_type) const { return IsListed(head,
 
 bool Request::AcceptsEncoding(std::string_view coding) const { return IsListed(head, "accept-encoding", coding); }
 
-std::optional<std::string> PercentDecode(std::string_view text, bool plus_is_space) {
-  std::string out;
-  out.reserve(text.size());
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '%') {
-      if (i + 2 >= text.size()) return std::nullopt;
-      const int high = HexDigit(text[i + 1]), low = HexDigit(text[i + 2]);
-      if (high < 0 || low < 0) return std::nullopt;
-      out += static_cast<char>(high * 16 + low);
-      i += 2;
-    } else {
-      out += plus_is_space && text[i] == '+' ? ' ' : text[i];
-    }
-  }
-  return out;
-}
-
 bool EqualsIgnoringCase(std::string_view a, std::string_view b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
                     [](char x, char y) { return LowerCase(x) == LowerCase(y); });
 }
 
-std::string_view TrimBlanks(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(" \t");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
-}
+std::string_view TrimBlanks(std::string_view text) { return Trimmed(text, " \t"); }
 
 std::string_view StatusText(int status) {
   switch (status) {

@@ -93,9 +93,6 @@ struct PiecewiseReply {
 using Outcome = std::variant<Reply, StreamReply, FeedReply, DeferredReply, PiecewiseReply>;
 using Handler = std::function<Result<Outcome>(const Request&)>;
 
-// Percent-decoding of one path segment or query part; nullopt if it is malformed.
-std::optional<std::string> PercentDecode(std::string_view text, bool plus_is_space);
-
 // Calls `use` with each part of `text` between separators until it returns true. Whether it did.
 template <typename Use>
 bool AnyPart(std::string_view text, char separator, const Use& use) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/text.h"
 #include "http/error_response.h"
 
 namespace reprise {
@@ -60,7 +61,7 @@ void Router::Add(std::string method, std::string_view path, Handler handler, Lan
 Router::Match Router::Find(std::string_view method, std::string_view target) const {
   std::vector<std::string> segments;
   for (const std::string_view raw : Split(target.substr(0, target.find('?')))) {
-    auto segment = PercentDecode(raw, /*plus_is_space=*/false);
+    auto segment = PercentDecoded(raw);
     if (!segment) return {.refusal = ProtocolErrorReply(400, "bad_request", "malformed percent-encoding in the path")};
     segments.push_back(std::move(*segment));
   }

@@ -19,8 +19,7 @@ tl::unexpected<Error> Refused(std::string what) { return Fail(OAuthError(std::mo
 
 bool IsTokenCharacter(char c) {
   static constexpr std::string_view kOther = "!#$%&'*+-.^_`|~/=:";  // and those of token68
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-         kOther.find(c) != std::string_view::npos;
+  return IsAsciiAlnum(c) || kOther.find(c) != std::string_view::npos;
 }
 
 Result<Json> Document(std::string_view text, const std::string& whose) {
@@ -133,38 +132,10 @@ bool Covers(const UrlParts& resource, const UrlParts& server) {
 }
 
 Result<std::string> FormDecoded(std::string_view text) {
-  std::string out;
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    if (text[at] == '+') {
-      out += ' ';
-    } else if (text[at] != '%') {
-      out += text[at];
-    } else {
-      const int high = at + 2 < text.size() ? HexDigit(text[at + 1]) : -1;
-      const int low = at + 2 < text.size() ? HexDigit(text[at + 2]) : -1;
-      if (high < 0 || low < 0) return Fail(ErrorCode::kInvalidArgument, "the form is not well encoded");
-      out += static_cast<char>(high * 16 + low);
-      at += 2;
-    }
-  }
-  if (!IsUtf8(out)) return Fail(ErrorCode::kInvalidArgument, "the form is not UTF-8");
-  return out;
-}
-
-std::string FormEncoded(std::string_view text) {
-  static constexpr std::string_view kHex = "0123456789ABCDEF", kPlainOther = "-._~";
-  std::string out;
-  for (const char c : text) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                       kPlainOther.find(c) != std::string_view::npos;
-    const auto byte = static_cast<unsigned char>(c);
-    if (plain) {
-      out += c;
-    } else {
-      out += {'%', kHex[byte >> 4], kHex[byte & 15]};
-    }
-  }
-  return out;
+  auto out = PercentDecoded(text, /*plus_is_space=*/true);
+  if (!out) return Fail(ErrorCode::kInvalidArgument, "the form is not well encoded");
+  if (!IsUtf8(*out)) return Fail(ErrorCode::kInvalidArgument, "the form is not UTF-8");
+  return *std::move(out);
 }
 
 std::string RootMetadataUrl(const UrlParts& server) {
@@ -312,7 +283,7 @@ std::string ScopeUnion(std::string_view a, std::string_view b) {
 std::string FormText(const std::vector<std::pair<std::string, std::string>>& members) {
   std::string text;
   for (const auto& [name, value] : members)
-    text += (text.empty() ? "" : "&") + FormEncoded(name) + "=" + FormEncoded(value);
+    text += (text.empty() ? "" : "&") + PercentEncoded(name) + "=" + PercentEncoded(value);
   return text;
 }
 

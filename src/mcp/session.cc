@@ -10,6 +10,7 @@
 
 #include "base/json.h"
 #include "base/logging.h"
+#include "base/text.h"
 #include "base/utf8.h"
 #include "mcp/channel.h"
 #include "mcp/content.h"
@@ -131,21 +132,7 @@ std::string ProgressText(const Json& params) {
 }
 
 // RFC 8089.
-std::string FileUri(const std::string& path) {
-  static constexpr std::string_view kPlain =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/!$&'()*+,;=:@";
-  static constexpr std::string_view kHex = "0123456789ABCDEF";
-  std::string uri = "file://";
-  for (const char c : path) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (kPlain.find(c) != std::string_view::npos) {
-      uri += c;
-    } else {
-      uri += {'%', kHex[byte >> 4], kHex[byte & 15]};
-    }
-  }
-  return uri;
-}
+std::string FileUri(const std::string& path) { return "file://" + PercentEncoded(path, "-._~/!$&'()*+,;=:@"); }
 
 // A request is a span beneath the call that it is for. It has no gen_ai.operation.name: the execution of the tool,
 // which it lies within, has that already, and is counted by it.

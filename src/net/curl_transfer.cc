@@ -48,13 +48,6 @@ Error AddressNotAllowed(std::string message) {
       .code = ErrorCode::kForbidden, .reason = "address_not_allowed", .message = std::move(message), .detail = {}};
 }
 
-std::string_view Trim(std::string_view text) {
-  constexpr std::string_view kBlank = " \t\r\n";
-  const std::size_t first = text.find_first_not_of(kBlank);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kBlank) - first + 1);
-}
-
 // "HTTP/1.1 200 OK" -> 200.
 int StatusOf(std::string_view status_line) {
   int status = 0;
@@ -231,10 +224,10 @@ bool CurlTransfer::TakeHeaderLine(std::string_view line) {
     head_too_large_ = true;
     return false;
   }
-  if (Trim(line).empty()) return EndHead();
+  if (Trimmed(line).empty()) return EndHead();
   const std::size_t colon = line.find(':');
   if (reading_head_ && colon != std::string_view::npos) {
-    head_.emplace_back(LowerCase(Trim(line.substr(0, colon))), std::string(Trim(line.substr(colon + 1))));
+    head_.emplace_back(LowerCase(Trimmed(line.substr(0, colon))), std::string(Trimmed(line.substr(colon + 1))));
   }
   return true;
 }

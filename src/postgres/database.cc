@@ -10,6 +10,7 @@
 
 #include "base/logging.h"
 #include "base/system.h"
+#include "base/text.h"
 #include "base/try.h"
 
 namespace reprise {
@@ -55,11 +56,6 @@ bool IsOfPreparation(std::string_view state) { return state == "26000" || state 
 bool IsForRepetition(std::string_view state) { return state == "40001" || state == "40P01"; }
 
 void Ignore(void*, const char*) {}
-
-std::string_view Trimmed(std::string_view text) {
-  const auto end = text.find_last_not_of(" \n");
-  return text.substr(0, end == text.npos ? 0 : end + 1);
-}
 
 }  // namespace
 

@@ -7,6 +7,7 @@
 #include <map>
 #include <utility>
 
+#include "base/text.h"
 #include "base/try.h"
 #include "domain/codec.h"
 #include "store/chat_index.h"
@@ -21,15 +22,6 @@ namespace {
 
 // What is kept of chats for their next turns.
 constexpr std::size_t kKnownBytes = 64u << 20, kEntryBytes = 1024, kLeafBytes = 160;
-
-constexpr std::string_view kHex = "0123456789abcdef";
-
-void AppendHex(std::string& out, std::string_view bytes) {
-  for (const char byte : bytes) {
-    out += kHex[static_cast<unsigned char>(byte) >> 4];
-    out += kHex[static_cast<unsigned char>(byte) & 15];
-  }
-}
 
 template <typename Numbers>
 std::string SqlNumberArray(const Numbers& list) {

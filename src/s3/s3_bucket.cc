@@ -10,6 +10,7 @@
 #include "base/logging.h"
 #include "base/queues.h"
 #include "base/system.h"
+#include "base/text.h"
 #include "base/try.h"
 #include "crypto/digest.h"
 #include "store/record.h"
@@ -20,14 +21,9 @@ namespace {
 
 using std::chrono::seconds;
 
-bool IsUnreserved(char c) {
-  return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
-         std::string_view("-._~").find(c) != std::string_view::npos;
-}
-
 // Sorted by name, each with its "=": in this form it is signed.
 std::string QueryOf(std::vector<std::pair<std::string, std::string>> query) {
-  for (auto& [name, value] : query) name = PercentEncode(name, false), value = PercentEncode(value, false);
+  for (auto& [name, value] : query) name = PercentEncoded(name), value = PercentEncoded(value);
   std::sort(query.begin(), query.end());
   std::string text;
   for (const auto& [name, value] : query) text += (text.empty() ? "?" : "&") + name + "=" + value;
@@ -36,25 +32,11 @@ std::string QueryOf(std::vector<std::pair<std::string, std::string>> query) {
 
 }  // namespace
 
-std::string PercentEncode(std::string_view text, bool keep_slashes) {
-  static constexpr std::string_view kHex = "0123456789ABCDEF";
-  std::string encoded;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (IsUnreserved(c) || (c == '/' && keep_slashes)) {
-      encoded += c;
-    } else {
-      encoded += {'%', kHex[byte >> 4], kHex[byte & 15]};
-    }
-  }
-  return encoded;
-}
-
 HttpRequest MakeS3Request(const BucketOptions& bucket, S3Call call) {
   HttpRequest request;
   request.method = std::move(call.method);
-  request.url = bucket.endpoint + "/" + PercentEncode(bucket.bucket, false);
-  if (!call.key.empty()) request.url += "/" + PercentEncode(call.key, true);
+  request.url = bucket.endpoint + "/" + PercentEncoded(bucket.bucket);
+  if (!call.key.empty()) request.url += "/" + PercentEncoded(call.key, "-._~/");
   request.url += QueryOf(std::move(call.query));
   const std::string digest = Sha256Digest({call.body});
   request.headers = {{"x-amz-content-sha256", digest.substr(digest.find(':') + 1)}};

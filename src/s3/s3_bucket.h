@@ -18,9 +18,6 @@ namespace reprise {
 // Requests to a bucket, and what it answers: the S3 protocol as MinIO, AWS, Ceph and Swift speak it. Addresses are
 // path-style (ENDPOINT/BUCKET/KEY), which all of them take.
 
-// RFC 3986, section 2.3: everything but A-Z a-z 0-9 - . _ ~ is written as %XX. A slash too, unless `keep_slashes`.
-std::string PercentEncode(std::string_view text, bool keep_slashes);
-
 struct S3Call {
   std::string method = "GET";
   std::string key{};  // empty: the bucket itself

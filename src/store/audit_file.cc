@@ -58,10 +58,7 @@ std::string_view NameOf(AuditEntry::Event event) {
 
 // Names that a model or a provider has made up may say anything: what does not look like a name is written as digest.
 std::string Name(const std::string& given) {
-  const auto allowed = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
-           c == '.' || c == ':';
-  };
+  const auto allowed = [](char c) { return IsToolNameCharacter(c) || c == '.' || c == ':'; };
   const bool plain = given.size() <= kLongestName && std::all_of(given.begin(), given.end(), allowed);
   return plain ? given : Sha256Digest({given});
 }

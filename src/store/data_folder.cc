@@ -20,6 +20,7 @@
 #include "base/atomic_write.h"
 #include "base/json.h"
 #include "base/system.h"
+#include "base/text.h"
 #include "base/try.h"
 #include "crypto/jwe.h"
 #include "store/chat_files.h"
@@ -83,10 +84,8 @@ std::string ReadText(int fd) {
   return {text.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0))};
 }
 
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-
 std::string PidIn(const std::string& text) {
-  return {text.begin(), std::find_if_not(text.begin(), text.end(), IsDigit)};
+  return {text.begin(), std::find_if_not(text.begin(), text.end(), IsAsciiDigit)};
 }
 
 // Empty if there is no whole line of one.
@@ -116,7 +115,7 @@ bool IsLockFile(int fd) {
   if (static_cast<off_t>(text.size()) != status.st_size) return false;
   const std::string url = UrlIn(text);
   const std::string rest = text.substr(0, text.size() - (url.empty() ? 0 : url.size() + 1));
-  return std::all_of(rest.begin(), rest.end(), [](char c) { return IsDigit(c) || c == '\n'; });
+  return std::all_of(rest.begin(), rest.end(), [](char c) { return IsAsciiDigit(c) || c == '\n'; });
 }
 
 // For people and clients only: the lock does not depend on it, so a full disk must not keep the server from starting.

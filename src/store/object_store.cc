@@ -5,6 +5,7 @@
 
 #include "base/atomic_write.h"
 #include "base/system.h"
+#include "base/text.h"
 #include "base/try.h"
 #include "crypto/digest.h"
 #include "store/file_names.h"
@@ -18,23 +19,14 @@ constexpr std::size_t kFolderBytes = 8, kNameBytes = 8, kLongestKeyName = 200;
 // A name in keys, each another: letters, digits, "-" and "_" stand for themselves, all other bytes are .XX, and what
 // becomes too long is "._" and its SHA-256.
 std::string KeyName(std::string_view name) {
-  static constexpr std::string_view kHex = "0123456789ABCDEF";
-  std::string text;
-  for (const char c : name) {
-    const auto byte = static_cast<unsigned char>(c);
-    const bool plain =
-        (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '_';
-    plain ? text += c : text += {'.', kHex[byte >> 4], kHex[byte & 15]};
-  }
+  std::string text = PercentEncoded(name, "-_", '.');
   if (text.size() <= kLongestKeyName) return text;
   return "._" + Sha256Digest({name}).substr(std::string_view("sha256:").size());
 }
 
 bool IsKeyName(std::string_view text) {
-  return !text.empty() && text.size() <= kLongestKeyName && std::all_of(text.begin(), text.end(), [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '_' ||
-           c == '.';
-  });
+  return !text.empty() && text.size() <= kLongestKeyName &&
+         std::all_of(text.begin(), text.end(), [](char c) { return IsToolNameCharacter(c) || c == '.'; });
 }
 
 // What the folder keeps: its digits, or "<org>/<user>." before them. Nullopt: neither.

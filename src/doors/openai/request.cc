@@ -46,8 +46,6 @@ Result<bool> Flag(const Json& object, const char* name) {
   return value.get<bool>();
 }
 
-bool IsBlank(std::string_view text) { return text.find_first_not_of(" \t\r\n") == std::string_view::npos; }
-
 void AddLine(std::string& text, std::string_view line) {
   if (!text.empty() && !line.empty()) text += "\n";
   text += line;

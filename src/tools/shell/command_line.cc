@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/text.h"
 #include "base/try.h"
 
 namespace reprise {
@@ -17,8 +18,6 @@ constexpr std::array<std::string_view, 23> kReserved = {
     "if", "then", "else", "elif", "fi",   "do",       "done", "case", "esac",   "while",  "until",  "for",
     "in", "{",    "}",    "!",    "time", "function", "[[",   "]]",   "coproc", "select", "foreach"};
 
-bool IsAlnum(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 bool IsControl(char c) { return (static_cast<unsigned char>(c) < 0x20 && c != '\t' && c != '\n') || c == 0x7f; }
 bool IsSpaceOrTab(char c) { return c == ' ' || c == '\t'; }
 
@@ -103,7 +102,7 @@ class LineParser {
       auto raw = TRY(Word());
       // Digits right before it are a redirection's.
       const std::string_view written = text_.substr(began, at_ - began);
-      if ((Peek() == '<' || Peek() == '>') && std::all_of(written.begin(), written.end(), IsDigit)) {
+      if ((Peek() == '<' || Peek() == '>') && std::all_of(written.begin(), written.end(), IsAsciiDigit)) {
         if (written.size() > 1) return Beyond("it has a redirection that shells understand differently");
         TRY(Redirection(command));
         if (c != '1' && c != '2') command.has_redirections = true;
@@ -175,7 +174,7 @@ class LineParser {
         const char before = at_ - 1 == began ? '\0' : text_[at_ - 2];
         if (before == '\0' || before == '=' || before == ':') MakeOpaque(raw);
         Add(raw, c);
-      } else if (IsAlnum(c) || std::string_view("_@%+=:,./-^#").find(c) != std::string_view::npos) {
+      } else if (IsAsciiAlnum(c) || std::string_view("_@%+=:,./-^#").find(c) != std::string_view::npos) {
         raw.has_bare_equals = raw.has_bare_equals || c == '=';
         Add(raw, c);
       } else {
@@ -257,7 +256,7 @@ Result<CommandLine> ParseCommandLine(std::string_view text) { return LineParser(
 
 std::string QuotedWord(std::string_view word) {
   const auto is_plain = [](char c) {
-    return IsAlnum(c) || std::string_view("_@%+:,./-^").find(c) != std::string_view::npos;
+    return IsAsciiAlnum(c) || std::string_view("_@%+:,./-^").find(c) != std::string_view::npos;
   };
   const bool is_reserved = std::find(kReserved.begin(), kReserved.end(), word) != kReserved.end();
   if (!word.empty() && !is_reserved && std::all_of(word.begin(), word.end(), is_plain)) return std::string(word);
