@@ -47,5 +47,7 @@ struct Error {
 
 // An Error with the kind's default reason.
 Error MakeError(ErrorCode code, std::string message, std::string detail = {});
+// One with a reason of its own.
+Error Refused(ErrorCode code, std::string reason, std::string message, std::string detail = {});
 
 }  // namespace reprise

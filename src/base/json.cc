@@ -22,7 +22,7 @@ namespace {
 bool IsJsonSpace(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
 Error InvalidJson(std::string_view reason, std::string message) {
-  return Error{.code = ErrorCode::kInvalidArgument, .reason = std::string(reason), .message = std::move(message)};
+  return Refused(ErrorCode::kInvalidArgument, std::string(reason), std::move(message));
 }
 
 // Whether the name says nothing but what a member is called.

@@ -15,6 +15,7 @@
 #include "base/posix_file_system.h"
 #include "base/system.h"
 #include "base/text.h"
+#include "base/try.h"
 
 namespace reprise {
 
@@ -56,28 +57,25 @@ Result<std::string> ReadAll(const OpenFile& file, const std::string& path, std::
 }  // namespace
 
 Result<std::string> ReadSmallFile(const std::string& path, std::size_t max_bytes) {
-  const auto file = Open(path);
-  if (!file) return Fail(file.error());
-  return ReadAll(*file, path, max_bytes);
+  const auto file = TRY(Open(path));
+  return ReadAll(file, path, max_bytes);
 }
 
 Result<std::string> ReadOwnFile(const std::string& path, std::size_t max_bytes) {
-  const auto file = Open(path);
-  if (!file) return Fail(file.error());
-  const bool own = file->status.st_uid == ::geteuid() || file->status.st_uid == 0;
-  if (!own || (file->status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+  const auto file = TRY(Open(path));
+  const bool own = file.status.st_uid == ::geteuid() || file.status.st_uid == 0;
+  if (!own || (file.status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
     return Fail(ErrorCode::kForbidden, path + " can be changed by other users");
   }
-  return ReadAll(*file, path, max_bytes);
+  return ReadAll(file, path, max_bytes);
 }
 
 Result<std::string> ReadToken(const std::string& path) {
-  const auto file = Open(path);
-  if (!file) return Fail(file.error());
-  if ((file->status.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
+  const auto file = TRY(Open(path));
+  if ((file.status.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
     return Fail(ErrorCode::kForbidden, "the token file " + path + " can be read by other users; run chmod 600 on it");
   }
-  auto content = ReadAll(*file, path, kMaxTokenFile);
+  auto content = ReadAll(file, path, kMaxTokenFile);
   if (!content) return content;
   const std::string token(Trimmed(*content));
   const auto visible = [](char c) { return c > ' ' && c < 0x7f; };
@@ -91,7 +89,7 @@ Result<std::string> ReadToken(const std::string& path) {
 namespace {
 
 tl::unexpected<Error> Exists(const std::string& what) {
-  return Fail(Error{.code = ErrorCode::kConflict, .reason = "file_exists", .message = what});
+  return Fail(Refused(ErrorCode::kConflict, "file_exists", what));
 }
 
 tl::unexpected<Error> IsThereAlready(const std::string& path) {
@@ -101,12 +99,10 @@ tl::unexpected<Error> IsThereAlready(const std::string& path) {
 // As ReplaceFile does, but never over what somebody has put there meanwhile.
 Result<void> WriteNewFile(const std::string& path, std::string_view content) {
   const std::string made = TemporaryPath(path);
-  const auto file = Disk().CreateFile(made);
-  if (!file) return Fail(file.error());
-  auto written = (*file)
-                     ->Append(content)
-                     .and_then([&] { return (*file)->Sync(); })
-                     .and_then([&] { return (*file)->Close(); })
+  const auto file = TRY(Disk().CreateFile(made));
+  auto written = file->Append(content)
+                     .and_then([&] { return file->Sync(); })
+                     .and_then([&] { return file->Close(); })
                      .and_then([&] { return MoveToFreeName(made, path); });
   if (!written) static_cast<void>(Disk().RemoveFile(made));  // a leftover is ignored by every reader
   return written;

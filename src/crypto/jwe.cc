@@ -304,9 +304,8 @@ Result<OpenedJwe> OpenJwe(std::string_view text, const KeySet& keys) {
   const bool is_ours = keys.tenant().empty() ? !header.contains("tenant") : Says(header, "tenant", keys.tenant());
   if (!is_ours) {
     WipeBytes(plaintext.data(), plaintext.size());
-    return Fail(Error{.code = ErrorCode::kCorruption,
-                      .reason = "integrity_swap",
-                      .message = "it was sealed for another user than the one whose chats these are"});
+    return Fail(Refused(ErrorCode::kCorruption, "integrity_swap",
+                        "it was sealed for another user than the one whose chats these are"));
   }
   return OpenedJwe{.protected_header = std::move(header_text), .plaintext = std::move(plaintext), .kid = key->kid};
 }

@@ -18,9 +18,8 @@ namespace {
 
 constexpr std::uint64_t kMaxKeyFileBytes = 64 * 1024;
 
-tl::unexpected<Error> Refused(std::string reason, std::string message, const std::string& path) {
-  return Fail(
-      Error{.code = ErrorCode::kForbidden, .reason = std::move(reason), .message = std::move(message), .detail = path});
+tl::unexpected<Error> Forbidden(std::string reason, std::string message, const std::string& path) {
+  return Fail(Refused(ErrorCode::kForbidden, std::move(reason), std::move(message), path));
 }
 
 Result<void> CheckNotExposed(const std::string& path) {
@@ -28,11 +27,12 @@ Result<void> CheckNotExposed(const std::string& path) {
   // A path that the kernel does not know belongs to a file system without permissions; reading it says if it exists.
   if (::stat(path.c_str(), &status) != 0) return {};
   if ((status.st_mode & 077) != 0) {
-    return Refused("key_file_exposed", "the key file may be read or written by other users; run chmod 600 on it", path);
+    return Forbidden("key_file_exposed", "the key file may be read or written by other users; run chmod 600 on it",
+                     path);
   }
   if (status.st_uid != ::geteuid() && status.st_uid != 0) {
-    return Refused("key_file_foreign", "the key file belongs to another user, who could replace it; run chown on it",
-                   path);
+    return Forbidden("key_file_foreign", "the key file belongs to another user, who could replace it; run chown on it",
+                     path);
   }
   return {};
 }
@@ -56,7 +56,7 @@ struct Opened {
 };
 
 Result<Opened> OpenProtected(const std::string& path, const std::string& text, const PassphraseSource& source) {
-  if (!source) return Refused("passphrase_needed", "the key file is protected by a passphrase", path);
+  if (!source) return Forbidden("passphrase_needed", "the key file is protected by a passphrase", path);
   const auto passphrase = TRY(source());
   auto key = PassphraseKey::Recover(text, View(passphrase));
   if (!key) return Fail(std::move(key.error()));

@@ -53,9 +53,7 @@ class SecretParser {
 };
 
 tl::unexpected<Error> InvalidKeys(std::string what) {
-  return Fail(Error{.code = ErrorCode::kCorruption,
-                    .reason = "key_file_invalid",
-                    .message = "the key file cannot be used: " + std::move(what)});
+  return Fail(Refused(ErrorCode::kCorruption, "key_file_invalid", "the key file cannot be used: " + std::move(what)));
 }
 
 // A kid stands in every sealed file as it is, so it holds nothing that JSON would escape.

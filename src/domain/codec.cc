@@ -16,9 +16,7 @@ std::optional<std::string> ReadText(const Json& json) {
 }
 
 tl::unexpected<Error> Malformed() {
-  return Fail(Error{.code = ErrorCode::kCorruption,
-                    .reason = "integrity_auth",
-                    .message = "a question or its answer is not what it should be"});
+  return Fail(Refused(ErrorCode::kCorruption, "integrity_auth", "a question or its answer is not what it should be"));
 }
 
 }  // namespace

@@ -24,9 +24,8 @@ constexpr std::size_t kFileIdBytes = 16;  // random ones
 Result<ChatId> ChatId::Parse(std::string_view text) {
   const auto allowed = [](char c) { return IsAsciiAlnum(c) || c == '_' || c == '-'; };
   if (text.empty() || text.size() > 64 || !IsAsciiAlnum(text[0]) || !std::all_of(text.begin(), text.end(), allowed)) {
-    return Fail(Error{.code = ErrorCode::kInvalidArgument,
-                      .reason = "invalid_chat_id",
-                      .message = "a chat id is 1 to 64 letters, digits, '_' or '-', the first a letter or digit"});
+    return Fail(Refused(ErrorCode::kInvalidArgument, "invalid_chat_id",
+                        "a chat id is 1 to 64 letters, digits, '_' or '-', the first a letter or digit"));
   }
   return ChatId(std::string(text));
 }
@@ -41,9 +40,7 @@ Result<InteractionId> InteractionId::Parse(std::string_view text) {
     const bool whole = error == std::errc{} && end == digits.data() + digits.size();
     if (whole && number >= 1 && number <= kMaxNumber && FromNumber(number).str() == text) return InteractionId(number);
   }
-  return Fail(Error{.code = ErrorCode::kInvalidArgument,
-                    .reason = "invalid_interaction_id",
-                    .message = "an interaction id looks like int_001"});
+  return Fail(Refused(ErrorCode::kInvalidArgument, "invalid_interaction_id", "an interaction id looks like int_001"));
 }
 
 InteractionId InteractionId::FromNumber(std::uint32_t number) {
@@ -63,9 +60,8 @@ Result<FileId> FileId::Parse(std::string_view text) {
   if (text.starts_with(kFilePrefix) && hex.size() == 2 * kFileIdBytes && std::all_of(hex.begin(), hex.end(), is_hex)) {
     return FileId(std::string(text));
   }
-  return Fail(Error{.code = ErrorCode::kInvalidArgument,
-                    .reason = "invalid_file_id",
-                    .message = "a file's id is \"file_\" and 32 hexadecimal digits"});
+  return Fail(
+      Refused(ErrorCode::kInvalidArgument, "invalid_file_id", "a file's id is \"file_\" and 32 hexadecimal digits"));
 }
 
 FileId FileId::Random() { return FileId(std::string(kFilePrefix) + RandomHex(kFileIdBytes)); }

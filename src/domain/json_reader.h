@@ -108,10 +108,8 @@ class JsonReader {
 
   void Reject(std::string_view why) {
     if (!error_) {
-      error_ = Error{.code = ErrorCode::kCorruption,
-                     .reason = "integrity_format",
-                     .message = "the stored " + what_ + " is not in the expected form",
-                     .detail = what_ + ": " + std::string(why)};
+      error_ = Refused(ErrorCode::kCorruption, "integrity_format",
+                       "the stored " + what_ + " is not in the expected form", what_ + ": " + std::string(why));
     }
   }
   // Takes over the failure of a nested codec.

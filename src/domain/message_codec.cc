@@ -6,6 +6,7 @@
 #include <ranges>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "base/utf8.h"
 #include "domain/codec.h"
 #include "domain/json_reader.h"
@@ -196,9 +197,8 @@ Json ToJson(const std::vector<MessagePart>& parts) {
 Result<std::vector<MessagePart>> MessagePartsFromJson(const Json& json) {
   std::vector<MessagePart> parts;
   for (const Json& each : json.is_array() ? json : Json::array({json})) {
-    auto part = PartFromJson(each);
-    if (!part) return Fail(std::move(part.error()));
-    parts.push_back(*std::move(part));
+    auto part = TRY(PartFromJson(each));
+    parts.push_back(std::move(part));
   }
   return parts;
 }

@@ -72,9 +72,8 @@ class Reader final : public HistoryReader {
     if (outline) outline_ = *std::move(outline);
     if (is_new) outline_.has_before = !range_.before || *range_.before == running->id;
     if (!outline_.has_before) {
-      return Fail(Error{.code = ErrorCode::kInvalidArgument,
-                        .reason = "invalid_parameter",
-                        .message = "\"before\" is no interaction of this history"});
+      return Fail(
+          Refused(ErrorCode::kInvalidArgument, "invalid_parameter", "\"before\" is no interaction of this history"));
     }
     if (!running || outline_.has_running) return {};
     FillFromBegun(outline_.summary, *running);

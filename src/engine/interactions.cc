@@ -93,9 +93,8 @@ Result<Interaction> Interactions::Find(const ChatId& chat, InteractionId id) con
   if (const auto run = busy_.RunOf(chat, id)) return run->Snapshot();
   auto finished = FindFinished(chat, id);
   if (finished || !IsNotFound(finished.error())) return finished;
-  auto running = FindElsewhere({chat, id});
-  if (!running) return Fail(std::move(running.error()));
-  return *running ? Result<Interaction>(**std::move(running)) : FindFinished(chat, id);  // it may have ended just now
+  auto running = TRY(FindElsewhere({chat, id}));
+  return running ? Result<Interaction>(*std::move(running)) : FindFinished(chat, id);  // it may have ended just now
 }
 
 Result<std::optional<Interaction>> Interactions::FindElsewhere(const InteractionRef& ref) const {
@@ -108,9 +107,8 @@ Result<std::optional<Interaction>> Interactions::ReadElsewhere(const Interaction
   const auto held = services_.parts.runs.ReadHeld(ref);
   if (!held && !IsNotFound(held.error())) return Fail(held.error());
   if (!held || held->has_ended) return std::nullopt;
-  auto run = ReadRun(ref, held->content);
-  if (!run) return Fail(std::move(run.error()));
-  return *run ? std::optional(std::move((*run)->interaction)) : std::nullopt;
+  auto run = TRY(ReadRun(ref, held->content));
+  return run ? std::optional(std::move(run->interaction)) : std::nullopt;
 }
 
 WaitingQuestions Interactions::WaitingElsewhere(const ChatId& chat) const {
@@ -139,9 +137,7 @@ Result<Interaction> Interactions::FindReplayable(const ChatId& chat, Interaction
     if (finished || !IsNotFound(finished.error())) return finished;
     if (TRY(services_.parts.runs.HeldElsewhere(chat)) != id) return finished;
   }
-  return Fail(Error{.code = ErrorCode::kConflict,
-                    .reason = "not_replayable",
-                    .message = "the interaction has not come to its end yet"});
+  return Fail(Refused(ErrorCode::kConflict, "not_replayable", "the interaction has not come to its end yet"));
 }
 
 Result<void> Interactions::CheckChat(const ChatId& chat) const {

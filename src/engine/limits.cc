@@ -11,6 +11,7 @@
 
 #include "base/logging.h"
 #include "base/text.h"
+#include "base/try.h"
 
 namespace reprise {
 
@@ -87,10 +88,9 @@ Result<UsageLimits::Check> UsageLimits::ForRun(const ChatId& chat, const std::st
     auto known = spent_.find(chat);
     if (known == spent_.end()) {
       lock.unlock();  // the chat is ours, so nobody else counts it meanwhile
-      const auto read = Read(chat);
-      if (!read) return Fail(read.error());
+      const auto read = TRY(Read(chat));
       lock.lock();
-      known = spent_.emplace(chat, *read).first;
+      known = spent_.emplace(chat, read).first;
     }
     spent = known->second;
   }
@@ -132,9 +132,8 @@ Result<void> UsageLimits::ForRequest() {
     for (const auto& [chat, used] : running_) day += used;
   }
   if (day < budget_.max_tokens_per_day) return {};
-  return Fail(Error{.code = ErrorCode::kForbidden,
-                    .reason = "budget_exceeded",
-                    .message = Exceeded("user, today,", day, budget_.max_tokens_per_day)});
+  return Fail(
+      Refused(ErrorCode::kForbidden, "budget_exceeded", Exceeded("user, today,", day, budget_.max_tokens_per_day)));
 }
 
 void UsageLimits::AddRequest(const TokenUsage& used) { CountForDay(used); }
@@ -207,9 +206,8 @@ Result<void> Guardrails::Admit(std::string_view user_message) const {
     return !pattern->ok() || re2::RE2::PartialMatch(text, *pattern);
   });
   if (!refused) return {};
-  return Fail(Error{.code = ErrorCode::kInvalidArgument,
-                    .reason = "guardrail",
-                    .message = "the message has what this server is told not to take"});
+  return Fail(
+      Refused(ErrorCode::kInvalidArgument, "guardrail", "the message has what this server is told not to take"));
 }
 
 std::string Guardrails::Redacted(std::string output) const {

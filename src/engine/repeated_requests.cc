@@ -15,9 +15,8 @@ namespace {
 constexpr std::size_t kMostChats = 1000;  // whose branches are remembered
 
 Error Reused() {
-  return {.code = ErrorCode::kUnprocessable,
-          .reason = "idempotency_key_reused",
-          .message = "another request of this chat had this Idempotency-Key; take a new one"};
+  return Refused(ErrorCode::kUnprocessable, "idempotency_key_reused",
+                 "another request of this chat had this Idempotency-Key; take a new one");
 }
 
 Error Waits() {

@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/try.h"
 #include "engine/recorded_replay.h"
 #include "engine/recording.h"
 
@@ -139,10 +140,9 @@ void PacedEvents::Finish() {
 }
 
 Result<EventSubscription> Replays::Events(const ChatId& chat, InteractionId interaction, double speed) {
-  const auto stored = interactions_.FindReplayable(chat, interaction);
-  if (!stored) return Fail(stored.error());
-  if (speed <= 0) return EventSubscription(chat, interaction, RecordedLog(*stored), nullptr);
-  auto paced = std::make_shared<PacedEvents>(*stored, speed, services_.timer);
+  const auto stored = TRY(interactions_.FindReplayable(chat, interaction));
+  if (speed <= 0) return EventSubscription(chat, interaction, RecordedLog(stored), nullptr);
+  auto paced = std::make_shared<PacedEvents>(stored, speed, services_.timer);
   {
     const MutexLock lock(mutex_);
     if (stopping_) return Fail(Stopping());
@@ -155,22 +155,19 @@ Result<EventSubscription> Replays::Events(const ChatId& chat, InteractionId inte
 }
 
 Result<ReplayReport> Replays::Recorded(const ChatId& chat, InteractionId interaction) {
-  const auto stored = interactions_.FindReplayable(chat, interaction);
-  if (!stored) return Fail(stored.error());
+  const auto stored = TRY(interactions_.FindReplayable(chat, interaction));
   try {
     services_.pool.StartFirstThread();
   } catch (const std::system_error& error) {
     return Fail(NoThreads(error.what()));
   }
-  return ReplayRecorded(*stored, [this](std::function<void()> job) { services_.pool.Submit(std::move(job)); });
+  return ReplayRecorded(stored, [this](std::function<void()> job) { services_.pool.Submit(std::move(job)); });
 }
 
 Result<ReplayReport> Replays::Compare(const ChatId& chat, InteractionId recorded, InteractionId again) {
-  const auto first = interactions_.FindReplayable(chat, recorded);
-  if (!first) return Fail(first.error());
-  const auto second = interactions_.FindReplayable(chat, again);
-  if (!second) return Fail(second.error());
-  return CompareRuns(*first, *second);
+  const auto first = TRY(interactions_.FindReplayable(chat, recorded));
+  const auto second = TRY(interactions_.FindReplayable(chat, again));
+  return CompareRuns(first, second);
 }
 
 void Replays::Stop() {

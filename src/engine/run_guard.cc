@@ -10,9 +10,7 @@
 namespace reprise {
 namespace {
 
-Error DeniedByHook(std::string why) {
-  return {.code = ErrorCode::kForbidden, .reason = "hook_denied", .message = std::move(why)};
-}
+Error DeniedByHook(std::string why) { return Refused(ErrorCode::kForbidden, "hook_denied", std::move(why)); }
 
 bool IsSameJson(std::string_view one, std::string_view other) {
   const auto a = ParseJson(one), b = ParseJson(other);

@@ -22,17 +22,13 @@ namespace {
 
 constexpr std::string_view kReadingTool = "read_file";
 
-Error NotReadable(std::string why) {
-  return Error{.code = ErrorCode::kForbidden, .reason = "not_readable", .message = std::move(why)};
-}
+Error NotReadable(std::string why) { return Refused(ErrorCode::kForbidden, "not_readable", std::move(why)); }
 
 }  // namespace
 
 Result<const WorkspaceReader*> NamedFiles::Reader() const {
   if (services_.parts.workspace_reader != nullptr) return services_.parts.workspace_reader;
-  return Fail(Error{.code = ErrorCode::kNotFound,
-                    .reason = "no_workspace",
-                    .message = "this server has no workspace whose files could be named"});
+  return Fail(Refused(ErrorCode::kNotFound, "no_workspace", "this server has no workspace whose files could be named"));
 }
 
 // In the mode that asks, whatever holds for the server: nobody is here to be asked, and no chat's grants count.
@@ -340,9 +336,8 @@ Result<FilesPreview> WorkspaceMoves::Preview(const ChatId& chat, State head, Sta
 Result<WorkspaceMoves::Plan> WorkspaceMoves::Prepare(const ChatId& chat, State head, State target,
                                                      const FilesChoice& choice) const {
   if (!is_on()) {
-    return Fail(Error{.code = ErrorCode::kInvalidArgument,
-                      .reason = "no_workspace_history",
-                      .message = "\"files\": \"restore\": this server does not record what changes in a workspace"});
+    return Fail(Refused(ErrorCode::kInvalidArgument, "no_workspace_history",
+                        "\"files\": \"restore\": this server does not record what changes in a workspace"));
   }
   Plan plan;
   Json conflicts = Json::array(), imported = Json::array();

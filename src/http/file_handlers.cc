@@ -124,7 +124,7 @@ void AddWorkspaceRoutes(Router& router, const HandlerContext& context) {
 namespace {
 
 tl::unexpected<Error> InvalidRequest(std::string reason, std::string message) {
-  return Fail(Error{.code = ErrorCode::kInvalidArgument, .reason = std::move(reason), .message = std::move(message)});
+  return Fail(Refused(ErrorCode::kInvalidArgument, std::move(reason), std::move(message)));
 }
 
 Result<ForeignChat> ReadBody(const Request& request) {
@@ -178,9 +178,8 @@ Result<bool> Flag(const Request& request, const char* name, bool otherwise) {
   const auto given = request.Query(name);
   if (!given) return otherwise;
   if (*given == "true" || *given == "false") return *given == "true";
-  return Fail(Error{.code = ErrorCode::kInvalidArgument,
-                    .reason = "invalid_parameter",
-                    .message = std::string("\"") + name + "\" must be true or false"});
+  return Fail(
+      Refused(ErrorCode::kInvalidArgument, "invalid_parameter", std::string("\"") + name + "\" must be true or false"));
 }
 
 Result<Outcome> Connect(Engine& engine, const Request& request) {

@@ -121,9 +121,8 @@ class ConversationRoutes {
       for (Json& item : TRY(ItemsOf(engine_, *each, PageAddress(context_, request)))) data.push_back(std::move(item));
     }
     if (data.empty()) {
-      return Fail(Error{.code = ErrorCode::kConflict,
-                        .reason = "stale",
-                        .message = "the items were added, and the conversation went elsewhere since"});
+      return Fail(
+          Refused(ErrorCode::kConflict, "stale", "the items were added, and the conversation went elsewhere since"));
     }
     Json first = data.front()["id"], last = data.back()["id"];
     return JsonReply({{"object", "list"},

@@ -41,9 +41,8 @@ Result<Outcome> Follow(Engine& engine, Result<EventSubscription> started, bool s
     const auto which = TRY(id ? Result<InteractionId>(*id) : waiting->outcome());
     auto interaction = TRY(engine.GetInteraction(chat, which));
     if (!IsFinished(interaction.status)) {
-      return Fail(Error{.code = ErrorCode::kUnavailable,
-                        .reason = "stopping",
-                        .message = "the server is stopping; the interaction waits for an answer"});
+      return Fail(
+          Refused(ErrorCode::kUnavailable, "stopping", "the server is stopping; the interaction waits for an answer"));
     }
     return JsonReply(ToJson(interaction));
   };

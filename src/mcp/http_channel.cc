@@ -36,7 +36,7 @@ constexpr int kMaxRedirects = 5;
 constexpr std::size_t kMaxAddress = 300, kMaxType = 100;  // in words about them
 
 Error Broken(std::string reason, std::string message) {
-  return Error{.code = ErrorCode::kUnavailable, .reason = std::move(reason), .message = std::move(message)};
+  return Refused(ErrorCode::kUnavailable, std::move(reason), std::move(message));
 }
 
 // "https://host:1/a/b?c" -> "https://host:1".

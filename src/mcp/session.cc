@@ -162,14 +162,13 @@ void DescribeEnd(Span& span, const std::string& method, const Result<Json>& resu
 }  // namespace
 
 Error McpProtocolError(std::string message) {
-  return Error{.code = ErrorCode::kUnavailable, .reason = "mcp_protocol", .message = std::move(message)};
+  return Refused(ErrorCode::kUnavailable, "mcp_protocol", std::move(message));
 }
 
 Error McpTooLargeError() {
-  return Error{.code = ErrorCode::kUnavailable,
-               .reason = "mcp_too_large",
-               .message = "the server's answer is larger than " + std::to_string(kMaxMcpMessageBytes >> 20) +
-                          " MiB, the most that is taken; what was asked for may be done"};
+  return Refused(ErrorCode::kUnavailable, "mcp_too_large",
+                 "the server's answer is larger than " + std::to_string(kMaxMcpMessageBytes >> 20) +
+                     " MiB, the most that is taken; what was asked for may be done");
 }
 
 Session::Session(std::unique_ptr<Channel> channel, SessionHooks hooks)
@@ -183,7 +182,7 @@ std::optional<Error> Session::closed() const {
 }
 
 void Session::Close() {
-  OnClosed(Error{.code = ErrorCode::kUnavailable, .reason = "mcp_closed", .message = "the connection was closed"});
+  OnClosed(Refused(ErrorCode::kUnavailable, "mcp_closed", "the connection was closed"));
   channel_->Close();
 }
 

@@ -38,10 +38,8 @@ Error NoConnection(std::string detail) {
 Error FailureOf(std::string_view state, const char* message) {
   const std::string detail = std::string(state) + ": " + (message ? message : "");
   if (state.starts_with("53")) {  // insufficient resources
-    return Error{.code = ErrorCode::kStorageFull,
-                 .reason = std::string(DefaultReason(ErrorCode::kStorageFull)),
-                 .message = "the database has no room left",
-                 .detail = detail};
+    return Refused(ErrorCode::kStorageFull, std::string(DefaultReason(ErrorCode::kStorageFull)),
+                   "the database has no room left", detail);
   }
   return MakeError(ErrorCode::kIo, "the database has refused a statement", detail);
 }

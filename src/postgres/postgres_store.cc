@@ -42,10 +42,7 @@ std::string NameOf(const std::string& path) { return path.substr(path.rfind('/')
 
 }  // namespace
 
-Error Fenced() {
-  return Error{
-      .code = ErrorCode::kConflict, .reason = "fenced", .message = "another server has taken up this interaction"};
-}
+Error Fenced() { return Refused(ErrorCode::kConflict, "fenced", "another server has taken up this interaction"); }
 
 std::string SqlByteArray(const std::vector<std::string>& list) {
   std::string array = "{";

@@ -34,7 +34,7 @@ RecordPlace PlaceOf(const InteractionRef& run, const std::string& id, bool is_an
 }
 
 Error TooLate(std::string reason, std::string message) {
-  return Error{.code = ErrorCode::kInvalidArgument, .reason = std::move(reason), .message = std::move(message)};
+  return Refused(ErrorCode::kInvalidArgument, std::move(reason), std::move(message));
 }
 
 }  // namespace
@@ -56,8 +56,7 @@ Result<void> PostgresQuestionStore::Open(const std::vector<PendingQuestion>& que
                     SqlValue::OrNull(ExpiryOf(question)), instance_},
          .is_patient = true}));
     if (held.number(0, 0) == 0) {
-      return Fail(Error{
-          .code = ErrorCode::kConflict, .reason = "fenced", .message = "another server has taken up this interaction"});
+      return Fail(Refused(ErrorCode::kConflict, "fenced", "another server has taken up this interaction"));
     }
   }
   return {};

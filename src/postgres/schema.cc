@@ -373,7 +373,7 @@ constexpr const char* kMigrations[] = {kVersion1,   kPeople,    kFollowing, kFun
 constexpr int kKnown = static_cast<int>(std::size(kMigrations));
 
 Error SchemaError(std::string reason, std::string message) {
-  return Error{.code = ErrorCode::kConflict, .reason = std::move(reason), .message = std::move(message)};
+  return Refused(ErrorCode::kConflict, std::move(reason), std::move(message));
 }
 
 Error Newer(const SchemaStatus& status) {

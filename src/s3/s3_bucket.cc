@@ -71,8 +71,8 @@ Error Unreachable(std::string detail) {
           .retryable = true};
 }
 
-Error Refused(std::string message) {
-  return {.code = ErrorCode::kUnavailable, .reason = "bucket_refused", .message = std::move(message)};
+Error BucketRefused(std::string message) {
+  return Refused(ErrorCode::kUnavailable, "bucket_refused", std::move(message));
 }
 
 // "403 SignatureDoesNotMatch"
@@ -92,28 +92,25 @@ bool MayPass(int status, const std::string& code) {
 Error FromStatus(int status, const std::string& code) {
   const std::string said = Said(status, code);
   if (status == 507 || code == "QuotaExceeded" || code == "XMinioStorageFull") {
-    return {.code = ErrorCode::kStorageFull,
-            .reason = "bucket_full",
-            .message = "the bucket of the chats' files is full (" + said + ")"};
+    return Refused(ErrorCode::kStorageFull, "bucket_full", "the bucket of the chats' files is full (" + said + ")");
   }
   if (MayPass(status, code)) return Unreachable("the bucket answered " + said);
-  if (status == 404) return Refused("there is no bucket of the configured name (" + said + ")");
+  if (status == 404) return BucketRefused("there is no bucket of the configured name (" + said + ")");
   if (status >= 300 && status < 400) {
-    return Refused("the bucket is elsewhere (" + said + "); correct files.endpoint and files.region");
+    return BucketRefused("the bucket is elsewhere (" + said + "); correct files.endpoint and files.region");
   }
   if (status == 401 || status == 403) {
-    return Refused("the bucket of the chats' files does not let this server in (" + said +
-                   "); check files.access_key, files.secret_key and the clock");
+    return BucketRefused("the bucket of the chats' files does not let this server in (" + said +
+                         "); check files.access_key, files.secret_key and the clock");
   }
-  return {.code = ErrorCode::kUnavailable,
-          .reason = "bucket_failed",
-          .message = "the bucket of the chats' files does not do what it is asked (" + said + ")"};
+  return Refused(ErrorCode::kUnavailable, "bucket_failed",
+                 "the bucket of the chats' files does not do what it is asked (" + said + ")");
 }
 
 Error FromTransport(const Error& error) {
   if (error.code == ErrorCode::kCancelled) return error;
   Error failed = error.reason == "tls_failed"
-                     ? Refused("no secure connection to the bucket of the chats' files can be made")
+                     ? BucketRefused("no secure connection to the bucket of the chats' files can be made")
                      : Unreachable(error.message);
   if (!error.detail.empty()) failed.detail = error.detail;
   if (!error.retryable) failed.retryable = false;
@@ -180,9 +177,8 @@ Result<ObjectPage> S3Bucket::List(const std::string& prefix, const std::string& 
   }
   page.has_more = answer.body.find("<IsTruncated>true</IsTruncated>") != std::string::npos;
   if (answer.body.find("<ListBucketResult") == std::string::npos || (page.objects.empty() && page.has_more)) {
-    return Fail(Error{.code = ErrorCode::kUnavailable,
-                      .reason = "bucket_failed",
-                      .message = "the bucket of the chats' files does not say which objects it has"});
+    return Fail(Refused(ErrorCode::kUnavailable, "bucket_failed",
+                        "the bucket of the chats' files does not say which objects it has"));
   }
   return page;
 }

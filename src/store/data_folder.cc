@@ -47,10 +47,8 @@ Result<void> CheckPrivateDirectory(const std::string& path) {
     return Fail(SystemError(errno, path, "the folder cannot be looked at"));
   }
   if (!IsSafe(status)) {
-    return Fail(Error{.code = ErrorCode::kForbidden,
-                      .reason = "folder_not_private",
-                      .message = "another user could change what is stored there",
-                      .detail = path});
+    return Fail(
+        Refused(ErrorCode::kForbidden, "folder_not_private", "another user could change what is stored there", path));
   }
   const std::string parent = ParentDirectory(path);
   if (parent == path || parent == ".") return {};
@@ -100,10 +98,8 @@ std::string UrlIn(const std::string& text) {
 
 Error Locked(int fd, const std::string& path) {
   const std::string pid = PidIn(ReadText(fd));
-  return Error{.code = ErrorCode::kConflict,
-               .reason = "store_locked",
-               .message = "another server" + (pid.empty() ? "" : " (process " + pid + ")") + " uses this data folder",
-               .detail = path};
+  return Refused(ErrorCode::kConflict, "store_locked",
+                 "another server" + (pid.empty() ? "" : " (process " + pid + ")") + " uses this data folder", path);
 }
 
 // Whether this is a lock file, and no other file that has got its name (a hard link, perhaps): what it holds would be
@@ -236,10 +232,8 @@ Result<std::optional<DirectoryLock::Holder>> DirectoryLock::FindHolder(const std
   struct stat status {};
   if (file.get() < 0 && errno != ELOOP) return FailErrno(lock_file);
   if (file.get() < 0 || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) {
-    return Fail(Error{.code = ErrorCode::kCorruption,
-                      .reason = "integrity_missing",
-                      .message = "something that is no file is in the place of the data folder's lock",
-                      .detail = lock_file});
+    return Fail(Refused(ErrorCode::kCorruption, "integrity_missing",
+                        "something that is no file is in the place of the data folder's lock", lock_file));
   }
   if (::flock(file.get(), LOCK_SH | LOCK_NB) == 0) return std::nullopt;
   if (errno != EWOULDBLOCK) return FailErrno(lock_file);
@@ -333,8 +327,8 @@ bool Has(const KeySet* keys, const std::string& kid) { return keys != nullptr &&
 std::string Count(std::size_t chats) { return std::to_string(chats) + (chats == 1 ? " chat" : " chats"); }
 std::string AreOrIs(std::size_t chats) { return chats == 1 ? " is " : " are "; }
 
-tl::unexpected<Error> Refused(std::string reason, std::string message) {
-  return Fail(Error{.code = ErrorCode::kForbidden, .reason = std::move(reason), .message = std::move(message)});
+tl::unexpected<Error> Forbidden(std::string reason, std::string message) {
+  return Fail(Refused(ErrorCode::kForbidden, std::move(reason), std::move(message)));
 }
 
 }  // namespace
@@ -384,12 +378,13 @@ Result<void> CheckFolderKeys(const FolderKeys& found, FolderMode mode, const std
                              const std::string& key_file) {
   if (mode == FolderMode::kPlain) {
     if (found.sealed_chats == 0 || found.plain_chats > 0) return {};
-    return Refused("sealed_folder", Count(found.sealed_chats) + " in " + root + AreOrIs(found.sealed_chats) +
-                                        "sealed: leave --plain out, or `reprise decrypt --all --in-place` first");
+    return Forbidden("sealed_folder", Count(found.sealed_chats) + " in " + root + AreOrIs(found.sealed_chats) +
+                                          "sealed: leave --plain out, or `reprise decrypt --all --in-place` first");
   }
   if (found.plain_chats > 0 && found.sealed_chats == 0) {
-    return Refused("plain_folder", Count(found.plain_chats) + " in " + root + AreOrIs(found.plain_chats) +
-                                       "stored unencrypted: give --plain, or `reprise encrypt --all --in-place` first");
+    return Forbidden("plain_folder",
+                     Count(found.plain_chats) + " in " + root + AreOrIs(found.plain_chats) +
+                         "stored unencrypted: give --plain, or `reprise encrypt --all --in-place` first");
   }
   if (found.missing.empty()) return {};
   std::size_t chats = 0;
@@ -398,10 +393,10 @@ Result<void> CheckFolderKeys(const FolderKeys& found, FolderMode mode, const std
     chats += count;
     kids += (kids.empty() ? "" : ", ") + kid;
   }
-  return Refused("missing_key",
-                 Count(chats) + " in " + root + AreOrIs(chats) + "sealed with " + kids + ", which is not in " +
-                     key_file + ": put the key file back (or name it with --key-file), or give those chats up with " +
-                     "`reprise serve --new-key`");
+  return Forbidden("missing_key",
+                   Count(chats) + " in " + root + AreOrIs(chats) + "sealed with " + kids + ", which is not in " +
+                       key_file + ": put the key file back (or name it with --key-file), or give those chats up with " +
+                       "`reprise serve --new-key`");
 }
 
 Result<void> NoteFolderKeys(const FolderKeys& found, const std::string& root, const KeySet* keys,

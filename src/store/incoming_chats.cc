@@ -158,9 +158,7 @@ bool IncomingChats::Has(const ChatId& chat) const {
 
 Result<void> IncomingChats::Add(const IncomingChat& chat) const {
   if (Has(chat.summary.id)) {
-    return Fail(Error{.code = ErrorCode::kConflict,
-                      .reason = "chat_exists",
-                      .message = "there is a chat " + chat.summary.id.str() + " already"});
+    return Fail(Refused(ErrorCode::kConflict, "chat_exists", "there is a chat " + chat.summary.id.str() + " already"));
   }
   const std::string folder = IncomingDirectory(options_.root);
   auto added = options_.file_system.CreateDirectory(folder)

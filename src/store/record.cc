@@ -219,10 +219,7 @@ Result<RecordFile> ReadRecordFile(const std::string& path, const KeySet* keys, F
     return Fail(ErrorCode::kCorruption, "the file is neither a sealed record nor a JSON object", path);
   }
   if (keys == nullptr) {
-    return Fail(Error{.code = ErrorCode::kForbidden,
-                      .reason = "key_needed",
-                      .message = "the file is sealed and there is no key file",
-                      .detail = path});
+    return Fail(Refused(ErrorCode::kForbidden, "key_needed", "the file is sealed and there is no key file", path));
   }
   auto opened = OpenJwe(text, *keys);
   if (!opened) {
@@ -295,9 +292,8 @@ Result<std::string> HeadText(std::string_view type, std::string_view json, const
 
 Result<void> WriteHeadFile(FileSystem& file_system, const std::string& path, std::string_view type,
                            std::string_view json, const KeySet* keys) {
-  auto text = HeadText(type, json, keys);
-  if (!text) return Fail(std::move(text.error()));
-  return ReplaceFile(file_system, path, *text).and_then([&] {
+  auto text = TRY(HeadText(type, json, keys));
+  return ReplaceFile(file_system, path, text).and_then([&] {
     return file_system.SyncDirectory(ParentDirectory(path));
   });
 }

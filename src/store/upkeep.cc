@@ -254,9 +254,8 @@ Result<std::vector<StoredObject>> ListAll(const FileBucket& bucket) {
     all.insert(all.end(), std::make_move_iterator(page.objects.begin()), std::make_move_iterator(page.objects.end()));
     if (!page.has_more) return all;
     if (all.empty() || all.back().key <= after) {
-      return Fail(Error{.code = ErrorCode::kUnavailable,
-                        .reason = "bucket_failed",
-                        .message = "the bucket lists the same objects again and again"});
+      return Fail(
+          Refused(ErrorCode::kUnavailable, "bucket_failed", "the bucket lists the same objects again and again"));
     }
     after = all.back().key;
   }
@@ -345,9 +344,8 @@ Result<void> RewrapObjects(const BucketUpkeep& upkeep, Rewrapped& done) {
     // Only who has seen it there may drop the old key.
     const auto again = TRY(FetchFile(*format, file.place, *reference, &upkeep.bucket));
     if (KeyIdOf(again.record) != keys.current().kid) {
-      return Fail(Error{.code = ErrorCode::kUnavailable,
-                        .reason = "bucket_failed",
-                        .message = "the bucket does not hold what was put into it: " + reference->object_key});
+      return Fail(Refused(ErrorCode::kUnavailable, "bucket_failed",
+                          "the bucket does not hold what was put into it: " + reference->object_key));
     }
     ++done.files;
     return {};

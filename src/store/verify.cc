@@ -291,9 +291,8 @@ Result<VerifyReport> CheckTwice(const std::string& root, const ChatId& chat, con
 // --- a file that lies anywhere ---------------------------------------------------------------------------------------
 
 Error NotOurs() {
-  return {.code = ErrorCode::kCorruption,
-          .reason = "integrity_auth",
-          .message = "it is neither a record nor a journal, or too damaged to tell"};
+  return Refused(ErrorCode::kCorruption, "integrity_auth",
+                 "it is neither a record nor a journal, or too damaged to tell");
 }
 
 // The place that a record claims to be made for.

@@ -86,7 +86,7 @@ constexpr Words kOfArguments{"invalid_arguments", "arguments", "argument", "Argu
 constexpr Words kOfForm{"invalid_response", "response", "field", "Fields"};
 
 Error Unusable(const Words& words, std::string message, ErrorCode code = ErrorCode::kInvalidArgument) {
-  return Error{.code = code, .reason = words.reason, .message = std::move(message)};
+  return Refused(code, words.reason, std::move(message));
 }
 
 bool IsProperPrefix(const std::vector<std::string>& prefix, const std::vector<std::string>& path) {
@@ -390,9 +390,8 @@ Result<void> CheckForm(std::string_view schema, std::string_view response) {
   for (const auto& [name, value] : filled_in.items()) {
     const Json& format = Member(Member(fields, name.c_str()), "format");
     if (!value.is_string() || HasFormat(value.get<std::string>(), format)) continue;
-    return Fail(Error{.code = ErrorCode::kInvalidArgument,
-                      .reason = "invalid_response",
-                      .message = "invalid response: \"" + name + "\" must be " + Example(format)});
+    return Fail(Refused(ErrorCode::kInvalidArgument, "invalid_response",
+                        "invalid response: \"" + name + "\" must be " + Example(format)));
   }
   return {};
 }

@@ -29,8 +29,6 @@ namespace fs = std::filesystem;
 constexpr std::size_t kMaxPath = 4096;
 constexpr std::size_t kMaxName = 255;
 
-Error Refused(ErrorCode code, std::string message) { return MakeError(code, std::move(message)); }
-
 std::string Environment(const char* name) {
   const char* const value = std::getenv(name);
   return value == nullptr ? std::string() : value;
@@ -84,22 +82,23 @@ std::string RealPath(int fd) {
 }
 
 Result<void> CheckPath(std::string_view path) {
-  if (path.size() > kMaxPath) return Fail(Refused(ErrorCode::kInvalidArgument, "the path is too long"));
+  if (path.size() > kMaxPath) return Fail(ErrorCode::kInvalidArgument, "the path is too long");
   if (path.find('\0') != std::string_view::npos) {
-    return Fail(Refused(ErrorCode::kInvalidArgument, "the path contains a NUL character"));
+    return Fail(ErrorCode::kInvalidArgument, "the path contains a NUL character");
   }
   for (std::size_t at = 0; at < path.size();) {
     const std::size_t end = std::min(path.find('/', at), path.size());
-    if (end - at > kMaxName) return Fail(Refused(ErrorCode::kInvalidArgument, "a name in the path is too long"));
+    if (end - at > kMaxName) return Fail(ErrorCode::kInvalidArgument, "a name in the path is too long");
     at = end + 1;
   }
   return {};
 }
 
-Error Protected() { return Refused(ErrorCode::kForbidden, "the server's own files are out of reach"); }
+Error Protected() { return MakeError(ErrorCode::kForbidden, "the server's own files are out of reach"); }
 Error Secret() {
-  return Refused(ErrorCode::kForbidden,
-                 "it is where the user keeps secrets (keys, logins, histories), and nobody was asked about this call");
+  return MakeError(
+      ErrorCode::kForbidden,
+      "it is where the user keeps secrets (keys, logins, histories), and nobody was asked about this call");
 }
 Error Outside() { return WorkspaceError(EXDEV); }
 
@@ -153,7 +152,7 @@ Result<struct stat> StatRegular(int parent, const std::string& name) {
   if (::fstatat(parent, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return Fail(WorkspaceError(errno));
   if (S_ISLNK(status.st_mode)) return Fail(WorkspaceError(ELOOP));
   if (S_ISDIR(status.st_mode)) return Fail(WorkspaceError(EISDIR));
-  if (!S_ISREG(status.st_mode)) return Fail(Refused(ErrorCode::kInvalidArgument, "it is not a regular file"));
+  if (!S_ISREG(status.st_mode)) return Fail(ErrorCode::kInvalidArgument, "it is not a regular file");
   return status;
 }
 
@@ -295,7 +294,7 @@ Result<UniqueFd> Workspace::OpenRoot() const {
 
 Result<std::string> Workspace::Relative(std::string_view path) const {
   TRY(CheckPath(path));
-  if (path.empty()) return Fail(Refused(ErrorCode::kInvalidArgument, "the path is empty"));
+  if (path.empty()) return Fail(ErrorCode::kInvalidArgument, "the path is empty");
   if (path.front() != '/') return std::string(path);
   const std::string absolute = fs::path(path).lexically_normal().string();
   for (const std::string& root : {directory_, directory_as_given_}) {
@@ -321,7 +320,7 @@ Result<UniqueFd> Workspace::OpenFile(std::string_view path, Secrets secrets) con
   struct stat status {};
   if (::fstat(fd.get(), &status) != 0) return Fail(WorkspaceError(errno));
   if (S_ISDIR(status.st_mode)) return Fail(WorkspaceError(EISDIR));
-  if (!S_ISREG(status.st_mode)) return Fail(Refused(ErrorCode::kInvalidArgument, "it is not a regular file"));
+  if (!S_ISREG(status.st_mode)) return Fail(ErrorCode::kInvalidArgument, "it is not a regular file");
   return fd;
 }
 
@@ -334,7 +333,7 @@ Result<UniqueFd> Workspace::OpenAny(std::string_view path, Secrets secrets) cons
   struct stat status {};
   if (::fstat(fd.get(), &status) != 0) return Fail(WorkspaceError(errno));
   if (S_ISDIR(status.st_mode) || S_ISREG(status.st_mode)) return fd;
-  return Fail(Refused(ErrorCode::kInvalidArgument, "it is neither a regular file nor a directory"));
+  return Fail(ErrorCode::kInvalidArgument, "it is neither a regular file nor a directory");
 }
 
 Result<UniqueFd> Workspace::OpenEntry(int directory, const std::string& name, Secrets secrets) const {
@@ -344,7 +343,7 @@ Result<UniqueFd> Workspace::OpenEntry(int directory, const std::string& name, Se
   struct stat status {};
   if (::fstat(fd.get(), &status) != 0) return Fail(WorkspaceError(errno));
   if (S_ISDIR(status.st_mode) || S_ISREG(status.st_mode)) return fd;
-  return Fail(Refused(ErrorCode::kInvalidArgument, "it is neither a regular file nor a directory"));
+  return Fail(ErrorCode::kInvalidArgument, "it is neither a regular file nor a directory");
 }
 
 Result<std::string> Workspace::ReadFile(std::string_view path, std::size_t max_bytes, Secrets secrets) const {
@@ -462,7 +461,7 @@ Result<void> Workspace::DeleteFile(std::string_view path, Secrets secrets) {
   }
   if (S_ISDIR(status.st_mode)) return Fail(WorkspaceError(EISDIR));
   if (!S_ISREG(status.st_mode) && !S_ISLNK(status.st_mode)) {
-    return Fail(Refused(ErrorCode::kInvalidArgument, "it is not a regular file"));
+    return Fail(ErrorCode::kInvalidArgument, "it is not a regular file");
   }
   if (::unlinkat(target.parent.get(), target.name.c_str(), 0) != 0) return Fail(WorkspaceError(errno));
   return {};
