@@ -2,12 +2,9 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <new>
 #include <utility>
 
-#include "agent/context.h"
-#include "agent/history.h"
 #include "agent/prompt.h"
 #include "agent/tracing.h"
 #include "agent/working_memory.h"

@@ -12,7 +12,6 @@
 #include "agent/told.h"
 #include "agent/working_memory.h"
 #include "approval/audit_lines.h"
-#include "approval/decision.h"
 #include "approval/loop_guard.h"
 #include "base/json.h"
 #include "base/logging.h"

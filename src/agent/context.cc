@@ -5,9 +5,7 @@
 #include <functional>
 #include <limits>
 #include <optional>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 #include "agent/tracing.h"
 #include "base/utf8.h"

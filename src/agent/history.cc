@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <limits>
 #include <set>
-#include <string>
-#include <utility>
 
 #include "base/logging.h"
 #include "base/utf8.h"

@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <atomic>
-#include <functional>
 #include <future>
 #include <memory>
 #include <optional>
-#include <string>
 #include <type_traits>
 #include <utility>
 #include <variant>

@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cstddef>
-#include <cstdint>
 #include <iterator>
 #include <nlohmann/json.hpp>
-#include <string_view>
 #include <utility>
 
 #include "agent/context.h"

@@ -1,6 +1,5 @@
 #include "approval/decision.h"
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 

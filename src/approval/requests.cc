@@ -1,7 +1,6 @@
 #include "approval/requests.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "base/system.h"
 

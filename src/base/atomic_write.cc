@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <thread>
 
-#include "base/system.h"
 #include "base/try.h"
 
 namespace reprise {

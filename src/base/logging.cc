@@ -10,7 +10,6 @@
 #include <atomic>
 #include <cerrno>
 #include <charconv>
-#include <chrono>
 #include <cstring>
 #include <new>
 #include <type_traits>

@@ -9,10 +9,8 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <utility>
 
 #include "base/atomic_write.h"
-#include "base/posix_file_system.h"
 #include "base/system.h"
 #include "base/text.h"
 #include "base/try.h"

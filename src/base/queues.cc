@@ -1,7 +1,5 @@
 #include "base/queues.h"
 
-#include <utility>
-
 #include "base/logging.h"
 
 namespace reprise {

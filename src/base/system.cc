@@ -11,7 +11,6 @@
 #include <new>
 #include <random>
 #include <system_error>
-#include <utility>
 #include <vector>
 
 #include "base/text.h"

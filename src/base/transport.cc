@@ -10,8 +10,6 @@
 #include <string>
 #include <string_view>
 
-#include "reprise/transport.h"
-
 namespace reprise {
 
 namespace {

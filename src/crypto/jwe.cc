@@ -8,7 +8,6 @@
 #include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "base/system.h"
 #include "base/text.h"

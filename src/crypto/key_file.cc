@@ -9,7 +9,6 @@
 #include <filesystem>
 #include <utility>
 
-#include "base/atomic_write.h"
 #include "base/try.h"
 #include "crypto/jwe.h"
 

@@ -3,7 +3,6 @@
 // that nothing else has to.
 #include <unistd.h>
 
-#include <cstring>
 #include <exception>
 #include <string>
 #include <string_view>

@@ -7,8 +7,6 @@
 #include <array>
 #include <cstdint>
 #include <memory>
-#include <string>
-#include <string_view>
 
 #include "base/utf8.h"
 

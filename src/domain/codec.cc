@@ -3,9 +3,6 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "domain/json_reader.h"
-#include "reprise/replay.h"
-
 namespace reprise {
 
 namespace {

@@ -9,7 +9,6 @@
 
 #include "base/logging.h"
 #include "base/try.h"
-#include "base/utf8.h"
 #include "domain/file_kind.h"
 
 namespace reprise {

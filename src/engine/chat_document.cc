@@ -3,14 +3,12 @@
 #include <algorithm>
 #include <charconv>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <string_view>
 #include <utility>
 
 #include "agent/history.h"
 #include "agent/told.h"
-#include "base/json.h"
 #include "base/try.h"
 #include "domain/codec.h"
 

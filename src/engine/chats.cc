@@ -4,18 +4,14 @@
 #include <chrono>
 #include <future>
 #include <iterator>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <utility>
 
 #include "approval/audit_lines.h"
 #include "base/json.h"
 #include "base/logging.h"
-#include "base/try.h"
 #include "domain/codec.h"
 #include "engine/history.h"
-#include "engine/interactions.h"
 #include "engine/recording.h"
 #include "engine/text_search.h"
 

@@ -1,7 +1,6 @@
 #include "engine/checkpoint_saver.h"
 
 #include <atomic>
-#include <utility>
 
 #include "base/logging.h"
 

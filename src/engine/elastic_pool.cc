@@ -4,10 +4,8 @@
 #include <cstddef>
 #include <deque>
 #include <list>
-#include <optional>
 #include <system_error>
 #include <thread>
-#include <utility>
 
 #include "base/logging.h"
 #include "base/mutex.h"

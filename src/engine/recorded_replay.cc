@@ -13,7 +13,6 @@
 #include <variant>
 #include <vector>
 
-#include "agent/agent_loop.h"
 #include "agent/history.h"
 #include "base/mutex.h"
 #include "base/try.h"

@@ -1,10 +1,8 @@
 #include "engine/recording.h"
 
 #include <algorithm>
-#include <chrono>
 #include <limits>
 #include <set>
-#include <string>
 #include <utility>
 #include <variant>
 

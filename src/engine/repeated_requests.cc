@@ -1,11 +1,9 @@
 #include "engine/repeated_requests.h"
 
 #include <algorithm>
-#include <utility>
 #include <variant>
 
 #include "base/try.h"
-#include "engine/interactions.h"
 #include "engine/run_journal.h"
 #include "reprise/event.h"
 

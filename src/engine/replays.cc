@@ -1,11 +1,9 @@
 #include "engine/replays.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <system_error>
 #include <utility>
 #include <variant>
-#include <vector>
 
 #include "base/try.h"
 #include "engine/recorded_replay.h"

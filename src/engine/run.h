@@ -8,7 +8,6 @@
 #include <set>
 #include <stop_token>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "agent/agent_loop.h"

@@ -1,8 +1,6 @@
 #include "engine/run_journal.h"
 
-#include <map>
 #include <nlohmann/json.hpp>
-#include <utility>
 
 #include "base/json.h"
 #include "base/try.h"

@@ -1,7 +1,6 @@
 #include "engine/workspace_moves.h"
 
 #include <algorithm>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>

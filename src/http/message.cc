@@ -2,9 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdint>
-#include <optional>
-#include <utility>
 
 #include "base/text.h"
 #include "http/error_response.h"

@@ -1,7 +1,6 @@
 #include <zlib.h>
 
 #include <algorithm>
-#include <optional>
 #include <span>
 #include <string>
 #include <utility>

@@ -1,9 +1,5 @@
 #include "http/routes.h"
 
-#include <memory>
-
-#include "doors/conversations.h"
-
 namespace reprise {
 
 Router MakeRoutes(const HandlerContext& context) {

@@ -16,11 +16,9 @@
 #include <new>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include "base/logging.h"
 #include "base/mutex.h"
-#include "base/system.h"
 #include "base/try.h"
 #include "http/connection.h"
 #include "http/routes.h"

@@ -6,12 +6,10 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <chrono>
 #include <exception>
 #include <iterator>
 #include <new>
 #include <system_error>
-#include <thread>
 #include <utility>
 
 #include "base/logging.h"

@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <stop_token>
-#include <vector>
 
 #include "base/json.h"
 #include "base/logging.h"

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "base/atomic_write.h"
-#include "base/json.h"
 #include "base/logging.h"
 #include "base/system.h"
 #include "base/try.h"

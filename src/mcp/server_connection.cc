@@ -11,7 +11,6 @@
 #include "base/utf8.h"
 #include "crypto/digest.h"
 #include "mcp/mcp_tool.h"
-#include "mcp/server_launch.h"
 
 namespace reprise {
 namespace {

@@ -6,13 +6,11 @@
 #include <array>
 #include <cerrno>
 #include <cstdlib>
-#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <system_error>
 #include <utility>
-#include <vector>
 
 #include "base/json.h"
 #include "base/path.h"

@@ -8,13 +8,10 @@
 #include <set>
 #include <utility>
 
-#include "base/json.h"
 #include "base/logging.h"
 #include "base/text.h"
 #include "base/utf8.h"
-#include "mcp/channel.h"
 #include "mcp/content.h"
-#include "mcp/header_parameters.h"
 
 namespace reprise {
 namespace {

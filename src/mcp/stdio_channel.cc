@@ -17,7 +17,6 @@
 #include "base/mutex.h"
 #include "base/try.h"
 #include "base/utf8.h"
-#include "mcp/channel.h"
 #include "process/child_loop.h"
 
 namespace reprise {

@@ -9,7 +9,6 @@
 #include <future>
 
 #include "base/logging.h"
-#include "base/system.h"
 #include "base/text.h"
 #include "base/try.h"
 

@@ -1,9 +1,7 @@
 #include "postgres/postgres_store.h"
 
 #include <algorithm>
-#include <functional>
 #include <future>
-#include <iterator>
 #include <map>
 #include <utility>
 
@@ -14,7 +12,6 @@
 #include "store/file_blob_store.h"
 #include "store/file_names.h"
 #include "store/incoming_chats.h"
-#include "store/state_cache.h"
 #include "store/store_errors.h"
 
 namespace reprise {

@@ -1,10 +1,7 @@
 #include "postgres/postgres_tenant_stores.h"
 
 #include <algorithm>
-#include <chrono>
 #include <nlohmann/json.hpp>
-#include <optional>
-#include <utility>
 
 #include "base/json.h"
 #include "base/logging.h"

@@ -5,7 +5,6 @@
 #include <optional>
 #include <utility>
 
-#include "base/logging.h"
 #include "base/text.h"
 #include "postgres/postgres_store.h"
 #include "postgres/run_tail.h"

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <map>
-#include <utility>
 
-#include "base/logging.h"
 #include "base/try.h"
 #include "postgres/postgres_store.h"
 #include "store/store_errors.h"

@@ -1,11 +1,9 @@
 #include "postgres/schema.h"
 
 #include <iterator>
-#include <string>
 #include <vector>
 
 #include "base/try.h"
-#include "postgres/database.h"
 #include "postgres/tenant_database.h"
 
 namespace reprise {

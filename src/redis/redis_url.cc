@@ -1,8 +1,5 @@
 #include "redis/redis_url.h"
 
-#include <optional>
-#include <string>
-
 #include "base/text.h"
 
 namespace reprise {

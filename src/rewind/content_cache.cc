@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include "base/system.h"
 #include "base/try.h"
 #include "crypto/jwe.h"
 

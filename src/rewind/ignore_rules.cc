@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <filesystem>
-#include <string_view>
 #include <utility>
 
 #include "base/private_file.h"

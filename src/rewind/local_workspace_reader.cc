@@ -13,7 +13,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/system.h"
 #include "base/terminal_text.h"
 #include "base/try.h"
 #include "rewind/workspace_files.h"

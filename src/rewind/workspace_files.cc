@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,7 +9,6 @@
 #include <climits>
 #include <utility>
 
-#include "base/system.h"
 #include "base/try.h"
 #include "crypto/digest.h"
 #include "domain/codec.h"

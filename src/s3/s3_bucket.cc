@@ -3,9 +3,7 @@
 #include <re2/re2.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
-#include <utility>
 
 #include "base/logging.h"
 #include "base/queues.h"

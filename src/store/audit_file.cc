@@ -6,16 +6,12 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <limits>
 #include <nlohmann/json.hpp>
-#include <string_view>
 #include <system_error>
-#include <utility>
 #include <vector>
 
 #include "base/json.h"
 #include "base/logging.h"
-#include "base/system.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "crypto/digest.h"

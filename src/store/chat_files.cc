@@ -6,7 +6,6 @@
 #include <tuple>
 #include <utility>
 
-#include "base/atomic_write.h"
 #include "base/json.h"
 #include "base/logging.h"
 #include "base/try.h"

@@ -2,9 +2,6 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <optional>
-#include <set>
-#include <string>
 #include <system_error>
 #include <utility>
 

@@ -11,15 +11,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <thread>
 #include <utility>
 
 #include "base/atomic_write.h"
 #include "base/json.h"
-#include "base/system.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "crypto/jwe.h"

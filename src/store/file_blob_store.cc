@@ -2,16 +2,13 @@
 
 #include <functional>
 #include <future>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/atomic_write.h"
 #include "base/json.h"
-#include "base/logging.h"
 #include "base/text.h"
 #include "base/try.h"
-#include "crypto/digest.h"
 #include "domain/codec.h"
 #include "domain/json_reader.h"
 #include "store/file_names.h"

@@ -10,12 +10,8 @@
 #include "base/try.h"
 #include "crypto/jwe.h"
 #include "domain/codec.h"
-#include "store/chat_index.h"
-#include "store/data_folder.h"
-#include "store/file_journal.h"
 #include "store/file_names.h"
 #include "store/incoming_chats.h"
-#include "store/state_cache.h"
 #include "store/store_errors.h"
 
 namespace reprise {

@@ -2,8 +2,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
-#include <future>
 #include <map>
 #include <memory>
 #include <string>

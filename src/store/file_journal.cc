@@ -1,7 +1,6 @@
 #include "store/file_journal.h"
 
 #include <nlohmann/json.hpp>
-#include <utility>
 
 #include "base/atomic_write.h"
 #include "base/json.h"

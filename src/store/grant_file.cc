@@ -1,8 +1,6 @@
 #include "store/grant_file.h"
 
 #include <algorithm>
-#include <chrono>
-#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <utility>
 

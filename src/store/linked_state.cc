@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <stdexcept>
-#include <string_view>
 #include <utility>
 
 #include "crypto/digest.h"

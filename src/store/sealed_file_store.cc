@@ -8,7 +8,6 @@
 #include "base/try.h"
 #include "store/chat_files.h"
 #include "store/file_names.h"
-#include "store/object_store.h"
 
 namespace reprise {
 namespace {

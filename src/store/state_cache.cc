@@ -1,7 +1,5 @@
 #include "store/state_cache.h"
 
-#include <string>
-
 namespace reprise {
 
 namespace {

@@ -7,14 +7,12 @@
 #include <set>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "base/atomic_write.h"
 #include "base/try.h"
 #include "crypto/jwe.h"
 #include "store/data_folder.h"
 #include "store/file_names.h"
-#include "store/object_store.h"
 #include "store/record.h"
 #include "store/unsaved.h"
 

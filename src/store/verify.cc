@@ -18,7 +18,6 @@
 #include "store/file_journal.h"
 #include "store/file_names.h"
 #include "store/grant_file.h"
-#include "store/object_store.h"
 #include "store/sealed_file_store.h"
 
 namespace reprise {

@@ -8,15 +8,12 @@
 #include <array>
 #include <chrono>
 #include <cmath>
-#include <cstdint>
 #include <nlohmann/json.hpp>
-#include <string>
 #include <valijson/adapters/nlohmann_json_adapter.hpp>
 #include <valijson/schema.hpp>
 #include <valijson/schema_parser.hpp>
 #include <valijson/validation_results.hpp>
 #include <valijson/validator.hpp>
-#include <vector>
 
 #include "base/json.h"
 #include "base/try.h"

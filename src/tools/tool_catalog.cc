@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "base/logging.h"
-#include "base/mutex.h"
 #include "base/path.h"
 #include "tools/arguments.h"
 #include "tools/builtin_tool.h"

@@ -5,11 +5,9 @@
 #include <algorithm>
 #include <filesystem>
 #include <system_error>
-#include <utility>
 
 #include "base/logging.h"
 #include "base/path.h"
-#include "base/utf8.h"
 #include "domain/file_kind.h"
 #include "tools/shell/subprocess.h"
 

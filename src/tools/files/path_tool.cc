@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <memory>
-#include <string_view>
 #include <utility>
 
 #include "base/path.h"

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <strings.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,7 +14,6 @@
 #include <memory>
 #include <system_error>
 
-#include "base/system.h"
 #include "base/try.h"
 #include "tools/arguments.h"
 #include "tools/files/open_beneath.h"

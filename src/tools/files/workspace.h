@@ -2,7 +2,6 @@
 
 #include <sys/stat.h>
 
-#include <cstdint>
 #include <functional>
 #include <optional>
 #include <stop_token>

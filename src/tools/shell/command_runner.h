@@ -1,8 +1,6 @@
 #pragma once
 
 #include <chrono>
-#include <functional>
-#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -1,7 +1,6 @@
 #include "tools/shell/command_tool.h"
 
 #include <chrono>
-#include <string>
 #include <utility>
 #include <vector>
 

@@ -18,7 +18,6 @@
 #include <initializer_list>
 #include <map>
 #include <memory>
-#include <optional>
 #include <set>
 #include <system_error>
 #include <utility>

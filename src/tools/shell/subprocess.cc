@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <csignal>
-#include <cstdint>
 #include <optional>
 #include <utility>
 
