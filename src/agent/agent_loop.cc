@@ -5,9 +5,8 @@
 #include <new>
 #include <utility>
 
+#include "agent/agent.h"
 #include "agent/prompt.h"
-#include "agent/tracing.h"
-#include "agent/working_memory.h"
 #include "base/logging.h"
 #include "base/system.h"
 

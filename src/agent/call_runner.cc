@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "agent/history.h"
+#include "agent/prompt.h"
 #include "agent/retry_policy.h"
 #include "agent/sub_agent.h"
 #include "agent/told.h"
-#include "agent/working_memory.h"
 #include "approval/audit_lines.h"
 #include "approval/loop_guard.h"
 #include "base/json.h"

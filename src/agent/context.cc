@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "agent/tracing.h"
+#include "agent/agent.h"
 #include "base/utf8.h"
 
 namespace reprise {

@@ -10,8 +10,8 @@
 #include <variant>
 #include <vector>
 
+#include "agent/agent.h"
 #include "agent/agent_loop.h"
-#include "agent/tracing.h"
 
 namespace reprise {
 namespace {

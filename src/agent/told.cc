@@ -72,7 +72,7 @@ std::string_view Tail(std::string_view text) {
   return end < text.size() / 2 ? text.substr(end + 1) : FromUtf8Start(text);
 }
 
-// What the tool itself has left out beyond the line that says so (tools/shell/subprocess).
+// What the tool itself has left out beyond the line that says so (tools/shell/command_runner).
 std::uint64_t CutByTool(std::string_view text) {
   constexpr std::string_view kBegin = "\n(... ", kEnd = " bytes cut ...)\n";
   const std::size_t end = text.find(kEnd), begin = text.rfind(kBegin, end);

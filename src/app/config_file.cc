@@ -14,7 +14,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "base/utf8.h"
-#include "engine/limits.h"
+#include "engine/run_guard.h"
 #include "mcp/oauth_documents.h"
 #include "people/access_token.h"
 #include "people/issuer_keys.h"

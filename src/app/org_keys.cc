@@ -10,7 +10,7 @@
 #include "base/try.h"
 #include "crypto/digest.h"
 #include "crypto/jwe.h"
-#include "crypto/key_file.h"
+#include "crypto/key_set.h"
 #include "crypto/secret_key.h"
 #include "store/data_folder.h"
 

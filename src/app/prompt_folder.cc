@@ -17,7 +17,7 @@
 #include "base/text.h"
 #include "base/utf8.h"
 #include "crypto/digest.h"
-#include "crypto/key_file.h"
+#include "crypto/key_set.h"
 
 namespace reprise {
 namespace {

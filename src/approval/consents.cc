@@ -41,7 +41,7 @@ bool IsOurs(const Json& file, const KeySet* keys) {
 void Consents::ReadOnce() {
   if (std::exchange(read_, true)) return;
   const auto text = file_system_.ReadFile(path_, kMaxFile);
-  if (!text && text.error().code == ErrorCode::kNotFound) return;
+  if (!text && IsNotFound(text.error())) return;
   const auto json = text ? ParseJson(*text) : Result<Json>(Fail(text.error()));
   const bool whole = json && json->is_object() && json->contains("servers") && (*json)["servers"].is_object();
   damaged_ = !whole;

@@ -138,7 +138,7 @@ Result<void> WriteOutputFile(const std::string& path, std::string_view content, 
   if (auto free = CheckNothingThere(path); !free && !replace) return free;
   auto written = replace ? ReplaceFile(Disk(), path, content) : WriteNewFile(path, content);
   if (written) written = Disk().SyncDirectory(ParentDirectory(path));
-  if (!written && written.error().code == ErrorCode::kNotFound) {
+  if (!written && IsNotFound(written.error())) {
     return Fail(ErrorCode::kNotFound, "there is no folder " + ParentDirectory(path));
   }
   return written;

@@ -75,4 +75,9 @@ std::string Counted(std::uint64_t number, std::string_view thing);
 // "1,234"
 std::string Grouped(std::uint64_t number);
 
+// Strict JSON text with every character that cannot be seen, or that turns the reading direction, as its \uXXXX escape,
+// and without gaps between its tokens (WithoutGaps): still the same JSON value. Other line ends and tabs stay.
+// REQUIRES: `json` is UTF-8.
+std::string EscapeHidden(std::string_view json);
+
 }  // namespace reprise

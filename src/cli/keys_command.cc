@@ -15,7 +15,7 @@
 #include "base/posix_file_system.h"
 #include "base/terminal_text.h"
 #include "base/try.h"
-#include "crypto/key_file.h"
+#include "crypto/key_set.h"
 #include "store/data_folder.h"
 #include "store/file_names.h"
 #include "store/unsaved.h"

@@ -1,5 +1,3 @@
-#include "crypto/passphrase_key.h"
-
 #include <openssl/core_names.h>
 #include <openssl/err.h>
 #include <openssl/kdf.h>
@@ -14,6 +12,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "crypto/jwe.h"
+#include "crypto/key_set.h"
 
 namespace reprise {
 

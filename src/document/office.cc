@@ -13,7 +13,6 @@
 #include "document/archive.h"
 #include "document/number_format.h"
 #include "document/readers.h"
-#include "document/xml.h"
 
 namespace reprise::document {
 namespace {

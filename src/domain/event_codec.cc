@@ -2,8 +2,8 @@
 #include <nlohmann/json.hpp>
 #include <type_traits>
 
+#include "base/terminal_text.h"
 #include "domain/codec.h"
-#include "domain/hidden_text.h"
 #include "domain/json_reader.h"
 
 namespace reprise {

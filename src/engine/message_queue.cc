@@ -383,7 +383,7 @@ bool MessageQueues::Erase(QueuedRun& run) {
 Result<void> MessageQueues::RemoveErased(const QueuedRun& run) {
   const MutexLock store_lock(store_mutex_);
   auto removed = store_.RemoveQueued(run.chat_id, run.id);
-  if (!removed && removed.error().code != ErrorCode::kNotFound) return removed;  // the next one to look does it
+  if (!removed && !IsNotFound(removed.error())) return removed;  // the next one to look does it
   {
     const MutexLock lock(mutex_);
     erased_.erase(run.id);

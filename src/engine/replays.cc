@@ -6,8 +6,10 @@
 #include <variant>
 
 #include "base/try.h"
+#include "engine/interactions.h"
 #include "engine/recorded_replay.h"
 #include "engine/recording.h"
+#include "engine/services.h"
 
 namespace reprise {
 

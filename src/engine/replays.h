@@ -7,14 +7,16 @@
 
 #include "base/mutex.h"
 #include "engine/elastic_pool.h"
-#include "engine/interactions.h"
-#include "engine/services.h"
+#include "reprise/engine.h"
 #include "reprise/event.h"
 #include "reprise/event_log.h"
 #include "reprise/interaction.h"
 #include "reprise/replay.h"
 
 namespace reprise {
+
+struct EngineServices;
+class Interactions;
 
 // Where a second run of the same message first did something else than the first one: other types, texts, tools,
 // inputs or outputs, or in another order. What cannot be the same twice (ids, times, token counts, repetitions after

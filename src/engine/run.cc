@@ -4,7 +4,7 @@
 #include <chrono>
 #include <utility>
 
-#include "agent/tracing.h"
+#include "agent/agent.h"
 #include "base/logging.h"
 #include "base/queues.h"
 #include "base/utf8.h"

@@ -265,7 +265,7 @@ class AgUiRoute {
     options.state = StateOf({});
     const auto running = engine_.RunningIn(chat);
     const auto history = engine_.GetHistory(chat, /*all_branches=*/false);
-    if (!history && (history.error().code != ErrorCode::kNotFound || running)) return Fail(history.error());
+    if (!history && (!IsNotFound(history.error()) || running)) return Fail(history.error());
     if (history) {
       for (const HistoryEntry& entry : history->entries) {
         const Interaction& each = entry.interaction;

@@ -14,7 +14,7 @@
 #include "http/message.h"
 #include "http/metrics.h"
 #include "http/request_parser.h"
-#include "http/router.h"
+#include "http/routes.h"
 #include "http/server.h"
 #include "http/tenants.h"
 #include "http/threads.h"

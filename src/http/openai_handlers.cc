@@ -154,7 +154,7 @@ class AnswerRoute {
     if (asked.previous_response_id) {
       const auto last = ParseResponseId(*asked.previous_response_id);
       auto plan = last ? conversations_->FindAfter(*last, asked.conversation) : NoSuchResponse();
-      if (!plan && plan.error().code == ErrorCode::kNotFound) return NoSuchResponse();
+      if (!plan && IsNotFound(plan.error())) return NoSuchResponse();
       return plan;
     }
     if (!asked.continues) return conversations_->Find(asked.conversation);

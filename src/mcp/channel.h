@@ -2,13 +2,16 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "process/supervised_process.h"
 #include "reprise/error.h"
+#include "reprise/result.h"
 
 namespace reprise {
 
@@ -77,5 +80,14 @@ class AnswerScanner {
   std::string name_, word_;  // of the outermost object, as far as they can matter
   std::optional<std::int64_t> id_;
 };
+
+// What a program that has ended said of why, out of what it wrote to stderr: the lines that name an error, without the
+// frames of the stack and the versions that runtimes write behind them; else its last line. On one line, bounded, valid
+// UTF-8 without control characters.
+std::string LastWords(std::string_view errors);
+
+// Runs the server as a command and speaks with it in lines over its stdin and stdout. What it prints on stderr is not
+// kept, but for the last line, which explains an end. When the command ends, or breaks the rules, the channel closes.
+Result<std::unique_ptr<Channel>> OpenStdioChannel(const Command& command);
 
 }  // namespace reprise

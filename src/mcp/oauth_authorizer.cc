@@ -81,7 +81,7 @@ OAuthLogin LoginIn(const Json& servers, const std::string& server, const std::st
 
 Result<Json> OAuthCredentials::Read() {
   const auto text = file_system_.ReadFile(path_, kMaxFile);
-  if (!text && text.error().code == ErrorCode::kNotFound) return Json::object();
+  if (!text && IsNotFound(text.error())) return Json::object();
   if (!text) return Fail(text.error());
   std::string plain = *text;
   if (keys_) {

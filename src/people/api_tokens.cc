@@ -86,7 +86,7 @@ Result<ApiTokenStore::Content> ApiTokenFile::Read() {
   // The version is looked at first: if the file is replaced meanwhile it is an older one, and the file is read again.
   Content content{.version = Look(), .tokens = {}};
   const auto text = ReadOwnFile(path_, kMostFileBytes);
-  if (!text && text.error().code == ErrorCode::kNotFound) return content;
+  if (!text && IsNotFound(text.error())) return content;
   if (!text) return Fail(text.error());
   const auto json = ParseJson(*text);
   if (!json || MemberOf(*json, "schema") != 1 || !MemberOf(*json, "tokens").is_array()) return Fail(Damaged(path_));

@@ -11,8 +11,8 @@
 #include "postgres/database.h"
 #include "postgres/lease.h"
 #include "postgres/postgres_store.h"
-#include "postgres/run_signals.h"
 #include "postgres/run_tail.h"
+#include "postgres/signals.h"
 #include "reprise/run_store.h"
 
 namespace reprise {

@@ -598,7 +598,7 @@ Result<ChatSummary> PostgresStore::RestoreChat(const ChatId& chat, const std::st
   if (!name || name->chat != chat) return Fail(ErrorCode::kNotFound, "there is no such chat in the trash");
   const std::string folder = TrashDirectory(DatabaseFiles::kRoot) + "/" + entry;
   const auto record = database_files_.ReadFile(folder + "/chat.json", kMaxRecordBytes);
-  if (!record && record.error().code == ErrorCode::kNotFound) {
+  if (!record && IsNotFound(record.error())) {
     return Fail(ErrorCode::kNotFound, "there is no such chat in the trash");
   }
   if (!record) return Fail(record.error());

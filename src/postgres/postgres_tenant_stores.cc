@@ -11,8 +11,8 @@
 #include "domain/codec.h"
 #include "reprise/timestamp.h"
 #include "store/file_names.h"
-#include "store/grant_file.h"
 #include "store/record.h"
+#include "store/tenant_files.h"
 
 namespace reprise {
 

@@ -13,7 +13,7 @@
 #include "crypto/key_set.h"
 #include "postgres/database.h"
 #include "postgres/postgres_store.h"
-#include "postgres/run_signals.h"
+#include "postgres/signals.h"
 #include "postgres/tenant_database.h"
 #include "reprise/audit_log.h"
 #include "reprise/daily_usage.h"

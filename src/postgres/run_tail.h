@@ -12,7 +12,7 @@
 #include "base/mutex.h"
 #include "crypto/key_set.h"
 #include "postgres/database.h"
-#include "postgres/run_signals.h"
+#include "postgres/signals.h"
 #include "postgres/tenant_database.h"
 #include "reprise/journal.h"
 #include "reprise/run_store.h"

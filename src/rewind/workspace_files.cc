@@ -12,7 +12,7 @@
 #include "base/try.h"
 #include "crypto/digest.h"
 #include "domain/codec.h"
-#include "tools/files/open_beneath.h"
+#include "tools/files/workspace.h"
 
 namespace reprise {
 namespace {

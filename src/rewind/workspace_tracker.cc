@@ -16,8 +16,8 @@
 #include "base/logging.h"
 #include "crypto/digest.h"
 #include "domain/codec.h"
-#include "tools/files/open_beneath.h"
-#include "tools/files/run_by_others.h"
+#include "tools/files/known_paths.h"
+#include "tools/files/workspace.h"
 
 namespace reprise {
 namespace {

@@ -220,7 +220,7 @@ Result<Found> ReadFiles(const Files& files, FileSystem& file_system, std::uint64
     // All of it comes before.
     if (i + 1 < files.size() && files[i + 1].first <= after + 1 && after != 0) continue;
     const auto text = file_system.ReadFile(files[i].second, kMaxFileBytes);
-    if (!text && text.error().code == ErrorCode::kNotFound) {
+    if (!text && IsNotFound(text.error())) {
       found.gap = true;
       continue;
     }

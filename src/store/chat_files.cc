@@ -220,7 +220,7 @@ Result<std::string> ChatFiles::ReadFileDigest(const ChatId& chat, InteractionId 
 Result<InteractionFiles> ChatFiles::ListInteractions(const ChatId& chat) const {
   InteractionFiles files;
   const auto entries = file_system_.ListDirectory(InteractionsDirectory(root_, chat));
-  if (!entries && entries.error().code == ErrorCode::kNotFound) return files;
+  if (!entries && IsNotFound(entries.error())) return files;
   if (!entries) return Fail(FolderError(InteractionsName(chat), entries.error()));
   for (const DirectoryEntry& entry : *entries) {
     if (entry.is_directory) continue;
@@ -232,7 +232,7 @@ Result<InteractionFiles> ChatFiles::ListInteractions(const ChatId& chat) const {
 
 Result<std::optional<ChatIndex>> ChatFiles::ReadIndex(const ChatId& chat, bool& cut_off) const {
   const auto text = ReadRecordText(file_system_, ChatFile(root_, chat), {.chat = chat});
-  if (!text && text.error().code == ErrorCode::kNotFound) return std::nullopt;
+  if (!text && IsNotFound(text.error())) return std::nullopt;
   if (!text) return Fail(text.error());
   const auto record = format_->Open({.chat = chat, .interaction = std::nullopt}, *text);
   auto index = record ? ChatIndexFromJson(chat, record->plaintext) : Fail(record.error());
@@ -440,7 +440,7 @@ constexpr int kQueueSchema = 1;
 Result<std::vector<QueuedMessage>> ChatFiles::ReadQueue(const ChatId& chat) const {
   std::vector<QueuedMessage> messages;
   const auto text = ReadRecordText(file_system_, QueueFile(root_, chat), {.chat = chat, .queue = true});
-  if (!text && text.error().code == ErrorCode::kNotFound) return messages;
+  if (!text && IsNotFound(text.error())) return messages;
   if (!text) return Fail(text.error());
   std::string_view rest = *text;
   do {
@@ -487,7 +487,7 @@ Result<void> ChatFiles::WriteQueue(const ChatId& chat, const std::vector<QueuedM
   const std::string path = QueueFile(root_, chat);
   if (messages.empty()) {
     auto removed = file_system_.RemoveFile(path);
-    if (!removed && removed.error().code == ErrorCode::kNotFound) return {};
+    if (!removed && IsNotFound(removed.error())) return {};
     return removed.and_then([&] { return SyncChatDirectory(chat); });
   }
   const std::string record = TRY(SealQueue(chat, messages));
@@ -537,7 +537,7 @@ Result<std::vector<ChatId>> FileInteractionStore::ListQueues() {
   auto chats = TRY(files_.ListChats());
   std::erase_if(chats, [&](const ChatId& chat) {
     const auto entries = options_.file_system.ReadFile(QueueFile(options_.root, chat), kMaxRecordBytes);
-    return !entries && entries.error().code == ErrorCode::kNotFound;
+    return !entries && IsNotFound(entries.error());
   });
   return chats;
 }

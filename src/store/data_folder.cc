@@ -292,7 +292,7 @@ class ChatLook {
 
   Result<std::vector<ChatId>> Chats() const {
     auto chats = files_.ListChats();
-    if (!chats && chats.error().code == ErrorCode::kNotFound) return std::vector<ChatId>();
+    if (!chats && IsNotFound(chats.error())) return std::vector<ChatId>();
     return chats;
   }
   std::optional<std::string> SealedBy(const ChatId& chat) const {

@@ -20,8 +20,6 @@ constexpr int kBlobSchema = 1;
 constexpr std::size_t kAtOnce = 8;
 constexpr std::string_view kIntent = "restore";  // RecordPlace::blob of one
 
-bool IsNotFound(const Error& error) { return error.code == ErrorCode::kNotFound; }
-
 Json WithPlace(const ChatId& chat) { return {{"schema", kBlobSchema}, {"chat_id", chat.str()}}; }
 
 std::string BlobText(const ChatId& chat, const Blob& blob) {

@@ -82,7 +82,7 @@ Result<void> AddReadableBlobs(BlobStore& from, const ChatId& source, IncomingCha
   }
   for (const std::string& digest : wanted) {
     const auto there = from.Get(source, digest);
-    if (!there && there.error().code != ErrorCode::kCorruption && there.error().code != ErrorCode::kNotFound) {
+    if (!there && there.error().code != ErrorCode::kCorruption && !IsNotFound(there.error())) {
       return Fail(there.error());
     }
     if (there) chat.blobs.push_back(digest);
@@ -267,7 +267,7 @@ Result<void> IncomingChats::Place(const IncomingChat& chat, const std::string& f
   if (!chat.journals.empty()) {
     // Without this list the next start looks into every chat for journals, and finds these.
     auto removed = disk.RemoveFile(RunningFile(options_.root));
-    if (!removed && removed.error().code != ErrorCode::kNotFound) return removed;
+    if (!removed && !IsNotFound(removed.error())) return removed;
   }
   const std::string from = ChatDirectory(folder, id), to = ChatDirectory(options_.root, id);
   TRY(disk.Rename(from, to));
@@ -287,7 +287,7 @@ Result<std::vector<InteractionId>> FileInteractionStore::BranchUpTo(const ChatId
       return Fail(IntegrityError("auth", {.chat = chat, .interaction = id}, "it is its parent"));
     }
     auto before = files_.ReadHeader(chat, *parent.interaction);
-    if (!before && before.error().code == ErrorCode::kNotFound) {
+    if (!before && IsNotFound(before.error())) {
       return Fail(IntegrityError("missing", parent, "the file is gone"));
     }
     if (!before) return Fail(std::move(before.error()));
@@ -308,10 +308,10 @@ Result<ChatSummary> FileInteractionStore::ForkChat(const ChatId& source, Interac
     TRY(LoadSummary(source));
     const auto before = FindState(source);
     auto copied = CopyChat(source, last, chat, title);
-    if (copied || copied.error().code == ErrorCode::kNotFound || copied.error().reason == "chat_exists") return copied;
+    if (copied || IsNotFound(copied.error()) || copied.error().reason == "chat_exists") return copied;
     // What was deleted meanwhile is neither damaged nor a fault of the disk.
     const auto held = HoldChat(source, Missing::kFail, Hold::kState);
-    if (!held && held.error().code == ErrorCode::kNotFound) return Fail(held.error());
+    if (!held && IsNotFound(held.error())) return Fail(held.error());
     if (!held || held->state == before) return copied;
   }
 }

@@ -65,7 +65,7 @@ Result<std::string> ObjectPrefixOf(const std::string& data_folder, FileSystem& f
     return Fail(ErrorCode::kCorruption,
                 path + " is damaged; remove it, and files that are given from then on get new names");
   }
-  if (kept.error().code != ErrorCode::kNotFound) return Fail(kept.error());
+  if (!IsNotFound(kept.error())) return Fail(kept.error());
   if (!make) return std::string();
   TRY(ReplaceFile(file_system, path, NewFolderName(owner) + "\n"));
   TRY(file_system.SyncDirectory(data_folder));
@@ -100,7 +100,7 @@ Result<FetchedFile> FetchFile(const RecordFormat& format, const RecordPlace& pla
                       .message = "it is in a bucket, and the configuration names none that can be used (files)"}));
   }
   auto text = bucket->objects.Get(reference.object_key);
-  if (!text && text.error().code == ErrorCode::kNotFound) {
+  if (!text && IsNotFound(text.error())) {
     return Fail(IntegrityError("missing", place, "its object is gone from the bucket"));
   }
   if (!text && text.error().code == ErrorCode::kTooLarge) {

@@ -275,7 +275,7 @@ Result<std::string> OpenLoneRecord(std::string_view text, std::string_view name,
 Result<std::optional<std::string>> ReadHeadFile(FileSystem& file_system, const std::string& path, std::string_view type,
                                                 const KeySet* keys) {
   const auto text = file_system.ReadFile(path, kMaxHeadFile);
-  if (!text && text.error().code == ErrorCode::kNotFound) return std::optional<std::string>();
+  if (!text && IsNotFound(text.error())) return std::optional<std::string>();
   if (!text && text.error().code == ErrorCode::kTooLarge) {
     return Fail(LoneRecordDamage(NameOf(path), "auth", "it is too large"));
   }

@@ -14,8 +14,6 @@ namespace {
 
 constexpr std::size_t kMostKnown = 10'000;
 
-bool IsNotFound(const Error& error) { return error.code == ErrorCode::kNotFound; }
-
 }  // namespace
 
 SealedFileStore::SealedFileStore(Options options)

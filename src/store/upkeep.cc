@@ -113,7 +113,7 @@ Result<Rewrapped> RewrapStore(const std::string& data_folder, const KeySet& keys
   TRY(rewrapping.Folder(data_folder));
   for (const std::string& folder : UnsavedFolders(data_folder)) {
     if (const auto there = file_system.ListDirectory(folder); !there) {
-      if (there.error().code == ErrorCode::kNotFound) continue;
+      if (IsNotFound(there.error())) continue;
       return Fail(there.error());
     }
     TRY(CheckPrivateDirectory(folder));
@@ -159,7 +159,7 @@ class FileWalk {
 
   Result<void> Files(const std::string& folder, const ChatId& chat) const {
     const auto entries = file_system_.ListDirectory(folder);
-    if (!entries && entries.error().code == ErrorCode::kNotFound) return {};
+    if (!entries && IsNotFound(entries.error())) return {};
     if (!entries) return Fail(entries.error());
     for (const DirectoryEntry& entry : *entries) {
       const auto id = ParseFileName(entry.name);
@@ -172,7 +172,7 @@ class FileWalk {
   template <typename Use>
   Result<void> EachFolder(const std::string& folder, const Use& use) const {
     const auto entries = file_system_.ListDirectory(folder);
-    if (!entries && entries.error().code == ErrorCode::kNotFound) return {};
+    if (!entries && IsNotFound(entries.error())) return {};
     if (!entries) return Fail(entries.error());
     for (const DirectoryEntry& entry : *entries) {
       if (!entry.is_directory && !IsLink(folder + "/" + entry.name)) continue;
@@ -206,7 +206,7 @@ struct ReadFileRecord {
 Result<std::optional<ReadFileRecord>> ReadEntry(FileSystem& file_system, const RecordFormat& format,
                                                 const FileOnDisk& file) {
   auto text = ReadRecordText(file_system, file.path, file.place);
-  if (!text && text.error().code == ErrorCode::kNotFound) return std::nullopt;
+  if (!text && IsNotFound(text.error())) return std::nullopt;
   if (!text) return Fail(std::move(text.error()));
   auto record = TRY(format.Open(file.place, *text));
   auto entry = TRY(FileEntryFromJson(file.place, record.plaintext));

@@ -1,17 +1,40 @@
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "reprise/resource_limits.h"
 #include "reprise/timestamp.h"
+#include "reprise/tool.h"
 #include "reprise/transport.h"
-#include "tools/builtin_tool.h"
 #include "tools/files/workspace.h"
 #include "tools/shell/command_runner.h"
 #include "tools/tool_options.h"
 
 namespace reprise {
+
+// A tool whose traits are known when it is made.
+class BuiltinTool : public Tool {
+ public:
+  explicit BuiltinTool(ToolTraits traits) : traits_(std::move(traits)) {}
+  const ToolTraits& traits() const override { return traits_; }
+  // As in traits(), but never cost anything (traits() of run_shell looks for the sandbox first).
+  const ToolSpec& spec() const { return traits_.spec; }
+  bool asks_by_default() const { return traits_.requires_approval; }
+
+ protected:
+  const ToolTraits& fixed_traits() const { return traits_; }
+
+ private:
+  const ToolTraits traits_;
+};
+
+inline ToolOutcome ToolFailure(std::string message) { return {.output = std::move(message), .is_error = true}; }
 
 // Tools that touch nothing outside the process.
 

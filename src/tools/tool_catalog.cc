@@ -13,9 +13,8 @@
 #include "base/logging.h"
 #include "base/path.h"
 #include "tools/arguments.h"
-#include "tools/builtin_tool.h"
 #include "tools/builtin_tools.h"
-#include "tools/files/secret_paths.h"
+#include "tools/files/known_paths.h"
 #include "tools/files/workspace.h"
 
 namespace reprise {

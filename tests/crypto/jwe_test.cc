@@ -9,7 +9,7 @@
 
 #include "base/posix_file_system.h"
 #include "base/text.h"
-#include "crypto/key_file.h"
+#include "crypto/key_set.h"
 #include "support/temp_directory.h"
 #include "support/test.h"
 

@@ -1,4 +1,4 @@
-#include "crypto/passphrase_key.h"
+#include "crypto/key_set.h"
 #include "support/test.h"
 
 namespace reprise::scrypt_test {

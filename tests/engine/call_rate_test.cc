@@ -1,4 +1,4 @@
-#include "engine/limits.h"
+#include "engine/run_guard.h"
 #include "support/test.h"
 
 namespace reprise::call_rate_test {

@@ -1,6 +1,6 @@
 #include <string>
 
-#include "engine/limits.h"
+#include "engine/run_guard.h"
 #include "support/test.h"
 
 namespace reprise::guardrails_test {

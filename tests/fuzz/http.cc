@@ -8,7 +8,7 @@
 #include "http/multipart.h"
 #include "http/request_parser.h"
 #include "http/requests.h"
-#include "http/router.h"
+#include "http/routes.h"
 
 namespace reprise::fuzz {
 namespace {

@@ -1,5 +1,5 @@
 #include "base/utf8.h"
-#include "mcp/stdio_channel.h"
+#include "mcp/channel.h"
 #include "support/test.h"
 
 namespace reprise::last_words_test {

@@ -9,7 +9,7 @@
 #include "base/logging.h"
 #include "base/path.h"
 #include "domain/file_kind.h"
-#include "tools/shell/subprocess.h"
+#include "tools/shell/command_runner.h"
 
 namespace reprise {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "reprise/tool.h"
-#include "tools/builtin_tool.h"
+#include "tools/builtin_tools.h"
 #include "tools/files/workspace.h"
 
 namespace reprise {

@@ -15,7 +15,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "base/utf8.h"
-#include "tools/shell/subprocess.h"
+#include "tools/shell/command_runner.h"
 
 namespace reprise {
 namespace {

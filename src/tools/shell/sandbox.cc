@@ -25,9 +25,9 @@
 #include "base/logging.h"
 #include "base/path.h"
 #include "base/system.h"
-#include "process/supervisor.h"
-#include "tools/files/run_by_others.h"
-#include "tools/shell/subprocess.h"
+#include "process/supervised_process.h"
+#include "tools/files/known_paths.h"
+#include "tools/shell/command_runner.h"
 #include "tools/text_file.h"
 
 namespace reprise {

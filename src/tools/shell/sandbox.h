@@ -27,7 +27,7 @@ std::string SyscallFilter();
 // without system calls that reach beyond (SyscallFilter). What is hidden is so also where something
 // visible holds it: what of it is there when a command starts can be neither read, changed, moved nor replaced, not by
 // way of a directory above it in the workspace either. (Files cannot be renamed, only copied, into and out of such a
-// directory.) What the user's own tools run by themselves (tools/files/run_by_others.h) is read-only likewise. What is
+// directory.) What the user's own tools run by themselves (tools/files/known_paths.h) is read-only likewise. What is
 // not there yet cannot be hidden: see MissingHidden. Sockets that lie in what is visible can be connected to.
 // Thread-safe.
 class Sandbox {

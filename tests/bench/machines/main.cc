@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "base/system.h"
-#include "postgres/notify_signals.h"
 #include "postgres/postgres_parts.h"
 #include "postgres/schema.h"
+#include "postgres/signals.h"
 #include "redis/redis_signals.h"
 #include "store/sample.h"
 #include "support/postgres_server.h"

@@ -1,6 +1,6 @@
 #include "base/utf8.h"
 #include "support/test.h"
-#include "tools/shell/subprocess.h"
+#include "tools/shell/command_runner.h"
 
 namespace reprise::output_capture_test {
 

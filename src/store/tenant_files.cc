@@ -1,4 +1,4 @@
-#include "store/grant_file.h"
+#include "store/tenant_files.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -11,10 +11,12 @@
 #include "crypto/jwe.h"
 #include "domain/codec.h"
 #include "domain/json_reader.h"
+#include "reprise/timestamp.h"
 #include "store/file_names.h"
 #include "store/record.h"
 
 namespace reprise {
+
 namespace {
 
 constexpr int kGrantsVersion = 1;
@@ -97,7 +99,7 @@ Result<Content> Parse(std::string_view text) {
 
 Result<Content> Read(FileSystem& file_system, const std::string& root, const KeySet* keys) {
   const auto text = file_system.ReadFile(GrantsFile(root), kMaxGrantsFile);
-  if (!text && text.error().code != ErrorCode::kNotFound) return Fail(text.error());
+  if (!text && !IsNotFound(text.error())) return Fail(text.error());
   const auto generation = TRY(ReadGeneration(file_system, root, keys));
   if (!text && generation.value_or(0) == 0) return Content();
   if (!text) return Damaged("missing", "the file is gone");
@@ -185,7 +187,7 @@ Result<bool> FileGrantStore::Add(const StandingGrant& grant) {
     return Fail(std::move(read.error()));
   } else {  // kept for whoever wants to know what it was
     auto aside = file_system_.Rename(GrantsFile(root_), DamagedGrantsFile(root_));
-    if (!aside && aside.error().code != ErrorCode::kNotFound) return Fail(std::move(aside.error()));
+    if (!aside && !IsNotFound(aside.error())) return Fail(std::move(aside.error()));
   }
   const std::string id = GrantId(grant.grant);
   const auto same =
@@ -255,6 +257,48 @@ void FileGrantStore::WriteCounts() {
 FileGrantStore::~FileGrantStore() {
   const MutexLock lock(mutex_);
   WriteCounts();
+}
+
+namespace {
+
+constexpr std::uint64_t kMostBytes = 4096;
+
+std::chrono::sys_days DayNow() { return std::chrono::floor<std::chrono::days>(Now()); }
+
+}  // namespace
+
+DailyUsageFile::DailyUsageFile(FileSystem& file_system, std::string path)
+    : file_system_(file_system), path_(std::move(path)), day_(DayNow()) {
+  const auto text = file_system_.ReadFile(path_, kMostBytes);
+  if (!text && IsNotFound(text.error())) return;
+  const auto json = text ? ParseJson(*text) : Fail(text.error());
+  const auto day = json ? ParseTimestamp(TextMember(*json, "day")) : Fail(json.error());
+  if (!day || !MemberOf(*json, "tokens").is_number_unsigned()) {
+    LogWarning("what was used today is not known: it counts from now on");
+  } else if (std::chrono::floor<std::chrono::days>(*day) == day_) {
+    tokens_ = MemberOf(*json, "tokens").get<std::int64_t>();
+  }
+}
+
+void DailyUsageFile::BeginDay() {
+  const auto today = DayNow();
+  if (today == day_) return;
+  day_ = today;
+  tokens_ = 0;
+}
+
+std::int64_t DailyUsageFile::Today() {
+  const MutexLock lock(mutex_);
+  BeginDay();
+  return tokens_;
+}
+
+Result<void> DailyUsageFile::Add(std::int64_t tokens) {
+  const MutexLock lock(mutex_);
+  BeginDay();
+  tokens_ += tokens;
+  return ReplaceFile(file_system_, path_, DumpJson({{"day", FormatTimestamp(day_)}, {"tokens", tokens_}}) + "\n",
+                     Durability::kUnsynced);
 }
 
 }  // namespace reprise

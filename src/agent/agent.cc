@@ -1,4 +1,4 @@
-#include "agent/tracing.h"
+#include "agent/agent.h"
 
 #include <chrono>
 #include <nlohmann/json.hpp>
@@ -12,6 +12,7 @@
 #include "domain/codec.h"
 
 namespace reprise {
+
 namespace {
 
 // Notes when the first words come.

@@ -10,12 +10,14 @@
 
 #include "base/mutex.h"
 #include "crypto/key_set.h"
+#include "reprise/daily_usage.h"
 #include "reprise/file_system.h"
 #include "reprise/grant_store.h"
 #include "reprise/result.h"
 
-// What a person has granted for always, in one file of the data folder (schemas/FILES.md): sealed if there are keys.
 namespace reprise {
+
+// What a person has granted for always, in one file of the data folder (schemas/FILES.md): sealed if there are keys.
 
 // Empty if there was never a file. kCorruption (reason "integrity_<kind>") if it is not what WriteGrantFile wrote last,
 // as far as .grants_head knows.
@@ -57,6 +59,25 @@ class FileGrantStore final : public GrantStore {
   std::uint64_t uncounted_ GUARDED_BY(mutex_) = 0;                       // uses that are not in the file yet
   std::chrono::steady_clock::time_point counted_at_ GUARDED_BY(mutex_) = std::chrono::steady_clock::now();
   bool told_ GUARDED_BY(mutex_) = false;  // the log knows why
+};
+
+// Keeps the day and its tokens in a file of the data folder (schemas/FILES.md).
+class DailyUsageFile final : public DailyUsage {
+ public:
+  // `file_system` must outlive the object. A file that cannot be read counts as nothing used.
+  DailyUsageFile(FileSystem& file_system, std::string path);
+
+  std::int64_t Today() override;
+  Result<void> Add(std::int64_t tokens) override;
+
+ private:
+  void BeginDay() REQUIRES(mutex_);
+
+  FileSystem& file_system_;
+  const std::string path_;
+  Mutex mutex_;
+  std::chrono::sys_days day_ GUARDED_BY(mutex_);
+  std::int64_t tokens_ GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace reprise
