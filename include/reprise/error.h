@@ -45,7 +45,11 @@ struct Error {
   std::optional<std::chrono::milliseconds> retry_after = {};
 };
 
+inline bool IsNotFound(const Error& error) { return error.code == ErrorCode::kNotFound; }
+
 // An Error with the kind's default reason.
 Error MakeError(ErrorCode code, std::string message, std::string detail = {});
+// One with a reason of its own.
+Error Refused(ErrorCode code, std::string reason, std::string message, std::string detail = {});
 
 }  // namespace reprise

@@ -7,11 +7,10 @@
 
 #include "app/embedded.h"
 #include "app/mcp_folder.h"
-#include "base/ascii.h"
-#include "base/base64url.h"
-#include "base/guarded.h"
+#include "base/logging.h"
 #include "base/posix_file_system.h"
 #include "base/terminal_text.h"
+#include "base/text.h"
 #include "base/try.h"
 #include "terminal/console.h"
 

@@ -13,9 +13,9 @@
 
 #include "base/json.h"
 #include "base/mutex.h"
-#include "base/unique_fd.h"
+#include "base/system.h"
 #include "mcp/mcp_servers.h"
-#include "mcp/server_folder.h"
+#include "mcp/server_launch.h"
 #include "net/curl_transport.h"
 #include "reprise/options.h"
 #include "reprise/result.h"

@@ -5,8 +5,8 @@
 #include <optional>
 #include <utility>
 
-#include "base/base64url.h"
 #include "base/path.h"
+#include "base/text.h"
 #include "base/try.h"
 #include "base/utf8.h"
 
@@ -30,14 +30,7 @@ std::optional<std::string> DecodeBase64(std::string text) {
   return DecodeBase64Url(text);
 }
 
-int HexDigit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
-
-std::string PercentDecoded(std::string_view text) {
+std::string Decoded(std::string_view text) {
   std::string decoded;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const int high = i + 2 < text.size() + 0 && text[i] == '%' ? HexDigit(text[i + 1]) : -1;
@@ -59,7 +52,7 @@ std::string PlaceOf(const std::string& uri, const std::string& workspace) {
   std::string_view rest = std::string_view(uri).substr(kFile.size());
   const std::size_t fragment = rest.find_first_of("#?");
   const std::string behind(fragment == std::string_view::npos ? "" : rest.substr(fragment));
-  const std::string path = PercentDecoded(rest.substr(0, fragment));
+  const std::string path = Decoded(rest.substr(0, fragment));
   if (workspace.empty() || !LiesBeneath(path, workspace) || path.size() <= workspace.size() + 1) return path + behind;
   return path.substr(workspace.size() + (workspace == "/" ? 0 : 1)) + behind;
 }
@@ -67,7 +60,7 @@ std::string PlaceOf(const std::string& uri, const std::string& workspace) {
 std::string NameOf(const std::string& uri, const std::string& usual) {
   std::string_view path = std::string_view(uri).substr(0, uri.find_first_of("?#"));
   while (path.ends_with('/')) path.remove_suffix(1);
-  std::string name = PercentDecoded(path.substr(path.rfind('/') == std::string_view::npos ? 0 : path.rfind('/') + 1));
+  std::string name = Decoded(path.substr(path.rfind('/') == std::string_view::npos ? 0 : path.rfind('/') + 1));
   std::replace_if(
       name.begin(), name.end(), [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '/'; }, '_');
   name = std::string(Utf8Prefix(name, kMaxName));

@@ -9,10 +9,10 @@
 #include <utility>
 
 #include "acp/rpc_error.h"
-#include "base/ascii.h"
 #include "base/path.h"
-#include "base/random.h"
+#include "base/system.h"
 #include "base/terminal_text.h"
+#include "base/text.h"
 #include "base/try.h"
 #include "terminal/console.h"
 #include "terminal/question_text.h"

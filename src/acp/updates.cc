@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "acp/terminal_tool.h"
-#include "base/json_text.h"
+#include "base/json.h"
 #include "base/terminal_text.h"
 #include "base/utf8.h"
 #include "terminal/question_text.h"

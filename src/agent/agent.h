@@ -12,21 +12,63 @@
 #include <string_view>
 #include <vector>
 
-#include "agent/call_guard.h"
 #include "agent/retry_policy.h"
 #include "base/async.h"
 #include "reprise/approval.h"
+#include "reprise/audit_log.h"
 #include "reprise/event.h"
 #include "reprise/interaction.h"
 #include "reprise/message.h"
 #include "reprise/model_client.h"
+#include "reprise/result.h"
 #include "reprise/system_prompt.h"
 #include "reprise/telemetry.h"
 #include "reprise/tool.h"
 #include "reprise/workspace_history.h"
 
-// What an agent is made of, and what it says to whoever runs it.
 namespace reprise {
+
+// Stands between an agent and what it does: may refuse or change its tool calls, keeps account of them, and takes out
+// of what tools say that which nobody is to see. Thread-safe; its functions block on the thread that they are called
+// on.
+class CallGuard {
+ public:
+  virtual ~CallGuard() = default;
+
+  // True if Begin or Admit may take a while.
+  virtual bool reviews_requests() const { return false; }
+  // Before anything else. What fails here does not begin, and the run FAILED; likewise Admit and Heard.
+  virtual Result<void> Begin(const std::stop_token& /*stop*/) { return {}; }
+  // Before what is asked of the model in a round, and again when it is asked again. Gives what the model is to be told
+  // with it.
+  virtual Result<std::string> Admit(std::uint32_t /*round_index*/, const std::string& /*model*/,
+                                    const std::stop_token& /*stop*/) {
+    return std::string();
+  }
+  // What the model has said, before anything of it is done.
+  virtual Result<void> Heard(std::uint32_t /*round_index*/, const std::string& /*model*/, const std::string& /*text*/,
+                             const std::stop_token& /*stop*/) {
+    return {};
+  }
+
+  struct Verdict {
+    std::optional<std::string> refusal{};    // why it does not run, for the model
+    std::optional<std::string> arguments{};  // to be taken in place of the model's
+  };
+  // Of a call with valid arguments, before anybody is asked about it.
+  virtual Verdict Review(std::uint32_t round_index, const ToolCall& call, const std::stop_token& stop) = 0;
+  // Puts it on account; who and where is filled in. What fails here must not happen.
+  virtual Result<void> Note(AuditEntry entry) = 0;
+  // What a tool says, as it may be seen.
+  virtual std::string Redacted(std::string text) const { return text; }
+  // What a call has led to, as it may be seen.
+  virtual ToolOutcome Passed(std::uint32_t round_index, const ToolCall& call, ToolOutcome outcome,
+                             const std::stop_token& stop) = 0;
+  // The same for one call's live output: takes it piece by piece, gives back what may be shown by now. Empty: all may.
+  virtual std::function<std::string(std::string_view)> LiveFilter() const { return {}; }
+};
+
+// What an agent is made of, and what it says to whoever runs it.
 
 // Where the agent tells what happens. Called by the thread that it works on, the model client's and tools' threads;
 // Emit by several at once while tools run together.
@@ -149,5 +191,16 @@ struct AgentOutcome {
   TokenUsage usage;
   std::optional<Error> error;  // why it FAILED
 };
+
+// What agents tell those who watch (reprise/telemetry.h), in the words of OpenTelemetry's conventions for generative
+// AI. Spans may be empty.
+
+void DescribeAgent(Span& span, const char* agent, const ModelClient& model, const std::string& model_name);
+void DescribeOutcome(Span& span, const AgentOutcome& outcome);
+
+// Has the model respond (ModelClient::Generate), which is a span beneath `parent`. `request`, `stream` and `parent`
+// must live until then.
+Async<Result<ModelResponse>> AskModelClient(const AgentParts& parts, const ModelRequest& request, ModelStream& stream,
+                                            std::stop_token stop, const Span& parent);
 
 }  // namespace reprise

@@ -2,17 +2,13 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <new>
 #include <utility>
 
-#include "agent/history.h"
+#include "agent/agent.h"
 #include "agent/prompt.h"
-#include "agent/summarizer.h"
-#include "agent/tracing.h"
-#include "agent/working_memory.h"
 #include "base/logging.h"
-#include "base/random.h"
+#include "base/system.h"
 
 namespace reprise {
 namespace {
@@ -48,14 +44,13 @@ std::vector<std::string> UsedCallIds(const Messages& messages) {
 Error Stopped() { return MakeError(ErrorCode::kCancelled, "the interaction was cancelled"); }
 
 Error Ended(std::string_view reason, std::string message) {
-  return Error{.code = ErrorCode::kInternal, .reason = std::string(reason), .message = std::move(message)};
+  return Refused(ErrorCode::kInternal, std::string(reason), std::move(message));
 }
 
 Error TooMuchSaid(std::size_t limit) {
-  return Error{.code = ErrorCode::kProvider,
-               .reason = "response_too_large",
-               .message = "the model's answers in this interaction are longer than " + std::to_string(limit >> 20) +
-                          " MiB together"};
+  return Refused(
+      ErrorCode::kProvider, "response_too_large",
+      "the model's answers in this interaction are longer than " + std::to_string(limit >> 20) + " MiB together");
 }
 
 // Of a model, a tool, a guard or of the server itself: it is one run's.

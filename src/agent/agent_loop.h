@@ -9,8 +9,8 @@
 #include "agent/agent.h"
 #include "agent/call_runner.h"
 #include "agent/context.h"
-#include "agent/message_parts.h"
-#include "agent/told_tools.h"
+#include "agent/history.h"
+#include "agent/told.h"
 
 namespace reprise {
 

@@ -7,13 +7,11 @@
 #include <utility>
 
 #include "agent/history.h"
-#include "agent/message_parts.h"
+#include "agent/prompt.h"
+#include "agent/retry_policy.h"
 #include "agent/sub_agent.h"
-#include "agent/told_output.h"
-#include "agent/tool_retry.h"
-#include "agent/working_memory.h"
+#include "agent/told.h"
 #include "approval/audit_lines.h"
-#include "approval/confirmation.h"
 #include "approval/loop_guard.h"
 #include "base/json.h"
 #include "base/logging.h"

@@ -1,11 +1,217 @@
 #include "agent/prompt.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <optional>
+#include <string_view>
 
+#include "base/json.h"
+#include "base/text.h"
 #include "base/utf8.h"
 
 namespace reprise {
+
+namespace {
+
+constexpr std::size_t kMaxPerCall = 5;  // one listing must not push out everything
+constexpr std::size_t kMaxIdBytes = 120, kMaxNameCharacters = 40, kMaxTypeBytes = 24;
+constexpr std::size_t kMaxJsonBytes = 64 * 1024;  // of a result that is taken apart
+constexpr std::size_t kMaxTextBytes = 1024;       // longer texts are content, not news
+constexpr int kMaxDepth = 4;
+
+// What an id, a path or an address may have in it: nothing that could be read as a sentence.
+bool IsUsable(std::string_view id) {
+  constexpr std::string_view kRefused = "\"'`<>{}|\\^";
+  const auto allowed = [&](char c) {
+    return static_cast<unsigned char>(c) > ' ' && c != 0x7f && kRefused.find(c) == kRefused.npos;
+  };
+  return !id.empty() && id.size() <= kMaxIdBytes && std::all_of(id.begin(), id.end(), allowed);
+}
+
+// A kind's name: letters, digits and '_'.
+std::string TypeOf(std::string_view text) {
+  std::string type;
+  for (const char c : text.substr(0, kMaxTypeBytes)) {
+    if (IsAsciiLetter(c) || IsAsciiDigit(c) || c == '_') type += c;
+  }
+  return type;
+}
+
+std::string NameOf(std::string_view text) {
+  std::string name;
+  for (const char c : Utf8Prefix(text, kMaxNameCharacters)) {
+    const bool shown = static_cast<unsigned char>(c) >= ' ' && c != 0x7f && c != '"';
+    name += shown ? c : ' ';
+  }
+  return name;
+}
+
+class Found {
+ public:
+  void Add(std::string type, std::string id, std::string name = {}) {
+    if (entities_.size() == kMaxPerCall || type.empty() || !IsUsable(id)) return;
+    entities_.push_back({std::move(type), std::move(id), std::move(name)});
+  }
+  bool full() const { return entities_.size() == kMaxPerCall; }
+  const std::vector<Entity>& entities() const { return entities_; }
+
+ private:
+  std::vector<Entity> entities_;
+};
+
+std::optional<std::string> TextMember(const Json& object, const char* key) {
+  const auto member = object.find(key);
+  if (member == object.end()) return std::nullopt;
+  if (member->is_string()) return member->get<std::string>();
+  if (member->is_number_integer()) return member->dump();
+  return std::nullopt;
+}
+
+std::optional<std::string> FirstOf(const Json& object, std::initializer_list<const char*> keys) {
+  for (const char* key : keys) {
+    if (auto text = TextMember(object, key)) return text;
+  }
+  return std::nullopt;
+}
+
+void AddPlaces(const Json& object, Found& found, const std::string& name = {}) {
+  if (auto path = FirstOf(object, {"path", "file"})) found.Add("file", *std::move(path), name);
+  if (auto url = FirstOf(object, {"url", "uri"})) found.Add("url", *std::move(url), name);
+}
+
+// `key` is the member that `json` stands under; it says what kind of thing it is if the object itself does not.
+void Walk(const Json& json, std::string_view key, int depth, Found& found) {
+  if (depth > kMaxDepth || found.full()) return;
+  if (json.is_array()) {
+    // "pages" holds pages.
+    const std::string_view one = key.size() > 2 && key.back() == 's' ? key.substr(0, key.size() - 1) : key;
+    for (const Json& each : json) Walk(each, one, depth + 1, found);
+    return;
+  }
+  if (!json.is_object()) return;
+  std::string name = NameOf(FirstOf(json, {"name", "title"}).value_or(""));
+  if (auto id = TextMember(json, "id")) {
+    std::string type = TypeOf(FirstOf(json, {"type", "kind", "object"}).value_or(std::string(key)));
+    found.Add(type.empty() ? "id" : std::move(type), *std::move(id), std::move(name));
+  } else {
+    AddPlaces(json, found, name);
+  }
+  for (const auto& [member, value] : json.items()) {
+    if (constexpr std::string_view kSuffix = "_id"; member.size() > kSuffix.size() && member.ends_with(kSuffix)) {
+      if (auto id = TextMember(json, member.c_str())) {
+        found.Add(TypeOf(std::string_view(member).substr(0, member.size() - kSuffix.size())), *std::move(id));
+      }
+    }
+    Walk(value, member, depth + 1, found);
+  }
+}
+
+bool IsUuid(std::string_view word) {
+  if (word.size() != 36) return false;
+  for (std::size_t i = 0; i < word.size(); ++i) {
+    const bool dash = i == 8 || i == 13 || i == 18 || i == 23;
+    const bool hex = HexDigit(word[i]) >= 0;
+    if (dash ? word[i] != '-' : !hex) return false;
+  }
+  return true;
+}
+
+// "page" of "page-123" and "page_123"; empty if the word is not of that form.
+std::string_view KindInId(std::string_view word) {
+  const std::size_t dash = word.find_first_of("-_");
+  if (dash == word.npos || dash < 2 || dash + 1 == word.size()) return {};
+  const bool fits = std::all_of(word.begin(), word.begin() + static_cast<std::ptrdiff_t>(dash), IsAsciiLetter) &&
+                    std::all_of(word.begin() + static_cast<std::ptrdiff_t>(dash) + 1, word.end(), IsAsciiDigit);
+  return fits ? word.substr(0, dash) : std::string_view();
+}
+
+void WalkText(std::string_view text, Found& found) {
+  const auto in_word = [](char c) { return IsAsciiLetter(c) || IsAsciiDigit(c) || c == '-' || c == '_'; };
+  for (std::size_t at = 0; at < text.size() && !found.full();) {
+    if (!in_word(text[at])) {
+      ++at;
+      continue;
+    }
+    std::size_t end = at;
+    while (end < text.size() && in_word(text[end])) ++end;
+    const std::string_view word = text.substr(at, end - at);
+    if (const std::string_view kind = KindInId(word); !kind.empty()) {
+      found.Add(TypeOf(kind), std::string(word));
+    } else if (IsUuid(word)) {
+      found.Add("id", std::string(word));
+    }
+    at = end;
+  }
+}
+
+void Add(std::vector<Entity>& memory, Entity entity) {
+  const auto known = std::find_if(memory.begin(), memory.end(),
+                                  [&](const Entity& each) { return each.type == entity.type && each.id == entity.id; });
+  if (known != memory.end()) {
+    if (entity.name.empty()) entity.name = std::move(known->name);
+    memory.erase(known);
+  }
+  memory.push_back(std::move(entity));
+  if (memory.size() > kMaxEntities) memory.erase(memory.begin());
+}
+
+}  // namespace
+
+void Remember(std::vector<Entity>& memory, const ToolCall& call, const ToolOutcome& outcome) {
+  if (outcome.is_error) return;
+  Found found;
+  if (const auto arguments = ParseJson(call.arguments); arguments && arguments->is_object()) {
+    AddPlaces(*arguments, found);
+  }
+  const std::string& output = outcome.output;
+  const bool looks_like_json = !output.empty() && (output.front() == '{' || output.front() == '[');
+  const auto json = looks_like_json && output.size() <= kMaxJsonBytes ? ParseJson(output) : Result<Json>(Json());
+  if (json && !json->is_null()) {
+    Walk(*json, "", 0, found);
+  } else if (output.size() <= kMaxTextBytes) {
+    WalkText(output, found);
+  }
+  for (const Entity& entity : found.entities()) Add(memory, entity);
+}
+
+std::vector<Entity> NamedBefore(const Messages& messages, std::size_t end) {
+  constexpr std::size_t kMostResults = 64;  // more than enough to name so few
+  end = std::min(end, messages.size());
+  std::size_t begin = end, results = 0;
+  while (begin > 0 && results < kMostResults) {
+    if (messages[--begin].role == Role::kTool) ++results;
+  }
+  std::vector<Entity> memory;
+  const std::vector<ToolCall>* calls = nullptr;
+  for (std::size_t i = begin; i < end; ++i) {
+    const Message& message = messages[i];
+    if (message.role == Role::kAssistant) calls = &message.tool_calls;
+    if (message.role != Role::kTool || message.is_error || calls == nullptr) continue;
+    const auto call = std::find_if(calls->begin(), calls->end(),
+                                   [&](const ToolCall& each) { return each.id == message.tool_call_id; });
+    if (call != calls->end()) Remember(memory, *call, {.output = message.content.value_or("")});
+  }
+  return memory;
+}
+
+std::string DescribeMemory(const std::vector<Entity>& memory) {
+  std::vector<std::string> types;
+  for (const Entity& entity : memory) {
+    if (std::find(types.begin(), types.end(), entity.type) == types.end()) types.push_back(entity.type);
+  }
+  std::string text;
+  for (const std::string& type : types) {
+    std::string line;
+    for (const Entity& entity : memory) {
+      if (entity.type != type) continue;
+      line += (line.empty() ? ": " : ", ") + entity.id;
+      if (!entity.name.empty()) line += " \"" + entity.name + "\"";
+    }
+    text += (text.empty() ? "" : "\n") + type + line;
+  }
+  return text;
+}
+
 namespace {
 
 constexpr std::string_view kOpen = "{{", kClose = "}}";
@@ -32,13 +238,6 @@ std::string Names(const std::vector<ToolSpec>& tools) {
   std::string names;
   for (const ToolSpec& tool : tools) names += (names.empty() ? "" : ", ") + tool.name;
   return names;
-}
-
-std::string_view Trimmed(std::string_view text) {
-  constexpr std::string_view kBlank = " \t\r\n";
-  const std::size_t begin = text.find_first_not_of(kBlank);
-  if (begin == text.npos) return {};
-  return text.substr(begin, text.find_last_not_of(kBlank) - begin + 1);
 }
 
 // In whole characters; what is cut off is told.

@@ -3,9 +3,11 @@
 #include <chrono>
 #include <optional>
 #include <stop_token>
+#include <string_view>
 
 #include "base/async.h"
 #include "reprise/error.h"
+#include "reprise/tool.h"
 
 namespace reprise {
 
@@ -27,5 +29,9 @@ std::optional<std::chrono::milliseconds> RetryDelay(const RetryPolicy& policy, c
 // Over when its time is, or when `stop` is requested.
 Async<Nothing> Pause(const Executor& executor, const Delay& delay, std::chrono::milliseconds length,
                      std::stop_token stop);
+
+// Runs a tool, and again after a pause, twice at most, if it only reads, may run twice and failed for a reason that may
+// pass (ToolOutcome::transient). Says so in its live output and in the outcome. A stop ends the pause.
+ToolOutcome RunWithRetries(Tool& tool, std::string_view arguments, const ToolContext& context);
 
 }  // namespace reprise

@@ -2,18 +2,16 @@
 
 #include <algorithm>
 #include <atomic>
-#include <functional>
 #include <future>
 #include <memory>
 #include <optional>
-#include <string>
 #include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "agent/agent.h"
 #include "agent/agent_loop.h"
-#include "agent/tracing.h"
 
 namespace reprise {
 namespace {

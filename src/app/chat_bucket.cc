@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "store/file_object.h"
+#include "store/object_store.h"
 
 namespace reprise {
 

@@ -6,13 +6,13 @@
 #include "app/key_access.h"
 #include "app/org_keys.h"
 #include "base/logging.h"
-#include "base/output_file.h"
 #include "base/posix_file_system.h"
+#include "base/private_file.h"
 #include "base/try.h"
 #include "postgres/database.h"
 #include "postgres/database_keys.h"
 #include "postgres/schema.h"
-#include "store/folder_keys.h"
+#include "store/data_folder.h"
 
 namespace reprise {
 Result<std::shared_ptr<const KeySet>> KeysFor(const Options& options) {

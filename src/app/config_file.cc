@@ -10,11 +10,11 @@
 
 #include "app/settings.h"
 #include "app/telemetry_variables.h"
-#include "base/ascii.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "base/try.h"
 #include "base/utf8.h"
-#include "engine/guardrails.h"
+#include "engine/run_guard.h"
 #include "mcp/oauth_documents.h"
 #include "people/access_token.h"
 #include "people/issuer_keys.h"
@@ -43,9 +43,7 @@ std::string Join(std::string_view parent, std::string_view key) {
   return parent.empty() ? std::string(key) : std::string(parent) + "." + std::string(key);
 }
 
-bool IsNameCharacter(char c) {
-  return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
-}
+bool IsNameCharacter(char c) { return IsAsciiAlnum(c) || c == '_'; }
 
 // What one string with references has become.
 struct Substituted {
@@ -228,7 +226,7 @@ class ConfigReader {
     if (members.contains("base_url") && !has_scheme) {
       return tl::unexpected(Reject(Join(place, "base_url"), "must begin with http:// or https://").error());
     }
-    for (auto& [name, text] : provider.query) name = EncodeForQuery(name), text = EncodeForQuery(text);
+    for (auto& [name, text] : provider.query) name = PercentEncoded(name), text = PercentEncoded(text);
     return provider;
   }
 
@@ -242,21 +240,6 @@ class ConfigReader {
     return IsHeaderName(name) && std::find(kOurs.begin(), kOurs.end(), upper) == kOurs.end();
   }
   static bool IsQueryName(const std::string& name) { return !name.empty() && !HasControlCharacter(name); }
-
-  // RFC 3986, section 2.3: everything else is written as %XX.
-  static std::string EncodeForQuery(std::string_view text) {
-    static constexpr std::string_view kHex = "0123456789ABCDEF";
-    std::string encoded;
-    for (const char c : text) {
-      const auto byte = static_cast<unsigned char>(c);
-      if (IsNameCharacter(c) || c == '-' || c == '.' || c == '~') {
-        encoded += c;
-      } else {
-        encoded += {'%', kHex[byte >> 4], kHex[byte & 15]};
-      }
-    }
-    return encoded;
-  }
 
   Result<void> ReadMcpServers(const std::string& key, const Json& value) {
     options_.mcp_servers.clear();

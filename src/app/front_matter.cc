@@ -6,9 +6,9 @@
 #include <optional>
 #include <utility>
 
-#include "base/hidden_characters.h"
 #include "base/library_names.h"
 #include "base/shared_library.h"
+#include "base/terminal_text.h"
 #include "base/try.h"
 #include "base/utf8.h"
 

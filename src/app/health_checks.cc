@@ -27,9 +27,9 @@
 #include "base/path.h"
 #include "base/posix_file_system.h"
 #include "base/private_file.h"
-#include "base/unique_fd.h"
+#include "base/system.h"
+#include "store/data_folder.h"
 #include "store/file_names.h"
-#include "store/folder_keys.h"
 #include "tools/documents/sandboxed_reader.h"
 #include "tools/shell/sandbox.h"
 

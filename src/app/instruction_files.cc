@@ -12,6 +12,7 @@
 #include "app/prompt_folder.h"
 #include "app/skill_files.h"
 #include "base/private_file.h"
+#include "base/text.h"
 #include "base/utf8.h"
 #include "crypto/digest.h"
 
@@ -93,12 +94,6 @@ bool LeavesItsFolder(const std::string& path) {
   const auto real = [&](const fs::path& each) { return fs::weakly_canonical(each, failed); };
   const fs::path folder = real(file.parent_path());
   return !LiesBelow(real(file), folder) || LiesBelow(real(file.parent_path().parent_path()), folder) || failed;
-}
-
-std::string_view WithoutBlanks(std::string_view text) {
-  constexpr std::string_view kBlanks = " \t\r\n";
-  const std::size_t begin = text.find_first_not_of(kBlanks);
-  return begin == text.npos ? std::string_view() : text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1);
 }
 
 // At most so many bytes, in whole characters.
@@ -224,7 +219,7 @@ std::string TextOf(const std::vector<File>& files) {
   std::string text;
   for (auto file = files.rbegin(); file != files.rend(); ++file) {  // the nearest has the first claim to the room
     if (file->kind != Kind::kInstructions || file->state != State::kUsed) continue;
-    const std::string_view whole = WithoutBlanks(file->text);
+    const std::string_view whole = Trimmed(file->text);
     if (whole.empty()) continue;
     const std::string_view shown = FirstBytes(whole, room);
     room -= shown.size();

@@ -9,8 +9,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/system.h"
 #include "base/terminal_text.h"
-#include "base/unique_fd.h"
 #include "terminal/console.h"
 #include "terminal/hidden_input.h"
 

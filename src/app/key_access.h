@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "crypto/key_file.h"
+#include "crypto/key_set.h"
 #include "reprise/options.h"
 
 // The key file of a configuration, and where its passphrase comes from.

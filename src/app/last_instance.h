@@ -5,7 +5,7 @@
 #include <string>
 
 #include "reprise/file_system.h"
-#include "store/directory_lock.h"
+#include "store/data_folder.h"
 
 namespace reprise {
 

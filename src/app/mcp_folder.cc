@@ -11,7 +11,7 @@
 #include "base/atomic_write.h"
 #include "base/path.h"
 #include "base/posix_file_system.h"
-#include "store/private_directory.h"
+#include "store/data_folder.h"
 
 namespace reprise {
 namespace {

@@ -9,11 +9,11 @@
 #include "base/atomic_write.h"
 #include "base/posix_file_system.h"
 #include "base/try.h"
-#include "mcp/oauth_credentials.h"
+#include "mcp/oauth_authorizer.h"
 #include "mcp/server_login.h"
 #include "net/curl_transport.h"
+#include "store/data_folder.h"
 #include "store/file_names.h"
-#include "store/private_directory.h"
 
 namespace reprise {
 

@@ -10,9 +10,9 @@
 #include "base/try.h"
 #include "crypto/digest.h"
 #include "crypto/jwe.h"
-#include "crypto/key_file.h"
-#include "crypto/secret_text.h"
-#include "store/folder_keys.h"
+#include "crypto/key_set.h"
+#include "crypto/secret_key.h"
+#include "store/data_folder.h"
 
 namespace reprise {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <span>
 
-#include "http/page_asset.h"
+#include "http/server.h"
 
 namespace reprise {
 

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "base/path.h"
-#include "mcp/server_command.h"
+#include "mcp/server_launch.h"
 
 namespace reprise {
 namespace {

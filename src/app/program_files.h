@@ -10,7 +10,7 @@ namespace reprise {
 
 // The files in the workspace that the commands of hooks and MCP servers name, which no tool may touch: the server is
 // going to run them. Canonical paths. Looked at are the words of each command, and what follows the first '=' of one
-// ("--rules=./a.txt"). Folders are passed over, data after the script (IsDataFile of mcp/server_command.h), and so is
+// ("--rules=./a.txt"). Folders are passed over, data after the script (IsDataFile of mcp/server_launch.h), and so is
 // what a word contains otherwise (the text of `sh -c`).
 //
 // Hooks run in the workspace, MCP servers outside (in `cwd`, or a folder of their own): a relative word of theirs names

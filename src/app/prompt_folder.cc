@@ -14,9 +14,10 @@
 #include "base/logging.h"
 #include "base/mutex.h"
 #include "base/private_file.h"
+#include "base/text.h"
 #include "base/utf8.h"
 #include "crypto/digest.h"
-#include "crypto/key_file.h"
+#include "crypto/key_set.h"
 
 namespace reprise {
 namespace {
@@ -30,9 +31,7 @@ constexpr const char* kSkillsModule = "72-skills";
 // NN-name.md
 bool IsModuleFile(std::string_view name) {
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-  const auto allowed = [&](char c) {
-    return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '-';
-  };
+  const auto allowed = [&](char c) { return is_digit(c) || IsAsciiLetter(c) || c == '_' || c == '-'; };
   if (!name.ends_with(kExtension)) return false;
   name.remove_suffix(kExtension.size());
   return name.size() > 3 && is_digit(name[0]) && is_digit(name[1]) && name[2] == '-' &&

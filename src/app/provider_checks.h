@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "app/health_checks.h"
-#include "base/unique_fd.h"
+#include "base/system.h"
 #include "reprise/options.h"
 
 namespace reprise {

@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 
+#include "base/text.h"
 #include "http/message.h"
 
 namespace reprise {
@@ -56,7 +57,7 @@ void AddHeader(const std::string& name, std::string_view value, std::vector<std:
 
 void AddQueryValue(std::string_view name, std::string_view value, std::vector<std::string>& secrets) {
   Add(name, value, secrets);
-  if (const auto decoded = PercentDecode(value, /*plus_is_space=*/true)) Add(name, *decoded, secrets);
+  if (const auto decoded = PercentDecoded(value, /*plus_is_space=*/true)) Add(name, *decoded, secrets);
 }
 
 void AddQuery(std::string_view url, std::vector<std::string>& secrets) {
@@ -92,7 +93,7 @@ void AddPassword(std::string_view url, std::vector<std::string>& secrets) {
   if (colon == std::string_view::npos || at == std::string_view::npos || colon > at) return;
   const std::string_view password = authority.substr(colon + 1, at - colon - 1);
   secrets.emplace_back(password);
-  if (const auto decoded = PercentDecode(password, /*plus_is_space=*/false)) secrets.push_back(*decoded);
+  if (const auto decoded = PercentDecoded(password)) secrets.push_back(*decoded);
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace reprise {
 // Whether a variable, a header or a parameter with this name holds a secret.
 bool NamesSecret(std::string_view name);
 
-// What no tool may repeat (base/redactor.h): the keys of providers and of the bucket, what MCP servers are sent in
+// What no tool may repeat (base/text.h): the keys of providers and of the bucket, what MCP servers are sent in
 // headers and in their URLs' queries, and whatever the environment, the server's own (NAME=VALUE, ended by null) or one
 // configured for an MCP server, has under the name of a secret.
 std::vector<std::string> SecretsOf(const Options& options, const char* const* environment);

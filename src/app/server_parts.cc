@@ -32,8 +32,8 @@
 #include "base/private_file.h"
 #include "base/try.h"
 #include "postgres/postgres_api_tokens.h"
+#include "store/data_folder.h"
 #include "store/file_names.h"
-#include "store/folder_probe.h"
 #include "tools/documents/sandboxed_reader.h"
 #include "tools/tool_catalog.h"
 

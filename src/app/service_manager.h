@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/unique_fd.h"
+#include "base/system.h"
 #include "reprise/result.h"
 
 namespace reprise {

@@ -5,8 +5,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "http/gate.h"
 #include "http/message.h"
-#include "http/public_host.h"
 
 namespace reprise {
 namespace {

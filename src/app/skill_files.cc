@@ -6,8 +6,8 @@
 #include <system_error>
 
 #include "app/front_matter.h"
-#include "base/hidden_characters.h"
 #include "base/path.h"
+#include "base/terminal_text.h"
 
 namespace reprise {
 namespace {

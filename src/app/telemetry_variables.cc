@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/text.h"
 #include "base/utf8.h"
 #include "http/message.h"
 
@@ -110,8 +111,8 @@ class Variables {
       if (part.empty()) return false;
       const std::size_t equals = part.find('=');
       if (equals == 0 || equals == std::string_view::npos) return true;
-      const auto key = PercentDecode(TrimBlanks(part.substr(0, equals)), /*plus_is_space=*/false);
-      const auto value = PercentDecode(TrimBlanks(part.substr(equals + 1)), /*plus_is_space=*/false);
+      const auto key = PercentDecoded(TrimBlanks(part.substr(0, equals)));
+      const auto value = PercentDecoded(TrimBlanks(part.substr(equals + 1)));
       const auto is_plain = [](const std::string& decoded) {
         return IsUtf8(decoded) &&
                std::none_of(decoded.begin(), decoded.end(), [](unsigned char c) { return c < ' ' || c == 0x7f; });

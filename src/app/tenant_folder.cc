@@ -8,6 +8,7 @@
 #include "base/atomic_write.h"
 #include "base/json.h"
 #include "base/logging.h"
+#include "base/text.h"
 #include "base/try.h"
 #include "crypto/digest.h"
 
@@ -22,15 +23,9 @@ std::string MarkOf(const std::string& folder) { return folder + "/.tenant"; }
 // A name as one of a folder, each another: letters, digits, "-", "_", "@" and "." stand for themselves, all other bytes
 // are %XX, and what becomes too long is "~" and its SHA-256.
 std::string FolderName(std::string_view name) {
-  static constexpr std::string_view kHex = "0123456789ABCDEF", kPlain = "-_@.";
   constexpr std::size_t kLongest = 200;
-  std::string folder;
-  for (const char c : name) {
-    const auto byte = static_cast<unsigned char>(c);
-    const bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                       (kPlain.find(c) != std::string_view::npos && !(c == '.' && folder.empty()));
-    plain ? folder += c : folder += {'%', kHex[byte >> 4], kHex[byte & 15]};
-  }
+  std::string folder = PercentEncoded(name, "-_@.");
+  if (folder.starts_with('.')) folder.replace(0, 1, "%2E");  // it is not to be hidden, nor the folder above
   if (folder.size() <= kLongest) return folder;
   return "~" + Sha256Digest({name}).substr(std::string_view("sha256:").size());
 }

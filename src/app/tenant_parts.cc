@@ -10,16 +10,15 @@
 #include "base/logging.h"
 #include "base/try.h"
 #include "rewind/tracked_history.h"
-#include "store/daily_usage_file.h"
 #include "store/file_blob_store.h"
 #include "store/file_names.h"
-#include "store/file_object.h"
-#include "store/grant_file.h"
 #include "store/local_run_store.h"
+#include "store/object_store.h"
 #include "store/sealed_file_store.h"
+#include "store/tenant_files.h"
 #include "store/unsaved.h"
+#include "tools/arguments.h"
 #include "tools/documents/sandboxed_reader.h"
-#include "tools/form.h"
 
 namespace reprise {
 

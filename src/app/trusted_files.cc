@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "base/atomic_write.h"
-#include "base/folder_lock.h"
 #include "base/json.h"
 #include "base/path.h"
 #include "base/posix_file_system.h"

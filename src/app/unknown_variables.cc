@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "app/settings.h"
-#include "base/did_you_mean.h"
+#include "base/text.h"
 
 namespace reprise {
 namespace {

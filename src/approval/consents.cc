@@ -6,9 +6,8 @@
 #include "base/atomic_write.h"
 #include "base/json.h"
 #include "base/logging.h"
-#include "base/random.h"
+#include "base/system.h"
 #include "base/try.h"
-#include "crypto/hmac.h"
 
 namespace reprise {
 namespace {
@@ -42,7 +41,7 @@ bool IsOurs(const Json& file, const KeySet* keys) {
 void Consents::ReadOnce() {
   if (std::exchange(read_, true)) return;
   const auto text = file_system_.ReadFile(path_, kMaxFile);
-  if (!text && text.error().code == ErrorCode::kNotFound) return;
+  if (!text && IsNotFound(text.error())) return;
   const auto json = text ? ParseJson(*text) : Result<Json>(Fail(text.error()));
   const bool whole = json && json->is_object() && json->contains("servers") && (*json)["servers"].is_object();
   damaged_ = !whole;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -17,9 +18,10 @@
 #include "reprise/result.h"
 #include "reprise/tool.h"
 
+namespace reprise {
+
 // Whether a tool call runs, and on whose word. This is decided here and nowhere else; the agent acts upon it, the audit
 // log names it, and the engine asks here what an answer that comes over HTTP is worth.
-namespace reprise {
 
 // The results of calls that did not run.
 inline constexpr std::string_view kCancelledResult = "Cancelled before it finished.";
@@ -94,7 +96,7 @@ struct ReviewedCall {
 };
 
 // Why a call cannot run whatever anybody says: there is no such tool, its arguments do not fit, or it claims a
-// confirmation (approval/confirmation.h) that was not given. nullopt: it can.
+// confirmation that was not given. nullopt: it can.
 std::optional<Decision::Refuse> CheckCall(const ToolCall& call, const OfferedTool& offered, const AgentState& state,
                                           const ApprovalPolicy& policy);
 
@@ -126,4 +128,37 @@ Result<StandingGrant> StandingGrantFor(const event::ApprovalRequired& request, c
 // What the model reads of a call that a person has rejected, or has not answered in time.
 std::string RejectedResult(const ApprovalAnswer& answer);
 
+// Confirmation within the conversation: a tool may answer that the user must agree first (ToolOutcome,
+// requires_confirmation). The model asks, the user says something, and the same call with `"confirmed": true` among its
+// arguments is let through, once. Follows from the messages alone, so whatever restores them restores it.
+
+// What such a tool's answer ends with.
+inline constexpr std::string_view kConfirmationNote =
+    "\n(This needs the user's confirmation. Ask the user. Only if they agree, make the same call again in your next "
+    "turn, with \"confirmed\": true added to its arguments.)";
+
+// Why `call`, of the last message that calls tools, must not run: it claims a confirmation that was not asked for
+// before the user last spoke, or was used already. For the model; nullopt: it claims none, or rightly.
+std::optional<std::string> FalseConfirmation(const Messages& messages, const ToolCall& call);
+
 }  // namespace reprise
+namespace reprise::every_call {
+
+// The one pattern of tools of other programs, of which nobody here knows what arguments do: "*", any call. For the
+// members of Tool of the same names.
+
+inline constexpr std::string_view kPattern = "*";
+
+// `meaning`: the sentence that says what it covers.
+inline Result<std::string> MeaningOf(std::string_view pattern, std::string meaning) {
+  if (pattern != kPattern) return Fail(ErrorCode::kInvalidArgument, "the one pattern of such a tool is *");
+  return meaning;
+}
+
+inline std::optional<std::vector<std::size_t>> CoveredBy(const std::vector<std::string>& patterns) {
+  const auto found = std::find(patterns.begin(), patterns.end(), kPattern);
+  if (found == patterns.end()) return std::nullopt;
+  return std::vector{static_cast<std::size_t>(found - patterns.begin())};
+}
+
+}  // namespace reprise::every_call

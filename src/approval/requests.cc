@@ -1,9 +1,8 @@
 #include "approval/requests.h"
 
 #include <algorithm>
-#include <utility>
 
-#include "base/random.h"
+#include "base/system.h"
 
 namespace reprise {
 namespace {
@@ -21,9 +20,8 @@ bool IsWithin(const Pending& pending, const std::optional<InteractionRef>& withi
 
 template <typename Kind>
 Error AlreadyProcessed() {
-  return Error{.code = ErrorCode::kInvalidArgument,
-               .reason = "already_processed",
-               .message = "this " + std::string(Kind::kWord) + " was already processed"};
+  return Refused(ErrorCode::kInvalidArgument, "already_processed",
+                 "this " + std::string(Kind::kWord) + " was already processed");
 }
 
 template <typename Kind>
@@ -162,9 +160,7 @@ template <typename Kind>
 Result<void> Requests<Kind>::CheckOpen(const Entry& entry) const {
   if (entry.state != Entry::State::kOpen) return Fail(AlreadyProcessed<Kind>());
   if (!entry.has_expired()) return {};
-  return Fail(Error{.code = ErrorCode::kInvalidArgument,
-                    .reason = "expired",
-                    .message = "this " + std::string(Kind::kWord) + " has expired"});
+  return Fail(Refused(ErrorCode::kInvalidArgument, "expired", "this " + std::string(Kind::kWord) + " has expired"));
 }
 
 template <typename Kind>

@@ -12,8 +12,8 @@
 
 #include "base/atomic_write.h"
 #include "base/json.h"
-#include "base/output_file.h"
 #include "base/posix_file_system.h"
+#include "base/private_file.h"
 #include "base/try.h"
 #include "crypto/digest.h"
 #include "domain/codec.h"
@@ -21,8 +21,8 @@
 #include "store/chat_index.h"
 #include "store/file_blob_store.h"
 #include "store/file_names.h"
-#include "store/file_record.h"
 #include "store/linked_state.h"
+#include "store/record.h"
 
 namespace reprise {
 namespace {

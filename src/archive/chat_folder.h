@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "base/work_counter.h"
+#include "base/queues.h"
 #include "reprise/blob_store.h"
 #include "reprise/file_store.h"
 #include "reprise/interaction_store.h"

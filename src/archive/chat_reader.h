@@ -8,7 +8,7 @@
 #include "app/options.h"
 #include "archive/chat_source.h"
 #include "base/environment.h"
-#include "base/work_counter.h"
+#include "base/queues.h"
 #include "reprise/blob_store.h"
 #include "reprise/file_store.h"
 #include "reprise/interaction_store.h"

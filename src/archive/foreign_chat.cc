@@ -12,8 +12,8 @@
 #include "crypto/jwe.h"
 #include "domain/codec.h"
 #include "store/file_names.h"
-#include "store/file_record.h"
 #include "store/linked_state.h"
+#include "store/record.h"
 
 namespace reprise {
 namespace {

@@ -4,9 +4,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/did_you_mean.h"
 #include "base/path.h"
 #include "base/posix_file_system.h"
+#include "base/text.h"
 #include "store/chat_files.h"
 
 namespace reprise {

@@ -1,10 +1,13 @@
 #pragma once
 
+#include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "base/system.h"
 #include "reprise/file_system.h"
 #include "reprise/result.h"
 
@@ -55,5 +58,19 @@ Result<void> ReplaceFile(FileSystem& file_system, const std::string& path, std::
 // Creates a directory and what is missing above it, durably: when this returns ok, the whole path survives a power
 // loss. False: it was there.
 Result<bool> CreateDirectories(FileSystem& file_system, const std::string& path);
+
+// Held by who reads a file, changes it and writes it anew, so that of several who do so at once, in this process or in
+// another, none loses what another has written (flock(2) on the file's folder: one that its process has left behind
+// blocks nobody, and no file more lies about). Until the object ends.
+class FolderLock {
+ public:
+  // Waits for whoever has it; kUnavailable when `limit` is over (nullopt: there is none). A folder that the kernel does
+  // not know is one in memory, of this process alone: then nothing is held.
+  static Result<FolderLock> Take(const std::string& folder, std::optional<std::chrono::milliseconds> limit);
+
+ private:
+  explicit FolderLock(UniqueFd fd) : fd_(std::move(fd)) {}
+  UniqueFd fd_;
+};
 
 }  // namespace reprise

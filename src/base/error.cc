@@ -43,10 +43,11 @@ std::string_view DefaultReason(ErrorCode code) {
 }
 
 Error MakeError(ErrorCode code, std::string message, std::string detail) {
-  return Error{.code = code,
-               .reason = std::string(DefaultReason(code)),
-               .message = std::move(message),
-               .detail = std::move(detail)};
+  return Refused(code, std::string(DefaultReason(code)), std::move(message), std::move(detail));
+}
+
+Error Refused(ErrorCode code, std::string reason, std::string message, std::string detail) {
+  return {.code = code, .reason = std::move(reason), .message = std::move(message), .detail = std::move(detail)};
 }
 
 }  // namespace reprise

@@ -1,9 +1,36 @@
 #pragma once
 
-#include "base/subscribers.h"
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/mutex.h"
 #include "reprise/signals.h"
 
 namespace reprise {
+
+// Who has subscribed to which topic in this process, for implementations of Signals. Thread-safe; nobody is called with
+// its lock held.
+class Subscribers {
+ public:
+  // As Signals::Subscribe.
+  [[nodiscard]] std::shared_ptr<void> Add(const std::string& topic, Signals::Heard heard);
+  void Tell(std::string_view topic, std::string_view payload) const;
+  // Whatever was published may have been lost.
+  void TellAll() const;
+
+ private:
+  struct One;
+  struct Table {
+    Mutex mutex;
+    std::multimap<std::string, std::shared_ptr<One>, std::less<>> all GUARDED_BY(mutex);
+  };
+  static void Call(const std::vector<std::shared_ptr<One>>& those, std::string_view payload);
+
+  const std::shared_ptr<Table> table_ = std::make_shared<Table>();  // shared: a subscription may outlive this
+};
 
 // Within one process. Nothing is lost.
 class LocalSignals final : public Signals {

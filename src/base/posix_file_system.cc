@@ -13,15 +13,13 @@
 #include <string_view>
 #include <utility>
 
-#include "base/system_error.h"
-#include "base/unique_fd.h"
+#include "base/system.h"
 
 namespace reprise {
 namespace {
 
 tl::unexpected<Error> NotAFile(std::string message, const std::string& path) {
-  return Fail(Error{
-      .code = ErrorCode::kCorruption, .reason = "integrity_missing", .message = std::move(message), .detail = path});
+  return Fail(Refused(ErrorCode::kCorruption, "integrity_missing", std::move(message), path));
 }
 
 tl::unexpected<Error> FailErrno(std::string_view call, const std::string& path, int error) {

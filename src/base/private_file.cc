@@ -6,12 +6,17 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
-#include <utility>
+#include <filesystem>
 
-#include "base/unique_fd.h"
+#include "base/atomic_write.h"
+#include "base/system.h"
+#include "base/text.h"
+#include "base/try.h"
 
 namespace reprise {
+
 namespace {
 
 constexpr std::size_t kMaxTokenFile = 4096;
@@ -50,39 +55,93 @@ Result<std::string> ReadAll(const OpenFile& file, const std::string& path, std::
 }  // namespace
 
 Result<std::string> ReadSmallFile(const std::string& path, std::size_t max_bytes) {
-  const auto file = Open(path);
-  if (!file) return Fail(file.error());
-  return ReadAll(*file, path, max_bytes);
+  const auto file = TRY(Open(path));
+  return ReadAll(file, path, max_bytes);
 }
 
 Result<std::string> ReadOwnFile(const std::string& path, std::size_t max_bytes) {
-  const auto file = Open(path);
-  if (!file) return Fail(file.error());
-  const bool own = file->status.st_uid == ::geteuid() || file->status.st_uid == 0;
-  if (!own || (file->status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+  const auto file = TRY(Open(path));
+  const bool own = file.status.st_uid == ::geteuid() || file.status.st_uid == 0;
+  if (!own || (file.status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
     return Fail(ErrorCode::kForbidden, path + " can be changed by other users");
   }
-  return ReadAll(*file, path, max_bytes);
+  return ReadAll(file, path, max_bytes);
 }
 
 Result<std::string> ReadToken(const std::string& path) {
-  const auto file = Open(path);
-  if (!file) return Fail(file.error());
-  if ((file->status.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
+  const auto file = TRY(Open(path));
+  if ((file.status.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
     return Fail(ErrorCode::kForbidden, "the token file " + path + " can be read by other users; run chmod 600 on it");
   }
-  auto content = ReadAll(*file, path, kMaxTokenFile);
+  auto content = ReadAll(file, path, kMaxTokenFile);
   if (!content) return content;
-  constexpr const char* kBlank = " \t\r\n";
-  const std::size_t begin = content->find_first_not_of(kBlank);
-  const std::string token =
-      begin == std::string::npos ? "" : content->substr(begin, content->find_last_not_of(kBlank) - begin + 1);
+  const std::string token(Trimmed(*content));
   const auto visible = [](char c) { return c > ' ' && c < 0x7f; };
   if (token.size() < kMinToken || !std::all_of(token.begin(), token.end(), visible)) {
     return Fail(ErrorCode::kInvalidArgument,
                 "the token in " + path + " must be at least 16 visible ASCII characters without a space");
   }
   return token;
+}
+
+namespace {
+
+tl::unexpected<Error> Exists(const std::string& what) {
+  return Fail(Refused(ErrorCode::kConflict, "file_exists", what));
+}
+
+tl::unexpected<Error> IsThereAlready(const std::string& path) {
+  return Exists(path + " is there already (--force replaces it)");
+}
+
+// As ReplaceFile does, but never over what somebody has put there meanwhile.
+Result<void> WriteNewFile(const std::string& path, std::string_view content) {
+  const std::string made = TemporaryPath(path);
+  const auto file = TRY(Disk().CreateFile(made));
+  auto written = file->Append(content)
+                     .and_then([&] { return file->Sync(); })
+                     .and_then([&] { return file->Close(); })
+                     .and_then([&] { return MoveToFreeName(made, path); });
+  if (!written) static_cast<void>(Disk().RemoveFile(made));  // a leftover is ignored by every reader
+  return written;
+}
+
+}  // namespace
+
+bool LiesIn(const std::string& path, const std::string& folder) {
+  const auto resolved = [](const std::string& given) {
+    std::error_code failed;
+    auto real = std::filesystem::weakly_canonical(std::filesystem::absolute(given + "/"), failed);
+    return failed ? std::filesystem::path(given) : real;
+  };
+  const auto below = resolved(path).lexically_relative(resolved(folder));
+  return !below.empty() && *below.begin() != "..";
+}
+
+Result<void> CheckNothingThere(const std::string& path) {
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) != 0) return {};
+  return IsThereAlready(path);
+}
+
+Result<void> MoveToFreeName(const std::string& from, const std::string& to) {
+  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return {};
+  if (errno == EEXIST) return IsThereAlready(to);
+  // Not every file system can do it in one step. What else is wrong, this finds too.
+  return CheckNothingThere(to).and_then([&] { return Disk().Rename(from, to); });
+}
+
+Result<void> WriteOutputFile(const std::string& path, std::string_view content, bool replace) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) return Exists(path + " is a folder");
+  // Before anything is written. Whether it is still so is looked at in the last step.
+  if (auto free = CheckNothingThere(path); !free && !replace) return free;
+  auto written = replace ? ReplaceFile(Disk(), path, content) : WriteNewFile(path, content);
+  if (written) written = Disk().SyncDirectory(ParentDirectory(path));
+  if (!written && IsNotFound(written.error())) {
+    return Fail(ErrorCode::kNotFound, "there is no folder " + ParentDirectory(path));
+  }
+  return written;
 }
 
 }  // namespace reprise

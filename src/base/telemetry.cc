@@ -2,19 +2,14 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "base/utf8.h"
 
 namespace reprise {
 namespace {
 
-void AppendHex(std::string& out, std::uint8_t byte) {
-  static constexpr std::string_view kDigits = "0123456789abcdef";
-  out += kDigits[byte >> 4];
-  out += kDigits[byte & 15];
-}
-
 // Capital letters are not allowed.
-std::optional<std::uint8_t> HexDigit(char c) {
+std::optional<std::uint8_t> LowerHexDigit(char c) {
   if (c >= '0' && c <= '9') return static_cast<std::uint8_t>(c - '0');
   if (c >= 'a' && c <= 'f') return static_cast<std::uint8_t>(c - 'a' + 10);
   return std::nullopt;
@@ -22,7 +17,7 @@ std::optional<std::uint8_t> HexDigit(char c) {
 
 bool ReadHex(std::string_view text, std::uint8_t* bytes) {
   for (std::size_t i = 0; i < text.size() / 2; ++i) {
-    const auto high = HexDigit(text[2 * i]), low = HexDigit(text[2 * i + 1]);
+    const auto high = LowerHexDigit(text[2 * i]), low = LowerHexDigit(text[2 * i + 1]);
     if (!high || !low) return false;
     bytes[i] = static_cast<std::uint8_t>(*high << 4 | *low);
   }
@@ -43,9 +38,9 @@ std::string Cut(std::string_view text) {
 std::string FormatTraceparent(const TraceContext& context) {
   if (!context.is_valid()) return {};
   std::string text = "00-";
-  for (const std::uint8_t byte : context.trace_id) AppendHex(text, byte);
+  text += EncodeHex(context.trace_id);
   text += '-';
-  for (const std::uint8_t byte : context.span_id) AppendHex(text, byte);
+  text += EncodeHex(context.span_id);
   return text += context.sampled ? "-01" : "-00";
 }
 

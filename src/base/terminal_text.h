@@ -7,11 +7,31 @@
 
 namespace reprise {
 
+// Controls, what Unicode calls default ignorable, separators that look like nothing, marks of the reading direction and
+// private use: a person who reads a text does not see them, or sees another text. Line feed, carriage return and tab
+// are not among them.
+bool IsHidden(std::uint32_t code);
+// The same of prose, where the joiners, variants and spaces that scripts and emoji are written with stay.
+bool IsHiddenInProse(std::uint32_t code);
+
+// Whether one of them is in `text`. REQUIRES: `text` is UTF-8.
+bool HasHidden(std::string_view text);
+
+// The code point of one character. REQUIRES: `character` is one, in UTF-8.
+std::uint32_t CodePointOf(std::string_view character);
+
+// "<U+200B>"
+std::string SpelledOut(std::uint32_t code);
+
+// `text` on one line for people: a space for each line feed, carriage return and tab, what is hidden
+// spelled out, invalid UTF-8 as U+FFFD.
+std::string VisibleOnOneLine(std::string_view text);
+
 // Text from a model, a tool or a file may try to steer the terminal that shows it, or the person who reads it: escape
 // sequences, characters that reorder what one reads or that cannot be seen. These make all of that visible as <U+001B>
 // and leave the rest alone. Invalid UTF-8 becomes U+FFFD.
 
-// For what a person decides on, and for lists: everything hidden is spelled out (base/hidden_characters). Line ends
+// For what a person decides on, and for lists: everything hidden is spelled out. Line ends
 // become spaces.
 std::string VisibleLine(std::string_view text);
 // The same; line ends stay but for those of many blank lines (WithBlankLinesCounted), and every line after the first
@@ -54,5 +74,10 @@ std::string Shortened(std::string_view text, std::size_t max_characters);
 std::string Counted(std::uint64_t number, std::string_view thing);
 // "1,234"
 std::string Grouped(std::uint64_t number);
+
+// Strict JSON text with every character that cannot be seen, or that turns the reading direction, as its \uXXXX escape,
+// and without gaps between its tokens (WithoutGaps): still the same JSON value. Other line ends and tabs stay.
+// REQUIRES: `json` is UTF-8.
+std::string EscapeHidden(std::string_view json);
 
 }  // namespace reprise

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "base/json.h"
-#include "base/json_text.h"
 #include "base/path.h"
 #include "base/terminal_text.h"
 #include "base/utf8.h"

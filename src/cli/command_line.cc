@@ -7,8 +7,8 @@
 
 #include "app/embedded.h"
 #include "app/settings.h"
-#include "base/did_you_mean.h"
 #include "base/terminal_text.h"
+#include "base/text.h"
 #include "cli/command_notes.h"
 #include "terminal/exit_status.h"
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "app/options.h"
-#include "base/did_you_mean.h"
 #include "base/posix_file_system.h"
+#include "base/text.h"
 #include "cli/completion_script.h"
 #include "cli/man_page.h"
 #include "store/chat_files.h"

@@ -13,10 +13,10 @@
 #include "base/posix_file_system.h"
 #include "base/terminal_text.h"
 #include "base/try.h"
-#include "store/bucket_upkeep.h"
-#include "store/directory_lock.h"
+#include "store/data_folder.h"
 #include "store/file_names.h"
-#include "store/file_object.h"
+#include "store/object_store.h"
+#include "store/upkeep.h"
 #include "terminal/console.h"
 #include "terminal/progress.h"
 

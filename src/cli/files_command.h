@@ -5,7 +5,7 @@
 
 namespace reprise {
 
-// `reprise files sweep`, `push` and `pull` (store/bucket_upkeep).
+// `reprise files sweep`, `push` and `pull` (store/upkeep).
 int RunFilesSweep(const CommandLine& line, const Environment& environment);
 int RunFilesPush(const CommandLine& line, const Environment& environment);
 int RunFilesPull(const CommandLine& line, const Environment& environment);

@@ -10,7 +10,7 @@
 #include "base/logging.h"
 #include "base/terminal_text.h"
 #include "client/server_access.h"
-#include "http/model_list.h"
+#include "http/bodies.h"
 #include "net/curl_transport.h"
 #include "terminal/console.h"
 

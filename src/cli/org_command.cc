@@ -15,8 +15,8 @@
 #include "base/posix_file_system.h"
 #include "base/terminal_text.h"
 #include "base/try.h"
-#include "postgres/org_deletion.h"
-#include "store/directory_lock.h"
+#include "postgres/schema.h"
+#include "store/data_folder.h"
 #include "store/file_names.h"
 #include "terminal/console.h"
 

@@ -16,9 +16,9 @@
 #include "base/terminal_text.h"
 #include "domain/codec.h"
 #include "engine/elastic_pool.h"
-#include "engine/paced_events.h"
-#include "engine/recorded_events.h"
 #include "engine/recorded_replay.h"
+#include "engine/recording.h"
+#include "engine/replays.h"
 #include "terminal/console.h"
 
 namespace reprise {

@@ -18,7 +18,7 @@
 #include "app/trust.h"
 #include "app/unknown_variables.h"
 #include "base/logging.h"
-#include "base/memory_reserve.h"
+#include "base/system.h"
 #include "client/own_server.h"
 #include "http/server.h"
 #include "terminal/console.h"

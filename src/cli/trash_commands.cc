@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "base/did_you_mean.h"
 #include "base/terminal_text.h"
+#include "base/text.h"
 #include "client/chat_writer.h"
 #include "terminal/console.h"
 #include "transcript/transcript.h"

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/mutex.h"
-#include "base/unique_fd.h"
+#include "base/system.h"
 #include "reprise/result.h"
 #include "reprise/transport.h"
 

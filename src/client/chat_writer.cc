@@ -13,7 +13,7 @@
 #include "base/posix_file_system.h"
 #include "client/server_access.h"
 #include "domain/codec.h"
-#include "http/chat_body.h"
+#include "http/bodies.h"
 #include "http/requests.h"
 #include "store/chat_files.h"
 #include "store/file_interaction_store.h"

@@ -6,8 +6,8 @@
 #include <optional>
 #include <utility>
 
-#include "base/base64url.h"
 #include "base/sse_parser.h"
+#include "base/text.h"
 #include "client/arriving_answer.h"
 #include "client/server_client.h"
 #include "doors/mcp/message.h"

@@ -29,7 +29,7 @@
 #include "client/server_access.h"
 #include "client/server_client.h"
 #include "process/supervised_process.h"
-#include "store/directory_lock.h"
+#include "store/data_folder.h"
 #include "store/file_names.h"
 
 namespace reprise {

@@ -10,7 +10,7 @@
 
 #include "app/options.h"
 #include "base/environment.h"
-#include "base/unique_fd.h"
+#include "base/system.h"
 #include "client/server_access.h"
 #include "reprise/options.h"
 #include "reprise/result.h"

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/did_you_mean.h"
+#include "base/text.h"
 #include "terminal/console.h"
 #include "terminal/file_text.h"
 #include "terminal/question_text.h"

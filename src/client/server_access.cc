@@ -6,7 +6,7 @@
 
 #include "base/private_file.h"
 #include "base/try.h"
-#include "store/directory_lock.h"
+#include "store/data_folder.h"
 #include "store/file_names.h"
 
 namespace reprise {

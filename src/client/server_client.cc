@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/text.h"
 #include "model/event_json.h"
 
 namespace reprise {
@@ -41,22 +42,6 @@ class WholeAnswer final : public HttpResponseHandler {
 };
 
 }  // namespace
-
-std::string PercentEncoded(std::string_view text) {
-  constexpr std::string_view kDigits = "0123456789ABCDEF";
-  std::string encoded;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                       std::string_view("-._~").find(c) != std::string_view::npos;
-    if (plain) {
-      encoded += c;
-    } else {
-      encoded += {'%', kDigits[byte >> 4], kDigits[byte & 15]};
-    }
-  }
-  return encoded;
-}
 
 ArrivingEvents::ArrivingEvents(std::shared_ptr<ArrivingAnswer> arriving) : arriving_(std::move(arriving)) {}
 ArrivingEvents::~ArrivingEvents() { stop_.request_stop(); }

@@ -118,7 +118,4 @@ class ServerClient {
   CurlTransport transport_{CurlTransport::kLargeReads};
 };
 
-// For a query: everything but letters, digits and "-._~" as %XX.
-std::string PercentEncoded(std::string_view text);
-
 }  // namespace reprise

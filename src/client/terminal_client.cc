@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <utility>
 
-#include "base/ascii.h"
 #include "base/terminal_text.h"
+#include "base/text.h"
 #include "terminal/exit_status.h"
 #include "terminal/question_text.h"
 #include "terminal/wrapped_text.h"

@@ -7,11 +7,9 @@
 #include <set>
 #include <utility>
 
-#include "base/ascii.h"
-#include "base/did_you_mean.h"
-#include "base/output_file.h"
 #include "base/private_file.h"
 #include "base/terminal_text.h"
+#include "base/text.h"
 #include "client/terminal_client.h"
 #include "crypto/digest.h"
 #include "domain/codec.h"

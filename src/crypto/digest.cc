@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <openssl/evp.h>
+#include <openssl/hmac.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,9 +13,11 @@
 #include <system_error>
 #include <vector>
 
-#include "base/unique_fd.h"
+#include "base/system.h"
+#include "base/text.h"
 
 namespace reprise {
+
 namespace {
 
 constexpr std::size_t kReadSize = 256 * 1024;
@@ -33,13 +36,7 @@ class Sha256 {
     if (!ok_ || EVP_DigestFinal_ex(context_.get(), digest.data(), &size) != 1 || size != digest.size()) {
       std::abort();  // only without memory, or with a libcrypto that has no SHA-256
     }
-    static constexpr std::string_view kHex = "0123456789abcdef";
-    std::string text = "sha256:";
-    for (const unsigned char byte : digest) {
-      text += kHex[byte >> 4];
-      text += kHex[byte & 15];
-    }
-    return text;
+    return "sha256:" + EncodeHex(digest);
   }
 
  private:
@@ -74,6 +71,18 @@ Result<std::string> Sha256OfFile(const std::string& path) {
     if (got < 0) return failed(errno);
     digest.Add(buffer.data(), static_cast<std::size_t>(got));
   }
+}
+
+std::string HmacSha256(const SecretKey& key, std::initializer_list<std::string_view> parts) {
+  std::string text;
+  for (const std::string_view part : parts) text.append(part);
+  std::array<unsigned char, EVP_MAX_MD_SIZE> mac{};
+  unsigned int size = 0;
+  const auto* data = reinterpret_cast<const unsigned char*>(text.data());
+  if (HMAC(EVP_sha256(), key.data(), SecretKey::kBytes, data, text.size(), mac.data(), &size) == nullptr) {
+    std::abort();  // only without memory, or with a libcrypto that has no SHA-256
+  }
+  return "hmac-sha256:" + EncodeHex({mac.data(), size});
 }
 
 }  // namespace reprise

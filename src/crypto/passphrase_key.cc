@@ -1,14 +1,56 @@
-#include "crypto/passphrase_key.h"
+#include <openssl/core_names.h>
+#include <openssl/err.h>
+#include <openssl/kdf.h>
+#include <openssl/params.h>
 
+#include <array>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "base/base64url.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "base/try.h"
 #include "crypto/jwe.h"
+#include "crypto/key_set.h"
 
 namespace reprise {
+
+namespace {
+
+constexpr std::uint64_t kMaxMemory = 1100ULL << 20;
+
+// libcrypto's parameters are pointers to non-const that it only reads.
+OSSL_PARAM Octets(const char* name, std::string_view bytes) {
+  return OSSL_PARAM_construct_octet_string(name, const_cast<char*>(bytes.data()), bytes.size());
+}
+OSSL_PARAM Number(const char* name, const std::uint64_t& value) {
+  return OSSL_PARAM_construct_uint64(name, const_cast<std::uint64_t*>(&value));
+}
+
+}  // namespace
+
+Result<SecretKey> ScryptKey(std::string_view passphrase, const ScryptParameters& parameters) {
+  const std::unique_ptr<EVP_KDF, decltype(&EVP_KDF_free)> scrypt(EVP_KDF_fetch(nullptr, "SCRYPT", nullptr),
+                                                                 &EVP_KDF_free);
+  const std::unique_ptr<EVP_KDF_CTX, decltype(&EVP_KDF_CTX_free)> context(EVP_KDF_CTX_new(scrypt.get()),
+                                                                          &EVP_KDF_CTX_free);
+  const OSSL_PARAM params[] = {Octets(OSSL_KDF_PARAM_PASSWORD, passphrase),
+                               Octets(OSSL_KDF_PARAM_SALT, parameters.salt),
+                               Number(OSSL_KDF_PARAM_SCRYPT_N, parameters.n),
+                               Number(OSSL_KDF_PARAM_SCRYPT_R, parameters.r),
+                               Number(OSSL_KDF_PARAM_SCRYPT_P, parameters.p),
+                               Number(OSSL_KDF_PARAM_SCRYPT_MAXMEM, kMaxMemory),
+                               OSSL_PARAM_construct_end()};
+  std::array<unsigned char, SecretKey::kBytes> bytes{};
+  const bool ok = context && EVP_KDF_derive(context.get(), bytes.data(), bytes.size(), params) == 1;
+  auto key = SecretKey::FromBytes({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  WipeBytes(bytes.data(), bytes.size());
+  if (ok) return *std::move(key);
+  ERR_clear_error();
+  return Fail(ErrorCode::kInternal, "no key could be derived from the passphrase (128 MiB of memory are needed)");
+}
+
 namespace {
 
 constexpr int kVersion = 1;
@@ -20,9 +62,7 @@ constexpr std::uint64_t kMinN = 1 << 17, kMaxN = 1 << 20, kR = 8, kMaxP = 4;
 constexpr std::size_t kMinSaltBytes = 16, kMaxSaltBytes = 64;
 
 tl::unexpected<Error> InvalidKeyFile(std::string_view what) {
-  return Fail(Error{.code = ErrorCode::kCorruption,
-                    .reason = "key_file_invalid",
-                    .message = "the key file cannot be used: " + std::string(what)});
+  return Fail(Refused(ErrorCode::kCorruption, "key_file_invalid", "the key file cannot be used: " + std::string(what)));
 }
 
 std::uint64_t NumberIn(const Json& header, const char* name) {
@@ -84,9 +124,7 @@ Result<std::string> PassphraseKey::Seal(const KeySet& keys) const {
 Result<KeySet> PassphraseKey::Open(std::string_view text) const {
   auto opened = OpenJwe(text, key_);
   if (!opened) {
-    return Fail(Error{.code = ErrorCode::kForbidden,
-                      .reason = "passphrase_wrong",
-                      .message = "the passphrase does not open the key file"});
+    return Fail(Refused(ErrorCode::kForbidden, "passphrase_wrong", "the passphrase does not open the key file"));
   }
   auto keys = KeySet::Parse(opened->plaintext);
   WipeBytes(opened->plaintext.data(), opened->plaintext.size());

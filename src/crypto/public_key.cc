@@ -13,7 +13,7 @@
 #include <string>
 #include <utility>
 
-#include "base/base64url.h"
+#include "base/text.h"
 #include "base/try.h"
 
 namespace reprise {

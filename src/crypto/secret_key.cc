@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "base/random.h"
+#include "base/system.h"
 
 namespace reprise {
 

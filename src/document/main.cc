@@ -3,14 +3,11 @@
 // that nothing else has to.
 #include <unistd.h>
 
-#include <cstring>
 #include <exception>
 #include <string>
 #include <string_view>
 
-#include "document/encoded_text.h"
-#include "document/html.h"
-#include "document/office.h"
+#include "document/readers.h"
 
 namespace {
 

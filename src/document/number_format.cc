@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "base/ascii.h"
+#include "base/text.h"
 
 namespace reprise::document {
 namespace {

@@ -1,7 +1,4 @@
-#include "document/office.h"
-
 #include <algorithm>
-#include <cstdint>
 #include <cstdlib>
 #include <functional>
 #include <initializer_list>
@@ -15,7 +12,7 @@
 #include "base/utf8.h"
 #include "document/archive.h"
 #include "document/number_format.h"
-#include "document/xml.h"
+#include "document/readers.h"
 
 namespace reprise::document {
 namespace {

@@ -3,9 +3,11 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/json.h"
+#include "domain/json_reader.h"
 #include "reprise/agenda.h"
 #include "reprise/approval.h"
 #include "reprise/blob_store.h"
@@ -16,16 +18,21 @@
 #include "reprise/interaction.h"
 #include "reprise/interaction_store.h"
 #include "reprise/message.h"
+#include "reprise/question_store.h"
 #include "reprise/queue.h"
 #include "reprise/replay.h"
 #include "reprise/tool.h"
+
+namespace reprise {
+
+// As the OpenAI chat shape names it: "assistant".
+std::string_view RoleName(Role role);
 
 // The JSON forms of the domain types: what the wire shows and what a checkpoint's plaintext is. schemas/*.schema.json
 // describe them and the tests hold the two together. Reading checks types and required members: kCorruption (reason
 // "integrity_version" for a schema number we do not know, else "integrity_format").
 //
 // AppendJson writes the same at the end of a string, without building it as an object first (and U+007F as an escape).
-namespace reprise {
 
 class JsonReader;
 
@@ -150,5 +157,28 @@ void AddUsage(ChatSummary& summary, const Interaction& interaction);
 void Apply(const ChatSettings& settings, ChatSummary& summary);
 // Of a copy: what was set for the original, but for kApproveAll.
 void TakeSettings(const ChatSummary& original, ChatSummary& copy);
+
+// The data line of an event: one line of JSON, "type", "seq", "round_index" and (but for deltas) "at" first. The same
+// bytes for the same event, live and from a file.
+std::string EventData(const AgentEvent& event);
+
+// What a person has said to the question of this id, as journals and databases keep it.
+Json ToJson(const std::string& question_id, const GivenAnswer& answer);
+// kCorruption unless it is what ToJson makes.
+Result<std::pair<std::string, GivenAnswer>> AnswerFromJson(const Json& json);
+
+// The event that asks, without number and time.
+Json QuestionToJson(const PendingQuestion& question);
+Result<PendingQuestion> QuestionFromJson(const InteractionRef& run, const Json& json);
+
+// The members of a token usage, in events and interactions. Those about the provider's cache are there only if it was
+// used. `out`: see domain/json_reader.h.
+void WriteUsage(auto& out, const TokenUsage& usage) {
+  out["input_tokens"] = usage.input_tokens;
+  out["output_tokens"] = usage.output_tokens;
+  if (usage.cache_read_tokens != 0) out["cache_read_tokens"] = usage.cache_read_tokens;
+  if (usage.cache_write_tokens != 0) out["cache_write_tokens"] = usage.cache_write_tokens;
+}
+TokenUsage ReadUsage(JsonReader& in);
 
 }  // namespace reprise

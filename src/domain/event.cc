@@ -1,7 +1,6 @@
 #include "reprise/event.h"
 
 #include <array>
-#include <type_traits>
 #include <utility>
 
 namespace reprise {

@@ -1,14 +1,10 @@
-#include "domain/event_codec.h"
-
 #include <concepts>
 #include <nlohmann/json.hpp>
 #include <type_traits>
 
+#include "base/terminal_text.h"
 #include "domain/codec.h"
-#include "domain/hidden_text.h"
 #include "domain/json_reader.h"
-#include "domain/members.h"
-#include "domain/usage_codec.h"
 
 namespace reprise {
 namespace {

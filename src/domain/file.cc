@@ -1,7 +1,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "base/base64url.h"
+#include "base/text.h"
+#include "base/try.h"
 #include "base/utf8.h"
 #include "domain/codec.h"
 #include "domain/json_reader.h"
@@ -80,9 +81,8 @@ Result<StoredFile> MakeFile(std::string_view filename, std::string_view mime_typ
   const std::string_view whole = type;
   if (type.size() > kMaxMimeType || slash == std::string::npos || !IsToken(whole.substr(0, slash)) ||
       !IsToken(whole.substr(slash + 1))) {
-    return Fail(Error{.code = ErrorCode::kUnsupportedType,
-                      .reason = "unsupported_type",
-                      .message = "the file's Content-Type is not a media type"});
+    return Fail(
+        Refused(ErrorCode::kUnsupportedType, "unsupported_type", "the file's Content-Type is not a media type"));
   }
   StoredFile file{.info = {.id = FileId::Random(),
                            .filename = CleanFilename(filename),
@@ -125,21 +125,19 @@ Result<FileInfo> FileInfoFromJson(const Json& json) {
 }
 
 Result<StoredFile> StoredFileFromJson(const Json& json) {
-  auto info = FileInfoFromJson(json);
-  if (!info) return Fail(std::move(info.error()));
+  auto info = TRY(FileInfoFromJson(json));
   JsonReader reader(json, "file");
   const std::string encoding = reader.String("encoding");
   std::string content = reader.String("content");
   if (reader.error()) return Fail(*reader.error());
-  StoredFile file{.info = *std::move(info)};
+  StoredFile file{.info = std::move(info)};
   if (encoding == kAsBase64Url) {
     auto bytes = DecodeBase64Url(content);
     if (!bytes) reader.Reject("content is not base64url");
     content = std::move(bytes).value_or("");
   } else if (encoding != kAsText && !reader.error()) {
-    return Fail(Error{.code = ErrorCode::kCorruption,
-                      .reason = "integrity_version",
-                      .message = "its content is in an encoding that this program does not know"});
+    return Fail(Refused(ErrorCode::kCorruption, "integrity_version",
+                        "its content is in an encoding that this program does not know"));
   }
   if (content.size() != file.info.size_bytes || ArgumentsDigest(content) != file.info.digest) {
     reader.Reject("its content is not the one that was stored");

@@ -3,14 +3,17 @@
 #include <algorithm>
 #include <cassert>
 #include <charconv>
+#include <cstddef>
 #include <cstdio>
 
-#include "base/random.h"
+#include "base/system.h"
+#include "base/text.h"
+#include "base/utf8.h"
+#include "reprise/principal.h"
 
 namespace reprise {
-namespace {
 
-bool IsAlphanumeric(char c) { return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); }
+namespace {
 
 constexpr std::string_view kInteractionPrefix = "int_";
 constexpr std::string_view kFilePrefix = "file_";
@@ -19,11 +22,10 @@ constexpr std::size_t kFileIdBytes = 16;  // random ones
 }  // namespace
 
 Result<ChatId> ChatId::Parse(std::string_view text) {
-  const auto allowed = [](char c) { return IsAlphanumeric(c) || c == '_' || c == '-'; };
-  if (text.empty() || text.size() > 64 || !IsAlphanumeric(text[0]) || !std::all_of(text.begin(), text.end(), allowed)) {
-    return Fail(Error{.code = ErrorCode::kInvalidArgument,
-                      .reason = "invalid_chat_id",
-                      .message = "a chat id is 1 to 64 letters, digits, '_' or '-', the first a letter or digit"});
+  const auto allowed = [](char c) { return IsAsciiAlnum(c) || c == '_' || c == '-'; };
+  if (text.empty() || text.size() > 64 || !IsAsciiAlnum(text[0]) || !std::all_of(text.begin(), text.end(), allowed)) {
+    return Fail(Refused(ErrorCode::kInvalidArgument, "invalid_chat_id",
+                        "a chat id is 1 to 64 letters, digits, '_' or '-', the first a letter or digit"));
   }
   return ChatId(std::string(text));
 }
@@ -38,9 +40,7 @@ Result<InteractionId> InteractionId::Parse(std::string_view text) {
     const bool whole = error == std::errc{} && end == digits.data() + digits.size();
     if (whole && number >= 1 && number <= kMaxNumber && FromNumber(number).str() == text) return InteractionId(number);
   }
-  return Fail(Error{.code = ErrorCode::kInvalidArgument,
-                    .reason = "invalid_interaction_id",
-                    .message = "an interaction id looks like int_001"});
+  return Fail(Refused(ErrorCode::kInvalidArgument, "invalid_interaction_id", "an interaction id looks like int_001"));
 }
 
 InteractionId InteractionId::FromNumber(std::uint32_t number) {
@@ -60,11 +60,18 @@ Result<FileId> FileId::Parse(std::string_view text) {
   if (text.starts_with(kFilePrefix) && hex.size() == 2 * kFileIdBytes && std::all_of(hex.begin(), hex.end(), is_hex)) {
     return FileId(std::string(text));
   }
-  return Fail(Error{.code = ErrorCode::kInvalidArgument,
-                    .reason = "invalid_file_id",
-                    .message = "a file's id is \"file_\" and 32 hexadecimal digits"});
+  return Fail(
+      Refused(ErrorCode::kInvalidArgument, "invalid_file_id", "a file's id is \"file_\" and 32 hexadecimal digits"));
 }
 
 FileId FileId::Random() { return FileId(std::string(kFilePrefix) + RandomHex(kFileIdBytes)); }
+
+bool IsPrincipalName(std::string_view name) {
+  constexpr std::size_t kMostBytes = 255;
+  constexpr char kDelete = 0x7f;
+  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < ' ' || c == kDelete; };
+  return !name.empty() && name.size() <= kMostBytes && IsUtf8(name) &&
+         std::none_of(name.begin(), name.end(), is_control);
+}
 
 }  // namespace reprise

@@ -2,8 +2,6 @@
 
 #include "domain/codec.h"
 #include "domain/json_reader.h"
-#include "domain/members.h"
-#include "domain/usage_codec.h"
 
 namespace reprise {
 namespace {
@@ -202,9 +200,8 @@ InteractionJson ToInteractionJson(const AddedInteraction& added) {
 Result<Interaction> InteractionFromJson(const Json& json) {
   JsonReader reader(json, "interaction");
   if (reader.Integer("schema") != kSchema && !reader.error()) {
-    return Fail(Error{.code = ErrorCode::kCorruption,
-                      .reason = "integrity_version",
-                      .message = "the stored interaction has a format version that this program does not know"});
+    return Fail(Refused(ErrorCode::kCorruption, "integrity_version",
+                        "the stored interaction has a format version that this program does not know"));
   }
   const auto id = InteractionId::Parse(reader.String("id"));
   if (!id) reader.Reject("id");

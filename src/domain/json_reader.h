@@ -11,6 +11,40 @@
 
 namespace reprise {
 
+// The codecs write the members of an object through templates whose `out` is a Json or a JsonObjectWriter, so that the
+// two forms of a type, ToJson and AppendJson, cannot differ. These are the members that the two take differently.
+
+// A list of what has both forms.
+template <typename List>
+void WriteList(Json& out, const char* name, const List& list) {
+  Json array = Json::array();
+  for (const auto& each : list) array.push_back(ToJson(each));
+  out[name] = std::move(array);
+}
+template <typename List>
+void WriteList(JsonObjectWriter& out, const char* name, const List& list) {
+  std::string& text = out.Name(name);
+  char before = '[';
+  for (const auto& each : list) {
+    text += before;
+    AppendJson(text, each);
+    before = ',';
+  }
+  text += before == '[' ? "[]" : "]";
+}
+
+// An object; `write` is called with the `out` of its members.
+template <typename Write>
+void WriteObject(Json& out, const char* name, Write write) {
+  Json object = Json::object();
+  write(object);
+  out[name] = std::move(object);
+}
+template <typename Write>
+void WriteObject(JsonObjectWriter& out, const char* name, Write write) {
+  AppendJsonObject(out.Name(name), write);
+}
+
 // Reads typed members of a stored JSON object. The first thing that is wrong is remembered and everything after it
 // reads as a default, so that a codec stays a plain list of members; ask error() at the end.
 class JsonReader {
@@ -74,10 +108,8 @@ class JsonReader {
 
   void Reject(std::string_view why) {
     if (!error_) {
-      error_ = Error{.code = ErrorCode::kCorruption,
-                     .reason = "integrity_format",
-                     .message = "the stored " + what_ + " is not in the expected form",
-                     .detail = what_ + ": " + std::string(why)};
+      error_ = Refused(ErrorCode::kCorruption, "integrity_format",
+                       "the stored " + what_ + " is not in the expected form", what_ + ": " + std::string(why));
     }
   }
   // Takes over the failure of a nested codec.

@@ -5,11 +5,11 @@
 #include <nlohmann/json.hpp>
 #include <ranges>
 
+#include "base/text.h"
+#include "base/try.h"
 #include "base/utf8.h"
 #include "domain/codec.h"
 #include "domain/json_reader.h"
-#include "domain/members.h"
-#include "domain/role.h"
 
 namespace reprise {
 namespace {
@@ -197,9 +197,8 @@ Json ToJson(const std::vector<MessagePart>& parts) {
 Result<std::vector<MessagePart>> MessagePartsFromJson(const Json& json) {
   std::vector<MessagePart> parts;
   for (const Json& each : json.is_array() ? json : Json::array({json})) {
-    auto part = PartFromJson(each);
-    if (!part) return Fail(std::move(part.error()));
-    parts.push_back(*std::move(part));
+    auto part = TRY(PartFromJson(each));
+    parts.push_back(std::move(part));
   }
   return parts;
 }
@@ -333,13 +332,7 @@ Result<AgentState> AgentStateFromJson(const Json& json) {
 std::string ArgumentsDigest(std::string_view arguments) {
   std::array<unsigned char, 32> hash{};
   EVP_Digest(arguments.data(), arguments.size(), hash.data(), nullptr, EVP_sha256(), nullptr);
-  static constexpr char kHex[] = "0123456789abcdef";
-  std::string digest = "sha256:";
-  for (const unsigned char c : hash) {
-    digest += kHex[c >> 4];
-    digest += kHex[c & 15];
-  }
-  return digest;
+  return "sha256:" + EncodeHex(hash);
 }
 
 std::string TermsDigest(const ToolTraits& traits, const std::optional<std::string>& reason_to_ask) {

@@ -1,7 +1,10 @@
 #include <algorithm>
+#include <charconv>
 #include <memory>
 #include <utility>
 
+#include "reprise/accounting.h"
+#include "reprise/agenda.h"
 #include "reprise/interaction.h"
 #include "reprise/message.h"
 
@@ -81,6 +84,29 @@ AddedInteraction AddedTo(const AgentState& parent, Interaction whole) {
   added.Append(state->messages, kept, state->messages.size());
   state->messages = std::move(added);
   return {.interaction = std::move(whole), .kept_messages = kept};
+}
+
+double CostOf(const TokenUsage& usage, const ModelPrice& price) {
+  constexpr double kMillion = 1e6;
+  const auto part = [](std::int64_t tokens, double per_million) {
+    return static_cast<double>(tokens) / kMillion * per_million;
+  };
+  const std::int64_t fresh = usage.input_tokens - usage.cache_read_tokens - usage.cache_write_tokens;
+  return part(fresh, price.input) + part(usage.cache_read_tokens, price.cache_read.value_or(price.input)) +
+         part(usage.cache_write_tokens, price.cache_write.value_or(price.input)) +
+         part(usage.output_tokens, price.output);
+}
+
+std::string NextTaskId(const std::vector<Task>& tasks) {
+  unsigned highest = 0;
+  for (const Task& task : tasks) {
+    unsigned number = 0;
+    const char* const end = task.id.data() + task.id.size();
+    const auto [rest, failure] = std::from_chars(task.id.data(), end, number);
+    // Far from the end of the range, whatever ids a client has made up.
+    if (failure == std::errc() && rest == end && number < 1'000'000'000) highest = std::max(highest, number);
+  }
+  return std::to_string(highest + 1);
 }
 
 }  // namespace reprise

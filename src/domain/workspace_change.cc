@@ -6,12 +6,10 @@
 #include <string>
 #include <utility>
 
-#include "base/ascii.h"
-#include "base/base64url.h"
+#include "base/text.h"
 #include "base/utf8.h"
 #include "domain/codec.h"
 #include "domain/json_reader.h"
-#include "domain/members.h"
 
 namespace reprise {
 namespace {

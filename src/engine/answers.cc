@@ -36,7 +36,7 @@ bool IsJsonObject(const std::string& text) {
 }
 
 Error InvalidAnswer(std::string message) {
-  return Error{.code = ErrorCode::kInvalidArgument, .reason = "invalid_answer", .message = std::move(message)};
+  return Refused(ErrorCode::kInvalidArgument, "invalid_answer", std::move(message));
 }
 
 }  // namespace
@@ -50,21 +50,18 @@ Result<PendingApproval> Answers::AnswerApproval(std::string_view approval_id, Ap
     const std::string id(approval_id);
     const InteractionRef run{pending->chat_id, pending->interaction_id};
     const auto supersede = [&] { return services_.parts.questions->Answer(run, id, kSuperseded); };
-    if (auto checked = CheckApproval(pending->chat_id, pending->request, answer, supersede); !checked)
-      return Fail(checked.error());
+    TRY(CheckApproval(pending->chat_id, pending->request, answer, supersede));
     const auto given = answer.scope == ApprovalScope::kAlways ? GrantAndAnswer(run, pending->request, answer)
                                                               : services_.parts.questions->Answer(run, id, answer);
     return given.map([&] { return *pending; });
   }
-  const auto found = FindOpen(services_.approvals, approval_id, within);
-  if (!found) return Fail(found.error());
-  const PendingApproval& pending = ApprovalRequests::PendingOf(**found);
-  const auto supersede = [&] { return Give(services_.approvals, *found, kSuperseded); };
-  if (auto checked = CheckApproval(pending.chat_id, pending.request, answer, supersede); !checked)
-    return Fail(checked.error());
+  const auto found = TRY(FindOpen(services_.approvals, approval_id, within));
+  const PendingApproval& pending = ApprovalRequests::PendingOf(*found);
+  const auto supersede = [&] { return Give(services_.approvals, found, kSuperseded); };
+  TRY(CheckApproval(pending.chat_id, pending.request, answer, supersede));
   const auto run = busy_.RunOf(pending.chat_id, pending.interaction_id);  // before it can end
   const bool for_always = answer.approved && answer.scope == ApprovalScope::kAlways;
-  const auto given = for_always ? GrantAndGive(*found, answer) : Give(services_.approvals, *found, answer);
+  const auto given = for_always ? GrantAndGive(found, answer) : Give(services_.approvals, found, answer);
   if (!given) return Fail(WhyNotGiven(given.error()));
   return KeepAnswer(run, pending.request.approval_id, std::move(answer)).map([&] { return pending; });
 }
@@ -126,17 +123,16 @@ Result<PendingInput> Answers::AnswerInput(std::string_view request_id, InputAnsw
   if (!TRY(IsAskedHere(services_.inputs, request_id))) {
     auto pending = FindElsewhere<InputKind>(request_id, within);
     if (!pending) return pending;
-    if (auto checked = CheckInput(pending->request, answer); !checked) return Fail(checked.error());
+    TRY(CheckInput(pending->request, answer));
     return services_.parts.questions
         ->Answer({pending->chat_id, pending->interaction_id}, std::string(request_id), answer)
         .map([&] { return *pending; });
   }
-  const auto found = FindOpen(services_.inputs, request_id, within);
-  if (!found) return Fail(found.error());
-  const PendingInput& pending = InputRequests::PendingOf(**found);
-  if (auto checked = CheckInput(pending.request, answer); !checked) return Fail(checked.error());
+  const auto found = TRY(FindOpen(services_.inputs, request_id, within));
+  const PendingInput& pending = InputRequests::PendingOf(*found);
+  TRY(CheckInput(pending.request, answer));
   const auto run = busy_.RunOf(pending.chat_id, pending.interaction_id);  // before it can end
-  if (auto given = Give(services_.inputs, *found, answer); !given) return Fail(WhyNotGiven(given.error()));
+  if (auto given = Give(services_.inputs, found, answer); !given) return Fail(WhyNotGiven(given.error()));
   return KeepAnswer(run, pending.request.request_id, std::move(answer)).map([&] { return pending; });
 }
 
@@ -302,17 +298,16 @@ Result<void> Answers::GrantAndGive(const ApprovalRequests::Found& found, Approva
   GrantStore* const grants = services_.parts.grants;
   if (grants == nullptr) return Fail(InvalidAnswer("\"scope\" cannot be \"always\": this server keeps no grants"));
   const event::ApprovalRequired& request = ApprovalRequests::PendingOf(*found).request;
-  const auto grant = StandingGrantFor(request, answer);
-  if (!grant) return Fail(grant.error());
+  const auto grant = TRY(StandingGrantFor(request, answer));
   if (auto claimed = services_.approvals.Claim(found); !claimed) return claimed;
-  const auto added = grants->Add(*grant);
+  const auto added = grants->Add(grant);
   if (!added) {
     static_cast<void>(services_.approvals.Settle(found, std::nullopt));
     return Fail(added.error());
   }
   auto given = services_.approvals.Settle(found, std::move(answer));
   // Its run was stopped meanwhile; then nobody has said this.
-  if (!given && *added) static_cast<void>(grants->Remove(GrantId(grant->grant)));
+  if (!given && *added) static_cast<void>(grants->Remove(GrantId(grant.grant)));
   return given;
 }
 
@@ -342,9 +337,7 @@ Result<void> Answers::KeepAnswer(const std::shared_ptr<Run>& run, const std::str
     return Fail(NoThreads(error.what()));
   }
   if (outcome.wait_for(kRecordLimit) == std::future_status::ready) return outcome.get();
-  return Fail(Error{.code = ErrorCode::kUnavailable,
-                    .reason = "not_on_record",
-                    .message = "the answer was taken, but the disk does not respond"});
+  return Fail(Refused(ErrorCode::kUnavailable, "not_on_record", "the answer was taken, but the disk does not respond"));
 }
 
 }  // namespace reprise

@@ -8,7 +8,7 @@
 #include <stop_token>
 
 #include "base/logging.h"
-#include "base/utf8.h"
+#include "base/try.h"
 #include "domain/file_kind.h"
 
 namespace reprise {
@@ -156,9 +156,8 @@ void TranscribeAgain(Audio& audio, FilesOfChat& files, const ModelAbilities& abi
 
 Result<StoredFile> FindOne(FileStore* store, const ChatId& chat, const FileId& id) {
   auto file = store ? store->Get(chat, id) : Fail(ErrorCode::kNotFound, "this server keeps no files");
-  if (!file && file.error().code == ErrorCode::kNotFound) {
-    return Fail(
-        Error{.code = ErrorCode::kNotFound, .reason = "no_such_file", .message = "the chat has no file " + id.str()});
+  if (!file && IsNotFound(file.error())) {
+    return Fail(Refused(ErrorCode::kNotFound, "no_such_file", "the chat has no file " + id.str()));
   }
   return file;
 }
@@ -167,7 +166,7 @@ Result<StoredFile> FindOne(FileStore* store, const ChatId& chat, const FileId& i
 
 Result<void> FindFiles(FileStore* store, const ChatId& chat, const std::vector<FileId>& ids) {
   for (const FileId& id : ids) {
-    if (const auto file = FindOne(store, chat, id); !file) return Fail(file.error());
+    TRY(FindOne(store, chat, id));
   }
   return {};
 }
@@ -177,9 +176,8 @@ Result<Attached> AttachFiles(const AttachmentServices& services, const ChatId& c
   Gatherer gatherer(services, chat, recipient);
   for (auto id = ids.begin(); id != ids.end(); ++id) {
     if (std::find(ids.begin(), id, *id) != id) continue;
-    const auto file = FindOne(services.files, chat, *id);
-    if (!file) return Fail(file.error());
-    gatherer.Add(*file);
+    const auto file = TRY(FindOne(services.files, chat, *id));
+    gatherer.Add(file);
   }
   return gatherer.Take();
 }
@@ -225,9 +223,8 @@ Result<FileInfo> KeepOnce(FileStore& store, const ChatId& chat, StoredFile file)
 }
 
 Result<FileInfo> FilesInStore::Add(std::string_view filename, std::string_view mime_type, std::string content) {
-  auto file = MakeFile(filename, mime_type, std::move(content));
-  if (!file) return Fail(std::move(file.error()));
-  return KeepOnce(store_, chat_, *std::move(file));
+  auto file = TRY(MakeFile(filename, mime_type, std::move(content)));
+  return KeepOnce(store_, chat_, std::move(file));
 }
 
 }  // namespace reprise

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "agent/message_parts.h"
+#include "agent/history.h"
 #include "reprise/audio.h"
 #include "reprise/document_reader.h"
 #include "reprise/file_store.h"

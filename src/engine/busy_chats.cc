@@ -1,7 +1,6 @@
 #include "engine/busy_chats.h"
 
 #include <algorithm>
-#include <chrono>
 
 namespace reprise {
 

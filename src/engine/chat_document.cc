@@ -3,14 +3,13 @@
 #include <algorithm>
 #include <charconv>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <string_view>
 #include <utility>
 
 #include "agent/history.h"
-#include "agent/told_output.h"
-#include "base/json.h"
+#include "agent/told.h"
+#include "base/try.h"
 #include "domain/codec.h"
 
 namespace reprise {
@@ -21,8 +20,7 @@ constexpr std::string_view kNoResult = "The result of this call is not known.";
 constexpr std::size_t kMaxChatId = 64;
 
 tl::unexpected<Error> Unusable(const std::string& where, std::string_view what) {
-  return Fail(Error{
-      .code = ErrorCode::kInvalidArgument, .reason = "invalid_document", .message = where + ": " + std::string(what)});
+  return Fail(Refused(ErrorCode::kInvalidArgument, "invalid_document", where + ": " + std::string(what)));
 }
 
 // ISO 8601 as it is found in the wild: a space for the T, any number of decimals, a zone as an offset, or none (UTC).
@@ -176,15 +174,13 @@ class Reader {
     if (document.json.contains("schema") && document.json["schema"] != 1) {
       return Unusable(document.where, "its schema is not known here");
     }
-    const auto parent = ParentOf(document, id);
-    if (!parent) return Fail(parent.error());
+    const auto parent = TRY(ParentOf(document, id));
     const auto created = TimeOf(document, "created_at");
     const auto completed = TimeOf(document, "completed_at");
     if (!created) return Fail(created.error());
     if (!completed) return Fail(completed.error());
-    const Messages before = *parent ? states_.MessagesAfter(**parent) : Messages();
-    const auto kept = TakeKeptMessages(document, id, *parent, before.size());
-    if (!kept) return Fail(kept.error());
+    const Messages before = parent ? states_.MessagesAfter(*parent) : Messages();
+    const auto kept = TRY(TakeKeptMessages(document, id, parent, before.size()));
     const Timestamp begun = created->value_or(last_time_.value_or(chat_.created_at.value_or(Now())));
 
     Json out = std::move(document.json);
@@ -192,7 +188,7 @@ class Reader {
     out["schema"] = 1;
     out["id"] = id.str();
     out["chat_id"] = "imported";  // the caller sets it
-    out["parent_id"] = *parent ? Json((*parent)->str()) : Json();
+    out["parent_id"] = parent ? Json(parent->str()) : Json();
     out["edited_from"] = edited == numbers_.end() ? Json() : Json(edited->second.str());
     out["created_at"] = FormatTimestamp(begun);
     out["completed_at"] = FormatTimestamp(completed->value_or(begun));
@@ -206,14 +202,14 @@ class Reader {
       const std::string& detail = interaction.error().detail;
       return Unusable(document.where, interaction.error().message + (detail.empty() ? "" : " (" + detail + ")"));
     }
-    if (*kept > 0) {
-      if (*kept < before.size()) {  // such a state is stored whole
-        for (std::size_t i = 0; i < *kept; ++i) repeated_bytes_ += BytesOf(before[i]);
+    if (kept > 0) {
+      if (kept < before.size()) {  // such a state is stored whole
+        for (std::size_t i = 0; i < kept; ++i) repeated_bytes_ += BytesOf(before[i]);
         if (repeated_bytes_ > kMostRepeatedBytes)
           return Unusable(document.where, std::string(kKeptMessages) + " repeats too much of what came before");
       }
       Messages whole = before;
-      whole.Truncate(*kept);
+      whole.Truncate(kept);
       const Messages& own = interaction->final_agent_state->messages;
       whole.Append(own, 0, own.size());
       interaction->final_agent_state->messages = std::move(whole);
@@ -424,10 +420,9 @@ Result<ForeignChat> ReadChatDocument(Json document, const std::string& where) {
   } else {
     return Unusable(where, "it is neither a chat nor an interaction");
   }
-  auto interactions = InteractionsIn(std::move(list), where);
-  if (!interactions) return Fail(std::move(interactions.error()));
+  auto interactions = TRY(InteractionsIn(std::move(list), where));
   if (document.contains("damaged")) chat.notes.push_back("the export lacks interactions that were damaged");
-  auto read = ReadInteractions(*std::move(interactions), document, chat);
+  auto read = ReadInteractions(std::move(interactions), document, chat);
   if (const Json& files = MemberOf(document, "files"); read && !files.is_null()) read = ReadFiles(files, where, chat);
   if (const Json& blobs = MemberOf(document, "blobs"); read && !blobs.is_null()) read = ReadBlobs(blobs, where, chat);
   if (!read) return Fail(std::move(read.error()));

@@ -4,19 +4,15 @@
 #include <chrono>
 #include <future>
 #include <iterator>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <utility>
 
 #include "approval/audit_lines.h"
 #include "base/json.h"
 #include "base/logging.h"
-#include "base/try.h"
 #include "domain/codec.h"
-#include "engine/branches.h"
 #include "engine/history.h"
-#include "engine/recorded_events.h"
+#include "engine/recording.h"
 #include "engine/text_search.h"
 
 namespace reprise {
@@ -33,9 +29,7 @@ Result<void> NameTasks(std::vector<Task>& tasks) {
   std::set<std::string> ids;
   for (const Task& task : tasks) {
     if (task.id.empty() || ids.insert(task.id).second) continue;
-    return Fail(Error{.code = ErrorCode::kInvalidArgument,
-                      .reason = "invalid_member",
-                      .message = "two tasks have the id \"" + task.id + "\""});
+    return Fail(Refused(ErrorCode::kInvalidArgument, "invalid_member", "two tasks have the id \"" + task.id + "\""));
   }
   for (Task& task : tasks) {
     if (task.id.empty()) task.id = NextTaskId(tasks);
@@ -88,8 +82,7 @@ Result<std::optional<Interaction>> Chats::Running(const ChatId& chat) {
 }
 
 Result<std::vector<ChatListEntry>> Chats::List() {
-  auto summaries = services_.parts.store.ListChats();
-  if (!summaries) return Fail(std::move(summaries.error()));
+  auto summaries = TRY(services_.parts.store.ListChats());
   std::map<ChatId, WaitingQuestions> waiting;
   for (const PendingApproval& each : answers_.Approvals()) ++waiting[each.chat_id].approvals;
   for (const PendingInput& each : answers_.Inputs()) ++waiting[each.chat_id].inputs;
@@ -97,8 +90,8 @@ Result<std::vector<ChatListEntry>> Chats::List() {
   for (const auto& each : TRY(services_.parts.runs.AllHeldElsewhere()))
     elsewhere.emplace(each.chat_id, each.interaction_id);
   std::vector<ChatListEntry> entries;
-  entries.reserve(summaries->size());
-  for (ChatSummary& summary : *summaries) {
+  entries.reserve(summaries.size());
+  for (ChatSummary& summary : summaries) {
     const auto found = waiting.find(summary.id);
     const auto run = elsewhere.find(summary.id);
     entries.push_back(EntryOf(std::move(summary), found == waiting.end() ? WaitingQuestions{} : found->second,
@@ -184,12 +177,10 @@ Result<SearchResult> Chats::Search(const std::string& text, const std::optional<
 
 Result<EditPreview> Chats::PreviewEdit(const ChatId& chat, InteractionId interaction) {
   if (const auto run = busy_.RunOf(chat, interaction)) return Fail(Busy(run));
-  const auto edited = services_.parts.store.LoadInteraction(chat, interaction);
-  if (!edited) return Fail(edited.error());
-  const auto all = services_.parts.store.LoadChat(chat);
-  if (!all) return Fail(all.error());
-  EditPreview preview = PreviewOf(*all, *edited, *services_.parts.tools.Current());
-  preview.restore = TRY(workspace_.Preview(chat, all->summary.head, edited->parent_id));
+  const auto edited = TRY(services_.parts.store.LoadInteraction(chat, interaction));
+  const auto all = TRY(services_.parts.store.LoadChat(chat));
+  EditPreview preview = PreviewOf(all, edited, *services_.parts.tools.Current());
+  preview.restore = TRY(workspace_.Preview(chat, all.summary.head, edited.parent_id));
   return preview;
 }
 
@@ -212,8 +203,7 @@ Result<AttachedEvents> Chats::Attach(const ChatId& chat, InteractionId interacti
     hold = *follower;
   }
   const auto last = log->end();
-  const auto offset = log->OffsetAfter(after_seq);
-  if (!offset) return Fail(offset.error());
+  const auto offset = TRY(log->OffsetAfter(after_seq));
   const auto elsewhere = [&](const auto& each) { return each.chat_id != chat || each.interaction_id != interaction; };
   std::vector<PendingApproval> approvals = answers_.Approvals();
   std::erase_if(approvals, elsewhere);
@@ -221,7 +211,7 @@ Result<AttachedEvents> Chats::Attach(const ChatId& chat, InteractionId interacti
   std::erase_if(inputs, elsewhere);
   if (hold) status = WaitingQuestions{.approvals = approvals.size(), .inputs = inputs.size()}.Status();
   return AttachedEvents{.subscription = EventSubscription(chat, interaction, std::move(log), std::move(hold)),
-                        .offset = *offset,
+                        .offset = offset,
                         .status = status,
                         .first_seq = after_seq + 1,
                         .last_seq = last.last_seq,
@@ -245,7 +235,7 @@ Result<std::shared_ptr<RunFollower>> Chats::Follow(const InteractionRef& run) {
 }
 
 Result<Beginning> Chats::LoadForChange(const ChatId& chat) {
-  if (auto summary = services_.parts.store.LoadSummary(chat); !summary) return Fail(summary.error());
+  TRY(services_.parts.store.LoadSummary(chat));
   return start_points_.AtHead(chat);
 }
 
@@ -267,18 +257,17 @@ Result<std::vector<Grant>> Chats::GetGrants(const ChatId& chat) {
 
 Result<Agenda> Chats::ChangeAgenda(const ChatId& chat, AgendaChange change) {
   return busy_.WhileIdle(chat, [&]() -> Result<Agenda> {
-    auto head = LoadForChange(chat);
-    if (!head) return Fail(head.error());
-    Agenda& agenda = head->state.agenda;
+    auto head = TRY(LoadForChange(chat));
+    Agenda& agenda = head.state.agenda;
     const Agenda before = agenda;
     if (change.tasks) agenda.tasks = *std::move(change.tasks);
     if (change.plan) agenda.plan = *std::move(change.plan);
-    if (auto named = NameTasks(agenda.tasks); !named) return Fail(named.error());
+    TRY(NameTasks(agenda.tasks));
     if (agenda == before) return agenda;
     std::vector<EventPayload> events;
     if (agenda.tasks != before.tasks) events.emplace_back(event::TaskUpdated{std::nullopt, agenda.tasks});
     if (agenda.plan != before.plan) events.emplace_back(event::PlanUpdated{std::nullopt, agenda.plan});
-    return SaveChange(chat, *std::move(head), std::move(events)).map([](Interaction changed) {
+    return SaveChange(chat, std::move(head), std::move(events)).map([](Interaction changed) {
       return std::move(changed.final_agent_state->agenda);
     });
   });
@@ -286,13 +275,12 @@ Result<Agenda> Chats::ChangeAgenda(const ChatId& chat, AgendaChange change) {
 
 Result<void> Chats::RevokeGrant(const ChatId& chat, std::string_view id) {
   return busy_.WhileIdle(chat, [&]() -> Result<void> {
-    auto head = LoadForChange(chat);
-    if (!head) return Fail(head.error());
-    if (std::erase_if(head->state.grants, [&](const Grant& grant) { return GrantId(grant) == id; }) == 0) {
+    auto head = TRY(LoadForChange(chat));
+    if (std::erase_if(head.state.grants, [&](const Grant& grant) { return GrantId(grant) == id; }) == 0) {
       return Fail(ErrorCode::kNotFound, "there is no such grant");
     }
-    event::GrantsUpdated updated{head->state.grants};
-    return SaveChange(chat, *std::move(head), {std::move(updated)}).map([](const Interaction&) {});
+    event::GrantsUpdated updated{head.state.grants};
+    return SaveChange(chat, std::move(head), {std::move(updated)}).map([](const Interaction&) {});
   });
 }
 
@@ -428,9 +416,8 @@ Result<ChatSummary> Chats::Change(const ChatId& chat, ChatSettings settings) {
   const bool sets_mode = settings.approval_mode && *settings.approval_mode;
   if (sets_mode && services_.options.approval_mode == ApprovalMode::kDenyAll &&
       **settings.approval_mode != ApprovalMode::kDenyAll) {
-    return Fail(Error{.code = ErrorCode::kForbidden,
-                      .reason = "mode_not_allowed",
-                      .message = "the server's \"approval_mode\" is deny_all, which holds in every chat"});
+    return Fail(Refused(ErrorCode::kForbidden, "mode_not_allowed",
+                        "the server's \"approval_mode\" is deny_all, which holds in every chat"));
   }
   if (settings.model && !settings.model->empty()) {
     settings.model = TRY(services_.parts.models.Resolve(*settings.model)).full_name;
@@ -577,14 +564,12 @@ Result<ChatListEntry> Chats::Import(const IncomingChat& chat) {
 
 template <typename Load>
 Result<void> Chats::PutMissingFiles(const ChatId& chat, const std::vector<FileId>& files, const Load& load) const {
-  const auto there = services_.parts.files->List(chat);
-  if (!there) return Fail(there.error());
+  const auto there = TRY(services_.parts.files->List(chat));
   for (const FileId& id : files) {
     const auto is_it = [&](const FileInfo& other) { return other.id == id; };
-    if (std::any_of(there->files.begin(), there->files.end(), is_it)) continue;
-    const auto file = load(id);
-    if (!file) return Fail(file.error());
-    if (auto put = services_.parts.files->Put(chat, *file); !put) return put;
+    if (std::any_of(there.files.begin(), there.files.end(), is_it)) continue;
+    const auto file = TRY(load(id));
+    if (auto put = services_.parts.files->Put(chat, file); !put) return put;
   }
   return {};
 }
@@ -592,13 +577,11 @@ Result<void> Chats::PutMissingFiles(const ChatId& chat, const std::vector<FileId
 // Those that `to` lacks, as far as they can be read: what was said of the others is in the messages.
 Result<void> Chats::CopyFiles(const ChatId& from, const ChatId& to) const {
   FileStore& store = *services_.parts.files;
-  const auto wanted = store.List(from), there = store.List(to);
-  if (!wanted) return Fail(wanted.error());
-  if (!there) return Fail(there.error());
-  bool damaged = !wanted->damaged.empty();
-  for (const FileInfo& each : wanted->files) {
+  const auto wanted = TRY(store.List(from)), there = TRY(store.List(to));
+  bool damaged = !wanted.damaged.empty();
+  for (const FileInfo& each : wanted.files) {
     const auto is_it = [&](const FileInfo& other) { return other.id == each.id; };
-    if (std::any_of(there->files.begin(), there->files.end(), is_it)) continue;
+    if (std::any_of(there.files.begin(), there.files.end(), is_it)) continue;
     const auto file = store.Get(from, each.id);
     if (!file && IsNotFound(file.error())) continue;  // deleted meanwhile
     if (!file && file.error().code == ErrorCode::kCorruption) {

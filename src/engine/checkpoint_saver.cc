@@ -1,9 +1,8 @@
 #include "engine/checkpoint_saver.h"
 
 #include <atomic>
-#include <utility>
 
-#include "base/guarded.h"
+#include "base/logging.h"
 
 namespace reprise {
 namespace {
@@ -28,9 +27,8 @@ CheckpointSaver::Done CheckpointSaver::Limited(Done done) {
       const auto late = weak.lock();
       if (!late || late->settled.exchange(true)) return;
       pool_.Submit([late] {
-        late->done(Fail(Error{.code = ErrorCode::kDeadlineExceeded,
-                              .reason = "save_timeout",
-                              .message = "the checkpoint could not be written in time"}));
+        late->done(
+            Fail(Refused(ErrorCode::kDeadlineExceeded, "save_timeout", "the checkpoint could not be written in time")));
       });
     });
   return [race](Result<void> result) {

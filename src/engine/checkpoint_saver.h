@@ -10,7 +10,6 @@
 
 #include "base/mutex.h"
 #include "engine/elastic_pool.h"
-#include "engine/timer.h"
 #include "reprise/interaction.h"
 #include "reprise/interaction_store.h"
 #include "reprise/run_store.h"

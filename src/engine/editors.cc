@@ -5,9 +5,10 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "approval/every_call.h"
+#include "approval/decision.h"
 #include "base/json.h"
-#include "base/random.h"
+#include "base/system.h"
+#include "base/try.h"
 #include "base/utf8.h"
 
 namespace reprise {
@@ -111,9 +112,9 @@ class Editors::Files final : public EditorFiles {
   }
 
   Result<void> Write(const std::string& path, const std::string& content, const std::stop_token& stop) override {
-    const auto answer = Ask({{"method", "write"}, {"path", path}, {"content", content}}, /*needs_writes=*/true, stop);
-    if (!answer) return Fail(answer.error());
-    if (!answer->error.empty()) return Fail(MakeError(ErrorCode::kIo, "the editor says: " + answer->error));
+    const auto answer =
+        TRY(Ask({{"method", "write"}, {"path", path}, {"content", content}}, /*needs_writes=*/true, stop));
+    if (!answer.error.empty()) return Fail(MakeError(ErrorCode::kIo, "the editor says: " + answer.error));
     return {};
   }
 
@@ -224,8 +225,7 @@ Result<EditorConnection> Editors::Connect(const ChatId& chat, EditorAbilities ab
   {
     const MutexLock lock(state_->mutex);
     if (state_->editors.size() >= kMostEditors && !state_->editors.contains(chat)) {
-      return Fail(
-          Error{.code = ErrorCode::kUnavailable, .reason = "overloaded", .message = "too many editors are connected"});
+      return Fail(Refused(ErrorCode::kUnavailable, "overloaded", "too many editors are connected"));
     }
     before = std::exchange(state_->editors[chat], editor);
     if (before) state_->Leave(*before);
@@ -264,9 +264,8 @@ Result<std::size_t> Editors::Offer(const ChatId& chat, std::vector<EditorTool> t
   const MutexLock lock(state_->mutex);
   if (editor->is_gone) return none();
   if (state_->offered_bytes - editor->offered_bytes + bytes > kMostOffered) {
-    return Fail(Error{.code = ErrorCode::kUnavailable,
-                      .reason = "overloaded",
-                      .message = "the tools of all editors that are connected are too much"});
+    return Fail(
+        Refused(ErrorCode::kUnavailable, "overloaded", "the tools of all editors that are connected are too much"));
   }
   state_->offered_bytes += bytes - std::exchange(editor->offered_bytes, bytes);
   editor->tools =

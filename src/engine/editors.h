@@ -1,14 +1,9 @@
 #pragma once
 
-#include <condition_variable>
-#include <map>
 #include <memory>
-#include <optional>
-#include <string>
 #include <string_view>
 #include <vector>
 
-#include "base/mutex.h"
 #include "reprise/editor_files.h"
 #include "reprise/engine.h"
 #include "reprise/event_log.h"

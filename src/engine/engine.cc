@@ -8,12 +8,10 @@
 #include "base/try.h"
 #include "engine/answers.h"
 #include "engine/attachments.h"
-#include "engine/branches.h"
 #include "engine/busy_chats.h"
 #include "engine/chats.h"
 #include "engine/interactions.h"
 #include "engine/model_questions.h"
-#include "engine/named_files.h"
 #include "engine/others.h"
 #include "engine/repeated_requests.h"
 #include "engine/replays.h"
@@ -172,9 +170,8 @@ Result<CancelOutcome> Engine::Cancel(const ChatId& chat, InteractionId interacti
   const auto stored = impl_->interactions.FindFinished(chat, interaction);
   if (stored) return CancelOutcome{.was_running = false, .status = stored->status};
   if (!IsNotFound(stored.error())) return Fail(stored.error());
-  const auto asked = impl_->services.parts.runs.RequestStop({chat, interaction}, "requested");
-  if (!asked) return Fail(asked.error());
-  if (*asked) return CancelOutcome{.was_running = true, .status = InteractionStatus::kRunning};
+  const auto asked = TRY(impl_->services.parts.runs.RequestStop({chat, interaction}, "requested"));
+  if (asked) return CancelOutcome{.was_running = true, .status = InteractionStatus::kRunning};
   return Fail(stored.error());
 }
 
@@ -360,7 +357,7 @@ Result<FileInfo> Engine::AddFile(const ChatId& chat, const StoredFile& file) {
 
 Result<FileListing> Engine::ListFiles(const ChatId& chat) {
   if (impl_->services.parts.files == nullptr) return Fail(NoFiles());
-  if (const auto known = impl_->services.parts.store.LoadSummary(chat); !known) return Fail(known.error());
+  TRY(impl_->services.parts.store.LoadSummary(chat));
   return impl_->services.parts.files->List(chat);
 }
 

@@ -7,8 +7,8 @@
 
 #include "base/try.h"
 #include "domain/codec.h"
-#include "engine/branches.h"
-#include "engine/usage_limits.h"
+#include "engine/interactions.h"
+#include "engine/run_guard.h"
 
 namespace reprise {
 namespace {
@@ -67,14 +67,13 @@ class Reader final : public HistoryReader {
 
   Result<void> Open(std::optional<Interaction> running) {
     auto outline = Load(running);
-    const bool is_new = running && !outline && outline.error().code == ErrorCode::kNotFound;
+    const bool is_new = running && !outline && IsNotFound(outline.error());
     if (!outline && !is_new) return Fail(std::move(outline.error()));
     if (outline) outline_ = *std::move(outline);
     if (is_new) outline_.has_before = !range_.before || *range_.before == running->id;
     if (!outline_.has_before) {
-      return Fail(Error{.code = ErrorCode::kInvalidArgument,
-                        .reason = "invalid_parameter",
-                        .message = "\"before\" is no interaction of this history"});
+      return Fail(
+          Refused(ErrorCode::kInvalidArgument, "invalid_parameter", "\"before\" is no interaction of this history"));
     }
     if (!running || outline_.has_running) return {};
     FillFromBegun(outline_.summary, *running);

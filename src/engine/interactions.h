@@ -1,19 +1,31 @@
 #pragma once
 
-#include <cstddef>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
 #include "base/mutex.h"
 #include "engine/busy_chats.h"
 #include "engine/services.h"
+#include "reprise/engine.h"
 #include "reprise/ids.h"
 #include "reprise/interaction.h"
 #include "reprise/result.h"
 
 namespace reprise {
+
+// The ids from `leaf` back to the root of its branch, the damaged ones on it included. Stops at an interaction that is
+// in neither list.
+std::set<InteractionId> BranchOf(const std::vector<Interaction>& interactions,
+                                 const std::vector<DamagedInteraction>& damaged, std::optional<InteractionId> leaf);
+
+// Whether it has called a tool that is not read-only.
+bool HasSideEffects(const Interaction& interaction, const ToolSet& tools);
+
+// What an edit of `edited` would do to a chat that ends at `head`.
+EditPreview PreviewOf(const Chat& chat, const Interaction& edited, const ToolSet& tools);
 
 // Finds interactions wherever they are: running, stored, or rescued, which is that only a fallback could take them.
 // Thread-safe.

@@ -4,19 +4,17 @@
 #include <utility>
 
 #include "base/logging.h"
+#include "base/try.h"
 
 namespace reprise {
 namespace {
 
-Error Dequeued() {
-  return {.code = ErrorCode::kGone, .reason = "dequeued", .message = "the message was removed from the queue"};
-}
+Error Dequeued() { return Refused(ErrorCode::kGone, "dequeued", "the message was removed from the queue"); }
 
 // This server was taken for dead meanwhile.
 Error BegunElsewhere(InteractionId id) {
-  return {.code = ErrorCode::kConflict,
-          .reason = "begun_elsewhere",
-          .message = "another server has begun this message, as " + id.str() + "; follow that"};
+  return Refused(ErrorCode::kConflict, "begun_elsewhere",
+                 "another server has begun this message, as " + id.str() + "; follow that");
 }
 
 Error StoppingWithQueue() {
@@ -126,15 +124,14 @@ MessageQueues::Queue MessageQueues::Merge(const ChatId& chat, const Queue& known
 }
 
 Result<void> MessageQueues::Read(const ChatId& chat) {
-  auto stored = store_.LoadQueue(chat);
-  if (!stored) return Fail(std::move(stored.error()));
+  auto stored = TRY(store_.LoadQueue(chat));
   Queue gone;
   std::vector<std::string> left;
   {
     const MutexLock lock(mutex_);
     const auto known = queues_.find(chat);
-    if (known == queues_.end() && stored->empty()) return {};
-    Queue now = Merge(chat, known == queues_.end() ? Queue() : known->second, *std::move(stored), gone, left);
+    if (known == queues_.end() && stored.empty()) return {};
+    Queue now = Merge(chat, known == queues_.end() ? Queue() : known->second, std::move(stored), gone, left);
     if (now.empty()) {
       queues_.erase(chat);
     } else {
@@ -327,7 +324,7 @@ bool MessageQueues::EraseHeld(const QueuedRun& run) {
 
 Result<std::vector<QueueEntry>> MessageQueues::List(const ChatId& chat) {
   const MutexLock store_lock(store_mutex_);
-  if (auto read = Read(chat); !read) return Fail(std::move(read.error()));
+  TRY(Read(chat));
   std::vector<QueueEntry> entries;
   const MutexLock lock(mutex_);
   const auto found = queues_.find(chat);
@@ -342,7 +339,7 @@ Result<std::vector<QueueEntry>> MessageQueues::List(const ChatId& chat) {
 // look and the change, the store tells who was first.
 Result<QueueEntry> MessageQueues::Change(const ChatId& chat, std::string_view id, const std::string& user_message) {
   const MutexLock store_lock(store_mutex_);
-  if (auto read = Read(chat); !read) return Fail(std::move(read.error()));
+  TRY(Read(chat));
   QueueEntry entry;
   {
     const MutexLock lock(mutex_);
@@ -350,9 +347,9 @@ Result<QueueEntry> MessageQueues::Change(const ChatId& chat, std::string_view id
     if (!run) return NoneWaits();
     entry.message = run->message_;
   }
-  if (auto changed = store_.ChangeQueued(chat, id, user_message); !changed) return Fail(std::move(changed.error()));
+  TRY(store_.ChangeQueued(chat, id, user_message));
   TellChanged(chat);
-  if (auto read = Read(chat); !read) return Fail(std::move(read.error()));
+  TRY(Read(chat));
   entry.message.user_message = user_message;
   return entry;
 }
@@ -386,7 +383,7 @@ bool MessageQueues::Erase(QueuedRun& run) {
 Result<void> MessageQueues::RemoveErased(const QueuedRun& run) {
   const MutexLock store_lock(store_mutex_);
   auto removed = store_.RemoveQueued(run.chat_id, run.id);
-  if (!removed && removed.error().code != ErrorCode::kNotFound) return removed;  // the next one to look does it
+  if (!removed && !IsNotFound(removed.error())) return removed;  // the next one to look does it
   {
     const MutexLock lock(mutex_);
     erased_.erase(run.id);

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "agent/message_parts.h"
+#include "agent/history.h"
 #include "base/try.h"
 
 namespace reprise {

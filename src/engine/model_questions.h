@@ -3,7 +3,6 @@
 #include <memory>
 #include <set>
 #include <stop_token>
-#include <vector>
 
 #include "base/mutex.h"
 #include "engine/services.h"

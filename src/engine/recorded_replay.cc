@@ -13,9 +13,9 @@
 #include <variant>
 #include <vector>
 
-#include "agent/agent_loop.h"
 #include "agent/history.h"
 #include "base/mutex.h"
+#include "base/try.h"
 #include "domain/codec.h"
 #include "engine/recording.h"
 
@@ -671,11 +671,10 @@ ReplayReport CompareChangeByHand(const Interaction& changed) {
 }  // namespace
 
 Result<ReplayReport> ReplayRecorded(const Interaction& interaction, const Executor& executor) {
-  if (auto replayable = CheckReplayable(interaction); !replayable) return Fail(std::move(replayable.error()));
+  TRY(CheckReplayable(interaction));
   if (interaction.user_message.empty()) return CompareChangeByHand(interaction);
-  auto recording = Recording::Of(interaction);
-  if (!recording) return Fail(std::move(recording.error()));
-  return Replay(*std::move(recording)).Run(executor);
+  auto recording = TRY(Recording::Of(interaction));
+  return Replay(std::move(recording)).Run(executor);
 }
 
 }  // namespace reprise

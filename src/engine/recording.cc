@@ -1,26 +1,141 @@
 #include "engine/recording.h"
 
 #include <algorithm>
-#include <chrono>
 #include <limits>
+#include <set>
 #include <utility>
 #include <variant>
 
 #include "agent/history.h"
-#include "agent/told_output.h"
+#include "agent/told.h"
 #include "approval/decision.h"
 #include "base/try.h"
-#include "engine/derived_record.h"
+#include "engine/attachments.h"
 
 namespace reprise {
+
+namespace {
+
+std::optional<std::string> Text(const std::optional<InteractionId>& id) {
+  if (!id) return std::nullopt;
+  return id->str();
+}
+
+}  // namespace
+
+AgentEvent StartOf(const Interaction& interaction) {
+  return {.seq = 1,
+          .round_index = 0,
+          .at = interaction.created_at,
+          .payload = event::InteractionStarted{.interaction_id = interaction.id.str(),
+                                               .chat_id = interaction.chat_id.str(),
+                                               .parent_id = Text(interaction.parent_id),
+                                               .edited_from = Text(interaction.edited_from),
+                                               .model = interaction.model,
+                                               .attachments = interaction.attachments}};
+}
+
+std::vector<AgentEvent> RecordedEvents(const Interaction& interaction) {
+  std::vector<AgentEvent> events;
+  events.reserve(interaction.events.size() + 2);
+  events.push_back(StartOf(interaction));
+  events.insert(events.end(), interaction.events.begin(), interaction.events.end());
+  if (IsFinished(interaction.status)) {
+    const AgentEvent& last = events.back();
+    events.push_back({.seq = last.seq + 1,
+                      .round_index = last.round_index,
+                      .at = interaction.completed_at.value_or(last.at),
+                      .payload = event::InteractionComplete{interaction.id.str(), interaction.status}});
+  }
+  return events;
+}
+
+std::shared_ptr<EventLog> RecordedLog(const Interaction& interaction) {
+  auto log = std::make_shared<EventLog>();
+  for (const AgentEvent& event : RecordedEvents(interaction)) log->AppendRecorded(event);
+  log->Close();
+  return log;
+}
+
+namespace {
+
+tl::unexpected<Error> NotReplayable(std::string message) {
+  return Fail(Refused(ErrorCode::kConflict, "not_replayable", std::move(message)));
+}
+
+// Only a model that said something leads to one of these.
+bool ShowsResponse(const EventPayload& payload) {
+  return std::holds_alternative<event::Answer>(payload) || std::holds_alternative<event::MessageText>(payload) ||
+         std::holds_alternative<event::ApprovalRequired>(payload) ||
+         std::holds_alternative<event::ToolCallStarted>(payload) || std::holds_alternative<event::ToolResult>(payload);
+}
+
+// What the model said first of these messages was shown in round 0, as it is when a run begins with a request.
+bool WasShown(const Message& said, const std::vector<AgentEvent>& events) {
+  bool text_shown = said.content.value_or("").empty(), was_cut_off = false;
+  std::set<std::string_view> ended;
+  for (const AgentEvent& event : events) {
+    const auto* failed = std::get_if<event::Failed>(&event.payload);
+    was_cut_off = was_cut_off || (failed && failed->code == "interrupted");
+    if (event.round_index != 0) continue;
+    text_shown = text_shown || std::holds_alternative<event::MessageText>(event.payload) ||
+                 std::holds_alternative<event::Answer>(event.payload);
+    if (const auto* result = std::get_if<event::ToolResult>(&event.payload)) ended.insert(result->id);
+  }
+  const auto has_ended = [&](const ToolCall& call) { return ended.contains(call.id); };
+  return text_shown && (was_cut_off || std::all_of(said.tool_calls.begin(), said.tool_calls.end(), has_ended));
+}
+
+// What the tasks and the plan may have been before these events, as only a change is shown: anything else.
+std::optional<Agenda> AgendaBefore(const std::vector<AgentEvent>& events, const Agenda& last) {
+  std::optional<Agenda> tasks_before, plan_before;
+  for (const AgentEvent& event : events) {
+    const auto* tasks = std::get_if<event::TaskUpdated>(&event.payload);
+    const auto* plan = std::get_if<event::PlanUpdated>(&event.payload);
+    if (tasks && !tasks_before)
+      tasks_before = {.tasks = std::vector(tasks->tasks.empty() ? 1 : 0, Task{"", "another"})};
+    if (plan && !plan_before) plan_before = {.plan = std::vector(plan->steps.empty() ? 1 : 0, std::string("another"))};
+  }
+  if (!tasks_before && !plan_before) return std::nullopt;
+  return Agenda{.tasks = tasks_before ? tasks_before->tasks : last.tasks,
+                .plan = plan_before ? plan_before->plan : last.plan};
+}
+
+}  // namespace
+
+Result<RunRecord> DeriveRecord(const Interaction& interaction) {
+  const Messages& messages = interaction.final_agent_state->messages;
+  const std::string text = interaction.user_message + AttachedTo(interaction).text;
+  const auto own = std::find_if(messages.rbegin(), messages.rend(), [&](const Message& message) {
+    return message.role == Role::kUser && message.content == text;
+  });
+  if (own == messages.rend()) return NotReplayable("the final state does not have the interaction's own message");
+
+  RunRecord record{.first_message = static_cast<std::size_t>(messages.rend() - own),
+                   .agenda_before = AgendaBefore(interaction.events, interaction.final_agent_state->agenda)};
+  if (!interaction.edited_from) return record;
+  std::set<std::uint32_t> rounds;
+  for (const AgentEvent& event : interaction.events) {
+    if (ShowsResponse(event.payload)) rounds.insert(event.round_index);
+  }
+  std::vector<std::size_t> said;
+  for (std::size_t i = record.first_message; i < messages.size(); ++i) {
+    if (messages[i].role == Role::kAssistant) said.push_back(i);
+  }
+  // One that goes on where another one stopped has what that one said in its state.
+  if (said.size() > rounds.size()) {
+    record.first_message = rounds.empty() ? messages.size() : said[said.size() - rounds.size()];
+  }
+  const bool is_whole =
+      record.first_message == messages.size() || WasShown(messages[record.first_message], interaction.events);
+  if (is_whole || !rounds.contains(0)) return record;
+  return NotReplayable("the run went on with calls of another interaction, and its file does not say with which");
+}
+
 namespace {
 
 // A file may say anything.
 constexpr std::uint32_t kMostRounds = std::numeric_limits<int>::max() - 1;
-
-Error NotReplayable(std::string message) {
-  return {.code = ErrorCode::kConflict, .reason = "not_replayable", .message = std::move(message)};
-}
 
 bool IsLastWord(const AgentEvent& event) {
   return std::holds_alternative<event::Cancelled>(event.payload) ||
@@ -155,19 +270,19 @@ bool Recording::cut_off() const {
 }
 
 Result<void> CheckReplayable(const Interaction& interaction) {
-  if (!IsFinished(interaction.status)) return Fail(NotReplayable("the interaction has not come to its end yet"));
-  if (!interaction.final_agent_state) return Fail(NotReplayable("the interaction has no final state"));
+  if (!IsFinished(interaction.status)) return NotReplayable("the interaction has not come to its end yet");
+  if (!interaction.final_agent_state) return NotReplayable("the interaction has no final state");
   const bool says_its_end = interaction.status == InteractionStatus::kCompleted ||
                             (!interaction.events.empty() && IsLastWord(interaction.events.back()));
-  if (!says_its_end) return Fail(NotReplayable("its events do not say how it ended: it was not recorded here"));
-  if (interaction.events.empty()) return Fail(NotReplayable("the interaction has no events: it was not recorded here"));
+  if (!says_its_end) return NotReplayable("its events do not say how it ended: it was not recorded here");
+  if (interaction.events.empty()) return NotReplayable("the interaction has no events: it was not recorded here");
   return {};
 }
 
 Result<Recording> Recording::Of(const Interaction& interaction) {
   const Messages& messages = interaction.final_agent_state->messages;
   const RunRecord record = interaction.record ? *interaction.record : TRY(DeriveRecord(interaction));
-  if (record.first_message > messages.size()) return Fail(NotReplayable("its record does not fit its final state"));
+  if (record.first_message > messages.size()) return NotReplayable("its record does not fit its final state");
 
   Recording recording;
   recording.status = interaction.status;

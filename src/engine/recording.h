@@ -3,18 +3,36 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "agent/agent.h"
 #include "reprise/event.h"
+#include "reprise/event_log.h"
 #include "reprise/interaction.h"
 #include "reprise/message.h"
 #include "reprise/result.h"
 #include "reprise/tool.h"
 
 namespace reprise {
+
+// The event that begins every interaction: number 1.
+AgentEvent StartOf(const Interaction& interaction);
+
+// The events of a stored interaction as its stream showed them, with the frames that the file leaves out because they
+// follow from the rest: interaction_started is number 1, interaction_complete the one after the last.
+std::vector<AgentEvent> RecordedEvents(const Interaction& interaction);
+
+// A closed log of them.
+std::shared_ptr<EventLog> RecordedLog(const Interaction& interaction);
+
+// Where the run of an interaction began that has no RunRecord: version 0.1 stored none, and documents of other programs
+// have none. Derived from its messages and events, as good as these tell. kConflict (reason "not_replayable") if the
+// final state does not have the user's message, or if the run went on with calls of another interaction.
+// REQUIRES: it has a final state.
+Result<RunRecord> DeriveRecord(const Interaction& interaction);
 
 // Something that a tool did while it ran and that was shown: a question, the answer to it, or a change of the agenda.
 struct RecordedStep {

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "agent/history.h"
-
 namespace reprise {
 namespace {
 

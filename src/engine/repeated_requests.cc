@@ -1,11 +1,9 @@
 #include "engine/repeated_requests.h"
 
 #include <algorithm>
-#include <utility>
 #include <variant>
 
 #include "base/try.h"
-#include "engine/branches.h"
 #include "engine/run_journal.h"
 #include "reprise/event.h"
 
@@ -15,9 +13,8 @@ namespace {
 constexpr std::size_t kMostChats = 1000;  // whose branches are remembered
 
 Error Reused() {
-  return {.code = ErrorCode::kUnprocessable,
-          .reason = "idempotency_key_reused",
-          .message = "another request of this chat had this Idempotency-Key; take a new one"};
+  return Refused(ErrorCode::kUnprocessable, "idempotency_key_reused",
+                 "another request of this chat had this Idempotency-Key; take a new one");
 }
 
 Error Waits() {

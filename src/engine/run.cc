@@ -4,13 +4,12 @@
 #include <chrono>
 #include <utility>
 
-#include "agent/tracing.h"
-#include "base/guarded.h"
+#include "agent/agent.h"
 #include "base/logging.h"
-#include "base/pause.h"
+#include "base/queues.h"
 #include "base/utf8.h"
 #include "domain/codec.h"
-#include "engine/recorded_events.h"
+#include "engine/recording.h"
 
 namespace reprise {
 namespace {

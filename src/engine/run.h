@@ -8,7 +8,6 @@
 #include <set>
 #include <stop_token>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "agent/agent_loop.h"
@@ -16,9 +15,9 @@
 #include "base/mutex.h"
 #include "engine/attachments.h"
 #include "engine/editors.h"
+#include "engine/elastic_pool.h"
 #include "engine/run_guard.h"
 #include "engine/run_journal.h"
-#include "engine/timer.h"
 #include "reprise/engine.h"
 #include "reprise/event_log.h"
 #include "reprise/grant_store.h"

@@ -3,7 +3,8 @@
 #include <chrono>
 
 #include "base/logging.h"
-#include "engine/recorded_events.h"
+#include "base/try.h"
+#include "engine/recording.h"
 
 namespace reprise {
 
@@ -49,10 +50,9 @@ void RunFollower::ShowEnd() {
 }
 
 Result<void> RunFollower::ShowStored() {
-  const auto stored = services_.parts.store.LoadInteraction(ref_.chat_id, ref_.interaction_id);
-  if (!stored) return Fail(stored.error());
+  const auto stored = TRY(services_.parts.store.LoadInteraction(ref_.chat_id, ref_.interaction_id));
   const MutexLock lock(mutex_);
-  for (const AgentEvent& event : RecordedEvents(*stored)) {
+  for (const AgentEvent& event : RecordedEvents(stored)) {
     if (event.seq > reader_.run().last_seq) log_->AppendRecorded(event);
   }
   log_->Close();

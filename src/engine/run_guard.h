@@ -1,17 +1,117 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <deque>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
 
-#include "agent/call_guard.h"
-#include "base/redactor.h"
-#include "engine/guardrails.h"
+#include "agent/agent.h"
+#include "base/mutex.h"
+#include "base/text.h"
+#include "reprise/accounting.h"
 #include "reprise/audit_log.h"
+#include "reprise/engine.h"
+#include "reprise/guardrails.h"
 #include "reprise/hooks.h"
+#include "reprise/ids.h"
 #include "reprise/interaction.h"
+#include "reprise/interaction_store.h"
+#include "reprise/result.h"
+
+namespace re2 {
+class RE2;
+}
 
 namespace reprise {
+
+// How many tool calls each chat may make in a minute, any minute. Thread-safe; forgets with the process.
+class CallRate {
+ public:
+  using Clock = std::chrono::steady_clock;
+  explicit CallRate(int max_per_minute) : max_(static_cast<std::size_t>(max_per_minute)) {}
+
+  // Counts a call that is made now; or, if it is one too many, says how long to wait and counts nothing.
+  std::optional<std::chrono::seconds> Take(const ChatId& chat, Clock::time_point now = Clock::now());
+
+ private:
+  const std::size_t max_;  // above 0
+  Mutex mutex_;
+  std::unordered_map<ChatId, std::deque<Clock::time_point>> made_ GUARDED_BY(mutex_);  // in the last minute
+};
+
+// Keeps runs within the configured budget. What a chat has used is read from the store when its first run starts, and
+// counted from then on; without a budget for chats nothing is read or kept. Thread-safe.
+class UsageLimits {
+ public:
+  // Without `daily` there is no limit for a day. Both must outlive the object.
+  UsageLimits(CheckpointStore& store, UsageBudget budget, PriceTable prices, DailyUsage* daily = nullptr);
+
+  // Why the run may send no further request, after it has used so much; null: it always may.
+  using Check = std::function<std::optional<std::string>(const TokenUsage& used)>;
+  // For a run of this model that is about to start, in a chat that is kept from starting another; `before` is what it
+  // used in a process before this one. Fails as InteractionStore::LoadChat does.
+  Result<Check> ForRun(const ChatId& chat, const std::string& model, const TokenUsage& before);
+  // An interaction has ended. Its chat is still kept from starting another.
+  void Add(const Interaction& finished);
+  void Forget(const ChatId& chat);
+
+  // The same for a request without a chat. kForbidden (reason "budget_exceeded"): the day's tokens are used up.
+  Result<void> ForRequest();
+  void AddRequest(const TokenUsage& used);
+
+ private:
+  struct Spent {
+    std::int64_t tokens = 0;
+    double cost = 0;
+  };
+  void Count(Spent& spent, const std::string& model, const TokenUsage& usage) const;
+  Result<Spent> Read(const ChatId& chat) const;
+  void CountForDay(const TokenUsage& used);
+
+  // Of today, with what runs have used so far.
+  std::int64_t DayWith(const ChatId& chat, std::int64_t tokens);
+
+  CheckpointStore& store_;
+  DailyUsage* const daily_;
+  const UsageBudget budget_;
+  const PriceTable prices_;
+  Mutex mutex_;
+  std::unordered_map<ChatId, Spent> spent_ GUARDED_BY(mutex_);
+  std::unordered_map<ChatId, std::int64_t> running_
+      GUARDED_BY(mutex_);  // tokens of runs, if there is a limit for a day
+};
+
+// What an interaction has used; one that runs, so far.
+TokenUsage UsedBy(const Interaction& interaction);
+// The same of a history's.
+ChatUsage UsageOf(const History& history);
+
+// The configured guardrails, ready for use. Immutable, thread-safe. Takes time in proportion to the text, whatever the
+// patterns.
+class Guardrails {
+ public:
+  // kInvalidArgument: not a pattern, too large a one, or one that matches nothing at all, which is everywhere.
+  static Result<void> Check(const std::string& pattern);
+
+  // A pattern that Check refuses refuses everything, and takes away everything.
+  explicit Guardrails(const GuardrailOptions& options);
+  ~Guardrails();
+
+  // kInvalidArgument (reason "guardrail"); which pattern it was is not said.
+  Result<void> Admit(std::string_view user_message) const;
+  bool looks_at_output() const { return !output_.empty(); }
+  std::string Redacted(std::string output) const;
+
+ private:
+  std::vector<std::unique_ptr<re2::RE2>> input_, output_;
+};
 
 // The guard of one run: asks the hooks, writes the audit log, takes secrets out of what tools say.
 class RunGuard final : public CallGuard {

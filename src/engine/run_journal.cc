@@ -1,15 +1,11 @@
 #include "engine/run_journal.h"
 
-#include <map>
 #include <nlohmann/json.hpp>
-#include <utility>
 
 #include "base/json.h"
+#include "base/try.h"
 #include "domain/codec.h"
-#include "domain/event_codec.h"
-#include "domain/question_codec.h"
-#include "domain/usage_codec.h"
-#include "engine/recorded_events.h"
+#include "engine/recording.h"
 
 namespace reprise {
 namespace {
@@ -49,9 +45,7 @@ std::uint32_t TakeNumber(std::string_view& from) {
 Json TextOrNull(const std::optional<InteractionId>& id) { return id ? Json(id->str()) : Json(); }
 
 tl::unexpected<Error> Malformed() {
-  return Fail(Error{.code = ErrorCode::kCorruption,
-                    .reason = "integrity_auth",
-                    .message = "a journal's record is not what it should be"});
+  return Fail(Refused(ErrorCode::kCorruption, "integrity_auth", "a journal's record is not what it should be"));
 }
 
 // Reading throws where a member is missing or of another type; ReadRun turns that into its one error.
@@ -376,7 +370,7 @@ Result<std::optional<InterruptedRun>> ReadRun(const InteractionRef& ref, const J
   if (content.records.empty()) return std::optional<InterruptedRun>();
   RunReader reader(ref);
   for (const std::string& record : content.records) {
-    if (auto added = reader.Add(record); !added) return Fail(added.error());
+    TRY(reader.Add(record));
   }
   return std::optional(reader.Take());
 }

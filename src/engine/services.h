@@ -5,16 +5,12 @@
 #include <utility>
 
 #include "approval/requests.h"
-#include "base/redactor.h"
-#include "engine/call_rate.h"
+#include "base/text.h"
 #include "engine/checkpoint_saver.h"
 #include "engine/editors.h"
 #include "engine/elastic_pool.h"
-#include "engine/guardrails.h"
 #include "engine/message_queue.h"
 #include "engine/run_guard.h"
-#include "engine/timer.h"
-#include "engine/usage_limits.h"
 #include "reprise/engine.h"
 
 namespace reprise {
@@ -45,7 +41,7 @@ struct EngineServices {
     if (options.approval_mode == ApprovalMode::kDenyAll) return ApprovalMode::kDenyAll;
     const auto summary = parts.store.LoadSummary(chat);
     if (!summary && summary.error().code == ErrorCode::kUnavailable) return Fail(summary.error());
-    if (!summary) return summary.error().code == ErrorCode::kNotFound ? options.approval_mode : ApprovalMode::kAsk;
+    if (!summary) return IsNotFound(summary.error()) ? options.approval_mode : ApprovalMode::kAsk;
     return summary->approval_mode.value_or(options.approval_mode);
   }
   RunGuard::Parts guard_parts() const { return {parts.audit, parts.hooks, redactor, guardrails}; }
@@ -67,8 +63,6 @@ struct EngineServices {
   Timer timer;          // its calls use the pool
   CheckpointSaver saver;
 };
-
-inline bool IsNotFound(const Error& error) { return error.code == ErrorCode::kNotFound; }
 
 inline Error Conflict(std::string reason, std::string message, bool retryable = false) {
   return Error{.code = ErrorCode::kConflict,

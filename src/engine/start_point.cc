@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/try.h"
 #include "engine/recovery.h"
 
 namespace reprise {
@@ -38,9 +39,9 @@ Result<Beginning> StartPoints::Load(const ChatId& chat, const StartPoint& from, 
   if (from.kind != StartPoint::Kind::kHead) return BesideEdited(chat, from, request);
   Attached attached;
   if (request.attachments && !request.attachments->empty()) {
-    auto files = AttachFiles(AttachmentParts(), chat, *request.attachments, RecipientOf(ModelFor(chat, request, {})));
-    if (!files) return Fail(std::move(files.error()));
-    attached = *std::move(files);
+    auto files =
+        TRY(AttachFiles(AttachmentParts(), chat, *request.attachments, RecipientOf(ModelFor(chat, request, {}))));
+    attached = std::move(files);
   }
   auto beginning = AtHead(chat, which);
   if (!beginning) return beginning;
@@ -56,9 +57,8 @@ Result<Beginning> StartPoints::Load(const ChatId& chat, const StartPoint& from, 
 // With the model that was chosen for the chat.
 Result<Beginning> StartPoints::AtHead(const ChatId& chat, Head which) {
   if (interactions_.HasRescued(chat)) {
-    auto rescued = AtRescued(chat);
-    if (!rescued) return Fail(std::move(rescued.error()));
-    if (*rescued) return **std::move(rescued);
+    auto rescued = TRY(AtRescued(chat));
+    if (rescued) return *std::move(rescued);
   }
   InteractionStore& store = services_.parts.store;
   auto head = which == Head::kKnown ? store.LoadKnownHead(chat) : store.LoadHead(chat);
@@ -84,49 +84,46 @@ Result<std::optional<Beginning>> StartPoints::AtRescued(const ChatId& chat) {
 
 Result<Beginning> StartPoints::BesideEdited(const ChatId& chat, const StartPoint& from, const StartRequest& request) {
   // Its state continues the one before it, which is put together once in this order.
-  auto before = services_.parts.store.LoadPreviousState(chat, *from.interaction);
-  if (!before) return Fail(std::move(before.error()));
-  auto edited = services_.parts.store.LoadInteraction(chat, *from.interaction);
-  if (!edited) return Fail(std::move(edited.error()));
+  auto before = TRY(services_.parts.store.LoadPreviousState(chat, *from.interaction));
+  auto edited = TRY(services_.parts.store.LoadInteraction(chat, *from.interaction));
   const bool again = from.kind == StartPoint::Kind::kRegenerate;
-  if (again && edited->user_message.empty()) {
+  if (again && edited.user_message.empty()) {
     return Fail(Conflict("no_message", "the interaction has no message that could be sent again"));
   }
-  std::string model = ModelFor(chat, request, edited->model);
+  std::string model = ModelFor(chat, request, edited.model);
   const PartRecipient recipient = RecipientOf(model);
-  Result<Attached> attached = AttachedTo(*edited);
+  Result<Attached> attached = AttachedTo(edited);
   if (request.attachments) {
     attached = AttachFiles(AttachmentParts(), chat, *request.attachments, recipient);
   } else {
     NoteFor(AttachmentParts(), chat, recipient, *attached);
   }
   if (!attached) return Fail(std::move(attached.error()));
-  return Beginning{.parent = edited->parent_id,
-                   .edited_from = edited->id,
-                   .state = (*std::move(before)).value_or(AgentState{}),
-                   .user_message = again ? edited->user_message : request.user_message,
+  return Beginning{.parent = edited.parent_id,
+                   .edited_from = edited.id,
+                   .state = (std::move(before)).value_or(AgentState{}),
+                   .user_message = again ? edited.user_message : request.user_message,
                    .model = std::move(model),
                    .attached = *std::move(attached)};
 }
 
 Result<Beginning> StartPoints::WhereItStopped(const ChatId& chat, const StartPoint& from, const StartRequest& request) {
-  auto ended = services_.parts.store.LoadInteraction(chat, *from.interaction);
-  if (!ended) return Fail(ended.error());
-  if (ended->status == InteractionStatus::kCompleted || !ended->final_agent_state) {
+  auto ended = TRY(services_.parts.store.LoadInteraction(chat, *from.interaction));
+  if (ended.status == InteractionStatus::kCompleted || !ended.final_agent_state) {
     return Fail(Conflict("not_resumable", "the interaction came to its end; there is nothing to resume"));
   }
-  if (ended->user_message.empty()) {
+  if (ended.user_message.empty()) {
     return Fail(Conflict("not_resumable", "the interaction has no message; what it was for can be asked for again"));
   }
-  Beginning beginning{.parent = ended->parent_id,
-                      .edited_from = ended->id,
-                      .state = *std::move(ended->final_agent_state),
-                      .user_message = ended->user_message,
-                      .model = ModelFor(chat, request, ended->model),
-                      .attached = AttachedTo(*ended)};
+  Beginning beginning{.parent = ended.parent_id,
+                      .edited_from = ended.id,
+                      .state = *std::move(ended.final_agent_state),
+                      .user_message = ended.user_message,
+                      .model = ModelFor(chat, request, ended.model),
+                      .attached = AttachedTo(ended)};
   beginning.interrupted = WhereToResume(beginning.state, *services_.parts.tools.Current());
-  beginning.resumed_from = ResumedFrom{.interaction = ended->id};
-  if (ended->record) beginning.resumed_span = ParseTraceparent(ended->record->traceparent).value_or(TraceContext{});
+  beginning.resumed_from = ResumedFrom{.interaction = ended.id};
+  if (ended.record) beginning.resumed_span = ParseTraceparent(ended.record->traceparent).value_or(TraceContext{});
   for (const OpenCall& open : beginning.interrupted->calls) {
     beginning.resumed_from->call_ids.push_back(open.call.id);
   }
@@ -138,13 +135,12 @@ Result<void> StartPoints::Check(const ChatId& chat, const StartPoint& from, cons
   const bool has_attachments = request.attachments && !request.attachments->empty();
   if (from.interaction) {
     if (request.if_running != IfRunning::kCancel) return {};
-    if (auto found = interactions_.Find(chat, *from.interaction); !found) return Fail(std::move(found.error()));
+    TRY(interactions_.Find(chat, *from.interaction));
   }
   if (request.if_running == IfRunning::kQueue && (has_attachments || request.compact)) {
-    return Fail(Error{.code = ErrorCode::kInvalidArgument,
-                      .reason = "invalid_member",
-                      .message = std::string(has_attachments ? "\"attachments\" do" : "\"compact\" does") +
-                                 " not go with \"if_running\": \"queue\""});
+    return Fail(Refused(ErrorCode::kInvalidArgument, "invalid_member",
+                        std::string(has_attachments ? "\"attachments\" do" : "\"compact\" does") +
+                            " not go with \"if_running\": \"queue\""));
   }
   if (!has_attachments || request.if_running == IfRunning::kReject) return {};
   return FindFiles(services_.parts.files, chat, *request.attachments);

@@ -8,10 +8,8 @@
 #include <variant>
 
 #include "approval/decision.h"
-#include "base/guarded.h"
 #include "base/logging.h"
-#include "base/memory_reserve.h"
-#include "base/random.h"
+#include "base/system.h"
 #include "base/try.h"
 
 namespace reprise {
@@ -51,7 +49,7 @@ const Answer* GivenTo(const InterruptedRun& run, const std::string& id) {
 // --- starting --------------------------------------------------------------------------------------------------------
 
 Result<EventSubscription> Turns::Start(const ChatId& chat, const StartPoint& from, StartRequest request) {
-  if (auto there = start_points_.Check(chat, from, request); !there) return Fail(std::move(there.error()));
+  TRY(start_points_.Check(chat, from, request));
   if (auto occupied = busy_.Occupy(chat); !occupied) {
     const bool waits = request.if_running != IfRunning::kReject && occupied.error().reason == "busy";
     return waits ? Wait(chat, from, std::move(request)) : Fail(occupied.error());
@@ -105,26 +103,23 @@ Result<std::shared_ptr<Run>> Turns::MakeFrom(Result<Beginning> beginning, const 
     // The head is read before the look. If another server begins the request after the look, the head has moved, and
     // Begin fails.
     if (!beginning->expected_head) beginning->expected_head = HeadOf(chat);
-    auto before = repeated_.Find(chat, *request.request);
-    if (!before) return Fail(std::move(before.error()));
-    if (*before) return Fail(Conflict("request_begun", "another server has just begun this request"));
+    auto before = TRY(repeated_.Find(chat, *request.request));
+    if (before) return Fail(Conflict("request_begun", "another server has just begun this request"));
   }
   for (const std::string* text :
        {&beginning->user_message, &beginning->attached.text, &beginning->attached.documents}) {
-    if (auto admitted = services_.guardrails.Admit(*text); !admitted) return Fail(std::move(admitted.error()));
+    TRY(services_.guardrails.Admit(*text));
   }
-  const auto model = services_.parts.models.Resolve(beginning->model);
-  if (!model) return Fail(model.error());
-  if (auto room = CheckResources(waited.log != nullptr); !room) return Fail(std::move(room.error()));
-  auto guards = GuardsFor(chat, model->full_name, {});
-  if (!guards) return Fail(guards.error());
+  const auto model = TRY(services_.parts.models.Resolve(beginning->model));
+  TRY(CheckResources(waited.log != nullptr));
+  auto guards = TRY(GuardsFor(chat, model.full_name, {}));
 
   Interaction interaction{.id = InteractionId::FromNumber(1), .chat_id = chat};  // its number is known when it begins
   interaction.parent_id = beginning->parent;
   interaction.edited_from = beginning->edited_from;
   interaction.user_message = std::move(beginning->user_message);
   interaction.attachments = std::move(beginning->attached.files);
-  interaction.model = model->full_name;
+  interaction.model = model.full_name;
   interaction.created_at = Now();
   std::optional<InteractionId> files_from;
   std::optional<WorkspaceMoves::Plan> plan;
@@ -176,13 +171,13 @@ Result<std::shared_ptr<Run>> Turns::MakeFrom(Result<Beginning> beginning, const 
   if (beginning->makes_chat) services_.changes.Add(ChatChange::Kind::kChatCreated, chat);
   return NewRun({.interaction = std::move(interaction),
                  .state = std::move(beginning->state),
-                 .client = model->client,
-                 .client_model = model->model,
-                 .context_window = model->context_window,
-                 .abilities = model->abilities,
+                 .client = model.client,
+                 .client_model = model.model,
+                 .context_window = model.context_window,
+                 .abilities = model.abilities,
                  .on_disconnect = request.on_disconnect,
                  .journal = std::move(journal),
-                 .guards = *std::move(guards),
+                 .guards = std::move(guards),
                  .span = std::move(span),
                  .interrupted = std::move(beginning->interrupted),
                  .compact = request.compact || only_compact,
@@ -227,9 +222,8 @@ Result<void> Turns::CheckResources(bool has_thread) {
 }
 
 Result<AgentGuards> Turns::GuardsFor(const ChatId& chat, const std::string& model, const TokenUsage& used_before) {
-  auto over_budget = services_.usage_limits.ForRun(chat, model, used_before);
-  if (!over_budget) return Fail(over_budget.error());
-  AgentGuards guards{.over_budget = *std::move(over_budget)};
+  auto over_budget = TRY(services_.usage_limits.ForRun(chat, model, used_before));
+  AgentGuards guards{.over_budget = std::move(over_budget)};
   if (services_.options.max_tool_calls_per_minute == 0) return guards;
   guards.refuse_call = [this, chat]() -> std::optional<std::string> {
     const auto wait = services_.call_rate.Take(chat);
@@ -328,9 +322,8 @@ void Turns::Complete(const std::shared_ptr<Run>& run, InteractionStatus status) 
 // --- what waits ------------------------------------------------------------------------------------------------------
 
 Result<EventSubscription> Turns::Wait(const ChatId& chat, const StartPoint& from, StartRequest request) {
-  if (const auto model = services_.parts.models.Resolve(request.model); !model) return Fail(model.error());
-  if (auto admitted = services_.guardrails.Admit(request.user_message); !admitted)
-    return Fail(std::move(admitted.error()));
+  TRY(services_.parts.models.Resolve(request.model));
+  TRY(services_.guardrails.Admit(request.user_message));
   const bool cancel = request.if_running == IfRunning::kCancel;
   QueuedMessage message{.id = "queued_" + RandomHex(16),
                         .user_message = request.user_message,
@@ -345,8 +338,7 @@ Result<EventSubscription> Turns::Wait(const ChatId& chat, const StartPoint& from
   const auto waiting = std::make_shared<QueuedRun>(chat, std::move(message), std::move(make));
   waiting->trace_parent = request.trace_parent;
   waiting->ClientCame();
-  auto added = cancel ? Interrupt(waiting) : services_.queues.Add(waiting);
-  if (!added) return Fail(std::move(added.error()));
+  TRY(cancel ? Interrupt(waiting) : services_.queues.Add(waiting));
   EventSubscription subscription(chat, std::nullopt, waiting->log,
                                  std::shared_ptr<void>(nullptr, [this, waiting](void*) { ClientLeft(waiting); }));
   subscription.waiting = waiting;
@@ -473,10 +465,9 @@ void Turns::CannotBegin(QueuedRun& waiting, const Error& why) {
 Result<Engine::Recovered> Turns::Recover() {
   Engine::Recovered recovered;
   for (;;) {
-    auto abandoned = services_.parts.runs.ClaimAbandoned(kAtOnce);
-    if (!abandoned) return Fail(abandoned.error());
-    if (abandoned->empty()) break;
-    for (AbandonedRun& run : *abandoned) TakeUp(std::move(run), recovered);
+    auto abandoned = TRY(services_.parts.runs.ClaimAbandoned(kAtOnce));
+    if (abandoned.empty()) break;
+    for (AbandonedRun& run : abandoned) TakeUp(std::move(run), recovered);
   }
   // Every chat's folder is looked at: nobody need wait for that.
   services_.pool.Submit([this] {
@@ -552,32 +543,30 @@ Result<Turns::RecoveredAs> Turns::RecoverOne(const InteractionRef& ref, const st
   const auto content = hold->ReadJournal();
   if (!content && IsNotFound(content.error())) return drop();
   if (!content) return Fail(content.error());
-  auto run = ReadRun(ref, *content);
-  if (!run) return Fail(run.error());
-  if (!*run) return drop();  // nobody has seen anything of it
-  if (const std::string& queued = (*run)->queue_id; !queued.empty()) {
+  auto run = TRY(ReadRun(ref, *content));
+  if (!run) return drop();  // nobody has seen anything of it
+  if (const std::string& queued = run->queue_id; !queued.empty()) {
     if (auto taken = services_.parts.store.TakeQueued(ref.chat_id, queued); !taken) {
       LogError("a message that has begun could not be taken from the queue",
                {{"chat", ref.chat_id.str()}, {"code", taken.error().reason}, {"detail", taken.error().detail}});
     }
   }
   AgentState state;
-  const auto& resumed_from = (*run)->record.resumed_from;
-  const auto before = resumed_from ? resumed_from->interaction : (*run)->interaction.parent_id;
+  const auto& resumed_from = run->record.resumed_from;
+  const auto before = resumed_from ? resumed_from->interaction : run->interaction.parent_id;
   if (before) {
-    auto stored = services_.parts.store.LoadInteraction(ref.chat_id, *before);
-    if (!stored) return Fail(stored.error());
-    state = std::move(stored->final_agent_state).value_or(AgentState{});
+    auto stored = TRY(services_.parts.store.LoadInteraction(ref.chat_id, *before));
+    state = std::move(stored.final_agent_state).value_or(AgentState{});
   }
-  RestoreState(**run, state);
-  if (auto questions = FindOpenQuestions(**run, state, *services_.parts.tools.Current()); questions && may_wait) {
-    if (const auto model = services_.parts.models.Resolve((*run)->interaction.model)) {
-      return AskAgain(hold, **std::move(run), std::move(state), *model, *std::move(questions), *content).map([] {
+  RestoreState(*run, state);
+  if (auto questions = FindOpenQuestions(*run, state, *services_.parts.tools.Current()); questions && may_wait) {
+    if (const auto model = services_.parts.models.Resolve(run->interaction.model)) {
+      return AskAgain(hold, *std::move(run), std::move(state), *model, *std::move(questions), *content).map([] {
         return RecoveredAs::kWaiting;
       });
     }
   }
-  return SaveInterrupted(*hold, EndInterrupted(**std::move(run), std::move(state))).map([] {
+  return SaveInterrupted(*hold, EndInterrupted(*std::move(run), std::move(state))).map([] {
     return RecoveredAs::kFailed;
   });
 }
@@ -588,8 +577,7 @@ Result<void> Turns::AskAgain(const std::shared_ptr<RunHold>& hold, InterruptedRu
                              const ModelDirectory::Resolved& model, OpenQuestions questions,
                              const JournalContent& content) {
   const ChatId chat = interrupted.interaction.chat_id;
-  auto guards = GuardsFor(chat, model.full_name, interrupted.interaction.usage);
-  if (!guards) return Fail(guards.error());
+  auto guards = TRY(GuardsFor(chat, model.full_name, interrupted.interaction.usage));
   if (auto goes_on = hold->GoOn(content.records); !goes_on) return goes_on;
   const InteractionId id = interrupted.interaction.id;
   const auto tools = services_.parts.tools.Current();
@@ -620,7 +608,7 @@ Result<void> Turns::AskAgain(const std::shared_ptr<RunHold>& hold, InterruptedRu
               .abilities = model.abilities,
               .on_disconnect = interrupted.on_disconnect,
               .journal = std::move(journal),
-              .guards = *std::move(guards),
+              .guards = std::move(guards),
               .span = BeginSpan(interrupted.span),
               .interrupted = std::move(questions.where),
               .shown = Run::Plan::Shown{.log = std::move(interrupted.log), .request_id = std::move(request_id)}});

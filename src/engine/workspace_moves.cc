@@ -6,6 +6,7 @@
 #include <utility>
 #include <variant>
 
+#include "approval/decision.h"
 #include "base/json.h"
 #include "base/logging.h"
 #include "base/terminal_text.h"
@@ -15,6 +16,58 @@
 #include "domain/json_reader.h"
 
 namespace reprise {
+
+namespace {
+
+constexpr std::string_view kReadingTool = "read_file";
+
+Error NotReadable(std::string why) { return Refused(ErrorCode::kForbidden, "not_readable", std::move(why)); }
+
+}  // namespace
+
+Result<const WorkspaceReader*> NamedFiles::Reader() const {
+  if (services_.parts.workspace_reader != nullptr) return services_.parts.workspace_reader;
+  return Fail(Refused(ErrorCode::kNotFound, "no_workspace", "this server has no workspace whose files could be named"));
+}
+
+// In the mode that asks, whatever holds for the server: nobody is here to be asked, and no chat's grants count.
+Result<void> NamedFiles::CheckReadable(const std::string& path) const {
+  const auto tools = services_.parts.tools.Current();
+  Tool* const tool = tools->Find(kReadingTool);
+  if (tool == nullptr) return Fail(NotReadable("the configuration of this server does not let files be read"));
+  const ReviewedCall call{
+      .call = {.id = {}, .name = std::string(kReadingTool), .arguments = DumpJson({{"path", path}})},
+      .offered = {.tools = tools, .tool = tool}};
+  const ApprovalPolicy policy{.nobody_to_ask = true, .rules = services_.options.rules};
+  if (Decide(call, AgentState{}, policy).run() != nullptr) return {};
+  return Fail(
+      NotReadable("the agent may not read this file without a question (the configuration says so, or you keep secrets "
+                  "there); what you upload yourself it may"));
+}
+
+Result<WorkspaceReader::Listing> NamedFiles::Find(std::string_view text, std::size_t limit) const {
+  const auto* const reader = TRY(Reader());
+  return reader->Find({.text = std::string(text), .limit = limit, .accepts = [this](const std::string& path) {
+                         return CheckReadable(path).has_value();
+                       }});
+}
+
+Result<StoredFile> NamedFiles::Read(std::string_view path) const {
+  const auto* const reader = TRY(Reader());
+  TRY(CheckReadable(std::string(path)));
+  auto content = reader->Read(path);
+  if (!content) {
+    Error error = std::move(content.error());
+    if (error.code == ErrorCode::kNotFound) error.reason = "no_such_file";
+    if (error.code == ErrorCode::kTooLarge) error.reason = "file_too_large";
+    error.detail.clear();  // it is the person's, and no trouble of the server
+    return Fail(std::move(error));
+  }
+  // As of what tools say.
+  if (!services_.redactor.empty() && IsText(*content)) content = services_.redactor.Redacted(*std::move(content));
+  return MakeFile(path, "", *std::move(content));
+}
+
 namespace {
 
 using Kind = FileVersion::Kind;
@@ -282,9 +335,8 @@ Result<FilesPreview> WorkspaceMoves::Preview(const ChatId& chat, State head, Sta
 Result<WorkspaceMoves::Plan> WorkspaceMoves::Prepare(const ChatId& chat, State head, State target,
                                                      const FilesChoice& choice) const {
   if (!is_on()) {
-    return Fail(Error{.code = ErrorCode::kInvalidArgument,
-                      .reason = "no_workspace_history",
-                      .message = "\"files\": \"restore\": this server does not record what changes in a workspace"});
+    return Fail(Refused(ErrorCode::kInvalidArgument, "no_workspace_history",
+                        "\"files\": \"restore\": this server does not record what changes in a workspace"));
   }
   Plan plan;
   Json conflicts = Json::array(), imported = Json::array();

@@ -1,10 +1,7 @@
-#include "http/agui_handlers.h"
-
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +14,7 @@
 #include "doors/translated_stream.h"
 #include "http/error_response.h"
 #include "http/requests.h"
+#include "http/routes.h"
 
 namespace reprise {
 namespace {
@@ -267,7 +265,7 @@ class AgUiRoute {
     options.state = StateOf({});
     const auto running = engine_.RunningIn(chat);
     const auto history = engine_.GetHistory(chat, /*all_branches=*/false);
-    if (!history && (history.error().code != ErrorCode::kNotFound || running)) return Fail(history.error());
+    if (!history && (!IsNotFound(history.error()) || running)) return Fail(history.error());
     if (history) {
       for (const HistoryEntry& entry : history->entries) {
         const Interaction& each = entry.interaction;

@@ -1,5 +1,3 @@
-#include "http/audio_handlers.h"
-
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -12,6 +10,7 @@
 #include "http/error_response.h"
 #include "http/multipart.h"
 #include "http/requests.h"
+#include "http/routes.h"
 #include "reprise/audio.h"
 #include "reprise/event_log.h"
 
@@ -49,10 +48,7 @@ Outcome Await(const std::function<void(std::stop_token, Audio::Done)>& begin,
                        }};
 }
 
-Error NoAudio() {
-  return Error{
-      .code = ErrorCode::kNotFound, .reason = "not_configured", .message = "this server neither listens nor speaks"};
-}
+Error NoAudio() { return Refused(ErrorCode::kNotFound, "not_configured", "this server neither listens nor speaks"); }
 
 }  // namespace
 
@@ -60,7 +56,7 @@ Result<Outcome> AwaitTranscription(Audio* audio, TranscriptionRequest speech,
                                    const std::function<Reply(std::string)>& reply) {
   if (audio == nullptr) return Fail(NoAudio());
   if (speech.content.empty()) {
-    return Fail(Error{.code = ErrorCode::kInvalidArgument, .reason = "invalid_body", .message = "the file is empty"});
+    return Fail(Refused(ErrorCode::kInvalidArgument, "invalid_body", "the file is empty"));
   }
   return Await([&](std::stop_token stop,
                    Audio::Done done) { audio->Transcribe(std::move(speech), std::move(stop), std::move(done)); },

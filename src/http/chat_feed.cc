@@ -5,12 +5,12 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "base/guarded.h"
 #include "base/json.h"
-#include "base/random.h"
+#include "base/logging.h"
+#include "base/system.h"
 #include "domain/codec.h"
 #include "doors/event_frames.h"
-#include "http/chat_body.h"
+#include "http/bodies.h"
 
 namespace reprise {
 namespace {
@@ -205,9 +205,8 @@ std::string ChatFeed::MakeEpoch() { return RandomHex(8); }
 
 Result<FeedReply> ChatFeed::Open(std::optional<std::string> given, const std::vector<ChatId>& chats) {
   if (chats.size() > kMostFollowed) {
-    return Fail(Error{.code = ErrorCode::kInvalidArgument,
-                      .reason = "invalid_parameter",
-                      .message = "\"chat\" may be there " + std::to_string(kMostFollowed) + " times at most"});
+    return Fail(Refused(ErrorCode::kInvalidArgument, "invalid_parameter",
+                        "\"chat\" may be there " + std::to_string(kMostFollowed) + " times at most"));
   }
   ChatChanges& changes = engine_.changes();
   auto cursor = given ? Cursor::Parse(*given) : std::nullopt;

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -10,19 +9,15 @@
 #include <string_view>
 #include <vector>
 
-#include "http/completion_wait.h"
 #include "http/event_stream.h"
 #include "http/gate.h"
-#include "http/input_buffer.h"
-#include "http/io_loop.h"
 #include "http/message.h"
 #include "http/metrics.h"
-#include "http/peer_user.h"
 #include "http/request_parser.h"
-#include "http/router.h"
+#include "http/routes.h"
 #include "http/server.h"
 #include "http/tenants.h"
-#include "http/worker_pool.h"
+#include "http/threads.h"
 
 namespace reprise {
 

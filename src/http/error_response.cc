@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
-#include "base/json.h"
 #include "base/logging.h"
 
 namespace reprise {

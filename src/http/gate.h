@@ -1,18 +1,59 @@
 #pragma once
 
+#include <sys/socket.h>
+#include <sys/types.h>
+
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/system.h"
 #include "http/message.h"
-#include "http/peer_user.h"
-#include "http/public_host.h"
 #include "people/authenticator.h"
 #include "reprise/principal.h"
+#include "reprise/result.h"
 
 namespace reprise {
+
+// The authority of a URL taken apart: "example.org:8443", "[::1]".
+struct Authority {
+  std::string host;                        // as it was written; an IPv6 address with its brackets
+  std::optional<int> port = std::nullopt;  // 1 to 65535
+};
+// nullopt if it is none: a user, a path, blanks, a wildcard, a port with a sign or leading zeros.
+std::optional<Authority> ParseAuthority(std::string_view text);
+
+// A name under which clients reach this server though it does not listen under it: behind a proxy, a tunnel, a mapped
+// port. Without a port, any.
+using PublicHost = Authority;
+// kInvalidArgument says what is wanted, without naming the setting.
+Result<PublicHost> ParsePublicHost(std::string_view text);
+
+// Who is at the other end of a connection, as far as the operating system says.
+enum class Peer {
+  kTrusted,  // on this machine, the same user as this process or root
+  kForeign,  // on this machine, another user
+  kUnknown,  // on this machine, but it could not be found out
+  kRemote,   // not on this machine
+};
+
+// Asks the kernel (NETLINK_SOCK_DIAG) which user owns the other end of a loopback connection. Not thread-safe.
+class PeerUsers {
+ public:
+  PeerUsers();
+
+  // Who holds the other end of connected socket `fd`. One exchange with the kernel, microseconds.
+  Peer Identify(int fd);
+
+ private:
+  std::optional<uid_t> OwnerOf(const sockaddr_storage& theirs, const sockaddr_storage& ours);
+
+  UniqueFd netlink_;
+  std::uint32_t sequence_ = 0;
+};
 
 // Decides whether a request may be looked at at all (DESIGN section 9): on every route and method, before any of its
 // body is read. Immutable, thread-safe.

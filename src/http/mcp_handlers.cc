@@ -1,5 +1,3 @@
-#include "http/mcp_handlers.h"
-
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -17,11 +15,9 @@
 #include "doors/mcp/sessions.h"
 #include "doors/mcp/tools.h"
 #include "doors/translated_stream.h"
-#include "http/chat_handlers.h"
 #include "http/error_response.h"
-#include "http/feed_handlers.h"
-#include "http/page_address.h"
 #include "http/requests.h"
+#include "http/routes.h"
 #include "transcript/markdown.h"
 
 namespace reprise {

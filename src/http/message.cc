@@ -1,10 +1,13 @@
 #include "http/message.h"
 
 #include <algorithm>
+#include <charconv>
 
-#include "base/ascii.h"
+#include "base/text.h"
+#include "http/error_response.h"
 
 namespace reprise {
+
 namespace {
 
 // Calls `use` with the value of each query parameter of that name, as it is written, until it returns true.
@@ -14,7 +17,7 @@ void AnyQueryPart(std::string_view target, std::string_view name, Use use) {
   if (mark == std::string_view::npos) return;
   AnyPart(target.substr(mark + 1), '&', [&](std::string_view part) {
     const std::size_t equals = part.find('=');
-    if (PercentDecode(part.substr(0, equals), /*plus_is_space=*/true) != std::string(name)) return false;
+    if (PercentDecoded(part.substr(0, equals), /*plus_is_space=*/true) != std::string(name)) return false;
     return use(equals == std::string_view::npos ? std::string_view{} : part.substr(equals + 1));
   });
 }
@@ -55,7 +58,7 @@ std::optional<std::string> Request::Query(std::string_view name) const {
   std::optional<std::string> value;
   AnyQueryPart(head.target, name, [&](std::string_view raw) {
     // A value that cannot be decoded is handed on as it is, so that its reader refuses it.
-    value = PercentDecode(raw, /*plus_is_space=*/true).value_or(std::string(raw));
+    value = PercentDecoded(raw, /*plus_is_space=*/true).value_or(std::string(raw));
     return true;
   });
   return value;
@@ -64,7 +67,7 @@ std::optional<std::string> Request::Query(std::string_view name) const {
 std::vector<std::string> Request::QueryAll(std::string_view name) const {
   std::vector<std::string> values;
   AnyQueryPart(head.target, name, [&](std::string_view raw) {
-    values.push_back(PercentDecode(raw, /*plus_is_space=*/true).value_or(std::string(raw)));
+    values.push_back(PercentDecoded(raw, /*plus_is_space=*/true).value_or(std::string(raw)));
     return false;
   });
   return values;
@@ -76,33 +79,12 @@ bool Request::Accepts(std::string_view media_type) const { return IsListed(head,
 
 bool Request::AcceptsEncoding(std::string_view coding) const { return IsListed(head, "accept-encoding", coding); }
 
-std::optional<std::string> PercentDecode(std::string_view text, bool plus_is_space) {
-  std::string out;
-  out.reserve(text.size());
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '%') {
-      if (i + 2 >= text.size()) return std::nullopt;
-      const int high = HexDigit(text[i + 1]), low = HexDigit(text[i + 2]);
-      if (high < 0 || low < 0) return std::nullopt;
-      out += static_cast<char>(high * 16 + low);
-      i += 2;
-    } else {
-      out += plus_is_space && text[i] == '+' ? ' ' : text[i];
-    }
-  }
-  return out;
-}
-
 bool EqualsIgnoringCase(std::string_view a, std::string_view b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
                     [](char x, char y) { return LowerCase(x) == LowerCase(y); });
 }
 
-std::string_view TrimBlanks(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(" \t");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
-}
+std::string_view TrimBlanks(std::string_view text) { return Trimmed(text, " \t"); }
 
 std::string_view StatusText(int status) {
   switch (status) {
@@ -157,6 +139,71 @@ std::string_view StatusText(int status) {
     default:
       return "Status";
   }
+}
+
+namespace {
+
+// "bytes=FIRST-[LAST]" or "bytes=-COUNT", as it stands there.
+struct RangeSpec {
+  std::optional<std::uint64_t> first = std::nullopt, last = std::nullopt;
+};
+
+std::optional<std::uint64_t> ParseOffset(std::string_view text) {
+  std::uint64_t number = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (failure != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+std::optional<RangeSpec> ParseRange(std::string_view value) {
+  constexpr std::string_view kUnit = "bytes=";
+  if (!EqualsIgnoringCase(value.substr(0, kUnit.size()), kUnit)) return std::nullopt;
+  value = TrimBlanks(value.substr(kUnit.size()));
+  const std::size_t dash = value.find('-');
+  if (dash == std::string_view::npos) return std::nullopt;
+  const std::string_view first = value.substr(0, dash), last = value.substr(dash + 1);
+  RangeSpec range{.first = ParseOffset(first), .last = ParseOffset(last)};
+  if (!first.empty() && !range.first) return std::nullopt;
+  if (!last.empty() && !range.last) return std::nullopt;
+  if (!range.first && !range.last) return std::nullopt;
+  if (range.first && range.last && *range.last < *range.first) return std::nullopt;
+  return range;
+}
+
+// The part [first, second) of `size` bytes; nullopt if there is none.
+std::optional<std::pair<std::uint64_t, std::uint64_t>> PartOf(const RangeSpec& range, std::uint64_t size) {
+  if (!range.first) {
+    if (*range.last == 0) return std::nullopt;
+    return std::pair(size - std::min(size, *range.last), size);
+  }
+  if (*range.first >= size) return std::nullopt;
+  return std::pair(*range.first, range.last ? std::min(*range.last, size - 1) + 1 : size);
+}
+
+}  // namespace
+
+Reply InRange(const Request& request, Reply whole, std::string_view etag) {
+  whole.headers.emplace_back("Accept-Ranges", "bytes");
+  whole.headers.emplace_back("ETag", etag);
+  // An empty file has no part; whoever continues at its beginning has it all.
+  if (request.head.method != "GET" || request.head.Count("range") != 1 || whole.body.empty()) return whole;
+  const std::string* condition = request.head.Find("if-range");
+  if (condition != nullptr && (request.head.Count("if-range") != 1 || *condition != etag)) return whole;
+  const auto range = ParseRange(*request.head.Find("range"));
+  if (!range) return whole;
+  const std::string size = std::to_string(whole.body.size());
+  const auto part = PartOf(*range, whole.body.size());
+  if (!part) {
+    Reply refusal = ProtocolErrorReply(416, "range_not_satisfiable", "the file has no such part");
+    refusal.headers.emplace_back("Content-Range", "bytes */" + size);
+    return refusal;
+  }
+  const auto [first, end] = *part;
+  whole.status = 206;
+  whole.headers.emplace_back("Content-Range",
+                             "bytes " + std::to_string(first) + "-" + std::to_string(end - 1) + "/" + size);
+  whole.body = whole.body.substr(first, end - first);
+  return whole;
 }
 
 }  // namespace reprise

@@ -93,9 +93,6 @@ struct PiecewiseReply {
 using Outcome = std::variant<Reply, StreamReply, FeedReply, DeferredReply, PiecewiseReply>;
 using Handler = std::function<Result<Outcome>(const Request&)>;
 
-// Percent-decoding of one path segment or query part; nullopt if it is malformed.
-std::optional<std::string> PercentDecode(std::string_view text, bool plus_is_space);
-
 // Calls `use` with each part of `text` between separators until it returns true. Whether it did.
 template <typename Use>
 bool AnyPart(std::string_view text, char separator, const Use& use) {
@@ -112,5 +109,10 @@ bool EqualsIgnoringCase(std::string_view a, std::string_view b);
 std::string_view TrimBlanks(std::string_view text);
 
 std::string_view StatusText(int status);
+
+// Answers a GET with the part that its Range header asks for (RFC 9110, section 14): 206, or 416 if there is no such
+// part. `whole` (200) is given as it is, with Accept-Ranges, where the header is missing, malformed, asks for several
+// parts or in another unit, or where If-Range does not name `etag`, the strong entity tag that `whole` gets.
+Reply InRange(const Request& request, Reply whole, std::string_view etag);
 
 }  // namespace reprise

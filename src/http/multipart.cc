@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/ascii.h"
+#include "base/text.h"
 #include "base/try.h"
 #include "base/utf8.h"
 
@@ -19,7 +19,7 @@ constexpr std::size_t kMaxParts = 8;
 constexpr std::string_view kForm = "multipart/form-data";
 
 tl::unexpected<Error> Malformed(std::string message) {
-  return Fail(Error{.code = ErrorCode::kInvalidArgument, .reason = "invalid_body", .message = std::move(message)});
+  return Fail(Refused(ErrorCode::kInvalidArgument, "invalid_body", std::move(message)));
 }
 
 // A header's value: `form-data; name="file"; filename="a \"b\".txt"`.
@@ -79,7 +79,7 @@ std::string FilenameIn(const FieldValue& disposition) {
     const std::size_t first = extended->find('\''), second = extended->find('\'', first + 1);
     if (first != std::string::npos && second != std::string::npos &&
         LowerCase(std::string_view(*extended).substr(0, first)) == "utf-8") {
-      const auto name = PercentDecode(std::string_view(*extended).substr(second + 1), /*plus_is_space=*/false);
+      const auto name = PercentDecoded(std::string_view(*extended).substr(second + 1));
       if (name && IsUtf8(*name)) return *name;
     }
   }
@@ -205,19 +205,12 @@ Result<Form> ReadForm(const Request& request, std::initializer_list<std::string_
 }
 
 std::string AttachmentDisposition(std::string_view filename) {
-  static constexpr char kHex[] = "0123456789ABCDEF";
-  std::string plain, encoded;
+  std::string plain;
   for (const char c : filename) {
     const auto byte = static_cast<unsigned char>(c);
-    const bool letter = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
-    if (letter || c == '.' || c == '-' || c == '_') {
-      encoded += c;
-    } else {
-      encoded.append({'%', kHex[byte >> 4], kHex[byte & 15]});
-    }
     plain += byte < 0x20 || byte >= 0x7f || c == '"' || c == '\\' || c == '%' ? '_' : c;
   }
-  return "attachment; filename=\"" + plain + "\"; filename*=UTF-8''" + encoded;
+  return "attachment; filename=\"" + plain + "\"; filename*=UTF-8''" + PercentEncoded(filename, ".-_");
 }
 
 }  // namespace reprise

@@ -1,5 +1,3 @@
-#include "http/openai_conversations.h"
-
 #include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
@@ -8,13 +6,13 @@
 #include <vector>
 
 #include "base/json.h"
-#include "base/random.h"
+#include "base/system.h"
 #include "base/try.h"
 #include "doors/openai/request.h"
 #include "doors/openai/response_items.h"
 #include "http/error_response.h"
-#include "http/page_address.h"
 #include "http/requests.h"
+#include "http/routes.h"
 
 namespace reprise {
 namespace {
@@ -123,9 +121,8 @@ class ConversationRoutes {
       for (Json& item : TRY(ItemsOf(engine_, *each, PageAddress(context_, request)))) data.push_back(std::move(item));
     }
     if (data.empty()) {
-      return Fail(Error{.code = ErrorCode::kConflict,
-                        .reason = "stale",
-                        .message = "the items were added, and the conversation went elsewhere since"});
+      return Fail(
+          Refused(ErrorCode::kConflict, "stale", "the items were added, and the conversation went elsewhere since"));
     }
     Json first = data.front()["id"], last = data.back()["id"];
     return JsonReply({{"object", "list"},

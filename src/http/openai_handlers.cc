@@ -1,7 +1,4 @@
-#include "http/openai_handlers.h"
-
 #include <algorithm>
-#include <array>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -18,12 +15,10 @@
 #include "doors/openai/request_notes.h"
 #include "doors/openai/response_items.h"
 #include "doors/translated_stream.h"
-#include "http/audio_handlers.h"
 #include "http/error_response.h"
 #include "http/multipart.h"
-#include "http/openai_conversations.h"
-#include "http/page_address.h"
 #include "http/requests.h"
+#include "http/routes.h"
 
 namespace reprise {
 namespace {
@@ -159,7 +154,7 @@ class AnswerRoute {
     if (asked.previous_response_id) {
       const auto last = ParseResponseId(*asked.previous_response_id);
       auto plan = last ? conversations_->FindAfter(*last, asked.conversation) : NoSuchResponse();
-      if (!plan && plan.error().code == ErrorCode::kNotFound) return NoSuchResponse();
+      if (!plan && IsNotFound(plan.error())) return NoSuchResponse();
       return plan;
     }
     if (!asked.continues) return conversations_->Find(asked.conversation);

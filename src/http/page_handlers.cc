@@ -1,9 +1,6 @@
-#include "http/page_handlers.h"
-
 #include <zlib.h>
 
 #include <algorithm>
-#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -11,10 +8,12 @@
 #include "base/try.h"
 #include "http/error_response.h"
 #include "http/gate.h"
-#include "http/page_asset.h"
 #include "http/requests.h"
+#include "http/routes.h"
+#include "http/server.h"
 
 namespace reprise {
+
 namespace {
 
 // Nothing but what this server sends, no frame around it, and no inline script or style.
@@ -82,9 +81,7 @@ Result<Outcome> Asset(std::span<const PageAsset> page, const Request& request, s
 Result<Outcome> LogIn(const Gate& gate, const Request& request) {
   auto session = gate.LogIn(TRY(ParseLoginBody(request.body)), request.head);
   if (!session) {
-    return Fail(Error{.code = ErrorCode::kUnauthenticated,
-                      .reason = "unauthenticated",
-                      .message = "this is no token of this server"});
+    return Fail(Refused(ErrorCode::kUnauthenticated, "unauthenticated", "this is no token of this server"));
   }
   Reply reply{.status = 204};
   if (!session->page_key.empty()) {
@@ -105,6 +102,13 @@ void AddPageRoutes(Router& router, const HandlerContext& context) {
     return Asset(page, request, request.captures.at(0) == "index.html" ? "" : request.captures.at(0));
   });
   add("POST", "/login", [&gate = context.shared.gate](const Request& request) { return LogIn(gate, request); });
+}
+
+std::string PageAddress(const HandlerContext& context, const Request& request) {
+  const std::string* host = request.head.Find("host");
+  if (context.shared.page.empty() || host == nullptr) return {};
+  const std::string* scheme = request.head.Find("x-forwarded-proto");
+  return (scheme != nullptr && *scheme == "https" ? "https://" : "http://") + *host + "/";
 }
 
 }  // namespace reprise

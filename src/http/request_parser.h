@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,6 +10,62 @@
 #include "http/message.h"
 
 namespace reprise {
+
+// What has been received and not used yet. Taking from the front costs nothing by the byte that stays, so that many
+// small requests in one read are no more work than in many. Not thread-safe.
+class InputBuffer {
+ public:
+  std::string_view view() const { return std::string_view(bytes_).substr(begin_); }
+  std::size_t size() const { return bytes_.size() - begin_; }
+  bool empty() const { return size() == 0; }
+
+  void Append(std::string_view bytes) {
+    // What was used makes room when it is more than what is left: each byte is moved once at most.
+    if (begin_ > size()) {
+      bytes_.erase(0, begin_);
+      begin_ = 0;
+    }
+    bytes_.append(bytes);
+  }
+  void Consume(std::size_t count) {
+    begin_ += count;
+    if (begin_ < bytes_.size()) return;
+    bytes_.clear();
+    begin_ = 0;
+  }
+  void Clear() {
+    bytes_ = {};
+    begin_ = 0;
+  }
+
+ private:
+  std::string bytes_;
+  std::size_t begin_ = 0;
+};
+
+// Reads a chunked body (RFC 9112, section 7.1) more strictly than a general parser does: a size is hexadecimal digits
+// and nothing else, every line ends with CRLF, and there are neither extensions nor trailers. Nobody who speaks to this
+// server needs those, and they are where two parsers along the way disagree about the end of a request. Costs the same
+// for each byte however they arrive. Not thread-safe.
+class ChunkedBody {
+ public:
+  struct Fed {
+    std::size_t used = 0;  // the rest belongs to the next request
+    std::optional<Reply> refusal = std::nullopt;
+  };
+  // Appends what the chunks hold to `body`, which may have `most` bytes: a chunk that would not fit is refused (413)
+  // before its bytes have come.
+  Fed Take(std::string_view bytes, std::string& body, std::size_t most);
+  bool done() const { return state_ == State::kDone; }
+
+ private:
+  enum class State { kSize, kSizeEnd, kData, kDataCr, kDataLf, kLastCr, kLastLf, kDone };
+  std::optional<Reply> TakeByte(char byte, std::size_t taken, std::size_t most);
+
+  State state_ = State::kSize;
+  int digits_ = 0;          // of the size that is being read
+  std::uint64_t size_ = 0;  // of the chunk; what is still to come of it
+};
 
 struct HttpLimits {
   std::size_t head_bytes = 16 * 1024;  // request line and headers

@@ -8,9 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/ascii.h"
-#include "base/base64url.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "base/try.h"
 #include "base/utf8.h"
 #include "crypto/digest.h"
@@ -24,7 +23,7 @@ constexpr std::size_t kMaxEditorTools = 256;
 constexpr double kLeastSpeed = 0.001, kMostSpeed = 1'000'000;
 
 tl::unexpected<Error> Invalid(std::string reason, std::string message) {
-  return Fail(Error{.code = ErrorCode::kInvalidArgument, .reason = std::move(reason), .message = std::move(message)});
+  return Fail(Refused(ErrorCode::kInvalidArgument, std::move(reason), std::move(message)));
 }
 
 // Takes the members of a body one by one and remembers the first thing that is wrong; what is left over at the end is

@@ -1,5 +1,3 @@
-#include "http/run_handlers.h"
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -9,9 +7,10 @@
 #include "base/try.h"
 #include "domain/codec.h"
 #include "doors/event_frames.h"
+#include "http/bodies.h"
 #include "http/error_response.h"
-#include "http/file_preview_body.h"
 #include "http/requests.h"
+#include "http/routes.h"
 
 namespace reprise {
 namespace {
@@ -42,9 +41,8 @@ Result<Outcome> Follow(Engine& engine, Result<EventSubscription> started, bool s
     const auto which = TRY(id ? Result<InteractionId>(*id) : waiting->outcome());
     auto interaction = TRY(engine.GetInteraction(chat, which));
     if (!IsFinished(interaction.status)) {
-      return Fail(Error{.code = ErrorCode::kUnavailable,
-                        .reason = "stopping",
-                        .message = "the server is stopping; the interaction waits for an answer"});
+      return Fail(
+          Refused(ErrorCode::kUnavailable, "stopping", "the server is stopping; the interaction waits for an answer"));
     }
     return JsonReply(ToJson(interaction));
   };

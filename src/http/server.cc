@@ -16,18 +16,17 @@
 #include <new>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include "base/logging.h"
 #include "base/mutex.h"
 #include "base/try.h"
-#include "base/unique_fd.h"
 #include "http/connection.h"
-#include "http/io_loop.h"
 #include "http/routes.h"
 #include "http/tenants.h"
+#include "http/threads.h"
 
 namespace reprise {
+
 namespace {
 
 constexpr int kBacklog = 4096;  // a short one makes a burst of clients wait for seconds
@@ -88,9 +87,7 @@ void SetOption(int fd, int level, int option, int value) {
 
 Error ListenError(int error) {
   if (error == EADDRINUSE) {
-    return {.code = ErrorCode::kUnavailable,
-            .reason = "address_in_use",
-            .message = "another program listens on this port already"};
+    return Refused(ErrorCode::kUnavailable, "address_in_use", "another program listens on this port already");
   }
   return MakeError(ErrorCode::kIo, "cannot listen on this address", std::strerror(error));
 }

@@ -7,20 +7,42 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "base/unique_fd.h"
-#include "http/page_asset.h"
-#include "http/public_host.h"
+#include "base/system.h"
+#include "http/gate.h"
 #include "http/request_parser.h"
-#include "http/tenant_source.h"
 #include "people/authenticator.h"
 #include "reprise/engine.h"
+#include "reprise/principal.h"
 #include "reprise/result.h"
 #include "reprise/telemetry.h"
 #include "reprise/tool.h"
 
 namespace reprise {
+
+// A file of the page. The bytes live as long as the program.
+struct PageAsset {
+  std::string_view name;    // "5NXPGIBI.js"; "index.html" is what GET / shows
+  std::string_view type;    // its Content-Type
+  std::string_view digest;  // of its content, for the ETag
+  std::string_view gzip;    // its content (RFC 1952)
+};
+
+// Where engines of tenants come from.
+struct TenantSource {
+  // The engine of a tenant, whose chats nobody else has; it has taken up what an earlier process left. Blocks while the
+  // disk does. May be asked again for the same tenant when the last engine is gone.
+  std::function<Result<std::shared_ptr<Engine>>(const Principal&)> open;
+  // Those that have been here before. Blocks likewise.
+  std::function<std::vector<Principal>()> list;
+  // Those of them that may have left something to be taken up. Likewise.
+  std::function<std::vector<Principal>()> left;
+  // From now on the given is called, by any thread, for somebody who has left something since: at another server that
+  // is gone. Null: nobody wants to know. Empty if there are no other servers.
+  std::function<void(std::function<void(const Principal&)>)> watch{};
+};
 
 struct ServerOptions {
   std::string host = "127.0.0.1";              // an address; anything but loopback needs a token

@@ -1,5 +1,3 @@
-#include "http/service_handlers.h"
-
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -9,13 +7,15 @@
 #include "approval/rules.h"
 #include "base/json.h"
 #include "base/try.h"
+#include "http/bodies.h"
 #include "http/error_response.h"
-#include "http/model_list.h"
 #include "http/requests.h"
+#include "http/routes.h"
 #include "reprise/audio.h"
 #include "reprise/timestamp.h"
 
 namespace reprise {
+
 namespace {
 
 std::string_view StateName(ToolServer::State state) {
@@ -212,6 +212,51 @@ void AddServiceRoutes(Router& router, const HandlerContext& context) {
   router.Add(
       "GET", "/users", [&context](const Request& request) { return People(context, request); }, Lane::kWork,
       BodyKind::kJson, Access::kOrgAdmin);
+}
+
+namespace {
+
+Json ListOf(const ProjectInstructions* instructions) {
+  Json files = Json::array();
+  for (const auto& file : instructions ? instructions->List() : std::vector<ProjectInstructions::File>()) {
+    Json entry = {{"path", file.path}, {"kind", ToString(file.kind)}, {"state", ToString(file.state)}};
+    if (!file.name.empty()) {
+      entry["name"] = file.name;
+      entry["description"] = file.description;
+    }
+    if (file.digest.empty()) {
+      entry["problem"] = file.problem;
+    } else {
+      entry["digest"] = file.digest;
+      entry["text"] = file.text;
+    }
+    files.push_back(std::move(entry));
+  }
+  return {{"files", std::move(files)}};
+}
+
+Result<Outcome> List(const HandlerContext& context, const Request&) {
+  return JsonReply(ListOf(context.engine.instructions()));
+}
+
+Result<Outcome> Trust(const HandlerContext& context, const Request& request) {
+  const auto body = TRY(ParseTrustInstructionsBody(request.body));
+  ProjectInstructions* const instructions = context.engine.instructions();
+  if (instructions == nullptr) {
+    return Fail(Refused(ErrorCode::kNotFound, "no_such_file", "this server tells models of no instructions"));
+  }
+  TRY(instructions->Allow(body.path, body.digest));
+  return JsonReply(ListOf(instructions));
+}
+
+}  // namespace
+
+void AddInstructionRoutes(Router& router, const HandlerContext& context) {
+  const auto with = [&context](Result<Outcome> (*handler)(const HandlerContext&, const Request&)) {
+    return [&context, handler](const Request& request) { return handler(context, request); };
+  };
+  router.Add("GET", "/instructions", with(List), Lane::kWork, BodyKind::kJson, Access::kOperator);
+  router.Add("POST", "/instructions/trust", with(Trust), Lane::kWork, BodyKind::kJson, Access::kOperator);
 }
 
 }  // namespace reprise

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/guarded.h"
 #include "base/logging.h"
 #include "base/try.h"
 

@@ -1,11 +1,9 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
-#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -17,7 +15,7 @@
 #include "base/mutex.h"
 #include "http/chat_feed.h"
 #include "http/routes.h"
-#include "http/tenant_source.h"
+#include "http/server.h"
 #include "reprise/engine.h"
 #include "reprise/principal.h"
 #include "reprise/result.h"

@@ -2,13 +2,16 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "process/supervised_process.h"
 #include "reprise/error.h"
+#include "reprise/result.h"
 
 namespace reprise {
 
@@ -59,5 +62,32 @@ class Channel {
   // Ends the connection politely but within a second; returns when the listener will not be called again.
   virtual void Close() = 0;
 };
+
+// Finds out which request a message answers that cannot be parsed: it is too large to be kept, nested too deep, or cut
+// off. Reads it in pieces and keeps nothing of it but the id, wherever among the members that stands.
+class AnswerScanner {
+ public:
+  void Feed(std::string_view bytes);
+  // Of what was fed until now; nullopt: it is no answer, or does not say to what.
+  std::optional<std::int64_t> request() const { return is_answer_ ? id_ : std::nullopt; }
+
+ private:
+  void EndMember();
+
+  std::size_t depth_ = 0;
+  bool in_string_ = false, is_escaped_ = false;
+  bool is_answer_ = true;
+  std::string name_, word_;  // of the outermost object, as far as they can matter
+  std::optional<std::int64_t> id_;
+};
+
+// What a program that has ended said of why, out of what it wrote to stderr: the lines that name an error, without the
+// frames of the stack and the versions that runtimes write behind them; else its last line. On one line, bounded, valid
+// UTF-8 without control characters.
+std::string LastWords(std::string_view errors);
+
+// Runs the server as a command and speaks with it in lines over its stdin and stdout. What it prints on stderr is not
+// kept, but for the last line, which explains an end. When the command ends, or breaks the rules, the channel closes.
+Result<std::unique_ptr<Channel>> OpenStdioChannel(const Command& command);
 
 }  // namespace reprise

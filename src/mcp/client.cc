@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
@@ -12,7 +11,6 @@
 #include "base/try.h"
 #include "base/utf8.h"
 #include "mcp/content.h"
-#include "mcp/elicitation.h"
 
 namespace reprise {
 namespace {
@@ -196,7 +194,7 @@ Result<Json> RequestWithInput(Session& session, const std::string& method, Json 
 Error NotOpened(const std::vector<ToolQuestion>& urls) {
   std::string text = "the user must open a page first and has not done so:";
   for (const ToolQuestion& each : urls) text += " " + each.url + (each.text.empty() ? "" : " (" + each.text + ")");
-  return Error{.code = ErrorCode::kProvider, .reason = kMcpUrlsRequired, .message = std::move(text)};
+  return Refused(ErrorCode::kProvider, kMcpUrlsRequired, std::move(text));
 }
 
 std::vector<ToolQuestion> RequiredUrls(const Error& error) {
@@ -283,8 +281,7 @@ Result<std::optional<ServerFacts>> Discover(Session& session, const std::string&
     const bool is_modern =
         why.reason == kMcpUnsupportedVersion || why.reason == kMcpHeaderMismatch || why.reason == kMcpMissingCapability;
     if (is_modern || why.code == ErrorCode::kCancelled || why.reason == "mcp_unauthorized") return Fail(why);
-    if (session.closed())
-      return Fail(Error{.code = ErrorCode::kUnavailable, .reason = kMcpProbeRefused, .message = why.message});
+    if (session.closed()) return Fail(Refused(ErrorCode::kUnavailable, kMcpProbeRefused, why.message));
     return std::optional<ServerFacts>();
   }
   const Json& supported = MemberOf(*result, "supportedVersions");
@@ -398,11 +395,10 @@ Result<ToolOutcome> CallTool(Session& session, const std::string& name, std::str
 Result<ToolOutcome> CallToolAsTask(Session& session, const std::string& name, std::string_view arguments,
                                    const RequestOptions& options) {
   auto call = TRY(WithArguments(arguments, options));
-  const auto created =
-      RequestCall(session, {{"name", name}, {"task", {{"ttl", options.timeout.count() + kTaskKept.count()}}}}, call);
-  if (!created) return Fail(created.error());
-  const std::string task = TextMember(MemberOf(*created, "task"), "taskId");
-  if (task.empty()) return ToolResultText(*created);  // it did without one
+  const auto created = TRY(
+      RequestCall(session, {{"name", name}, {"task", {{"ttl", options.timeout.count() + kTaskKept.count()}}}}, call));
+  const std::string task = TextMember(MemberOf(created, "task"), "taskId");
+  if (task.empty()) return ToolResultText(created);  // it did without one
   const auto result = session.Request("tasks/result", {{"taskId", task}}, options);
   if (result) return ToolResultText(*result);
   const bool given_up =

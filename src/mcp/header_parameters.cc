@@ -6,8 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "base/ascii.h"
-#include "base/base64url.h"
+#include "base/text.h"
 #include "base/try.h"
 
 namespace reprise {
@@ -22,8 +21,7 @@ constexpr double kMaxSafeInteger = 9007199254740991.0;  // 2^53 - 1
 bool IsToken(std::string_view text) {
   static constexpr std::string_view kOther = "!#$%&'*+-.^_`|~";
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           kOther.find(c) != std::string_view::npos;
+    return IsAsciiAlnum(c) || kOther.find(c) != std::string_view::npos;
   });
 }
 

@@ -3,19 +3,17 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <stop_token>
-#include <vector>
 
-#include "base/ascii.h"
 #include "base/json.h"
 #include "base/logging.h"
 #include "base/mutex.h"
+#include "base/queues.h"
 #include "base/sse_parser.h"
-#include "base/timed_queue.h"
+#include "base/text.h"
 #include "base/utf8.h"
 
 namespace reprise {
@@ -36,7 +34,7 @@ constexpr int kMaxRedirects = 5;
 constexpr std::size_t kMaxAddress = 300, kMaxType = 100;  // in words about them
 
 Error Broken(std::string reason, std::string message) {
-  return Error{.code = ErrorCode::kUnavailable, .reason = std::move(reason), .message = std::move(message)};
+  return Refused(ErrorCode::kUnavailable, std::move(reason), std::move(message));
 }
 
 // "https://host:1/a/b?c" -> "https://host:1".

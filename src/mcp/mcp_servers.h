@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -8,7 +7,7 @@
 
 #include "approval/consents.h"
 #include "base/mutex.h"
-#include "mcp/oauth_credentials.h"
+#include "mcp/oauth_authorizer.h"
 #include "mcp/server_connection.h"
 #include "mcp/server_eras.h"
 #include "mcp/server_login.h"

@@ -4,8 +4,8 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
-#include "base/ascii.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "base/try.h"
 #include "base/utf8.h"
 
@@ -15,18 +15,17 @@ namespace {
 constexpr std::array<std::string_view, 3> kThisMachine{"127.0.0.1", "localhost", "[::1]"};
 constexpr std::size_t kMaxUrl = 2048, kMaxScopes = 4096, kMaxServers = 8, kMaxMethods = 16;
 
-tl::unexpected<Error> Refused(std::string what) { return Fail(OAuthError(std::move(what))); }
+tl::unexpected<Error> Unusable(std::string what) { return Fail(OAuthError(std::move(what))); }
 
 bool IsTokenCharacter(char c) {
   static constexpr std::string_view kOther = "!#$%&'*+-.^_`|~/=:";  // and those of token68
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-         kOther.find(c) != std::string_view::npos;
+  return IsAsciiAlnum(c) || kOther.find(c) != std::string_view::npos;
 }
 
 Result<Json> Document(std::string_view text, const std::string& whose) {
   auto json = ParseJson(text);
   if (json) return json;
-  return Refused("the " + whose + "'s metadata cannot be read: " + json.error().message);
+  return Unusable("the " + whose + "'s metadata cannot be read: " + json.error().message);
 }
 
 // A walk over the challenges of one header: SCHEME NAME=VALUE, NAME="VALUE", SCHEME ...
@@ -133,38 +132,10 @@ bool Covers(const UrlParts& resource, const UrlParts& server) {
 }
 
 Result<std::string> FormDecoded(std::string_view text) {
-  std::string out;
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    if (text[at] == '+') {
-      out += ' ';
-    } else if (text[at] != '%') {
-      out += text[at];
-    } else {
-      const int high = at + 2 < text.size() ? HexDigit(text[at + 1]) : -1;
-      const int low = at + 2 < text.size() ? HexDigit(text[at + 2]) : -1;
-      if (high < 0 || low < 0) return Fail(ErrorCode::kInvalidArgument, "the form is not well encoded");
-      out += static_cast<char>(high * 16 + low);
-      at += 2;
-    }
-  }
-  if (!IsUtf8(out)) return Fail(ErrorCode::kInvalidArgument, "the form is not UTF-8");
-  return out;
-}
-
-std::string FormEncoded(std::string_view text) {
-  static constexpr std::string_view kHex = "0123456789ABCDEF", kPlainOther = "-._~";
-  std::string out;
-  for (const char c : text) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                       kPlainOther.find(c) != std::string_view::npos;
-    const auto byte = static_cast<unsigned char>(c);
-    if (plain) {
-      out += c;
-    } else {
-      out += {'%', kHex[byte >> 4], kHex[byte & 15]};
-    }
-  }
-  return out;
+  auto out = PercentDecoded(text, /*plus_is_space=*/true);
+  if (!out) return Fail(ErrorCode::kInvalidArgument, "the form is not well encoded");
+  if (!IsUtf8(*out)) return Fail(ErrorCode::kInvalidArgument, "the form is not UTF-8");
+  return *std::move(out);
 }
 
 std::string RootMetadataUrl(const UrlParts& server) {
@@ -173,9 +144,7 @@ std::string RootMetadataUrl(const UrlParts& server) {
 
 }  // namespace
 
-Error OAuthError(std::string message) {
-  return Error{.code = ErrorCode::kForbidden, .reason = "mcp_oauth", .message = std::move(message)};
-}
+Error OAuthError(std::string message) { return Refused(ErrorCode::kForbidden, "mcp_oauth", std::move(message)); }
 
 std::optional<OAuthChallenge> ParseChallenge(std::string_view www_authenticate) {
   auto challenge = ChallengeReader(www_authenticate.substr(0, 8192)).Bearer();
@@ -242,7 +211,7 @@ Result<OAuthResource> ReadResourceMetadata(std::string_view document, const UrlP
   const auto json = TRY(Document(document, "server"));
   OAuthResource resource{.resource = TextMember(json, "resource"), .authorization_servers = {}, .scopes = {}};
   const auto url = ParseUrl(resource.resource);
-  if (!url || !Covers(*url, server)) return Refused("the server's metadata speaks of another resource");
+  if (!url || !Covers(*url, server)) return Unusable("the server's metadata speaks of another resource");
   // A token for all of the origin is good at the servers of others there, so that only the origin itself may want it.
   if (url->path == "/" && document_url != RootMetadataUrl(server))
     resource.resource = server.origin() + server.path + server.query;
@@ -255,7 +224,7 @@ Result<OAuthResource> ReadResourceMetadata(std::string_view document, const UrlP
     }
   }
   if (resource.authorization_servers.empty())
-    return Refused("the server's metadata names no authorization server with https");
+    return Unusable("the server's metadata names no authorization server with https");
   resource.scopes = ScopesOf(MemberOf(json, "scopes_supported"));
   return resource;
 }
@@ -267,12 +236,12 @@ Result<OAuthServer> ReadServerMetadata(std::string_view document, const std::str
                      .token_endpoint = TextMember(json, "token_endpoint"),
                      .registration_endpoint = TextMember(json, "registration_endpoint"),
                      .token_methods = {}};
-  if (server.issuer != issuer) return Refused("the authorization server's metadata is of another issuer");
+  if (server.issuer != issuer) return Unusable("the authorization server's metadata is of another issuer");
   if (!IsSafeOAuthUrl(server.authorization_endpoint) || !IsSafeOAuthUrl(server.token_endpoint))
-    return Refused("the authorization server's endpoints cannot be used: they are not https");
+    return Unusable("the authorization server's endpoints cannot be used: they are not https");
   if (!IsSafeOAuthUrl(server.registration_endpoint)) server.registration_endpoint.clear();
   if (!Has(MemberOf(json, "code_challenge_methods_supported"), "S256"))
-    return Refused("the authorization server does not have PKCE with S256");
+    return Unusable("the authorization server does not have PKCE with S256");
   const Json& methods = MemberOf(json, "token_endpoint_auth_methods_supported");
   if (methods.is_array()) {
     for (const Json& each : methods) {
@@ -312,7 +281,7 @@ std::string ScopeUnion(std::string_view a, std::string_view b) {
 std::string FormText(const std::vector<std::pair<std::string, std::string>>& members) {
   std::string text;
   for (const auto& [name, value] : members)
-    text += (text.empty() ? "" : "&") + FormEncoded(name) + "=" + FormEncoded(value);
+    text += (text.empty() ? "" : "&") + PercentEncoded(name) + "=" + PercentEncoded(value);
   return text;
 }
 

@@ -4,10 +4,9 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
-#include "base/ascii.h"
-#include "base/base64url.h"
 #include "base/json.h"
-#include "base/random.h"
+#include "base/system.h"
+#include "base/text.h"
 #include "base/try.h"
 #include "base/utf8.h"
 #include "crypto/digest.h"

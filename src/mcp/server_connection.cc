@@ -11,9 +11,6 @@
 #include "base/utf8.h"
 #include "crypto/digest.h"
 #include "mcp/mcp_tool.h"
-#include "mcp/server_channel.h"
-#include "mcp/server_command.h"
-#include "mcp/tool_name.h"
 
 namespace reprise {
 namespace {

@@ -25,7 +25,7 @@ McpEra EraOf(const std::string& name) {
 void ServerEras::ReadOnce() {
   if (std::exchange(read_, true)) return;
   const auto text = file_system_.ReadFile(path_, kMaxErasFile);
-  if (!text && text.error().code == ErrorCode::kNotFound) return;
+  if (!text && IsNotFound(text.error())) return;
   const auto json = text ? ParseJson(*text) : Result<Json>(Fail(text.error()));
   if (!json || MemberOf(*json, "schema") != 1 || !MemberOf(*json, "servers").is_object()) {
     return LogWarning("what was known of the MCP servers cannot be read; each is asked anew", {{"file", path_}});

@@ -8,12 +8,10 @@
 #include <set>
 #include <utility>
 
-#include "base/json_text.h"
 #include "base/logging.h"
+#include "base/text.h"
 #include "base/utf8.h"
-#include "mcp/answer_scanner.h"
-#include "mcp/elicitation.h"
-#include "mcp/header_parameters.h"
+#include "mcp/content.h"
 
 namespace reprise {
 namespace {
@@ -131,21 +129,7 @@ std::string ProgressText(const Json& params) {
 }
 
 // RFC 8089.
-std::string FileUri(const std::string& path) {
-  static constexpr std::string_view kPlain =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/!$&'()*+,;=:@";
-  static constexpr std::string_view kHex = "0123456789ABCDEF";
-  std::string uri = "file://";
-  for (const char c : path) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (kPlain.find(c) != std::string_view::npos) {
-      uri += c;
-    } else {
-      uri += {'%', kHex[byte >> 4], kHex[byte & 15]};
-    }
-  }
-  return uri;
-}
+std::string FileUri(const std::string& path) { return "file://" + PercentEncoded(path, "-._~/!$&'()*+,;=:@"); }
 
 // A request is a span beneath the call that it is for. It has no gen_ai.operation.name: the execution of the tool,
 // which it lies within, has that already, and is counted by it.
@@ -175,14 +159,13 @@ void DescribeEnd(Span& span, const std::string& method, const Result<Json>& resu
 }  // namespace
 
 Error McpProtocolError(std::string message) {
-  return Error{.code = ErrorCode::kUnavailable, .reason = "mcp_protocol", .message = std::move(message)};
+  return Refused(ErrorCode::kUnavailable, "mcp_protocol", std::move(message));
 }
 
 Error McpTooLargeError() {
-  return Error{.code = ErrorCode::kUnavailable,
-               .reason = "mcp_too_large",
-               .message = "the server's answer is larger than " + std::to_string(kMaxMcpMessageBytes >> 20) +
-                          " MiB, the most that is taken; what was asked for may be done"};
+  return Refused(ErrorCode::kUnavailable, "mcp_too_large",
+                 "the server's answer is larger than " + std::to_string(kMaxMcpMessageBytes >> 20) +
+                     " MiB, the most that is taken; what was asked for may be done");
 }
 
 Session::Session(std::unique_ptr<Channel> channel, SessionHooks hooks)
@@ -196,7 +179,7 @@ std::optional<Error> Session::closed() const {
 }
 
 void Session::Close() {
-  OnClosed(Error{.code = ErrorCode::kUnavailable, .reason = "mcp_closed", .message = "the connection was closed"});
+  OnClosed(Refused(ErrorCode::kUnavailable, "mcp_closed", "the connection was closed"));
   channel_->Close();
 }
 

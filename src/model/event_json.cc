@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/json.h"
-#include "base/json_text.h"
 #include "base/utf8.h"
 
 namespace reprise {

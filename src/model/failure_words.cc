@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "base/ascii.h"
+#include "base/text.h"
 #include "base/utf8.h"
 
 namespace reprise {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/base64url.h"
-#include "base/json_writer.h"
+#include "base/json.h"
+#include "base/text.h"
 
 namespace reprise {
 namespace {

@@ -4,8 +4,7 @@
 #include <array>
 #include <charconv>
 
-#include "base/ascii.h"
-#include "base/redactor.h"
+#include "base/text.h"
 #include "base/utf8.h"
 #include "reprise/model_client.h"
 
@@ -109,7 +108,9 @@ Failure FailureOf(int status, const std::string& code, const std::string& messag
   }
 }
 
-bool IsBlank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '"' || c == '\'' || c == '`'; }
+bool IsBlankOrQuote(char c) {
+  return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '"' || c == '\'' || c == '`';
+}
 
 bool TellsKey(std::string_view word, std::string_view api_key) {
   return api_key.size() >= kShortestKey && word.find(api_key.substr(0, kTellingKeyPrefix)) != std::string_view::npos;
@@ -129,7 +130,7 @@ std::string OneLine(std::string_view text) {
 std::string RedactKey(std::string_view text, std::string_view api_key) {
   std::string out;
   for (std::size_t at = 0; at < text.size();) {
-    const auto blank = [&](std::size_t i) { return IsBlank(text[i]); };
+    const auto blank = [&](std::size_t i) { return IsBlankOrQuote(text[i]); };
     std::size_t end = at;
     while (end < text.size() && blank(end) == blank(at)) ++end;
     const std::string_view word = text.substr(at, end - at);

@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "base/logging.h"
+#include "base/text.h"
 #include "base/utf8.h"
 #include "model/event_json.h"
 #include "model/failure_words.h"
@@ -14,13 +15,6 @@ namespace reprise {
 namespace {
 
 constexpr std::size_t kLongestWord = 64;
-
-std::string_view Trimmed(std::string_view text) {
-  constexpr std::string_view kBlanks = " \t\r\n";
-  const std::size_t begin = text.find_first_not_of(kBlanks);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kBlanks) + 1 - begin);
-}
 
 // "error", and not "response.failed", which has words of its own in its place.
 bool IsErrorEvent(std::string_view type) {

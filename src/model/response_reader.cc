@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/json.h"
-#include "base/retry_after.h"
+#include "base/transport.h"
 #include "base/utf8.h"
 #include "model/failure_words.h"
 

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "base/text.h"
+
 namespace reprise {
 namespace {
 
@@ -170,16 +172,13 @@ std::optional<Messages> MendHistory(const Messages& messages, const HistoryForm&
 
 std::string SentName(std::string_view name, std::size_t longest) {
   constexpr std::size_t kHash = 16;
-  constexpr std::string_view kDigits = "0123456789abcdef";
   std::string sent(name);
   if (name.size() > longest) {
     sent.resize(longest - kHash);
-    for (std::uint64_t hash = HashOfText(name); sent.size() < longest; hash >>= 4) sent += kDigits[hash & 15];
+    for (std::uint64_t hash = HashOfText(name); sent.size() < longest; hash >>= 4) sent += kHexDigits[hash & 15];
   }
   for (char& c : sent) {
-    const bool allowed =
-        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
-    if (!allowed) c = '_';
+    if (!IsToolNameCharacter(c)) c = '_';
   }
   return sent.empty() ? "_" : sent;
 }

@@ -3,7 +3,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
-#include "base/json_writer.h"
 
 namespace reprise {
 

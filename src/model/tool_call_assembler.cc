@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/json.h"
-#include "base/random.h"
+#include "base/system.h"
 #include "model/provider_error.h"
 
 namespace reprise {

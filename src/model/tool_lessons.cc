@@ -8,9 +8,9 @@
 #include <optional>
 #include <utility>
 
-#include "base/ascii.h"
 #include "base/json.h"
 #include "base/logging.h"
+#include "base/text.h"
 #include "base/utf8.h"
 
 namespace reprise {
@@ -205,9 +205,7 @@ void Flatten(Json& schema) {
 
 // --- refusals --------------------------------------------------------------------------------------------------------
 
-bool IsNameCharacter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
-}
+bool IsNameCharacter(char c) { return IsToolNameCharacter(c); }
 
 bool HasWord(std::string_view text, std::string_view word) {
   for (std::size_t at = text.find(word); at != text.npos; at = text.find(word, at + 1)) {

@@ -11,7 +11,7 @@
 #include <system_error>
 #include <utility>
 
-#include "base/system_error.h"
+#include "base/system.h"
 #include "base/try.h"
 
 namespace reprise {

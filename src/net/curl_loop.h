@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/mutex.h"
-#include "base/unique_fd.h"
+#include "base/system.h"
 #include "net/curl_transfer.h"
 
 namespace reprise {

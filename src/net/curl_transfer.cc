@@ -8,8 +8,8 @@
 #include <cstring>
 #include <utility>
 
-#include "base/ascii.h"
-#include "base/guarded.h"
+#include "base/logging.h"
+#include "base/text.h"
 #include "net/public_address.h"
 
 namespace reprise {
@@ -46,13 +46,6 @@ Error TimedOut(std::string_view reason, std::string message) {
 Error AddressNotAllowed(std::string message) {
   return Error{
       .code = ErrorCode::kForbidden, .reason = "address_not_allowed", .message = std::move(message), .detail = {}};
-}
-
-std::string_view Trim(std::string_view text) {
-  constexpr std::string_view kBlank = " \t\r\n";
-  const std::size_t first = text.find_first_not_of(kBlank);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kBlank) - first + 1);
 }
 
 // "HTTP/1.1 200 OK" -> 200.
@@ -231,10 +224,10 @@ bool CurlTransfer::TakeHeaderLine(std::string_view line) {
     head_too_large_ = true;
     return false;
   }
-  if (Trim(line).empty()) return EndHead();
+  if (Trimmed(line).empty()) return EndHead();
   const std::size_t colon = line.find(':');
   if (reading_head_ && colon != std::string_view::npos) {
-    head_.emplace_back(LowerCase(Trim(line.substr(0, colon))), std::string(Trim(line.substr(colon + 1))));
+    head_.emplace_back(LowerCase(Trimmed(line.substr(0, colon))), std::string(Trimmed(line.substr(colon + 1))));
   }
   return true;
 }

@@ -8,9 +8,8 @@
 #include <optional>
 #include <utility>
 
-#include "base/ascii.h"
-#include "base/base64url.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "base/try.h"
 
 namespace reprise {
@@ -118,7 +117,7 @@ Result<std::string> NameClaim(const Json& claims, const std::string& claim) {
 }  // namespace
 
 tl::unexpected<Error> InvalidToken(std::string message) {
-  return Fail(Error{.code = ErrorCode::kUnauthenticated, .reason = "invalid_token", .message = std::move(message)});
+  return Fail(Refused(ErrorCode::kUnauthenticated, "invalid_token", std::move(message)));
 }
 
 Result<AccessToken> ReadAccessToken(std::string_view text) {

@@ -8,12 +8,11 @@
 #include <utility>
 
 #include "base/atomic_write.h"
-#include "base/base64url.h"
-#include "base/folder_lock.h"
 #include "base/json.h"
 #include "base/posix_file_system.h"
 #include "base/private_file.h"
-#include "base/random.h"
+#include "base/system.h"
+#include "base/text.h"
 #include "base/try.h"
 #include "crypto/digest.h"
 
@@ -87,7 +86,7 @@ Result<ApiTokenStore::Content> ApiTokenFile::Read() {
   // The version is looked at first: if the file is replaced meanwhile it is an older one, and the file is read again.
   Content content{.version = Look(), .tokens = {}};
   const auto text = ReadOwnFile(path_, kMostFileBytes);
-  if (!text && text.error().code == ErrorCode::kNotFound) return content;
+  if (!text && IsNotFound(text.error())) return content;
   if (!text) return Fail(text.error());
   const auto json = ParseJson(*text);
   if (!json || MemberOf(*json, "schema") != 1 || !MemberOf(*json, "tokens").is_array()) return Fail(Damaged(path_));

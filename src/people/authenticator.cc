@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/logging.h"
-#include "base/try.h"
 #include "crypto/digest.h"
 
 namespace reprise {
@@ -148,9 +147,7 @@ Result<std::optional<Timestamp>> Authenticator::Accepts(std::string_view token) 
   const MutexLock lock(mutex_);
   const auto found = tokens_.find(DigestOfToken(token));
   if (found != tokens_.end() && IsCurrent(found->second)) return found->second.expires_at;
-  return Fail(Error{.code = ErrorCode::kUnauthenticated,
-                    .reason = "unauthenticated",
-                    .message = "this is no API token of this server"});
+  return Fail(Refused(ErrorCode::kUnauthenticated, "unauthenticated", "this is no API token of this server"));
 }
 
 void Authenticator::NoteUse(const std::string& id) {

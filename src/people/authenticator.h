@@ -9,7 +9,7 @@
 #include <unordered_map>
 
 #include "base/mutex.h"
-#include "base/serial_queue.h"
+#include "base/queues.h"
 #include "people/access_token.h"
 #include "people/api_tokens.h"
 #include "people/issuer_keys.h"

@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "base/ascii.h"
 #include "base/json.h"
 #include "base/logging.h"
+#include "base/text.h"
 #include "base/try.h"
 #include "people/access_token.h"
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/serial_queue.h"
+#include "base/queues.h"
 #include "crypto/public_key.h"
 #include "reprise/result.h"
 #include "reprise/transport.h"

@@ -8,9 +8,8 @@
 #include <cstdlib>
 #include <future>
 
-#include "base/guarded.h"
 #include "base/logging.h"
-#include "base/system_error.h"
+#include "base/text.h"
 #include "base/try.h"
 
 namespace reprise {
@@ -38,10 +37,8 @@ Error NoConnection(std::string detail) {
 Error FailureOf(std::string_view state, const char* message) {
   const std::string detail = std::string(state) + ": " + (message ? message : "");
   if (state.starts_with("53")) {  // insufficient resources
-    return Error{.code = ErrorCode::kStorageFull,
-                 .reason = std::string(DefaultReason(ErrorCode::kStorageFull)),
-                 .message = "the database has no room left",
-                 .detail = detail};
+    return Refused(ErrorCode::kStorageFull, std::string(DefaultReason(ErrorCode::kStorageFull)),
+                   "the database has no room left", detail);
   }
   return MakeError(ErrorCode::kIo, "the database has refused a statement", detail);
 }
@@ -56,11 +53,6 @@ bool IsOfPreparation(std::string_view state) { return state == "26000" || state 
 bool IsForRepetition(std::string_view state) { return state == "40001" || state == "40P01"; }
 
 void Ignore(void*, const char*) {}
-
-std::string_view Trimmed(std::string_view text) {
-  const auto end = text.find_last_not_of(" \n");
-  return text.substr(0, end == text.npos ? 0 : end + 1);
-}
 
 }  // namespace
 

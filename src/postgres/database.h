@@ -1,7 +1,6 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -17,7 +16,7 @@
 #include <vector>
 
 #include "base/mutex.h"
-#include "base/unique_fd.h"
+#include "base/system.h"
 #include "postgres/postgres_library.h"
 #include "reprise/result.h"
 

@@ -20,8 +20,8 @@ constexpr const char* kSample =
     "(select 'operator', record from reprise.org_keys limit 64) union all "
     "(select 'user', index_record from reprise.chats where tenant <> '' and index_record is not null limit 16)";
 
-tl::unexpected<Error> Refused(std::string reason, std::string message) {
-  return Fail(Error{.code = ErrorCode::kForbidden, .reason = std::move(reason), .message = std::move(message)});
+tl::unexpected<Error> Forbidden(std::string reason, std::string message) {
+  return Fail(Refused(ErrorCode::kForbidden, std::move(reason), std::move(message)));
 }
 
 }  // namespace
@@ -47,17 +47,17 @@ Result<FolderKeys> ReadDatabaseKeys(Database& database, const KeySet* keys) {
 Result<void> CheckDatabaseKeys(const FolderKeys& found, FolderMode mode, const std::string& key_file) {
   if (mode == FolderMode::kPlain) {
     if (found.sealed_chats == 0 || found.plain_chats > 0) return {};
-    return Refused("sealed_database", "the chats in the database are sealed: leave --plain out");
+    return Forbidden("sealed_database", "the chats in the database are sealed: leave --plain out");
   }
   if (found.plain_chats > 0 && found.sealed_chats == 0) {
-    return Refused("plain_database", "the chats in the database are stored unencrypted: give --plain");
+    return Forbidden("plain_database", "the chats in the database are stored unencrypted: give --plain");
   }
   if (found.missing.empty()) return {};
   std::string kids;
   for (const auto& [kid, count] : found.missing) kids += (kids.empty() ? "" : ", ") + kid;
-  return Refused("missing_key", "chats in the database are sealed with " + kids + ", which is not in " + key_file +
-                                    ": put the key file back (or name it with --key-file), or give those chats up " +
-                                    "with `reprise serve --new-key`");
+  return Forbidden("missing_key", "chats in the database are sealed with " + kids + ", which is not in " + key_file +
+                                      ": put the key file back (or name it with --key-file), or give those chats up " +
+                                      "with `reprise serve --new-key`");
 }
 
 Result<void> NoteGivenUpKeys(const FolderKeys& found, Database& database, const KeySet& keys) {

@@ -5,7 +5,7 @@
 #include "crypto/key_set.h"
 #include "postgres/database.h"
 #include "reprise/result.h"
-#include "store/folder_keys.h"
+#include "store/data_folder.h"
 
 namespace reprise {
 

@@ -3,9 +3,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/guarded.h"
 #include "base/logging.h"
-#include "base/random.h"
+#include "base/system.h"
 #include "base/try.h"
 
 namespace reprise {

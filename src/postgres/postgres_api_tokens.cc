@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "base/logging.h"
 #include "base/try.h"
 
 namespace reprise {

@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <utility>
 
-#include "base/base64url.h"
 #include "base/logging.h"
+#include "base/text.h"
 #include "postgres/postgres_store.h"
 
 namespace reprise {

@@ -10,10 +10,9 @@ namespace reprise {
 namespace {
 
 Error NotAvailable(std::string detail) {
-  return Error{.code = ErrorCode::kUnavailable,
-               .reason = "no_postgres_library",
-               .message = "the PostgreSQL client library (libpq 14 or newer; Debian's package libpq5) is not available",
-               .detail = std::move(detail)};
+  return Refused(ErrorCode::kUnavailable, "no_postgres_library",
+                 "the PostgreSQL client library (libpq 14 or newer; Debian's package libpq5) is not available",
+                 std::move(detail));
 }
 
 Result<PostgresLibrary> LoadOnce() {

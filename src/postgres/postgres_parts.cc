@@ -1,7 +1,5 @@
 #include "postgres/postgres_parts.h"
 
-#include <utility>
-
 #include "base/try.h"
 #include "store/file_blob_store.h"
 #include "store/sealed_file_store.h"

@@ -4,13 +4,10 @@
 #include <string>
 
 #include "crypto/key_set.h"
-#include "postgres/postgres_audit_log.h"
 #include "postgres/postgres_changes.h"
-#include "postgres/postgres_daily_usage.h"
-#include "postgres/postgres_grant_store.h"
-#include "postgres/postgres_question_store.h"
 #include "postgres/postgres_run_store.h"
 #include "postgres/postgres_store.h"
+#include "postgres/postgres_tenant_stores.h"
 #include "postgres/shared_database.h"
 #include "reprise/blob_store.h"
 #include "reprise/file_store.h"

@@ -4,14 +4,11 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
-#include <optional>
-#include <utility>
 
 #include "base/logging.h"
 #include "base/mutex.h"
-#include "base/random.h"
+#include "base/system.h"
 #include "base/try.h"
-#include "postgres/run_tail.h"
 #include "store/file_journal.h"
 #include "store/store_errors.h"
 

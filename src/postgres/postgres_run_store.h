@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "postgres/database.h"
-#include "postgres/journal_writer.h"
 #include "postgres/lease.h"
 #include "postgres/postgres_store.h"
-#include "postgres/run_signals.h"
+#include "postgres/run_tail.h"
+#include "postgres/signals.h"
 #include "reprise/run_store.h"
 
 namespace reprise {

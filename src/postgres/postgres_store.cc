@@ -1,19 +1,17 @@
 #include "postgres/postgres_store.h"
 
 #include <algorithm>
-#include <functional>
 #include <future>
-#include <iterator>
 #include <map>
 #include <utility>
 
+#include "base/text.h"
 #include "base/try.h"
 #include "domain/codec.h"
+#include "store/chat_index.h"
 #include "store/file_blob_store.h"
 #include "store/file_names.h"
 #include "store/incoming_chats.h"
-#include "store/removed_branch.h"
-#include "store/state_memory.h"
 #include "store/store_errors.h"
 
 namespace reprise {
@@ -21,15 +19,6 @@ namespace {
 
 // What is kept of chats for their next turns.
 constexpr std::size_t kKnownBytes = 64u << 20, kEntryBytes = 1024, kLeafBytes = 160;
-
-constexpr std::string_view kHex = "0123456789abcdef";
-
-void AppendHex(std::string& out, std::string_view bytes) {
-  for (const char byte : bytes) {
-    out += kHex[static_cast<unsigned char>(byte) >> 4];
-    out += kHex[static_cast<unsigned char>(byte) & 15];
-  }
-}
 
 template <typename Numbers>
 std::string SqlNumberArray(const Numbers& list) {
@@ -50,10 +39,7 @@ std::string NameOf(const std::string& path) { return path.substr(path.rfind('/')
 
 }  // namespace
 
-Error Fenced() {
-  return Error{
-      .code = ErrorCode::kConflict, .reason = "fenced", .message = "another server has taken up this interaction"};
-}
+Error Fenced() { return Refused(ErrorCode::kConflict, "fenced", "another server has taken up this interaction"); }
 
 std::string SqlByteArray(const std::vector<std::string>& list) {
   std::string array = "{";
@@ -612,7 +598,7 @@ Result<ChatSummary> PostgresStore::RestoreChat(const ChatId& chat, const std::st
   if (!name || name->chat != chat) return Fail(ErrorCode::kNotFound, "there is no such chat in the trash");
   const std::string folder = TrashDirectory(DatabaseFiles::kRoot) + "/" + entry;
   const auto record = database_files_.ReadFile(folder + "/chat.json", kMaxRecordBytes);
-  if (!record && record.error().code == ErrorCode::kNotFound) {
+  if (!record && IsNotFound(record.error())) {
     return Fail(ErrorCode::kNotFound, "there is no such chat in the trash");
   }
   if (!record) return Fail(record.error());

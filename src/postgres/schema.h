@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstddef>
+#include <string>
+
 #include "postgres/database.h"
 #include "reprise/result.h"
 
@@ -16,5 +19,9 @@ Result<SchemaStatus> ReadSchemaStatus(Database& database);
 Result<SchemaStatus> MigrateSchema(Database& database);
 // kConflict (reasons "no_schema", "old_schema", "newer_schema", with the command that helps) unless it is current.
 Result<void> CheckSchema(Database& database);
+
+// Deletes an org's key, and then all rows of its users; how many users it had. kConflict if a server uses the database:
+// it has the key in its memory.
+Result<std::size_t> DeleteOrgRows(const std::string& url, const std::string& org);
 
 }  // namespace reprise

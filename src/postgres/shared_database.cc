@@ -5,7 +5,7 @@
 #include "base/logging.h"
 #include "base/try.h"
 #include "postgres/schema.h"
-#include "store/folder_keys.h"
+#include "store/data_folder.h"
 
 namespace reprise {
 namespace {
@@ -77,10 +77,8 @@ Result<void> SharedDatabase::NoteTenant(const std::string& tenant, const Princip
   const auto known =
       TRY(ReadTenants({.sql = "select org, name from reprise.tenants where tenant = $1", .values = {tenant}}));
   if (known.size() == 1 && known[0].org == principal.org && known[0].user == principal.user) return {};
-  return Fail(Error{.code = ErrorCode::kCorruption,
-                    .reason = "integrity_swap",
-                    .message = "the rows of this user say that they are another's",
-                    .detail = tenant});
+  return Fail(
+      Refused(ErrorCode::kCorruption, "integrity_swap", "the rows of this user say that they are another's", tenant));
 }
 
 Result<std::vector<Principal>> SharedDatabase::ReadTenants(Statement statement) {

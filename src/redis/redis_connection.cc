@@ -71,7 +71,7 @@ Result<UniqueFd> ConnectTo(const RedisUrl& url, std::chrono::steady_clock::time_
       last = Lost();
       continue;
     }
-    if (auto writable = WaitFor(fd.get(), POLLOUT, until, stop); !writable) return Fail(std::move(writable.error()));
+    TRY(WaitFor(fd.get(), POLLOUT, until, stop));
     int failure = 0;
     socklen_t size = sizeof failure;
     ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &failure, &size);

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/unique_fd.h"
+#include "base/system.h"
 #include "redis/redis_libraries.h"
 #include "redis/redis_url.h"
 #include "reprise/result.h"

@@ -10,8 +10,7 @@ namespace reprise {
 namespace {
 
 Error NotAvailable(const char* reason, std::string message, const SharedLibrary& library) {
-  return {
-      .code = ErrorCode::kUnavailable, .reason = reason, .message = std::move(message), .detail = library.problem()};
+  return Refused(ErrorCode::kUnavailable, reason, std::move(message), library.problem());
 }
 
 Result<HiredisLibrary> LoadHiredis() {

@@ -9,7 +9,6 @@
 #include <optional>
 #include <system_error>
 
-#include "base/guarded.h"
 #include "base/logging.h"
 #include "base/try.h"
 

@@ -8,12 +8,11 @@
 #include <string>
 #include <string_view>
 #include <thread>
-#include <utility>
 #include <vector>
 
+#include "base/local_signals.h"
 #include "base/mutex.h"
-#include "base/subscribers.h"
-#include "base/unique_fd.h"
+#include "base/system.h"
 #include "redis/redis_connection.h"
 #include "redis/redis_url.h"
 #include "reprise/result.h"

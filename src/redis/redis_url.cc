@@ -1,7 +1,6 @@
 #include "redis/redis_url.h"
 
-#include <optional>
-#include <string>
+#include "base/text.h"
 
 namespace reprise {
 namespace {
@@ -12,20 +11,13 @@ bool IsNumber(std::string_view text, std::size_t most_digits) {
   return !text.empty() && text.size() <= most_digits && text.find_first_not_of("0123456789") == text.npos;
 }
 
-std::optional<int> HexDigit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return std::nullopt;
-}
-
 std::string Decoded(std::string_view text) {
   std::string decoded;
   for (std::size_t at = 0; at < text.size(); ++at) {
-    const auto high = text[at] == '%' && at + 2 < text.size() ? HexDigit(text[at + 1]) : std::nullopt;
-    const auto low = high ? HexDigit(text[at + 2]) : std::nullopt;
-    if (low) at += 2;
-    decoded += low ? static_cast<char>(*high * 16 + *low) : text[at];
+    const int high = text[at] == '%' && at + 2 < text.size() ? HexDigit(text[at + 1]) : -1;
+    const int low = high < 0 ? -1 : HexDigit(text[at + 2]);
+    if (low >= 0) at += 2;
+    decoded += low >= 0 ? static_cast<char>(high * 16 + low) : text[at];
   }
   return decoded;
 }

@@ -6,9 +6,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "base/random.h"
 #include "base/try.h"
-#include "crypto/aes_gcm.h"
+#include "crypto/jwe.h"
 
 namespace reprise {
 namespace {

@@ -1,11 +1,10 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 
-#include "base/unique_fd.h"
+#include "base/system.h"
 #include "crypto/secret_key.h"
 #include "reprise/result.h"
 

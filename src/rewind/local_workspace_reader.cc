@@ -13,9 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/hidden_characters.h"
+#include "base/terminal_text.h"
 #include "base/try.h"
-#include "base/unique_fd.h"
 #include "rewind/workspace_files.h"
 
 namespace reprise {

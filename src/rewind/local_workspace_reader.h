@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "reprise/workspace_reader.h"
-#include "rewind/ignore_files.h"
+#include "rewind/ignore_rules.h"
 #include "tools/files/workspace.h"
 
 namespace reprise {

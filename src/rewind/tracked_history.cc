@@ -18,7 +18,7 @@
 #include "domain/json_reader.h"
 #include "rewind/unified_diff.h"
 #include "tools/arguments.h"
-#include "tools/files/run_by_others.h"
+#include "tools/files/known_paths.h"
 
 namespace reprise {
 namespace {
@@ -445,7 +445,7 @@ Result<std::string> TrackedHistory::DiffOf(const ChatId& chat, const WorkspaceCh
   const auto content = [&](const std::optional<FileVersion>& version) -> Result<std::optional<std::string>> {
     if (!version || version->kind == Kind::kDirectory || !version->is_kept()) return std::nullopt;
     auto text = blobs_.Get(chat, version->digest);
-    if (!text && text.error().code == ErrorCode::kNotFound) {
+    if (!text && IsNotFound(text.error())) {
       // What stands there by now is a blob only when it is overwritten.
       auto now = tracker_.files().Read(change.path);
       if (!now || !*now || (*now)->version != version) return std::nullopt;

@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,11 +9,10 @@
 #include <climits>
 #include <utility>
 
-#include "base/random.h"
 #include "base/try.h"
 #include "crypto/digest.h"
 #include "domain/codec.h"
-#include "tools/files/open_beneath.h"
+#include "tools/files/workspace.h"
 
 namespace reprise {
 namespace {

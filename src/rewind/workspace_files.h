@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/unique_fd.h"
+#include "base/system.h"
 #include "reprise/result.h"
 #include "reprise/workspace_change.h"
 #include "tools/files/workspace.h"

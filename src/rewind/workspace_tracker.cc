@@ -4,23 +4,20 @@
 #include <linux/magic.h>
 #include <malloc.h>
 #include <sys/inotify.h>
-#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <climits>
 #include <ctime>
 #include <utility>
 
 #include "base/logging.h"
-#include "base/try.h"
 #include "crypto/digest.h"
 #include "domain/codec.h"
-#include "tools/files/open_beneath.h"
-#include "tools/files/run_by_others.h"
+#include "tools/files/known_paths.h"
+#include "tools/files/workspace.h"
 
 namespace reprise {
 namespace {

@@ -16,11 +16,11 @@
 #include <vector>
 
 #include "base/mutex.h"
-#include "base/unique_fd.h"
+#include "base/system.h"
 #include "reprise/result.h"
 #include "reprise/workspace_change.h"
 #include "rewind/content_cache.h"
-#include "rewind/ignore_files.h"
+#include "rewind/ignore_rules.h"
 #include "rewind/workspace_files.h"
 #include "tools/files/workspace.h"
 

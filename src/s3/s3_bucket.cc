@@ -4,15 +4,55 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <utility>
 
 #include "base/logging.h"
-#include "base/pause.h"
-#include "base/random.h"
+#include "base/queues.h"
+#include "base/system.h"
+#include "base/text.h"
 #include "base/try.h"
+#include "crypto/digest.h"
 #include "store/record.h"
 
 namespace reprise {
+
+namespace {
+
+using std::chrono::seconds;
+
+// Sorted by name, each with its "=": in this form it is signed.
+std::string QueryOf(std::vector<std::pair<std::string, std::string>> query) {
+  for (auto& [name, value] : query) name = PercentEncoded(name), value = PercentEncoded(value);
+  std::sort(query.begin(), query.end());
+  std::string text;
+  for (const auto& [name, value] : query) text += (text.empty() ? "?" : "&") + name + "=" + value;
+  return text;
+}
+
+}  // namespace
+
+HttpRequest MakeS3Request(const BucketOptions& bucket, S3Call call) {
+  HttpRequest request;
+  request.method = std::move(call.method);
+  request.url = bucket.endpoint + "/" + PercentEncoded(bucket.bucket);
+  if (!call.key.empty()) request.url += "/" + PercentEncoded(call.key, "-._~/");
+  request.url += QueryOf(std::move(call.query));
+  const std::string digest = Sha256Digest({call.body});
+  request.headers = {{"x-amz-content-sha256", digest.substr(digest.find(':') + 1)}};
+  if (!call.body.empty()) request.headers.emplace_back("Content-Type", "application/octet-stream");
+  request.body = std::move(call.body);
+  request.connect_timeout = seconds(3);
+  request.idle_timeout = seconds(10);
+  request.signature = S3Signature{bucket.region, bucket.access_key, bucket.secret_key};
+  return request;
+}
+
+std::string S3ErrorCode(std::string_view body) {
+  static const RE2 kCode("<Error>(?s:.*?)<Code>([A-Za-z0-9]{1,64})</Code>");
+  std::string code;
+  RE2::PartialMatch({body.data(), body.size()}, kCode, &code);
+  return code;
+}
+
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -29,8 +69,8 @@ Error Unreachable(std::string detail) {
           .retryable = true};
 }
 
-Error Refused(std::string message) {
-  return {.code = ErrorCode::kUnavailable, .reason = "bucket_refused", .message = std::move(message)};
+Error BucketRefused(std::string message) {
+  return Refused(ErrorCode::kUnavailable, "bucket_refused", std::move(message));
 }
 
 // "403 SignatureDoesNotMatch"
@@ -50,28 +90,25 @@ bool MayPass(int status, const std::string& code) {
 Error FromStatus(int status, const std::string& code) {
   const std::string said = Said(status, code);
   if (status == 507 || code == "QuotaExceeded" || code == "XMinioStorageFull") {
-    return {.code = ErrorCode::kStorageFull,
-            .reason = "bucket_full",
-            .message = "the bucket of the chats' files is full (" + said + ")"};
+    return Refused(ErrorCode::kStorageFull, "bucket_full", "the bucket of the chats' files is full (" + said + ")");
   }
   if (MayPass(status, code)) return Unreachable("the bucket answered " + said);
-  if (status == 404) return Refused("there is no bucket of the configured name (" + said + ")");
+  if (status == 404) return BucketRefused("there is no bucket of the configured name (" + said + ")");
   if (status >= 300 && status < 400) {
-    return Refused("the bucket is elsewhere (" + said + "); correct files.endpoint and files.region");
+    return BucketRefused("the bucket is elsewhere (" + said + "); correct files.endpoint and files.region");
   }
   if (status == 401 || status == 403) {
-    return Refused("the bucket of the chats' files does not let this server in (" + said +
-                   "); check files.access_key, files.secret_key and the clock");
+    return BucketRefused("the bucket of the chats' files does not let this server in (" + said +
+                         "); check files.access_key, files.secret_key and the clock");
   }
-  return {.code = ErrorCode::kUnavailable,
-          .reason = "bucket_failed",
-          .message = "the bucket of the chats' files does not do what it is asked (" + said + ")"};
+  return Refused(ErrorCode::kUnavailable, "bucket_failed",
+                 "the bucket of the chats' files does not do what it is asked (" + said + ")");
 }
 
 Error FromTransport(const Error& error) {
   if (error.code == ErrorCode::kCancelled) return error;
   Error failed = error.reason == "tls_failed"
-                     ? Refused("no secure connection to the bucket of the chats' files can be made")
+                     ? BucketRefused("no secure connection to the bucket of the chats' files can be made")
                      : Unreachable(error.message);
   if (!error.detail.empty()) failed.detail = error.detail;
   if (!error.retryable) failed.retryable = false;
@@ -138,9 +175,8 @@ Result<ObjectPage> S3Bucket::List(const std::string& prefix, const std::string& 
   }
   page.has_more = answer.body.find("<IsTruncated>true</IsTruncated>") != std::string::npos;
   if (answer.body.find("<ListBucketResult") == std::string::npos || (page.objects.empty() && page.has_more)) {
-    return Fail(Error{.code = ErrorCode::kUnavailable,
-                      .reason = "bucket_failed",
-                      .message = "the bucket of the chats' files does not say which objects it has"});
+    return Fail(Refused(ErrorCode::kUnavailable, "bucket_failed",
+                        "the bucket of the chats' files does not say which objects it has"));
   }
   return page;
 }

@@ -4,15 +4,31 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/mutex.h"
 #include "reprise/options.h"
 #include "reprise/transport.h"
-#include "s3/s3_request.h"
 #include "store/object_store.h"
 
 namespace reprise {
+
+// Requests to a bucket, and what it answers: the S3 protocol as MinIO, AWS, Ceph and Swift speak it. Addresses are
+// path-style (ENDPOINT/BUCKET/KEY), which all of them take.
+
+struct S3Call {
+  std::string method = "GET";
+  std::string key{};  // empty: the bucket itself
+  std::vector<std::pair<std::string, std::string>> query{};
+  std::string body{};
+};
+// Ready to be sent, and to be signed: with the body's hash, path and query as they are signed. No redirect is followed.
+HttpRequest MakeS3Request(const BucketOptions& bucket, S3Call call);
+
+// The code in an error's body ("NoSuchKey"); empty if there is none that reads like one.
+std::string S3ErrorCode(std::string_view body);
 
 // A bucket of an S3 server. A call that fails for a reason that may pass (nobody answers, 5xx, SlowDown, a body that
 // did not arrive as it was sent) is tried again, up to four times in all, with growing pauses and for twenty seconds; a

@@ -6,25 +6,19 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <limits>
 #include <nlohmann/json.hpp>
-#include <string_view>
 #include <system_error>
-#include <utility>
 #include <vector>
 
-#include "base/base64url.h"
-#include "base/guarded.h"
 #include "base/json.h"
 #include "base/logging.h"
-#include "base/system_error.h"
+#include "base/text.h"
 #include "base/try.h"
 #include "crypto/digest.h"
-#include "crypto/hmac.h"
 #include "domain/json_reader.h"
 #include "reprise/timestamp.h"
 #include "store/file_names.h"
-#include "store/head_file.h"
+#include "store/record.h"
 
 namespace reprise {
 namespace {
@@ -60,10 +54,7 @@ std::string_view NameOf(AuditEntry::Event event) {
 
 // Names that a model or a provider has made up may say anything: what does not look like a name is written as digest.
 std::string Name(const std::string& given) {
-  const auto allowed = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
-           c == '.' || c == ':';
-  };
+  const auto allowed = [](char c) { return IsToolNameCharacter(c) || c == '.' || c == ':'; };
   const bool plain = given.size() <= kLongestName && std::all_of(given.begin(), given.end(), allowed);
   return plain ? given : Sha256Digest({given});
 }
@@ -229,7 +220,7 @@ Result<Found> ReadFiles(const Files& files, FileSystem& file_system, std::uint64
     // All of it comes before.
     if (i + 1 < files.size() && files[i + 1].first <= after + 1 && after != 0) continue;
     const auto text = file_system.ReadFile(files[i].second, kMaxFileBytes);
-    if (!text && text.error().code == ErrorCode::kNotFound) {
+    if (!text && IsNotFound(text.error())) {
       found.gap = true;
       continue;
     }

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "base/mutex.h"
-#include "base/unique_fd.h"
+#include "base/system.h"
 #include "crypto/key_set.h"
 #include "reprise/audit_log.h"
 #include "reprise/file_system.h"

@@ -1,18 +1,49 @@
 #include "store/chat_files.h"
 
+#include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <tuple>
+#include <utility>
 
-#include "base/atomic_write.h"
 #include "base/json.h"
 #include "base/logging.h"
 #include "base/try.h"
 #include "crypto/digest.h"
 #include "crypto/jwe.h"
 #include "domain/codec.h"
+#include "store/file_interaction_store.h"
 #include "store/file_journal.h"
 #include "store/file_names.h"
 
 namespace reprise {
+
+Result<void> CheckLimits(const FileLimits& limits, const FileListing& present, const StoredFile& file, bool there) {
+  if (file.content.size() > limits.file_bytes) {
+    return Fail(Refused(ErrorCode::kTooLarge, "file_too_large",
+                        "a file may have " + std::to_string(limits.file_bytes) + " bytes"));
+  }
+  if (there) {
+    return Fail(Refused(ErrorCode::kConflict, "file_exists", "there is a file of this id already"));
+  }
+  std::uint64_t bytes = file.content.size();
+  for (const FileInfo& other : present.files) bytes += other.size_bytes;
+  if (bytes > limits.chat_bytes || present.files.size() + present.damaged.size() >= limits.files) {
+    return Fail(Refused(ErrorCode::kStorageFull, "chat_files_full",
+                        "the files of a chat may be " + std::to_string(limits.files) + ", with " +
+                            std::to_string(limits.chat_bytes) + " bytes together; delete some"));
+  }
+  return {};
+}
+
+void SortListing(FileListing& listing) {
+  std::sort(listing.files.begin(), listing.files.end(), [](const FileInfo& a, const FileInfo& b) {
+    return std::tie(a.created_at, a.id) < std::tie(b.created_at, b.id);
+  });
+  std::sort(listing.damaged.begin(), listing.damaged.end(),
+            [](const DamagedFile& a, const DamagedFile& b) { return a.id < b.id; });
+}
+
 namespace {
 
 // Provider extras may be as deep as the wire allows, and lie a few levels down in the record.
@@ -189,7 +220,7 @@ Result<std::string> ChatFiles::ReadFileDigest(const ChatId& chat, InteractionId 
 Result<InteractionFiles> ChatFiles::ListInteractions(const ChatId& chat) const {
   InteractionFiles files;
   const auto entries = file_system_.ListDirectory(InteractionsDirectory(root_, chat));
-  if (!entries && entries.error().code == ErrorCode::kNotFound) return files;
+  if (!entries && IsNotFound(entries.error())) return files;
   if (!entries) return Fail(FolderError(InteractionsName(chat), entries.error()));
   for (const DirectoryEntry& entry : *entries) {
     if (entry.is_directory) continue;
@@ -201,7 +232,7 @@ Result<InteractionFiles> ChatFiles::ListInteractions(const ChatId& chat) const {
 
 Result<std::optional<ChatIndex>> ChatFiles::ReadIndex(const ChatId& chat, bool& cut_off) const {
   const auto text = ReadRecordText(file_system_, ChatFile(root_, chat), {.chat = chat});
-  if (!text && text.error().code == ErrorCode::kNotFound) return std::nullopt;
+  if (!text && IsNotFound(text.error())) return std::nullopt;
   if (!text) return Fail(text.error());
   const auto record = format_->Open({.chat = chat, .interaction = std::nullopt}, *text);
   auto index = record ? ChatIndexFromJson(chat, record->plaintext) : Fail(record.error());
@@ -398,6 +429,117 @@ Result<void> ChatFiles::MoveToTrash(const ChatId& chat) const {
 
 Result<void> ChatFiles::RemoveInteraction(const ChatId& chat, InteractionId id) const {
   return file_system_.RemoveFile(InteractionFile(root_, chat, id));
+}
+
+namespace {
+
+constexpr int kQueueSchema = 1;
+
+}  // namespace
+
+Result<std::vector<QueuedMessage>> ChatFiles::ReadQueue(const ChatId& chat) const {
+  std::vector<QueuedMessage> messages;
+  const auto text = ReadRecordText(file_system_, QueueFile(root_, chat), {.chat = chat, .queue = true});
+  if (!text && IsNotFound(text.error())) return messages;
+  if (!text) return Fail(text.error());
+  std::string_view rest = *text;
+  do {
+    const std::string_view record = rest.substr(0, rest.find(kQueueRecordEnd));
+    rest.remove_prefix(std::min(rest.size(), record.size() + 1));
+    auto some = TRY(OpenQueue(chat, record));
+    std::move(some.begin(), some.end(), std::back_inserter(messages));
+  } while (!rest.empty());
+  return messages;
+}
+
+Result<std::vector<QueuedMessage>> ChatFiles::OpenQueue(const ChatId& chat, std::string_view text) const {
+  std::vector<QueuedMessage> messages;
+  const RecordPlace place{.chat = chat, .interaction = std::nullopt, .queue = true};
+  const auto record = TRY(format_->Open(place, text));
+  const auto malformed = [&] { return Fail(IntegrityError("auth", place, "its content is not what it should be")); };
+  const auto json = ParseJson(record.plaintext);
+  if (!json || !json->is_object()) return malformed();
+  if (const auto schema = json->find("schema"); schema == json->end() || *schema != kQueueSchema) {
+    return Fail(IntegrityError("version", place, "its schema is not known to this version"));
+  }
+  if (const auto id = json->find("chat_id"); id == json->end() || *id != chat.str()) {
+    return Fail(IntegrityError("swap", place, "it describes another chat"));
+  }
+  const auto listed = json->find("messages");
+  if (listed == json->end() || !listed->is_array()) return malformed();
+  for (const Json& each : *listed) {
+    auto message = QueuedMessageFromJson(each);
+    if (!message) return malformed();
+    messages.push_back(*std::move(message));
+  }
+  return messages;
+}
+
+Result<std::string> ChatFiles::SealQueue(const ChatId& chat, const std::vector<QueuedMessage>& messages) const {
+  Json listed = Json::array();
+  for (const QueuedMessage& message : messages) listed.push_back(ToJson(message));
+  const Json json = {{"schema", kQueueSchema}, {"chat_id", chat.str()}, {"messages", std::move(listed)}};
+  return format_->Seal({.chat = chat, .interaction = std::nullopt, .queue = true}, {}, DumpJson(json))
+      .map([](SealedRecord record) { return std::move(record.text); });
+}
+
+Result<void> ChatFiles::WriteQueue(const ChatId& chat, const std::vector<QueuedMessage>& messages) const {
+  const std::string path = QueueFile(root_, chat);
+  if (messages.empty()) {
+    auto removed = file_system_.RemoveFile(path);
+    if (!removed && IsNotFound(removed.error())) return {};
+    return removed.and_then([&] { return SyncChatDirectory(chat); });
+  }
+  const std::string record = TRY(SealQueue(chat, messages));
+  // The chat may be so new that nothing of it is durable yet.
+  return ReplaceFile(file_system_, path, record).and_then([&] { return SyncNames(chat); });
+}
+
+// Who only reads reads what another process has written since.
+Result<std::vector<WaitingMessage>> FileInteractionStore::LoadQueue(const ChatId& chat) {
+  if (options_.access == Access::kServer) return queues_.Load(chat);
+  std::vector<WaitingMessage> waiting;
+  for (QueuedMessage& message : TRY(files_.ReadQueue(chat))) waiting.push_back({.message = std::move(message)});
+  return waiting;
+}
+
+Result<void> FileInteractionStore::AddQueued(const ChatId& chat, const QueuedMessage& message) {
+  TRY(CheckWritable());
+  return queues_.Add(chat, message);
+}
+
+Result<void> FileInteractionStore::ChangeQueued(const ChatId& chat, std::string_view id,
+                                                const std::string& user_message) {
+  TRY(CheckWritable());
+  return queues_.Change(chat, id, user_message);
+}
+
+Result<void> FileInteractionStore::RemoveQueued(const ChatId& chat, std::string_view id) {
+  TRY(CheckWritable());
+  return queues_.Remove(chat, id);
+}
+
+Result<void> FileInteractionStore::FailQueued(const ChatId& chat, std::string_view id, const Error& failure) {
+  return queues_.NoteFailure(chat, id, failure);
+}
+
+Result<void> FileInteractionStore::TakeQueued(const ChatId& chat, std::string_view id) {
+  TRY(CheckWritable());
+  return queues_.Take(chat, id);
+}
+
+Result<void> FileInteractionStore::ClearQueue(const ChatId& chat) {
+  TRY(CheckWritable());
+  return queues_.Clear(chat);
+}
+
+Result<std::vector<ChatId>> FileInteractionStore::ListQueues() {
+  auto chats = TRY(files_.ListChats());
+  std::erase_if(chats, [&](const ChatId& chat) {
+    const auto entries = options_.file_system.ReadFile(QueueFile(options_.root, chat), kMaxRecordBytes);
+    return !entries && IsNotFound(entries.error());
+  });
+  return chats;
 }
 
 }  // namespace reprise

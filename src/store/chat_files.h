@@ -10,6 +10,7 @@
 
 #include "base/atomic_write.h"
 #include "crypto/key_set.h"
+#include "reprise/file_store.h"
 #include "reprise/file_system.h"
 #include "reprise/interaction.h"
 #include "reprise/interaction_store.h"
@@ -21,6 +22,13 @@
 #include "store/record.h"
 
 namespace reprise {
+
+// Whether `file` may be put beside the files that a chat has; `there`: one of its id is among them. The failures of
+// FileStore::Put.
+Result<void> CheckLimits(const FileLimits& limits, const FileListing& present, const StoredFile& file, bool there);
+
+// Oldest first.
+void SortListing(FileListing& listing);
 
 struct StoredInteraction {
   Interaction interaction;

@@ -193,13 +193,13 @@ Result<InteractionJson> FileInteractionStore::ReadJson(const ChatId& chat, const
   };
   if (wanted == State::kAdded) {
     auto stored = files_.ReadInteraction(chat, entry.id);
-    if (!stored && stored.error().code == ErrorCode::kNotFound) return Fail(MissingFile(chat, entry.id));
+    if (!stored && IsNotFound(stored.error())) return Fail(MissingFile(chat, entry.id));
     if (!stored) return Fail(std::move(stored.error()));
     TRY(check(stored->digest));
     return ToInteractionJson(Added(chat, *std::move(stored)));
   }
   auto stored = files_.ReadJson(chat, entry.id);
-  if (!stored && stored.error().code == ErrorCode::kNotFound) return Fail(MissingFile(chat, entry.id));
+  if (!stored && IsNotFound(stored.error())) return Fail(MissingFile(chat, entry.id));
   if (!stored) return Fail(std::move(stored.error()));
   TRY(check(stored->digest));
   InteractionJson json{.text = std::move(stored->text), .model = std::move(stored->model), .usage = stored->usage};

@@ -2,13 +2,18 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <optional>
+#include <system_error>
+#include <utility>
 
 #include "base/json.h"
+#include "base/logging.h"
+#include "base/system.h"
 #include "domain/codec.h"
 #include "store/record.h"
+#include "store/store_errors.h"
 
 namespace reprise {
+
 namespace {
 
 constexpr int kIndexSchema = 1;
@@ -134,6 +139,84 @@ Result<ChatIndex> ChatIndexFromJson(const ChatId& chat, std::string_view text) {
   } catch (const Malformed&) {
     return Fail(IntegrityError("auth", place, "its content is not what it should be"));
   }
+}
+
+bool IndexWriter::StartThread() {
+  try {
+    if (!thread_.joinable()) thread_ = std::jthread([this](const std::stop_token& stop) { Run(stop); });
+    return true;
+  } catch (const std::system_error&) {
+    return false;  // the next save tries again; until then the files say what the index does not
+  }
+}
+
+void IndexWriter::WriteLater(const ChatId& chat) {
+  {
+    const MutexLock lock(mutex_);
+    if (!StartThread()) return;
+    const bool gathering = !later_.empty();
+    later_.insert(chat);
+    latest_ = Clock::now();
+    if (gathering) return;
+    first_ = latest_;
+  }
+  wake_.notify_one();
+}
+
+void IndexWriter::WriteNow(const ChatId& chat) {
+  {
+    const MutexLock lock(mutex_);
+    if (!StartThread()) return;
+    later_.erase(chat);
+    now_.insert(chat);
+  }
+  wake_.notify_one();
+}
+
+void IndexWriter::Run(const std::stop_token& stop) {
+  BecomeBackgroundThread();
+  MutexLock lock(mutex_);
+  const auto due = [this]() REQUIRES(mutex_) { return std::min(first_ + delay_, latest_ + delay_ / 20); };
+  while (wake_.wait(lock, stop, [this]() REQUIRES(mutex_) { return !now_.empty() || !later_.empty(); })) {
+    while (now_.empty() && !stop.stop_requested() && Clock::now() < due()) {
+      static_cast<void>(wake_.wait_until(lock, stop, due(), [this]() REQUIRES(mutex_) { return !now_.empty(); }));
+    }
+    std::set<ChatId> batch = std::exchange(now_, {});
+    if (stop.stop_requested() || Clock::now() >= due()) batch.merge(std::exchange(later_, {}));
+    lock.unlock();
+    for (const ChatId& chat : batch) Guarded("the writing of an index", [&] { write_(chat); });
+    lock.lock();
+  }
+}
+
+Result<RemovedBranch> BranchToRemove(const Chat& chat, InteractionId from) {
+  std::set<InteractionId> gone;
+  std::optional<InteractionId> before;
+  // Parents are older.
+  for (const Interaction& each : chat.interactions) {
+    if (each.id == from) before = each.parent_id;
+    if (each.id == from || (each.parent_id && gone.contains(*each.parent_id))) gone.insert(each.id);
+  }
+  if (gone.empty()) return NoSuchInteraction();
+  if (chat.summary.head && gone.contains(*chat.summary.head)) {
+    return Conflict("on_head_branch", "the chat ends on this branch: go to another one first");
+  }
+  // What is damaged may continue any of them.
+  for (const DamagedInteraction& each : chat.damaged) {
+    if (each.parent_id && gone.contains(*each.parent_id)) {
+      return Conflict("still_used", each.id.str() + " is damaged and continues this branch");
+    }
+  }
+  bool goes_on = false;
+  for (const Interaction& each : chat.interactions) {
+    if (gone.contains(each.id)) continue;
+    goes_on = goes_on || (before && each.parent_id == before);
+    const bool uses = each.record && each.record->resumed_from && gone.contains(each.record->resumed_from->interaction);
+    if (uses) return Conflict("still_used", each.id.str() + " goes on where this branch was left");
+  }
+  RemovedBranch removed{.interactions = {gone.begin(), gone.end()}};
+  if (before && !goes_on) removed.new_leaf = before;
+  return removed;
 }
 
 }  // namespace reprise

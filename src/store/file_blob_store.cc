@@ -2,16 +2,13 @@
 
 #include <functional>
 #include <future>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/atomic_write.h"
-#include "base/base64url.h"
 #include "base/json.h"
-#include "base/logging.h"
+#include "base/text.h"
 #include "base/try.h"
-#include "crypto/hmac.h"
 #include "domain/codec.h"
 #include "domain/json_reader.h"
 #include "store/file_names.h"
@@ -22,8 +19,6 @@ namespace {
 constexpr int kBlobSchema = 1;
 constexpr std::size_t kAtOnce = 8;
 constexpr std::string_view kIntent = "restore";  // RecordPlace::blob of one
-
-bool IsNotFound(const Error& error) { return error.code == ErrorCode::kNotFound; }
 
 Json WithPlace(const ChatId& chat) { return {{"schema", kBlobSchema}, {"chat_id", chat.str()}}; }
 

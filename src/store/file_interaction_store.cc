@@ -10,12 +10,8 @@
 #include "base/try.h"
 #include "crypto/jwe.h"
 #include "domain/codec.h"
-#include "store/file_journal.h"
 #include "store/file_names.h"
 #include "store/incoming_chats.h"
-#include "store/private_directory.h"
-#include "store/removed_branch.h"
-#include "store/state_memory.h"
 #include "store/store_errors.h"
 
 namespace reprise {
@@ -121,7 +117,7 @@ Result<bool> FileInteractionStore::Load(const ChatId& chat, Missing missing, Hel
   }
   auto on_disk = files_.ReadChat(chat);
   const bool found = on_disk.has_value();
-  if (!found && (on_disk.error().code != ErrorCode::kNotFound || missing == Missing::kFail)) {
+  if (!found && (!IsNotFound(on_disk.error()) || missing == Missing::kFail)) {
     return Fail(std::move(on_disk.error()));
   }
   if (found && !on_disk->has_index) {
@@ -157,7 +153,7 @@ Result<void> FileInteractionStore::CheckKeyOf(const ChatId& chat, const ChatOnDi
       has_checkpoint ? InteractionFile(options_.root, chat, id) : JournalPath(options_.root, chat, id);
   const auto text = ReadRecordText(options_.file_system, path, place);
   // What is damaged is said where it is read.
-  if (!text && text.error().code != ErrorCode::kNotFound && text.error().code != ErrorCode::kCorruption) {
+  if (!text && !IsNotFound(text.error()) && text.error().code != ErrorCode::kCorruption) {
     return Fail(text.error());
   }
   if (!text) return {};
@@ -292,7 +288,7 @@ Result<void> FileInteractionStore::SaveHeld(const Interaction& interaction, Held
     });
   };
   auto written = write();
-  if (!written && written.error().code == ErrorCode::kNotFound) {
+  if (!written && IsNotFound(written.error())) {
     // Somebody has removed or moved the chat's directory.
     held->names_durable = false;
     TRY(files_.CreateDirectories(interaction.chat_id));
@@ -351,7 +347,7 @@ Result<std::unique_ptr<Journal>> FileInteractionStore::BeginJournal(const ChatId
     return std::make_unique<FileJournal>(std::move(file), std::move(cipher), sync_names);
   };
   auto journal = create();
-  if (!journal && journal.error().code == ErrorCode::kNotFound) {
+  if (!journal && IsNotFound(journal.error())) {
     held->names_durable = false;
     TRY(files_.CreateDirectories(chat));
     journal = create();
@@ -373,7 +369,7 @@ Result<std::vector<InteractionRef>> FileInteractionStore::ListUnfinished() {
   // A line comes before its journal and ends before it goes, so one without a journal may have been another line.
   const auto has_journal = [&](const RunningList::Entry& entry) {
     const auto there = options_.file_system.ReadFile(JournalPath(options_.root, entry.first, entry.second), 0);
-    return there || there.error().code != ErrorCode::kNotFound;
+    return there || !IsNotFound(there.error());
   };
   if (!last || !std::all_of(last->begin(), last->end(), has_journal)) return FindJournals();
   std::vector<InteractionRef> unfinished;
@@ -413,7 +409,7 @@ Result<JournalContent> FileInteractionStore::ReadJournal(const ChatId& chat, Int
 Result<void> FileInteractionStore::DropJournal(const ChatId& chat, InteractionId id) {
   running_.End(chat, id);
   auto removed = options_.file_system.RemoveFile(JournalPath(options_.root, chat, id));
-  if (!removed && removed.error().code == ErrorCode::kNotFound) return {};
+  if (!removed && IsNotFound(removed.error())) return {};
   return removed;
 }
 
@@ -460,7 +456,7 @@ Result<StoredInteraction> FileInteractionStore::ReadWhole(const ChatId& chat, In
     if (!links.parent || *links.parent >= child) return unusable("auth", "its state continues that of no interaction");
     child = *links.parent;
     auto parent = files_.ReadInteraction(chat, child);
-    if (!parent && parent.error().code == ErrorCode::kNotFound) return Fail(MissingFile(chat, child));
+    if (!parent && IsNotFound(parent.error())) return Fail(MissingFile(chat, child));
     if (!parent) return parent;
     if (links.parent_digest && *links.parent_digest != parent->digest) {
       return unusable("rollback", "it is not the version that the next interaction was built on");
@@ -642,7 +638,7 @@ Result<void> FileInteractionStore::DeleteChat(const ChatId& chat) {
   short_states_.Take(chat.str());
   long_states_.Drop(chat.str());
   if (held) Retire(chat, *held);  // even if only the sync failed: what is on disk is read again
-  if (!moved && moved.error().code == ErrorCode::kNotFound) return NoSuchChat();
+  if (!moved && IsNotFound(moved.error())) return NoSuchChat();
   return moved;
 }
 
@@ -669,8 +665,8 @@ auto FileInteractionStore::InOneLife(const ChatId& chat, Read read, IsWhole is_w
     // Whoever deletes a chat holds its lock, so this waits for the end of that. A chat that nothing was known of before
     // may have been another one as well.
     const auto held = HoldChat(chat, Missing::kFail, Hold::kState);
-    const bool gone = !held && held.error().code == ErrorCode::kNotFound && options_.access == Access::kServer;
-    if (gone && (result || result.error().code != ErrorCode::kNotFound)) return NoSuchChat();
+    const bool gone = !held && IsNotFound(held.error()) && options_.access == Access::kServer;
+    if (gone && (result || !IsNotFound(result.error()))) return NoSuchChat();
     if (!held || held->state == before) return result;
   }
 }
@@ -778,7 +774,7 @@ template <typename Read>
 auto FileInteractionStore::ReadOne(const ChatId& chat, InteractionId id, Read read) -> decltype(read()) {
   return InOneLife(chat, [&]() -> decltype(read()) {
     auto stored = read();
-    if (stored || stored.error().code != ErrorCode::kNotFound) return stored;
+    if (stored || !IsNotFound(stored.error())) return stored;
     if (IsExpected(chat, id)) return Fail(MissingFile(chat, id));
     return NoSuchInteraction();
   });
@@ -813,14 +809,14 @@ Result<std::optional<AgentState>> FileInteractionStore::LoadPreviousState(const 
 
 Result<std::optional<AgentState>> FileInteractionStore::ReadPreviousState(const ChatId& chat, InteractionId id) {
   const auto links = files_.ReadLinks(chat, id);
-  if (!links && links.error().code == ErrorCode::kNotFound) {
+  if (!links && IsNotFound(links.error())) {
     if (IsExpected(chat, id)) return Fail(MissingFile(chat, id));
     return NoSuchInteraction();
   }
   if (!links) return Fail(links.error());
   if (!links->parent) return std::optional<AgentState>();
   auto parent = ReadWhole(chat, *links->parent, Version::kAny);
-  if (!parent && parent.error().code == ErrorCode::kNotFound) return Fail(MissingFile(chat, *links->parent));
+  if (!parent && IsNotFound(parent.error())) return Fail(MissingFile(chat, *links->parent));
   if (!parent) return Fail(std::move(parent.error()));
   if (links->parent_digest && *links->parent_digest != parent->digest) {
     // Unless it is this one that was replaced, and speaks of another history.
@@ -852,7 +848,7 @@ Result<Chat> FileInteractionStore::ReadAll(const ChatId& chat) {
     } else if (read.error().code == ErrorCode::kCorruption) {
       result.damaged.push_back(
           {.id = id, .error = std::move(read.error()), .parent_id = files_.ClaimedParent(chat, id)});
-    } else if (read.error().code == ErrorCode::kNotFound) {
+    } else if (IsNotFound(read.error())) {
       result.damaged.push_back({.id = id, .error = MissingFile(chat, id), .parent_id = {}});
     } else {
       return Fail(std::move(read.error()));
@@ -906,7 +902,7 @@ void FileInteractionStore::CheckHistory(const ChatIndex& index, const std::vecto
 
 Result<std::vector<ChatSummary>> FileInteractionStore::ListChats() {
   auto chats = files_.ListChats();
-  if (!chats && chats.error().code == ErrorCode::kNotFound && options_.access == Access::kFallback) chats.emplace();
+  if (!chats && IsNotFound(chats.error()) && options_.access == Access::kFallback) chats.emplace();
   if (!chats) return Fail(std::move(chats.error()));
   std::vector<ChatSummary> summaries;
   for (const ChatId& chat : *chats) {
@@ -921,13 +917,13 @@ Result<std::vector<ChatSummary>> FileInteractionStore::ListChats() {
 
 Result<std::vector<UnreadableChat>> FileInteractionStore::ListUnreadableChats() {
   auto chats = files_.ListChats();
-  if (!chats && chats.error().code == ErrorCode::kNotFound && options_.access == Access::kFallback) chats.emplace();
+  if (!chats && IsNotFound(chats.error()) && options_.access == Access::kFallback) chats.emplace();
   if (!chats) return Fail(std::move(chats.error()));
   std::sort(chats->begin(), chats->end());
   std::vector<UnreadableChat> unreadable;
   for (ChatId& chat : *chats) {
     auto summary = LoadSummary(chat);
-    if (summary || summary.error().code == ErrorCode::kNotFound) continue;
+    if (summary || IsNotFound(summary.error())) continue;
     LogError("a chat cannot be listed",
              {{"chat", chat.str()}, {"reason", summary.error().reason}, {"detail", summary.error().detail}});
     unreadable.push_back({std::move(chat), std::move(summary.error())});

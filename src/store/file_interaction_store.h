@@ -2,8 +2,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
-#include <future>
 #include <map>
 #include <memory>
 #include <string>
@@ -12,14 +10,14 @@
 #include <vector>
 
 #include "base/mutex.h"
-#include "base/work_counter.h"
+#include "base/queues.h"
 #include "crypto/key_set.h"
 #include "reprise/file_system.h"
 #include "reprise/interaction_store.h"
 #include "store/chat_files.h"
-#include "store/directory_lock.h"
+#include "store/chat_index.h"
+#include "store/data_folder.h"
 #include "store/file_journal.h"
-#include "store/index_writer.h"
 #include "store/object_store.h"
 #include "store/running_list.h"
 #include "store/save_preparer.h"

@@ -6,7 +6,7 @@
 #include <limits>
 #include <utility>
 
-#include "base/random.h"
+#include "base/system.h"
 
 namespace reprise {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "base/work_counter.h"
+#include "base/queues.h"
 #include "crypto/key_set.h"
 #include "reprise/blob_store.h"
 #include "reprise/file_store.h"
@@ -13,7 +13,7 @@
 #include "reprise/incoming_chat.h"
 #include "reprise/interaction_store.h"
 #include "reprise/result.h"
-#include "store/directory_lock.h"
+#include "store/data_folder.h"
 #include "store/object_store.h"
 
 namespace reprise {

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <stdexcept>
-#include <string_view>
 #include <utility>
 
 #include "crypto/digest.h"
@@ -183,9 +181,7 @@ Result<std::optional<StateLink>> UnlinkState(Json& interaction) {
     RestoreTexts(interaction, state->at("messages"), json);
     return LinkFromJson(json);
   } catch (const std::exception&) {
-    return Fail(Error{.code = ErrorCode::kCorruption,
-                      .reason = "integrity_auth",
-                      .message = "the link to the state before it cannot be used"});
+    return Fail(Refused(ErrorCode::kCorruption, "integrity_auth", "the link to the state before it cannot be used"));
   }
 }
 

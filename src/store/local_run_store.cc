@@ -94,7 +94,7 @@ Result<std::unique_ptr<RunHold>> LocalRunStore::BeginClaimed(const RunBeginning&
   const ChatId& chat = beginning.chat;
   if (beginning.expected_head) {
     const auto summary = store_.LoadSummary(chat);
-    if (!summary && summary.error().code != ErrorCode::kNotFound) return Fail(summary.error());
+    if (!summary && !IsNotFound(summary.error())) return Fail(summary.error());
     if ((summary ? summary->head : std::nullopt) != *beginning.expected_head) return HeadMoved();
   }
   if (beginning.queued) TRY(CheckWaits(chat, *beginning.queued));

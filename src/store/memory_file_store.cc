@@ -1,6 +1,6 @@
 #include "store/memory_file_store.h"
 
-#include "store/file_limits.h"
+#include "store/chat_files.h"
 
 namespace reprise {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "base/try.h"
 #include "domain/codec.h"
-#include "store/removed_branch.h"
+#include "store/chat_index.h"
 #include "store/store_errors.h"
 
 namespace reprise {

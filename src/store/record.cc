@@ -1,14 +1,19 @@
 #include "store/record.h"
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
+#include "base/atomic_write.h"
 #include "base/json.h"
 #include "base/try.h"
 #include "crypto/digest.h"
 #include "crypto/jwe.h"
+#include "domain/codec.h"
+#include "domain/json_reader.h"
 #include "store/file_names.h"
 
 namespace reprise {
+
 namespace {
 
 constexpr int kRecordVersion = 1;
@@ -214,10 +219,7 @@ Result<RecordFile> ReadRecordFile(const std::string& path, const KeySet* keys, F
     return Fail(ErrorCode::kCorruption, "the file is neither a sealed record nor a JSON object", path);
   }
   if (keys == nullptr) {
-    return Fail(Error{.code = ErrorCode::kForbidden,
-                      .reason = "key_needed",
-                      .message = "the file is sealed and there is no key file",
-                      .detail = path});
+    return Fail(Refused(ErrorCode::kForbidden, "key_needed", "the file is sealed and there is no key file", path));
   }
   auto opened = OpenJwe(text, *keys);
   if (!opened) {
@@ -227,6 +229,149 @@ Result<RecordFile> ReadRecordFile(const std::string& path, const KeySet* keys, F
   return RecordFile{.plaintext = std::move(opened->plaintext),
                     .protected_header = std::move(opened->protected_header),
                     .kid = std::move(opened->kid)};
+}
+
+namespace {
+
+constexpr int kHeadVersion = 1;
+constexpr std::uint64_t kMaxHeadFile = 64 * 1024;
+
+std::string NameOf(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+}  // namespace
+
+Error LoneRecordDamage(std::string_view name, std::string_view kind, std::string_view what) {
+  return Error{.code = ErrorCode::kCorruption,
+               .reason = "integrity_" + std::string(kind),
+               .message = std::string(name) + ": " + std::string(what),
+               .detail = std::string(name),
+               .details_json = DumpJson({{"file", std::string(name)}})};
+}
+
+Result<std::string> OpenLoneRecord(std::string_view text, std::string_view name, std::string_view type, int version,
+                                   const KeySet* keys) {
+  const auto damaged = [&](std::string_view kind, std::string_view what) {
+    return Fail(LoneRecordDamage(name, kind, what));
+  };
+  const bool sealed = LooksLikeJwe(text);
+  if (keys == nullptr && sealed) {
+    return damaged("plain", "it is sealed, and this data folder is used as a plain one");
+  }
+  if (keys == nullptr) return std::string(text);
+  if (!sealed && ParseJson(text)) return damaged("plain", "it is not sealed, and this data folder is");
+  auto opened = OpenJwe(text, *keys);
+  if (!opened && opened.error().code == ErrorCode::kCorruption) return damaged("auth", opened.error().message);
+  if (!opened) return Fail(std::move(opened.error()));
+  const auto header = ParseJson(opened->protected_header);
+  if (!header || JsonReader(*header, "header").String("typ") != type) {
+    return damaged("swap", "it holds a record of another kind");
+  }
+  if (JsonReader(*header, "header").Integer("ver") != version) {
+    return damaged("version", "it was written by a version of this program that is not known here");
+  }
+  return std::move(opened->plaintext);
+}
+
+Result<std::optional<std::string>> ReadHeadFile(FileSystem& file_system, const std::string& path, std::string_view type,
+                                                const KeySet* keys) {
+  const auto text = file_system.ReadFile(path, kMaxHeadFile);
+  if (!text && IsNotFound(text.error())) return std::optional<std::string>();
+  if (!text && text.error().code == ErrorCode::kTooLarge) {
+    return Fail(LoneRecordDamage(NameOf(path), "auth", "it is too large"));
+  }
+  if (!text) return Fail(text.error());
+  return OpenLoneRecord(*text, NameOf(path), type, kHeadVersion, keys).map([](std::string plaintext) {
+    return std::optional(std::move(plaintext));
+  });
+}
+
+Result<std::string> HeadText(std::string_view type, std::string_view json, const KeySet* keys) {
+  if (keys == nullptr) return std::string(json);
+  return SealJwe({{"typ", type}, {"ver", kHeadVersion}}, json, *keys);
+}
+
+Result<void> WriteHeadFile(FileSystem& file_system, const std::string& path, std::string_view type,
+                           std::string_view json, const KeySet* keys) {
+  auto text = TRY(HeadText(type, json, keys));
+  return ReplaceFile(file_system, path, text).and_then([&] {
+    return file_system.SyncDirectory(ParentDirectory(path));
+  });
+}
+
+namespace {
+
+constexpr int kFileSchema = 1, kReferenceSchema = 2;
+
+std::string WithPlace(int schema, const ChatId& chat, const Json& members) {
+  Json json = {{"schema", schema}, {"chat_id", chat.str()}};
+  json.update(members);
+  return DumpJson(json);
+}
+
+Result<FileEntry> ReferenceFromJson(const Json& json) {
+  auto info = TRY(FileInfoFromJson(json));
+  const Json object = json.value("object", Json());
+  JsonReader reader(object, "object");
+  FileReference reference{
+      .info = std::move(info), .object_key = reader.String("key"), .record_digest = reader.String("record_digest")};
+  if (reader.error()) return Fail(*reader.error());
+  return reference;
+}
+
+}  // namespace
+
+const FileInfo& InfoOf(const FileEntry& entry) {
+  const auto* const file = std::get_if<StoredFile>(&entry);
+  return file != nullptr ? file->info : std::get<FileReference>(entry).info;
+}
+
+std::string FileToJson(const ChatId& chat, const StoredFile& file) {
+  return WithPlace(kFileSchema, chat, ToJson(file));
+}
+
+std::string FileReferenceToJson(const ChatId& chat, const FileReference& reference) {
+  Json members = ToJson(reference.info);
+  members["object"] = {{"key", reference.object_key}, {"record_digest", reference.record_digest}};
+  return WithPlace(kReferenceSchema, chat, members);
+}
+
+Result<FileEntry> FileEntryFromJson(const RecordPlace& place, std::string_view text) {
+  const auto damaged = [&](std::string_view kind, std::string_view what) {
+    return Fail(IntegrityError(kind, place, what));
+  };
+  const auto json = ParseJson(text);
+  if (!json) return damaged("auth", "its content is not JSON");
+  JsonReader reader(*json, "file");
+  const std::int64_t schema = reader.Integer("schema");
+  if (schema != kFileSchema && schema != kReferenceSchema && !reader.error()) {
+    return damaged("version", "it has a format version that this program does not know");
+  }
+  const std::string chat = reader.String("chat_id");
+  if (reader.error()) return damaged("auth", reader.error()->message);
+  auto entry = schema == kReferenceSchema
+                   ? ReferenceFromJson(*json)
+                   : StoredFileFromJson(*json).map([](StoredFile file) -> FileEntry { return file; });
+  if (!entry) return damaged(entry.error().reason == "integrity_version" ? "version" : "auth", entry.error().message);
+  if (chat != place.chat.str() || InfoOf(*entry).id != place.file)
+    return damaged("swap", "it belongs to another place");
+  return entry;
+}
+
+Result<StoredFile> FileFromJson(const RecordPlace& place, std::string_view text) {
+  auto entry = TRY(FileEntryFromJson(place, text));
+  if (auto* const file = std::get_if<StoredFile>(&entry)) return std::move(*file);
+  return Fail(IntegrityError("swap", place, "it says where the file is, and is not the file"));
+}
+
+Result<RecordPlace> PlaceOfFile(std::string_view text) {
+  const auto json = ParseJson(text);
+  if (json && json->is_object() && json->contains("mime_type")) {
+    JsonReader reader(*json, "file");
+    auto chat = ChatId::Parse(reader.String("chat_id"));
+    auto id = FileId::Parse(reader.String("id"));
+    if (chat && id) return RecordPlace{.chat = *std::move(chat), .file = *std::move(id)};
+  }
+  return Fail(ErrorCode::kInvalidArgument, "it is not a file of a chat");
 }
 
 }  // namespace reprise

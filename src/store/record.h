@@ -4,8 +4,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 
 #include "crypto/key_set.h"
+#include "reprise/file_store.h"
 #include "reprise/file_system.h"
 #include "reprise/ids.h"
 #include "reprise/result.h"
@@ -83,5 +85,51 @@ struct RecordFile {
 // `keys` may be null: plain files only (kForbidden, reason "key_needed", for a sealed one). kCorruption if the file is
 // neither a sealed record nor a JSON object.
 Result<RecordFile> ReadRecordFile(const std::string& path, const KeySet* keys, FileSystem& file_system);
+
+// A head: a small file that says how far another one has come, so that an older state of that one is noticed
+// (schemas/FILES.md, Heads). Sealed if there are keys.
+
+inline constexpr std::string_view kAuditHeadType = "reprise/audit-head";
+inline constexpr std::string_view kGrantsHeadType = "reprise/grants-head";
+
+// What a record that belongs to no chat holds, if it is of this type and version; `name` is the file's, for messages.
+// kCorruption (reason "integrity_<kind>").
+Result<std::string> OpenLoneRecord(std::string_view text, std::string_view name, std::string_view type, int version,
+                                   const KeySet* keys);
+Error LoneRecordDamage(std::string_view name, std::string_view kind, std::string_view what);
+
+// The JSON text that WriteHeadFile was given; nullopt if there is no such file. Fails as OpenLoneRecord and with kIo.
+Result<std::optional<std::string>> ReadHeadFile(FileSystem& file_system, const std::string& path, std::string_view type,
+                                                const KeySet* keys);
+// What the file holds then.
+Result<std::string> HeadText(std::string_view type, std::string_view json, const KeySet* keys);
+// Replaces it, durably.
+Result<void> WriteHeadFile(FileSystem& file_system, const std::string& path, std::string_view type,
+                           std::string_view json, const KeySet* keys);
+
+// What stands in a chat's folder for a file that is in a bucket.
+struct FileReference {
+  FileInfo info;
+  std::string object_key;
+  std::string record_digest;  // the object is the file's record, and this one
+  bool operator==(const FileReference&) const = default;
+};
+using FileEntry = std::variant<StoredFile, FileReference>;
+const FileInfo& InfoOf(const FileEntry& entry);
+
+// The plaintext of a file's record (schemas/file.schema.json): JSON with the content as text where it is text, else in
+// base64url.
+std::string FileToJson(const ChatId& chat, const StoredFile& file);
+
+// Likewise, of what stands for it.
+std::string FileReferenceToJson(const ChatId& chat, const FileReference& reference);
+
+// kCorruption unless `text` is what one of the two writes for a file of this place.
+Result<FileEntry> FileEntryFromJson(const RecordPlace& place, std::string_view text);
+// The same for a file itself.
+Result<StoredFile> FileFromJson(const RecordPlace& place, std::string_view text);
+
+// The place that the record of a file is for, by what it says itself. kInvalidArgument if it is no such record.
+Result<RecordPlace> PlaceOfFile(std::string_view text);
 
 }  // namespace reprise

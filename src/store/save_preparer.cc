@@ -3,8 +3,8 @@
 #include <system_error>
 #include <utility>
 
-#include "base/background_thread.h"
-#include "base/guarded.h"
+#include "base/logging.h"
+#include "base/system.h"
 
 namespace reprise {
 

@@ -6,16 +6,13 @@
 #include "base/atomic_write.h"
 #include "base/logging.h"
 #include "base/try.h"
-#include "store/file_limits.h"
+#include "store/chat_files.h"
 #include "store/file_names.h"
-#include "store/file_object.h"
 
 namespace reprise {
 namespace {
 
 constexpr std::size_t kMostKnown = 10'000;
-
-bool IsNotFound(const Error& error) { return error.code == ErrorCode::kNotFound; }
 
 }  // namespace
 

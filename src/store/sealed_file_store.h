@@ -10,7 +10,6 @@
 #include "crypto/key_set.h"
 #include "reprise/file_store.h"
 #include "reprise/file_system.h"
-#include "store/file_record.h"
 #include "store/object_store.h"
 #include "store/record.h"
 
@@ -19,9 +18,9 @@ namespace reprise {
 // Keeps each file as a record of its own in its chat's folder (schemas/FILES.md), sealed when there are keys: it is
 // deleted, put back and converted with the chat. Files are called by their id; what their givers called them is inside.
 //
-// With a bucket, that record goes there, and a small one in the folder stands for it (store/file_object): the object is
-// kept before the folder speaks of it, and goes after. What is left of a Put that failed in between, or of a Delete, is
-// for a sweep (store/bucket_sweep). Files that lie in the folder are read there all the same.
+// With a bucket, that record goes there, and a small one in the folder stands for it (store/object_store): the object
+// is kept before the folder speaks of it, and goes after. What is left of a Put that failed in between, or of a Delete,
+// is for a sweep (store/bucket_sweep). Files that lie in the folder are read there all the same.
 //
 // Thread-safe; files are put one after the other, but for the way to the bucket.
 class SealedFileStore final : public FileStore {

@@ -12,8 +12,12 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "reprise/message.h"
 
 namespace reprise {
+
+// What the state takes, about: its objects and the texts in them.
+std::size_t MemoryOf(const AgentState& state);
 
 // The states that were used last, by name, so that the next turn of a chat need not make them anew from its files.
 // `State` is what is kept of one. Thread-safe.

@@ -20,8 +20,7 @@ inline tl::unexpected<Error> NoSuchChat() { return Fail(ErrorCode::kNotFound, "n
 inline tl::unexpected<Error> NoneWaits() { return Fail(ErrorCode::kNotFound, "no such message waits in this chat"); }
 
 inline tl::unexpected<Error> Dequeued() {
-  return Fail(
-      Error{.code = ErrorCode::kGone, .reason = "dequeued", .message = "the message was removed from the queue"});
+  return Fail(Refused(ErrorCode::kGone, "dequeued", "the message was removed from the queue"));
 }
 
 inline Error MissingFile(const ChatId& chat, InteractionId id) {
@@ -29,7 +28,7 @@ inline Error MissingFile(const ChatId& chat, InteractionId id) {
 }
 
 inline tl::unexpected<Error> Conflict(std::string reason, std::string message) {
-  return Fail(Error{.code = ErrorCode::kConflict, .reason = std::move(reason), .message = std::move(message)});
+  return Fail(Refused(ErrorCode::kConflict, std::move(reason), std::move(message)));
 }
 
 // What every RunStore says of a chat that has a run, or will have one in a moment (nullopt).

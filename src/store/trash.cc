@@ -15,9 +15,7 @@ namespace {
 
 tl::unexpected<Error> NotInTrash() { return Fail(ErrorCode::kNotFound, "there is no such chat in the trash"); }
 
-Error NameTaken() {
-  return {.code = ErrorCode::kConflict, .reason = "chat_exists", .message = "there is a chat of this name already"};
-}
+Error NameTaken() { return Refused(ErrorCode::kConflict, "chat_exists", "there is a chat of this name already"); }
 
 Result<bool> HasName(FileSystem& file_system, const std::string& folder, const std::string& name) {
   return file_system.ListDirectory(folder).map([&](const std::vector<DirectoryEntry>& entries) {
@@ -45,7 +43,7 @@ Result<std::vector<TrashEntry>> ChatFiles::ListTrash() const {
   const std::string trash = TrashDirectory(root_);
   const auto found = file_system_.ListDirectory(trash);
   std::vector<TrashEntry> entries;
-  if (!found && found.error().code == ErrorCode::kNotFound) return entries;  // nothing was ever deleted
+  if (!found && IsNotFound(found.error())) return entries;  // nothing was ever deleted
   if (!found) return Fail(FolderError(".trash", found.error()));
   for (const DirectoryEntry& each : *found) {
     const auto name = each.is_directory ? ParseTrashName(each.name) : std::nullopt;
@@ -73,11 +71,11 @@ Result<void> ChatFiles::FindInTrash(const ChatId& chat, const std::string& entry
   if (!name || name->chat != chat) return NotInTrash();
   const std::string trash = TrashDirectory(root_);
   const auto deleted = HasName(file_system_, trash, entry);
-  if (!deleted && deleted.error().code != ErrorCode::kNotFound) return Fail(FolderError(".trash", deleted.error()));
+  if (!deleted && !IsNotFound(deleted.error())) return Fail(FolderError(".trash", deleted.error()));
   if (!deleted || !*deleted) return NotInTrash();
   // A link, or a file, is nothing that was deleted.
   const auto inside = file_system_.ListDirectory(trash + "/" + entry);
-  if (!inside && inside.error().code == ErrorCode::kNotFound) return NotInTrash();
+  if (!inside && IsNotFound(inside.error())) return NotInTrash();
   if (!inside) return Fail(FolderError(".trash/" + entry, inside.error()));
   return {};
 }
@@ -94,10 +92,10 @@ Result<ChatOnDisk> ChatFiles::TakeFromTrash(const ChatId& chat, const std::strin
     });
     // Without this list the next start looks into every chat for journals, and finds these.
     auto forgotten = journals ? file_system_.RemoveFile(RunningFile(root_)) : Result<void>();
-    if (!forgotten && forgotten.error().code != ErrorCode::kNotFound) return Fail(forgotten.error());
+    if (!forgotten && !IsNotFound(forgotten.error())) return Fail(forgotten.error());
   }
   if (auto moved = file_system_.Rename(from, to); !moved) {
-    return moved.error().code == ErrorCode::kNotFound ? NotInTrash() : Fail(std::move(moved.error()));
+    return IsNotFound(moved.error()) ? NotInTrash() : Fail(std::move(moved.error()));
   }
   // The chat's name in the data folder before that in the trash is gone: between two syncs it may be found in both
   // places, never in none.
@@ -108,7 +106,7 @@ Result<ChatOnDisk> ChatFiles::TakeFromTrash(const ChatId& chat, const std::strin
                {{"chat", chat.str()}, {"detail", back.error().detail}});
     }
     static_cast<void>(file_system_.SyncDirectory(trash).and_then([&] { return SyncRoot(); }));
-    if (found.error().code == ErrorCode::kNotFound) {
+    if (IsNotFound(found.error())) {
       return Fail(IntegrityError("missing", {.chat = chat}, "there is nothing of the chat in " + entry));
     }
     return found;

@@ -12,9 +12,9 @@
 #include "base/try.h"
 #include "crypto/digest.h"
 #include "store/chat_files.h"
+#include "store/data_folder.h"
 #include "store/file_interaction_store.h"
 #include "store/file_names.h"
-#include "store/private_directory.h"
 
 namespace reprise {
 namespace {
@@ -97,7 +97,7 @@ Result<BroughtHome> BringHome(const std::string& folder, std::shared_ptr<const K
                               InteractionStore& home) {
   const ChatFiles files(folder, MakeRecordFormat(std::move(keys)), file_system);
   const auto chats = files.ListChats();
-  if (!chats && chats.error().code == ErrorCode::kNotFound) return BroughtHome{};
+  if (!chats && IsNotFound(chats.error())) return BroughtHome{};
   if (!chats) return Fail(chats.error());
   // Sealed content would be safe, but a plain one that someone else has put there would not.
   TRY(CheckPrivateDirectory(folder));

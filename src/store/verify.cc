@@ -17,9 +17,8 @@
 #include "store/file_blob_store.h"
 #include "store/file_journal.h"
 #include "store/file_names.h"
-#include "store/file_object.h"
-#include "store/grant_file.h"
 #include "store/sealed_file_store.h"
+#include "store/tenant_files.h"
 
 namespace reprise {
 namespace {
@@ -135,13 +134,13 @@ class ChatCheck {
 
   bool HasIndexNow() const {
     const auto text = file_system_.ReadFile(ChatFile(root_, chat_), kMaxRecordBytes);
-    return text || text.error().code != ErrorCode::kNotFound;
+    return text || !IsNotFound(text.error());
   }
 
   void ReadIndex() {
     const std::string name = RecordName(chat_, std::nullopt);
     const auto text = ReadRecordText(file_system_, ChatFile(root_, chat_), {.chat = chat_});
-    if (!text && text.error().code == ErrorCode::kNotFound) return;
+    if (!text && IsNotFound(text.error())) return;
     has_index_ = true;
     ++report_.checked;
     const auto record = text.and_then([&](const std::string& content) {
@@ -163,7 +162,7 @@ class ChatCheck {
     auto stored = files_.ReadInteraction(chat_, id);
     if (stored) {
       found_.emplace(id, Found{.links = std::move(stored->links), .digest = std::move(stored->digest)});
-    } else if (stored.error().code == ErrorCode::kNotFound) {
+    } else if (IsNotFound(stored.error())) {
       Add(RecordName(chat_, id), "missing", "the file is gone");
     } else {
       Add(ProblemOf(RecordName(chat_, id), stored.error()));
@@ -172,7 +171,7 @@ class ChatCheck {
 
   void CheckJournal(InteractionId id) {
     const auto text = ReadRecordText(file_system_, JournalPath(root_, chat_, id), {.chat = chat_, .interaction = id});
-    if (!text && text.error().code == ErrorCode::kNotFound) return;  // the interaction has ended meanwhile
+    if (!text && IsNotFound(text.error())) return;  // the interaction has ended meanwhile
     ++report_.checked;
     const std::string name = JournalName(chat_, id);
     if (!text) {
@@ -194,7 +193,7 @@ class ChatCheck {
 
   void CheckQueue() {
     const auto text = file_system_.ReadFile(QueueFile(root_, chat_), kMaxRecordBytes);
-    if (!text && text.error().code == ErrorCode::kNotFound) return;
+    if (!text && IsNotFound(text.error())) return;
     ++report_.checked;
     if (const auto queue = files_.ReadQueue(chat_); !queue) Add(ProblemOf(QueueName(chat_), queue.error()));
   }
@@ -202,7 +201,7 @@ class ChatCheck {
   void CheckBlob(const std::string& name) {
     const RecordPlace place{.chat = chat_, .blob = name};
     const auto text = ReadRecordText(file_system_, BlobPath(root_, chat_, name), place);
-    if (!text && text.error().code == ErrorCode::kNotFound) return;  // deleted meanwhile
+    if (!text && IsNotFound(text.error())) return;  // deleted meanwhile
     ++report_.checked;
     const auto checked =
         text.and_then([&](const std::string& content) { return format_->Open(place, content); })
@@ -213,7 +212,7 @@ class ChatCheck {
   Result<void> CheckFile(const FileId& id) {
     const RecordPlace place{.chat = chat_, .file = id};
     const auto text = ReadRecordText(file_system_, FilePath(root_, chat_, id), place);
-    if (!text && text.error().code == ErrorCode::kNotFound) return {};  // deleted meanwhile
+    if (!text && IsNotFound(text.error())) return {};  // deleted meanwhile
     ++report_.checked;
     const auto checked =
         text.and_then([&](const std::string& content) { return OpenFileEntry(*format_, place, content); })
@@ -291,9 +290,8 @@ Result<VerifyReport> CheckTwice(const std::string& root, const ChatId& chat, con
 // --- a file that lies anywhere ---------------------------------------------------------------------------------------
 
 Error NotOurs() {
-  return {.code = ErrorCode::kCorruption,
-          .reason = "integrity_auth",
-          .message = "it is neither a record nor a journal, or too damaged to tell"};
+  return Refused(ErrorCode::kCorruption, "integrity_auth",
+                 "it is neither a record nor a journal, or too damaged to tell");
 }
 
 // The place that a record claims to be made for.
@@ -344,7 +342,7 @@ Result<void> CheckRecord(std::string_view text, std::shared_ptr<const KeySet> ke
 Result<VerifyReport> VerifyLoneFile(const std::string& path, std::shared_ptr<const KeySet> keys,
                                     FileSystem& file_system) {
   const auto text = file_system.ReadFile(path, kMaxRecordBytes);
-  if (!text && text.error().code == ErrorCode::kNotFound) return Fail(text.error());
+  if (!text && IsNotFound(text.error())) return Fail(text.error());
   VerifyReport report{.checked = 1, .problems = {}};
   if (!text) {
     report.problems.push_back(ProblemOf(path, text.error()));
@@ -362,7 +360,7 @@ Result<VerifyReport> VerifyLoneFile(const std::string& path, std::shared_ptr<con
 void VerifyGrants(const std::string& root, const KeySet* keys, FileSystem& file_system, VerifyReport& report) {
   const auto is_gone = [&](const std::string& path) {
     const auto there = file_system.ReadFile(path, kMaxRecordBytes);
-    return !there && there.error().code == ErrorCode::kNotFound;
+    return !there && IsNotFound(there.error());
   };
   if (is_gone(GrantsFile(root)) && is_gone(GrantsHeadFile(root))) return;
   ++report.checked;
@@ -403,7 +401,7 @@ Result<VerifyReport> VerifyStore(const std::string& root, std::shared_ptr<const 
   VerifyReport report;
   for (const ChatId& chat : chats) {
     auto one = CheckTwice(root, chat, keys, file_system, counter, bucket);
-    if (!one && one.error().code == ErrorCode::kNotFound) continue;  // empty, or deleted meanwhile
+    if (!one && IsNotFound(one.error())) continue;  // empty, or deleted meanwhile
     if (!one && EndsCheck(one.error())) return one;
     if (!one) {
       report.problems.push_back(ProblemOf(chat.str(), one.error()));
@@ -436,7 +434,7 @@ Result<VerifyReport> VerifyFile(const std::string& path, std::shared_ptr<const K
     return VerifyLoneFile(path, std::move(keys), file_system);
   }
   const auto text = file_system.ReadFile(path, kMaxRecordBytes);
-  const bool there = text || text.error().code != ErrorCode::kNotFound;
+  const bool there = text || !IsNotFound(text.error());
   auto report = TRY(CheckTwice(place->root, place->chat, std::move(keys), file_system, counter, bucket));
   const std::string name = NameOf(*place);
   std::erase_if(report.problems, [&](const Problem& problem) { return problem.file != name; });

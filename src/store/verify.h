@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/work_counter.h"
+#include "base/queues.h"
 #include "crypto/key_set.h"
 #include "reprise/file_system.h"
 #include "reprise/ids.h"

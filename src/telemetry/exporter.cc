@@ -5,10 +5,9 @@
 #include <optional>
 #include <utility>
 
-#include "base/background_thread.h"
-#include "base/guarded.h"
 #include "base/logging.h"
-#include "base/retry_after.h"
+#include "base/system.h"
+#include "base/transport.h"
 
 namespace reprise {
 namespace {

@@ -4,7 +4,7 @@
 #include <new>
 #include <utility>
 
-#include "base/random.h"
+#include "base/system.h"
 
 namespace reprise {
 namespace {

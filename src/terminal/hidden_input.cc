@@ -12,7 +12,7 @@
 #include <cerrno>
 #include <string_view>
 
-#include "base/unique_fd.h"
+#include "base/system.h"
 
 namespace reprise {
 namespace {

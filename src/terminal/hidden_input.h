@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "crypto/secret_text.h"
+#include "crypto/secret_key.h"
 #include "reprise/result.h"
 
 namespace reprise {

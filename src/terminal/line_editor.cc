@@ -17,9 +17,9 @@
 #include <string_view>
 #include <utility>
 
-#include "base/hidden_characters.h"
 #include "base/library_names.h"
 #include "base/shared_library.h"
+#include "base/terminal_text.h"
 #include "base/utf8.h"
 #include "terminal/keys.h"
 #include "terminal/own_editor.h"

@@ -10,7 +10,7 @@
 
 #include "base/environment.h"
 #include "base/private_file.h"
-#include "base/unique_fd.h"
+#include "base/system.h"
 
 namespace reprise {
 namespace {

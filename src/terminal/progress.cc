@@ -20,8 +20,8 @@
 
 #include "base/logging.h"
 #include "base/mutex.h"
+#include "base/system.h"
 #include "base/terminal_text.h"
-#include "base/unique_fd.h"
 #include "terminal/console.h"
 
 namespace reprise {

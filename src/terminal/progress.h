@@ -8,7 +8,7 @@
 
 #include "base/environment.h"
 #include "base/mutex.h"
-#include "base/work_counter.h"
+#include "base/queues.h"
 
 namespace reprise {
 

@@ -9,9 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/hidden_characters.h"
 #include "base/json.h"
-#include "base/json_text.h"
 #include "base/terminal_text.h"
 #include "base/utf8.h"
 

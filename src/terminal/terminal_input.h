@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "base/unique_fd.h"
+#include "base/system.h"
 #include "terminal/keys.h"
 #include "terminal/line_editor.h"
 

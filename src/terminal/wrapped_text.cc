@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "base/hidden_characters.h"
+#include "base/terminal_text.h"
 #include "base/utf8.h"
 #include "terminal/terminal_style.h"
 

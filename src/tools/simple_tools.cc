@@ -1,12 +1,12 @@
-#include "tools/simple_tools.h"
-
 #include <cctz/time_zone.h>
 
 #include <algorithm>
 #include <string>
 
+#include "base/text.h"
 #include "base/utf8.h"
 #include "tools/arguments.h"
+#include "tools/builtin_tools.h"
 #include "tools/calculator.h"
 
 namespace reprise {
@@ -51,10 +51,8 @@ class CalculatorTool final : public BuiltinTool {
 bool IsZoneName(std::string_view name) {
   if (name.empty() || name.size() > 64 || name.front() == '/' || name.find("..") != std::string_view::npos)
     return false;
-  return std::all_of(name.begin(), name.end(), [](unsigned char c) {
-    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '/' ||
-           c == '+' || c == '-';
-  });
+  return std::all_of(name.begin(), name.end(),
+                     [](char c) { return IsAsciiAlnum(c) || c == '_' || c == '/' || c == '+' || c == '-'; });
 }
 
 class CurrentTimeTool final : public BuiltinTool {

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
+
+#include "reprise/result.h"
 
 namespace reprise {
 
@@ -13,5 +16,32 @@ std::string OneLine(std::string_view text);
 
 // A path for a message: in quotes, on one line, cut if it is very long.
 std::string QuotedPath(std::string_view path);
+
+// Picks lines `first` (from 1) to `first + count - 1` out of a stream of chunks, up to 256 KiB of them.
+class LinePicker {
+ public:
+  LinePicker(std::uint64_t first, std::uint64_t count) : first_(first), count_(count) {}
+
+  // False: has all it can use.
+  bool Add(std::string_view chunk);
+  // The lines for a model to read, and where to go on if there are more. kInvalidArgument if there are not as many.
+  Result<std::string> Shown() const;
+
+ private:
+  bool Keep(std::string_view piece);
+  bool Stop() {
+    stopped_ = true;
+    return false;
+  }
+  // Meaningful when the whole file was seen.
+  std::uint64_t lines() const { return line_ - 1 + (in_line_ ? 1 : 0); }
+
+  const std::uint64_t first_, count_;
+  std::string text_;
+  std::uint64_t line_ = 1;  // the number of the line the next byte belongs to: at the end, the first not shown in full
+  bool in_line_ = false;
+  bool stopped_ = false;
+  bool cut_in_line_ = false;
+};
 
 }  // namespace reprise

@@ -11,24 +11,11 @@
 #include <utility>
 
 #include "base/logging.h"
-#include "base/mutex.h"
 #include "base/path.h"
-#include "tools/argument_schema.h"
-#include "tools/builtin_tool.h"
-#include "tools/chat/agenda_tools.h"
-#include "tools/chat/ask_human_tool.h"
-#include "tools/chat/chat_file_tools.h"
-#include "tools/chat/research_tool.h"
-#include "tools/files/read_tools.h"
-#include "tools/files/search_tool.h"
-#include "tools/files/secret_paths.h"
+#include "tools/arguments.h"
+#include "tools/builtin_tools.h"
+#include "tools/files/known_paths.h"
 #include "tools/files/workspace.h"
-#include "tools/files/write_tools.h"
-#include "tools/foreign_schema.h"
-#include "tools/shell/code_tool.h"
-#include "tools/shell/shell_tool.h"
-#include "tools/simple_tools.h"
-#include "tools/web/http_get_tool.h"
 
 namespace reprise {
 namespace {

@@ -1,7 +1,6 @@
-#include "agent/told_output.h"
-
 #include <string>
 
+#include "agent/told.h"
 #include "base/utf8.h"
 #include "support/test.h"
 

@@ -1,9 +1,8 @@
-#include "agent/told_tools.h"
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "agent/context.h"
+#include "agent/told.h"
 #include "base/json.h"
 #include "support/test.h"
 

@@ -1,9 +1,8 @@
-#include "agent/tool_retry.h"
-
 #include <algorithm>
 #include <chrono>
 #include <thread>
 
+#include "agent/retry_policy.h"
 #include "support/fake_tools.h"
 #include "support/test.h"
 

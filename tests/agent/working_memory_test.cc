@@ -1,5 +1,4 @@
-#include "agent/working_memory.h"
-
+#include "agent/prompt.h"
 #include "base/utf8.h"
 #include "support/test.h"
 

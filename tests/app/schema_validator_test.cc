@@ -9,7 +9,6 @@
 #include "app/embedded.h"
 #include "base/json.h"
 #include "domain/codec.h"
-#include "domain/event_codec.h"
 #include "support/fixtures.h"
 #include "support/source_directory.h"
 #include "support/test.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "base/redactor.h"
+#include "base/text.h"
 #include "support/test.h"
 
 namespace reprise::secrets_test {

@@ -1,5 +1,4 @@
-#include "base/base64url.h"
-
+#include "base/text.h"
 #include "support/test.h"
 
 namespace reprise::base64url_test {

@@ -1,7 +1,6 @@
-#include "base/did_you_mean.h"
-
 #include <vector>
 
+#include "base/text.h"
 #include "support/test.h"
 
 namespace reprise::test::did_you_mean_test {

@@ -1,5 +1,4 @@
-#include "base/hidden_characters.h"
-
+#include "base/terminal_text.h"
 #include "support/test.h"
 
 namespace reprise::hidden_characters_test {

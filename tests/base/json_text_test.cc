@@ -1,5 +1,4 @@
-#include "base/json_text.h"
-
+#include "base/json.h"
 #include "support/test.h"
 
 namespace reprise::json_text_test {

@@ -1,9 +1,8 @@
-#include "base/log_line.h"
-
 #include <limits>
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
+#include "base/logging.h"
 #include "support/test.h"
 
 namespace reprise::test::log_line_test {

@@ -1,5 +1,3 @@
-#include "base/log_output.h"
-
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -10,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/logging.h"
 #include "support/temp_directory.h"
 #include "support/test.h"
 

@@ -1,10 +1,9 @@
-#include "base/output_file.h"
-
 #include <sys/stat.h>
 
 #include <filesystem>
 #include <iterator>
 
+#include "base/private_file.h"
 #include "support/fixtures.h"
 #include "support/test.h"
 

@@ -8,7 +8,7 @@
 #include <cerrno>
 
 #include "base/atomic_write.h"
-#include "base/system_error.h"
+#include "base/system.h"
 #include "support/faulty_file_system.h"
 #include "support/temp_directory.h"
 #include "support/test.h"

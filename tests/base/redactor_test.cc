@@ -1,5 +1,4 @@
-#include "base/redactor.h"
-
+#include "base/text.h"
 #include "support/test.h"
 
 namespace reprise::redactor_test {

@@ -1,7 +1,6 @@
-#include "base/retry_after.h"
-
 #include <string>
 
+#include "base/transport.h"
 #include "support/test.h"
 
 namespace reprise::retry_after_test {

@@ -1,7 +1,6 @@
-#include "crypto/aes_gcm.h"
-
 #include <type_traits>
 
+#include "crypto/jwe.h"
 #include "support/test.h"
 
 namespace reprise::aes_gcm_test {

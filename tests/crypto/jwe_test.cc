@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "base/base64url.h"
 #include "base/posix_file_system.h"
-#include "crypto/key_file.h"
+#include "base/text.h"
+#include "crypto/key_set.h"
 #include "support/temp_directory.h"
 #include "support/test.h"
 

@@ -1,5 +1,3 @@
-#include "crypto/key_file.h"
-
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,6 +9,7 @@
 #include "base/json.h"
 #include "base/posix_file_system.h"
 #include "crypto/jwe.h"
+#include "crypto/key_set.h"
 #include "support/faulty_file_system.h"
 #include "support/memory_file_system.h"
 #include "support/temp_directory.h"

@@ -2,7 +2,7 @@
 
 #include <type_traits>
 
-#include "base/base64url.h"
+#include "base/text.h"
 #include "support/test.h"
 
 namespace reprise::key_set_test {

@@ -1,10 +1,9 @@
-#include "crypto/passphrase_key.h"
-
 #include <nlohmann/json.hpp>
 
-#include "base/base64url.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "crypto/jwe.h"
+#include "crypto/key_set.h"
 #include "support/test.h"
 
 namespace reprise::passphrase_key_test {

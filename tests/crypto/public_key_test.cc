@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "base/base64url.h"
+#include "base/text.h"
 #include "people/issued_tokens.h"
 #include "support/test.h"
 

@@ -1,5 +1,4 @@
-#include "crypto/scrypt.h"
-
+#include "crypto/key_set.h"
 #include "support/test.h"
 
 namespace reprise::scrypt_test {

@@ -15,7 +15,7 @@
 #include "base/json.h"
 #include "base/posix_file_system.h"
 #include "crypto/jwe.h"
-#include "crypto/key_file.h"
+#include "crypto/key_set.h"
 #include "support/temp_directory.h"
 #include "support/test.h"
 

@@ -3,7 +3,6 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "domain/event_codec.h"
 #include "support/test.h"
 
 namespace reprise::codec_test {

@@ -1,8 +1,7 @@
-#include "domain/hidden_text.h"
-
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
+#include "base/terminal_text.h"
 #include "support/test.h"
 
 namespace reprise::hidden_text_test {

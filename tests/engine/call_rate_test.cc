@@ -1,5 +1,4 @@
-#include "engine/call_rate.h"
-
+#include "engine/run_guard.h"
 #include "support/test.h"
 
 namespace reprise::call_rate_test {

@@ -1,7 +1,6 @@
-#include "engine/guardrails.h"
-
 #include <string>
 
+#include "engine/run_guard.h"
 #include "support/test.h"
 
 namespace reprise::guardrails_test {

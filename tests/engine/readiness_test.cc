@@ -1,9 +1,8 @@
-#include "engine/readiness.h"
-
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
 
+#include "engine/elastic_pool.h"
 #include "support/test.h"
 
 namespace reprise::readiness_test {

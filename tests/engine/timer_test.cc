@@ -1,9 +1,8 @@
-#include "engine/timer.h"
-
 #include <condition_variable>
 #include <mutex>
 #include <vector>
 
+#include "engine/elastic_pool.h"
 #include "support/test.h"
 
 using reprise::Timer;

@@ -1,5 +1,4 @@
-#include "engine/usage_limits.h"
-
+#include "engine/run_guard.h"
 #include "store/memory_interaction_store.h"
 #include "support/forwarding_store.h"
 #include "support/test.h"

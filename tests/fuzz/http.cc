@@ -3,14 +3,12 @@
 #include <optional>
 
 #include "fuzz/driver.h"
-#include "http/byte_range.h"
 #include "http/gate.h"
-#include "http/input_buffer.h"
 #include "http/message.h"
 #include "http/multipart.h"
 #include "http/request_parser.h"
 #include "http/requests.h"
-#include "http/router.h"
+#include "http/routes.h"
 
 namespace reprise::fuzz {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "base/base64url.h"
+#include "base/text.h"
 #include "fuzz/driver.h"
 #include "people/access_token.h"
 #include "people/issued_tokens.h"

@@ -8,9 +8,9 @@
 #include "store/audit_file.h"
 #include "store/file_interaction_store.h"
 #include "store/file_journal.h"
-#include "store/grant_file.h"
 #include "store/sample.h"
 #include "store/sealed_file_store.h"
+#include "store/tenant_files.h"
 #include "store/verify.h"
 #include "support/memory_file_system.h"
 

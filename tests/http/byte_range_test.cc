@@ -1,5 +1,4 @@
-#include "http/byte_range.h"
-
+#include "http/message.h"
 #include "support/test.h"
 
 namespace reprise::byte_range_test {

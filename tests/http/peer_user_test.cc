@@ -1,8 +1,7 @@
-#include "http/peer_user.h"
-
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "http/gate.h"
 #include "http_client.h"
 #include "support/test.h"
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "http/input_buffer.h"
 #include "support/test.h"
 
 namespace reprise::request_parser_test {

@@ -1,5 +1,4 @@
-#include "http/router.h"
-
+#include "http/routes.h"
 #include "support/test.h"
 
 namespace reprise::router_test {

@@ -1,6 +1,5 @@
-#include "mcp/last_words.h"
-
 #include "base/utf8.h"
+#include "mcp/channel.h"
 #include "support/test.h"
 
 namespace reprise::last_words_test {

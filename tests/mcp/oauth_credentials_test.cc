@@ -1,5 +1,3 @@
-#include "mcp/oauth_credentials.h"
-
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/wait.h>
@@ -8,7 +6,8 @@
 #include <vector>
 
 #include "base/posix_file_system.h"
-#include "base/unique_fd.h"
+#include "base/system.h"
+#include "mcp/oauth_authorizer.h"
 #include "support/temp_directory.h"
 #include "support/test.h"
 

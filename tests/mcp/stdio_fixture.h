@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "mcp/client.h"
-#include "mcp/server_channel.h"
+#include "mcp/server_launch.h"
 #include "mcp/session.h"
 #include "net/curl_transport.h"
 #include "support/source_directory.h"

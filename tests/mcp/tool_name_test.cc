@@ -1,9 +1,8 @@
-#include "mcp/tool_name.h"
-
 #include <regex>
 #include <set>
 #include <string>
 
+#include "mcp/mcp_tool.h"
 #include "support/test.h"
 
 namespace reprise::tool_name_test {

@@ -2,8 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/base64url.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "people/issued_tokens.h"
 #include "support/test.h"
 

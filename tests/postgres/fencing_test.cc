@@ -3,13 +3,13 @@
 #include <thread>
 
 #include "base/local_signals.h"
-#include "base/random.h"
+#include "base/system.h"
 #include "postgres/lease.h"
 #include "postgres/postgres_run_store.h"
 #include "postgres/postgres_store.h"
 #include "postgres/schema.h"
 #include "postgres/tenant_database.h"
-#include "store/journal_cipher.h"
+#include "store/file_journal.h"
 #include "store/sample.h"
 #include "support/postgres_server.h"
 #include "support/test.h"

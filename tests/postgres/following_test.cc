@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "base/local_signals.h"
-#include "base/random.h"
+#include "base/system.h"
 #include "postgres/lease.h"
 #include "postgres/postgres_changes.h"
 #include "postgres/postgres_run_store.h"

@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
-#include "base/random.h"
+#include "base/system.h"
 #include "domain/codec.h"
 #include "postgres/lease.h"
 #include "postgres/postgres_store.h"

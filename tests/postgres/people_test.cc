@@ -2,11 +2,9 @@
 #include <algorithm>
 #include <thread>
 
-#include "base/random.h"
-#include "postgres/postgres_audit_log.h"
-#include "postgres/postgres_daily_usage.h"
-#include "postgres/postgres_grant_store.h"
+#include "base/system.h"
 #include "postgres/postgres_store.h"
+#include "postgres/postgres_tenant_stores.h"
 #include "postgres/schema.h"
 #include "postgres/tenant_database.h"
 #include "store/audit_file.h"

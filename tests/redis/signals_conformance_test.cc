@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/local_signals.h"
-#include "postgres/notify_signals.h"
+#include "postgres/signals.h"
 #include "redis/redis_signals.h"
 #include "support/postgres_server.h"
 #include "support/redis_server.h"

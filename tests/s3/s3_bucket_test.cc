@@ -5,10 +5,10 @@
 #include <thread>
 
 #include "base/posix_file_system.h"
+#include "base/text.h"
 #include "crypto/digest.h"
 #include "net/curl_transport.h"
-#include "s3/s3_request.h"
-#include "store/bucket_upkeep.h"
+#include "store/upkeep.h"
 #include "support/scripted_server.h"
 #include "support/temp_directory.h"
 #include "support/test.h"
@@ -94,10 +94,10 @@ std::string HexSha256(std::string_view text) { return Sha256Digest({text}).subst
 }  // namespace
 
 TEST_CASE("S3: path and query are written as they are signed", "[s3]") {
-  CHECK(PercentEncode("aZ09-._~", false) == "aZ09-._~");
-  CHECK(PercentEncode("a/b", true) == "a/b");
-  CHECK(PercentEncode("a/b", false) == "a%2Fb");
-  CHECK(PercentEncode("( ) ! * ' = & , ; : @ $ + \xc3\xa9", false) ==
+  CHECK(PercentEncoded("aZ09-._~") == "aZ09-._~");
+  CHECK(PercentEncoded("a/b", "-._~/") == "a/b");
+  CHECK(PercentEncoded("a/b") == "a%2Fb");
+  CHECK(PercentEncoded("( ) ! * ' = & , ; : @ $ + \xc3\xa9") ==
         "%28%20%29%20%21%20%2A%20%27%20%3D%20%26%20%2C%20%3B%20%3A%20%40%20%24%20%2B%20%C3%A9");
   const HttpRequest request = MakeS3Request(Options("https://s3.example:9000"),
                                             {.method = "PUT",

@@ -16,7 +16,7 @@
 
 #include "base/json.h"
 #include "base/posix_file_system.h"
-#include "store/rewrap.h"
+#include "store/upkeep.h"
 #include "support/forwarding_file_system.h"
 #include "support/temp_directory.h"
 #include "support/test.h"

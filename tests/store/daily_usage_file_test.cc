@@ -1,6 +1,5 @@
-#include "store/daily_usage_file.h"
-
 #include "reprise/timestamp.h"
+#include "store/tenant_files.h"
 #include "support/memory_file_system.h"
 #include "support/test.h"
 

@@ -1,5 +1,3 @@
-#include "store/directory_lock.h"
-
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -9,6 +7,7 @@
 #include <iterator>
 #include <thread>
 
+#include "store/data_folder.h"
 #include "support/temp_directory.h"
 #include "support/test.h"
 

@@ -14,7 +14,7 @@
 #include "base/json.h"
 #include "base/posix_file_system.h"
 #include "crypto/jwe.h"
-#include "crypto/key_file.h"
+#include "crypto/key_set.h"
 #include "domain/codec.h"
 #include "store/file_names.h"
 #include "store/record.h"

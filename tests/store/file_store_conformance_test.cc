@@ -3,8 +3,8 @@
 
 #include "base/posix_file_system.h"
 #include "store/file_interaction_store.h"
-#include "store/file_object.h"
 #include "store/memory_file_store.h"
+#include "store/object_store.h"
 #include "store/sample.h"
 #include "store/sealed_file_store.h"
 #include "support/memory_file_system.h"

@@ -1,5 +1,4 @@
-#include "store/folder_keys.h"
-
+#include "store/data_folder.h"
 #include "store/file_interaction_store.h"
 #include "store/file_names.h"
 #include "store/sample.h"

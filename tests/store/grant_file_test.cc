@@ -1,5 +1,3 @@
-#include "store/grant_file.h"
-
 #include <nlohmann/json.hpp>
 
 #include "base/atomic_write.h"
@@ -7,6 +5,7 @@
 #include "crypto/jwe.h"
 #include "domain/codec.h"
 #include "store/file_names.h"
+#include "store/tenant_files.h"
 #include "store/verify.h"
 #include "support/faulty_file_system.h"
 #include "support/memory_file_system.h"

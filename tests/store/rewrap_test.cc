@@ -1,5 +1,3 @@
-#include "store/rewrap.h"
-
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -12,6 +10,7 @@
 #include "store/file_journal.h"
 #include "store/file_names.h"
 #include "store/sample.h"
+#include "store/upkeep.h"
 #include "support/faulty_file_system.h"
 #include "support/memory_file_system.h"
 #include "support/test.h"

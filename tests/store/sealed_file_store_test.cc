@@ -5,7 +5,7 @@
 #include "base/atomic_write.h"
 #include "store/file_interaction_store.h"
 #include "store/file_names.h"
-#include "store/file_record.h"
+#include "store/record.h"
 #include "store/sample.h"
 #include "store/verify.h"
 #include "support/faulty_file_system.h"

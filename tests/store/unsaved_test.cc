@@ -6,10 +6,10 @@
 #include <filesystem>
 
 #include "base/posix_file_system.h"
+#include "store/data_folder.h"
 #include "store/file_interaction_store.h"
 #include "store/file_names.h"
 #include "store/memory_interaction_store.h"
-#include "store/private_directory.h"
 #include "store/sample.h"
 #include "support/memory_file_system.h"
 #include "support/temp_directory.h"

@@ -1,6 +1,6 @@
 #include "telemetry/sampler.h"
 
-#include "base/random.h"
+#include "base/system.h"
 #include "support/test.h"
 
 namespace reprise::sampler_test {

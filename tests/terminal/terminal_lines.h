@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/hidden_characters.h"
+#include "base/terminal_text.h"
 #include "base/utf8.h"
 #include "terminal/terminal_style.h"
 #include "terminal/wrapped_text.h"

@@ -1,8 +1,7 @@
-#include "tools/argument_schema.h"
-
 #include <string>
 
 #include "support/test.h"
+#include "tools/arguments.h"
 
 namespace reprise::argument_schema_test {
 namespace {

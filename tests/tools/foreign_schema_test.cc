@@ -1,7 +1,5 @@
-#include "tools/foreign_schema.h"
-
 #include "support/test.h"
-#include "tools/argument_schema.h"
+#include "tools/arguments.h"
 
 namespace reprise::foreign_schema_test {
 

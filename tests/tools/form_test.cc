@@ -1,8 +1,7 @@
-#include "tools/form.h"
-
 #include <string>
 
 #include "support/test.h"
+#include "tools/arguments.h"
 
 namespace reprise::form_test {
 namespace {

@@ -1,6 +1,5 @@
-#include "tools/simple_tools.h"
-
 #include "support/test.h"
+#include "tools/builtin_tools.h"
 
 namespace reprise::simple_tools_test {
 namespace {

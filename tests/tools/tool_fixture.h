@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "base/json.h"
-#include "base/unique_fd.h"
+#include "base/system.h"
 #include "support/temp_directory.h"
 #include "tools/tool_catalog.h"
 

@@ -4,7 +4,7 @@
 #include <map>
 #include <utility>
 
-#include "base/base64url.h"
+#include "base/text.h"
 #include "base/try.h"
 
 namespace reprise::agui {

@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "base/base64url.h"
-#include "base/hidden_characters.h"
+#include "base/terminal_text.h"
+#include "base/text.h"
 #include "base/utf8.h"
 #include "doors/mcp/elicitation.h"
 #include "doors/shown_text.h"

@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "base/text.h"
+
 namespace reprise::mcp {
 namespace {
 
@@ -14,8 +16,6 @@ Error Unusable(std::string why) {
 
 // "accept", "decline" or "cancel"; empty: the client could not ask.
 std::string ActionOf(const Json& result) { return TextMember(result, "action"); }
-
-bool IsBlank(const std::string& text) { return text.find_first_not_of(" \t\r\n") == std::string::npos; }
 
 }  // namespace
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/base64url.h"
+#include "base/text.h"
 #include "reprise/version.h"
 
 namespace reprise::mcp {

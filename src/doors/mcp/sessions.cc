@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "base/random.h"
+#include "base/system.h"
 
 namespace reprise::mcp {
 namespace {

@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "base/hidden_characters.h"
 #include "base/json.h"
+#include "base/terminal_text.h"
 #include "base/utf8.h"
 #include "doors/shown_text.h"
 

@@ -1,6 +1,6 @@
 #include <utility>
 
-#include "base/json_writer.h"
+#include "base/json.h"
 #include "doors/openai/answer_writer.h"
 
 namespace reprise {

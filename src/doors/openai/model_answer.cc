@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/json.h"
-#include "base/random.h"
+#include "base/system.h"
 #include "base/try.h"
 
 namespace reprise {

@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "base/base64url.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "base/try.h"
 #include "base/utf8.h"
 #include "crypto/digest.h"
@@ -45,8 +45,6 @@ Result<bool> Flag(const Json& object, const char* name) {
   if (!value.is_boolean()) return Fail(WrongType(name, "true or false"));
   return value.get<bool>();
 }
-
-bool IsBlank(std::string_view text) { return text.find_first_not_of(" \t\r\n") == std::string_view::npos; }
 
 void AddLine(std::string& text, std::string_view line) {
   if (!text.empty() && !line.empty()) text += "\n";

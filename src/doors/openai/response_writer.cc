@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "base/json_writer.h"
+#include "base/json.h"
 #include "doors/openai/answer_writer.h"
 
 namespace reprise {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/json.h"
-#include "base/json_writer.h"
+#include "base/text.h"
 #include "model/anthropic_blocks.h"
 #include "model/part_content.h"
 #include "model/sent_history.h"
@@ -30,8 +30,6 @@ std::string_view CacheMarkOf(const ModelFacts& facts) {
   if (facts.cache == PromptCache::kNone) return {};
   return facts.cache == PromptCache::kLong ? kLongCacheMark : kCacheMark;
 }
-
-bool IsBlank(std::string_view text) { return text.find_first_not_of(" \t\r\n") == std::string_view::npos; }
 
 // Ids and names may have other characters when another provider's model has made them.
 std::string Identifier(std::string_view text) { return SentName(text, kMaxNameLength); }

@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "base/ascii.h"
+#include "base/text.h"
 #include "model/provider_error.h"
 
 namespace reprise {

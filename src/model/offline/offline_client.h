@@ -4,7 +4,7 @@
 #include <deque>
 
 #include "base/mutex.h"
-#include "base/serial_queue.h"
+#include "base/queues.h"
 #include "model/offline/paced_writer.h"
 #include "reprise/model_client.h"
 

@@ -5,8 +5,8 @@
 #include <initializer_list>
 #include <utility>
 
-#include "base/ascii.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "base/utf8.h"
 #include "reprise/message.h"
 

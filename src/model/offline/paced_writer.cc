@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/guarded.h"
+#include "base/logging.h"
 #include "base/utf8.h"
 
 namespace reprise {

@@ -5,9 +5,9 @@
 #include <optional>
 #include <utility>
 
-#include "base/ascii.h"
 #include "base/json.h"
-#include "base/random.h"
+#include "base/system.h"
+#include "base/text.h"
 #include "base/utf8.h"
 #include "model/endpoint.h"
 #include "model/failure_words.h"
@@ -65,14 +65,12 @@ class BodyReader final : public HttpResponseHandler {
   std::string body_;
 };
 
-bool IsLetterOrDigit(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'); }
-
 // Providers tell the format by the file's extension. The rest of its name is nobody's business.
 std::string NameFor(const TranscriptionRequest& recording) {
   const std::size_t dot = recording.filename.rfind('.');
   std::string extension = dot == std::string::npos ? std::string() : LowerCase(recording.filename.substr(dot + 1));
   const bool usable = !extension.empty() && extension.size() <= kMaxExtension &&
-                      std::all_of(extension.begin(), extension.end(), IsLetterOrDigit);
+                      std::all_of(extension.begin(), extension.end(), IsAsciiAlnum);
   if (!usable) extension = recording.mime_type.find("ogg") != std::string::npos ? "ogg" : "webm";
   return "audio." + extension;
 }
@@ -80,7 +78,7 @@ std::string NameFor(const TranscriptionRequest& recording) {
 std::string TypeFor(const TranscriptionRequest& recording) {
   const std::string& type = recording.mime_type;
   const bool usable = !type.empty() && type.size() <= kMaxType && std::all_of(type.begin(), type.end(), [](char c) {
-    return IsLetterOrDigit(c) || std::string_view("!#$&^_.+-/;= ").find(c) != std::string_view::npos;
+    return IsAsciiAlnum(c) || std::string_view("!#$&^_.+-/;= ").find(c) != std::string_view::npos;
   });
   return usable ? type : "application/octet-stream";
 }

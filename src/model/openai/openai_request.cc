@@ -4,8 +4,7 @@
 #include <optional>
 
 #include "base/json.h"
-#include "base/json_writer.h"
-#include "domain/role.h"
+#include "domain/codec.h"
 #include "model/anthropic_blocks.h"
 #include "model/openai/kept_members.h"
 #include "model/openai/openai_response.h"

@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "base/ascii.h"
+#include "base/text.h"
 #include "model/event_json.h"
 #include "model/openai/kept_members.h"
 #include "model/provider_error.h"

@@ -1,6 +1,6 @@
 #include "model/openai/prompt_cache.h"
 
-#include "base/json_writer.h"
+#include "base/json.h"
 #include "domain/codec.h"
 #include "model/endpoint.h"
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "base/json_writer.h"
+#include "base/json.h"
 #include "model/provider_extras.h"
 #include "model/sent_history.h"
 #include "model/tool_arguments.h"

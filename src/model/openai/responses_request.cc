@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
-#include "base/json_writer.h"
 #include "model/openai/response_items.h"
 #include "model/part_content.h"
 

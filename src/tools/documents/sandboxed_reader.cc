@@ -5,13 +5,11 @@
 #include <algorithm>
 #include <filesystem>
 #include <system_error>
-#include <utility>
 
 #include "base/logging.h"
 #include "base/path.h"
-#include "base/utf8.h"
 #include "domain/file_kind.h"
-#include "tools/shell/subprocess.h"
+#include "tools/shell/command_runner.h"
 
 namespace reprise {
 namespace {
@@ -29,10 +27,10 @@ constexpr std::chrono::hours kForEver{24 * 365};
 constexpr const char* kOfficeProgram = "reprise-document";
 
 Error UnreadableDocument(std::string message) {
-  return Error{.code = ErrorCode::kInvalidArgument, .reason = "document_unreadable", .message = std::move(message)};
+  return Refused(ErrorCode::kInvalidArgument, "document_unreadable", std::move(message));
 }
 Error MissingReader(std::string message) {
-  return Error{.code = ErrorCode::kUnavailable, .reason = "document_reader_missing", .message = std::move(message)};
+  return Refused(ErrorCode::kUnavailable, "document_reader_missing", std::move(message));
 }
 
 std::string ProgramAt(const fs::path& path) {
@@ -142,10 +140,9 @@ SandboxedReader::Text SandboxedReader::Run(std::vector<std::string> argv, const 
       return Fail(ErrorCode::kCancelled, "cancelled");
     case CommandResult::End::kTimedOut:
       LogWarning("a document took too long to read", {{"file", file.info.id.str()}, {"bytes", file.info.size_bytes}});
-      return Fail(Error{
-          .code = ErrorCode::kDeadlineExceeded,
-          .reason = "document_timeout",
-          .message = "it takes longer than " + std::to_string(options_.timeout.count() / 1000) + " seconds to read"});
+      return Fail(
+          Refused(ErrorCode::kDeadlineExceeded, "document_timeout",
+                  "it takes longer than " + std::to_string(options_.timeout.count() / 1000) + " seconds to read"));
     case CommandResult::End::kSignalled:
       return Fail(UnreadableDocument("the program that reads it has crashed over it"));
     case CommandResult::End::kExited:

@@ -1,15 +1,108 @@
 #include "tools/files/path_tool.h"
 
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <memory>
 #include <utility>
 
-#include "base/hidden_characters.h"
 #include "base/path.h"
+#include "base/terminal_text.h"
 #include "base/try.h"
 #include "tools/arguments.h"
 #include "tools/text_file.h"
 
 namespace reprise {
+
+namespace {
+
+struct CloseDirectory {
+  void operator()(DIR* stream) const { ::closedir(stream); }
+};
+
+bool IsDirectory(int parent, const dirent& entry) {
+  if (entry.d_type != DT_UNKNOWN) return entry.d_type == DT_DIR;
+  struct stat status {};
+  return ::fstatat(parent, entry.d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(status.st_mode);
+}
+
+}  // namespace
+
+Result<DirectoryListing> ReadDirectory(const Workspace& workspace, int directory, std::size_t max_entries) {
+  // The stream owns its descriptor; a fresh one also starts at the first entry.
+  UniqueFd own(::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!own) return Fail(WorkspaceError(errno));
+  const std::unique_ptr<DIR, CloseDirectory> stream(::fdopendir(own.get()));
+  if (!stream) return Fail(WorkspaceError(errno));
+  own.Release();
+
+  DirectoryListing listing;
+  for (;;) {
+    errno = 0;
+    const dirent* entry = ::readdir(stream.get());
+    if (entry == nullptr) {
+      if (errno != 0) return Fail(WorkspaceError(errno));
+      break;
+    }
+    const std::string_view name = entry->d_name;
+    if (name == "." || name == ".." || workspace.IsProtected(directory, name)) continue;
+    if (listing.entries.size() == max_entries) {
+      listing.complete = false;
+      break;
+    }
+    listing.entries.push_back({.name = std::string(name), .is_directory = IsDirectory(directory, *entry)});
+  }
+  std::sort(listing.entries.begin(), listing.entries.end(),
+            [](const ListedEntry& a, const ListedEntry& b) { return a.name < b.name; });
+  return listing;
+}
+
+namespace {
+
+constexpr std::size_t kMaxBytes = 8 * 1024 * 1024;
+
+Result<std::string> FullPath(const Workspace& workspace, std::string_view path) {
+  return workspace.directory() + (workspace.directory().ends_with('/') ? "" : "/") +
+         TRY(workspace.PathInWorkspace(path));
+}
+
+}  // namespace
+
+std::optional<std::string> TextInEditor(const Workspace& workspace, std::string_view path, const ToolContext& context) {
+  if (context.editor == nullptr) return std::nullopt;
+  const auto full = FullPath(workspace, path);
+  if (!full) return std::nullopt;
+  auto text = context.editor->Read(*full, context.stop);
+  if (!text || text->size() > kMaxBytes || !LooksLikeText(*text)) return std::nullopt;
+  return text;
+}
+
+std::optional<std::string> UnsavedText(const Workspace& workspace, std::string_view path, const ToolContext& context) {
+  if (context.editor == nullptr) return std::nullopt;
+  // By the rules of a change: what may not be changed on the disk is not changed in the editor either.
+  const auto on_disk = workspace.ReadForChange(path, kMaxBytes, OpenIfAsked(context));
+  if (!on_disk || !*on_disk) return std::nullopt;
+  auto text = TextInEditor(workspace, path, context);
+  return text && *text != **on_disk ? text : std::nullopt;
+}
+
+Result<std::string> ChangeInEditor(const Workspace& workspace, std::string_view path, const std::string& content,
+                                   const ToolContext& context) {
+  const auto written = context.editor->Write(TRY(FullPath(workspace, path)), content, context.stop);
+  if (!written && written.error().code == ErrorCode::kUnavailable) {
+    return Fail(ErrorCode::kConflict,
+                "it is open in an editor with changes that are not saved; ask the user to save it, then try again");
+  }
+  if (!written) return Fail(written.error());
+  const auto on_disk = workspace.ReadForChange(path, kMaxBytes, OpenIfAsked(context));
+  const bool is_saved = on_disk && *on_disk && **on_disk == content;
+  return std::string(" in the editor, which had changes that were not saved") +
+         (is_saved ? "" : "; it is not saved yet, so commands see the file as it was");
+}
+
 namespace {
 
 constexpr std::string_view kBelow = "**";

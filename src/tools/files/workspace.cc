@@ -1,35 +1,85 @@
 #include "tools/files/workspace.h"
 
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <strings.h>
-#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <climits>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <memory>
 #include <system_error>
 
-#include "base/random.h"
 #include "base/try.h"
 #include "tools/arguments.h"
-#include "tools/files/open_beneath.h"
-#include "tools/files/run_by_others.h"
+#include "tools/files/known_paths.h"
 
 namespace reprise {
+
+namespace {
+
+// RESOLVE_BENEATH gives EAGAIN when a rename elsewhere made the check of ".." uncertain.
+constexpr int kMaxAttempts = 64;
+
+}  // namespace
+
+UniqueFd OpenBeneath(int root, const std::string& path, int flags, Symlinks symlinks) {
+  open_how how{};
+  how.flags = static_cast<std::uint64_t>(flags | O_CLOEXEC);
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
+  if (symlinks == Symlinks::kRefuse) how.resolve |= RESOLVE_NO_SYMLINKS;
+  for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
+    const auto fd = static_cast<int>(::syscall(SYS_openat2, root, path.c_str(), &how, sizeof how));
+    if (fd >= 0) return UniqueFd(fd);
+    // A kernel without the call, or a filter around the server that does not know it (EPERM for every path).
+    if (errno == ENOSYS || errno == EPERM) return OpenBeneathByWalk(root, path, flags);
+    if (errno != EAGAIN && errno != EINTR) break;
+  }
+  return UniqueFd();
+}
+
+UniqueFd OpenBeneathByWalk(int root, const std::string& path, int flags) {
+  if (path.empty() || path.front() == '/') {
+    errno = path.empty() ? ENOENT : EXDEV;
+    return UniqueFd();
+  }
+  UniqueFd directory;
+  for (std::size_t at = 0;;) {
+    const std::size_t end = path.find('/', at);
+    const bool last = path.find_first_not_of('/', end == std::string::npos ? path.size() : end) == std::string::npos;
+    const std::string name = path.substr(at, end == std::string::npos ? end : end - at);
+    if (name == "..") {
+      errno = EXDEV;
+      return UniqueFd();
+    }
+    const int from = directory ? directory.get() : root;
+    const int how = last ? flags : O_PATH | O_DIRECTORY;
+    UniqueFd next(::openat(from, name.c_str(), how | O_NOFOLLOW | O_CLOEXEC));
+    // With O_DIRECTORY a symbolic link is "not a directory"; say what it is.
+    if (!next && errno == ENOTDIR) {
+      UniqueFd found(::openat(from, name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+      char target = 0;
+      errno = found && ::readlinkat(found.get(), "", &target, 1) >= 0 ? ELOOP : ENOTDIR;
+    }
+    if (last || !next) return next;
+    directory = std::move(next);
+    at = path.find_first_not_of('/', end);
+  }
+}
+
 namespace {
 
 namespace fs = std::filesystem;
 
 constexpr std::size_t kMaxPath = 4096;
 constexpr std::size_t kMaxName = 255;
-
-Error Refused(ErrorCode code, std::string message) { return MakeError(code, std::move(message)); }
 
 std::string Environment(const char* name) {
   const char* const value = std::getenv(name);
@@ -84,22 +134,23 @@ std::string RealPath(int fd) {
 }
 
 Result<void> CheckPath(std::string_view path) {
-  if (path.size() > kMaxPath) return Fail(Refused(ErrorCode::kInvalidArgument, "the path is too long"));
+  if (path.size() > kMaxPath) return Fail(ErrorCode::kInvalidArgument, "the path is too long");
   if (path.find('\0') != std::string_view::npos) {
-    return Fail(Refused(ErrorCode::kInvalidArgument, "the path contains a NUL character"));
+    return Fail(ErrorCode::kInvalidArgument, "the path contains a NUL character");
   }
   for (std::size_t at = 0; at < path.size();) {
     const std::size_t end = std::min(path.find('/', at), path.size());
-    if (end - at > kMaxName) return Fail(Refused(ErrorCode::kInvalidArgument, "a name in the path is too long"));
+    if (end - at > kMaxName) return Fail(ErrorCode::kInvalidArgument, "a name in the path is too long");
     at = end + 1;
   }
   return {};
 }
 
-Error Protected() { return Refused(ErrorCode::kForbidden, "the server's own files are out of reach"); }
+Error Protected() { return MakeError(ErrorCode::kForbidden, "the server's own files are out of reach"); }
 Error Secret() {
-  return Refused(ErrorCode::kForbidden,
-                 "it is where the user keeps secrets (keys, logins, histories), and nobody was asked about this call");
+  return MakeError(
+      ErrorCode::kForbidden,
+      "it is where the user keeps secrets (keys, logins, histories), and nobody was asked about this call");
 }
 Error Outside() { return WorkspaceError(EXDEV); }
 
@@ -153,7 +204,7 @@ Result<struct stat> StatRegular(int parent, const std::string& name) {
   if (::fstatat(parent, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return Fail(WorkspaceError(errno));
   if (S_ISLNK(status.st_mode)) return Fail(WorkspaceError(ELOOP));
   if (S_ISDIR(status.st_mode)) return Fail(WorkspaceError(EISDIR));
-  if (!S_ISREG(status.st_mode)) return Fail(Refused(ErrorCode::kInvalidArgument, "it is not a regular file"));
+  if (!S_ISREG(status.st_mode)) return Fail(ErrorCode::kInvalidArgument, "it is not a regular file");
   return status;
 }
 
@@ -295,7 +346,7 @@ Result<UniqueFd> Workspace::OpenRoot() const {
 
 Result<std::string> Workspace::Relative(std::string_view path) const {
   TRY(CheckPath(path));
-  if (path.empty()) return Fail(Refused(ErrorCode::kInvalidArgument, "the path is empty"));
+  if (path.empty()) return Fail(ErrorCode::kInvalidArgument, "the path is empty");
   if (path.front() != '/') return std::string(path);
   const std::string absolute = fs::path(path).lexically_normal().string();
   for (const std::string& root : {directory_, directory_as_given_}) {
@@ -321,7 +372,7 @@ Result<UniqueFd> Workspace::OpenFile(std::string_view path, Secrets secrets) con
   struct stat status {};
   if (::fstat(fd.get(), &status) != 0) return Fail(WorkspaceError(errno));
   if (S_ISDIR(status.st_mode)) return Fail(WorkspaceError(EISDIR));
-  if (!S_ISREG(status.st_mode)) return Fail(Refused(ErrorCode::kInvalidArgument, "it is not a regular file"));
+  if (!S_ISREG(status.st_mode)) return Fail(ErrorCode::kInvalidArgument, "it is not a regular file");
   return fd;
 }
 
@@ -334,7 +385,7 @@ Result<UniqueFd> Workspace::OpenAny(std::string_view path, Secrets secrets) cons
   struct stat status {};
   if (::fstat(fd.get(), &status) != 0) return Fail(WorkspaceError(errno));
   if (S_ISDIR(status.st_mode) || S_ISREG(status.st_mode)) return fd;
-  return Fail(Refused(ErrorCode::kInvalidArgument, "it is neither a regular file nor a directory"));
+  return Fail(ErrorCode::kInvalidArgument, "it is neither a regular file nor a directory");
 }
 
 Result<UniqueFd> Workspace::OpenEntry(int directory, const std::string& name, Secrets secrets) const {
@@ -344,7 +395,7 @@ Result<UniqueFd> Workspace::OpenEntry(int directory, const std::string& name, Se
   struct stat status {};
   if (::fstat(fd.get(), &status) != 0) return Fail(WorkspaceError(errno));
   if (S_ISDIR(status.st_mode) || S_ISREG(status.st_mode)) return fd;
-  return Fail(Refused(ErrorCode::kInvalidArgument, "it is neither a regular file nor a directory"));
+  return Fail(ErrorCode::kInvalidArgument, "it is neither a regular file nor a directory");
 }
 
 Result<std::string> Workspace::ReadFile(std::string_view path, std::size_t max_bytes, Secrets secrets) const {
@@ -401,7 +452,7 @@ Result<Workspace::Target> Workspace::OpenParent(std::string_view path, bool crea
 Result<bool> Workspace::Replace(std::string_view path, std::string_view content, bool create, Secrets secrets) {
   auto target = TRY(OpenParent(path, create, secrets));
   const auto existing = StatReplaceable(target.parent.get(), target.name);
-  if (!existing && (existing.error().code != ErrorCode::kNotFound || !create)) return Fail(existing.error());
+  if (!existing && (!IsNotFound(existing.error()) || !create)) return Fail(existing.error());
   auto temporary = TRY(TemporaryFile::Create(target.parent.get()));
   if (existing && ::fchmod(temporary->fd(), existing->st_mode & 0777) != 0) return Fail(WorkspaceError(errno));
   TRY(WriteAll(temporary->fd(), content));
@@ -462,7 +513,7 @@ Result<void> Workspace::DeleteFile(std::string_view path, Secrets secrets) {
   }
   if (S_ISDIR(status.st_mode)) return Fail(WorkspaceError(EISDIR));
   if (!S_ISREG(status.st_mode) && !S_ISLNK(status.st_mode)) {
-    return Fail(Refused(ErrorCode::kInvalidArgument, "it is not a regular file"));
+    return Fail(ErrorCode::kInvalidArgument, "it is not a regular file");
   }
   if (::unlinkat(target.parent.get(), target.name.c_str(), 0) != 0) return Fail(WorkspaceError(errno));
   return {};

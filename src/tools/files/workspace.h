@@ -1,8 +1,8 @@
 #pragma once
 
 #include <sys/stat.h>
+#include <sys/types.h>
 
-#include <cstdint>
 #include <functional>
 #include <optional>
 #include <stop_token>
@@ -11,11 +11,25 @@
 #include <vector>
 
 #include "base/mutex.h"
-#include "base/unique_fd.h"
+#include "base/system.h"
 #include "reprise/result.h"
 #include "reprise/tool.h"
 
 namespace reprise {
+
+enum class Symlinks {
+  kInside,  // followed as long as they stay beneath
+  kRefuse,
+};
+
+// Opens `path` beneath the directory `root`: neither "..", an absolute path, a symbolic link nor a magic link in /proc
+// leads out of it, also not while somebody renames what lies on the way. On failure the descriptor is empty and errno
+// says why: EXDEV (leads out), ELOOP (a symbolic link that may not be followed), else as openat(2). Uses openat2(2), or
+// OpenBeneathByWalk where the kernel has none. Thread-safe.
+UniqueFd OpenBeneath(int root, const std::string& path, int flags, Symlinks symlinks);
+
+// The same with nothing but openat(2), component by component. Refuses every symbolic link and every "..".
+UniqueFd OpenBeneathByWalk(int root, const std::string& path, int flags);
 
 // Whether the user's secrets that lie in the workspace may be touched: only if a person has agreed to this very call.
 enum class Secrets { kClosed, kOpen };

@@ -1,11 +1,9 @@
-#include "tools/files/write_tools.h"
-
 #include <string>
 
 #include "base/try.h"
 #include "base/utf8.h"
 #include "tools/arguments.h"
-#include "tools/files/editor_text.h"
+#include "tools/builtin_tools.h"
 #include "tools/files/path_tool.h"
 #include "tools/text_file.h"
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <optional>
 #include <utility>
 
+#include "base/text.h"
 #include "base/try.h"
 
 namespace reprise {
@@ -17,10 +17,8 @@ constexpr std::array<std::string_view, 23> kReserved = {
     "if", "then", "else", "elif", "fi",   "do",       "done", "case", "esac",   "while",  "until",  "for",
     "in", "{",    "}",    "!",    "time", "function", "[[",   "]]",   "coproc", "select", "foreach"};
 
-bool IsAlnum(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 bool IsControl(char c) { return (static_cast<unsigned char>(c) < 0x20 && c != '\t' && c != '\n') || c == 0x7f; }
-bool IsBlank(char c) { return c == ' ' || c == '\t'; }
+bool IsSpaceOrTab(char c) { return c == ' ' || c == '\t'; }
 
 tl::unexpected<Error> Beyond(std::string why) { return Fail(ErrorCode::kInvalidArgument, std::move(why)); }
 
@@ -31,9 +29,9 @@ struct RawWord {
   bool has_bare_equals = false;  // a '=' that is not quoted
 };
 
-class Parser {
+class LineParser {
  public:
-  explicit Parser(std::string_view text) : text_(text) {}
+  explicit LineParser(std::string_view text) : text_(text) {}
 
   Result<CommandLine> Parse() {
     if (std::any_of(text_.begin(), text_.end(), IsControl)) return Beyond("it has control characters");
@@ -64,10 +62,10 @@ class Parser {
     return true;
   }
   void SkipBlanks() {
-    while (!AtEnd() && IsBlank(Peek())) ++at_;
+    while (!AtEnd() && IsSpaceOrTab(Peek())) ++at_;
   }
   void SkipLineEnds() {
-    while (!AtEnd() && (IsBlank(Peek()) || Peek() == '\n')) ++at_;
+    while (!AtEnd() && (IsSpaceOrTab(Peek()) || Peek() == '\n')) ++at_;
   }
 
   Result<ShellJoint> Joint(ShellCommand& before) {
@@ -103,7 +101,7 @@ class Parser {
       auto raw = TRY(Word());
       // Digits right before it are a redirection's.
       const std::string_view written = text_.substr(began, at_ - began);
-      if ((Peek() == '<' || Peek() == '>') && std::all_of(written.begin(), written.end(), IsDigit)) {
+      if ((Peek() == '<' || Peek() == '>') && std::all_of(written.begin(), written.end(), IsAsciiDigit)) {
         if (written.size() > 1) return Beyond("it has a redirection that shells understand differently");
         TRY(Redirection(command));
         if (c != '1' && c != '2') command.has_redirections = true;
@@ -156,7 +154,7 @@ class Parser {
     const std::size_t began = at_;
     while (!AtEnd()) {
       const char c = Peek();
-      if (IsBlank(c) || std::string_view("\n;&|<>").find(c) != std::string_view::npos) break;
+      if (IsSpaceOrTab(c) || std::string_view("\n;&|<>").find(c) != std::string_view::npos) break;
       if (c == '(' || c == ')') return Beyond("it has parentheses");
       if (c == '\'' || c == '"' || c == '\\') {
         raw.is_bare = false;
@@ -175,7 +173,7 @@ class Parser {
         const char before = at_ - 1 == began ? '\0' : text_[at_ - 2];
         if (before == '\0' || before == '=' || before == ':') MakeOpaque(raw);
         Add(raw, c);
-      } else if (IsAlnum(c) || std::string_view("_@%+=:,./-^#").find(c) != std::string_view::npos) {
+      } else if (IsAsciiAlnum(c) || std::string_view("_@%+=:,./-^#").find(c) != std::string_view::npos) {
         raw.has_bare_equals = raw.has_bare_equals || c == '=';
         Add(raw, c);
       } else {
@@ -253,11 +251,11 @@ class Parser {
 
 }  // namespace
 
-Result<CommandLine> ParseCommandLine(std::string_view text) { return Parser(text).Parse(); }
+Result<CommandLine> ParseCommandLine(std::string_view text) { return LineParser(text).Parse(); }
 
 std::string QuotedWord(std::string_view word) {
   const auto is_plain = [](char c) {
-    return IsAlnum(c) || std::string_view("_@%+:,./-^").find(c) != std::string_view::npos;
+    return IsAsciiAlnum(c) || std::string_view("_@%+:,./-^").find(c) != std::string_view::npos;
   };
   const bool is_reserved = std::find(kReserved.begin(), kReserved.end(), word) != kReserved.end();
   if (!word.empty() && !is_reserved && std::all_of(word.begin(), word.end(), is_plain)) return std::string(word);

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/ascii.h"
+#include "base/text.h"
 #include "base/try.h"
 #include "tools/shell/command_line.h"
 #include "tools/shell/known_commands.h"

@@ -1,9 +1,13 @@
 #include "tools/shell/command_tool.h"
 
+#include <chrono>
 #include <utility>
 #include <vector>
 
 #include "base/path.h"
+#include "tools/arguments.h"
+#include "tools/builtin_tools.h"
+#include "tools/shell/command_pattern.h"
 #include "tools/text_file.h"
 
 namespace reprise {
@@ -72,6 +76,134 @@ const ToolTraits& CommandTool::traits() const {
   traits.lacks = state.missing;
   traits.asks_each_time = state.must_ask();
   return traits;
+}
+
+namespace {
+
+// The program comes in as stdin, a file without a name: nothing has to be quoted, it is in no list of processes and on
+// no disk. It is moved away from there, so that the program cannot read itself when it asks for input.
+constexpr const char* kRunDescriptor3 = "exec 3<&0 </dev/null; exec \"$@\" /dev/fd/3";
+
+ToolSpec CodeSpec() {
+  return {.name = "run_code",
+          .description =
+              "Runs a program in Python 3 or for /bin/sh in the workspace and returns what it prints (stdout "
+              "and stderr). Nothing it starts outlives it. Usually there is no network and only the "
+              "workspace and /tmp can be written. Nothing can be typed into it.",
+          .parameters = R"({"type":"object","additionalProperties":false,"required":["language","code"],
+"properties":{"language":{"type":"string","enum":["python","shell"]},
+"code":{"type":"string","minLength":1,"maxLength":200000,"description":"The whole program."}}})"};
+}
+
+class CodeTool final : public CommandTool {
+ public:
+  explicit CodeTool(std::shared_ptr<const CommandRunner> runner)
+      : CommandTool(CodeSpec(), "runs a program", std::move(runner)) {}
+
+  ToolOutcome Run(std::string_view arguments, const ToolContext& context) override {
+    const Arguments given(arguments);
+    const bool python = given.String("language") == "python";
+    // Some interpreters run what stands before it, and say nothing.
+    if (given.String("code").value_or("").find('\0') != std::string::npos) {
+      return ToolFailure("the program contains a NUL character");
+    }
+    CommandRunner::Job job{.argv = {"/bin/sh", "-c", kRunDescriptor3, "sh"},
+                           .input = given.String("code").value_or(""),
+                           .timeout = runner().options().default_timeout};
+    if (python) {
+      const std::string interpreter = runner().Find("python3");
+      if (interpreter.empty()) {
+        return ToolFailure("python3 is not installed on this machine; programs for \"shell\" can be run");
+      }
+      job.argv.push_back(interpreter);
+      // What it prints is shown at once, modules are found in the workspace and not where the program seems to lie, and
+      // importing them leaves no files behind.
+      job.environment = {"PYTHONUNBUFFERED=1", "PYTHONSAFEPATH=1", "PYTHONDONTWRITEBYTECODE=1",
+                         "PYTHONPATH=" + runner().workspace().directory()};
+    } else {
+      job.argv.emplace_back("/bin/sh");
+    }
+    return runner().Run(job, context);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<BuiltinTool> MakeCodeTool(std::shared_ptr<const CommandRunner> runner) {
+  return std::make_unique<CodeTool>(std::move(runner));
+}
+
+namespace {
+
+std::string Schema(const ShellOptions& options) {
+  return R"({"type":"object","additionalProperties":false,"required":["command"],"properties":{)"
+         R"("command":{"type":"string","minLength":1,"maxLength":100000,"description":"The command, as for sh -c."},)"
+         R"("timeout_s":{"type":"integer","minimum":1,"maximum":)" +
+         std::to_string(options.max_timeout.count()) +
+         R"(,"description":"Seconds until the command is ended. Default: )" +
+         std::to_string(options.default_timeout.count()) + R"(."}}})";
+}
+
+ToolSpec ShellSpec(const ShellOptions& options) {
+  return {.name = "run_shell",
+          .description =
+              "Runs a command with /bin/sh in the workspace and returns what it prints (stdout and stderr). "
+              "Nothing it starts outlives it. Usually there is no network and only the workspace and /tmp can "
+              "be written. Nothing can be typed into it.",
+          .parameters = Schema(options)};
+}
+
+class ShellTool final : public CommandTool {
+ public:
+  explicit ShellTool(const std::shared_ptr<const CommandRunner>& runner)
+      : CommandTool(ShellSpec(runner->options()), "runs a shell command", runner) {}
+
+  std::vector<CallPattern> PatternsOf(std::string_view arguments) const override {
+    std::vector<CallPattern> patterns = PatternsOfCommand(CommandOf(arguments));
+    std::erase_if(patterns, [&](const CallPattern& each) { return !CoveredBy({each.pattern}, arguments); });
+    for (CallPattern& each : patterns) each.means = MeaningOf(each.pattern, PatternUse::kAllow).value_or(each.means);
+    return patterns;
+  }
+  Result<std::string> MeaningOf(std::string_view pattern, PatternUse use) const override {
+    auto meaning = MeaningOfCommandPattern(pattern, use);
+    if (!meaning || use == PatternUse::kHold || !HasTail(pattern) || runner().sandbox().available()) return meaning;
+    return *meaning + " Without a sandbox, as here, that reaches all your files, also where you keep secrets.";
+  }
+  std::optional<std::vector<std::size_t>> CoveredBy(const std::vector<std::string>& patterns,
+                                                    std::string_view arguments) const override {
+    const std::string command = CommandOf(arguments);
+    auto covering = CommandCoveredBy(patterns, command);
+    if (!covering) return covering;
+    // A pattern speaks of the system's programs, not of one that somebody has put in their place.
+    for (const std::string& program : ProgramsBelieved(command)) {
+      if (runner().FindsAmongFiles(program)) return std::nullopt;
+    }
+    return covering;
+  }
+  Touch Touches(std::string_view pattern, std::string_view arguments) const override {
+    return CommandTouches(pattern, CommandOf(arguments));
+  }
+
+  ToolOutcome Run(std::string_view arguments, const ToolContext& context) override {
+    const Arguments given(arguments);
+    const std::string command = CommandOf(arguments);
+    // The system would run what stands before it: another command than the one that was approved.
+    if (command.find('\0') != std::string::npos) return ToolFailure("the command contains a NUL character");
+    const auto timeout = given.Integer("timeout_s") ? std::chrono::seconds(*given.Integer("timeout_s"))
+                                                    : runner().options().default_timeout;
+    return runner().Run({.argv = {"/bin/sh", "-c", command}, .timeout = timeout}, context);
+  }
+
+ private:
+  static std::string CommandOf(std::string_view arguments) {
+    return Arguments(arguments).String("command").value_or("");
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<BuiltinTool> MakeShellTool(std::shared_ptr<const CommandRunner> runner) {
+  return std::make_unique<ShellTool>(std::move(runner));
 }
 
 }  // namespace reprise

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/mutex.h"
-#include "tools/builtin_tool.h"
+#include "tools/builtin_tools.h"
 #include "tools/shell/command_runner.h"
 
 namespace reprise {

@@ -12,9 +12,10 @@
 #include "base/json.h"
 #include "base/logging.h"
 #include "base/path.h"
+#include "base/text.h"
 #include "base/try.h"
 #include "base/utf8.h"
-#include "tools/shell/subprocess.h"
+#include "tools/shell/command_runner.h"
 
 namespace reprise {
 namespace {
@@ -36,8 +37,6 @@ bool IsBefore(HookEvent event) {
 }
 bool IsTold(HookEvent event) { return event == HookEvent::kAfterInteraction; }
 bool IsAboutTool(HookEvent event) { return event == HookEvent::kBeforeTool || event == HookEvent::kAfterTool; }
-
-bool IsBlank(std::string_view text) { return text.find_first_not_of(" \t\r\n") == std::string_view::npos; }
 
 std::string InputOf(const HookFacts& facts) {
   Json input = {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "base/ascii.h"
+#include "base/text.h"
 
 namespace reprise {
 namespace {
@@ -238,7 +238,6 @@ const std::vector<Tail>& Tails() {
   return tails;
 }
 
-bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 bool IsNumber(std::string_view text) {
   return !text.empty() &&
          std::all_of(text.begin(), text.end(), [](char c) { return (c >= '0' && c <= '9') || c == ','; });
@@ -246,7 +245,7 @@ bool IsNumber(std::string_view text) {
 
 bool IsPlainText(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) {
-    return IsLetter(c) || (c >= '0' && c <= '9') || std::string_view("_./:,=-").find(c) != std::string_view::npos;
+    return IsAsciiLetter(c) || (c >= '0' && c <= '9') || std::string_view("_./:,=-").find(c) != std::string_view::npos;
   });
 }
 
@@ -255,7 +254,8 @@ bool FitsWords(const Tail& tail, std::size_t count, const auto& word_at) {
   for (std::size_t i = 0; i < tail.words.size(); ++i) {
     const std::string_view expected = tail.words[i], word = word_at(i);
     // A script's name, not an option or a list.
-    const bool is_script = !word.empty() && (IsLetter(word.front()) || word.front() == '_') && !RunsWhatItIsGiven(word);
+    const bool is_script =
+        !word.empty() && (IsAsciiLetter(word.front()) || word.front() == '_') && !RunsWhatItIsGiven(word);
     const bool fits = expected == "?" ? is_script : expected == word;
     if (!fits) return false;
   }
@@ -598,8 +598,8 @@ bool MayFollow(const Tail* tail, const ShellWord& word) {
   const std::string_view text = word.text;
   if (word.kind == ShellWord::Kind::kGlob) {
     // Each name that the shell puts in its place begins like this.
-    const bool is_safe =
-        !text.empty() && (IsLetter(text.front()) || text.front() == '.' || text.front() == '/' || text.front() == '_');
+    const bool is_safe = !text.empty() && (IsAsciiLetter(text.front()) || text.front() == '.' || text.front() == '/' ||
+                                           text.front() == '_');
     return is_safe && (tail == nullptr || (tail->takes_words && !tail->only_plain));
   }
   if (text.starts_with('-')) return tail != nullptr && text.size() > 1 && IsKnownOption(*tail, text);

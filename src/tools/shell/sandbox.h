@@ -1,7 +1,6 @@
 #pragma once
 
 #include <chrono>
-#include <cstdint>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -15,13 +14,20 @@
 
 namespace reprise {
 
+// The system calls that commands in the sandbox do not get, as a program for seccomp(2) in the form that bubblewrap
+// takes: what reaches beyond the sandbox's namespaces (kernel keyrings, new namespaces and mounts, BPF, performance
+// counters, sockets of other families than Unix and IP), what types into a terminal, and what makes a file
+// set-user-ID or set-group-ID. Those calls fail as if not permitted, or as if the kernel had none where programs know
+// how to do without. ptrace(2) stays: there is nobody else's process in there. Empty if there is none for this machine.
+std::string SyscallFilter();
+
 // How commands are kept from what is not theirs: bubblewrap with the system (/usr and its like, /etc as far as every
 // user may read it, /opt) read-only, the workspace writable at its own place, what the configuration names, fresh /tmp,
 // home, /run, /proc and /dev in memory, and nothing else; no network, no other processes, no new privileges, and
-// without system calls that reach beyond (tools/shell/syscall_filter.h). What is hidden is so also where something
+// without system calls that reach beyond (SyscallFilter). What is hidden is so also where something
 // visible holds it: what of it is there when a command starts can be neither read, changed, moved nor replaced, not by
 // way of a directory above it in the workspace either. (Files cannot be renamed, only copied, into and out of such a
-// directory.) What the user's own tools run by themselves (tools/files/run_by_others.h) is read-only likewise. What is
+// directory.) What the user's own tools run by themselves (tools/files/known_paths.h) is read-only likewise. What is
 // not there yet cannot be hidden: see MissingHidden. Sockets that lie in what is visible can be connected to.
 // Thread-safe.
 class Sandbox {

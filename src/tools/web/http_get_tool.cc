@@ -1,11 +1,10 @@
-#include "tools/web/http_get_tool.h"
-
 #include <algorithm>
 #include <array>
 #include <string>
 
 #include "base/utf8.h"
 #include "tools/arguments.h"
+#include "tools/builtin_tools.h"
 #include "tools/text_file.h"
 
 namespace reprise {

@@ -16,10 +16,10 @@
 #include <thread>
 #include <vector>
 
-#include "base/random.h"
-#include "postgres/notify_signals.h"
+#include "base/system.h"
 #include "postgres/postgres_parts.h"
 #include "postgres/schema.h"
+#include "postgres/signals.h"
 #include "redis/redis_signals.h"
 #include "store/sample.h"
 #include "support/postgres_server.h"

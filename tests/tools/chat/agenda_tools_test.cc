@@ -1,6 +1,5 @@
-#include "tools/chat/agenda_tools.h"
-
 #include "support/test.h"
+#include "tools/builtin_tools.h"
 
 namespace reprise::agenda_tools_test {
 namespace {

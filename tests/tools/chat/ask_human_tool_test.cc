@@ -1,6 +1,5 @@
-#include "tools/chat/ask_human_tool.h"
-
 #include "support/test.h"
+#include "tools/builtin_tools.h"
 
 namespace reprise::ask_human_tool_test {
 TEST_CASE("ask_human: the answer is the result", "[tools]") {

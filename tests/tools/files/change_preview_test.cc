@@ -1,7 +1,7 @@
 #include <sys/stat.h>
 
 #include "support/test.h"
-#include "tools/files/write_tools.h"
+#include "tools/builtin_tools.h"
 #include "tools/tool_fixture.h"
 
 namespace reprise::change_preview_test {

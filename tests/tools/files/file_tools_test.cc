@@ -2,7 +2,7 @@
 #include <thread>
 
 #include "support/test.h"
-#include "tools/files/open_beneath.h"
+#include "tools/files/workspace.h"
 #include "tools/tool_fixture.h"
 
 namespace reprise::file_tools_test {

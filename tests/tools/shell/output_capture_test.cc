@@ -1,7 +1,6 @@
-#include "tools/shell/output_capture.h"
-
 #include "base/utf8.h"
 #include "support/test.h"
+#include "tools/shell/command_runner.h"
 
 namespace reprise::output_capture_test {
 

@@ -11,7 +11,7 @@
 #include <optional>
 
 #include "support/test.h"
-#include "tools/files/secret_paths.h"
+#include "tools/files/known_paths.h"
 #include "tools/tool_fixture.h"
 
 namespace reprise::sandbox_test {

@@ -6,8 +6,8 @@
 
 #include "base/utf8.h"
 #include "support/test.h"
+#include "tools/shell/command_runner.h"
 #include "tools/shell/sandbox.h"
-#include "tools/shell/subprocess.h"
 #include "tools/tool_fixture.h"
 
 namespace reprise::shell_tool_test {

@@ -1,0 +1,191 @@
+#include "agent/agent.h"
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/json.h"
+#include "base/utf8.h"
+#include "domain/codec.h"
+
+namespace reprise {
+
+namespace {
+
+// Notes when the first words come.
+class TimedStream final : public ModelStream {
+ public:
+  explicit TimedStream(ModelStream& stream, bool keeps_text) : stream_(stream), keeps_text_(keeps_text) {}
+  void OnThinking(std::string_view delta) override {
+    Note();
+    stream_.OnThinking(delta);
+  }
+  void OnText(std::string_view delta) override {
+    Note();
+    if (keeps_text_ && text_.size() < kMaxSpanContent) text_ += delta;
+    stream_.OnText(delta);
+  }
+  void OnBatchEnd() override { stream_.OnBatchEnd(); }
+
+  std::optional<double> seconds_to_first() const { return to_first_; }
+  const std::string& text() const { return text_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  void Note() {
+    if (!to_first_) to_first_ = std::chrono::duration<double>(Clock::now() - began_).count();
+  }
+
+  ModelStream& stream_;
+  const bool keeps_text_;
+  const Clock::time_point began_ = Clock::now();
+  std::optional<double> to_first_;
+  std::string text_;
+};
+
+// What was said, as those who watch may see it, in the form of gen_ai.input.messages.
+class Content {
+ public:
+  explicit Content(const CallGuard* guard) : guard_(guard) {}
+
+  Json TextPart(std::string_view text) const { return {{"type", "text"}, {"content", Seen(text)}}; }
+  Json CallPart(const ToolCall& call) const {
+    const std::string text = Seen(call.arguments);
+    const auto arguments = ParseJson(text);
+    return {{"type", "tool_call"},
+            {"id", call.id},
+            {"name", call.name},
+            {"arguments", arguments ? *arguments : Json(text)}};
+  }
+  Json Parts(const Message& message) const {
+    const std::string text = message.content.value_or("");
+    if (message.role == Role::kTool) {
+      return Json::array({{{"type", "tool_call_response"}, {"id", message.tool_call_id}, {"response", Seen(text)}}});
+    }
+    Json parts = Json::array();
+    if (!text.empty()) parts.push_back(TextPart(text));
+    for (const ToolCall& call : message.tool_calls) parts.push_back(CallPart(call));
+    return parts;
+  }
+  // The last ones: as many as an attribute has room for.
+  std::string Told(const Messages& messages) const {
+    std::string all;
+    for (auto message = messages.rbegin(); message != messages.rend(); ++message) {
+      const std::string text = DumpJson({{"role", RoleName(message->role)}, {"parts", Parts(*message)}});
+      if (all.size() + text.size() + 3 > kMaxSpanContent) break;
+      all.insert(0, all.empty() ? text : text + ",");
+    }
+    return "[" + all + "]";
+  }
+
+ private:
+  std::string Seen(std::string_view text) const {
+    constexpr std::size_t kMaxText = kMaxSpanContent / 4;  // so that one long message leaves room for others
+    std::string seen = guard_ ? guard_->Redacted(std::string(text)) : std::string(text);
+    if (seen.size() <= kMaxText) return seen;
+    seen.resize(kMaxText);
+    seen.resize(kMaxText - IncompleteUtf8Tail(seen));
+    return seen + "...";
+  }
+
+  const CallGuard* const guard_;
+};
+
+// Of a client that a program has brought along: nobody else knows its interface.
+std::string ProviderOf(const ModelService& service) { return service.provider.empty() ? "custom" : service.provider; }
+
+void DescribeRequest(Span& span, const AgentParts& parts, const ModelRequest& request) {
+  const ModelService service = parts.model.service();
+  span.Set("gen_ai.operation.name", "chat");
+  span.Set("gen_ai.provider.name", ProviderOf(service));
+  span.Set("gen_ai.request.model", request.model);
+  span.Set("gen_ai.request.stream", true);
+  if (!service.address.empty()) {
+    span.Set("server.address", service.address);
+    span.Set("server.port", service.port);
+  }
+  if (!parts.conversation.empty()) span.Set("gen_ai.conversation.id", parts.conversation);
+  if (!span.takes_content()) return;
+  const Content content(parts.guard);
+  if (!request.system.empty()) {
+    span.SetContent("gen_ai.system_instructions", DumpJson(Json::array({content.TextPart(request.system)})));
+  }
+  span.SetContent("gen_ai.input.messages", content.Told(request.messages));
+}
+
+void DescribeResponse(Span& span, const AgentParts& parts, const TimedStream& stream, const ModelResponse& response) {
+  const TokenUsage& usage = response.usage;
+  span.Set("gen_ai.usage.input_tokens", usage.input_tokens);
+  span.Set("gen_ai.usage.output_tokens", usage.output_tokens);
+  span.Set("gen_ai.usage.cache_read.input_tokens", usage.cache_read_tokens);
+  span.Set("gen_ai.usage.cache_creation.input_tokens", usage.cache_write_tokens);
+  const std::string reason = !response.truncated.empty()   ? response.truncated
+                             : response.tool_calls.empty() ? "stop"
+                                                           : "tool_calls";
+  if (!response.model.empty()) span.Set("gen_ai.response.model", response.model);
+  span.Set("gen_ai.response.finish_reasons", std::vector<std::string>{reason});
+  if (!span.takes_content()) return;
+  const Content content(parts.guard);
+  const Message said{.role = Role::kAssistant, .content = stream.text(), .tool_calls = response.tool_calls};
+  span.SetContent(
+      "gen_ai.output.messages",
+      DumpJson(Json::array({{{"role", "assistant"}, {"parts", content.Parts(said)}, {"finish_reason", reason}}})));
+}
+
+}  // namespace
+
+void DescribeAgent(Span& span, const char* agent, const ModelClient& model, const std::string& model_name) {
+  if (!span) return;
+  span.Set("gen_ai.operation.name", "invoke_agent");
+  span.Set("gen_ai.agent.name", agent);
+  span.Set("gen_ai.provider.name", ProviderOf(model.service()));
+  span.Set("gen_ai.request.model", model_name);
+}
+
+void DescribeOutcome(Span& span, const AgentOutcome& outcome) {
+  if (!span) return;
+  span.Set("reprise.interaction.status", std::string(ToString(outcome.status)));
+  span.Set("gen_ai.usage.input_tokens", outcome.usage.input_tokens);
+  span.Set("gen_ai.usage.output_tokens", outcome.usage.output_tokens);
+  if (outcome.error) span.Fail(outcome.error->reason, outcome.error->message);
+}
+
+namespace {
+
+// Until a request is answered, or refused for a reason that the client cannot do anything about.
+Async<Result<ModelResponse>> AskUntilTaken(const AgentParts& parts, const ModelRequest& request, ModelStream& stream,
+                                           const std::stop_token& stop) {
+  for (int lessons = 0;; ++lessons) {
+    FromCallback<Result<ModelResponse>> awaited(
+        parts.executor, [&](ModelClient::Done done) { parts.model.Generate(request, stream, stop, std::move(done)); });
+    Result<ModelResponse> response = co_await awaited;
+    if (response || !IsWorthAskingAgain(response.error())) co_return response;
+    if (lessons == kMostLessons || stop.stop_requested()) co_return response;
+  }
+}
+
+}  // namespace
+
+Async<Result<ModelResponse>> AskModelClient(const AgentParts& parts, const ModelRequest& request, ModelStream& stream,
+                                            std::stop_token stop, const Span& parent) {
+  if (!parent) co_return co_await AskUntilTaken(parts, request, stream, stop);
+  Span span = parent.Child("chat " + request.model, SpanKind::kClient);
+  DescribeRequest(span, parts, request);
+  TimedStream timed(stream, span.takes_content());
+  ModelRequest traced = request;
+  if (span.tells_providers()) traced.traceparent = FormatTraceparent(span.context());
+  Result<ModelResponse> response = co_await AskUntilTaken(parts, traced, timed, stop);
+  span.Stop();
+  if (const auto seconds = timed.seconds_to_first()) span.Set("gen_ai.response.time_to_first_chunk", *seconds);
+  if (response) {
+    DescribeResponse(span, parts, timed, *response);
+  } else {
+    span.Fail(response.error().reason, response.error().message);
+  }
+  co_return response;
+}
+
+}  // namespace reprise

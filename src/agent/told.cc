@@ -1,0 +1,182 @@
+#include "agent/told.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "agent/context.h"
+#include "base/json.h"
+#include "base/terminal_text.h"
+#include "base/utf8.h"
+
+namespace reprise {
+
+namespace {
+
+constexpr char kEscape = '\x1b', kBell = '\a';
+constexpr std::string_view kStringEnd = "\x1b\\";
+constexpr std::size_t kToldAtEachEnd = 16 << 10;  // bytes
+
+// Of what begins with an escape, all that a terminal would not show. `has_ends`: a string's end may follow; once none
+// does, none is looked for again.
+std::size_t EscapedLength(std::string_view text, bool& has_ends) {
+  if (const std::size_t length = ControlSequenceLength(text); length > 0) return length;
+  // Titles, links and the like: a string with its end. One without is none.
+  if (text.size() > 1 && std::string_view("]P_^X").find(text[1]) != std::string_view::npos && has_ends) {
+    for (std::size_t at = text.find_first_of("\x1b\a", 2); at != std::string_view::npos;
+         at = text.find_first_of("\x1b\a", at + 1)) {
+      if (text[at] == kBell) return at + 1;
+      if (text.substr(at).starts_with(kStringEnd)) return at + kStringEnd.size();
+    }
+    has_ends = false;
+  }
+  return 1;
+}
+
+// As a terminal shows it in the end.
+std::string PlainText(std::string_view text) {
+  std::string plain;
+  std::size_t line = 0;      // where the last one begins
+  bool is_returned = false;  // what follows is written over it
+  bool has_ends = true;
+  while (!text.empty()) {
+    std::size_t length = 1;
+    if (text[0] == kEscape) {
+      length = EscapedLength(text, has_ends);
+      const bool erases = length > 2 && text[1] == '[' && text[length - 1] == 'K';
+      if (is_returned && erases) plain.resize(line);
+    } else if (text[0] == '\r') {
+      is_returned = true;
+    } else {
+      if (is_returned && text[0] != '\n') plain.resize(line);
+      is_returned = false;
+      plain += text[0];
+      if (text[0] == '\n') line = plain.size();
+    }
+    text.remove_prefix(length);
+  }
+  return plain;
+}
+
+// The whole lines of it, unless one is most of it.
+std::string_view Head(std::string_view text) {
+  const std::size_t end = text.rfind('\n');
+  if (end != std::string_view::npos && end >= text.size() / 2) return text.substr(0, end + 1);
+  return text.substr(0, text.size() - IncompleteUtf8Tail(text));
+}
+std::string_view Tail(std::string_view text) {
+  const std::size_t end = text.find('\n');
+  return end < text.size() / 2 ? text.substr(end + 1) : FromUtf8Start(text);
+}
+
+// What the tool itself has left out beyond the line that says so (tools/shell/command_runner).
+std::uint64_t CutByTool(std::string_view text) {
+  constexpr std::string_view kBegin = "\n(... ", kEnd = " bytes cut ...)\n";
+  const std::size_t end = text.find(kEnd), begin = text.rfind(kBegin, end);
+  std::uint64_t cut = 0;
+  if (end == std::string_view::npos || begin == std::string_view::npos) return 0;
+  std::from_chars(text.data() + begin + kBegin.size(), text.data() + end, cut);
+  return cut - (end + kEnd.size() - begin);  // may wrap: that line is part of what is counted besides
+}
+
+}  // namespace
+
+std::string ToldOutput(std::string_view tool_name, std::string_view output) {
+  if (tool_name != "run_shell" && tool_name != "run_code") return std::string(output);
+  std::string told = PlainText(output);
+  if (told.size() <= 2 * kToldAtEachEnd) return told;
+  const std::string_view whole = told;
+  const std::string_view head = Head(whole.substr(0, kToldAtEachEnd));
+  const std::string_view tail = Tail(whole.substr(whole.size() - kToldAtEachEnd));
+  const std::string_view left_out = whole.substr(head.size(), whole.size() - head.size() - tail.size());
+  std::string text(head);
+  if (!text.ends_with('\n')) text += '\n';
+  text += "(... " + Counted(left_out.size() + CutByTool(left_out), "byte") +
+          " left out here, which you cannot get back: if you need more of them, have the output written to a file and "
+          "read that in parts ...)\n";
+  return text.append(tail);
+}
+
+namespace {
+
+constexpr std::size_t kLongestSentence = 160;
+
+// The most useful first; those that are not named here stand between the two lists.
+constexpr std::string_view kFirst[] = {"read_file", "list_files",  "search_files", "write_file",
+                                       "edit_file", "delete_file", "run_shell",    "ask_human"};
+constexpr std::string_view kLast[] = {"calculator",     "current_time",   "http_get", "run_code",
+                                      "update_plan",    "manage_tasks",   "research", "list_chat_files",
+                                      "read_chat_file", "save_chat_file", "echo",     "delete_chat_file"};
+
+template <std::size_t kCount>
+std::size_t PlaceIn(const std::string_view (&names)[kCount], std::string_view name) {
+  return static_cast<std::size_t>(std::find(std::begin(names), std::end(names), name) - std::begin(names));
+}
+
+std::size_t Rank(std::string_view name) {
+  if (const std::size_t place = PlaceIn(kFirst, name); place < std::size(kFirst)) return place;
+  const std::size_t place = PlaceIn(kLast, name);
+  return place < std::size(kLast) ? std::size(kFirst) + 1 + place : std::size(kFirst);
+}
+
+std::string FirstSentence(std::string_view text) {
+  if (const std::size_t end = text.find_first_of("\n"); end != text.npos) text = text.substr(0, end);
+  for (std::size_t dot = text.find(". "); dot != text.npos; dot = text.find(". ", dot + 1)) {
+    if (dot < 4 || text.substr(dot - 3, 3) == "e.g") continue;
+    text = text.substr(0, dot + 1);
+    break;
+  }
+  return std::string(Utf8Prefix(text, kLongestSentence));
+}
+
+// Leaves what says which values are valid.
+void Strip(Json& schema) {
+  if (!schema.is_object()) return;
+  for (const char* name : {"description", "title", "examples", "example", "default", "$comment", "$schema"}) {
+    schema.erase(name);
+  }
+  for (const char* name : {"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"}) {
+    const auto named = schema.find(name);
+    if (named == schema.end() || !named->is_object()) continue;
+    for (auto& [key, each] : named->items()) Strip(each);
+  }
+  for (const char* name : {"items", "additionalProperties", "not", "if", "then", "else", "contains"}) {
+    if (const auto one = schema.find(name); one != schema.end()) Strip(*one);
+  }
+  for (const char* name : {"anyOf", "oneOf", "allOf", "prefixItems"}) {
+    const auto several = schema.find(name);
+    if (several == schema.end() || !several->is_array()) continue;
+    for (Json& each : *several) Strip(each);
+  }
+}
+
+ToolSpec Short(ToolSpec spec) {
+  spec.description = FirstSentence(spec.description);
+  if (auto schema = ParseJson(spec.parameters); schema && schema->is_object()) {
+    Strip(*schema);
+    spec.parameters = DumpJson(*schema);
+  }
+  return spec;
+}
+
+}  // namespace
+
+std::optional<ShortTools> ShortToolsWithin(const std::vector<ToolSpec>& specs, std::int64_t budget) {
+  if (budget <= 0 || EstimateTokens(specs) <= budget / 2) return std::nullopt;
+  ShortTools told;
+  for (const ToolSpec& spec : specs) told.specs.push_back(Short(spec));
+  while (!told.specs.empty() && EstimateTokens(told.specs) > budget / 3) {
+    // Of those that are equally useful the one that comes last.
+    const auto least =
+        std::max_element(told.specs.rbegin(), told.specs.rend(),
+                         [](const ToolSpec& a, const ToolSpec& b) { return Rank(a.name) < Rank(b.name); });
+    told.left_out.push_back(std::move(least->name));
+    told.specs.erase(std::next(least).base());
+  }
+  return told;
+}
+
+}  // namespace reprise

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "reprise/resource_limits.h"
+#include "reprise/timestamp.h"
+#include "reprise/tool.h"
+#include "reprise/transport.h"
+#include "tools/files/workspace.h"
+#include "tools/shell/command_runner.h"
+#include "tools/tool_options.h"
+
+namespace reprise {
+
+// A tool whose traits are known when it is made.
+class BuiltinTool : public Tool {
+ public:
+  explicit BuiltinTool(ToolTraits traits) : traits_(std::move(traits)) {}
+  const ToolTraits& traits() const override { return traits_; }
+  // As in traits(), but never cost anything (traits() of run_shell looks for the sandbox first).
+  const ToolSpec& spec() const { return traits_.spec; }
+  bool asks_by_default() const { return traits_.requires_approval; }
+
+ protected:
+  const ToolTraits& fixed_traits() const { return traits_; }
+
+ private:
+  const ToolTraits traits_;
+};
+
+inline ToolOutcome ToolFailure(std::string message) { return {.output = std::move(message), .is_error = true}; }
+
+// Tools that touch nothing outside the process.
+
+std::unique_ptr<BuiltinTool> MakeEchoTool();
+std::unique_ptr<BuiltinTool> MakeCalculatorTool();
+// Names of time zones are those of the system's zoneinfo.
+std::unique_ptr<BuiltinTool> MakeCurrentTimeTool(std::function<Timestamp()> now);
+
+// Tools with which an agent keeps its tasks and its plan (reprise/agenda.h).
+
+std::unique_ptr<BuiltinTool> MakeManageTasksTool();
+std::unique_ptr<BuiltinTool> MakeUpdatePlanTool();
+
+// Puts a question to whoever follows the run; the answer is the tool's result.
+std::unique_ptr<BuiltinTool> MakeAskHumanTool();
+
+// What the agent can do with the files of the chat it works in: those that were uploaded to it, and its own. Not the
+// files of the workspace.
+std::unique_ptr<BuiltinTool> MakeListChatFilesTool();
+std::unique_ptr<BuiltinTool> MakeReadChatFileTool();
+std::unique_ptr<BuiltinTool> MakeSaveChatFileTool();
+std::unique_ptr<BuiltinTool> MakeDeleteChatFileTool();
+
+// research{question}: what a sub-agent finds out about it.
+std::unique_ptr<BuiltinTool> MakeResearchTool();
+
+// Tools that look at the workspace, which must outlive them.
+
+std::unique_ptr<BuiltinTool> MakeListFilesTool(const Workspace& workspace);
+// `elsewhere` opens files outside of the workspace, if it may (null: none); kForbidden otherwise.
+std::unique_ptr<BuiltinTool> MakeReadFileTool(const Workspace& workspace,
+                                              std::function<Result<UniqueFd>(const std::string& path)> elsewhere = {});
+
+// search_files: a regular expression over the text files of the workspace, which must outlive the tool.
+std::unique_ptr<BuiltinTool> MakeSearchFilesTool(const Workspace& workspace);
+
+// Tools that change files of the workspace, which must outlive them. All ask before they run.
+
+std::unique_ptr<BuiltinTool> MakeWriteFileTool(Workspace& workspace);
+std::unique_ptr<BuiltinTool> MakeEditFileTool(Workspace& workspace);
+std::unique_ptr<BuiltinTool> MakeDeleteFileTool(Workspace& workspace);
+
+// http_get through `transport`, which must outlive the tool. Reaches public addresses only unless the options say
+// otherwise.
+std::unique_ptr<BuiltinTool> MakeHttpGetTool(Transport& transport, HttpGetOptions options);
+
+// run_code: a program in Python or for the shell.
+std::unique_ptr<BuiltinTool> MakeCodeTool(std::shared_ptr<const CommandRunner> runner);
+
+// run_shell: a command line.
+std::unique_ptr<BuiltinTool> MakeShellTool(std::shared_ptr<const CommandRunner> runner);
+
+}  // namespace reprise
