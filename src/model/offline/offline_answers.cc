@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "base/ascii.h"
-#include "model/offline/offline_data.h"
 #include "model/provider_error.h"
 
 namespace reprise {

@@ -10,8 +10,6 @@
 #include "base/utf8.h"
 #include "model/offline/offline_answers.h"
 #include "model/offline/offline_commands.h"
-#include "model/offline/offline_demo.h"
-#include "model/offline/offline_response.h"
 
 namespace reprise {
 namespace {

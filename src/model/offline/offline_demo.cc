@@ -1,4 +1,4 @@
-#include "model/offline/offline_demo.h"
+#include "model/offline/offline_answers.h"
 
 #include <re2/re2.h>
 
@@ -9,8 +9,6 @@
 #include <utility>
 
 #include "base/utf8.h"
-#include "model/offline/offline_answers.h"
-#include "model/offline/offline_data.h"
 
 namespace reprise {
 namespace {
