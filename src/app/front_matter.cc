@@ -20,31 +20,16 @@ constexpr int kMostLevels = 16;
 constexpr std::size_t kMostNameBytes = 64;
 
 // Looked up at run time: a server without skills does not pay for it.
-struct YamlLibrary {
-  decltype(&::yaml_parser_initialize) initialize;
-  decltype(&::yaml_parser_delete) remove;
-  decltype(&::yaml_parser_set_input_string) set_input;
-  decltype(&::yaml_parser_set_encoding) set_encoding;
-  decltype(&::yaml_parser_parse) parse;
-  decltype(&::yaml_event_delete) remove_event;
-  std::string problem;
-};
+struct YamlLibrary : SharedLibrary {
+  YamlLibrary() : SharedLibrary(kYamlLibrary) {}
 
-const YamlLibrary& Library() {
-  static const YamlLibrary library = [] {
-    SharedLibrary yaml(kYamlLibrary);
-    YamlLibrary found{};
-    yaml.Find(found.initialize, "yaml_parser_initialize");
-    yaml.Find(found.remove, "yaml_parser_delete");
-    yaml.Find(found.set_input, "yaml_parser_set_input_string");
-    yaml.Find(found.set_encoding, "yaml_parser_set_encoding");
-    yaml.Find(found.parse, "yaml_parser_parse");
-    yaml.Find(found.remove_event, "yaml_event_delete");
-    found.problem = yaml.problem();
-    return found;
-  }();
-  return library;
-}
+  decltype(&::yaml_parser_initialize) initialize = Find("yaml_parser_initialize");
+  decltype(&::yaml_parser_delete) remove = Find("yaml_parser_delete");
+  decltype(&::yaml_parser_set_input_string) set_input = Find("yaml_parser_set_input_string");
+  decltype(&::yaml_parser_set_encoding) set_encoding = Find("yaml_parser_set_encoding");
+  decltype(&::yaml_parser_parse) parse = Find("yaml_parser_parse");
+  decltype(&::yaml_event_delete) remove_event = Find("yaml_event_delete");
+};
 
 Error Wrong(const std::string& message) {
   return MakeError(ErrorCode::kInvalidArgument, "what stands in front of its text " + message);
@@ -133,10 +118,10 @@ Result<std::optional<std::string>> Value(YamlEvents& events) {
 }
 
 Result<SkillHead> Read(std::string_view yaml) {
-  const YamlLibrary& library = Library();
-  if (!library.problem.empty()) {
+  static const YamlLibrary library;
+  if (!library.problem().empty()) {
     return Fail(ErrorCode::kUnavailable,
-                "skills cannot be read: " + library.problem + " (Debian has it in libyaml-0-2)");
+                "skills cannot be read: " + library.problem() + " (Debian has it in libyaml-0-2)");
   }
   YamlEvents events(library, yaml);
   const yaml_event_t* event = TRY(events.Next());

@@ -10,10 +10,10 @@ SharedLibrary::SharedLibrary(const char* name) : name_(name), handle_(::dlopen(n
   problem_ = why != nullptr ? why : name;
 }
 
-void* SharedLibrary::FindSymbol(const char* name) {
+SharedLibrary::Symbol SharedLibrary::Find(const char* name) {
   void* const symbol = handle_ == nullptr ? nullptr : ::dlsym(handle_, name);
   if (symbol == nullptr && problem_.empty()) problem_ = std::string(name_) + " has no " + name;
-  return symbol;
+  return {symbol};
 }
 
 }  // namespace reprise

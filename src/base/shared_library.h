@@ -4,26 +4,35 @@
 
 namespace reprise {
 
-// A library that is not linked, since only some need it: loaded now, and for as long as the process lives. Its
-// functions are looked up one after the other; the first thing that is missing is remembered.
+// A library that is not linked, since only some need it: loaded now, and for as long as the process lives. A table of its
+// functions derives from this, and finds each where it is declared; the first thing that is missing is remembered:
+//
+//   struct CurlLibrary : SharedLibrary {
+//     CurlLibrary() : SharedLibrary(kCurlLibrary) {}
+//     decltype(&::curl_easy_init) easy_init = Find("curl_easy_init");
+//   };
 class SharedLibrary {
  public:
   // `name` as dlopen(3) takes it: "libcurl.so.4".
   explicit SharedLibrary(const char* name);
 
-  // Null if it is missing.
-  template <typename Function>
-  void Find(Function& function, const char* name) {
-    function = reinterpret_cast<Function>(FindSymbol(name));
-  }
   // What is missing, for the log; empty: nothing.
   const std::string& problem() const { return problem_; }
 
- private:
-  void* FindSymbol(const char* name);
+ protected:
+  // A pointer to a function of whatever type; null if it is missing.
+  struct Symbol {
+    template <typename Function>
+    operator Function*() const {
+      return reinterpret_cast<Function*>(address);
+    }
+    void* address;
+  };
+  Symbol Find(const char* name);
 
-  const char* const name_;
-  void* const handle_;  // null: it could not be loaded
+ private:
+  const char* name_;
+  void* handle_;  // null: it could not be loaded
   std::string problem_;
 };
 

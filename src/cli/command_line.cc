@@ -10,6 +10,7 @@
 #include "base/terminal_text.h"
 #include "base/text.h"
 #include "cli/command_notes.h"
+#include "cli/grammar_docs.h"
 #include "terminal/exit_status.h"
 
 namespace reprise {
@@ -117,7 +118,7 @@ class Grammar {
     AddExamples(app_, "");
   }
 
-  CommandDoc Describe() const { return DescribeGrammar(app_); }
+  Json Describe() const { return DescribeGrammar(app_); }
 
   std::variant<CommandLine, EarlyExit> Parse(int argc, const char* const* argv) {
     try {
@@ -411,7 +412,7 @@ class Grammar {
 
     CLI::App* man = Add("man", "Print the man page of reprise, or of a command");
     man->add_option("COMMAND", out_.arguments, "such as serve, or keys init (default: reprise itself)");
-    man->add_option("--all", out_.output, "write every page into this folder")->group("");  // for the build only
+    man->add_flag("--grammar", out_.list, "print the grammar as JSON")->group("");  // for the build only
   }
   static void AddExamples(CLI::App& app, const std::string& name) {
     std::string examples;
@@ -499,6 +500,6 @@ std::variant<CommandLine, EarlyExit> ParseCommandLine(int argc, const char* cons
   return Grammar().Parse(argc, argv);
 }
 
-CommandDoc DescribeCommands() { return Grammar().Describe(); }
+Json DescribeCommands() { return Grammar().Describe(); }
 
 }  // namespace reprise

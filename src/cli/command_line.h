@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "app/options.h"
-#include "cli/grammar_docs.h"
 
 namespace reprise {
 
@@ -78,8 +77,5 @@ struct EarlyExit {
 };
 
 std::variant<CommandLine, EarlyExit> ParseCommandLine(int argc, const char* const* argv);
-
-// All commands and flags there are.
-CommandDoc DescribeCommands();
 
 }  // namespace reprise

@@ -1,7 +1,5 @@
 #include "cli/command_notes.h"
 
-#include <utility>
-
 namespace reprise {
 namespace {
 
@@ -76,83 +74,6 @@ constexpr CommandExample kExamples[] = {
     {"help", "reprise help keys", "the options of a command"},
 };
 
-constexpr std::pair<std::string_view, std::string_view> kDescriptions[] = {
-    {"",
-     "Reprise runs an LLM agent on your own machine, for you alone. One user message and everything the agent does "
-     "about it is an interaction: streamed while it happens, stopped and approved by plain HTTP, and written to disk "
-     "as "
-     "one encrypted JSON file. An earlier message can be changed: the agent goes back to the state before it and runs "
-     "again from there. Nothing that was on disk is lost by that.\n\n"
-     "It works without a network and without a key too: the built-in offline model drives every tool.\n\n"
-     "Without a command, `reprise` at a terminal is the client: it finds the server that uses the data folder, or "
-     "starts "
-     "one that ends with it. With --prompt, or with input from a pipe, it sends one message and prints the answer."},
-    {"serve",
-     "Serves the HTTP interface of `reprise` until SIGINT or SIGTERM. When it accepts connections it prints one line, "
-     "`reprise listening on http://HOST:PORT`; everything else is logged on standard error. A second signal ends it at "
-     "once.\n\n"
-     "Flags beat REPRISE_* variables, these beat the configuration file, and that beats the defaults. Where "
-     "OPENAI_API_KEY "
-     "or ANTHROPIC_API_KEY is set, a model of that provider is the default; else it is the offline model.\n\n"
-     "Under systemd it takes its listening socket from the service manager, if there is one (LISTEN_FDS; --host and "
-     "--port then have no effect), and tells it when it is ready (NOTIFY_SOCKET). The user units reprise.socket and "
-     "reprise.service are made for that."},
-    {"ls", "Reads the files of the chats. A server may be running on the same data folder meanwhile."},
-    {"cat", "Prints what is in an encrypted file, as JSON. A server may be running on the same data folder meanwhile."},
-    {"replay",
-     "Runs the agent again on what model, tools and people said then, and compares each event with the recorded one. "
-     "No "
-     "model is asked, no tool is run, and nothing is written."},
-    {"verify",
-     "Opens every file and checks that it is what was written, where it was written. Damaged files are named and left "
-     "as "
-     "they are."},
-    {"audit",
-     "Each tool call is a line of the log: when, where, which tool, the digest of its arguments, why it was allowed, "
-     "and "
-     "how it ended. Lines that were changed or taken out are reported."},
-    {"rm",
-     "The chat goes to the trash as it is; `reprise restore` brings it back. If a server runs on the data folder, it "
-     "does this, and cancels a run of the chat first."},
-    {"restore",
-     "Without an argument it lists the trash: chat, time of deletion, size, the entry's id, and the title.\n\n"
-     "A chat comes back under its own name only, for its files are sealed to that. If another chat has the name, fork "
-     "that one and move it to the trash first."},
-    {"mv", "A chat's id never changes: its files are sealed to it, and clients know it by that."},
-    {"approvals",
-     "Asks the server that runs on the data folder. An approval is answered once, by whoever is first. A no is for the "
-     "one call that is asked about; a yes may be for equal calls as well (--scope)."},
-    {"models",
-     "Asks the server that runs on the data folder. Without one it lists what the configuration names and what its "
-     "providers tell within three seconds."},
-    {"import",
-     "What is brought in becomes a new chat; no chat that is there is changed. A chat is there with all its "
-     "interactions, "
-     "or not at all. If a server runs on the data folder, the chats go through it."},
-    {"trust",
-     "A configuration that was found in the current folder, and programs that it names in the workspace, could have "
-     "been "
-     "written by the agent. They are used only after a person has allowed them as they are. A changed file has to be "
-     "allowed anew."},
-    {"db",
-     "Chats are kept in a PostgreSQL database if the configuration says so: "
-     "\"store\": {\"type\": \"postgres\", \"url\": \"postgresql://...\"}. Only these commands make or change its "
-     "tables; a server that finds others than it needs does not start."},
-    {"keys",
-     "Chats are encrypted with a key in the key file. Keep a copy of that file elsewhere: without it nobody can open "
-     "the "
-     "chats."},
-    {"files",
-     "Where the configuration names a bucket, the files that are given to chats go there, sealed as they would be in "
-     "the "
-     "folder. Files that were given before stay where they are until they are moved. For push and pull no server may "
-     "run on the data folder; a sweep does not mind one."},
-    {"completion",
-     "Prints a script that makes the shell complete the commands, flags and values of reprise, files, and the ids of "
-     "chats. The scripts that are installed with reprise are the same."},
-    {"man", "Prints the man page of reprise or of one command (`reprise man keys init`), as troff."},
-};
-
 }  // namespace
 
 std::span<const CommandExample> AllExamples() { return kExamples; }
@@ -163,13 +84,6 @@ std::vector<CommandExample> ExamplesOf(std::string_view command) {
     if (example.command == command) examples.push_back(example);
   }
   return examples;
-}
-
-std::string_view DescriptionOf(std::string_view command) {
-  for (const auto& [name, text] : kDescriptions) {
-    if (name == command) return text;
-  }
-  return {};
 }
 
 }  // namespace reprise

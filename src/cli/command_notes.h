@@ -6,8 +6,8 @@
 
 namespace reprise {
 
-// What the command line's grammar does not know of a command: a text for its man page, and examples, which its --help
-// shows too. Commands are named as in CommandLine::command; reprise itself has the empty name.
+// What the command line's grammar does not know of a command: examples, which its --help and its man page show. Commands
+// are named as in CommandLine::command; reprise itself has the empty name.
 struct CommandExample {
   std::string_view command;
   std::string_view line;  // as it is typed
@@ -16,7 +16,5 @@ struct CommandExample {
 
 std::span<const CommandExample> AllExamples();
 std::vector<CommandExample> ExamplesOf(std::string_view command);
-// Paragraphs, separated by empty lines. Empty: what the grammar says is all there is to say.
-std::string_view DescriptionOf(std::string_view command);
 
 }  // namespace reprise

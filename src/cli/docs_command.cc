@@ -1,31 +1,41 @@
 #include "cli/docs_command.h"
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "app/embedded.h"
 #include "app/options.h"
 #include "base/posix_file_system.h"
 #include "base/text.h"
-#include "cli/completion_script.h"
-#include "cli/man_page.h"
+#include "cli/grammar_docs.h"
 #include "store/chat_files.h"
 #include "terminal/console.h"
 
 namespace reprise {
 namespace {
 
-int WriteAllPages(const CommandDoc& root, const std::string& folder) {
-  for (const CommandDoc* command : AllCommands(root)) {
-    const std::string path = folder + "/" + ManPageName(*command) + ".1";
-    std::ofstream file(path, std::ios::binary);
-    file << ManPage(root, *command);
-    file.close();
-    if (!file) return Complain(MakeError(ErrorCode::kIo, "cannot write " + path, std::strerror(errno)));
+// Prints the first of `files` that there is, in the folder `share` that was built or installed with this program.
+bool PrintShared(const std::vector<std::string>& files) {
+  std::error_code error;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
+  for (const auto& share : {program / "share", program / "../share"}) {
+    for (const std::string& name : files) {
+      const gzFile file = gzopen((share / name).c_str(), "rb");  // reads plain files as well
+      if (file == nullptr) continue;
+      std::array<char, 16384> buffer;
+      for (int size; (size = gzread(file, buffer.data(), buffer.size())) > 0;) {
+        Print({buffer.data(), static_cast<std::size_t>(size)});
+      }
+      return gzclose(file) == Z_OK;
+    }
   }
-  return kExitOk;
+  return false;
 }
 
 // Only names of folders are read: no key is needed, and nobody is asked for a passphrase while they press TAB.
@@ -43,26 +53,34 @@ int PrintChats(const CommandLine& line, const Environment& environment) {
 }  // namespace
 
 int RunMan(const CommandLine& line, const Environment&) {
-  const CommandDoc root = DescribeCommands();
-  if (!line.output.empty()) return WriteAllPages(root, line.output);
-  std::string name;
-  for (const std::string& word : line.arguments) name += (name.empty() ? "" : " ") + word;
-  const CommandDoc* command = FindCommand(root, name);
-  if (command == nullptr) {
-    std::vector<std::string> known;
-    for (const CommandDoc* each : AllCommands(root)) known.push_back(each->name);
+  const Json commands = DescribeCommands();
+  if (line.list) {
+    Print(Json{{"version", Version()}, {"commands", commands}}.dump() + "\n");
+    return kExitOk;
+  }
+  std::string name, page = "man/man1/reprise";
+  for (const std::string& word : line.arguments) {
+    name += (name.empty() ? "" : " ") + word;
+    page += "-" + word;
+  }
+  std::vector<std::string> known;
+  for (const Json& command : commands) known.push_back(command["name"]);
+  if (std::find(known.begin(), known.end(), name) == known.end()) {
     return Misused("there is no command " + name + DidYouMean(name, known) + " (reprise --help lists them)");
   }
-  Print(ManPage(root, *command));
-  return kExitOk;
+  if (PrintShared({page + ".1", page + ".1.gz"})) return kExitOk;
+  return Complain(MakeError(ErrorCode::kNotFound, "the man pages are not installed beside this program"));
 }
 
 int RunCompletion(const CommandLine& line, const Environment& environment) {
   if (line.list) return PrintChats(line, environment);
-  const auto script = CompletionScript(line.argument, DescribeCommands());
-  if (!script) return Misused("which shell? bash, zsh or fish");
-  Print(*script);
-  return kExitOk;
+  if (line.argument.empty()) return Misused("which shell? bash, zsh or fish");
+  const bool is_printed = line.argument == "bash" ? PrintShared({"bash-completion/completions/reprise"})
+                          : line.argument == "fish"
+                              ? PrintShared({"fish/vendor_completions.d/reprise.fish"})
+                              : PrintShared({"zsh/site-functions/_reprise", "zsh/vendor-completions/_reprise"});
+  if (is_printed) return kExitOk;
+  return Complain(MakeError(ErrorCode::kNotFound, "the completions are not installed beside this program"));
 }
 
 }  // namespace reprise

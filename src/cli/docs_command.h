@@ -4,10 +4,11 @@
 
 namespace reprise {
 
-// `reprise man`: the man page of a command, or of all of them into files of a folder. Returns the exit status.
+// `reprise man`: the man page of a command, as it was built or installed beside the program; or the grammar that the pages
+// are made of. Returns the exit status.
 int RunMan(const CommandLine& line, const Environment& environment);
 
-// `reprise completion`: the script for a shell, or the chats' ids for such a script.
+// `reprise completion`: the script for a shell, likewise, or the chats' ids for such a script.
 int RunCompletion(const CommandLine& line, const Environment& environment);
 
 }  // namespace reprise

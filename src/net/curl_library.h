@@ -4,6 +4,8 @@
 
 #include <memory>
 
+#include "base/library_names.h"
+#include "base/shared_library.h"
 #include "reprise/result.h"
 
 namespace reprise {
@@ -11,24 +13,26 @@ namespace reprise {
 // The functions of libcurl that we use, looked up at run time. libcurl is not linked, because it brings some thirty
 // further libraries (6 MB of resident memory and the time to load them) that a server needs only once it talks to the
 // network: an idle one, or one that runs the offline model, never does.
-struct CurlLibrary {
-  decltype(&::curl_global_init) global_init;
-  decltype(&::curl_easy_init) easy_init;
-  decltype(&::curl_easy_cleanup) easy_cleanup;
-  decltype(&::curl_easy_reset) easy_reset;
-  decltype(&::curl_easy_setopt) easy_setopt;
-  decltype(&::curl_easy_getinfo) easy_getinfo;
-  decltype(&::curl_easy_strerror) easy_strerror;
-  decltype(&::curl_slist_append) slist_append;
-  decltype(&::curl_slist_free_all) slist_free_all;
-  decltype(&::curl_multi_init) multi_init;
-  decltype(&::curl_multi_cleanup) multi_cleanup;
-  decltype(&::curl_multi_setopt) multi_setopt;
-  decltype(&::curl_multi_add_handle) multi_add_handle;
-  decltype(&::curl_multi_remove_handle) multi_remove_handle;
-  decltype(&::curl_multi_socket_action) multi_socket_action;
-  decltype(&::curl_multi_assign) multi_assign;
-  decltype(&::curl_multi_info_read) multi_info_read;
+struct CurlLibrary : SharedLibrary {
+  CurlLibrary() : SharedLibrary(kCurlLibrary) {}
+
+  decltype(&::curl_global_init) global_init = Find("curl_global_init");
+  decltype(&::curl_easy_init) easy_init = Find("curl_easy_init");
+  decltype(&::curl_easy_cleanup) easy_cleanup = Find("curl_easy_cleanup");
+  decltype(&::curl_easy_reset) easy_reset = Find("curl_easy_reset");
+  decltype(&::curl_easy_setopt) easy_setopt = Find("curl_easy_setopt");
+  decltype(&::curl_easy_getinfo) easy_getinfo = Find("curl_easy_getinfo");
+  decltype(&::curl_easy_strerror) easy_strerror = Find("curl_easy_strerror");
+  decltype(&::curl_slist_append) slist_append = Find("curl_slist_append");
+  decltype(&::curl_slist_free_all) slist_free_all = Find("curl_slist_free_all");
+  decltype(&::curl_multi_init) multi_init = Find("curl_multi_init");
+  decltype(&::curl_multi_cleanup) multi_cleanup = Find("curl_multi_cleanup");
+  decltype(&::curl_multi_setopt) multi_setopt = Find("curl_multi_setopt");
+  decltype(&::curl_multi_add_handle) multi_add_handle = Find("curl_multi_add_handle");
+  decltype(&::curl_multi_remove_handle) multi_remove_handle = Find("curl_multi_remove_handle");
+  decltype(&::curl_multi_socket_action) multi_socket_action = Find("curl_multi_socket_action");
+  decltype(&::curl_multi_assign) multi_assign = Find("curl_multi_assign");
+  decltype(&::curl_multi_info_read) multi_info_read = Find("curl_multi_info_read");
 
   // Loads and initialises the library at the first call; later calls give the same answer at no cost. Thread-safe. The
   // library stays loaded to the end of the process. kInternal if it is not there or too old.

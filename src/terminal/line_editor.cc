@@ -12,7 +12,6 @@
 #include <cstring>
 #include <cwchar>
 #include <initializer_list>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -31,40 +30,23 @@ constexpr std::size_t kHistory = 500;
 constexpr std::wstring_view kWidePasteEnd = L"\x1b[201~";
 
 // Looked up at run time, as libcurl is: only who talks at a terminal needs it.
-struct EditLibrary {
-  decltype(&::el_init) init;
-  decltype(&::el_end) end;
-  decltype(&::el_wset) set;
-  decltype(&::el_wget) get;
-  decltype(&::el_wgets) gets;
-  decltype(&::el_wline) line;
-  decltype(&::el_winsertstr) insert;
-  decltype(&::el_deletestr) remove;
-  decltype(&::el_cursor) move;
-  decltype(&::el_resize) resize;
-  decltype(&::history_winit) history_init;
-  decltype(&::history_wend) history_end;
-  decltype(&::history_w) history;
-};
+struct EditLibrary : SharedLibrary {
+  EditLibrary() : SharedLibrary(kEditLibrary) {}
 
-std::optional<EditLibrary> LoadLibrary() {
-  SharedLibrary edit(kEditLibrary);
-  EditLibrary library{};
-  edit.Find(library.init, "el_init");
-  edit.Find(library.end, "el_end");
-  edit.Find(library.set, "el_wset");
-  edit.Find(library.get, "el_wget");
-  edit.Find(library.gets, "el_wgets");
-  edit.Find(library.line, "el_wline");
-  edit.Find(library.insert, "el_winsertstr");
-  edit.Find(library.remove, "el_deletestr");
-  edit.Find(library.move, "el_cursor");
-  edit.Find(library.resize, "el_resize");
-  edit.Find(library.history_init, "history_winit");
-  edit.Find(library.history_end, "history_wend");
-  edit.Find(library.history, "history_w");
-  return edit.problem().empty() ? std::optional(library) : std::nullopt;
-}
+  decltype(&::el_init) init = Find("el_init");
+  decltype(&::el_end) end = Find("el_end");
+  decltype(&::el_wset) set = Find("el_wset");
+  decltype(&::el_wget) get = Find("el_wget");
+  decltype(&::el_wgets) gets = Find("el_wgets");
+  decltype(&::el_wline) line = Find("el_wline");
+  decltype(&::el_winsertstr) insert = Find("el_winsertstr");
+  decltype(&::el_deletestr) remove = Find("el_deletestr");
+  decltype(&::el_cursor) move = Find("el_cursor");
+  decltype(&::el_resize) resize = Find("el_resize");
+  decltype(&::history_winit) history_init = Find("history_winit");
+  decltype(&::history_wend) history_end = Find("history_wend");
+  decltype(&::history_w) history = Find("history_w");
+};
 
 std::wstring Wide(std::string_view text) {
   const std::string valid = ToValidUtf8(text);
@@ -433,11 +415,11 @@ class LibEdit final : public LineEditor {
 std::unique_ptr<LineEditor> LineEditor::Open(KeySource& keys) {
   std::FILE* const out = ::isatty(STDOUT_FILENO) != 0 ? stdout : ::isatty(STDERR_FILENO) != 0 ? stderr : nullptr;
   if (::isatty(STDIN_FILENO) == 0 || out == nullptr) return nullptr;
-  static const std::optional<EditLibrary> library = LoadLibrary();
-  if (!library) return nullptr;
+  static const EditLibrary library;
+  if (!library.problem().empty()) return nullptr;
   UseUtf8();
-  LibEdit::loaded_ = &*library;
-  auto editor = std::make_unique<LibEdit>(*library, keys, out);
+  LibEdit::loaded_ = &library;
+  auto editor = std::make_unique<LibEdit>(library, keys, out);
   if (!editor->opened()) return nullptr;
   return editor;
 }

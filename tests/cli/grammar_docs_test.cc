@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 #include <string_view>
@@ -12,8 +13,6 @@
 #include "app/settings.h"
 #include "cli/command_line.h"
 #include "cli/command_notes.h"
-#include "cli/completion_script.h"
-#include "cli/man_page.h"
 #include "reprise/options.h"
 #include "support/source_directory.h"
 #include "support/test.h"
@@ -65,50 +64,50 @@ std::vector<std::string> CommandsIn(const std::string& page) {
   return commands;
 }
 
-const OptionDoc& Flag(const CommandDoc& root, std::string_view command, const std::string& name) {
-  const CommandDoc* doc = FindCommand(root, command);
-  REQUIRE(doc != nullptr);
-  for (const OptionDoc& flag : doc->flags) {
-    if (std::find(flag.names.begin(), flag.names.end(), name) != flag.names.end()) return flag;
+// The flag or argument of a command; null if there is none of that name.
+Json OptionOf(std::string_view command, const std::string& name) {
+  for (const Json& described : DescribeCommands()) {
+    if (described["name"] != command) continue;
+    for (const Json& flag : described["flags"]) {
+      if (std::find(flag["names"].begin(), flag["names"].end(), name) != flag["names"].end()) return flag;
+    }
+    for (const Json& argument : described["arguments"]) {
+      if (argument["value"] == name) return argument;
+    }
   }
-  throw std::runtime_error("no flag " + name);
+  return nullptr;
+}
+
+std::string HelpOf(std::string_view command) {
+  for (const Json& described : DescribeCommands()) {
+    if (described["name"] == command) return described["help"];
+  }
+  return {};
 }
 
 }  // namespace
 
 TEST_CASE("DescribeCommands: what the grammar says", "[grammar-docs]") {
-  const CommandDoc root = DescribeCommands();
-  CHECK(root.name.empty());
-  const CommandDoc* init = FindCommand(root, "keys init");
-  REQUIRE(init != nullptr);
-  CHECK(init->help == "Create the key file if there is none");
-  CHECK(FindCommand(root, "keys fly") == nullptr);
+  CHECK(DescribeCommands().front()["name"] == "");
+  CHECK(HelpOf("keys init") == "Create the key file if there is none");
+  CHECK(HelpOf("keys fly").empty());
 
-  CHECK(Flag(root, "serve", "--data-dir").is_folder);
-  CHECK(Flag(root, "serve", "--key-file").is_file);
-  CHECK(Flag(root, "serve", "--plain").value.empty());
-  CHECK(Flag(root, "serve", "--log-level").choices == std::vector<std::string>{"debug", "info", "warning", "error"});
-  CHECK(Flag(root, "replay", "--mode").choices == std::vector<std::string>{"recorded", "events"});
-  CHECK(Flag(root, "replay", "--speed").value == "FACTOR");
-  CHECK(Flag(root, "export", "-o").names == std::vector<std::string>{"-o", "--output"});
-
-  const OptionDoc what = FindCommand(root, "cat")->arguments.at(0);
-  CHECK(what.value == "WHAT");
-  CHECK(what.required);
-  CHECK_FALSE(what.repeated);
-  CHECK(what.is_chat);
-  CHECK(what.is_file);
-  CHECK(FindCommand(root, "verify")->arguments.at(0).repeated);
-  CHECK_FALSE(FindCommand(root, "export")->arguments.at(0).is_file);
+  CHECK(OptionOf("serve", "--plain")["value"] == "");
+  CHECK(OptionOf("serve", "--log-level")["choices"] == Json{"debug", "info", "warning", "error"});
+  CHECK(OptionOf("serve", "--log-level")["variable"] == "REPRISE_LOG_LEVEL");
+  CHECK(OptionOf("replay", "--mode")["value"] == "MODE:{recorded,events}");
+  CHECK(OptionOf("replay", "--mode")["variable"] == "");
+  CHECK(OptionOf("completion", "SHELL:{bash,zsh,fish}")["names"].empty());
+  CHECK(OptionOf("export", "-o")["names"] == Json{"-o", "--output"});
+  CHECK(OptionOf("cat", "WHAT")["required"] == true);
+  CHECK(OptionOf("cat", "WHAT")["repeated"] == false);
+  CHECK(OptionOf("verify", "WHAT")["repeated"] == true);
 }
 
 TEST_CASE("DescribeCommands: what is hidden is left out", "[grammar-docs]") {
-  const CommandDoc root = DescribeCommands();
-  for (const CommandDoc* command : AllCommands(root)) {
-    for (const OptionDoc& flag : command->flags) {
-      CHECK(std::find(flag.names.begin(), flag.names.end(), "--chats") == flag.names.end());
-    }
-  }
+  CHECK(OptionOf("completion", "SHELL:{bash,zsh,fish}")["required"] == false);
+  CHECK(OptionOf("completion", "--chats") == nullptr);
+  CHECK(OptionOf("man", "--grammar") == nullptr);
 }
 
 TEST_CASE("Settings: the choices are those that are taken", "[grammar-docs]") {
@@ -127,11 +126,13 @@ TEST_CASE("Settings: the choices are those that are taken", "[grammar-docs]") {
 }
 
 TEST_CASE("Examples are understood, and belong to a command that there is", "[grammar-docs]") {
-  const CommandDoc root = DescribeCommands();
   int examples = 0;
   std::set<std::string_view> lines;
-  for (const CommandDoc* command : AllCommands(root)) {
-    for (const CommandExample& example : ExamplesOf(command->name)) {
+  const Json commands = DescribeCommands();
+  for (const Json& command : commands) {
+    const std::string name = command["name"];
+    CHECK(command["examples"].size() == ExamplesOf(name).size());
+    for (const CommandExample& example : ExamplesOf(name)) {
       ++examples;
       INFO(example.line);
       CHECK(lines.insert(example.line).second);
@@ -142,14 +143,17 @@ TEST_CASE("Examples are understood, and belong to a command that there is", "[gr
       const auto parsed = ParseCommandLine(static_cast<int>(arguments.size()), arguments.data());
       if (const auto* ended = std::get_if<EarlyExit>(&parsed)) {
         CHECK(ended->status == 0);
-        CHECK(command->name == "help");
+        CHECK(name == "help");
       } else {
         // Without a command it is the client.
-        CHECK(std::get<CommandLine>(parsed).command == (command->name.empty() ? "chat" : command->name));
+        CHECK(std::get<CommandLine>(parsed).command == (name.empty() ? "chat" : name));
       }
     }
-    INFO(command->name);
-    CHECK((command->name.empty() || !command->commands.empty() || !ExamplesOf(command->name).empty()));
+    INFO(name);
+    const bool has_commands = std::any_of(commands.begin(), commands.end(), [&](const Json& below) {
+      return below["name"].get<std::string>().starts_with(name + " ");
+    });
+    CHECK((name.empty() || has_commands || !ExamplesOf(name).empty()));
   }
   // None is of a command that is gone.
   CHECK(static_cast<std::size_t>(examples) == AllExamples().size());
@@ -177,39 +181,6 @@ TEST_CASE("Every command in the docs is understood", "[grammar-docs]") {
     }
   }
   CHECK(commands > 50);
-}
-
-TEST_CASE("ManPage: names, escapes and sections", "[grammar-docs]") {
-  CommandDoc root;
-  root.help = "A program.";
-  root.commands.emplace_back().name = "fly";
-  CommandDoc& fly = root.commands.front().commands.emplace_back();
-  fly.name = "fly high";
-  fly.help = "Fly at a well-known 'height'";
-  fly.flags = {{.names = {"-s", "--speed"}, .value = "N", .choices = {"slow", "fast"}, .help = ".5 is \\slow"}};
-  fly.arguments = {{.value = "WHERE", .help = "a place", .required = true, .repeated = true}};
-  CHECK(ManPageName(root) == "reprise");
-  CHECK(ManPageName(fly) == "reprise-fly-high");
-  const std::string page = ManPage(root, fly);
-  INFO(page);
-  CHECK(page.starts_with(".TH REPRISE\\-FLY\\-HIGH 1 "));
-  CHECK(page.find("reprise\\-fly\\-high \\- Fly at a well-known \\(aqheight\\(aq\n") != std::string::npos);
-  CHECK(page.find("\\fBreprise fly high\\fP [\\fIOPTION\\fP\\~...] \\fIWHERE\\fP\\~...\n") != std::string::npos);
-  // A point at the beginning of a line would be a macro.
-  CHECK(page.find(".TP\n\\fB\\-s\\fP, \\fB\\-\\-speed\\fP \\fIN\\fP\n\\&.5 is \\eslow. One of: fast.\n") !=
-        std::string::npos);
-  CHECK(page.ends_with(".SH SEE ALSO\n.BR reprise (1),\n.BR reprise\\-fly (1)\n"));
-}
-
-TEST_CASE("CompletionScript: only shells that are known", "[grammar-docs]") {
-  const CommandDoc root = DescribeCommands();
-  CHECK_FALSE(CompletionScript("csh", root));
-  for (const char* shell : {"bash", "zsh", "fish"}) {
-    const auto script = CompletionScript(shell, root);
-    REQUIRE(script);
-    CHECK(script->find("@GRAMMAR@") == std::string::npos);
-    CHECK(script->find("passphrase-file") != std::string::npos);
-  }
 }
 
 }  // namespace reprise::test::grammar_docs_test

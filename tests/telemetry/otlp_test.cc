@@ -1,36 +1,27 @@
 #include "telemetry/otlp.h"
 
 #include <string>
+#include <vector>
 
 #include "support/test.h"
-#include "telemetry/protobuf_writer.h"
 
 // Whole requests are decoded by Google's Protocol Buffers in tests/e2e/test_telemetry.py.
 namespace reprise::otlp_test {
 namespace {
 
-TEST_CASE("ProtobufWriter: the forms of the wire", "[telemetry]") {
-  ProtobufWriter out;
-  out.Varint(1, 300);
-  out.Fixed64(2, 1);
-  out.Fixed32(16, 0x301);
-  out.Bytes(3, "ab");
-  out.Double(4, 1.0);
-  CHECK(out.Take() == std::string("\x08\xAC\x02"
-                                  "\x11\x01\0\0\0\0\0\0\0"
-                                  "\x85\x01\x01\x03\0\0"
-                                  "\x1A\x02"
-                                  "ab"
-                                  "\x21\0\0\0\0\0\0\xF0\x3F",
-                                  3 + 9 + 6 + 4 + 9));
-}
-
-TEST_CASE("ProtobufWriter: the length of a message stands before it, however long it is", "[telemetry]") {
-  ProtobufWriter out;
-  out.Message(1, [&] { out.Message(2, [&] { out.Bytes(1, std::string(200, 'x')); }); });
-  const std::string bytes = out.Take();
-  CHECK(bytes.substr(0, 9) == "\x0A\xCE\x01\x12\xCB\x01\x0A\xC8\x01");
-  CHECK(bytes.size() == 209);
+TEST_CASE("EncodeSpans: an empty list stays a list", "[telemetry]") {
+  SpanRecord span;
+  span.name = "chat";
+  const auto encoded = [&](AttributeValue value) {
+    span.attributes = {{"key", std::move(value)}};
+    return EncodeSpans({{"service.name", "test"}}, std::vector{span});
+  };
+  // AnyValue.array_value, with nothing in it, and with one text.
+  CHECK(encoded(std::vector<std::string>{}).find(std::string("\x0A\x03key\x12\x02\x2A\0", 9)) != std::string::npos);
+  CHECK(encoded(std::vector<std::string>{"a"})
+            .find(std::string("\x0A\x03key\x12\x07\x2A\x05\x0A\x03\x0A\x01"
+                              "a",
+                              14)) != std::string::npos);
 }
 
 TEST_CASE("RejectedCount: of a partial success, and of nothing else", "[telemetry]") {

@@ -6,17 +6,17 @@
 #include <system_error>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/utf8.h"
 #include "model/offline/offline_answers.h"
 #include "model/offline/offline_commands.h"
-#include "model/offline/offline_demo.h"
-#include "model/offline/offline_response.h"
 
 namespace reprise {
 namespace {
 
 // So much of one tool's output is repeated in an answer.
 constexpr std::size_t kMaxQuotedMessage = 2000;
+constexpr std::chrono::milliseconds kSlowPause{100}, kReadingPause{20};  // between two words
 // So many requests that were failed once are remembered.
 constexpr std::size_t kMaxRemembered = 64;
 
@@ -41,17 +41,6 @@ bool HasTool(const std::vector<ToolSpec>& tools, std::string_view name) {
   return std::any_of(tools.begin(), tools.end(), [&](const ToolSpec& tool) { return tool.name == name; });
 }
 
-std::int64_t CountWords(std::string_view text) {
-  std::int64_t words = 0;
-  bool in_word = false;
-  for (const char c : text) {
-    const bool blank = c == ' ' || c == '\n' || c == '\t' || c == '\r';
-    words += !blank && !in_word;
-    in_word = !blank;
-  }
-  return words;
-}
-
 std::int64_t CountInputWords(const Messages& messages) {
   std::int64_t words = 0;
   for (const Message& message : messages) {
@@ -59,14 +48,6 @@ std::int64_t CountInputWords(const Messages& messages) {
     for (const ToolCall& call : message.tool_calls) words += CountWords(call.arguments);
   }
   return words;
-}
-
-std::string Lower(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + ('a' - 'A'));
-  }
-  return lower;
 }
 
 // A result carries no mark of failure in a message; the agent and the tools begin their failures with these words.
@@ -83,7 +64,7 @@ ResultKind KindOf(std::string_view output) {
                                                              "cancelled",
                                                              "failed",
                                                              "the command was ended"};
-  const std::string start = Lower(output.substr(0, 64));
+  const std::string start = LowerCase(output.substr(0, 64));
   const auto begins = [&](std::string_view words) { return start.starts_with(words); };
   if (std::any_of(kRejections.begin(), kRejections.end(), begins)) return ResultKind::kRejected;
   if (std::any_of(kFailures.begin(), kFailures.end(), begins)) return ResultKind::kFailed;
@@ -126,7 +107,7 @@ std::vector<const ToolCall*> CallsOf(const Messages& messages) {
 }
 
 bool IsGreeting(std::string_view text) {
-  const std::string lower = Lower(text);
+  const std::string lower = LowerCase(text);
   const std::string_view word = std::string_view(lower).substr(0, lower.find_first_of(" ,.!?\n"));
   return word == "hello" || word == "hi" || word == "hey" || word == "hallo" || lower.starts_with("good morning") ||
          lower.starts_with("good evening");
@@ -144,21 +125,7 @@ bool HasHelped(const Messages& messages) {
 
 std::string DescribeAbilities(std::string_view user_text, bool has_helped) {
   const std::string_view start = IsGreeting(user_text) ? "Hello! " : "";
-  return std::string(start) + std::string(has_helped ? OfflineHint() : OfflineHelp());
-}
-
-using Say = void (ModelStream::*)(std::string_view);
-
-// Hands the text over word by word, each with the blanks behind it. False if stopped.
-bool StreamWords(std::string_view text, ModelStream& stream, Say say, const std::stop_token& stop) {
-  while (!text.empty()) {
-    if (stop.stop_requested()) return false;
-    const std::string_view word = FirstWord(text);
-    (stream.*say)(word);
-    stream.OnBatchEnd();
-    text.remove_prefix(word.size());
-  }
-  return !stop.stop_requested();
+  return std::string(start) + (has_helped ? OfflineText("hint") : OfflineHelp());
 }
 
 OfflineResponse FollowCommands(const ModelRequest& request, const Turn& turn) {
@@ -192,21 +159,12 @@ OfflineResponse FollowCommands(const ModelRequest& request, const Turn& turn) {
 }
 
 OfflineResponse Show(const OfflineShow& asked, const ModelRequest& request, const Turn& turn, bool asks_people) {
-  switch (asked.what) {
-    case OfflineShow::What::kDemo:
-      return NextOfDemo(turn.after, request.tools, asks_people);
-    case OfflineShow::What::kHelp:
-      return {.text = std::string(OfflineHelp())};
-    case OfflineShow::What::kThink:
-      return ThinkAbout(asked.text);
-    case OfflineShow::What::kSlow:
-      return SaySlowly(asked.text);
-    case OfflineShow::What::kMarkdown:
-      return ShowMarkdown();
-    case OfflineShow::What::kFail:
-      return FailFor(asked.text);
-  }
-  return {};
+  if (asked.what == "demo") return NextOfDemo(turn.after, request.tools, asks_people);
+  if (asked.what == "help") return {.text = OfflineHelp()};
+  if (asked.what == "think") return ThinkAbout(asked.text);
+  if (asked.what == "slow") return {.text = asked.text, .pause = kSlowPause};
+  if (asked.what == "markdown") return {.text = OfflineText("markdown"), .pause = kReadingPause};
+  return FailFor(asked.text);
 }
 
 OfflineResponse NextResponse(const ModelRequest& request, bool asks_people) {
@@ -226,14 +184,6 @@ Result<ModelResponse> EndOf(OfflineResponse response, std::int64_t input_words) 
                    .output_tokens = CountWords(response.thinking) + CountWords(response.text)};
   for (const ToolCall& call : response.tool_calls) usage.output_tokens += CountWords(call.arguments);
   return ModelResponse{.tool_calls = std::move(response.tool_calls), .usage = usage, .extras = {}};
-}
-
-Result<ModelResponse> Write(OfflineResponse response, std::int64_t input_words, ModelStream& stream,
-                            const std::stop_token& stop) {
-  const bool is_said = StreamWords(response.thinking, stream, &ModelStream::OnThinking, stop) &&
-                       StreamWords(response.text, stream, &ModelStream::OnText, stop);
-  if (!is_said) return Fail(ErrorCode::kCancelled, "the request was cancelled");
-  return EndOf(std::move(response), input_words);
 }
 
 std::size_t DigestOf(const Messages& messages) {
@@ -273,17 +223,12 @@ void OfflineClient::Generate(const ModelRequest& request, ModelStream& stream, s
       response.failure.reset();
     }
   }
+  PacedResponse paced{.thinking = response.thinking,
+                      .text = response.text,
+                      .pause = response.pause,
+                      .end = EndOf(std::move(response), input_words)};
   try {
-    if (response.pause.count() > 0) {
-      PacedResponse paced{.thinking = response.thinking,
-                          .text = response.text,
-                          .pause = response.pause,
-                          .end = EndOf(std::move(response), input_words)};
-      return paced_.Write(std::move(paced), stream, std::move(stop), done);
-    }
-    queue_.Post([response = std::move(response), input_words, &stream, stop = std::move(stop), done] {
-      done(Write(response, input_words, stream, stop));
-    });
+    writer_.Write(std::move(paced), stream, std::move(stop), done);
   } catch (const std::system_error& error) {
     done(Fail(ErrorCode::kUnavailable, "the system has no thread left for the model", error.what()));
   }

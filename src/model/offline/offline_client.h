@@ -4,7 +4,6 @@
 #include <deque>
 
 #include "base/mutex.h"
-#include "base/queues.h"
 #include "model/offline/paced_writer.h"
 #include "reprise/model_client.h"
 
@@ -17,8 +16,7 @@ struct OfflineOptions {
 // A model without a network: it follows the commands in the last user message (see OfflineHelp), one line per round,
 // and then answers with what the tools said. Deterministic: the same messages give the same response, but for a failure
 // that is to pass, which it remembers. Answers word by word through the stream; stops between two of them. Tokens are
-// counted as words. One thread writes all its responses, one after the other; another one those that take their time
-// (a demonstration, `slow:`), side by side.
+// counted as words. One thread writes all its responses.
 class OfflineClient : public ModelClient {
  public:
   explicit OfflineClient(OfflineOptions options = {}) : options_(options) {}
@@ -37,8 +35,7 @@ class OfflineClient : public ModelClient {
   const OfflineOptions options_;
   Mutex mutex_;
   std::deque<FailedOnce> failed_ GUARDED_BY(mutex_);  // a few, the newest last
-  SerialQueue queue_;
-  PacedWriter paced_;
+  PacedWriter writer_;
 };
 
 }  // namespace reprise

@@ -23,8 +23,7 @@ std::vector<OfflineCommand> ParseOfflineCommands(std::string_view message);
 
 // A message that asks the model to show something itself.
 struct OfflineShow {
-  enum class What { kDemo, kHelp, kThink, kSlow, kMarkdown, kFail };
-  What what;
+  std::string_view what;  // "demo", "help", "markdown", "think", "slow", "fail"
   std::string text = {};  // behind the colon
 };
 
@@ -33,8 +32,6 @@ struct OfflineShow {
 std::optional<OfflineShow> ParseOfflineShow(std::string_view message);
 
 // Says what is understood, in Markdown.
-std::string_view OfflineHelp();
-// The same in a line, for a chat that has had all of it.
-std::string_view OfflineHint();
+const std::string& OfflineHelp();
 
 }  // namespace reprise

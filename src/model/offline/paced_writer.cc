@@ -14,19 +14,17 @@ constexpr std::size_t kLongestPiece = 16;
 
 Error Stopped() { return MakeError(ErrorCode::kCancelled, "the request was cancelled"); }
 
-std::string_view TakePiece(std::string_view& left) {
-  const std::string_view piece = Utf8Prefix(FirstWord(left), kLongestPiece);
-  left.remove_prefix(piece.size());
-  return piece;
+// The first word, with the blanks behind it.
+std::string_view TakeWord(std::string_view& left, std::chrono::milliseconds pause) {
+  constexpr std::string_view kBlank = " \n\t";
+  const std::size_t end = std::min(left.find_first_of(kBlank), left.size());
+  std::string_view word = left.substr(0, std::min(left.find_first_not_of(kBlank, end), left.size()));
+  if (pause.count() > 0) word = Utf8Prefix(word, kLongestPiece);
+  left.remove_prefix(word.size());
+  return word;
 }
 
 }  // namespace
-
-std::string_view FirstWord(std::string_view text) {
-  constexpr std::string_view kBlank = " \n\t";
-  const std::size_t word = std::min(text.find_first_of(kBlank), text.size());
-  return text.substr(0, std::min(text.find_first_not_of(kBlank, word), text.size()));
-}
 
 PacedWriter::~PacedWriter() {
   if (!thread_.joinable()) return;
@@ -66,10 +64,10 @@ bool PacedWriter::Step(Job& job) {
   if (job.stop.stop_requested()) return end(Result<ModelResponse>(Fail(Stopped())));
   const bool is_heard = Guarded("who hears a response", [&job] {
     if (!job.thinking.empty()) {
-      job.stream.OnThinking(TakePiece(job.thinking));
+      job.stream.OnThinking(TakeWord(job.thinking, job.response.pause));
       job.stream.OnBatchEnd();
     } else if (!job.text.empty()) {
-      job.stream.OnText(TakePiece(job.text));
+      job.stream.OnText(TakeWord(job.text, job.response.pause));
       job.stream.OnBatchEnd();
     }
   });
@@ -93,7 +91,8 @@ void PacedWriter::Run(const std::stop_token& over) {
     auto node = jobs_.extract(jobs_.begin());
     std::unique_ptr<Job>& job = node.mapped();
     lock.unlock();
-    const bool at_end = Step(*job);
+    bool at_end = Step(*job);
+    while (!at_end && job->response.pause.count() == 0) at_end = Step(*job);
     if (at_end) job.reset();  // without the lock: a callback that is just running takes it
     lock.lock();
     if (at_end) continue;

@@ -16,18 +16,15 @@
 
 namespace reprise {
 
-// The first word of a text, with the blanks behind it; empty if the text is.
-std::string_view FirstWord(std::string_view text);
-
-// A response that takes its time.
+// A response, and the time that it takes.
 struct PacedResponse {
   std::string thinking, text;         // UTF-8
-  std::chrono::milliseconds pause{};  // between two words
+  std::chrono::milliseconds pause{};  // between two words; zero: none, and all is said before anything else
   Result<ModelResponse> end;          // when all is said
 };
 
-// Writes responses word by word with pauses between the words. One thread writes them all, sleeps until the next word
-// is due, and is started by the first response. Thread-safe.
+// Writes responses word by word with pauses between the words, side by side. One thread writes them all, sleeps until
+// the next word is due, and is started by the first response. Thread-safe.
 class PacedWriter {
  public:
   PacedWriter() = default;

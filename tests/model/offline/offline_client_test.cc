@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
+#include "model/offline/offline_answers.h"
 #include "model/offline/offline_commands.h"
 #include "support/generate_and_wait.h"
 #include "support/test.h"
@@ -200,7 +201,7 @@ TEST_CASE("Offline model: without a command it says what it understands", "[offl
 }
 
 TEST_CASE("Offline model: it says what it understands once in a chat, and whenever it is asked", "[offline]") {
-  const std::string help(OfflineHelp()), hint(OfflineHint());
+  const std::string help(OfflineHelp()), hint(OfflineText("hint"));
   CHECK(hint.find('\n') == std::string::npos);
   std::vector<Message> messages{User("Hello")};
   messages.push_back(Say(Role::kAssistant, Ask(messages).text));
@@ -222,23 +223,22 @@ TEST_CASE("Offline model: it says what it understands once in a chat, and whenev
 }
 
 TEST_CASE("Offline model: the words that show something are taken for nothing else", "[offline]") {
-  using What = OfflineShow::What;
-  const auto what = [](std::string_view message) -> std::optional<What> {
+  const auto what = [](std::string_view message) {
     const auto show = ParseOfflineShow(message);
-    return show ? std::optional(show->what) : std::nullopt;
+    return show ? std::string(show->what) : "";
   };
-  CHECK(what("demo") == What::kDemo);
-  CHECK(what(" Demo!\n") == What::kDemo);
-  CHECK(what("demo:") == What::kDemo);
-  CHECK(what("markdown") == What::kMarkdown);
-  CHECK(what("think: hard") == What::kThink);
-  CHECK(what("Slow: a b") == What::kSlow);
-  CHECK(what("fail") == What::kFail);
-  CHECK(what("fail: once") == What::kFail);
+  CHECK(what("demo") == "demo");
+  CHECK(what(" Demo!\n") == "demo");
+  CHECK(what("demo:") == "demo");
+  CHECK(what("markdown") == "markdown");
+  CHECK(what("think: hard") == "think");
+  CHECK(what("Slow: a b") == "slow");
+  CHECK(what("fail") == "fail");
+  CHECK(what("fail: once") == "fail");
   for (const char* other : {"", "demonstrate it", "demo of what?", "demo\necho hi", "markdown please", "think about it",
                             "think:", "slow", "slower: x", "slow down", "failure: x", "fail me not", "echo demo"}) {
     INFO(other);
-    CHECK_FALSE(what(other));
+    CHECK(what(other).empty());
   }
   CHECK(ParseOfflineShow("slow: one\necho two\n\n[Attached files, for the assistant to read; x]\n")->text ==
         "one\necho two");
@@ -360,7 +360,7 @@ TEST_CASE("Offline model: it says which files it was given", "[offline]") {
   const std::string told =
       "\n\nI was given 3 files with your message, and do not look into them:\n"
       "- \"my \"notes\", 1.txt\" (22 bytes)\n- \"a.png\" (1 byte, not text)\n- \"long\" (80000 bytes)";
-  CHECK(Ask({User("what is this?" + files)}).text == std::string(OfflineHelp()) + told);
+  CHECK(Ask({User("what is this?" + files)}).text == OfflineHelp() + told);
   std::vector<Message> messages{User("echo hi" + files)};
   const Heard call = Ask(messages);
   CHECK(call.text.empty());

@@ -1,4 +1,4 @@
-#include "model/offline/offline_demo.h"
+#include "model/offline/offline_answers.h"
 
 #include <functional>
 #include <map>
