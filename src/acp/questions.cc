@@ -15,17 +15,9 @@ constexpr const char* kDecline = "decline";
 constexpr const char* kAnswer = "answer";
 constexpr const char* kOther = "other";
 
-bool Allows(const Json& asked, const char* decision) {
-  const Json& allowed = MemberOf(asked, "allowed_decisions");
-  return allowed.is_array() && std::find(allowed.begin(), allowed.end(), Json(decision)) != allowed.end();
-}
-
-std::vector<std::string> OptionsOf(const Json& asked) {
-  std::vector<std::string> options;
-  for (const Json& option : MemberOf(asked, "options")) {
-    if (option.is_string()) options.push_back(option.get<std::string>());
-  }
-  return options;
+bool Allows(const event::ApprovalRequired& asked, const char* decision) {
+  const auto& allowed = asked.allowed_decisions;
+  return std::find(allowed.begin(), allowed.end(), decision) != allowed.end();
 }
 
 Json Option(const std::string& id, const std::string& name, const char* kind) {
@@ -74,7 +66,7 @@ Json Declined() { return {{"declined", true}}; }
 
 }  // namespace
 
-Json PermissionOptions(const Json& asked) {
+Json PermissionOptions(const event::ApprovalRequired& asked) {
   Json options = Json::array({Option("allow_once", "Allow once", "allow_once")});
   if (Allows(asked, "approve_for_chat")) {
     options.push_back(Option("allow_chat", "Allow this very call in this chat from now on", "allow_always"));
@@ -82,10 +74,9 @@ Json PermissionOptions(const Json& asked) {
   if (Allows(asked, "approve_always")) {
     options.push_back(Option("allow_always", "Allow this very call in every chat from now on", "allow_always"));
   }
-  const Json& patterns = MemberOf(asked, "patterns");
-  for (std::size_t i = 0; patterns.is_array() && i < patterns.size(); ++i) {
-    const std::string means = TextMember(patterns[i], "means");
-    const std::string what = VisibleLine(means.empty() ? TextMember(patterns[i], "pattern") : means);
+  for (std::size_t i = 0; i < asked.patterns.size(); ++i) {
+    const auto& [pattern, means] = asked.patterns[i];
+    const std::string what = VisibleLine(means.empty() ? pattern : means);
     const std::string number = std::to_string(i);
     if (Allows(asked, "approve_for_chat")) {
       options.push_back(Option("allow_chat:" + number, "Allow in this chat: " + what, "allow_always"));
@@ -98,43 +89,42 @@ Json PermissionOptions(const Json& asked) {
   return options;
 }
 
-std::optional<Json> ApprovalAnswer(const Json& asked, const std::string& option_id) {
+std::optional<Json> ApprovalAnswer(const event::ApprovalRequired& asked, const std::string& option_id) {
   const Json offered = PermissionOptions(asked);
   if (std::none_of(offered.begin(), offered.end(),
                    [&](const Json& each) { return TextMember(each, "optionId") == option_id; })) {
     return std::nullopt;
   }
-  Json body = {{"approval_id", TextMember(asked, "approval_id")},
+  Json body = {{"approval_id", asked.approval_id},
                {"approved", option_id != "reject_once"},
-               {"arguments_digest", TextMember(asked, "arguments_digest")}};
+               {"arguments_digest", asked.arguments_digest}};
   if (option_id.starts_with("allow_chat")) body["scope"] = "chat";
   if (option_id.starts_with("allow_always")) body["scope"] = "always";
   if (const std::size_t colon = option_id.find(':'); colon != std::string::npos) {
     const std::size_t index = std::stoul(option_id.substr(colon + 1));  // one of those that were offered
-    body["pattern"] = MemberOf(MemberOf(asked, "patterns")[index], "pattern");
+    body["pattern"] = asked.patterns[index].pattern;
   }
   return body;
 }
 
-std::optional<Json> Elicitation(const Json& asked, FormAbilities abilities) {
-  const std::string url = TextMember(asked, "url"), schema = TextMember(asked, "schema");
-  Json request = {{"message", TextMember(asked, "question")}};
-  if (!url.empty()) {
+std::optional<Json> Elicitation(const event::InputRequired& asked, FormAbilities abilities) {
+  Json request = {{"message", asked.question}};
+  if (asked.url) {
     if (!abilities.url) return std::nullopt;
     request["mode"] = "url";
-    request["elicitationId"] = TextMember(asked, "request_id");
-    request["url"] = url;
+    request["elicitationId"] = asked.request_id;
+    request["url"] = *asked.url;
     return request;
   }
   if (!abilities.form) return std::nullopt;
   request["mode"] = "form";
-  if (!schema.empty()) {
-    auto form = FormSchema(schema);
+  if (asked.schema) {
+    auto form = FormSchema(*asked.schema);
     if (!form) return std::nullopt;
     request["requestedSchema"] = *std::move(form);
     return request;
   }
-  const auto options = OptionsOf(asked);
+  const auto& options = asked.options;
   Json properties = Json::object();
   properties[kAnswer] = {{"type", "string"}, {"title", "Answer"}};
   if (options.empty()) {
@@ -147,57 +137,54 @@ std::optional<Json> Elicitation(const Json& asked, FormAbilities abilities) {
   return request;
 }
 
-Json InputAnswer(const Json& asked, const Json& result) {
+Json InputAnswer(const event::InputRequired& asked, const Json& result) {
   Json body = Declined();
   if (TextMember(result, "action") == "accept") {
     const Json& content = MemberOf(result, "content");
-    if (!TextMember(asked, "url").empty()) {
+    if (asked.url) {
       body = {{"response", "done"}};
-    } else if (!TextMember(asked, "schema").empty()) {
+    } else if (asked.schema) {
       body = {{"response", content.is_object() ? content : Json::object()}};
     } else {
       const std::string other = TextMember(content, kOther), answer = TextMember(content, kAnswer);
       if (const std::string& said = other.empty() ? answer : other; !said.empty()) body = {{"response", said}};
     }
   }
-  body["request_id"] = TextMember(asked, "request_id");
+  body["request_id"] = asked.request_id;
   return body;
 }
 
-Json ChoiceOptions(const Json& asked) {
+Json ChoiceOptions(const event::InputRequired& asked) {
   Json choices = Json::array();
-  const bool is_link = !TextMember(asked, "url").empty();
-  if (!TextMember(asked, "schema").empty()) return choices;
-  const auto options = OptionsOf(asked);
-  for (std::size_t i = 0; i < options.size() && !is_link; ++i) {
-    choices.push_back(Option("option:" + std::to_string(i), VisibleLine(options[i]), "allow_once"));
+  if (asked.schema) return choices;
+  for (std::size_t i = 0; i < asked.options.size() && !asked.url; ++i) {
+    choices.push_back(Option("option:" + std::to_string(i), VisibleLine(asked.options[i]), "allow_once"));
   }
-  if (is_link) choices.push_back(Option("option:done", "Done", "allow_once"));
+  if (asked.url) choices.push_back(Option("option:done", "Done", "allow_once"));
   if (!choices.empty()) choices.push_back(Option(kDecline, "No answer", "reject_once"));
   return choices;
 }
 
-std::optional<Json> ChoiceAnswer(const Json& asked, const std::string& option_id) {
+std::optional<Json> ChoiceAnswer(const event::InputRequired& asked, const std::string& option_id) {
   Json body = Declined();
-  if (option_id == "option:done" && !TextMember(asked, "url").empty()) {
+  if (option_id == "option:done" && asked.url) {
     body = {{"response", "done"}};
   } else if (option_id != kDecline) {
-    const auto options = OptionsOf(asked);
+    const auto& options = asked.options;
     std::size_t chosen = 0;
     while (chosen < options.size() && option_id != "option:" + std::to_string(chosen)) ++chosen;
     if (chosen == options.size()) return std::nullopt;
     body = {{"response", options[chosen]}};
   }
-  body["request_id"] = TextMember(asked, "request_id");
+  body["request_id"] = asked.request_id;
   return body;
 }
 
-std::string QuestionText(const Json& asked) {
-  std::string text = VisibleText(TextMember(asked, "question"), "");
-  if (const std::string url = TextMember(asked, "url"); !url.empty()) text += "\n\n" + VisibleLine(url);
-  const std::string schema = TextMember(asked, "schema");
-  if (schema.empty()) return text + "\n\n(Your next message is the answer.)";
-  const auto fields = FieldsOf(schema);
+std::string QuestionText(const event::InputRequired& asked) {
+  std::string text = VisibleText(asked.question, "");
+  if (asked.url) text += "\n\n" + VisibleLine(*asked.url);
+  if (!asked.schema) return text + "\n\n(Your next message is the answer.)";
+  const auto fields = FieldsOf(*asked.schema);
   if (fields.size() == 1) {
     return text + "\n\n" + VisibleLine(fields[0].name) + ": " + fields[0].hint +
            "\n\n(Your next message is the answer.)";
@@ -206,14 +193,13 @@ std::string QuestionText(const Json& asked) {
   return text + "\n\n(Your next message is the answer: a JSON object with these members.)";
 }
 
-Result<Json> TextAnswer(const Json& asked, const std::string& text) {
-  Json body = {{"request_id", TextMember(asked, "request_id")}};
-  const std::string schema = TextMember(asked, "schema");
-  if (schema.empty()) {
-    body["response"] = TextMember(asked, "url").empty() ? text : "done";
+Result<Json> TextAnswer(const event::InputRequired& asked, const std::string& text) {
+  Json body = {{"request_id", asked.request_id}};
+  if (!asked.schema) {
+    body["response"] = asked.url ? "done" : text;
     return body;
   }
-  const auto fields = FieldsOf(schema);
+  const auto fields = FieldsOf(*asked.schema);
   auto object = ParseJson(text);
   if (object && object->is_object()) {
     body["response"] = *std::move(object);

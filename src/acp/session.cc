@@ -14,6 +14,7 @@
 #include "base/terminal_text.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "domain/codec.h"
 #include "terminal/console.h"
 #include "terminal/question_text.h"
 
@@ -42,22 +43,17 @@ constexpr std::array kCommands = {
 
 bool IsRunning(const std::string& status) { return status == "RUNNING" || status.starts_with("WAITING"); }
 
-bool IsLost(const Error& error) {
-  static constexpr std::string_view kReasons[] = {"connection_failed", "connection_lost", "idle_timeout", "stopping"};
-  return std::find(std::begin(kReasons), std::end(kReasons), error.reason) != std::end(kReasons);
-}
-
 // The file of the workspace that a call is about, as clients name files; empty: there is none.
-std::string PathOf(const Json& asked, const std::string& workspace) {
-  const auto given = ParseJson(TextMember(asked, "tool_input"));
+std::string PathOf(const event::ApprovalRequired& asked, const std::string& workspace) {
+  const auto given = ParseJson(asked.tool_input);
   const std::string path = given ? TextMember(*given, "path") : "";
   if (path.empty() || workspace.empty()) return "";
   const auto full = std::filesystem::path(path.starts_with('/') ? path : workspace + "/" + path).lexically_normal();
   return LiesBeneath(full.string(), workspace) ? full.string() : "";
 }
 
-const char* StopReason(const std::string& status, const std::string& answer_reason) {
-  if (status == "CANCELLED") return "cancelled";
+const char* StopReason(InteractionStatus status, const std::string& answer_reason) {
+  if (status == InteractionStatus::kCancelled) return "cancelled";
   if (answer_reason == "length" || answer_reason == "context_window") return "max_tokens";
   if (answer_reason == "refusal" || answer_reason == "content_filter") return "refusal";
   return "end_turn";
@@ -122,26 +118,26 @@ void Session::Prompt(const Json& request_id, const Json& blocks) {
   const auto refuse = [&](const Error& error) { client_.Refuse(request_id, rpc::ErrorObject(error)); };
   auto prompt = ReadPrompt(blocks, link_.workspace());
   if (!prompt) return refuse(prompt.error());
-  const auto waits_for_words = std::find_if(
-      open_.begin(), open_.end(), [](const OpenQuestion& each) { return !each.is_approval && each.request == 0; });
+  const auto waits_for_words = std::find_if(open_.begin(), open_.end(), [](const OpenQuestion& each) {
+    return std::holds_alternative<PendingInput>(each.asked) && each.request == 0;
+  });
   if (!prompt_ && waits_for_words != open_.end()) {
-    auto body = TextAnswer(waits_for_words->asked, prompt->text);
+    const event::InputRequired asked = std::get<PendingInput>(waits_for_words->asked).request;
+    auto body = TextAnswer(asked, prompt->text);
     if (!body) return refuse(body.error());
     prompt_ = request_id;
-    const std::string id = waits_for_words->id;
-    GiveAnswer(id, "/respond", *body);
-    return;
+    return GiveAnswer(asked.request_id, "/respond", *body);
   }
-  if (!prompt_ && is_lost_ && cancel_wanted_) {  // the last one was cancelled while nobody answered: its run ends first
-    LoseServer();
+  if (!prompt_ && cancel_wanted_) {  // the last one was cancelled while nobody answered: its run ends first
+    if (follows_ == Follows::kLost) LoseServer();
     AwaitEnd();
-    if (is_lost_) {
+    if (follows_ == Follows::kLost) {
       return refuse(Error{.code = ErrorCode::kUnavailable,
                           .reason = "connection_failed",
                           .message = "the server has ended and is not back yet"});
     }
   }
-  if (prompt_ || stream_ || is_lost_) {
+  if (prompt_ || follows_ != Follows::kNothing) {
     return client_.Refuse(request_id, rpc::ErrorObject(rpc::kInvalidRequest,
                                                        "a prompt of this session is under way; wait for its end, or "
                                                        "cancel it (session/cancel)",
@@ -196,26 +192,27 @@ Result<bool> Session::RunCommand(const Json& request_id, const std::string& text
 }
 
 void Session::Begin(const std::string& path, Json body) {
-  start_path_ = path;
-  start_body_ = std::move(body);
-  key_ = "acp-" + RandomHex(16);
-  interaction_.clear();
-  last_seq_ = 0;
   open_.clear();
-  status_.clear();
-  answer_reason_.clear();
-  failure_ = nullptr;
-  is_complete_ = cancel_wanted_ = was_lost_ = has_resumed_ = is_lost_ = false;
+  cancel_wanted_ = was_lost_ = has_resumed_ = false;
   has_heard_ = true;
-  asks_ = Asks::kStart;
   OpenEditor();
-  stream_ = link_.server().Stream("POST", start_path_, start_body_, key_);
+  run_ = std::make_unique<RunStream>(link_.server(), chat_);
+  run_->Start(path, std::move(body));
+  follows_ = Follows::kRun;
 }
 
-void Session::Attach() {
+void Session::Attach(const std::string& interaction) {
+  has_heard_ = true;
   OpenEditor();
-  asks_ = Asks::kAttach;
-  stream_ = link_.server().Stream("GET", RunPath() + "/events?after_seq=" + std::to_string(last_seq_), Json(nullptr));
+  run_ = std::make_unique<RunStream>(link_.server(), chat_);
+  run_->Attach(interaction);
+  follows_ = Follows::kRun;
+}
+
+void Session::Resume() {
+  OpenEditor();
+  run_->Resume();
+  follows_ = Follows::kRun;
 }
 
 // --- files that the client has open, and its tools ---------------------------------------------------------------
@@ -351,21 +348,17 @@ void Session::Load(const Json& request_id, Json response) {
   if (!exists_) return client_.Answer(request_id, std::move(response));  // nothing has been said yet
   const auto chat = link_.Call("GET", path_ + "?state=none");
   if (!chat) return client_.Refuse(request_id, rpc::ErrorObject(chat.error()));
-  const bool follows = stream_ || is_lost_;
+  const bool follows = follows_ != Follows::kNothing;
   updates_ = Updates(link_.workspace(), abilities_.updates);
   const std::string running = Replay(*chat);
   // A prompt that the server has not answered yet: its run is shown when it has.
-  if (follows && interaction_.empty()) return client_.Answer(request_id, std::move(response));
+  if (follows && run_->interaction().empty()) return client_.Answer(request_id, std::move(response));
   load_ = {request_id, std::move(response)};
-  stream_.reset();
-  is_lost_ = false;
+  follows_ = Follows::kNothing;
   SettleAll();
-  if (follows && interaction_ != running && !FinishIfEnded()) return Attach();
-  if (running.empty() || stream_) return AnswerLoad();
-  interaction_ = running;
-  last_seq_ = 0;
-  has_heard_ = true;
-  Attach();
+  if (follows && run_->interaction() != running && !FinishIfEnded()) return Resume();
+  if (running.empty() || hears()) return AnswerLoad();
+  Attach(running);
 }
 
 // Shows what was said until now; returns the interaction that runs, of which only the message is shown.
@@ -377,10 +370,13 @@ std::string Session::Replay(const Json& chat) {
       Update(Updates::UserMessage(id, said));
     }
     if (IsRunning(TextMember(interaction, "status"))) return id;
-    for (const Json& event : MemberOf(interaction, "agent_events")) {
-      const std::string name = LowerCase(TextMember(event, "type"));
-      if (name == "retry" || name == "loop_detected") continue;  // were told when it happened
-      Show(updates_.Take(name, event));
+    for (const Json& each : MemberOf(interaction, "agent_events")) {
+      const auto event = ReceivedEvent(each);
+      if (!event || std::holds_alternative<event::Retry>(event->payload) ||
+          std::holds_alternative<event::LoopDetected>(event->payload)) {
+        continue;  // these were told when it happened
+      }
+      Show(updates_.Take(*event));
     }
     Show(updates_.Flush(/*all=*/true));
   }
@@ -388,17 +384,14 @@ std::string Session::Replay(const Json& chat) {
 }
 
 void Session::FollowRun() {
-  if (stream_ || is_lost_) {  // it is followed, and the client has been shown what came until now
-    if (stream_) OpenEditor();
+  if (follows_ != Follows::kNothing) {  // the client has been shown what came until now
+    if (hears()) OpenEditor();
     return AskAgain();
   }
   const auto newest = Newest();
   if (!newest || !IsRunning(TextMember(*newest, "status"))) return;
-  interaction_ = TextMember(*newest, "id");
-  last_seq_ = 0;
-  updates_.Begin(interaction_);
-  has_heard_ = true;
-  Attach();
+  updates_.Begin(TextMember(*newest, "id"));
+  Attach(TextMember(*newest, "id"));
 }
 
 Result<Json> Session::Summary() {
@@ -419,14 +412,14 @@ Result<void> Session::Change(const Json& settings) {
 // --- its end -----------------------------------------------------------------------------------------------------
 
 void Session::CancelRun() {
-  if (interaction_.empty()) return;
-  static_cast<void>(link_.Call("POST", RunPath() + "/cancel", Json::object()));  // what it says comes as an event
+  if (!run_ || run_->interaction().empty()) return;
+  static_cast<void>(link_.Call("POST", run_->path() + "/cancel", Json::object()));  // what it says comes as an event
 }
 
 void Session::Cancel() {
-  if (!prompt_ && !stream_ && open_.empty()) return;
+  if (!prompt_ && !hears() && open_.empty()) return;
   cancel_wanted_ = true;
-  if (is_lost_) return AnswerPrompt("cancelled");  // the run is told when the server is back
+  if (follows_ == Follows::kLost) return AnswerPrompt("cancelled");  // the run is told when the server is back
   CancelRun();
 }
 
@@ -444,14 +437,16 @@ void Session::Close() {
   }
   AnswerLoad();
   SettleAll();
-  stream_.reset();
+  run_.reset();
+  follows_ = Follows::kNothing;
   CloseEditor();
 }
 
 // --- what a run asks ---------------------------------------------------------------------------------------------
 
 Session::OpenQuestion* Session::FindQuestion(const std::string& id) {
-  const auto found = std::find_if(open_.begin(), open_.end(), [&](const OpenQuestion& each) { return each.id == id; });
+  const auto found =
+      std::find_if(open_.begin(), open_.end(), [&](const OpenQuestion& each) { return QuestionId(each.asked) == id; });
   return found == open_.end() ? nullptr : &*found;
 }
 
@@ -460,104 +455,106 @@ void Session::Settle(const std::string& id) {
   const OpenQuestion* const question = FindQuestion(id);
   if (question == nullptr) return;
   if (question->request != 0) client_.Withdraw(question->request);
-  std::erase_if(open_, [&](const OpenQuestion& each) { return each.id == id; });
+  std::erase_if(open_, [&](const OpenQuestion& each) { return QuestionId(each.asked) == id; });
 }
 
 void Session::SettleAll() {
-  while (!open_.empty()) Settle(std::string(open_.front().id));
+  while (!open_.empty()) Settle(std::string(QuestionId(open_.front().asked)));
 }
 
 // For a client that opens the session again: it may have forgotten what it was asked.
 void Session::AskAgain() {
   for (const OpenQuestion& question : std::exchange(open_, {})) {
     if (question.request != 0) client_.Withdraw(question.request);
-    question.is_approval ? LookAtChange(question.asked) : AskInput(question.asked);
+    Ask(question.asked);
   }
 }
 
-// What is not among those that wait has been answered while the server was not heard.
-void Session::KeepOnly(const Json& waiting) {
+// What does not wait any more has been answered, by whomever.
+void Session::KeepOpen() {
   std::vector<std::string> gone;
   for (const OpenQuestion& question : open_) {
-    const auto is_it = [&](const char* list, const char* member) {
-      const Json& each = MemberOf(waiting, list);
-      return std::any_of(each.begin(), each.end(),
-                         [&](const Json& one) { return TextMember(one, member) == question.id; });
-    };
-    if (!is_it("pending_approvals", "approval_id") && !is_it("pending_inputs", "request_id"))
-      gone.push_back(question.id);
+    if (!Has(run_->state().open, QuestionId(question.asked))) gone.push_back(QuestionId(question.asked));
   }
   for (const std::string& id : gone) Settle(id);
 }
 
+void Session::Ask(const PendingQuestion& question) {
+  const auto* const approval = std::get_if<PendingApproval>(&question);
+  approval != nullptr ? LookAtChange(*approval) : AskInput(std::get<PendingInput>(question));
+}
+
 // What a call would make of a file is shown with the question: of the file as it is on the disk, or as the client has
 // it.
-void Session::LookAtChange(const Json& asked) {
-  const std::string tool = TextMember(asked, "tool_name"), id = TextMember(asked, "approval_id");
+void Session::LookAtChange(const PendingApproval& question) {
+  const event::ApprovalRequired& asked = question.request;
+  const std::string &tool = asked.tool_name, &id = asked.approval_id;
+  updates_.Know(asked);
   Json change = nullptr;
   if (tool == "write_file" || tool == "edit_file" || tool == "delete_file") {
     if (auto told = link_.server().Call("GET", "/approvals/" + id + "/change")) change = *std::move(told);
   }
   if (MemberOf(change, "path").is_string()) {
     const Json& before = MemberOf(change, "before");
-    updates_.SetDiff(TextMember(asked, "call_id"), TextMember(change, "path"),
+    updates_.SetDiff(asked.call_id, TextMember(change, "path"),
                      before.is_string() ? std::optional(before.get<std::string>()) : std::nullopt,
                      TextMember(change, "after"));
   }
   const bool may_be_unsaved = abilities_.reads_files && (tool == "write_file" || tool == "edit_file");
   const std::string path = may_be_unsaved && FindQuestion(id) == nullptr ? PathOf(asked, link_.workspace()) : "";
-  if (path.empty()) {
-    Show(updates_.Take("approval_required", asked));
-    return AskPermission(asked);
-  }
+  if (path.empty()) return AskPermission(question);
   const int request =
       client_.Ask("fs/read_text_file", {{"sessionId", chat_}, {"path", path}},
-                  [this, asked, change](const Json& response) { ShowChangeInEditor(asked, change, response); });
-  open_.push_back({.is_approval = true, .id = id, .asked = asked, .request = request});
+                  [this, question, change](const Json& response) { ShowChangeInEditor(question, change, response); });
+  open_.push_back({.asked = question, .request = request});
 }
 
-void Session::ShowChangeInEditor(const Json& asked, const Json& on_disk, const Json& response) {
-  const std::string id = TextMember(asked, "approval_id");
+void Session::ShowChangeInEditor(const PendingApproval& question, const Json& on_disk, const Json& response) {
+  const event::ApprovalRequired& asked = question.request;
+  const std::string& id = asked.approval_id;
   if (FindQuestion(id) == nullptr) return;  // somebody has answered meanwhile
-  std::erase_if(open_, [&](const OpenQuestion& each) { return each.id == id; });
+  std::erase_if(open_, [&](const OpenQuestion& each) { return QuestionId(each.asked) == id; });
   const Json& content = MemberOf(MemberOf(response, "result"), "content");
-  const auto given = ParseJson(TextMember(asked, "tool_input"));
+  const auto given = ParseJson(asked.tool_input);
   if (given && content.is_string() && content != MemberOf(on_disk, "before")) {
     const std::string before = content.get<std::string>();
-    if (const auto after = ChangedText(TextMember(asked, "tool_name"), *given, before)) {
-      updates_.SetDiff(TextMember(asked, "call_id"), TextMember(*given, "path"), before, *after);
+    if (const auto after = ChangedText(asked.tool_name, *given, before)) {
+      updates_.SetDiff(asked.call_id, TextMember(*given, "path"), before, *after);
     }
   }
-  Show(updates_.Take("approval_required", asked));
-  AskPermission(asked);
+  AskPermission(question);
 }
 
-void Session::AskPermission(const Json& asked) {
-  const std::string id = TextMember(asked, "approval_id"), call = TextMember(asked, "call_id");
+void Session::AskPermission(const PendingApproval& question) {
+  const event::ApprovalRequired& asked = question.request;
+  const std::string& id = asked.approval_id;
+  Show(updates_.Take({.payload = asked}));
   if (FindQuestion(id) != nullptr) return;
   const auto answered = [this, id](const Json& response) {
-    OpenQuestion* const question = FindQuestion(id);
-    if (question == nullptr) return;
-    question->request = 0;
+    OpenQuestion* const open = FindQuestion(id);
+    if (open == nullptr) return;
+    open->request = 0;
     const Json& outcome = MemberOf(MemberOf(response, "result"), "outcome");
     const std::string said = TextMember(outcome, "outcome");
     if (said == "cancelled") return Cancel();  // the client's word for the end of the turn
-    const auto body =
-        said == "selected" ? ApprovalAnswer(question->asked, TextMember(outcome, "optionId")) : std::nullopt;
-    body ? GiveAnswer(id, "/approve", *body) : PutToPage(*question);
+    const auto body = said == "selected" ? ApprovalAnswer(std::get<PendingApproval>(open->asked).request,
+                                                          TextMember(outcome, "optionId"))
+                                         : std::nullopt;
+    body ? GiveAnswer(id, "/approve", *body) : PutToPage(*open);
   };
   const int request = client_.Ask(
       "session/request_permission",
-      {{"sessionId", chat_}, {"toolCall", updates_.DescribeCall(call)}, {"options", PermissionOptions(asked)}},
+      {{"sessionId", chat_}, {"toolCall", updates_.DescribeCall(asked.call_id)}, {"options", PermissionOptions(asked)}},
       answered);
-  open_.push_back({.is_approval = true, .id = id, .asked = asked, .request = request});
+  open_.push_back({.asked = question, .request = request});
 }
 
-void Session::AskInput(const Json& asked) {
-  const std::string id = TextMember(asked, "request_id");
+void Session::AskInput(const PendingInput& input) {
+  const event::InputRequired& asked = input.request;
+  const std::string& id = asked.request_id;
   if (FindQuestion(id) != nullptr) return;
-  OpenQuestion question{.is_approval = false, .id = id, .asked = asked};
-  const std::string call = updates_.CallId(TextMember(asked, "call_id"));
+  OpenQuestion question{.asked = input};
+  const std::string call = updates_.CallId(asked.call_id);
   if (auto form = Elicitation(asked, abilities_.forms)) {
     (*form)["sessionId"] = chat_;
     (*form)["toolCallId"] = call;
@@ -566,17 +563,15 @@ void Session::AskInput(const Json& asked) {
       if (open == nullptr) return;
       open->request = 0;
       const Json& result = MemberOf(response, "result");
-      result.is_object() ? GiveAnswer(id, "/respond", InputAnswer(open->asked, result)) : PutToPage(*open);
+      result.is_object() ? GiveAnswer(id, "/respond", InputAnswer(std::get<PendingInput>(open->asked).request, result))
+                         : PutToPage(*open);
     });
   } else if (Json choices = ChoiceOptions(asked); !choices.empty()) {
-    const std::string url = TextMember(asked, "url");
-    Json shown = {{"toolCallId", call},
-                  {"title", VisibleLine(TextMember(asked, "question"))},
-                  {"kind", "other"},
-                  {"status", "pending"}};
-    if (!url.empty()) {
+    Json shown = {
+        {"toolCallId", call}, {"title", VisibleLine(asked.question)}, {"kind", "other"}, {"status", "pending"}};
+    if (asked.url) {
       shown["content"] =
-          Json::array({{{"type", "content"}, {"content", {{"type", "text"}, {"text", VisibleLine(url)}}}}});
+          Json::array({{{"type", "content"}, {"content", {{"type", "text"}, {"text", VisibleLine(*asked.url)}}}}});
     }
     question.request =
         client_.Ask("session/request_permission",
@@ -587,7 +582,8 @@ void Session::AskInput(const Json& asked) {
                       open->request = 0;
                       const Json& outcome = MemberOf(MemberOf(response, "result"), "outcome");
                       if (TextMember(outcome, "outcome") == "cancelled") return Cancel();
-                      const auto body = ChoiceAnswer(open->asked, TextMember(outcome, "optionId"));
+                      const auto body =
+                          ChoiceAnswer(std::get<PendingInput>(open->asked).request, TextMember(outcome, "optionId"));
                       body ? GiveAnswer(id, "/respond", *body) : PutToPage(*open);
                     });
   } else {
@@ -600,23 +596,21 @@ void Session::AskInput(const Json& asked) {
 
 // The client has no answer to give: it can be given elsewhere, and the run waits for it.
 void Session::PutToPage(const OpenQuestion& question) {
-  if (!question.is_approval) {
-    Say(QuestionText(question.asked));
+  if (const auto* const input = std::get_if<PendingInput>(&question.asked)) {
+    Say(QuestionText(input->request));
     return AnswerPrompt("end_turn");
   }
-  Say("(`" + CallLabel(TextMember(question.asked, "tool_name"), TextMember(question.asked, "tool_input")) +
-      "` waits for an approval; answer it at " + link_.server().url() + "/ or with `reprise approvals`)");
+  const auto& asked = std::get<PendingApproval>(question.asked).request;
+  Say("(`" + CallLabel(asked.tool_name, asked.tool_input) + "` waits for an approval; answer it at " +
+      link_.server().url() + "/ or with `reprise approvals`)");
 }
 
 void Session::GiveAnswer(const std::string& id, const char* route, const Json& body) {
-  const auto given = link_.Call("POST", RunPath() + route, body);
-  if (given) {
-    std::erase_if(open_, [&](const OpenQuestion& each) { return each.id == id; });
-    return;
-  }
-  // Somebody else was quicker, or the terms have changed: the run says what becomes of it.
-  if (given.error().reason == "stale" || IsNoLongerOpen(given.error())) {
-    std::erase_if(open_, [&](const OpenQuestion& each) { return each.id == id; });
+  const auto given = link_.Call("POST", run_->path() + route, body);
+  // Or somebody else was quicker, or the terms have changed: the run says what becomes of it.
+  if (given || given.error().reason == "stale" || IsNoLongerOpen(given.error())) {
+    run_->state().Settle(id);
+    std::erase_if(open_, [&](const OpenQuestion& each) { return QuestionId(each.asked) == id; });
     return;
   }
   const OpenQuestion* const question = FindQuestion(id);
@@ -627,94 +621,81 @@ void Session::GiveAnswer(const std::string& id, const char* route, const Json& b
 // --- the run -----------------------------------------------------------------------------------------------------
 
 int Session::TimeoutMs() const {
-  if (is_lost_) {
+  if (follows_ == Follows::kLost) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(next_try_ - Clock::now()).count();
     return static_cast<int>(std::max<std::int64_t>(0, left + 1));
   }
-  return stream_ && updates_.HoldsOutput() ? static_cast<int>(kOutputStep.count()) : -1;
+  return hears() && updates_.HoldsOutput() ? static_cast<int>(kOutputStep.count()) : -1;
 }
 
 void Session::Proceed() {
-  if (is_lost_ && Clock::now() >= next_try_) LoseServer();
+  if (follows_ == Follows::kLost && Clock::now() >= next_try_) LoseServer();
   ServeEditor();
   ServeTools();
-  if (!stream_) return;
-  stream_->Receive();
-  while (stream_) {
-    auto event = stream_->Next();
-    if (!event) break;
-    Hear(event->name, event->data);
+  if (!hears()) return;
+  run_->Receive();
+  while (hears()) {
+    const auto heard = run_->Next();
+    if (!heard) break;
+    Hear(*heard);
   }
-  if (!stream_) return;
+  if (!hears()) return;
   Show(updates_.Flush(/*all=*/false));
-  if (stream_->ended()) Ended();
+  if (run_->ended()) Ended();
 }
 
-void Session::Hear(const std::string& name, const Json& data) {
+void Session::Hear(const RunStream::Heard& heard) {
   has_heard_ = true;
-  if (name == "stream_open") return KeepOnly(data);
-  if (name == "stream_live") {
-    AnswerLoad();
-    return;
-  }
-  if (const Json& seq = MemberOf(data, "seq"); seq.is_number_unsigned()) {
-    if (seq.get<std::uint64_t>() <= last_seq_) return;
-    last_seq_ = seq.get<std::uint64_t>();
-  }
-  if (name == "interaction_started") {
-    interaction_ = TextMember(data, "interaction_id");
-    model_ = TextMember(data, "model");
+  if (heard.event) Hear(*heard.event);
+  KeepOpen();
+  if (heard.name == "stream_live") AnswerLoad();
+}
+
+void Session::Hear(const AgentEvent& event) {
+  // False: it was answered before it came here.
+  const auto ask = [&](const std::string& id) {
+    for (const PendingQuestion& each : run_->state().open) {
+      if (QuestionId(each) == id) return Ask(PendingQuestion(each)), true;
+    }
+    return false;
+  };
+  const auto* const asked = std::get_if<event::ApprovalRequired>(&event.payload);
+  if (asked != nullptr && ask(asked->approval_id)) return;
+  Show(updates_.Take(event));
+  if (const auto* const started = std::get_if<event::InteractionStarted>(&event.payload)) {
     exists_ = true;
-    updates_.Begin(interaction_);
+    updates_.Begin(started->interaction_id);
     if (cancel_wanted_) CancelRun();
-    return;
-  }
-  if (name == "approval_required") {
-    updates_.Know(data);
-    return LookAtChange(data);
-  }
-  Show(updates_.Take(name, data));
-  if (name == "approved" || name == "rejected") {
-    Settle(TextMember(data, "approval_id"));
-  } else if (name == "input_required") {
-    AskInput(data);
-  } else if (name == "input_received") {
-    Settle(TextMember(data, "request_id"));
-  } else if (name == "usage") {
-    TellUsage(data);
-  } else if (name == "answer") {
-    answer_reason_ = TextMember(data, "reason");
-  } else if (name == "error") {
-    failure_ = data;
-  } else if (name == "interaction_complete") {
-    status_ = TextMember(data, "status");
-    is_complete_ = true;
+  } else if (const auto* const input = std::get_if<event::InputRequired>(&event.payload)) {
+    ask(input->request_id);
+  } else if (const auto* const usage = std::get_if<event::Usage>(&event.payload)) {
+    TellUsage(usage->tokens);
   }
 }
 
 // What the model's window is filled with.
-void Session::TellUsage(const Json& data) {
+void Session::TellUsage(const TokenUsage& usage) {
   const auto number = [](const Json& value) { return value.is_number_integer() ? value.get<std::int64_t>() : 0; };
   for (const Json& model : MemberOf(link_.Models(), "models")) {
     const std::int64_t window = number(MemberOf(model, "context_window"));
-    if (TextMember(model, "name") != model_ || window <= 0) continue;
-    Update({{"sessionUpdate", "usage_update"},
-            {"used", number(MemberOf(data, "input_tokens")) + number(MemberOf(data, "output_tokens"))},
-            {"size", window}});
+    if (TextMember(model, "name") != run_->state().model || window <= 0) continue;
+    Update({{"sessionUpdate", "usage_update"}, {"used", usage.input_tokens + usage.output_tokens}, {"size", window}});
   }
 }
 
 // The stream has ended: with the run, or because something went wrong.
 void Session::Ended() {
-  const Result<void> ended = *stream_->ended();
-  stream_.reset();
-  if (is_complete_) return Finish();
+  const Result<void> ended = *run_->ended();
+  follows_ = Follows::kNothing;
+  if (run_->is_complete()) return Finish();
   // A stream that has nothing more to say is of a run that had ended before.
-  if (ended && asks_ == Asks::kAttach && FinishIfEnded()) return;
+  if (ended && run_->is_attached() && FinishIfEnded()) return;
   if (ended || IsLost(ended.error())) {
     if (std::exchange(has_heard_, false)) lost_at_ = Clock::now();
     next_try_ = Clock::now() + kFirstTry;
-    is_lost_ = was_lost_ = true;
+    was_lost_ = true;
+    follows_ = Follows::kLost;
+    if (cancel_wanted_) AnswerPrompt("cancelled");  // as nobody was there to take it: see Cancel
     return;
   }
   Show(updates_.Flush(/*all=*/true));
@@ -725,11 +706,12 @@ void Session::Ended() {
 
 // True: the run had ended while it was not heard.
 bool Session::FinishIfEnded() {
-  const auto interaction = link_.Call("GET", RunPath());
-  const std::string status = interaction ? TextMember(*interaction, "status") : "RUNNING";
-  if (IsRunning(status)) return false;
-  status_ = status;
-  failure_ = MemberOf(*interaction, "error");
+  const auto interaction = link_.Call("GET", run_->path());
+  const auto status = ParseInteractionStatus(interaction ? TextMember(*interaction, "status") : "");
+  if (!status || !IsFinished(*status)) return false;
+  const Json& error = MemberOf(*interaction, "error");
+  run_->state().status = status;
+  run_->state().failure = {.code = TextMember(error, "code"), .message = TextMember(error, "message")};
   Finish();
   return true;
 }
@@ -737,16 +719,20 @@ bool Session::FinishIfEnded() {
 // Of a run that is cancelled, so that the chat is free; what it still says is not shown. Does not wait for long.
 void Session::AwaitEnd() {
   const auto until = Clock::now() + kRunEnds;
-  while (stream_ && !stream_->ended()) {
+  while (hears() && !run_->ended()) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
-    pollfd wait{stream_->descriptor(), POLLIN, 0};
+    pollfd wait{run_->descriptor(), POLLIN, 0};
     if (left <= 0 || ::poll(&wait, 1, static_cast<int>(left)) < 0) return;
-    stream_->Receive();
-    while (const auto event = stream_->Next()) {
-      if (event->name == "interaction_started") Hear(event->name, event->data);  // only now can it be cancelled
+    run_->Receive();
+    while (const auto heard = run_->Next()) {
+      const bool begins = heard->event && std::holds_alternative<event::InteractionStarted>(heard->event->payload);
+      if (begins) Hear(*heard);  // only now can it be cancelled
     }
   }
-  stream_.reset();
+  if (!hears()) return;
+  SettleAll();
+  run_.reset();
+  follows_ = Follows::kNothing;
 }
 
 // Nobody answers: looks for the server until it is back, or long enough.
@@ -758,8 +744,8 @@ void Session::LoseServer() {
     next_try_ = now + kBetweenTries;
     return;
   }
-  is_lost_ = false;
   if (!found) {
+    follows_ = Follows::kNothing;
     SettleAll();
     AnswerLoad();
     return RefusePrompt(rpc::ErrorObject(
@@ -768,22 +754,19 @@ void Session::LoseServer() {
         "connection_failed"));
   }
   if (cancel_wanted_) CancelRun();
-  if (!interaction_.empty()) return Attach();
-  // Nobody knows whether the request has arrived; with its key it begins nothing twice.
-  asks_ = Asks::kStart;
-  stream_ = link_.server().Stream("POST", start_path_, start_body_, key_);
+  Resume();
 }
 
 void Session::Finish() {
-  is_complete_ = false;
+  const RunState state = run_->state();
+  const bool has_failed = state.status == InteractionStatus::kFailed;
+  const std::string& code = state.failure.code;
   Show(updates_.Flush(/*all=*/true));
   SettleAll();
   AnswerLoad();
-  const std::string code = TextMember(failure_, "code");
   // The server ended under the run: it goes on where it was, once.
-  if (prompt_ && status_ == "FAILED" && code == "interrupted" && was_lost_ && !has_resumed_ && !cancel_wanted_) {
-    const std::string path = RunPath() + "/resume";
-    Begin(path, Json::object());
+  if (prompt_ && has_failed && code == "interrupted" && was_lost_ && !has_resumed_ && !cancel_wanted_) {
+    Begin(run_->path() + "/resume", Json::object());
     has_resumed_ = true;
     return;
   }
@@ -793,11 +776,12 @@ void Session::Finish() {
       Update({{"sessionUpdate", "session_info_update"}, {"title", title}});
     }
   }
-  if (status_ == "FAILED" && code == "max_rounds") return AnswerPrompt("max_turn_requests");
-  if (status_ == "FAILED" && !cancel_wanted_) {
-    return RefusePrompt(rpc::ErrorObject(rpc::kInternalError, TextMember(failure_, "message"), code));
+  if (has_failed && code == "max_rounds") return AnswerPrompt("max_turn_requests");
+  if (has_failed && !cancel_wanted_) {
+    return RefusePrompt(rpc::ErrorObject(rpc::kInternalError, state.failure.message, code));
   }
-  AnswerPrompt(status_ == "FAILED" ? "cancelled" : StopReason(status_, answer_reason_));
+  AnswerPrompt(has_failed ? "cancelled"
+                          : StopReason(state.status.value_or(InteractionStatus::kCompleted), state.answer.reason));
 }
 
 }  // namespace reprise::acp

@@ -15,6 +15,7 @@
 #include "acp/terminal_tool.h"
 #include "acp/updates.h"
 #include "base/json.h"
+#include "client/run_stream.h"
 #include "client/server_client.h"
 #include "client/server_link.h"
 #include "reprise/result.h"
@@ -74,7 +75,7 @@ class Session {
 
   // --- for whoever waits
   // Readable when there is something to do; -1: nothing will be.
-  int descriptor() const { return stream_ ? stream_->descriptor() : -1; }
+  int descriptor() const { return hears() ? run_->descriptor() : -1; }
   int editor_descriptor() const { return editor_ ? editor_->descriptor() : -1; }
   int tools_descriptor() const { return tools_ ? tools_->descriptor() : -1; }
   // Until Proceed is to be called at the latest; -1: none.
@@ -84,18 +85,17 @@ class Session {
  private:
   // Something that the run waits for a person for.
   struct OpenQuestion {
-    bool is_approval;
-    std::string id;
-    Json asked;
+    PendingQuestion asked;
     int request = 0;  // of the client; 0: it is answered by the next message
   };
-  enum class Asks { kStart, kAttach };  // what the stream is the answer to
 
   Result<bool> RunCommand(const Json& request_id, const std::string& text);
   Result<Json> Newest();
   void Begin(const std::string& path, Json body);
-  void Attach();
-  void Hear(const std::string& name, const Json& data);
+  void Attach(const std::string& interaction);
+  void Resume();
+  void Hear(const RunStream::Heard& heard);
+  void Hear(const AgentEvent& event);
   void Show(std::vector<Json> updates);
   void Say(const std::string& text);
 
@@ -108,31 +108,32 @@ class Session {
   void TakeCall(const std::string& id, const Json& request);
   void OfferTools();
   void ServeTools();
-  void LookAtChange(const Json& asked);
-  void ShowChangeInEditor(const Json& asked, const Json& on_disk, const Json& response);
+  void Ask(const PendingQuestion& question);
+  void LookAtChange(const PendingApproval& question);
+  void ShowChangeInEditor(const PendingApproval& question, const Json& on_disk, const Json& response);
 
-  void AskPermission(const Json& asked);
-  void AskInput(const Json& asked);
+  void AskPermission(const PendingApproval& question);
+  void AskInput(const PendingInput& question);
   void GiveAnswer(const std::string& id, const char* route, const Json& body);
   void PutToPage(const OpenQuestion& question);
   OpenQuestion* FindQuestion(const std::string& id);
   void Settle(const std::string& id);
   void SettleAll();
   void AskAgain();
-  void KeepOnly(const Json& waiting);
+  void KeepOpen();
 
   void Ended();
   void AwaitEnd();
   bool FinishIfEnded();
   void LoseServer();
   void Finish();
-  void TellUsage(const Json& data);
+  void TellUsage(const TokenUsage& usage);
   std::string Replay(const Json& chat);
   void AnswerLoad();
   void AnswerPrompt(const char* stop_reason);
   void RefusePrompt(Json error);
   void CancelRun();
-  std::string RunPath() const { return path_ + "/interactions/" + interaction_; }
+  bool hears() const { return follows_ == Follows::kRun; }
 
   ServerLink& link_;
   SessionClient& client_;
@@ -147,8 +148,6 @@ class Session {
   // --- the prompt
   std::optional<Json> prompt_;                 // the request's id
   std::optional<std::pair<Json, Json>> load_;  // a session/load that is not answered yet, and its answer
-  std::string start_path_, key_;
-  Json start_body_;
   bool cancel_wanted_ = false;
 
   std::string cwd_;
@@ -161,17 +160,16 @@ class Session {
   std::map<std::string, int> editor_requests_;  // that the client has not answered: the server's ids, and its own
 
   // --- the run
-  std::unique_ptr<ArrivingEvents> stream_;
-  Asks asks_ = Asks::kStart;
-  std::string interaction_, model_;
-  std::uint64_t last_seq_ = 0;
+  enum class Follows {
+    kNothing,
+    kRun,   // its stream
+    kLost,  // nobody answers; the server is looked for
+  };
+  Follows follows_ = Follows::kNothing;
+  std::unique_ptr<RunStream> run_;  // the last one
   std::vector<OpenQuestion> open_;
-  std::string status_, answer_reason_;
-  Json failure_;
-  bool is_complete_ = false;
   bool was_lost_ = false, has_resumed_ = false;
   std::chrono::steady_clock::time_point lost_at_{}, next_try_{};
-  bool is_lost_ = false;
   bool has_heard_ = false;  // something, since the server was lost last
 };
 

@@ -9,6 +9,7 @@
 #include "base/terminal_text.h"
 #include "base/utf8.h"
 #include "terminal/question_text.h"
+#include "transcript/event_visitor.h"
 
 namespace reprise::acp {
 namespace {
@@ -107,7 +108,6 @@ void Updates::FlushText(std::vector<Json>& updates) {
 
 // `whole` repeats what came in pieces; only what has not been shown is new.
 void Updates::TakeText(std::vector<Json>& updates, const char* kind, std::string& shown, const std::string& whole) {
-  FlushText(updates);
   if (whole.size() > shown.size() && whole.starts_with(shown))
     updates.push_back(Chunk(kind, whole.substr(shown.size())));
   shown.clear();
@@ -127,11 +127,11 @@ Json Updates::Locations(const Call& call) const {
   return locations;
 }
 
-Updates::Call& Updates::CallOf(const Json& data) {
-  const std::string in_call = TextMember(data, "call_id");
-  Call& call = calls_[in_call.empty() ? TextMember(data, "id") : in_call];
-  if (const std::string tool = TextMember(data, "tool_name"); !tool.empty()) call.tool_name = tool;
-  if (const std::string input = TextMember(data, "tool_input"); !input.empty() && input != call.tool_input) {
+// `tool` and `input` may be empty: they are not told.
+Updates::Call& Updates::CallOf(const std::string& id, const std::string& tool, const std::string& input) {
+  Call& call = calls_[id];
+  if (!tool.empty()) call.tool_name = tool;
+  if (!input.empty() && input != call.tool_input) {
     call.tool_input = input;
     // Of a call that nobody was asked about, and of one whose arguments were changed.
     call.diff = nullptr;
@@ -214,13 +214,12 @@ Json Updates::Plan() const {
   for (const std::string& step : steps_) {
     entries.push_back({{"content", step}, {"priority", "medium"}, {"status", "pending"}});
   }
-  for (const Json& task : tasks_) {
-    const std::string status = TextMember(task, "status");
-    entries.push_back({{"content", TextMember(task, "title")},
+  for (const Task& task : tasks_) {
+    entries.push_back({{"content", task.title},
                        {"priority", "medium"},
-                       {"status", status == "done"    ? "completed"
-                                  : status == "doing" ? "in_progress"
-                                                      : "pending"}});
+                       {"status", task.status == "done"    ? "completed"
+                                  : task.status == "doing" ? "in_progress"
+                                                           : "pending"}});
   }
   return {{"sessionUpdate", "plan"}, {"entries", std::move(entries)}};
 }
@@ -242,106 +241,125 @@ std::vector<Json> Updates::Flush(bool all) {
   return updates;
 }
 
-std::vector<Json> Updates::Take(const std::string& name, const Json& data) {
+void Updates::TakePiece(std::vector<Json>& updates, const char* kind, std::string& shown, const std::string& piece) {
+  if (held_kind_ != kind) FlushText(updates);
+  held_kind_ = kind;
+  held_ += piece;
+  shown += piece;
+}
+
+Json Updates::Started(const event::ToolCallStarted& started) {
+  Call& call = CallOf(started.id, started.tool_name, started.tool_input);
+  call.asked.clear();
+  if (call.tool_name == TerminalTool::kName) {
+    terminal_call_ = started.id;
+    call.terminal = std::exchange(terminal_, {});
+  }
+  return Announce(started.id, call, "in_progress");
+}
+
+Json Updates::Asked(const event::ApprovalRequired& asked) {
+  Call& call = CallOf(asked.call_id, asked.tool_name, asked.tool_input);
+  call.asked.clear();
+  if (!asked.reason.empty()) call.asked.push_back(TextContent(VisibleLine(asked.reason)));
+  if (const std::string escaped = EscapeHidden(asked.tool_input); escaped != asked.tool_input) {
+    call.asked.push_back(TextContent("Characters that cannot be seen, spelled out:\n" + Fenced(escaped)));
+  }
+  return Announce(asked.call_id, call, "pending");
+}
+
+void Updates::AddNested(const event::Nested& nested) {
+  std::string shown;
+  std::visit(
+      Overload{Ignoring<event::Thinking, event::ToolResult, event::Usage, event::Retry, event::LoopDetected,
+                        event::Compacted, event::Failed>(),
+               [&](const event::ToolCallStarted& e) { shown = "- " + CallLabel(e.tool_name, e.tool_input) + "\n"; },
+               [&](const event::MessageText& e) { shown = e.content + "\n\n"; },
+               [&](const event::Answer& e) { shown = e.content + "\n\n"; }},
+      nested.step);
+  Call& call = calls_[nested.call_id];
+  if (shown.empty()) return;
+  call.nested += shown;
+  KeepEnd(call.nested);
+  call.is_dirty = true;
+}
+
+Json Updates::Ended(const event::ToolResult& result) {
+  Call& call = CallOf(result.id, result.tool_name, "");
+  call.output = result.tool_output;
+  call.is_dirty = false;
+  if (result.is_error) call.diff = nullptr;  // nothing was changed
+  Json update = {{"sessionUpdate", "tool_call_update"}, {"toolCallId", CallId(result.id)}};
+  if (!call.is_announced) update = Announce(result.id, call, "pending");
+  update["status"] = result.is_error ? "failed" : "completed";
+  update["content"] = Content(call);
+  call.output.clear();
+  call.output.shrink_to_fit();
+  return update;
+}
+
+Json Updates::Notice(const char* title, const std::string& about) const {
+  Json notice = {{"sessionUpdate", "notice"}, {"severity", "warning"}, {"title", title}};
+  if (!about.empty()) notice["description"] = about;
+  return notice;
+}
+
+std::vector<Json> Updates::Take(const AgentEvent& event) {
   std::vector<Json> updates;
-  if (name == "text_delta" || name == "thinking_delta") {
-    const char* const kind = name == "text_delta" ? kText : kThought;
-    if (held_kind_ != kind) FlushText(updates);
-    held_kind_ = kind;
-    const std::string piece = TextMember(data, "content");
-    held_ += piece;
-    (kind == kText ? text_ : thought_) += piece;
-    return updates;
-  }
-  if (name == "thinking") {
-    TakeText(updates, kThought, thought_, TextMember(data, "content"));
-    return updates;
-  }
-  if (name == "message" || name == "answer") {
-    TakeText(updates, kText, text_, TextMember(data, "content"));
+  const auto say = [&](const std::string& content) {
+    TakeText(updates, kText, text_, content);
     ++message_;
-    return updates;
-  }
-  FlushText(updates);
-  if (name == "tool_call") {
-    Call& call = CallOf(data);
-    call.asked.clear();
-    if (call.tool_name == TerminalTool::kName) {
-      terminal_call_ = TextMember(data, "id");
-      call.terminal = std::exchange(terminal_, {});
-    }
-    updates.push_back(Announce(TextMember(data, "id"), call, "in_progress"));
-  } else if (name == "approval_required") {
-    Call& call = CallOf(data);
-    call.asked.clear();
-    if (const std::string reason = TextMember(data, "reason"); !reason.empty()) {
-      call.asked.push_back(TextContent(VisibleLine(reason)));
-    }
-    if (const std::string escaped = TextMember(data, "tool_input_escaped"); !escaped.empty()) {
-      call.asked.push_back(TextContent("Characters that cannot be seen, spelled out:\n" + Fenced(escaped)));
-    }
-    updates.push_back(Announce(TextMember(data, "call_id"), call, "pending"));
-  } else if (name == "approved") {
-    if (const std::string input = TextMember(data, "tool_input"); !input.empty()) {
-      updates.push_back(Announce(TextMember(data, "call_id"), CallOf(data), "pending"));
-    }
-  } else if (name == "tool_output_delta") {
-    Call& call = CallOf(data);
-    call.output += TextMember(data, "content");
-    KeepEnd(call.output);
-    call.is_dirty = true;
-  } else if (name == "nested") {
-    const Json& step = MemberOf(data, "event");
-    Call& call = CallOf(data);
-    const std::string type = TextMember(step, "type");
-    if (type == "TOOL_CALL") {
-      call.nested += "- " + CallLabel(TextMember(step, "tool_name"), TextMember(step, "tool_input")) + "\n";
-    } else if (type == "MESSAGE" || type == "ANSWER") {
-      call.nested += TextMember(step, "content") + "\n\n";
-    } else {
-      return updates;
-    }
-    KeepEnd(call.nested);
-    call.is_dirty = true;
-  } else if (name == "tool_result") {
-    const std::string id = TextMember(data, "id");
-    Call& call = CallOf(data);
-    const bool failed = MemberOf(data, "is_error") == Json(true);
-    call.output = TextMember(data, "tool_output");
-    call.is_dirty = false;
-    if (failed) call.diff = nullptr;  // nothing was changed
-    Json update = {{"sessionUpdate", "tool_call_update"}, {"toolCallId", CallId(id)}};
-    if (!call.is_announced) update = Announce(id, call, "pending");
-    update["status"] = failed ? "failed" : "completed";
-    update["content"] = Content(call);
-    updates.push_back(std::move(update));
-    call.output.clear();
-    call.output.shrink_to_fit();
-  } else if (name == "plan_updated") {
-    steps_.clear();
-    for (const Json& step : MemberOf(data, "steps")) {
-      if (step.is_string()) steps_.push_back(step.get<std::string>());
-    }
-    updates.push_back(Plan());
-  } else if (name == "task_updated") {
-    tasks_.clear();
-    for (const Json& task : MemberOf(data, "tasks")) tasks_.push_back(task);
-    updates.push_back(Plan());
-  } else if (name == "compacted" && abilities_.compaction) {
-    updates.push_back({{"sessionUpdate", "compaction_update"},
-                       {"compactionId", interaction_ + "/compaction/" + std::to_string(compactions_++)},
-                       {"status", "completed"},
-                       {"summary", Json::array({TextBlock(TextMember(data, "summary"))})}});
-  } else if ((name == "retry" || name == "loop_detected") && abilities_.notices) {
-    const bool is_retry = name == "retry";
-    Json notice = {{"sessionUpdate", "notice"},
-                   {"severity", "warning"},
-                   {"title", is_retry ? "The model did not answer; the request is sent again"
-                                      : "The model repeats itself; its call is not run"}};
-    const std::string about = is_retry ? TextMember(data, "message") : TextMember(data, "tool_name");
-    if (!about.empty()) notice["description"] = about;
-    updates.push_back(std::move(notice));
-  }
+  };
+  if (!IsDelta(event.payload)) FlushText(updates);
+  std::visit(Overload{
+                 Ignoring<event::InteractionStarted, event::Rejected, event::InputRequired, event::InputReceived,
+                          event::GrantsUpdated, event::Usage, event::FilesChanged, event::Cancelled, event::Failed,
+                          event::InteractionComplete>(),
+                 [&](const event::TextDelta& e) { TakePiece(updates, kText, text_, e.content); },
+                 [&](const event::ThinkingDelta& e) { TakePiece(updates, kThought, thought_, e.content); },
+                 [&](const event::Thinking& e) { TakeText(updates, kThought, thought_, e.content); },
+                 [&](const event::MessageText& e) { say(e.content); },
+                 [&](const event::Answer& e) { say(e.content); },
+                 [&](const event::ToolCallStarted& e) { updates.push_back(Started(e)); },
+                 [&](const event::ApprovalRequired& e) { updates.push_back(Asked(e)); },
+                 [&](const event::Approved& e) {
+                   if (e.tool_input)
+                     updates.push_back(Announce(e.call_id, CallOf(e.call_id, "", *e.tool_input), "pending"));
+                 },
+                 [&](const event::ToolOutputDelta& e) {
+                   Call& call = CallOf(e.id, e.tool_name, "");
+                   call.output += e.content;
+                   KeepEnd(call.output);
+                   call.is_dirty = true;
+                 },
+                 [&](const event::Nested& e) { AddNested(e); },
+                 [&](const event::ToolResult& e) { updates.push_back(Ended(e)); },
+                 [&](const event::PlanUpdated& e) {
+                   steps_ = e.steps;
+                   updates.push_back(Plan());
+                 },
+                 [&](const event::TaskUpdated& e) {
+                   tasks_ = e.tasks;
+                   updates.push_back(Plan());
+                 },
+                 [&](const event::Compacted& e) {
+                   if (!abilities_.compaction) return;
+                   const std::string id = interaction_ + "/compaction/" + std::to_string(compactions_++);
+                   updates.push_back({{"sessionUpdate", "compaction_update"},
+                                      {"compactionId", id},
+                                      {"status", "completed"},
+                                      {"summary", Json::array({TextBlock(e.summary)})}});
+                 },
+                 [&](const event::Retry& e) {
+                   if (!abilities_.notices) return;
+                   updates.push_back(Notice("The model did not answer; the request is sent again", e.message));
+                 },
+                 [&](const event::LoopDetected& e) {
+                   if (!abilities_.notices) return;
+                   updates.push_back(Notice("The model repeats itself; its call is not run", e.tool_name));
+                 },
+             },
+             event.payload);
   return updates;
 }
 

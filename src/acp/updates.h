@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "reprise/event.h"
 
 namespace reprise::acp {
 
@@ -31,14 +32,14 @@ class Updates {
   static Json UserMessage(const std::string& interaction, const std::string& text);
 
   // What an event says to a client; in the order in which it is to be sent.
-  std::vector<Json> Take(const std::string& name, const Json& data);
+  std::vector<Json> Take(const AgentEvent& event);
   // What was held back: text that came in pieces, and (with `all`, or when its time has come) output of tools.
   std::vector<Json> Flush(bool all);
   // Whether there is output that waits for its time.
   bool HoldsOutput() const;
 
-  // The call that an event is about, before Take has it.
-  void Know(const Json& data) { CallOf(data); }
+  // The call that is asked about, before Take has the event.
+  void Know(const event::ApprovalRequired& asked) { CallOf(asked.call_id, asked.tool_name, asked.tool_input); }
   // From now on the call shows this difference: the file's text now and after it.
   void SetDiff(const std::string& call_id, const std::string& path, std::optional<std::string> before,
                const std::string& after);
@@ -60,11 +61,17 @@ class Updates {
     std::vector<Json> asked;  // content that a person needs to decide
     bool is_announced = false, is_dirty = false;
   };
-  Call& CallOf(const Json& data);
+  Call& CallOf(const std::string& id, const std::string& tool, const std::string& input);
+  Json Started(const event::ToolCallStarted& started);
+  Json Asked(const event::ApprovalRequired& asked);
+  Json Ended(const event::ToolResult& result);
+  void AddNested(const event::Nested& nested);
+  Json Notice(const char* title, const std::string& about) const;
   Json Announce(const std::string& id, Call& call, const char* status);
   Json Content(const Call& call) const;
   std::string FullPath(const std::string& path) const;
   Json Locations(const Call& call) const;
+  void TakePiece(std::vector<Json>& updates, const char* kind, std::string& shown, const std::string& piece);
   void TakeText(std::vector<Json>& updates, const char* kind, std::string& shown, const std::string& whole);
   void FlushText(std::vector<Json>& updates);
   Json Chunk(const char* kind, const std::string& text);
@@ -82,7 +89,7 @@ class Updates {
   std::size_t message_ = 0;  // number of the message within the interaction
   std::chrono::steady_clock::time_point flushed_{};
   std::vector<std::string> steps_;  // the plan
-  std::vector<Json> tasks_;
+  std::vector<Task> tasks_;
   std::size_t compactions_ = 0;
 };
 

@@ -9,77 +9,87 @@
 #include <utility>
 
 #include "base/terminal_text.h"
+#include "client/run_stream.h"
 #include "terminal/console.h"
 #include "terminal/next_step.h"
 #include "terminal/question_text.h"
 
 namespace reprise {
+namespace {
+
+// What a person who has called a script reads, beside the answer: on standard error.
+void TellAll(const RunState& state, const std::string& chat, bool has_cancelled, bool json) {
+  const std::string& text = state.answer.content;
+  const bool has_answer = state.status == InteractionStatus::kCompleted || !text.empty();
+  if (has_answer && !json) {
+    Print(Indented(text, "") + "\n");
+    if (text.find_first_not_of(" \t\r\n") == std::string::npos) Warn("the answer is empty");
+    if (!state.answer.reason.empty()) Warn("the answer was cut off: " + VisibleLine(state.answer.reason));
+  }
+  if (!state.failure.message.empty()) {
+    Warn(VisibleLine(state.failure.message) + " (" + NextStep(state.failure.code, state.model) +
+         ", in `reprise --chat " + chat + "`)");
+  }
+  if (state.cancelled) {
+    Warn(has_cancelled ? "cancelled" : "the run was cancelled: " + VisibleLine(state.cancelled->reason));
+  }
+}
+
+// A question stays open, for somebody who can answer it.
+int TellQuestion(const PendingQuestion& question, const std::string& chat) {
+  const auto* const approval = std::get_if<PendingApproval>(&question);
+  const std::string what =
+      approval != nullptr
+          ? "an approval is needed: " + CallLabel(approval->request.tool_name, approval->request.tool_input)
+          : "an answer is needed: " + std::get<PendingInput>(question).request.question;
+  Warn(VisibleLine(what) + " (`reprise --chat " + chat + "` asks you)");
+  return kExitFailure;
+}
+
+// Why a message was not taken.
+int Refused(const Error& error, const std::string& chat, std::size_t message_bytes) {
+  if (error.reason == "busy") {
+    Warn("chat " + chat + " is running, or waits for you: `reprise --chat " + chat + "` shows it");
+  } else if (error.reason == "too_large") {
+    Warn("the message has " + Grouped(message_bytes) + " bytes: " + error.message +
+         "; write it to a file in the workspace, and name the file in the message");
+  } else {
+    return Complain(error);
+  }
+  return kExitFailure;
+}
+
+}  // namespace
 
 int RunOneShot(ServerClient& server, Interrupts& interrupts, const ChatId& chat, const std::string& model,
                const std::string& message, bool json) {
   // Whoever asks in a script may be gone before the answer: what was begun is finished, and an open question kept.
   Json body = {{"user_message", message}, {"on_disconnect", "continue"}};
   if (!model.empty()) body["model"] = model;
-  const auto stream = server.Stream("POST", "/chats/" + chat.str() + "/interactions", body);
-  int status = kExitFailure;
-  bool complete = false, told = false, interrupted = false, cancelled = false;
-  std::string run, used_model;  // its path, and the model
-  while (!complete) {
-    std::array<pollfd, 2> ready = {pollfd{stream->descriptor(), POLLIN, 0}, pollfd{interrupts.descriptor(), POLLIN, 0}};
-    if (::poll(ready.data(), ready.size(), -1) < 0 && errno != EINTR) break;
+  RunStream run(server, chat.str());
+  run.Start("/chats/" + chat.str() + "/interactions", std::move(body));
+  const RunState& state = run.state();
+  for (bool interrupted = false, cancelled = false;;) {
+    std::array<pollfd, 2> ready = {pollfd{run.descriptor(), POLLIN, 0}, pollfd{interrupts.descriptor(), POLLIN, 0}};
+    if (::poll(ready.data(), ready.size(), -1) < 0 && errno != EINTR) return kExitFailure;
     if (interrupts.Take() && std::exchange(interrupted, true)) return kExitFailure;  // twice: who does not want to wait
-    if (interrupted && !run.empty() && !std::exchange(cancelled, true)) {
-      if (auto done = server.Call("POST", run + "/cancel"); !done) return Complain(done.error());
+    run.Receive();
+    while (const auto heard = run.Next()) {
+      if (json) Print(DumpJson(heard->data) + "\n");
     }
-    stream->Receive();
-    while (const auto event = stream->Next()) {
-      const auto& [name, data] = *event;
-      if (json) Print(DumpJson(data) + "\n");
-      if (name == "interaction_started") {
-        used_model = TextMember(data, "model");
-        run = "/chats/" + chat.str() + "/interactions/" + TextMember(data, "interaction_id");
-        if (interrupted) break;  // it is cancelled first
-      } else if (name == "answer" && !json) {
-        const std::string text = TextMember(data, "content");
-        Print(Indented(text, "") + "\n");
-        if (text.find_first_not_of(" \t\r\n") == std::string::npos) Warn("the answer is empty");
-        if (data.contains("truncated")) Warn("the answer was cut off: " + VisibleLine(TextMember(data, "reason")));
-      } else if (name == "error") {
-        Warn(VisibleLine(TextMember(data, "message")) + " (" + NextStep(TextMember(data, "code"), used_model) +
-             ", in `reprise --chat " + chat.str() + "`)");
-        told = true;
-      } else if (name == "cancelled") {
-        Warn(cancelled ? "cancelled" : "the run was cancelled: " + VisibleLine(TextMember(data, "reason")));
-        told = true;
-      } else if (name == "approval_required" || name == "input_required") {
-        const std::string what =
-            name == "input_required"
-                ? "an answer is needed: " + TextMember(data, "question")
-                : "an approval is needed: " + CallLabel(TextMember(data, "tool_name"), TextMember(data, "tool_input"));
-        FlushOutput();
-        Warn(VisibleLine(what) + " (`reprise --chat " + chat.str() + "` asks you)");
-        return kExitFailure;
-      } else if (name == "interaction_complete") {
-        complete = true;
-        if (TextMember(data, "status") == "COMPLETED") status = kExitOk;
-      }
+    const auto& ended = run.ended();
+    if (run.is_complete() || (ended && *ended)) {
+      TellAll(state, chat.str(), cancelled, json);
+      const bool is_told = run.is_complete() || state.cancelled || !state.failure.message.empty();
+      if (!is_told) Warn("the server is stopping");
+      return state.status == InteractionStatus::kCompleted ? kExitOk : kExitFailure;
     }
-    if (const auto& ended = stream->ended(); ended && !complete) {
-      if (!*ended && ended->error().reason == "busy") {
-        Warn("chat " + chat.str() + " is running, or waits for you: `reprise --chat " + chat.str() + "` shows it");
-        return kExitFailure;
-      }
-      if (!*ended && ended->error().reason == "too_large") {
-        Warn("the message has " + Grouped(message.size()) + " bytes: " + ended->error().message +
-             "; write it to a file in the workspace, and name the file in the message");
-        return kExitFailure;
-      }
-      if (!*ended) return Complain(ended->error());
-      break;
+    if (ended) return Refused(ended->error(), chat.str(), message.size());
+    if (!state.open.empty()) return FlushOutput(), TellQuestion(state.open.front(), chat.str());
+    if (interrupted && !run.interaction().empty() && !std::exchange(cancelled, true)) {
+      if (auto done = server.Call("POST", run.path() + "/cancel"); !done) return Complain(done.error());
     }
   }
-  if (!complete && !told) Warn("the server is stopping");
-  return status;
 }
 
 }  // namespace reprise

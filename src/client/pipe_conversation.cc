@@ -1,15 +1,16 @@
 #include "client/pipe_conversation.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdio>
 #include <utility>
 #include <vector>
 
+#include "base/terminal_text.h"
 #include "base/text.h"
 #include "terminal/console.h"
 #include "terminal/file_text.h"
 #include "terminal/question_text.h"
+#include "transcript/event_visitor.h"
 
 namespace reprise {
 namespace {
@@ -162,8 +163,9 @@ bool PipeConversation::ShowWhatRuns(bool at_start) {
     }
     Ask(VisibleLine(id) + what + " (Ctrl-C cancels it)\n  you    " +
         Indented(TextMember(interaction, "user_message"), "         ") + "\n");
-    interaction_ = id;
-    Follow(*server_.Stream("GET", path_ + "/interactions/" + id + "/events", Json(nullptr)), /*live=*/false);
+    RunStream run(server_, chat_);
+    run.Attach(id);
+    Follow(run);
     return true;
   }
   return false;
@@ -173,92 +175,66 @@ void PipeConversation::Approvals() {
   const auto waiting = server_.Call("GET", "/approvals");
   if (!waiting) return Failed(waiting.error());
   if (json_) return Show(DumpJson(*waiting) + "\n");
-  std::size_t count = 0;
-  for (const char* kind : {"approvals", "inputs"}) {
-    const auto list = waiting->find(kind);
-    if (list == waiting->end() || !list->is_array()) continue;
-    for (const Json& asked : *list) {
-      ++count;
-      const std::string chat = TextMember(asked, "chat_id"), interaction = TextMember(asked, "interaction_id");
-      Show(VisibleLine(chat + "/" + interaction) + "\n");
-      const bool is_approval = std::string_view(kind) == "approvals";
-      elsewhere_ = "/chats/" + chat + "/interactions/" + interaction;
-      may_skip_ = true;
-      open_.assign(1, {is_approval, TextMember(asked, is_approval ? "approval_id" : "request_id"), asked});
-      while (!open_.empty() && !leaving_) AskFirst(nullptr);
-      elsewhere_.clear();
-      if (!std::exchange(may_skip_, false) || leaving_) return;
+  const auto questions = QuestionsIn(*waiting);
+  for (const PendingQuestion& question : questions) {
+    Show(VisibleLine(QuestionRun(question).chat_id.str() + "/" + QuestionRun(question).interaction_id.str()) + "\n");
+    may_skip_ = true;
+    while (!AskPerson(question, nullptr) && !leaving_) {
     }
+    if (!std::exchange(may_skip_, false) || leaving_) return;
   }
-  if (count == 0) Show("nothing waits for you\n");
-  if (count != 0) static_cast<void>(ShowWhatRuns(/*at_start=*/false));
+  if (questions.empty()) return Show("nothing waits for you\n");
+  static_cast<void>(ShowWhatRuns(/*at_start=*/false));
 }
 
 // --- a run, from its first event to its last -------------------------------------------------------------------
 void PipeConversation::Exchange(const std::string& path, Json body) {
-  interaction_.clear();
   if (!model_.empty()) body["model"] = model_;
-  Follow(*server_.Stream("POST", path, body), /*live=*/true);
+  RunStream run(server_, chat_);
+  run.Start(path, std::move(body));
+  Follow(run);
 }
 
-void PipeConversation::Follow(ArrivingEvents& stream, bool live) {
-  open_.clear();
+void PipeConversation::Follow(RunStream& run) {
   labels_.clear();
-  complete_ = said_ = false;
+  said_ = false;
   at_line_start_ = true;
   streamed_ = {};
   while (!leaving_) {
-    stream.Receive();
-    while (const auto event = stream.Next()) {
-      if (event->name == "stream_live") live = true;
-      Heard(event->name, event->data);
-    }
-    if (stream.ended()) break;
-    if (live && !open_.empty()) {
-      AskFirst(&stream);
-    } else if (input_.WaitForOrInterrupt(stream.descriptor())) {
-      Cancel();
+    run.Receive();
+    while (const auto heard = run.Next()) Heard(*heard);
+    if (run.ended()) break;
+    if (run.is_live() && !run.state().open.empty()) {
+      EndText();
+      const PendingQuestion question = run.state().open.front();
+      if (AskPerson(question, &run)) run.state().Settle(QuestionId(question));
+    } else if (input_.WaitForOrInterrupt(run.descriptor())) {
+      Cancel(run);
     }
   }
   if (leaving_) return;
   EndText();
-  if (const auto& ended = *stream.ended(); !ended) {
+  if (const auto& ended = *run.ended(); !ended) {
     if (ended.error().reason == "busy") {
       status_ = kExitFailure;
       return Warn("something runs in this chat already: /follow shows it, /queue TEXT says this when it has ended");
     }
     return Failed(ended.error());
   }
-  if (complete_) return;
-  status_ = kExitFailure;
-  Warn("the server is stopping; open questions are kept, and asked again when it is back");
+  if (run.state().status != InteractionStatus::kCompleted) status_ = kExitFailure;
+  if (!run.is_complete()) Warn("the server is stopping; open questions are kept, and asked again when it is back");
 }
 
-void PipeConversation::Cancel() {
-  if (interaction_.empty()) return;
-  open_.clear();
-  if (auto done = server_.Call("POST", path_ + "/interactions/" + interaction_ + "/cancel"); !done) {
-    Failed(done.error());
-  }
+void PipeConversation::Cancel(RunStream& run) {
+  if (run.interaction().empty()) return;
+  run.state().open.clear();
+  if (auto done = server_.Call("POST", run.path() + "/cancel"); !done) Failed(done.error());
 }
 
-void PipeConversation::Heard(const std::string& name, const Json& data) {
-  if (name == "interaction_started") {
-    interaction_ = TextMember(data, "interaction_id");
-    for (const Json& file : data.value("attachments", Json::array())) Show(FileText(file) + "\n");
-  }
-  if (json_) {
-    Show(DumpJson(data) + "\n");
-  } else {
-    Tell(name, data);
-  }
-  if (name == "approval_required") open_.push_back({true, TextMember(data, "approval_id"), data});
-  if (name == "input_required") open_.push_back({false, TextMember(data, "request_id"), data});
-  std::erase_if(open_, [&](const OpenQuestion& question) { return Settles(name, data, question.id); });
-  if (name == "interaction_complete") {
-    complete_ = true;
-    if (TextMember(data, "status") != "COMPLETED") status_ = kExitFailure;
-  }
+void PipeConversation::Heard(const RunStream::Heard& heard) {
+  if (json_) return Show(DumpJson(heard.data) + "\n");
+  if (heard.event) Tell(*heard.event);
+  if (heard.name == "queued") Show("(queued)\n");
 }
 
 void PipeConversation::Write(const std::string& text) {
@@ -273,80 +249,76 @@ void PipeConversation::EndText() {
   if (!std::exchange(at_line_start_, true)) Show("\n");
 }
 
-void PipeConversation::Tell(const std::string& name, const Json& data) {
-  if (name == "text_delta") {
-    said_ = true;
-    return Write(streamed_.Add(TextMember(data, "content")));
-  }
-  if (name == "answer" || name == "message") {
-    if (!std::exchange(said_, false)) Write(Indented(TextMember(data, "content"), ""));
-    EndText();
-    if (data.contains("truncated")) Show("(cut off: " + VisibleLine(TextMember(data, "reason")) + ")\n");
-    return;
-  }
-  if (name == "approval_required") Label(TextMember(data, "call_id"), data);
-  if (name == "tool_call") {
-    EndText();
-    Label(TextMember(data, "id"), data);
-    Show("[" + VisibleLine(TextMember(data, "tool_name") + " " + TextMember(data, "tool_input")) + "]\n");
-  } else if (name == "tool_result") {
-    EndText();
-    // Which of them, where one cannot tell by the line above.
-    const auto label = labels_.find(TextMember(data, "id"));
-    const bool alone = labels_.size() == 1;
-    Show("  " + (label == labels_.end() || alone ? "" : label->second + ": ") +
-         Shortened(VisibleLine(TextMember(data, "tool_output")), kShownResult) + "\n");
-    for (const Json& file : data.value("files", Json::array())) Show("  " + FileText(file) + "\n");
-  } else if (name == "usage") {
-    labels_.clear();  // the calls of the next response follow
-  } else if (name == "error") {
-    EndText();
-    Show("error: " + VisibleLine(TextMember(data, "message")) + "\n");
-  } else if (name == "cancelled") {
-    EndText();
-    const std::string reason = TextMember(data, "reason");
-    Show(reason == "server_stopping"               ? "(cancelled: the server is stopping)\n"
-         : reason == "requested" || reason.empty() ? "(cancelled)\n"
-                                                   : "(cancelled: " + VisibleLine(reason) + ")\n");
-  } else if (name == "retry") {
-    EndText();
-    Show("(trying again: " + VisibleLine(TextMember(data, "message")) + ")\n");
-  } else if (name == "queued") {
-    Show("(queued)\n");
-  }
+void PipeConversation::Note(const std::string& text) {
+  EndText();
+  Show(text + "\n");
 }
 
-void PipeConversation::Label(const std::string& call, const Json& data) {
-  labels_[call] = CallLabel(TextMember(data, "tool_name"), TextMember(data, "tool_input"));
+void PipeConversation::TellAnswer(const std::string& content, const std::string& cut_off) {
+  if (!std::exchange(said_, false)) Write(Indented(content, ""));
+  EndText();
+  if (!cut_off.empty()) Show("(cut off: " + VisibleLine(cut_off) + ")\n");
+}
+
+void PipeConversation::TellResult(const event::ToolResult& result) {
+  // Which of them, where one cannot tell by the line above.
+  const auto label = labels_.find(result.id);
+  const bool alone = labels_.size() == 1;
+  Note("  " + (label == labels_.end() || alone ? "" : label->second + ": ") +
+       Shortened(VisibleLine(result.tool_output), kShownResult));
+  for (const Attachment& file : result.files) Show("  " + FileText(file) + "\n");
+}
+
+void PipeConversation::Tell(const AgentEvent& event) {
+  std::visit(
+      Overload{Ignoring<event::ThinkingDelta, event::Thinking, event::ToolOutputDelta, event::Approved, event::Rejected,
+                        event::InputRequired, event::InputReceived, event::TaskUpdated, event::PlanUpdated,
+                        event::GrantsUpdated, event::LoopDetected, event::Compacted, event::Nested, event::FilesChanged,
+                        event::InteractionComplete>(),
+               [&](const event::InteractionStarted& e) {
+                 for (const Attachment& file : e.attachments) Show(FileText(file) + "\n");
+               },
+               [&](const event::TextDelta& e) {
+                 said_ = true;
+                 Write(streamed_.Add(e.content));
+               },
+               [&](const event::MessageText& e) { TellAnswer(e.content, {}); },
+               [&](const event::Answer& e) { TellAnswer(e.content, e.reason); },
+               [&](const event::ApprovalRequired& e) { labels_[e.call_id] = CallLabel(e.tool_name, e.tool_input); },
+               [&](const event::ToolCallStarted& e) {
+                 labels_[e.id] = CallLabel(e.tool_name, e.tool_input);
+                 Note("[" + VisibleLine(e.tool_name + " " + e.tool_input) + "]");
+               },
+               [&](const event::ToolResult& e) { TellResult(e); },
+               [&](const event::Usage&) { labels_.clear(); },  // the calls of the next response follow
+               [&](const event::Failed& e) { Note("error: " + VisibleLine(e.message)); },
+               [&](const event::Cancelled& e) { Note(VisibleLine(CancelledText(e.reason))); },
+               [&](const event::Retry& e) { Note("(trying again: " + VisibleLine(e.message) + ")"); }},
+      event.payload);
 }
 
 // --- questions -------------------------------------------------------------------------------------------------
-void PipeConversation::AskFirst(ArrivingEvents* stream) {
-  EndText();
-  stream_ = stream;
-  const OpenQuestion question = open_.front();
-  question_ = question.id;
-  // What becomes of it when it was answered, or cannot be.
-  const bool settled = question.is_approval ? Approve(question.asked) : Respond(question.asked);
-  if (settled) std::erase_if(open_, [&](const OpenQuestion& each) { return each.id == question.id; });
-  stream_ = nullptr;
+bool PipeConversation::AskPerson(const PendingQuestion& question, RunStream* run) {
+  run_ = run;
+  question_ = QuestionId(question);
+  run_path_ = RunPath(QuestionRun(question));
+  const auto* const approval = std::get_if<PendingApproval>(&question);
+  const bool settled =
+      approval != nullptr ? Approve(approval->request) : Respond(std::get<PendingInput>(question).request);
+  run_ = nullptr;
+  return settled;
 }
 
 PipeConversation::Answered PipeConversation::Answer(const std::string& prompt, std::string& line) {
-  const auto settled = [this] {
-    const auto& events = stream_->received();
-    return std::any_of(events.begin(), events.end(),
-                       [this](const auto& event) { return Settles(event.name, event.data, question_); });
-  };
+  const auto settled = [this] { return !Has(run_->state().open, question_); };
   const auto withdrawn = [this, &settled] {
-    if (stream_ == nullptr) return false;
-    stream_->Receive();
-    return stream_->ended().has_value() || settled();
+    if (run_ == nullptr) return false;
+    run_->Receive();
+    return run_->ended().has_value() || settled();
   };
   if (!input_.is_terminal()) Ask(prompt);
   const TerminalInput::Meanwhile meanwhile = {
-      .descriptors =
-          [this] { return stream_ == nullptr ? std::vector<int>() : std::vector<int>{stream_->descriptor()}; },
+      .descriptors = [this] { return run_ == nullptr ? std::vector<int>() : std::vector<int>{run_->descriptor()}; },
       .timeout_ms = [] { return -1; },
       .proceed = withdrawn};
   line.clear();
@@ -367,7 +339,7 @@ PipeConversation::Answered PipeConversation::Answer(const std::string& prompt, s
       return Answered::kWithdrawn;
     case TerminalInput::Came::kInterrupt:
       Ask("\n");
-      if (stream_ != nullptr) Cancel();
+      if (run_ != nullptr) Cancel(*run_);
       may_skip_ = false;  // a list is not gone on with
       return Answered::kCancelled;
     case TerminalInput::Came::kEnd:
@@ -382,12 +354,8 @@ PipeConversation::Answered PipeConversation::Answer(const std::string& prompt, s
   return Answered::kCancelled;
 }
 
-std::string PipeConversation::RunPath() const {
-  return elsewhere_.empty() ? path_ + "/interactions/" + interaction_ : elsewhere_;
-}
-
 bool PipeConversation::Give(const std::string& route, const Json& body) {
-  const auto given = server_.Call("POST", RunPath() + route, body);
+  const auto given = server_.Call("POST", run_path_ + route, body);
   if (given) return true;
   if (given.error().reason == "stale") return Warn(given.error().message), true;  // the question follows
   if (!IsRefusal(given.error()) || IsNoLongerOpen(given.error())) return Failed(given.error()), true;
@@ -395,10 +363,8 @@ bool PipeConversation::Give(const std::string& route, const Json& body) {
   return false;
 }
 
-bool PipeConversation::Approve(const Json& asked) {
-  Json body = {{"approval_id", TextMember(asked, "approval_id")},
-               {"approved", false},
-               {"arguments_digest", TextMember(asked, "arguments_digest")}};
+bool PipeConversation::Approve(const event::ApprovalRequired& asked) {
+  Json body = {{"approval_id", asked.approval_id}, {"approved", false}, {"arguments_digest", asked.arguments_digest}};
   bool whole = false;
   for (;;) {
     const ApprovalText shown = DescribeApproval(asked, whole);
@@ -420,14 +386,12 @@ bool PipeConversation::Approve(const Json& asked) {
     if (line == "n" || line == "no") return Give("/approve", body);
     if (line == "a" || line == "always") body["scope"] = "chat";
     if (line == "e" || line == "edit") {
-      std::string input = TextMember(asked, "tool_input_escaped");
-      if (input.empty()) input = TextMember(asked, "tool_input");
       const auto answered = Answer("arguments: ", line);
       if (answered == Answered::kWithdrawn || answered == Answered::kCancelled) return true;
       if (answered == Answered::kNone) return static_cast<void>(Give("/approve", body)), true;
       const auto arguments = ParseJson(line);
       if (!arguments || !arguments->is_object()) {
-        Warn("the arguments must be a JSON object, such as " + input);
+        Warn("the arguments must be a JSON object, such as " + EscapeHidden(asked.tool_input));
         continue;
       }
       body["arguments"] = line;  // as it was typed
@@ -440,16 +404,15 @@ bool PipeConversation::Approve(const Json& asked) {
   }
 }
 
-bool PipeConversation::Respond(const Json& asked) {
-  const std::string schema = TextMember(asked, "schema"), url = TextMember(asked, "url");
-  Ask(VisibleText(TextMember(asked, "question"), "") + "\n");
-  Json body = {{"request_id", TextMember(asked, "request_id")}};
-  if (!url.empty() || !schema.empty()) {
-    if (!url.empty()) Ask("  open: " + VisibleLine(url) + "\n");
+bool PipeConversation::Respond(const event::InputRequired& asked) {
+  Ask(VisibleText(asked.question, "") + "\n");
+  Json body = {{"request_id", asked.request_id}};
+  if (asked.url || asked.schema) {
+    if (asked.url) Ask("  open: " + VisibleLine(*asked.url) + "\n");
     std::string line;
     do {
       const auto answered =
-          Answer(std::string(url.empty() ? "fill in the form? " : "have you done that? ") + "[y]es, [n]o: ", line);
+          Answer(std::string(asked.url ? "have you done that? " : "fill in the form? ") + "[y]es, [n]o: ", line);
       if (answered == Answered::kWithdrawn || answered == Answered::kCancelled) return true;
       if (answered == Answered::kNone) line = "n";
     } while (line != "y" && line != "yes" && line != "n" && line != "no");
@@ -457,20 +420,26 @@ bool PipeConversation::Respond(const Json& asked) {
       body["declined"] = true;
       return Give("/respond", body) || !input_.is_terminal();
     }
-    if (schema.empty()) {
+    if (!asked.schema) {
       body["response"] = "done";
       return Give("/respond", body);
     }
-    auto object = FillIn(schema);
+    std::map<std::string, std::string> entered;
+    auto object = FillInForm(*asked.schema,
+                             {.tell = [this](const std::string& text) { Ask(text + "\n"); },
+                              .complain = [](const std::string& text) { Warn(text); },
+                              .read = [this](const std::string& prompt,
+                                             std::string& typed) { return Answer(prompt, typed) == Answered::kLine; }},
+                             entered);
+    if (!object && !input_.is_terminal()) {  // the pipe has ended: nobody is going to answer
+      body["declined"] = true;
+      static_cast<void>(Give("/respond", body));
+    }
     if (!object) return true;
     body["response"] = *std::move(object);
     return Give("/respond", body);
   }
-  if (const auto options = asked.find("options"); options != asked.end() && options->is_array()) {
-    for (const Json& option : *options) {
-      if (option.is_string()) Ask("  - " + VisibleLine(option.get<std::string>()) + "\n");
-    }
-  }
+  for (const std::string& option : asked.options) Ask("  - " + VisibleLine(option) + "\n");
   std::string line;
   const auto answered = Answer("answer: ", line);
   if (answered == Answered::kWithdrawn || answered == Answered::kCancelled) return true;
@@ -480,36 +449,6 @@ bool PipeConversation::Respond(const Json& asked) {
     body["declined"] = true;
   }
   return Give("/respond", body) || answered == Answered::kNone;
-}
-
-std::optional<Json> PipeConversation::FillIn(const std::string& schema) {
-  Json object = Json::object();
-  std::string line;
-  const std::vector<FormField> fields = FieldsOf(schema);
-  if (fields.empty()) Ask("a JSON object of this schema: " + VisibleLine(schema) + "\n");
-  while (fields.empty()) {
-    if (Answer("object: ", line) != Answered::kLine) return Unanswered();
-    if (auto given = ParseJson(line); given && given->is_object()) return *std::move(given);
-    Warn("this must be a JSON object");
-  }
-  for (const FormField& field : fields) {
-    Ask(VisibleLine(field.name) + ": " + field.hint + "\n");
-    for (;;) {
-      if (Answer(VisibleLine(field.name) + "> ", line) != Answered::kLine) return Unanswered();
-      auto value = field.ParseLine(line);
-      if (value) {
-        if (*value) object[field.name] = **std::move(value);
-        break;
-      }
-      Warn(value.error().message);
-    }
-  }
-  return object;
-}
-
-std::optional<Json> PipeConversation::Unanswered() {
-  if (!input_.is_terminal()) static_cast<void>(Give("/respond", {{"request_id", question_}, {"declined", true}}));
-  return std::nullopt;
 }
 
 }  // namespace reprise

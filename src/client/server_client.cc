@@ -53,7 +53,7 @@ void ArrivingEvents::TakeText(std::string_view data) {
   if (!json.valid()) return;
   const std::string_view text = StringOr(json.root()["content"], {});
   if (events_.empty() || events_.back().name != kTextDelta) {
-    events_.push_back({std::string(kTextDelta), Json{{"content", ""}}});
+    events_.push_back({std::string(kTextDelta), Json{{"type", "TEXT_DELTA"}, {"content", ""}}});
   }
   events_.back().data["content"].get_ref<std::string&>() += text;
 }

@@ -28,8 +28,8 @@ class ArrivingEvents {
   ArrivingEvents& operator=(const ArrivingEvents&) = delete;
   ~ArrivingEvents();
 
-  // From now on pieces of a text that have come together are one event, with nothing but its "content": whoever draws
-  // them has less to do.
+  // From now on pieces of a text that have come together are one event, without a number: whoever draws them has less
+  // to do.
   void MergeText() { merges_text_ = true; }
 
   // Readable when Receive may find something.

@@ -6,9 +6,11 @@
 
 #include "base/terminal_text.h"
 #include "base/text.h"
+#include "domain/codec.h"
 #include "terminal/exit_status.h"
 #include "terminal/question_text.h"
 #include "terminal/wrapped_text.h"
+#include "transcript/event_visitor.h"
 
 namespace reprise {
 namespace {
@@ -80,8 +82,8 @@ TerminalClient::TerminalClient(Parts parts)
 int TerminalClient::Run() {
   Attach();
   while (!leaving_) {
-    if (live_ && !open_.empty()) {
-      AskNext();
+    if (is_asked()) {
+      Ask({.asked = Open().front()});
       continue;
     }
     std::string text = Joined(std::exchange(aside_, {}), std::exchange(draft_, {}));
@@ -206,8 +208,8 @@ void TerminalClient::ShowTurn(const Json& interaction, std::size_t number) {
   }
   ShowUserMessage(TextMember(interaction, "user_message"));
   view_.Begin(/*live=*/false);
-  for (const Json& event : interaction.value("agent_events", Json::array())) {
-    if (event.is_object()) view_.Heard(LowerCase(TextMember(event, "type")), event);
+  for (const Json& each : interaction.value("agent_events", Json::array())) {
+    if (const auto event = ReceivedEvent(each)) view_.Heard(*event);
   }
   view_.End();
 }
@@ -239,7 +241,9 @@ void TerminalClient::FollowOne(const Json& interaction) {
   interaction_ = TextMember(interaction, "id");
   shown_.insert(interaction_);
   ShowUserMessage(TextMember(interaction, "user_message"));
-  Begin(server_.Stream("GET", path_ + "/interactions/" + interaction_ + "/events", Json(nullptr)), Whose::kAnothers);
+  auto stream = std::make_unique<RunStream>(server_, chat_);
+  stream->Attach(interaction_);
+  Begin(std::move(stream), Whose::kAnothers);
 }
 
 // --- a message ---------------------------------------------------------------------------------------------------
@@ -294,7 +298,7 @@ void TerminalClient::Say(const std::string& text) {
 
 // Until it can be told whether a request was taken, so that the next one does not overtake it. False: Ctrl-C was
 // pressed.
-bool TerminalClient::WaitForFirst(ArrivingEvents& stream) {
+bool TerminalClient::WaitForFirst(RunStream& stream) {
   const auto deadline = std::chrono::steady_clock::now() + kFirstAnswer;
   while (stream.received().empty() && !stream.ended()) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
@@ -316,21 +320,16 @@ void TerminalClient::Start(const std::string& path, Json body, const std::string
     draft_ = text;
     return;
   }
-  auto stream = server_.Stream("POST", path, body);
+  auto stream = std::make_unique<RunStream>(server_, chat_);
+  stream->Start(path, std::move(body));
   if (!WaitForFirst(*stream)) return GiveUp(text);
-  const auto& ended_early = stream->ended();
-  const bool is_lost =
-      ended_early && !*ended_early && stream->received().empty() &&
-      (ended_early->error().reason == "connection_failed" || ended_early->error().reason == "connection_lost");
-  if (is_lost && find_server_) {
-    FollowAgain();
-    if (running()) return;  // it was taken, and waits
-    if (lost_ || EndsWith(text)) {
+  const bool is_answered = !stream->ended() || *stream->ended() || !stream->received().empty();
+  if (!is_answered && IsLost((*stream->ended()).error()) && find_server_) {
+    if (auto found = find_server_(); !found) {
       draft_ = text;
-      if (!lost_) Tell("(this may have been taken just before: /history shows it)");
-      return;
+      return Failed(found.error());
     }
-    stream = server_.Stream("POST", path, body);
+    stream->Resume();  // nobody knows whether it has arrived
     if (!WaitForFirst(*stream)) return GiveUp(text);
   }
   if (const auto& ended = stream->ended(); ended && !*ended && stream->received().empty()) {
@@ -359,13 +358,10 @@ void TerminalClient::Start(const std::string& path, Json body, const std::string
 
 // --- the run that is shown ---------------------------------------------------------------------------------------
 
-void TerminalClient::Begin(std::unique_ptr<ArrivingEvents> stream, Whose whose) {
+void TerminalClient::Begin(std::unique_ptr<RunStream> stream, Whose whose) {
   stream_ = std::move(stream);
   stream_->MergeText();
   whose_ = whose;
-  live_ = whose == Whose::kOwn;
-  complete_ = false;
-  open_.clear();
   view_.Begin(/*live=*/true);
   Receive();
 }
@@ -376,12 +372,10 @@ bool TerminalClient::Proceed() {
   for (QueuedText& waiting : queued_) waiting.stream->Receive();
   HearOfOthers();
   if (asks_from_list_ && !StillWaits()) {
-    open_.clear();
+    waiting_.clear();
     answered_elsewhere_ = true;
   }
-  const auto is_asked = [&](const OpenQuestion& each) { return each.id == asking_; };
-  const bool withdrawn = asking_.empty() ? (live_ && !open_.empty()) || (at_prompt_ && !aside_.empty())
-                                         : std::none_of(open_.begin(), open_.end(), is_asked);
+  const bool withdrawn = asking_.empty() ? is_asked() || (at_prompt_ && !aside_.empty()) : !Has(Open(), asking_);
   if (!withdrawn) UpdateScreen(/*at_once=*/false);
   return withdrawn;
 }
@@ -496,46 +490,47 @@ bool TerminalClient::StillWaits() {
   looked_ = now;
   const auto waiting = server_.Call("GET", "/approvals");
   if (!waiting) return true;  // nobody knows
-  const std::vector<OpenQuestion> questions = QuestionsIn(*waiting);
-  return std::any_of(questions.begin(), questions.end(), [&](const OpenQuestion& each) { return each.id == asking_; });
+  return Has(QuestionsIn(*waiting), asking_);
 }
 
 void TerminalClient::Receive() {
   stream_->Receive();
   while (running()) {
-    const auto event = stream_->Next();
-    if (!event) break;
+    const auto heard = stream_->Next();
+    if (!heard) break;
     stale_ = true;
-    Heard(event->name, event->data);
+    if (heard->event) Heard(*heard->event);
   }
   if (running() && stream_->ended()) FinishRun();
 }
 
-void TerminalClient::Heard(const std::string& name, const Json& data) {
-  if (name == "stream_live") live_ = true;
-  if (name == "files_changed") {
-    changed_by_ = TextMember(data, "call_id");
-  } else if (!changed_by_.empty()) {  // all that the call has changed is told
-    ShowChanges(std::exchange(changed_by_, {}));
-  }
-  if (name == "interaction_started") {
-    interaction_ = TextMember(data, "interaction_id");
-    shown_.insert(interaction_);
-    const auto window = windows_.find(TextMember(data, "model"));
-    view_.SetContextWindow(window == windows_.end() ? 0 : window->second);
-  }
-  const std::string run = path_ + "/interactions/" + interaction_;
-  if (name == "approval_required") open_.push_back({true, TextMember(data, "approval_id"), data, run});
-  if (name == "input_required") open_.push_back({false, TextMember(data, "request_id"), data, run});
-  const bool is_answer =
-      name == "approved" || name == "input_received" || (name == "rejected" && !data.contains("expired"));
-  if (!asking_.empty() && is_answer && Settles(name, data, asking_)) answered_elsewhere_ = true;
-  std::erase_if(open_, [&](const OpenQuestion& question) { return Settles(name, data, question.id); });
-  view_.Heard(name, data);
-  if (name == "interaction_complete") {
-    complete_ = true;
-    if (whose_ == Whose::kOwn) status_ = TextMember(data, "status") == "COMPLETED" ? kExitOk : kExitFailure;
-  }
+void TerminalClient::Heard(const AgentEvent& event) {
+  const auto answered = [&](const std::string& id) { answered_elsewhere_ = answered_elsewhere_ || id == asking_; };
+  const auto* const changed = std::get_if<event::FilesChanged>(&event.payload);
+  if (changed == nullptr && !changed_by_.empty()) ShowChanges(std::exchange(changed_by_, {}));  // all of them are told
+  std::visit(Overload{Ignoring<event::ThinkingDelta, event::TextDelta, event::Thinking, event::MessageText,
+                               event::Answer, event::ToolCallStarted, event::ToolOutputDelta, event::ToolResult,
+                               event::ApprovalRequired, event::InputRequired, event::TaskUpdated, event::PlanUpdated,
+                               event::GrantsUpdated, event::Usage, event::Retry, event::LoopDetected, event::Compacted,
+                               event::Nested, event::Cancelled, event::Failed>(),
+                      [&](const event::InteractionStarted& e) {
+                        interaction_ = e.interaction_id;
+                        shown_.insert(interaction_);
+                        const auto window = windows_.find(e.model);
+                        view_.SetContextWindow(window == windows_.end() ? 0 : window->second);
+                      },
+                      [&](const event::FilesChanged& e) { changed_by_ = e.call_id.value_or(""); },
+                      [&](const event::Approved& e) { answered(e.approval_id); },
+                      [&](const event::Rejected& e) {
+                        if (!e.expired) answered(e.approval_id);
+                      },
+                      [&](const event::InputReceived& e) { answered(e.request_id); },
+                      [&](const event::InteractionComplete& e) {
+                        if (whose_ != Whose::kOwn) return;
+                        status_ = e.status == InteractionStatus::kCompleted ? kExitOk : kExitFailure;
+                      }},
+             event.payload);
+  view_.Heard(event);
 }
 
 // What a call that has just run did to files, if no question has shown it.
@@ -549,31 +544,23 @@ void TerminalClient::ShowChanges(const std::string& call) {
 // The stream of the run has ended. What runs next in the chat is shown.
 void TerminalClient::FinishRun() {
   const auto ended = *stream_->ended();
+  const bool is_complete = stream_->is_complete();
   view_.End();
   stream_.reset();
-  open_.clear();
   stale_ = true;
   if (!ended) {
     Failed(ended.error());
-  } else if (!complete_) {
+  } else if (!is_complete) {
     status_ = kExitFailure;
     Complain("the server has stopped; open questions are kept");
   }
-  if (!ended || !complete_) {
+  if (!ended || !is_complete) {
     FollowAgain();
     if (running()) return;
     if (!lost_) Tell("(/continue goes on with what was cut off)");
   }
-  if (ended && complete_) TellOfInstructions();  // the agent may have written some
+  if (ended && is_complete) TellOfInstructions();  // the agent may have written some
   ShowNext();
-}
-
-// Whether this is what was said last in this chat, as the server knows it.
-bool TerminalClient::EndsWith(const std::string& text) {
-  const auto chat = Call("GET", path_);
-  if (!chat) return false;
-  const Json& turns = MemberOf(*chat, "interactions");
-  return turns.is_array() && !turns.empty() && TextMember(turns.back(), "user_message") == text;
 }
 
 // What the server has made of the run during which it went away: it may have asked something that still waits.

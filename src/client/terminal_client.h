@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "client/run_stream.h"
 #include "client/server_client.h"
 #include "reprise/ids.h"
 #include "reprise/result.h"
@@ -52,19 +53,22 @@ class TerminalClient {
   using Came = TerminalInput::Came;
   // A question that waits for its answer.
   struct OpenQuestion {
-    bool is_approval;
-    std::string id;  // of the approval, or of the request
-    Json asked;
-    std::string run;         // its path
+    PendingQuestion asked;
     bool from_list = false;  // asked by /approvals: may be put off
     bool is_edited = false;  // `asked` has the person's arguments in place of the call's
     std::string typed{};     // those as they were typed last
+
+    const std::string& id() const { return QuestionId(asked); }
+    std::string run() const { return RunPath(QuestionRun(asked)); }
+    bool is_approval() const { return std::holds_alternative<PendingApproval>(asked); }
+    // REQUIRES: is_approval().
+    const event::ApprovalRequired& call() const { return std::get<PendingApproval>(asked).request; }
   };
   // A message of this client that waits until what runs has ended.
   struct QueuedText {
     std::string text;
     std::string id;  // in the chat's queue
-    std::unique_ptr<ArrivingEvents> stream;
+    std::unique_ptr<RunStream> stream;
   };
   enum class Answered { kLine, kWithdrawn, kLeft, kBack };
   // What the person allows in this chat without being asked: nothing, changes of files in the workspace, or all.
@@ -78,14 +82,13 @@ class TerminalClient {
   bool Follow(const Json& chat);
   void FollowOne(const Json& interaction);
   void FollowAgain();
-  bool EndsWith(const std::string& text);
   void Obey(const std::string& text);
   void Say(const std::string& text);
-  bool WaitForFirst(ArrivingEvents& stream);
+  bool WaitForFirst(RunStream& stream);
   void GiveUp(const std::string& text);
   void Start(const std::string& path, Json body, const std::string& text);
   enum class Whose { kOwn, kAnothers };
-  void Begin(std::unique_ptr<ArrivingEvents> stream, Whose whose);
+  void Begin(std::unique_ptr<RunStream> stream, Whose whose);
   void Watch();
   void HearOfOthers();
   void ShowNext();
@@ -95,10 +98,9 @@ class TerminalClient {
   std::vector<int> Descriptors() const;
   bool Proceed();
   bool StillWaits();
-  static std::vector<OpenQuestion> QuestionsIn(const Json& waiting);
   static void AddOnce(std::vector<std::string>& ids, const std::string& id);
   void Receive();
-  void Heard(const std::string& name, const Json& data);
+  void Heard(const AgentEvent& event);
   void ShowChanges(const std::string& call);
   void FinishRun();
   void Cancel();
@@ -107,6 +109,9 @@ class TerminalClient {
   void UpdateScreen(bool at_once);
   std::vector<std::string> Below() const;
   bool running() const { return stream_ != nullptr; }
+  // The questions of the run that is shown; if there is none, those of a list.
+  std::vector<PendingQuestion>& Open() { return running() ? stream_->state().open : waiting_; }
+  bool is_asked() { return running() && stream_->is_live() && !Open().empty(); }
 
   // Two texts, each in lines of its own; either may be empty.
   static std::string Joined(std::string first, const std::string& second);
@@ -117,7 +122,6 @@ class TerminalClient {
   Result<Json> Call(const std::string& method, const std::string& path, const Json& body = Json(nullptr));
 
   // --- terminal_questions.cc: what a run asks
-  void AskNext();
   bool Ask(const OpenQuestion& question);
   bool AllowedByMode(const OpenQuestion& question);
   bool AllowByMode(const OpenQuestion& question);
@@ -130,7 +134,7 @@ class TerminalClient {
   void StopRunOf(const OpenQuestion& question);
   bool AskInput(const OpenQuestion& question);
   std::string ReadChoice(const std::string& prompt, const std::string& letters);
-  std::optional<Json> FillIn(const OpenQuestion& question, const std::string& schema);
+  bool AskForm(const OpenQuestion& question, const event::InputRequired& asked);
   static TerminalInput::Question Choice(std::string prompt, std::string letters);
   enum class Besides { kNothing, kCommands, kGoingBack };  // what may be typed beside an answer
   Answered Answer(TerminalInput::Question how, std::string& line, Besides besides = Besides::kNothing);
@@ -229,13 +233,10 @@ class TerminalClient {
   bool leaving_ = false, warned_ = false;
 
   // --- of the run that is shown
-  std::unique_ptr<ArrivingEvents> stream_;
+  std::unique_ptr<RunStream> stream_;
   Whose whose_ = Whose::kOwn;
-  bool live_ = false;  // nothing of it is a recording, whose questions may have been answered
-  bool complete_ = false;
   bool lost_ = false;  // the server has gone during one, which has not been looked after since
-  std::string interaction_;
-  std::deque<OpenQuestion> open_;
+  std::string interaction_;  // the one that was shown last
   std::deque<QueuedText> queued_;
 
   // --- of what others do in the chat
@@ -252,7 +253,8 @@ class TerminalClient {
 
   // --- of the question that is asked
   std::string asking_;                              // its id; empty: none
-  bool asks_from_list_ = false;                     // it is of any chat
+  bool asks_from_list_ = false;                     // it is of any chat,
+  std::vector<PendingQuestion> waiting_;            // and stands here
   std::chrono::steady_clock::time_point looked_{};  // at whether it still waits, then
   bool answered_elsewhere_ = false;
   std::string changed_by_{};                    // a call of whose changes the stream tells

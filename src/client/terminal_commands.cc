@@ -686,29 +686,15 @@ void TerminalClient::Grants(const std::string& arguments) {
   grants_.clear();  // the others have other numbers
 }
 
-// Of the answer of GET /approvals.
-std::vector<TerminalClient::OpenQuestion> TerminalClient::QuestionsIn(const Json& waiting) {
-  std::vector<OpenQuestion> questions;
-  for (const char* kind : {"approvals", "inputs"}) {
-    const bool is_approval = std::string_view(kind) == "approvals";
-    for (const Json& asked : waiting.value(kind, Json::array())) {
-      questions.push_back(
-          {is_approval, TextMember(asked, is_approval ? "approval_id" : "request_id"), asked,
-           "/chats/" + TextMember(asked, "chat_id") + "/interactions/" + TextMember(asked, "interaction_id"),
-           /*from_list=*/true});
-    }
-  }
-  return questions;
-}
-
 void TerminalClient::Approvals(const std::string&) {
   if (running()) return Complain("this chat is running; what it asks is asked here");
   const auto waiting = Call("GET", "/approvals");
   if (!waiting) return Failed(waiting.error());
-  const std::vector<OpenQuestion> questions = QuestionsIn(*waiting);
+  const std::vector<PendingQuestion> questions = QuestionsIn(*waiting);
   if (questions.empty()) return Tell("nothing waits for you");
-  for (const OpenQuestion& question : questions) {
-    open_.assign(1, question);
+  for (const PendingQuestion& each : questions) {
+    const OpenQuestion question{.asked = each, .from_list = true};
+    waiting_.assign(1, each);
     if (!Ask(question) && !answered_elsewhere_) return;
   }
   if (const auto chat = Call("GET", path_)) Follow(*chat);
@@ -718,10 +704,10 @@ void TerminalClient::Tasks(const std::string&) {
   const auto agenda = Call("GET", path_ + "/tasks");
   if (!agenda && agenda.error().reason == "not_found") return Tell("no plan and no tasks yet");
   if (!agenda) return Failed(agenda.error());
-  Json steps = agenda->value("plan", Json::array()), tasks = agenda->value("tasks", Json::array());
-  if (steps.empty() && tasks.empty()) return Tell("no plan and no tasks");
-  if (!steps.empty()) view_.Heard("plan_updated", {{"steps", std::move(steps)}});
-  if (!tasks.empty()) view_.Heard("task_updated", {{"tasks", std::move(tasks)}});
+  const auto known = AgendaFromJson(*agenda);
+  if (!known || (known->plan.empty() && known->tasks.empty())) return Tell("no plan and no tasks");
+  if (!known->plan.empty()) view_.ShowPlan(known->plan);
+  if (!known->tasks.empty()) view_.ShowTasks(known->tasks);
 }
 
 void TerminalClient::Usage(const std::string&) {

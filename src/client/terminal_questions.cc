@@ -1,6 +1,5 @@
 // What a run asks the person: approvals, questions of tools, forms.
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include "base/terminal_text.h"
@@ -24,13 +23,12 @@ constexpr const char* kHowToAnswer =
 bool ChangesFile(const std::string& tool) { return tool == "write_file" || tool == "edit_file"; }
 
 // Of a change of a file people read the difference.
-bool ShowsDiff(const Json& asked) {
-  const std::string tool = TextMember(asked, "tool_name");
-  return ChangesFile(tool) || tool == "delete_file";
+bool ShowsDiff(const event::ApprovalRequired& asked) {
+  return ChangesFile(asked.tool_name) || asked.tool_name == "delete_file";
 }
 
-Json AnswerTo(const std::string& id, const Json& asked, bool approved) {
-  return {{"approval_id", id}, {"approved", approved}, {"arguments_digest", TextMember(asked, "arguments_digest")}};
+Json AnswerTo(const event::ApprovalRequired& asked, bool approved) {
+  return {{"approval_id", asked.approval_id}, {"approved", approved}, {"arguments_digest", asked.arguments_digest}};
 }
 
 void Append(std::vector<std::string>& lines, const std::vector<std::string>& more) {
@@ -39,23 +37,20 @@ void Append(std::vector<std::string>& lines, const std::vector<std::string>& mor
 
 }  // namespace
 
-// Asks the question that has been open longest.
-void TerminalClient::AskNext() { Ask(OpenQuestion(open_.front())); }
-
 // Asks it until it is settled or put off. False: nothing else is to be asked now, as when the person goes.
 bool TerminalClient::Ask(const OpenQuestion& question) {
-  asking_ = question.id;
+  asking_ = question.id();
   asks_from_list_ = question.from_list;
   looked_ = std::chrono::steady_clock::now();
-  if (!question.is_approval) {
+  if (!question.is_approval()) {
     while (!AskInput(question)) {
     }
   } else if (!AllowedByMode(question) || !AllowByMode(question)) {
     // Whatever keeps it from being allowed is something for the person.
     AskApproval(question);
   }
-  const bool goes_on = !open_.empty() && !leaving_;
-  std::erase_if(open_, [&](const OpenQuestion& each) { return each.id == question.id; });
+  const bool goes_on = !Open().empty() && !leaving_;
+  std::erase_if(Open(), [&](const PendingQuestion& each) { return QuestionId(each) == question.id(); });
   asking_.clear();
   asks_from_list_ = false;
   question_text_.clear();
@@ -64,21 +59,21 @@ bool TerminalClient::Ask(const OpenQuestion& question) {
 }
 
 bool TerminalClient::AllowedByMode(const OpenQuestion& question) {
-  if (!question.is_approval || question.from_list || allows_ == Allows::kNothing) return false;
+  if (question.from_list || allows_ == Allows::kNothing) return false;
   if (allows_ == Allows::kAll) return true;
   // What is risky (a file where secrets are kept, say) is asked about, and what nobody could read afterwards.
-  return ChangesFile(TextMember(question.asked, "tool_name")) && TextMember(question.asked, "risk") == "medium" &&
-         server_.Call("GET", "/approvals/" + question.id + "/change").has_value();
+  return ChangesFile(question.call().tool_name) && question.call().risk == "medium" &&
+         server_.Call("GET", "/approvals/" + question.id() + "/change").has_value();
 }
 
 // What becomes of a file is shown first; all else is shown when it runs. False: it could not be given.
 bool TerminalClient::AllowByMode(const OpenQuestion& question) {
   bool cut = false;
-  if (ShowsDiff(question.asked)) {
+  if (ShowsDiff(question.call())) {
     screen_.Add(DescribeQuestion(question, /*whole=*/false, cut));
-    view_.DiffIsShown(TextMember(question.asked, "call_id"));
+    view_.DiffIsShown(question.call().call_id);
   }
-  return Give(question, "/approve", AnswerTo(question.id, question.asked, /*approved=*/true));
+  return Give(question, "/approve", AnswerTo(question.call(), /*approved=*/true));
 }
 
 // Shows it below, where it goes when it needs no answer any more, or, if there is no room for it, among the lines that
@@ -159,7 +154,7 @@ TerminalClient::Answered TerminalClient::Answer(TerminalInput::Question how, std
       if (!asking_.empty()) Tell("(the question stays open: " + advice_ + " " + chat_ + " asks it again)");
       leaving_ = true;
     }
-    open_.clear();
+    Open().clear();
     return Answered::kLeft;
   }
 }
@@ -210,7 +205,7 @@ bool TerminalClient::AskToTrust(const Json& file) {
 
 // True: the question is settled. False: it is to be asked again.
 bool TerminalClient::Give(const OpenQuestion& question, const std::string& route, const Json& body) {
-  const auto given = Call("POST", question.run + route, body);
+  const auto given = Call("POST", question.run() + route, body);
   if (given) return true;
   if (given.error().reason == "stale") return Complain(given.error().message), true;  // the question follows
   if (IsNoLongerOpen(given.error())) return Failed(given.error()), true;
@@ -220,32 +215,33 @@ bool TerminalClient::Give(const OpenQuestion& question, const std::string& route
 
 // The call, what it would change, its risk and why it asks. `cut`: not all of it is shown.
 std::vector<std::string> TerminalClient::DescribeQuestion(const OpenQuestion& question, bool whole, bool& cut) {
-  const std::string tool = TextMember(question.asked, "tool_name");
-  const ApprovalText shown = DescribeApproval(question.asked, whole);
+  const event::ApprovalRequired& asked = question.call();
+  const ApprovalText shown = DescribeApproval(asked, whole);
   cut = shown.cut;
   std::vector<std::string> lines;
   if (question.is_edited) Append(lines, Painted(Style::kWarning, "with the arguments as you have changed them:"));
-  if (question.from_list)
-    Append(lines, Painted(Style::kDim, VisibleLine(TextMember(question.asked, "chat_id") + "/" +
-                                                   TextMember(question.asked, "interaction_id"))));
-  if (ShowsDiff(question.asked)) {
-    auto change = server_.Call("GET", "/approvals/" + question.id + "/change");
-    if (question.is_edited && change) change = ChangeWithOtherArguments(*change, question.asked);
+  if (question.from_list) {
+    const InteractionRef run = QuestionRun(question.asked);
+    Append(lines, Painted(Style::kDim, VisibleLine(run.chat_id.str() + "/" + run.interaction_id.str())));
+  }
+  if (ShowsDiff(asked)) {
+    auto change = server_.Call("GET", "/approvals/" + question.id() + "/change");
+    if (question.is_edited && change) change = ChangeWithOtherArguments(*change, asked);
     if (change && change->is_object()) {
       const auto text = [&](const char* name) {
         const auto member = change->find(name);
         return member != change->end() && member->is_string() ? std::optional(member->get<std::string>())
                                                               : std::nullopt;
       };
-      const std::string path = VisibleLine(TextMember(*change, "path")), risk = TextMember(question.asked, "risk");
-      Append(lines, Wrap(style_.Paint(Style::kBold, VisibleLine(tool) + " " + path) +
-                             (risk.empty() ? "" : "  (risk: " + VisibleLine(risk) + ")"),
+      const std::string path = VisibleLine(TextMember(*change, "path"));
+      Append(lines, Wrap(style_.Paint(Style::kBold, VisibleLine(asked.tool_name) + " " + path) +
+                             (asked.risk.empty() ? "" : "  (risk: " + VisibleLine(asked.risk) + ")"),
                          screen_.columns(), "", "  "));
       const Diff diff = DiffLines(text("before"), text("after"), style_,
                                   {.path = path, .width = screen_.columns(), .max_lines = whole ? 0 : kDiffLines});
       Append(lines, diff.lines);
       cut = diff.cut;
-      Append(lines, Wrap(VisibleLine(TextMember(question.asked, "reason")), screen_.columns()));
+      Append(lines, Wrap(VisibleLine(asked.reason), screen_.columns()));
       return lines;
     }
     if (!change && change.error().reason == "no_change_to_show") {
@@ -272,8 +268,8 @@ std::vector<std::string> TerminalClient::Painted(Style::Role role, const std::st
 // Allows all of them. Those that could not be stay, here and among the open ones.
 void TerminalClient::AllowAll(std::vector<OpenQuestion>& shown) {
   std::erase_if(shown, [&](const OpenQuestion& each) {
-    if (!Give(each, "/approve", AnswerTo(each.id, each.asked, /*approved=*/true))) return false;
-    std::erase_if(open_, [&](const OpenQuestion& open) { return open.id == each.id; });
+    if (!Give(each, "/approve", AnswerTo(each.call(), /*approved=*/true))) return false;
+    std::erase_if(Open(), [&](const PendingQuestion& open) { return QuestionId(open) == each.id(); });
     return true;
   });
 }
@@ -298,12 +294,12 @@ TerminalInput::Question TerminalClient::ShowApprovals(const std::vector<OpenQues
   bool cut = false;
   Append(lines, DescribeQuestion(shown.front(), how.whole, cut));
   offered.cut = offered.cut || cut;
-  const Json patterns = shown.front().asked.value("patterns", Json::array());
+  const std::vector<CallPattern>& patterns = shown.front().call().patterns;
   offered.patterns = std::min<std::size_t>(patterns.size(), 9);  // a digit answers
   if (offered.patterns > 0) {
     std::string list;
     for (std::size_t i = 0; i < offered.patterns; ++i) {
-      list += (i == 0 ? "" : "  ") + std::to_string(i + 1) + ". " + VisibleLine(TextMember(patterns[i], "pattern"));
+      list += (i == 0 ? "" : "  ") + std::to_string(i + 1) + ". " + VisibleLine(patterns[i].pattern);
     }
     Append(lines,
            Painted(Style::kDim, how.in_every_chat ? "Allow in every chat for 30 days (A: in this chat; ? explains):"
@@ -329,17 +325,14 @@ TerminalInput::Question TerminalClient::ShowApprovals(const std::vector<OpenQues
 
 // The person edits the arguments, which the question then shows: an answer sends them.
 TerminalClient::Answered TerminalClient::EditArguments(OpenQuestion& question) {
-  if (question.typed.empty()) {
-    const std::string escaped = TextMember(question.asked, "tool_input_escaped");
-    question.typed = EditableArguments(escaped.empty() ? TextMember(question.asked, "tool_input") : escaped);
-  }
+  auto& asked = std::get<PendingApproval>(question.asked).request;
+  if (question.typed.empty()) question.typed = EditableArguments(EscapeHidden(asked.tool_input));
   const Answered answered = Answer({.prompt = "arguments: "}, question.typed, Besides::kGoingBack);
   if (answered != Answered::kLine) return answered;
   auto arguments = ArgumentsOf(question.typed);
   if (!arguments) return Complain(arguments.error().message + "; e edits them again"), Answered::kBack;
-  question.asked["tool_input"] = *std::move(arguments);
-  question.asked.erase("tool_input_escaped");
-  question.asked.erase("patterns");  // they were made for the others
+  asked.tool_input = *std::move(arguments);
+  asked.patterns.clear();  // they were made for the others
   question.is_edited = true;
   return Answered::kLine;
 }
@@ -350,8 +343,9 @@ void TerminalClient::AskApproval(const OpenQuestion& question) {
   // come meanwhile.
   std::vector<OpenQuestion> shown{question};
   if (!question.from_list) {
-    std::copy_if(open_.begin(), open_.end(), std::back_inserter(shown),
-                 [&](const OpenQuestion& each) { return each.is_approval && each.id != question.id; });
+    for (const PendingQuestion& each : Open()) {
+      if (OpenQuestion open{.asked = each}; open.is_approval() && open.id() != question.id()) shown.push_back(open);
+    }
   }
   Showing how;
   for (;;) {
@@ -359,10 +353,11 @@ void TerminalClient::AskApproval(const OpenQuestion& question) {
     const TerminalInput::Question choice = ShowApprovals(shown, how);
     if (Answer(choice, line, Besides::kCommands) != Answered::kLine) return;
     const OpenQuestion& asked = shown.front();
+    const event::ApprovalRequired& call = asked.call();
     const TypedAnswer answer = ParseApprovalAnswer(line);
-    Json body = AnswerTo(asked.id, asked.asked, answer.kind != TypedAnswer::Kind::kNo);
+    Json body = AnswerTo(call, answer.kind != TypedAnswer::Kind::kNo);
     if (!answer.words.empty()) body["feedback"] = answer.words;
-    if (asked.is_edited && body["approved"] == Json(true)) body["arguments"] = TextMember(asked.asked, "tool_input");
+    if (asked.is_edited && body["approved"] == Json(true)) body["arguments"] = call.tool_input;
     switch (answer.kind) {
       case TypedAnswer::Kind::kYes:
       case TypedAnswer::Kind::kNo:
@@ -373,16 +368,14 @@ void TerminalClient::AskApproval(const OpenQuestion& question) {
       case TypedAnswer::Kind::kEverywhere:
         how.in_every_chat = !how.in_every_chat;
         continue;
-      case TypedAnswer::Kind::kPattern: {
-        const Json patterns = asked.asked.value("patterns", Json::array());
-        if (answer.pattern > patterns.size()) {
+      case TypedAnswer::Kind::kPattern:
+        if (answer.pattern > call.patterns.size()) {
           Tell(kHowToAnswer);
           continue;
         }
-        body["pattern"] = TextMember(patterns[answer.pattern - 1], "pattern");
+        body["pattern"] = call.patterns[answer.pattern - 1].pattern;
         body["scope"] = answer.in_every_chat || how.in_every_chat ? "always" : "chat";
         break;
-      }
       case TypedAnswer::Kind::kEdit: {
         const Answered answered = EditArguments(shown.front());
         if (answered != Answered::kBack && answered != Answered::kLine) return;
@@ -400,7 +393,7 @@ void TerminalClient::AskApproval(const OpenQuestion& question) {
         }
         KeepQuestion(choice.prompt + VisibleLine(line));
         AllowAll(shown);
-        if (shown.empty() || shown.front().id != question.id) return;
+        if (shown.empty() || shown.front().id() != question.id()) return;
         continue;
       case TypedAnswer::Kind::kNoToAll:
         KeepQuestion(choice.prompt + VisibleLine(line));
@@ -410,7 +403,7 @@ void TerminalClient::AskApproval(const OpenQuestion& question) {
         continue;
       case TypedAnswer::Kind::kExplain:
         Tell(kHowToAnswer);
-        for (const std::string& pattern : PatternLines(asked.asked)) Tell(pattern);
+        for (const std::string& pattern : PatternLines(call)) Tell(pattern);
         continue;
       case TypedAnswer::Kind::kLater:
         if (question.from_list) return KeepQuestion(choice.prompt + VisibleLine(line));
@@ -423,7 +416,7 @@ void TerminalClient::AskApproval(const OpenQuestion& question) {
     KeepQuestion(choice.prompt + VisibleLine(line));
     if (answer.kind == TypedAnswer::Kind::kNo && answer.words.empty()) return StopRunOf(question);
     if (!Give(asked, "/approve", body)) continue;
-    if (ShowsDiff(asked.asked)) view_.DiffIsShown(TextMember(asked.asked, "call_id"));
+    if (ShowsDiff(call)) view_.DiffIsShown(call.call_id);
     return;
   }
 }
@@ -432,9 +425,9 @@ void TerminalClient::AskApproval(const OpenQuestion& question) {
 void TerminalClient::StopRunOf(const OpenQuestion& question) {
   if (!question.from_list) {
     static_cast<void>(TakeBack());
-    open_.clear();
+    Open().clear();
   }
-  if (const auto done = Call("POST", question.run + "/cancel"); !done) Complain(done.error().message);
+  if (const auto done = Call("POST", question.run() + "/cancel"); !done) Complain(done.error().message);
 }
 
 // One of `letters`, or "y" or "n" for their words; empty: there is no answer.
@@ -452,37 +445,50 @@ std::string TerminalClient::ReadChoice(const std::string& prompt, const std::str
   }
 }
 
-bool TerminalClient::AskInput(const OpenQuestion& question) {
-  const std::string schema = TextMember(question.asked, "schema"), url = TextMember(question.asked, "url");
-  std::vector<std::string> lines;
-  Append(lines, Painted(Style::kBold, VisibleText(TextMember(question.asked, "question"), "")));
-  Json body = {{"request_id", question.id}};
-  std::string line;
-  if (!url.empty() || !schema.empty()) {
-    if (!url.empty()) {
-      Append(lines, Wrap("open: " + VisibleLine(url), screen_.columns(), "  ", "    "));
-    }
-    ShowQuestion(std::move(lines));
-    const std::string asks = url.empty() ? "fill in the form? " : "have you done that? ";
-    line = ReadChoice(asks + "[y]es, [n]o: ", "yn");
-    if (line.empty()) return true;
-    if (line.starts_with("n")) {
-      body["declined"] = true;
-    } else if (schema.empty()) {
-      body["response"] = "done";
-    } else {
-      auto object = FillIn(question, schema);
-      if (!object) return true;
-      body["response"] = *std::move(object);
-    }
-    return Give(question, "/respond", body);
+// An address to open, or a form.
+bool TerminalClient::AskForm(const OpenQuestion& question, const event::InputRequired& asked) {
+  Json body = {{"request_id", asked.request_id}};
+  const std::string asks = asked.url ? "have you done that? " : "fill in the form? ";
+  const std::string line = ReadChoice(asks + "[y]es, [n]o: ", "yn");
+  if (line.empty()) return true;
+  if (line.starts_with("n")) {
+    body["declined"] = true;
+  } else if (!asked.schema) {
+    body["response"] = "done";
+  } else {
+    // The server may not take the form: what was entered is there again.
+    if (std::exchange(filled_in_, asked.request_id) != asked.request_id) entered_.clear();
+    auto object = FillInForm(*asked.schema,
+                             {.tell = [this](const std::string& text) { Tell(text); },
+                              .complain = [this](const std::string& text) { Complain(text); },
+                              .read =
+                                  [this](const std::string& prompt, std::string& typed) {
+                                    if (Answer({.prompt = prompt}, typed) != Answered::kLine) return false;
+                                    KeepQuestion(prompt + VisibleLine(typed));
+                                    return true;
+                                  }},
+                             entered_);
+    if (!object) return true;  // the question is settled, or left open
+    body["response"] = *std::move(object);
   }
-  std::vector<std::string> options;
-  for (const Json& option : question.asked.value("options", Json::array())) {
-    if (!option.is_string()) continue;
-    options.push_back(option.get<std::string>());
-    const std::string number = "  " + std::to_string(options.size()) + ". ";
-    Append(lines, Wrap(VisibleLine(options.back()), screen_.columns(), number, "     "));
+  return Give(question, "/respond", body);
+}
+
+bool TerminalClient::AskInput(const OpenQuestion& question) {
+  const auto& asked = std::get<PendingInput>(question.asked).request;
+  std::vector<std::string> lines;
+  Append(lines, Painted(Style::kBold, VisibleText(asked.question, "")));
+  if (asked.url) Append(lines, Wrap("open: " + VisibleLine(*asked.url), screen_.columns(), "  ", "    "));
+  if (asked.url || asked.schema) {
+    ShowQuestion(std::move(lines));
+    return AskForm(question, asked);
+  }
+  Json body = {{"request_id", asked.request_id}};
+  std::string line;
+  const std::vector<std::string>& options = asked.options;
+  for (std::size_t i = 0; i < options.size(); ++i) {
+    const std::string number = "  " + std::to_string(i + 1) + ". ";
+    Append(lines, Wrap(VisibleLine(options[i]), screen_.columns(), number, "     "));
   }
   ShowQuestion(std::move(lines));
   const auto is_number = [](const std::string& text) {
@@ -518,40 +524,6 @@ bool TerminalClient::AskInput(const OpenQuestion& question) {
     body["response"] = line;
   }
   return Give(question, "/respond", body);
-}
-
-// The object that a form wants, member by member. nullopt: the question is settled, or left open.
-std::optional<Json> TerminalClient::FillIn(const OpenQuestion& question, const std::string& schema) {
-  Json object = Json::object();
-  // The server may not take the form: what was entered is there again.
-  if (std::exchange(filled_in_, question.id) != question.id) entered_.clear();
-  std::string line;
-  const std::vector<FormField> fields = FieldsOf(schema);
-  if (fields.empty()) Tell("a JSON object of this schema: " + schema);
-  while (fields.empty()) {
-    line.clear();
-    if (Answer({.prompt = "object: "}, line) != Answered::kLine) return std::nullopt;
-    KeepQuestion("object: " + VisibleLine(line));
-    if (auto given = ParseJson(line); given && given->is_object()) return *std::move(given);
-    Complain("this must be a JSON object");
-  }
-  for (const FormField& field : fields) {
-    Tell(VisibleLine(field.name) + ": " + field.hint);
-    for (;;) {
-      const std::string prompt = VisibleLine(field.name) + "> ";
-      line = entered_[field.name];
-      if (Answer({.prompt = prompt}, line) != Answered::kLine) return std::nullopt;
-      KeepQuestion(prompt + VisibleLine(line));
-      auto value = field.ParseLine(line);
-      if (value) {
-        entered_[field.name] = line;
-        if (*value) object[field.name] = **std::move(value);
-        break;
-      }
-      Complain(value.error().message);
-    }
-  }
-  return object;
 }
 
 }  // namespace reprise

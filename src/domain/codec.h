@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -161,6 +162,10 @@ void TakeSettings(const ChatSummary& original, ChatSummary& copy);
 // The data line of an event: one line of JSON, "type", "seq", "round_index" and (but for deltas) "at" first. The same
 // bytes for the same event, live and from a file.
 std::string EventData(const AgentEvent& event);
+
+// Any event, as a server sends or lists it, perhaps without a number. nullopt: this program does not know its type (a
+// newer server's), or it lacks a member of its type.
+std::optional<AgentEvent> ReceivedEvent(const Json& json);
 
 // What a person has said to the question of this id, as journals and databases keep it.
 Json ToJson(const std::string& question_id, const GivenAnswer& answer);

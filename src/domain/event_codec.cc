@@ -56,6 +56,11 @@ class Reader {
   explicit Reader(JsonReader& in) : in_(in) {}
 
   Reader& operator()(const char* name, std::string& value) { return value = in_.String(name), *this; }
+  Reader& operator()(const char* name, InteractionStatus& value) {
+    const auto status = ParseInteractionStatus(in_.String(name));
+    status ? void(value = *status) : in_.Reject(name);
+    return *this;
+  }
   Reader& operator()(const char* name, bool& value) { return value = in_.Bool(name, false), *this; }
   Reader& operator()(const char* name, Timestamp& value) { return value = in_.Time(name), *this; }
   Reader& operator()(const char* name, std::vector<std::string>& value) { return value = in_.Strings(name), *this; }
@@ -230,29 +235,20 @@ void Write(auto& out, const AgentEvent& event) {
   std::visit([&out](const auto& payload) { Write(out, payload); }, event.payload);
 }
 
-// Reading the durable ones back; frames and deltas are not stored. ----------------------------------------------------
+// Reading. ------------------------------------------------------------------------------------------------------------
 
-template <typename Event, typename... Others>
-constexpr bool kIsNone = !(std::is_same_v<Event, Others> || ...);
-template <typename Event>
-constexpr bool kIsStored = kIsNone<Event, event::InteractionStarted, event::ThinkingDelta, event::TextDelta,
-                                   event::ToolOutputDelta, event::InteractionComplete>;
-
-// One of the stored `Events`, if its type is among them.
+// One of the `Events`, if its type is among them.
 template <typename... Events>
 std::optional<std::variant<Events...>> ReadPayload(JsonReader& in, std::type_identity<std::variant<Events...>>) {
   const std::string type = in.String("type");
   std::optional<std::variant<Events...>> payload;
   const auto read_if = [&]<typename Event>(std::type_identity<Event>) {
-    if constexpr (kIsStored<Event>) {
-      if (type != Event::kType) return false;
-      Event event;
-      Reader reader(in);
-      Members(reader, event);
-      payload = std::move(event);
-      return true;
-    }
-    return false;
+    if (type != Event::kType) return false;
+    Event event;
+    Reader reader(in);
+    Members(reader, event);
+    payload = std::move(event);
+    return true;
   };
   if (!(read_if(std::type_identity<Events>()) || ...)) in.Reject("type");
   return payload;
@@ -308,7 +304,23 @@ Result<AgentEvent> AgentEventFromJson(const Json& json) {
   event.at = reader.Time("at");
   if (auto payload = ReadPayload(reader, std::type_identity<AnyEvent>()))
     event.payload = EventPayload(*std::move(payload));
+  // These are never stored.
+  if (IsDelta(event.payload) || IsFrame(event.payload)) reader.Reject("type");
   if (reader.error()) return Fail(*reader.error());
+  return event;
+}
+
+std::optional<AgentEvent> ReceivedEvent(const Json& json) {
+  JsonReader reader(json, "event");
+  AgentEvent event;
+  if (reader.Find("seq") != nullptr) event.seq = static_cast<std::uint64_t>(reader.Integer("seq"));
+  if (reader.Find("round_index") != nullptr) {
+    event.round_index = static_cast<std::uint32_t>(reader.Integer("round_index"));
+  }
+  event.at = reader.OptionalTime("at").value_or(Timestamp{});
+  auto payload = ReadPayload(reader, std::type_identity<AnyEvent>());
+  if (!payload || reader.error()) return std::nullopt;
+  event.payload = EventPayload(*std::move(payload));
   return event;
 }
 

@@ -1,7 +1,6 @@
 #include "terminal/file_text.h"
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
 
 #include "base/terminal_text.h"
 
@@ -17,13 +16,10 @@ std::string SizeText(std::uint64_t bytes) {
 
 }  // namespace
 
-std::string FileText(const Json& file) {
-  const auto size = file.find("size_bytes");
-  const std::string kind = TextMember(file, "mime_type").starts_with("image/") ? "image " : "";
-  std::string text = "[" + kind + VisibleLine(TextMember(file, "filename"));
-  if (size != file.end() && size->is_number_unsigned()) text += ", " + SizeText(size->get<std::uint64_t>());
-  text += "]";
-  if (const std::string note = TextMember(file, "note"); !note.empty()) text += " " + VisibleLine(note);
+std::string FileText(const Attachment& file) {
+  const std::string kind = file.mime_type.starts_with("image/") ? "image " : "";
+  std::string text = "[" + kind + VisibleLine(file.filename) + ", " + SizeText(file.size_bytes) + "]";
+  if (!file.note.empty()) text += " " + VisibleLine(file.note);
   return text;
 }
 

@@ -2,11 +2,11 @@
 
 #include <string>
 
-#include "base/json.h"
+#include "reprise/message.h"
 
 namespace reprise {
 
 // A file that went with a message, or that a tool has given, on one line: "[x.png, 12 KB]", and what became of it.
-std::string FileText(const Json& file);
+std::string FileText(const Attachment& file);
 
 }  // namespace reprise

@@ -238,27 +238,24 @@ Result<Json> ParseList(const Json& schema, const std::string& text) {
 
 }  // namespace
 
-ApprovalText DescribeApproval(const Json& asked, bool whole) {
-  const std::string input = TextMember(asked, "tool_input");
-  ApprovalText shown{.text = VisibleLine(TextMember(asked, "tool_name")), .cut = false};
-  if (const std::string risk = TextMember(asked, "risk"); !risk.empty())
-    shown.text += "  (risk: " + VisibleLine(risk) + ")";
+ApprovalText DescribeApproval(const event::ApprovalRequired& asked, bool whole) {
+  const std::string& input = asked.tool_input;
+  ApprovalText shown{.text = VisibleLine(asked.tool_name), .cut = false};
+  if (!asked.risk.empty()) shown.text += "  (risk: " + VisibleLine(asked.risk) + ")";
   shown.text += "\n";
   const auto arguments = InOrder(input);
   for (const auto& [name, text] : arguments) shown.text += Argument(name, text, whole, shown.cut);
   if (arguments.empty() && input != "{}") shown.text += "  " + VisibleText(input, "  ") + "\n";
-  if (const std::string reason = TextMember(asked, "reason"); !reason.empty()) shown.text += VisibleLine(reason) + "\n";
+  if (!asked.reason.empty()) shown.text += VisibleLine(asked.reason) + "\n";
   return shown;
 }
 
-std::vector<std::string> PatternLines(const Json& asked) {
+std::vector<std::string> PatternLines(const event::ApprovalRequired& asked) {
   std::vector<std::string> lines;
-  const auto patterns = asked.find("patterns");
-  if (patterns == asked.end() || !patterns->is_array()) return lines;
-  for (const Json& each : *patterns) {
+  for (const CallPattern& each : asked.patterns) {
     if (lines.size() == 9) break;  // a digit answers
-    lines.push_back(std::to_string(lines.size() + 1) + ". " + VisibleLine(TextMember(each, "pattern")) + ": " +
-                    VisibleLine(TextMember(each, "means")));
+    lines.push_back(std::to_string(lines.size() + 1) + ". " + VisibleLine(each.pattern) + ": " +
+                    VisibleLine(each.means));
   }
   return lines;
 }
@@ -369,22 +366,21 @@ std::optional<std::string> ChangedText(const std::string& tool, const Json& argu
   return std::string(before).replace(at, old_text.size(), TextMember(arguments, "new_text"));
 }
 
-Result<Json> ChangeWithOtherArguments(const Json& change, const Json& asked) {
-  const auto arguments = ParseJson(TextMember(asked, "tool_input"));
+Result<Json> ChangeWithOtherArguments(const Json& change, const event::ApprovalRequired& asked) {
+  const auto arguments = ParseJson(asked.tool_input);
   if (!arguments || TextMember(*arguments, "path") != TextMember(change, "path")) {
     return Fail(ErrorCode::kConflict, "it is about another file now");
   }
-  const auto after = ChangedText(TextMember(asked, "tool_name"), *arguments, TextMember(change, "before"));
+  const auto after = ChangedText(asked.tool_name, *arguments, TextMember(change, "before"));
   if (!after) return Fail(ErrorCode::kConflict, "it would change nothing");
   Json changed = change;
   changed["after"] = *after;
   return changed;
 }
 
-bool Settles(const std::string& event_name, const Json& data, const std::string& id) {
-  if (event_name == "approved" || event_name == "rejected") return TextMember(data, "approval_id") == id;
-  if (event_name == "input_received") return TextMember(data, "request_id") == id;
-  return event_name == "cancelled" || event_name == "interaction_complete";
+std::string CancelledText(const std::string& reason) {
+  if (reason.empty() || reason == "requested") return "(cancelled)";
+  return "(cancelled: " + (reason == "server_stopping" ? "the server is stopping" : reason) + ")";
 }
 
 bool IsNoLongerOpen(const Error& error) {
@@ -452,6 +448,35 @@ std::vector<FormField> FieldsOf(const std::string& schema) {
     fields.push_back({.name = name, .hint = HintOf(member, needed), .required = needed, .schema = member});
   }
   return fields;
+}
+
+std::optional<Json> FillInForm(const std::string& schema, const FormAsking& asking,
+                               std::map<std::string, std::string>& entered) {
+  Json object = Json::object();
+  std::string line;
+  const std::vector<FormField> fields = FieldsOf(schema);
+  if (fields.empty()) asking.tell("a JSON object of this schema: " + VisibleLine(schema));
+  while (fields.empty()) {
+    line.clear();
+    if (!asking.read("object: ", line)) return std::nullopt;
+    if (auto given = ParseJson(line); given && given->is_object()) return *std::move(given);
+    asking.complain("this must be a JSON object");
+  }
+  for (const FormField& field : fields) {
+    asking.tell(VisibleLine(field.name) + ": " + field.hint);
+    for (;;) {
+      line = entered[field.name];
+      if (!asking.read(VisibleLine(field.name) + "> ", line)) return std::nullopt;
+      auto value = field.ParseLine(line);
+      if (value) {
+        entered[field.name] = line;
+        if (*value) object[field.name] = **std::move(value);
+        break;
+      }
+      asking.complain(value.error().message);
+    }
+  }
+  return object;
 }
 
 }  // namespace reprise

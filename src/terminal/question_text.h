@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -8,6 +10,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "reprise/event.h"
 #include "reprise/result.h"
 
 // What a person is shown of a question, and what an answer to a form is made of. Everything hidden is spelled out.
@@ -18,7 +21,7 @@ struct ApprovalText {
   bool cut;  // a long argument is not shown to its end
 };
 // The tool and what it touches first, then the other arguments, the risk and the reason.
-ApprovalText DescribeApproval(const Json& asked, bool whole);
+ApprovalText DescribeApproval(const event::ApprovalRequired& asked, bool whole);
 
 // What may be said to an approval, beside yes and no.
 struct ApprovalChoices {
@@ -52,7 +55,7 @@ struct TypedAnswer {
   bool in_every_chat = false;
 };
 // The patterns that an approval offers, each with its sentence: "1. git log *: Runs ...".
-std::vector<std::string> PatternLines(const Json& asked);
+std::vector<std::string> PatternLines(const event::ApprovalRequired& asked);
 TypedAnswer ParseApprovalAnswer(std::string_view line);
 
 // The arguments of a call as a text to edit: JSON on one line, or if one of them has several lines, "name: JSON" for
@@ -65,14 +68,15 @@ Result<std::string> ArgumentsOf(const std::string& text);
 // What write_file or edit_file with these arguments would make of a text; nullopt: nothing.
 std::optional<std::string> ChangedText(const std::string& tool, const Json& arguments, const std::string& before);
 // The answer of GET .../change for a call whose arguments are now those of `asked`. kConflict: it cannot be told.
-Result<Json> ChangeWithOtherArguments(const Json& change, const Json& asked);
+Result<Json> ChangeWithOtherArguments(const Json& change, const event::ApprovalRequired& asked);
 
 // "write_file a.txt": a call in a few words.
 std::string CallLabel(const std::string& tool_name, const std::string& tool_input);
 
-// Whether an event says that the question with this id, an approval's or a request's, needs no answer any more.
-bool Settles(const std::string& event_name, const Json& data, const std::string& id);
-// The same of a refused answer.
+// "(cancelled: REASON)": what has become of a run.
+std::string CancelledText(const std::string& reason);
+
+// Whether the refusal of an answer says that the question needs none any more.
 bool IsNoLongerOpen(const Error& refusal);
 
 // One member of the object that a question wants as its answer.
@@ -90,5 +94,16 @@ struct FormField {
 };
 // Empty if `schema` (JSON text) does not describe an object of simple members.
 std::vector<FormField> FieldsOf(const std::string& schema);
+
+// How a person is asked for the members of such an object.
+struct FormAsking {
+  std::function<void(const std::string&text)> tell, complain;
+  // Reads a line, which begins as it is; false: there is no answer.
+  std::function<bool(const std::string& prompt, std::string& line)> read;
+};
+// The object that the schema wants, member by member; nullopt: `read` has given up. `entered`: what was typed, by the
+// names of the members; it is there again when the form is filled in anew.
+std::optional<Json> FillInForm(const std::string& schema, const FormAsking& asking,
+                               std::map<std::string, std::string>& entered);
 
 }  // namespace reprise

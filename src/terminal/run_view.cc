@@ -7,12 +7,14 @@
 
 #include "base/terminal_text.h"
 #include "base/utf8.h"
+#include "domain/codec.h"
 #include "terminal/diff_view.h"
 #include "terminal/file_text.h"
 #include "terminal/next_step.h"
 #include "terminal/output_lines.h"
 #include "terminal/question_text.h"
 #include "terminal/wrapped_text.h"
+#include "transcript/event_visitor.h"
 
 namespace reprise {
 namespace {
@@ -30,16 +32,6 @@ constexpr std::size_t kThought = 100;             // characters of a thought tha
 constexpr std::array<const char*, 10> kSpinner{"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"};
 constexpr std::chrono::milliseconds kSpinnerStep{100};
 constexpr std::uint64_t kNearlyFull = 85;  // percent of what a request may have
-
-std::uint64_t NumberMember(const Json& json, const char* name) {
-  const auto member = json.find(name);
-  return member != json.end() && member->is_number_unsigned() ? member->get<std::uint64_t>() : 0;
-}
-
-bool IsTrue(const Json& json, const char* name) {
-  const auto member = json.find(name);
-  return member != json.end() && member->is_boolean() && member->get<bool>();
-}
 
 void KeepEnd(std::string& text, std::size_t bytes) {
   if (text.size() <= bytes) return;
@@ -136,10 +128,9 @@ std::string RunView::Label(const std::string& call) const {
   return label == labels_.end() ? "" : label->second;
 }
 
-void RunView::ShowOutput(const Json& data) {
-  const std::string id = TextMember(data, "id");
-  std::string& kept = output_[id];
-  kept += TextMember(data, "content");
+void RunView::ShowOutput(const event::ToolOutputDelta& output) {
+  std::string& kept = output_[output.id];
+  kept += output.content;
   KeepEnd(kept, kKeptOutput);
 }
 
@@ -177,16 +168,13 @@ bool RunView::Unfold() {
 }
 
 // Both ends of it; of a failure in another colour.
-void RunView::ShowResult(const Json& data) {
+void RunView::ShowResult(const event::ToolResult& result) {
   EndText();
-  const std::string id = TextMember(data, "id");
-  const bool failed = IsTrue(data, "is_error");
+  const auto& [id, tool, text, failed, files] = result;
   output_.erase(id);
   doing_ = "waiting for the model";
-  const std::string tool = TextMember(data, "tool_name");
   if (!failed && TellsItself(tool)) return;
   if (tool == "ask_human" && answered_.contains(id)) return;  // the answer, once more
-  std::string text = TextMember(data, "tool_output");
   std::vector<std::string> lines = OutputLines(text, style_);
   const std::string title = Label(id).empty() ? VisibleLine(tool) : Label(id);
   if (std::exchange(named_, id) != id) {
@@ -197,7 +185,7 @@ void RunView::ShowResult(const Json& data) {
                            return DisplayWidth(line) + 2 > screen_.columns();
                          });
   if (is_folded) {
-    Fold(title, [this, kept = std::move(text)] {
+    Fold(title, [this, kept = text] {
       std::vector<std::string> whole;
       for (const std::string& line : OutputLines(kept, style_)) {
         for (std::string& row : HardWrap(line, screen_.columns(), "  ", "  ")) whole.push_back(std::move(row));
@@ -218,150 +206,180 @@ void RunView::ShowDiff(const std::string& call, const Json& files) {
   ShowFolded(std::move(lines), Style::kPlain, kDiffHead, kDiffTail);
 }
 
-void RunView::ShowNested(const Json& data) {
-  const auto inner = data.find("event");
-  if (inner == data.end() || !inner->is_object()) return;
-  const std::string type = TextMember(*inner, "type");
-  if (type == "TOOL_CALL") {
-    const std::string label = CallLabel(TextMember(*inner, "tool_name"), TextMember(*inner, "tool_input"));
+void RunView::ShowNested(const event::Nested& nested) {
+  if (const auto* const call = std::get_if<event::ToolCallStarted>(&nested.step)) {
+    const std::string label = CallLabel(call->tool_name, call->tool_input);
     Note("  sub-agent: " + label);
     doing_ = "sub-agent: " + label;
-  } else if (type == "ERROR" || type == "RETRY") {
-    Note("  sub-agent: " + TextMember(*inner, "message"));
+  } else if (const auto* const failed = std::get_if<event::Failed>(&nested.step)) {
+    Note("  sub-agent: " + failed->message);
+  } else if (const auto* const retry = std::get_if<event::Retry>(&nested.step)) {
+    Note("  sub-agent: " + retry->message);
   }
 }
 
-void RunView::Heard(const std::string& name, const Json& data) {
-  if (name == "text_delta") {
-    said_ = true;
-    doing_ = "writing";
-    ShowText(TextMember(data, "content"));
-  } else if (name == "thinking_delta") {
-    if (thinking_since_ == Clock::time_point{}) thinking_since_ = Clock::now();
-    if (thinking_.size() < kKeptThinking) thinking_ += TextMember(data, "content");
-    thought_in_ = NumberMember(data, "round_index");
-    doing_ = "thinking";
-  } else if (name == "thinking") {
-    const bool shown = thinking_.empty() && thought_in_ == NumberMember(data, "round_index");
-    if (!shown) EndThinking(TextMember(data, "content"));
-  } else if (name == "answer" || name == "message") {
-    const std::string content = TextMember(data, "content");
-    if (!std::exchange(said_, false)) ShowText(content);
-    EndText();
-    if (name == "answer" && content.find_first_not_of(" \t\r\n") == std::string::npos) Note("(an empty answer)");
-    if (data.contains("truncated")) Fact(Style::kWarning, "(cut off: " + TextMember(data, "reason") + ")");
-    doing_ = "finishing";
-  } else if (name == "interaction_started") {
-    model_ = TextMember(data, "model");
-    doing_ = "waiting for " + (model_.empty() ? "the model" : VisibleLine(model_));
-    for (const Json& file : data.value("attachments", Json::array())) Note("  " + FileText(file));
-  } else if (name == "tool_call") {
-    EndText();
-    EndThinking({});
-    const std::string id = TextMember(data, "id");
-    const std::string tool = TextMember(data, "tool_name");
-    labels_[id] = CallLabel(tool, TextMember(data, "tool_input"));
-    doing_ = "running " + labels_[id];
-    if (TellsItself(tool)) return;
-    const std::string mark = allowed_.contains(id) ? "  ✓ allowed" : "";
-    const std::string line = CutToWidth("● " + labels_[id], std::max(10, screen_.columns() - DisplayWidth(mark)));
-    screen_.Add(style_.Paint(Style::kAccent, line) + style_.Paint(Style::kAdded, mark));
-    named_ = id;
-  } else if (name == "approval_required") {
-    EndText();
-    labels_[TextMember(data, "call_id")] = CallLabel(TextMember(data, "tool_name"), TextMember(data, "tool_input"));
-    doing_ = "waiting for you";
-  } else if (name == "input_required") {
-    EndText();
-    doing_ = "waiting for you";
-  } else if (name == "approved") {
-    const bool edited = data.contains("tool_input");
-    doing_ = "running " + Label(TextMember(data, "call_id"));
-    allowed_.insert(TextMember(data, "call_id"));
-    if (edited) Fact(Style::kAdded, "✓ allowed, with other arguments");
-  } else if (name == "rejected") {
-    Fact(Style::kRemoved, std::string("✗ ") +
-                              (IsTrue(data, "expired")      ? "not answered in time"
-                               : IsTrue(data, "superseded") ? "withdrawn: the call has changed since it was shown"
-                                                            : "rejected") +
-                              ": " + Label(TextMember(data, "call_id")));
-  } else if (name == "input_received") {
-    answered_.insert(TextMember(data, "call_id"));
-    const auto response = data.find("response");
-    doing_ = "waiting for the model";
-    Note(response == data.end() || !response->is_string() ? "  (declined)" : "  " + TextMember(data, "response"));
-  } else if (name == "tool_output_delta") {
-    ShowOutput(data);
-  } else if (name == "tool_result") {
-    ShowResult(data);
-    for (const Json& file : data.value("files", Json::array())) Note("  " + FileText(file));
-  } else if (name == "plan_updated") {
-    Fact(Style::kBold, "plan");
-    std::size_t number = 0;
-    for (const Json& step : data.value("steps", Json::array())) {
-      if (step.is_string()) screen_.Add("  " + std::to_string(++number) + ". " + VisibleLine(step.get<std::string>()));
-    }
-  } else if (name == "task_updated") {
-    Fact(Style::kBold, "tasks");
-    for (const Json& task : data.value("tasks", Json::array())) {
-      const std::string status = TextMember(task, "status");
-      const char* const mark = status == "done" ? "☑ " : status == "doing" ? "◐ " : "☐ ";
-      screen_.Add("  " + (mark + VisibleLine(TextMember(task, "title"))));
-    }
-  } else if (name == "usage") {
-    input_tokens_ += NumberMember(data, "input_tokens");
-    output_tokens_ += NumberMember(data, "output_tokens");
-    context_tokens_ = NumberMember(data, "input_tokens") + NumberMember(data, "output_tokens");
-    if (const auto limit = NumberMember(data, "context_limit"); limit != 0) {
-      context_window_ = NumberMember(data, "context_window");
-      nearly_full_ = context_tokens_ * 100 >= limit * kNearlyFull ? limit : 0;
-      if (nearly_full_ == 0) told_nearly_full_ = false;
-    }
-    labels_.clear();  // the calls of the next response follow
-  } else if (name == "nested") {
-    ShowNested(data);
-  } else if (name == "compacted") {
-    context_tokens_ = NumberMember(data, "tokens_after");
-    nearly_full_ = 0;
-    told_nearly_full_ = false;
-    Note("(older messages are summarised from now on: " + Grouped(NumberMember(data, "tokens_before")) + " -> " +
-         Grouped(NumberMember(data, "tokens_after")) + " tokens)");
-  } else if (name == "loop_detected") {
-    const std::string pattern = TextMember(data, "pattern"), tool = TextMember(data, "tool_name");
-    Fact(Style::kWarning, pattern == "same_error"    ? "(the same error again and again: " + tool + ")"
-                          : pattern == "no_progress" ? "(the model's calls make no progress: " + tool + ")"
-                                                     : "(the model makes the same call again and again: " + tool + ")");
-  } else if (name == "retry") {
-    EndText();
-    const auto delay = NumberMember(data, "delay_ms");
-    Fact(Style::kWarning,
-         "(trying again in " + std::to_string((delay + 999) / 1000) + " s: " + TextMember(data, "message") + ")");
-    doing_ = "waiting to try again";
-  } else if (name == "error") {
-    EndText();
-    failure_ = TextMember(data, "code");
-    Fact(Style::kError, "error: " + TextMember(data, "message"));
-  } else if (name == "files_changed") {
-    // Of what goes on the difference follows.
-    std::string paths;
-    for (const Json& path : data.value("paths", Json::array())) {
-      if (path.is_string()) paths += (paths.empty() ? "" : ", ") + path.get<std::string>();
-    }
-    if (!live_) Note("  changed: " + Shortened(paths, kPathCharacters));
-    if (const auto omitted = NumberMember(data, "omitted"); omitted > 0) {
-      Note("  and " + Counted(omitted, "more file") + ", not recorded");
-    }
-  } else if (name == "interaction_complete") {
-    if (live_ && TextMember(data, "status") == "FAILED") Note("(" + NextStep(failure_, model_) + ")");
-  } else if (name == "cancelled") {
-    EndText();
-    const std::string reason = TextMember(data, "reason");
-    Fact(Style::kWarning, reason == "server_stopping"               ? "(cancelled: the server is stopping)"
-                          : reason == "requested" || reason.empty() ? "(cancelled)"
-                                                                    : "(cancelled: " + reason + ")");
-  } else if (name == "queued") {
-    doing_ = "queued";
+void RunView::ShowAnswer(const std::string& content) {
+  if (!std::exchange(said_, false)) ShowText(content);
+  EndText();
+  doing_ = "finishing";
+}
+
+void RunView::ShowCall(const event::ToolCallStarted& call) {
+  EndText();
+  EndThinking({});
+  const std::string label = CallLabel(call.tool_name, call.tool_input);
+  labels_[call.id] = label;
+  doing_ = "running " + label;
+  if (TellsItself(call.tool_name)) return;
+  const std::string mark = allowed_.contains(call.id) ? "  ✓ allowed" : "";
+  const std::string line = CutToWidth("● " + label, std::max(10, screen_.columns() - DisplayWidth(mark)));
+  screen_.Add(style_.Paint(Style::kAccent, line) + style_.Paint(Style::kAdded, mark));
+  named_ = call.id;
+}
+
+void RunView::ShowRejected(const event::Rejected& rejected) {
+  Fact(Style::kRemoved, std::string("✗ ") +
+                            (rejected.expired      ? "not answered in time"
+                             : rejected.superseded ? "withdrawn: the call has changed since it was shown"
+                                                   : "rejected") +
+                            ": " + Label(rejected.call_id));
+}
+
+void RunView::ShowUsage(const event::Usage& usage) {
+  const auto count = [](std::int64_t tokens) { return static_cast<std::uint64_t>(std::max<std::int64_t>(tokens, 0)); };
+  input_tokens_ += count(usage.tokens.input_tokens);
+  output_tokens_ += count(usage.tokens.output_tokens);
+  context_tokens_ = count(usage.tokens.input_tokens) + count(usage.tokens.output_tokens);
+  if (const std::uint64_t limit = count(usage.context_limit); limit != 0) {
+    context_window_ = count(usage.context_window);
+    nearly_full_ = context_tokens_ * 100 >= limit * kNearlyFull ? limit : 0;
+    if (nearly_full_ == 0) told_nearly_full_ = false;
   }
+  labels_.clear();  // the calls of the next response follow
+}
+
+void RunView::ShowPlan(const std::vector<std::string>& steps) {
+  Fact(Style::kBold, "plan");
+  for (std::size_t i = 0; i < steps.size(); ++i)
+    screen_.Add("  " + std::to_string(i + 1) + ". " + VisibleLine(steps[i]));
+}
+
+void RunView::ShowTasks(const std::vector<Task>& tasks) {
+  Fact(Style::kBold, "tasks");
+  for (const Task& task : tasks) {
+    const char* const mark = task.status == "done" ? "☑ " : task.status == "doing" ? "◐ " : "☐ ";
+    screen_.Add("  " + (mark + VisibleLine(task.title)));
+  }
+}
+
+void RunView::ShowCompacted(const event::Compacted& compacted) {
+  const auto before = static_cast<std::uint64_t>(compacted.tokens_before);
+  context_tokens_ = static_cast<std::uint64_t>(compacted.tokens_after);
+  nearly_full_ = 0;
+  told_nearly_full_ = false;
+  Note("(older messages are summarised from now on: " + Grouped(before) + " -> " + Grouped(context_tokens_) +
+       " tokens)");
+}
+
+void RunView::ShowLoop(const event::LoopDetected& loop) {
+  Fact(Style::kWarning, (loop.pattern == "same_error"    ? "(the same error again and again: "
+                         : loop.pattern == "no_progress" ? "(the model's calls make no progress: "
+                                                         : "(the model makes the same call again and again: ") +
+                            loop.tool_name + ")");
+}
+
+// Of a run that goes on the difference follows.
+void RunView::ShowChanged(const event::FilesChanged& changed) {
+  std::string paths;
+  for (const std::string& path : ShownPaths(changed.changes)) paths += (paths.empty() ? "" : ", ") + path;
+  if (!live_) Note("  changed: " + Shortened(paths, kPathCharacters));
+  if (changed.omitted > 0) {
+    Note("  and " + Counted(static_cast<std::uint64_t>(changed.omitted), "more file") + ", not recorded");
+  }
+}
+
+void RunView::Heard(const AgentEvent& event) {
+  std::visit(Overload{
+                 Ignoring<event::GrantsUpdated>(),
+                 [&](const event::TextDelta& e) {
+                   said_ = true;
+                   doing_ = "writing";
+                   ShowText(e.content);
+                 },
+                 [&](const event::ThinkingDelta& e) {
+                   if (thinking_since_ == Clock::time_point{}) thinking_since_ = Clock::now();
+                   if (thinking_.size() < kKeptThinking) thinking_ += e.content;
+                   thought_in_ = event.round_index;
+                   doing_ = "thinking";
+                 },
+                 [&](const event::Thinking& e) {
+                   const bool shown = thinking_.empty() && thought_in_ == event.round_index;
+                   if (!shown) EndThinking(e.content);
+                 },
+                 [&](const event::MessageText& e) { ShowAnswer(e.content); },
+                 [&](const event::Answer& e) {
+                   ShowAnswer(e.content);
+                   if (e.content.find_first_not_of(" \t\r\n") == std::string::npos) Note("(an empty answer)");
+                   if (!e.reason.empty()) Fact(Style::kWarning, "(cut off: " + e.reason + ")");
+                 },
+                 [&](const event::InteractionStarted& e) {
+                   model_ = e.model;
+                   doing_ = "waiting for " + (model_.empty() ? "the model" : VisibleLine(model_));
+                   for (const Attachment& file : e.attachments) Note("  " + FileText(file));
+                 },
+                 [&](const event::ToolCallStarted& e) { ShowCall(e); },
+                 [&](const event::ApprovalRequired& e) {
+                   EndText();
+                   labels_[e.call_id] = CallLabel(e.tool_name, e.tool_input);
+                   doing_ = "waiting for you";
+                 },
+                 [&](const event::InputRequired&) {
+                   EndText();
+                   doing_ = "waiting for you";
+                 },
+                 [&](const event::Approved& e) {
+                   doing_ = "running " + Label(e.call_id);
+                   allowed_.insert(e.call_id);
+                   if (e.tool_input) Fact(Style::kAdded, "✓ allowed, with other arguments");
+                 },
+                 [&](const event::Rejected& e) { ShowRejected(e); },
+                 [&](const event::InputReceived& e) {
+                   answered_.insert(e.call_id);
+                   doing_ = "waiting for the model";
+                   Note("  " + e.response.value_or("(declined)"));
+                 },
+                 [&](const event::ToolOutputDelta& e) { ShowOutput(e); },
+                 [&](const event::ToolResult& e) {
+                   ShowResult(e);
+                   for (const Attachment& file : e.files) Note("  " + FileText(file));
+                 },
+                 [&](const event::PlanUpdated& e) { ShowPlan(e.steps); },
+                 [&](const event::TaskUpdated& e) { ShowTasks(e.tasks); },
+                 [&](const event::Usage& e) { ShowUsage(e); },
+                 [&](const event::Nested& e) { ShowNested(e); },
+                 [&](const event::Compacted& e) { ShowCompacted(e); },
+                 [&](const event::LoopDetected& e) { ShowLoop(e); },
+                 [&](const event::Retry& e) {
+                   EndText();
+                   Fact(Style::kWarning,
+                        "(trying again in " + std::to_string((e.delay_ms + 999) / 1000) + " s: " + e.message + ")");
+                   doing_ = "waiting to try again";
+                 },
+                 [&](const event::FilesChanged& e) { ShowChanged(e); },
+                 [&](const event::Cancelled& e) {
+                   EndText();
+                   Fact(Style::kWarning, CancelledText(e.reason));
+                 },
+                 [&](const event::Failed& e) {
+                   EndText();
+                   failure_ = e.code;
+                   Fact(Style::kError, "error: " + e.message);
+                 },
+                 [&](const event::InteractionComplete& e) {
+                   if (live_ && e.status == InteractionStatus::kFailed) Note("(" + NextStep(failure_, model_) + ")");
+                 },
+             },
+             event.payload);
 }
 
 std::string RunView::StatusLine() const {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "reprise/event.h"
 #include "terminal/markdown_stream.h"
 #include "terminal/screen.h"
 #include "terminal/terminal_style.h"
@@ -25,10 +26,12 @@ class RunView {
 
   // A run begins, or a recorded one (`live` false), whose times and costs are not told.
   void Begin(bool live);
-  void Heard(const std::string& name, const Json& data);
+  void Heard(const AgentEvent& event);
   // It is over, or interrupted: whatever is unfinished is shown as it is.
   void End();
 
+  void ShowTasks(const std::vector<Task>& tasks);
+  void ShowPlan(const std::vector<std::string>& steps);
   // What a call has done to files: `files` as GET .../diff gives them. Of what a question has shown nothing is shown.
   void ShowDiff(const std::string& call, const Json& files);
   // A question shows what this call will do to files.
@@ -51,11 +54,18 @@ class RunView {
   void EndText();
   void EndThinking(const std::string& whole);
   void ShowText(const std::string& text);
-  void ShowResult(const Json& data);
+  void ShowAnswer(const std::string& content);
+  void ShowCall(const event::ToolCallStarted& call);
+  void ShowResult(const event::ToolResult& result);
   void Fold(std::string title, std::function<std::vector<std::string>()> draw);
   void ShowFolded(std::vector<std::string> lines, Style::Role role, std::size_t head, std::size_t tail);
-  void ShowNested(const Json& data);
-  void ShowOutput(const Json& data);
+  void ShowNested(const event::Nested& nested);
+  void ShowOutput(const event::ToolOutputDelta& output);
+  void ShowRejected(const event::Rejected& rejected);
+  void ShowUsage(const event::Usage& usage);
+  void ShowCompacted(const event::Compacted& compacted);
+  void ShowLoop(const event::LoopDetected& loop);
+  void ShowChanged(const event::FilesChanged& changed);
   void Note(const std::string& text);
   void Fact(Style::Role role, const std::string& text);
   std::string Label(const std::string& call) const;

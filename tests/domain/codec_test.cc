@@ -146,6 +146,32 @@ TEST_CASE("Event data: written at once or built first, it is the same text", "[d
   CHECK(*ParseJson(EventData(deleted)) == ToJson(deleted));
 }
 
+TEST_CASE("ReceivedEvent: any event comes back as it was sent", "[domain]") {
+  std::vector<AgentEvent> sent = FullInteraction().events;
+  const auto add = [&](EventPayload payload) { sent.push_back({sent.size(), 1, kTime, std::move(payload)}); };
+  add(event::InteractionStarted{"int_002", "chat", "int_001", std::nullopt, "offline"});
+  add(event::InteractionComplete{"int_002", InteractionStatus::kCancelled});
+  add(event::GrantsUpdated{{{"run_shell", "sha256:00"}}});
+  for (const AgentEvent& event : sent) {
+    INFO(EventData(event));
+    CHECK(ReceivedEvent(*ParseJson(EventData(event))) == event);
+  }
+  for (const EventPayload& delta : {EventPayload(event::TextDelta{"a"}), EventPayload(event::ThinkingDelta{"b"}),
+                                    EventPayload(event::ToolOutputDelta{"call_1", "run_shell", "c"})}) {
+    CHECK(ReceivedEvent(*ParseJson(EventData({.seq = 3, .payload = delta}))) == AgentEvent{.seq = 3, .payload = delta});
+  }
+}
+
+TEST_CASE("ReceivedEvent: of a newer server, what is known is read and the rest is not", "[domain]") {
+  CHECK(ReceivedEvent(*ParseJson(R"({"type":"ANSWER","content":"x","mood":["new"]})")) ==
+        AgentEvent{.payload = event::Answer{"x"}});
+  for (const char* unknown : {R"({"type":"DREAMT","seq":1})", R"({"type":"ANSWER"})",
+                              R"({"type":"ANSWER","content":1})", R"({"type":7})", "{}", "1"}) {
+    INFO(unknown);
+    CHECK_FALSE(ReceivedEvent(*ParseJson(unknown)));
+  }
+}
+
 TEST_CASE("Interaction: a missing or mistyped member is named as corruption", "[domain]") {
   const Json good = ToJson(FullInteraction());
   for (const char* key : {"id", "chat_id", "status", "user_message", "agent_events", "created_at", "schema"}) {

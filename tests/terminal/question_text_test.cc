@@ -8,8 +8,13 @@
 namespace reprise::test::question_text_test {
 namespace {
 
-Json Asked(const std::string& tool_input) {
-  return {{"tool_name", "write_file"}, {"tool_input", tool_input}, {"reason", "writes a file"}, {"risk", "medium"}};
+event::ApprovalRequired Asked(const std::string& tool_input) {
+  event::ApprovalRequired asked;
+  asked.tool_name = "write_file";
+  asked.tool_input = tool_input;
+  asked.reason = "writes a file";
+  asked.risk = "medium";
+  return asked;
 }
 
 }  // namespace
@@ -21,8 +26,8 @@ TEST_CASE("DescribeApproval: tool, risk and path come before what is long", "[te
 }
 
 TEST_CASE("DescribeApproval: hidden characters are spelled out in names, values and the reason", "[terminal]") {
-  Json asked = Asked("{\"pa\xe2\x80\x8bth\":\"a\xe2\x80\x8b\"}");
-  asked["reason"] = "because\xe2\x80\xae";
+  event::ApprovalRequired asked = Asked("{\"pa\xe2\x80\x8bth\":\"a\xe2\x80\x8b\"}");
+  asked.reason = "because\xe2\x80\xae";
   CHECK(DescribeApproval(asked, false).text ==
         "write_file  (risk: medium)\n  pa<U+200B>th: a<U+200B>\nbecause<U+202E>\n");
   CHECK(DescribeApproval(Asked("no json \xe2\x80\x8b"), false).text.find("no json <U+200B>") != std::string::npos);
@@ -35,7 +40,7 @@ TEST_CASE("DescribeApproval: what is long is cut, and shown when it is asked for
         for (int i = 0; i < 100; ++i) lines += "line\\n";
         return lines + "END";
       }());
-  const Json asked = Asked("{\"content\":\"" + content + "\",\"path\":\"x\"}");
+  const event::ApprovalRequired asked = Asked("{\"content\":\"" + content + "\",\"path\":\"x\"}");
   const auto shown = DescribeApproval(asked, false);
   CHECK(shown.cut);
   CHECK(shown.text.find("END") == std::string::npos);
@@ -47,7 +52,7 @@ TEST_CASE("DescribeApproval, CallLabel: numbers are shown as they are written", 
   for (const std::string number : {"9007199254740993", "123456789012345678901234567890", "-0.1000000000000000055511151",
                                    "1.50", "1E400", "[1.0, 9007199254740993]"}) {
     if (number == "1E400") continue;  // JSON that cannot be read is shown as it is
-    const Json asked = Asked("{\"n\": " + number + "}");
+    const event::ApprovalRequired asked = Asked("{\"n\": " + number + "}");
     CHECK(DescribeApproval(asked, false).text.find("  n: " + number + "\n") != std::string::npos);
     CHECK(CallLabel("t", "{\"n\": " + number + "}") == "t " + number);
   }
@@ -147,14 +152,13 @@ TEST_CASE("ParseApprovalAnswer: a digit is one of the patterns, in this chat or 
 }
 
 TEST_CASE("PatternLines: each with its sentence, and nothing that cannot be seen", "[terminal]") {
-  const auto asked =
-      ParseJson(R"({"patterns":[{"pattern":"git log *","means":"Runs \u202e it."},{"pattern":"x","means":"y"}]})");
-  REQUIRE(asked);
-  const auto lines = PatternLines(*asked);
+  event::ApprovalRequired asked;
+  asked.patterns = {{"git log *", "Runs \xe2\x80\xae it."}, {"x", "y"}};
+  const auto lines = PatternLines(asked);
   REQUIRE(lines.size() == 2);
   CHECK(lines[0].starts_with("1. git log *: Runs "));
   CHECK(lines[0].find("\xe2\x80\xae") == std::string::npos);
-  CHECK(PatternLines(Json::object()).empty());
+  CHECK(PatternLines(event::ApprovalRequired{}).empty());
 }
 
 TEST_CASE("ApprovalLegend: only what the question takes", "[terminal]") {

@@ -3,19 +3,14 @@
 #include <algorithm>
 #include <utility>
 
-#include "reprise/event.h"
+#include "domain/codec.h"
+#include "base/terminal_text.h"
+#include "transcript/event_visitor.h"
 
 namespace reprise::agui {
 namespace {
 
-constexpr int kDepth = 2 * kMaxJsonDepth;
-
 std::string Data(const Json& event) { return "data: " + DumpJson(event) + "\n\n"; }
-
-std::int64_t Number(const Json& data, const char* name) {
-  const Json& value = MemberOf(data, name);
-  return value.is_number_integer() ? value.get<std::int64_t>() : 0;
-}
 
 Json RunError(const std::string& code, const std::string& message) {
   return {{"type", "RUN_ERROR"}, {"message", message}, {"code", code}};
@@ -59,9 +54,9 @@ Json RunTranslator::Usage() const {
   const TokenUsage used = Used();
   if (used.input_tokens == 0 && used.output_tokens == 0) return nullptr;
   Json usage = Json::object();
-  const std::size_t slash = model_.find('/');
-  if (slash != std::string::npos) usage["provider"] = model_.substr(0, slash);
-  if (!model_.empty()) usage["model"] = slash == std::string::npos ? model_ : model_.substr(slash + 1);
+  const std::size_t slash = run_.model.find('/');
+  if (slash != std::string::npos) usage["provider"] = run_.model.substr(0, slash);
+  if (!run_.model.empty()) usage["model"] = slash == std::string::npos ? run_.model : run_.model.substr(slash + 1);
   usage.update({{"inputTokens", used.input_tokens},
                 {"outputTokens", used.output_tokens},
                 {"totalTokens", used.input_tokens + used.output_tokens}});
@@ -139,18 +134,16 @@ void RunTranslator::End(bool complete, std::string& out) {
   Start(out);
   if (!complete) {
     Break(out, "stopping", "the server is stopping; the thread goes on when it has started again");
-  } else if (status_ == "FAILED") {
-    const std::string code = TextMember(failure_, "code"), message = TextMember(failure_, "message");
+  } else if (run_.status == InteractionStatus::kFailed) {
+    const auto& [code, message, is_retryable] = run_.failure;
     Break(out, code.empty() ? "failed" : code, message.empty() ? "the run has failed" : message);
-  } else if (status_ == "CANCELLED") {
+  } else if (run_.status == InteractionStatus::kCancelled) {
     if (!options_.is_current) return Break(out, "cancelled", "the run was cancelled");
     Finish(out, {{"type", "cancelled"}});
   } else {
     Finish(out, {{"type", "success"}});
   }
-  const auto chat = ChatId::Parse(chat_);
-  const auto interaction = InteractionId::Parse(interaction_);
-  if (complete && options_.ended && chat && interaction) options_.ended({*chat, *interaction}, answer_);
+  if (complete && options_.ended && run_.run) options_.ended(*run_.run, answer_);
 }
 
 void RunTranslator::EndWithNothing(std::string& out) {
@@ -160,25 +153,17 @@ void RunTranslator::EndWithNothing(std::string& out) {
 
 // --- what is said ------------------------------------------------------------------------------------------------
 
-void RunTranslator::Take(const EventFrame& event, std::string& out) {
-  seq_ = event.seq;
-  is_silent_ = seq_ <= options_.after_seq;
-  if (event.name == event::TextDelta::kName) return TakeDelta(event, /*is_text=*/true, out);
-  if (event.name == event::ThinkingDelta::kName) return TakeDelta(event, /*is_text=*/false, out);
-  if (const auto data = ParseJson(event.data, kDepth)) TakeWhole(event, *data, out);
-}
-
-void RunTranslator::TakeDelta(const EventFrame& event, bool is_text, std::string& out) {
-  const std::string_view literal = event.ContentLiteral();
-  if (literal.size() <= 2) return;  // an empty text says nothing
+void RunTranslator::TakePiece(std::uint64_t seq, Piece piece, std::string_view escaped, std::string& out) {
+  const bool is_text = piece == Piece::kText;
+  is_silent_ = seq <= options_.after_seq;
   is_text ? BeginText(out) : BeginThought(out);
   if (is_silent_) return;
   out += is_text ? R"(data: {"type":"TEXT_MESSAGE_CONTENT","messageId":")"
                  : R"(data: {"type":"REASONING_MESSAGE_CONTENT","messageId":")";
   out += (is_text ? text_ : thought_).id;
-  out += R"(","delta":)";
-  out += literal;
-  out += "}\n\n";
+  out += R"(","delta":")";
+  out += escaped;
+  out += "\"}\n\n";
 }
 
 void RunTranslator::BeginText(std::string& out) {
@@ -213,32 +198,55 @@ Json& RunTranslator::MessageFor(const std::string& id) {
   return messages_.back();
 }
 
+void RunTranslator::TakeThought(const std::string& content, std::string& out) {
+  if (!thought_.is_open && thought_.id.empty() && !content.empty()) {
+    BeginThought(out);
+    Emit(out, {{"type", "REASONING_MESSAGE_CONTENT"}, {"messageId", thought_.id}, {"delta", content}});
+  }
+  EndThought(out);
+  const std::string id = std::exchange(thought_.id, {});
+  if (!id.empty()) messages_.push_back({{"id", id}, {"role", "reasoning"}, {"content", content}});
+}
+
+void RunTranslator::TakeText(const std::string& content, std::uint32_t round, std::string& out) {
+  answer_ += content;
+  if (!text_.is_open && !content.empty()) {
+    BeginText(out);
+    Emit(out, {{"type", "TEXT_MESSAGE_CONTENT"}, {"messageId", text_.id}, {"delta", content}});
+  }
+  if (text_.is_open) {
+    MessageFor(text_.id)["content"] = content;
+    parent_ = text_.id;
+    parent_round_ = round;
+  }
+  EndText(out);
+}
+
 // --- calls -------------------------------------------------------------------------------------------------------
 
-void RunTranslator::Announce(const Json& data, const std::string& call, std::string& out) {
+void RunTranslator::Announce(const std::string& call, const std::string& name, const std::string& input,
+                             std::uint32_t round, std::string& out) {
   if (!announced_.insert(call).second) return;
   EndThought(out);
   EndText(out);
-  const auto round = static_cast<std::uint32_t>(Number(data, "round_index"));
   if (parent_.empty() || parent_round_ != round) parent_ = Id("message-" + std::to_string(text_count_++));
   parent_round_ = round;
-  const std::string id = Id(call), name = TextMember(data, "tool_name"), input = TextMember(data, "tool_input");
+  const std::string id = Id(call), arguments = input.empty() ? "{}" : input;
   Emit(out, {{"type", "TOOL_CALL_START"}, {"toolCallId", id}, {"toolCallName", name}, {"parentMessageId", parent_}});
-  Emit(out, {{"type", "TOOL_CALL_ARGS"}, {"toolCallId", id}, {"delta", input.empty() ? "{}" : input}});
+  Emit(out, {{"type", "TOOL_CALL_ARGS"}, {"toolCallId", id}, {"delta", arguments}});
   Emit(out, {{"type", "TOOL_CALL_END"}, {"toolCallId", id}});
   MessageFor(parent_)["toolCalls"].push_back(
-      {{"id", id}, {"type", "function"}, {"function", {{"name", name}, {"arguments", input.empty() ? "{}" : input}}}});
+      {{"id", id}, {"type", "function"}, {"function", {{"name", name}, {"arguments", arguments}}}});
 }
 
-void RunTranslator::TakeResult(const Json& data, std::string& out) {
-  const std::string call = TextMember(data, "id"), output = TextMember(data, "tool_output");
-  const bool failed = MemberOf(data, "is_error") == Json(true);
-  Announce(data, call, out);  // one that never ran has a result too
+void RunTranslator::TakeResult(const event::ToolResult& result, std::uint32_t round, std::string& out) {
+  const std::string &call = result.id, &output = result.tool_output;
+  Announce(call, result.tool_name, "", round, out);  // one that never ran has a result too
   if (const auto agent = sub_agents_.find(call); agent != sub_agents_.end() && agent->second.is_open) {
     agent->second.is_open = false;
     const std::string id = Id("agent-" + call);
-    Emit(out, failed ? Json{{"type", "SUBAGENT_ERROR"}, {"subagentRunId", id}, {"message", output}}
-                     : Json{{"type", "SUBAGENT_FINISHED"}, {"subagentRunId", id}});
+    Emit(out, result.is_error ? Json{{"type", "SUBAGENT_ERROR"}, {"subagentRunId", id}, {"message", output}}
+                              : Json{{"type", "SUBAGENT_FINISHED"}, {"subagentRunId", id}});
   }
   const std::string id = Id("result-" + call);
   Emit(out, {{"type", "TOOL_CALL_RESULT"},
@@ -247,13 +255,13 @@ void RunTranslator::TakeResult(const Json& data, std::string& out) {
              {"content", output},
              {"role", "tool"}});
   Json message = {{"id", id}, {"role", "tool"}, {"content", output}, {"toolCallId", Id(call)}};
-  if (failed) message["error"] = output;
+  if (result.is_error) message["error"] = output;
   messages_.push_back(std::move(message));
 }
 
 // A command that runs: an activity, to which each piece is added.
-void RunTranslator::TakeOutput(const Json& data, std::string& out) {
-  const std::string call = TextMember(data, "id"), piece = TextMember(data, "content");
+void RunTranslator::TakeOutput(const event::ToolOutputDelta& output, std::string& out) {
+  const std::string &call = output.id, &piece = output.content;
   const std::string id = Id("output-" + call);
   if (outputs_[call]++ == 0) {
     Emit(out, {{"type", "ACTIVITY_SNAPSHOT"},
@@ -268,49 +276,56 @@ void RunTranslator::TakeOutput(const Json& data, std::string& out) {
              {"patch", Json::array({{{"op", "add"}, {"path", "/output/-"}, {"value", piece}}})}});
 }
 
-void RunTranslator::TakeNested(const Json& data, std::string& out) {
-  const Json& step = MemberOf(data, "event");
-  const std::string type = TextMember(step, "type"), call = TextMember(data, "call_id");
-  if (type == event::Usage::kType) AddUsage(step);
+void RunTranslator::TakeNested(const event::Nested& nested, std::string& out) {
+  if (const auto* const usage = std::get_if<event::Usage>(&nested.step)) AddUsage(usage->tokens);
   if (!options_.is_current) return;  // older clients break on sub-agents
-  const std::string agent = Id("agent-" + call);
-  SubAgent& sub = sub_agents_[call];
+  const std::string agent = Id("agent-" + nested.call_id);
+  SubAgent& sub = sub_agents_[nested.call_id];
   if (!std::exchange(sub.is_open, true)) {
-    Emit(
-        out,
-        {{"type", "SUBAGENT_STARTED"}, {"subagentRunId", agent}, {"name", "research"}, {"parentToolCallId", Id(call)}});
+    Emit(out, {{"type", "SUBAGENT_STARTED"},
+               {"subagentRunId", agent},
+               {"name", "research"},
+               {"parentToolCallId", Id(nested.call_id)}});
   }
   const auto emit = [&](Json event) {
     event["subagentRunId"] = agent;
     Emit(out, event);
   };
-  if (type == event::MessageText::kType || type == event::Answer::kType) {
-    const std::string id = agent + "-message-" + std::to_string(sub.messages++), said = TextMember(step, "content");
+  const auto say = [&](const std::string& said) {
+    const std::string id = agent + "-message-" + std::to_string(sub.messages++);
     if (said.empty()) return;
     emit({{"type", "TEXT_MESSAGE_START"}, {"messageId", id}, {"role", "assistant"}});
     emit({{"type", "TEXT_MESSAGE_CONTENT"}, {"messageId", id}, {"delta", said}});
     emit({{"type", "TEXT_MESSAGE_END"}, {"messageId", id}});
     messages_.push_back({{"id", id}, {"role", "assistant"}, {"content", said}, {"subagentRunId", agent}});
-  } else if (type == event::ToolCallStarted::kType) {
-    const std::string id = agent + "-" + TextMember(step, "id"), input = TextMember(step, "tool_input");
-    emit({{"type", "TOOL_CALL_START"}, {"toolCallId", id}, {"toolCallName", TextMember(step, "tool_name")}});
-    emit({{"type", "TOOL_CALL_ARGS"}, {"toolCallId", id}, {"delta", input.empty() ? "{}" : input}});
-    emit({{"type", "TOOL_CALL_END"}, {"toolCallId", id}});
-  } else if (type == event::ToolResult::kType) {
-    const std::string id = agent + "-" + TextMember(step, "id");
-    emit({{"type", "TOOL_CALL_RESULT"},
-          {"messageId", id + "-result"},
-          {"toolCallId", id},
-          {"content", TextMember(step, "tool_output")},
-          {"role", "tool"}});
-  }
+  };
+  std::visit(
+      Overload{
+          Ignoring<event::Thinking, event::Usage, event::Retry, event::LoopDetected, event::Compacted, event::Failed>(),
+          [&](const event::MessageText& e) { say(e.content); }, [&](const event::Answer& e) { say(e.content); },
+          [&](const event::ToolCallStarted& e) {
+            const std::string id = agent + "-" + e.id;
+            emit({{"type", "TOOL_CALL_START"}, {"toolCallId", id}, {"toolCallName", e.tool_name}});
+            emit({{"type", "TOOL_CALL_ARGS"},
+                  {"toolCallId", id},
+                  {"delta", e.tool_input.empty() ? "{}" : e.tool_input}});
+            emit({{"type", "TOOL_CALL_END"}, {"toolCallId", id}});
+          },
+          [&](const event::ToolResult& e) {
+            const std::string id = agent + "-" + e.id;
+            emit({{"type", "TOOL_CALL_RESULT"},
+                  {"messageId", id + "-result"},
+                  {"toolCallId", id},
+                  {"content", e.tool_output},
+                  {"role", "tool"}});
+          }},
+      nested.step);
 }
 
 // --- what is asked -----------------------------------------------------------------------------------------------
 
-void RunTranslator::AskApproval(const Json& data) {
-  const std::string id = TextMember(data, "approval_id");
-  if (options_.answered.contains(id)) return;
+void RunTranslator::AskApproval(const event::ApprovalRequired& asked) {
+  if (options_.answered.contains(asked.approval_id)) return;
   Json schema = {{"type", "object"},
                  {"properties",
                   {{"approved", {{"type", "boolean"}}},
@@ -318,126 +333,90 @@ void RunTranslator::AskApproval(const Json& data) {
                    {"feedback", {{"type", "string"}, {"description", "Words for the model"}}},
                    {"scope", {{"type", "string"}, {"enum", {"once", "chat", "always"}}}}}},
                  {"required", Json::array({"approved"})}};
-  Json ours = {{"risk", TextMember(data, "risk")},
-               {"argumentsDigest", TextMember(data, "arguments_digest")},
-               {"allowedDecisions", MemberOf(data, "allowed_decisions")}};
-  if (data.contains("patterns")) ours["patterns"] = data["patterns"];
-  const std::string escaped = TextMember(data, "tool_input_escaped");
-  Json interrupt = {
-      {"id", id},
-      {"reason", "tool_call"},
-      {"message", TextMember(data, "tool_name") + " " + (escaped.empty() ? TextMember(data, "tool_input") : escaped) +
-                      "\n" + TextMember(data, "reason")},
-      {"toolCallId", Id(TextMember(data, "call_id"))},
-      {"responseSchema", std::move(schema)},
-      {"metadata", {{"reprise", std::move(ours)}}}};
-  if (const std::string expires = TextMember(data, "expires_at"); !expires.empty()) interrupt["expiresAt"] = expires;
-  interrupts_.emplace_back(id, std::move(interrupt));
+  Json ours = {
+      {"risk", asked.risk}, {"argumentsDigest", asked.arguments_digest}, {"allowedDecisions", asked.allowed_decisions}};
+  for (const CallPattern& pattern : asked.patterns) ours["patterns"].push_back(ToJson(pattern));
+  Json interrupt = {{"id", asked.approval_id},
+                    {"reason", "tool_call"},
+                    {"message", asked.tool_name + " " + EscapeHidden(asked.tool_input) + "\n" + asked.reason},
+                    {"toolCallId", Id(asked.call_id)},
+                    {"responseSchema", std::move(schema)},
+                    {"metadata", {{"reprise", std::move(ours)}}}};
+  if (asked.expires_at) interrupt["expiresAt"] = FormatTimestamp(*asked.expires_at);
+  interrupts_.emplace_back(asked.approval_id, std::move(interrupt));
 }
 
-void RunTranslator::AskInput(const Json& data) {
-  const std::string id = TextMember(data, "request_id");
-  if (options_.answered.contains(id)) return;
-  const auto form = ParseJson(TextMember(data, "schema"));
-  Json schema = {{"type", "string"}};
-  if (form && form->is_object()) schema = *form;
-  Json interrupt = {{"id", id},
+void RunTranslator::AskInput(const event::InputRequired& asked) {
+  if (options_.answered.contains(asked.request_id)) return;
+  const auto form = ParseJson(asked.schema.value_or(""));
+  Json interrupt = {{"id", asked.request_id},
                     {"reason", "input_required"},
-                    {"message", TextMember(data, "question")},
-                    {"toolCallId", Id(TextMember(data, "call_id"))},
-                    {"responseSchema", std::move(schema)}};
+                    {"message", asked.question},
+                    {"toolCallId", Id(asked.call_id)},
+                    {"responseSchema", form && form->is_object() ? *form : Json{{"type", "string"}}}};
   Json ours = Json::object();
-  if (const Json& options = MemberOf(data, "options"); options.is_array() && !options.empty())
-    ours["options"] = options;
-  if (const std::string url = TextMember(data, "url"); !url.empty()) ours["url"] = url;
+  if (!asked.options.empty()) ours["options"] = asked.options;
+  if (asked.url) ours["url"] = *asked.url;
   if (!ours.empty()) interrupt["metadata"] = {{"reprise", std::move(ours)}};
-  interrupts_.emplace_back(id, std::move(interrupt));
+  interrupts_.emplace_back(asked.request_id, std::move(interrupt));
 }
 
 // --- all the rest ------------------------------------------------------------------------------------------------
 
-void RunTranslator::AddUsage(const Json& data) {
-  if (seq_ <= options_.before.last_seq) return;  // was told with the run before
-  usage_ += TokenUsage{.input_tokens = Number(data, "input_tokens"),
-                       .output_tokens = Number(data, "output_tokens"),
-                       .cache_read_tokens = Number(data, "cache_read_tokens"),
-                       .cache_write_tokens = Number(data, "cache_write_tokens")};
+void RunTranslator::AddUsage(const TokenUsage& usage) {
+  if (seq_ > options_.before.last_seq) usage_ += usage;  // what came before was told with the run before
 }
 
-void RunTranslator::SetState(const char* member, const Json& value, std::string& out) {
+void RunTranslator::SetState(const char* member, Json value, std::string& out) {
   state_[member] = value;
   Emit(out, {{"type", "STATE_DELTA"},
              {"delta", Json::array({{{"op", "replace"}, {"path", std::string("/") + member}, {"value", value}}})}});
 }
 
-void RunTranslator::TakeWhole(const EventFrame& event, const Json& data, std::string& out) {
-  const std::string_view name = event.name;
-  const auto settle = [&](const char* member) {
-    std::erase_if(interrupts_, [&](const auto& each) { return each.first == TextMember(data, member); });
+void RunTranslator::TakeStarted(const event::InteractionStarted& started, std::string& out) {
+  interaction_ = started.interaction_id;
+  parent_run_ = started.edited_from.value_or("");
+  if (options_.began && run_.run) options_.began(*run_.run);
+  Start(out);
+}
+
+void RunTranslator::TakeEvent(const AgentEvent& event, std::string& out) {
+  seq_ = event.seq;
+  is_silent_ = seq_ <= options_.after_seq;
+  run_.Take(event);
+  const std::uint32_t round = event.round_index;
+  const auto settle = [&](const std::string& id) {
+    std::erase_if(interrupts_, [&](const auto& each) { return each.first == id; });
   };
-  if (name == event::InteractionStarted::kName) {
-    chat_ = TextMember(data, "chat_id");
-    interaction_ = TextMember(data, "interaction_id");
-    model_ = TextMember(data, "model");
-    parent_run_ = TextMember(data, "edited_from");
-    const auto chat = ChatId::Parse(chat_);
-    const auto interaction = InteractionId::Parse(interaction_);
-    if (options_.began && chat && interaction) options_.began({*chat, *interaction});
-    Start(out);
-  } else if (name == event::Thinking::kName) {
-    const std::string content = TextMember(data, "content");
-    if (!thought_.is_open && thought_.id.empty() && !content.empty()) {
-      BeginThought(out);
-      Emit(out, {{"type", "REASONING_MESSAGE_CONTENT"}, {"messageId", thought_.id}, {"delta", content}});
-    }
-    const std::string id = thought_.id;
-    EndThought(out);
-    thought_.id.clear();
-    if (!id.empty()) messages_.push_back({{"id", id}, {"role", "reasoning"}, {"content", content}});
-  } else if (name == event::MessageText::kName || name == event::Answer::kName) {
-    const std::string content = TextMember(data, "content");
-    answer_ += content;
-    if (!text_.is_open && !content.empty()) {
-      BeginText(out);
-      Emit(out, {{"type", "TEXT_MESSAGE_CONTENT"}, {"messageId", text_.id}, {"delta", content}});
-    }
-    if (text_.is_open) {
-      MessageFor(text_.id)["content"] = content;
-      parent_ = text_.id;
-      parent_round_ = static_cast<std::uint32_t>(Number(data, "round_index"));
-    }
-    EndText(out);
-  } else if (name == event::ToolCallStarted::kName) {
-    Announce(data, TextMember(data, "id"), out);
-  } else if (name == event::ToolOutputDelta::kName) {
-    TakeOutput(data, out);
-  } else if (name == event::ToolResult::kName) {
-    TakeResult(data, out);
-  } else if (name == event::ApprovalRequired::kName) {
-    Announce(data, TextMember(data, "call_id"), out);
-    AskApproval(data);
-  } else if (name == event::Approved::kName || name == event::Rejected::kName) {
-    settle("approval_id");
-  } else if (name == event::InputRequired::kName) {
-    AskInput(data);
-  } else if (name == event::InputReceived::kName) {
-    settle("request_id");
-  } else if (name == event::Nested::kName) {
-    TakeNested(data, out);
-  } else if (name == event::TaskUpdated::kName) {
-    SetState("tasks", MemberOf(data, "tasks"), out);
-  } else if (name == event::PlanUpdated::kName) {
-    SetState("plan", MemberOf(data, "steps"), out);
-  } else if (name == event::Usage::kName) {
-    AddUsage(data);
-  } else if (name == event::Retry::kName || name == event::LoopDetected::kName || name == event::Compacted::kName) {
-    Emit(out, {{"type", "CUSTOM"}, {"name", "reprise." + std::string(name)}, {"value", data}});
-  } else if (name == event::Failed::kName) {
-    failure_ = data;
-  } else if (name == event::InteractionComplete::kName) {
-    status_ = MemberOf(data, "status");
-    interrupts_.clear();
-  }
+  const auto tell = [&](const auto& e) {
+    Emit(out, {{"type", "CUSTOM"}, {"name", "reprise." + std::string(e.kName)}, {"value", ToJson(event)}});
+  };
+  std::visit(Overload{Ignoring<event::ThinkingDelta, event::TextDelta, event::GrantsUpdated, event::FilesChanged,
+                               event::Cancelled, event::Failed>(),
+                      [&](const event::InteractionStarted& e) { TakeStarted(e, out); },
+                      [&](const event::Thinking& e) { TakeThought(e.content, out); },
+                      [&](const event::MessageText& e) { TakeText(e.content, round, out); },
+                      [&](const event::Answer& e) { TakeText(e.content, round, out); },
+                      [&](const event::ToolCallStarted& e) { Announce(e.id, e.tool_name, e.tool_input, round, out); },
+                      [&](const event::ToolOutputDelta& e) { TakeOutput(e, out); },
+                      [&](const event::ToolResult& e) { TakeResult(e, round, out); },
+                      [&](const event::ApprovalRequired& e) {
+                        Announce(e.call_id, e.tool_name, e.tool_input, round, out);
+                        AskApproval(e);
+                      },
+                      [&](const event::Approved& e) { settle(e.approval_id); },
+                      [&](const event::Rejected& e) { settle(e.approval_id); },
+                      [&](const event::InputRequired& e) { AskInput(e); },
+                      [&](const event::InputReceived& e) { settle(e.request_id); },
+                      [&](const event::Nested& e) { TakeNested(e, out); },
+                      [&](const event::TaskUpdated& e) { SetState("tasks", ToJson(e.tasks), out); },
+                      [&](const event::PlanUpdated& e) { SetState("plan", e.steps, out); },
+                      [&](const event::Usage& e) { AddUsage(e.tokens); },
+                      [&](const event::Retry& e) { tell(e); },
+                      [&](const event::LoopDetected& e) { tell(e); },
+                      [&](const event::Compacted& e) { tell(e); },
+                      [&](const event::InteractionComplete&) { interrupts_.clear(); }},
+             event.payload);
 }
 
 }  // namespace reprise::agui

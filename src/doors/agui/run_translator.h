@@ -13,6 +13,7 @@
 #include "doors/translator.h"
 #include "reprise/event.h"
 #include "reprise/ids.h"
+#include "transcript/run_state.h"
 
 namespace reprise::agui {
 
@@ -40,7 +41,6 @@ class RunTranslator final : public Translator {
   explicit RunTranslator(Options options) : options_(std::move(options)), state_(options_.state) {}
 
   void Begin(std::string& out) override;
-  void Take(const EventFrame& event, std::string& out) override;
   void Rest(std::string& out) override;
   void End(bool complete, std::string& out) override;
   bool is_over() const override { return is_over_; }
@@ -72,27 +72,32 @@ class RunTranslator final : public Translator {
   void CloseAll(std::string& out);
   std::string Id(const std::string& what) const { return interaction_ + "-" + what; }
 
-  void TakeDelta(const EventFrame& event, bool is_text, std::string& out);
-  void TakeWhole(const EventFrame& event, const Json& data, std::string& out);
+  void TakePiece(std::uint64_t seq, Piece piece, std::string_view escaped, std::string& out) override;
+  void TakeEvent(const AgentEvent& event, std::string& out) override;
+  void TakeStarted(const event::InteractionStarted& started, std::string& out);
+  void TakeThought(const std::string& content, std::string& out);
+  void TakeText(const std::string& content, std::uint32_t round, std::string& out);
   void BeginText(std::string& out);
   void EndText(std::string& out);
   void BeginThought(std::string& out);
   void EndThought(std::string& out);
-  void Announce(const Json& data, const std::string& call, std::string& out);
-  void TakeResult(const Json& data, std::string& out);
-  void TakeOutput(const Json& data, std::string& out);
-  void TakeNested(const Json& data, std::string& out);
-  void AskApproval(const Json& data);
-  void AskInput(const Json& data);
-  void AddUsage(const Json& data);
-  void SetState(const char* member, const Json& value, std::string& out);
+  void Announce(const std::string& call, const std::string& name, const std::string& input, std::uint32_t round,
+                std::string& out);
+  void TakeResult(const event::ToolResult& result, std::uint32_t round, std::string& out);
+  void TakeOutput(const event::ToolOutputDelta& output, std::string& out);
+  void TakeNested(const event::Nested& nested, std::string& out);
+  void AskApproval(const event::ApprovalRequired& asked);
+  void AskInput(const event::InputRequired& asked);
+  void AddUsage(const TokenUsage& usage);
+  void SetState(const char* member, Json value, std::string& out);
   Json& MessageFor(const std::string& id);
   Json Usage() const;
   TokenUsage Used() const;
 
   const Options options_;
   Json state_;
-  std::string interaction_, chat_, model_, parent_run_;
+  RunState run_;
+  std::string interaction_, parent_run_;
   bool has_begun_ = false, is_silent_ = false, is_over_ = false;
   Open text_, thought_;
   std::size_t text_count_ = 0, thought_count_ = 0;
@@ -103,8 +108,7 @@ class RunTranslator final : public Translator {
   std::map<std::string, SubAgent> sub_agents_;
   std::vector<std::pair<std::string, Json>> interrupts_;  // that are open, by their ids
   std::vector<Json> messages_;
-  std::string answer_;  // what was said, for whoever finds the conversation again
-  Json failure_, status_;
+  std::string answer_;     // what was said, for whoever finds the conversation again
   std::uint64_t seq_ = 0;  // of the event that is taken
   TokenUsage usage_;
 };

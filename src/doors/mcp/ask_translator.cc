@@ -7,12 +7,11 @@
 #include "base/utf8.h"
 #include "doors/mcp/elicitation.h"
 #include "doors/shown_text.h"
-#include "reprise/event.h"
+#include "transcript/event_visitor.h"
 
 namespace reprise::mcp {
 namespace {
 
-constexpr int kDepth = 2 * kMaxJsonDepth;
 constexpr std::size_t kShownArguments = 300;
 
 std::string Shortened(const std::string& text) {
@@ -94,47 +93,41 @@ void AskTranslator::Settle(const std::string& id, std::string& out) {
       out);
 }
 
-void AskTranslator::Take(const EventFrame& event, std::string& out) {
-  if (event.name == event::TextDelta::kName || event.name == event::ThinkingDelta::kName ||
-      event.name == event::ToolOutputDelta::kName) {
-    return;
-  }
-  const auto parsed = ParseJson(event.data, kDepth);
-  if (!parsed) return;
-  const Json& data = *parsed;
-  const std::string_view name = event.name;
-  if (name == event::ToolCallStarted::kName) {
-    Progress(event.seq, TextMember(data, "tool_name") + " " + Shortened(TextMember(data, "tool_input")), out);
-  } else if (name == event::Nested::kName) {
-    const Json& step = MemberOf(data, "event");
-    if (TextMember(step, "type") == event::ToolCallStarted::kType) {
-      Progress(event.seq, TextMember(step, "tool_name") + " " + Shortened(TextMember(step, "tool_input")), out);
-    }
-  } else if (name == event::Retry::kName) {
-    const std::string why = "the model is asked again: " + TextMember(data, "message");
-    Progress(event.seq, why, out);
-    if (options_.session && options_.session->IsToldWarnings()) {
-      Send(NotificationMessage("notifications/message", {{"level", "warning"}, {"logger", "reprise"}, {"data", why}}),
-           out);
-    }
-  } else if (name == event::Answer::kName) {
-    answer_ = TextMember(data, "content");
-  } else if (name == event::ApprovalRequired::kName) {
-    waiting_[TextMember(data, "approval_id")] = ApprovalForm(data);
-    last_question_ = event.seq;
-  } else if (name == event::InputRequired::kName) {
-    waiting_[TextMember(data, "request_id")] = InputForm(data, options_.can_open_urls);
-    last_question_ = event.seq;
-  } else if (name == event::Approved::kName || name == event::Rejected::kName) {
-    Settle(TextMember(data, "approval_id"), out);
-  } else if (name == event::InputReceived::kName) {
-    Settle(TextMember(data, "request_id"), out);
-  } else if (name == event::Failed::kName) {
-    failure_ = TextMember(data, "message");
-  } else if (name == event::InteractionComplete::kName) {
-    status_ = TextMember(data, "status");
-    waiting_.clear();
-  }
+void AskTranslator::TakeRetry(std::uint64_t seq, const event::Retry& retry, std::string& out) const {
+  const std::string why = "the model is asked again: " + retry.message;
+  Progress(seq, why, out);
+  if (!options_.session || !options_.session->IsToldWarnings()) return;
+  Send(NotificationMessage("notifications/message", {{"level", "warning"}, {"logger", "reprise"}, {"data", why}}), out);
+}
+
+void AskTranslator::TakeEvent(const AgentEvent& event, std::string& out) {
+  run_.Take(event);
+  const auto call = [&](const event::ToolCallStarted& e) {
+    Progress(event.seq, e.tool_name + " " + Shortened(e.tool_input), out);
+  };
+  std::visit(
+      Overload{Ignoring<event::InteractionStarted, event::ThinkingDelta, event::TextDelta, event::Thinking,
+                        event::MessageText, event::Answer, event::ToolOutputDelta, event::ToolResult,
+                        event::TaskUpdated, event::PlanUpdated, event::GrantsUpdated, event::Usage, event::LoopDetected,
+                        event::Compacted, event::FilesChanged, event::Cancelled, event::Failed>(),
+               call,
+               [&](const event::Nested& e) {
+                 if (const auto* const started = std::get_if<event::ToolCallStarted>(&e.step)) call(*started);
+               },
+               [&](const event::Retry& e) { TakeRetry(event.seq, e, out); },
+               [&](const event::ApprovalRequired& e) {
+                 waiting_[e.approval_id] = ApprovalForm(e);
+                 last_question_ = event.seq;
+               },
+               [&](const event::InputRequired& e) {
+                 waiting_[e.request_id] = InputForm(e, options_.can_open_urls);
+                 last_question_ = event.seq;
+               },
+               [&](const event::Approved& e) { Settle(e.approval_id, out); },
+               [&](const event::Rejected& e) { Settle(e.approval_id, out); },
+               [&](const event::InputReceived& e) { Settle(e.request_id, out); },
+               [&](const event::InteractionComplete&) { waiting_.clear(); }},
+      event.payload);
 }
 
 // All that was published has been taken. What is asked together is published together.
@@ -182,23 +175,24 @@ void AskTranslator::FinishWaiting(std::string& out) {
 void AskTranslator::End(bool complete, std::string& out) {
   if (is_over_) return;
   is_over_ = true;
-  if (options_.call && options_.call->is_cancelled() && status_ != "COMPLETED") return;  // nobody waits for a response
-  const bool failed = !complete || status_ != "COMPLETED";
-  std::string text = answer_;
+  const bool is_done = run_.status == InteractionStatus::kCompleted;
+  if (options_.call && options_.call->is_cancelled() && !is_done) return;  // nobody waits for a response
+  const bool failed = !complete || !is_done;
+  std::string text = run_.answer.content;
   if (!complete) {
     text =
         "the server is stopping; what waits goes on when it has started again: `approve` with this chat_id follows it";
-  } else if (status_ == "CANCELLED") {
+  } else if (run_.status == InteractionStatus::kCancelled) {
     text = "the run was cancelled";
   } else if (failed) {
-    text = failure_.empty() ? "the run has failed" : failure_;
+    text = run_.failure.message.empty() ? "the run has failed" : run_.failure.message;
   }
   if (options_.is_repeated && complete && failed) text += kRepeatedNote;
   Json result = ToolResult(text,
                            {{"chat_id", options_.run.chat_id.str()},
                             {"interaction_id", options_.run.interaction_id.str()},
-                            {"status", complete ? status_ : "STOPPING"},
-                            {"answer", answer_}},
+                            {"status", complete && run_.status ? ToString(*run_.status) : "STOPPING"},
+                            {"answer", run_.answer.content}},
                            failed);
   if (!unasked_.empty()) {
     const std::string note = "The person was not asked: " + unasked_ + ". That counts as a form that was dismissed.";

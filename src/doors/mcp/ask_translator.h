@@ -14,6 +14,7 @@
 #include "doors/mcp/sessions.h"
 #include "doors/translator.h"
 #include "reprise/ids.h"
+#include "transcript/run_state.h"
 
 namespace reprise::mcp {
 
@@ -45,12 +46,13 @@ class AskTranslator final : public Translator {
   };
   explicit AskTranslator(Options options) : options_(std::move(options)) {}
 
-  void Take(const EventFrame& event, std::string& out) override;
   void Rest(std::string& out) override;
   void End(bool complete, std::string& out) override;
   bool is_over() const override { return is_over_; }
 
  private:
+  void TakeEvent(const AgentEvent& event, std::string& out) override;
+  void TakeRetry(std::uint64_t seq, const event::Retry& retry, std::string& out) const;
   void Send(const std::string& message, std::string& out) const;
   void Progress(std::uint64_t seq, const std::string& what, std::string& out) const;
   void Ask(const std::string& id, const Json& form, std::string& out);
@@ -63,7 +65,7 @@ class AskTranslator final : public Translator {
   std::map<std::string, int> asked_;     // how often the client was asked
   std::string unasked_;                  // why the client could not ask
   std::uint64_t last_question_ = 0;
-  std::string answer_, failure_, status_;
+  RunState run_;
   bool is_over_ = false;
 };
 

@@ -4,6 +4,9 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
+#include <vector>
+
+#include "base/terminal_text.h"
 
 #include "base/text.h"
 
@@ -19,16 +22,9 @@ std::string ActionOf(const Json& result) { return TextMember(result, "action"); 
 
 }  // namespace
 
-Json ApprovalForm(const Json& event) {
-  Json decisions = Json::array();
-  bool can_edit = false;
-  for (const Json& each : MemberOf(event, "allowed_decisions")) {
-    if (each == "edit") {
-      can_edit = true;
-    } else {
-      decisions.push_back(each);
-    }
-  }
+Json ApprovalForm(const event::ApprovalRequired& asked) {
+  std::vector<std::string> decisions = asked.allowed_decisions;
+  const bool can_edit = std::erase(decisions, "edit") > 0;
   Json properties = {{"decision",
                       {{"type", "string"},
                        {"title", "Decision"},
@@ -40,34 +36,29 @@ Json ApprovalForm(const Json& event) {
                                {"description", "A JSON object that replaces the arguments; empty: as they are"}};
   }
   properties["feedback"] = {{"type", "string"}, {"title", "Words for the agent"}};
-  const std::string escaped = TextMember(event, "tool_input_escaped");
-  return {
-      {"message", TextMember(event, "tool_name") + " " + (escaped.empty() ? TextMember(event, "tool_input") : escaped) +
-                      "\n" + TextMember(event, "reason") + " (risk: " + TextMember(event, "risk") + ")"},
-      {"requestedSchema",
-       {{"type", "object"}, {"properties", std::move(properties)}, {"required", Json::array({"decision"})}}}};
+  return {{"message", asked.tool_name + " " + EscapeHidden(asked.tool_input) + "\n" + asked.reason +
+                          " (risk: " + asked.risk + ")"},
+          {"requestedSchema",
+           {{"type", "object"}, {"properties", std::move(properties)}, {"required", Json::array({"decision"})}}}};
 }
 
-Json InputForm(const Json& event, bool can_open_urls) {
-  std::string question = TextMember(event, "question");
-  if (const std::string url = TextMember(event, "url"); !url.empty()) {
+Json InputForm(const event::InputRequired& asked, bool can_open_urls) {
+  if (asked.url) {
     if (can_open_urls) {
-      return {{"mode", "url"}, {"message", question}, {"url", url}, {"elicitationId", TextMember(event, "request_id")}};
+      return {{"mode", "url"}, {"message", asked.question}, {"url", *asked.url}, {"elicitationId", asked.request_id}};
     }
-    return {{"message", question + "\n" + url},
+    return {{"message", asked.question + "\n" + *asked.url},
             {"requestedSchema", {{"type", "object"}, {"properties", Json::object()}}}};
   }
-  if (auto schema = ParseJson(TextMember(event, "schema")); schema && schema->is_object()) {
-    return {{"message", std::move(question)}, {"requestedSchema", *std::move(schema)}};
+  if (auto schema = ParseJson(asked.schema.value_or("")); schema && schema->is_object()) {
+    return {{"message", asked.question}, {"requestedSchema", *std::move(schema)}};
   }
   Json answer = {{"type", "string"}, {"title", "Answer"}};
   std::string options;
-  for (const Json& each : MemberOf(event, "options")) {
-    if (each.is_string()) options += (options.empty() ? "" : ", ") + each.get<std::string>();
-  }
+  for (const std::string& each : asked.options) options += (options.empty() ? "" : ", ") + each;
   if (!options.empty()) answer["description"] = "One of these, or another one: " + options;
   return {
-      {"message", std::move(question)},
+      {"message", asked.question},
       {"requestedSchema",
        {{"type", "object"}, {"properties", {{"answer", std::move(answer)}}}, {"required", Json::array({"answer"})}}}};
 }

@@ -9,8 +9,8 @@
 namespace reprise::mcp {
 
 // The params of elicitation/create for an event approval_required or input_required.
-Json ApprovalForm(const Json& event);
-Json InputForm(const Json& event, bool can_open_urls);
+Json ApprovalForm(const event::ApprovalRequired& asked);
+Json InputForm(const event::InputRequired& asked, bool can_open_urls);
 
 // What the client's result {"action", "content"} answers. Whoever dismisses a question has not agreed: the call is
 // rejected, the question declined. kInvalidArgument: the answer cannot be used, and the question waits on.

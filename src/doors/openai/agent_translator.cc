@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <chrono>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/json.h"
 #include "base/terminal_text.h"
 #include "base/utf8.h"
 #include "doors/shown_text.h"
+#include "transcript/event_visitor.h"
 
 namespace reprise {
 namespace {
@@ -39,30 +39,12 @@ std::string Escaped(std::string_view text) {
   return out;
 }
 
-std::int64_t Tokens(const Json& usage, std::string_view name) {
-  const Json& value = MemberOf(usage, name);
-  return value.is_number_integer() ? value.get<std::int64_t>() : 0;
-}
-
-TokenUsage UsageIn(const Json& event) {
-  return {.input_tokens = Tokens(event, "input_tokens"),
-          .output_tokens = Tokens(event, "output_tokens"),
-          .cache_read_tokens = Tokens(event, "cache_read_tokens"),
-          .cache_write_tokens = Tokens(event, "cache_write_tokens")};
-}
-
 }  // namespace
 
-void AgentTranslator::Take(const EventFrame& event, std::string& out) {
-  if (event.name == event::TextDelta::kName || event.name == event::ThinkingDelta::kName) {
-    std::string_view content = event.ContentLiteral();
-    if (content.size() < 2) return;
-    content = content.substr(1, content.size() - 2);
-    const bool is_text = event.name == event::TextDelta::kName;
-    (is_text ? said_ : thought_) = true;
-    return is_text ? TakeText(content, out) : TakeThinking(content, out);
-  }
-  TakeWhole(event, out);
+void AgentTranslator::TakePiece(std::uint64_t, Piece piece, std::string_view escaped, std::string& out) {
+  const bool is_text = piece == Piece::kText;
+  (is_text ? said_ : thought_) = true;
+  is_text ? TakeText(escaped, out) : TakeThinking(escaped, out);
 }
 
 void AgentTranslator::TakeText(std::string_view escaped, std::string& out) {
@@ -83,72 +65,66 @@ void AgentTranslator::Note(std::string_view text, std::string& out) {
 }
 
 std::string AgentTranslator::Link() const {
-  if (options_.page.empty() || !run_) return "with `reprise approvals`";
-  return "on [the page](" + options_.page + "#" + run_->chat_id.str() + ") or with `reprise approvals`";
+  if (options_.page.empty() || !run_.run) return "with `reprise approvals`";
+  return "on [the page](" + options_.page + "#" + run_.run->chat_id.str() + ") or with `reprise approvals`";
 }
 
-void AgentTranslator::BeginAnswer(const std::string& chat, const std::string& interaction, std::string& out) {
-  const auto chat_id = ChatId::Parse(chat);
-  const auto id = InteractionId::Parse(interaction);
-  if (!chat_id || !id) return;
-  run_ = InteractionRef{*chat_id, *id};
-  if (options_.began) options_.began(*run_);
-  writer_->Begin({.name = chat + "_" + interaction, .created = SecondsOf(options_.created_at)}, out);
+void AgentTranslator::BeginAnswer(std::string& out) {
+  if (!run_.run) return;
+  if (options_.began) options_.began(*run_.run);
+  const auto& [chat, interaction] = *run_.run;
+  writer_->Begin({.name = chat.str() + "_" + interaction.str(), .created = SecondsOf(options_.created_at)}, out);
 }
 
-void AgentTranslator::TakeWhole(const EventFrame& frame, std::string& out) {
-  const std::string_view name = frame.name;
-  // Large, or nothing that this interface has.
-  if (name == event::ToolResult::kName || name == event::ToolOutputDelta::kName) return;
-  if (name == event::Nested::kName && frame.data.find("\"USAGE\"") == std::string_view::npos) return;
-  const auto parsed = ParseJson(frame.data, 2 * kMaxJsonDepth);
-  if (!parsed) return;
-  const Json& event = *parsed;
-  if (name == event::InteractionStarted::kName) {
-    BeginAnswer(TextMember(event, "chat_id"), TextMember(event, "interaction_id"), out);
-  } else if (name == event::Answer::kName || name == event::MessageText::kName) {
-    const std::string content = TextMember(event, "content");
-    if (!said_) TakeText(Escaped(content), out);
-    spoken_ += content + "\n";
-    needs_break_ = true;
-    said_ = thought_ = false;
-    if (name == event::Answer::kName) {
-      end_.truncated = TextMember(event, "reason");
-      spoken_digest_ = SpokenDigest(std::exchange(spoken_, {}));
-    }
-  } else if (name == event::Thinking::kName) {
-    if (!thought_) TakeThinking(Escaped(TextMember(event, "content")), out);
-    thought_ = false;
-  } else if (name == event::ToolCallStarted::kName) {
-    said_ = thought_ = false;
-    needs_break_ = true;
-    const std::string line =
-        "\n" + TextMember(event, "tool_name") + " " + Shortened(TextMember(event, "tool_input")) + "\n";
-    TakeThinking(Escaped(line), out);
-  } else if (name == event::ApprovalRequired::kName) {
-    Note(ApprovalNote(TextMember(event, "tool_name"), AsCode(Shortened(TextMember(event, "tool_input"))), Link()), out);
-  } else if (name == event::Approved::kName) {
-    Note(kApprovedNote, out);
-  } else if (name == event::Rejected::kName) {
-    Note(MemberOf(event, "expired") == true ? kExpiredNote : kRejectedNote, out);
-  } else if (name == event::InputRequired::kName) {
-    Note(QuestionNote(TextMember(event, "question"), Link()), out);
-  } else if (name == event::Usage::kName) {
-    end_.usage += UsageIn(event);
-  } else if (name == event::Nested::kName) {
-    const Json& step = MemberOf(event, "event");
-    if (TextMember(step, "type") == event::Usage::kType) end_.usage += UsageIn(step);
-  } else if (name == event::Failed::kName) {
-    end_.failure = AnswerFailure{TextMember(event, "code"), TextMember(event, "message")};
-  } else if (name == event::InteractionComplete::kName) {
-    end_.status = ParseInteractionStatus(TextMember(event, "status")).value_or(InteractionStatus::kFailed);
-  }
+void AgentTranslator::TakeAnswer(const std::string& content, std::string& out) {
+  if (!said_) TakeText(Escaped(content), out);
+  spoken_ += content + "\n";
+  needs_break_ = true;
+  said_ = thought_ = false;
+}
+
+void AgentTranslator::TakeEvent(const AgentEvent& event, std::string& out) {
+  run_.Take(event);
+  std::visit(
+      Overload{Ignoring<event::ThinkingDelta, event::TextDelta, event::ToolOutputDelta, event::ToolResult,
+                        event::InputReceived, event::TaskUpdated, event::PlanUpdated, event::GrantsUpdated,
+                        event::Retry, event::LoopDetected, event::Compacted, event::FilesChanged, event::Cancelled>(),
+               [&](const event::InteractionStarted&) { BeginAnswer(out); },
+               [&](const event::MessageText& e) { TakeAnswer(e.content, out); },
+               [&](const event::Answer& e) {
+                 TakeAnswer(e.content, out);
+                 end_.truncated = e.reason;
+                 spoken_digest_ = SpokenDigest(std::exchange(spoken_, {}));
+               },
+               [&](const event::Thinking& e) {
+                 if (!std::exchange(thought_, false)) TakeThinking(Escaped(e.content), out);
+               },
+               [&](const event::ToolCallStarted& e) {
+                 said_ = thought_ = false;
+                 needs_break_ = true;
+                 TakeThinking(Escaped("\n" + e.tool_name + " " + Shortened(e.tool_input) + "\n"), out);
+               },
+               [&](const event::ApprovalRequired& e) {
+                 Note(ApprovalNote(e.tool_name, AsCode(Shortened(e.tool_input)), Link()), out);
+               },
+               [&](const event::Approved&) { Note(kApprovedNote, out); },
+               [&](const event::Rejected& e) { Note(e.expired ? kExpiredNote : kRejectedNote, out); },
+               [&](const event::InputRequired& e) { Note(QuestionNote(e.question, Link()), out); },
+               [&](const event::Usage& e) { end_.usage += e.tokens; },
+               [&](const event::Nested& e) {
+                 if (const auto* const usage = std::get_if<event::Usage>(&e.step)) end_.usage += usage->tokens;
+               },
+               [&](const event::Failed& e) {
+                 end_.failure = AnswerFailure{e.code, e.message};
+               },
+               [&](const event::InteractionComplete& e) { end_.status = e.status; }},
+      event.payload);
 }
 
 void AgentTranslator::EndAs(InteractionStatus status, std::string& out) {
   end_.status = status;
   if (status != InteractionStatus::kFailed) end_.failure.reset();
-  if (run_) Finish(out);
+  if (run_.run) Finish(out);
 }
 
 void AgentTranslator::End(bool complete, std::string& out) {
@@ -166,9 +142,9 @@ void AgentTranslator::End(bool complete, std::string& out) {
   if (options_.is_repeated && end_.failure) {
     end_.failure->message += kRepeatedNote;
   }
-  if (!run_) writer_->Begin({.name = "none", .created = SecondsOf(std::nullopt)}, out);  // it never began
-  if (complete && run_ && options_.ended) {
-    options_.ended(*run_, spoken_digest_.empty() ? SpokenDigest(spoken_) : spoken_digest_);
+  if (!run_.run) writer_->Begin({.name = "none", .created = SecondsOf(std::nullopt)}, out);  // it never began
+  if (complete && run_.run && options_.ended) {
+    options_.ended(*run_.run, spoken_digest_.empty() ? SpokenDigest(spoken_) : spoken_digest_);
   }
   Finish(out);
 }

@@ -7,6 +7,7 @@
 #include "doors/openai/answer_writer.h"
 #include "doors/translator.h"
 #include "reprise/ids.h"
+#include "transcript/run_state.h"
 
 namespace reprise {
 
@@ -27,7 +28,6 @@ class AgentTranslator final : public Translator {
   AgentTranslator(std::unique_ptr<AnswerWriter> writer, Options options)
       : writer_(std::move(writer)), options_(std::move(options)) {}
 
-  void Take(const EventFrame& event, std::string& out) override;
   void End(bool complete, std::string& out) override;
 
   // In place of End, of a run that may go on.
@@ -37,18 +37,20 @@ class AgentTranslator final : public Translator {
   const AnswerEnd& end() const { return end_; }
 
  private:
+  void TakePiece(std::uint64_t seq, Piece piece, std::string_view escaped, std::string& out) override;
+  void TakeEvent(const AgentEvent& event, std::string& out) override;
+  void TakeAnswer(const std::string& content, std::string& out);
   void TakeText(std::string_view escaped, std::string& out);
   void TakeThinking(std::string_view escaped, std::string& out);
   // What we say ourselves, as a paragraph.
   void Note(std::string_view text, std::string& out);
-  void TakeWhole(const EventFrame& event, std::string& out);
-  void BeginAnswer(const std::string& chat, const std::string& interaction, std::string& out);
+  void BeginAnswer(std::string& out);
   std::string Link() const;
   void Finish(std::string& out);
 
   const std::unique_ptr<AnswerWriter> writer_;
   const Options options_;
-  std::optional<InteractionRef> run_{};
+  RunState run_;
   AnswerEnd end_{};
   // The model's answer, without what we have said ourselves; with its end only the digest is kept, as many runs may end
   // together.

@@ -6,7 +6,7 @@
 #include <system_error>
 #include <utility>
 
-#include "base/ascii.h"
+#include "base/text.h"
 #include "base/utf8.h"
 #include "model/offline/offline_answers.h"
 #include "model/offline/offline_commands.h"
