@@ -5,11 +5,11 @@ namespace reprise {
 Result<const PostgresLibrary*> PostgresLibrary::Load() {
   static const PostgresLibrary library;
   if (library.problem().empty()) return &library;
-  return Fail(Error{
-      .code = ErrorCode::kUnavailable,
-      .reason = "no_postgres_library",
-      .message = "the PostgreSQL client library (libpq 14 or newer; Debian's package libpq5) is not available",
-      .detail = library.problem()});
+  return Fail(
+      Error{.code = ErrorCode::kUnavailable,
+            .reason = "no_postgres_library",
+            .message = "the PostgreSQL client library (libpq 14 or newer; Debian's package libpq5) is not available",
+            .detail = library.problem()});
 }
 
 }  // namespace reprise
