@@ -4,8 +4,8 @@
 
 namespace reprise {
 
-// A library that is not linked, since only some need it: loaded now, and for as long as the process lives. A table of its
-// functions derives from this, and finds each where it is declared; the first thing that is missing is remembered:
+// A library that is not linked, since only some need it: loaded now, and for as long as the process lives. A table of
+// its functions derives from this, and finds each where it is declared; the first thing that is missing is remembered:
 //
 //   struct CurlLibrary : SharedLibrary {
 //     CurlLibrary() : SharedLibrary(kCurlLibrary) {}

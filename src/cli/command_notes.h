@@ -6,8 +6,8 @@
 
 namespace reprise {
 
-// What the command line's grammar does not know of a command: examples, which its --help and its man page show. Commands
-// are named as in CommandLine::command; reprise itself has the empty name.
+// What the command line's grammar does not know of a command: examples, which its --help and its man page show.
+// Commands are named as in CommandLine::command; reprise itself has the empty name.
 struct CommandExample {
   std::string_view command;
   std::string_view line;  // as it is typed

@@ -1,5 +1,3 @@
-#include "model/offline/offline_answers.h"
-
 #include <re2/re2.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 #include <utility>
 
 #include "base/utf8.h"
+#include "model/offline/offline_answers.h"
 
 namespace reprise {
 namespace {

@@ -1,5 +1,3 @@
-#include "model/offline/offline_answers.h"
-
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -7,6 +5,7 @@
 #include <sstream>
 
 #include "base/json.h"
+#include "model/offline/offline_answers.h"
 #include "support/test.h"
 
 namespace reprise::offline_demo_test {
