@@ -20,7 +20,7 @@ namespace reprise {
 //
 // With a bucket, that record goes there, and a small one in the folder stands for it (store/object_store): the object
 // is kept before the folder speaks of it, and goes after. What is left of a Put that failed in between, or of a Delete,
-// is for a sweep (store/bucket_sweep). Files that lie in the folder are read there all the same.
+// is for a sweep (store/upkeep). Files that lie in the folder are read there all the same.
 //
 // Thread-safe; files are put one after the other, but for the way to the bucket.
 class SealedFileStore final : public FileStore {
