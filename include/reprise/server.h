@@ -45,7 +45,7 @@ class Server {
   // Blocks on the disk.
   //
   // kInvalidArgument: the workspace is no folder, the model's provider is unknown; kConflict: another process uses the
-  // data folder; kForbidden, kCorruption: the keys do not fit, or chats are damaged; kIo, kStorageFull. `message` is
+  // data folder; kForbidden, kCorruption: keys and chats do not match, or are damaged; kIo, kStorageFull. `message` is
   // for the person who runs the program.
   static Result<std::unique_ptr<Server>> Open(const Options& options, Extensions extensions = {});
   ~Server();  // Stop

@@ -135,8 +135,8 @@ inline Error NoChangeToShow(std::string why) {
   return Error{.code = ErrorCode::kConflict, .reason = "no_change_to_show", .message = std::move(why)};
 }
 
-// The use of a call pattern: kAllow lets only calls pass that it surely covers; kHold holds all calls that it might
-// mean.
+// The use of a call pattern: kAllow lets a call pass only if the pattern surely covers it; kHold holds each call that
+// the pattern might cover.
 enum class PatternUse { kAllow, kHold };
 // Whether a pattern holds a call.
 enum class Touch {
@@ -179,13 +179,13 @@ class Tool {
   // narrowest first.
   virtual std::vector<CallPattern> PatternsOf(std::string_view /*arguments*/) const { return {}; }
   // One sentence that says what the pattern covers. kInvalidArgument: the pattern is not in this tool's language, or
-  // could never match; the message says why. People agree to the sentence: a pattern that covers more than before needs
-  // a new one, and earlier grants of the pattern end.
+  // could never match; the message says why. People agree to the sentence: a pattern that covers more than before must
+  // get a new sentence, and earlier grants of the pattern end.
   virtual Result<std::string> MeaningOf(std::string_view /*pattern*/, PatternUse /*use*/) const {
     return Fail(ErrorCode::kInvalidArgument, "this tool has no patterns");
   }
   // Indexes of the patterns that cover the call together: parts of a command line may need different ones. nullopt:
-  // they do not cover it, or not surely. MeaningOf accepts each of them for kAllow; others cover nothing.
+  // they do not cover it, or not surely. A pattern that MeaningOf rejects for kAllow covers nothing.
   virtual std::optional<std::vector<std::size_t>> CoveredBy(const std::vector<std::string>& /*patterns*/,
                                                             std::string_view /*arguments*/) const {
     return std::nullopt;
