@@ -12,10 +12,10 @@ struct Task {
   bool operator==(const Task&) const = default;
 };
 
-// What an agent has written down of its work. Small: it is stored whole with each state.
+// An agent's notes on its work. Small, because each state stores all of it.
 struct Agenda {
   std::vector<Task> tasks{};
-  std::vector<std::string> plan{};  // its steps
+  std::vector<std::string> plan{};  // steps
   bool operator==(const Agenda&) const = default;
 };
 
@@ -23,7 +23,7 @@ inline constexpr std::size_t kMaxTasks = 200;      // in a list
 inline constexpr std::size_t kMaxPlanSteps = 100;  // in a plan
 inline constexpr std::size_t kMaxTaskText = 500;   // characters of a title or a step
 
-// For a further task: a number above those in use.
+// The id for a new task: a number above those in use.
 std::string NextTaskId(const std::vector<Task>& tasks);
 
 }  // namespace reprise

@@ -15,26 +15,30 @@ enum class ApprovalMode {
   kAsk,         // tools that require approval ask
   kReadOnly,    // every tool that is not read-only asks
   kApproveAll,  // nothing asks
-  kDenyAll,     // what would ask is refused
+  kDenyAll,     // calls that would ask are refused
 };
 // "ask", "read_only", "approve_all", "deny_all"; part of the wire, of the file format and of the configuration.
+//
+//   if (const auto mode = reprise::ParseApprovalMode("read_only")) Print(reprise::ToString(*mode));
+//   reprise::ApprovalAnswer answer{.approved = true, .scope = reprise::ApprovalScope::kChat};
+//   auto answered = engine.AnswerApproval(approval_id, answer);
 std::string_view ToString(ApprovalMode mode);
 std::optional<ApprovalMode> ParseApprovalMode(std::string_view name);
 
 enum class ApprovalScope {
   kOnce,
-  kChat,    // further equal calls in this chat need no approval; an edit restores the grants of its time
-  kAlways,  // further equal calls in every chat need none until that is revoked (reprise/grant_store.h)
+  kChat,    // equal calls in this chat need no approval; an edit restores earlier grants
+  kAlways,  // equal calls in every chat need none until revoked (reprise/grant_store.h)
 };
 // "once", "chat", "always"; part of the wire and of the file format.
 std::string_view ToString(ApprovalScope scope);
 std::optional<ApprovalScope> ParseApprovalScope(std::string_view name);
 
-// What the configuration says of calls, in every chat and mode: kDeny before kAsk before kAllow.
+// The configuration's action for calls, in every chat and mode: kDeny before kAsk before kAllow.
 enum class RuleAction {
-  kAllow,  // they run without a question. Not a call that needs consent, or touches what Tool::ReasonToAsk is about
-  kAsk,    // they ask, whatever was granted
-  kDeny,   // they are refused, whatever anybody says
+  kAllow,  // run without approval, except calls that need consent or have a Tool::ReasonToAsk
+  kAsk,    // ask, whatever was granted
+  kDeny,   // are refused, whatever a person says
 };
 // "allow", "ask", "deny"; part of the configuration and of the wire.
 std::string_view ToString(RuleAction action);
@@ -45,25 +49,24 @@ struct ToolRule {
   RuleAction action = RuleAction::kAsk;
 };
 
-// How long a pattern counts if nobody says otherwise.
+// Default lifetime of a granted pattern.
 inline constexpr std::chrono::seconds kPatternLifetime = std::chrono::hours(30 * 24);
 inline constexpr std::chrono::seconds kMaxGrantLifetime = std::chrono::hours(10 * 365 * 24);
 
-// What a person answers to approval_required.
+// A person's answer to approval_required.
 struct ApprovalAnswer {
   bool approved = false;
-  std::optional<std::string> arguments{};  // JSON object text that replaces the call's arguments fully
+  std::optional<std::string> arguments{};  // JSON object text that replaces all of the call's arguments
   std::optional<std::string> feedback{};   // for the model to read
   ApprovalScope scope = ApprovalScope::kOnce;
-  std::optional<std::string> arguments_digest{};  // if given, must be the digest that was shown
-  // For a scope beyond kOnce: one of the patterns that were offered, to be granted in place of this call's arguments.
+  std::optional<std::string> arguments_digest{};  // if set, must equal the digest shown
+  // Beyond kOnce: an offered pattern, granted instead of this call's arguments.
   std::optional<std::string> pattern{};
-  std::optional<std::chrono::seconds>
-      lifetime{};                         // of the grant; zero: without end. nullopt: kPatternLifetime, or none
-  std::optional<Timestamp> expires_at{};  // what that came to; only the engine says so
-  bool expired = false;                   // nobody has answered in time; only the engine says so
-  bool superseded = false;                // what was shown is not so any more; likewise
-  std::string answered_by{};              // the user; empty: the only one, or nobody
+  std::optional<std::chrono::seconds> lifetime{};  // of the grant; zero: no end. nullopt: kPatternLifetime, or none
+  std::optional<Timestamp> expires_at{};           // the resulting end; set only by the engine
+  bool expired = false;                            // not answered in time; set only by the engine
+  bool superseded = false;                         // the request shown is outdated; likewise
+  std::string answered_by{};                       // the user; empty: the only one, or none
 };
 
 struct PendingApproval {
@@ -72,7 +75,7 @@ struct PendingApproval {
   event::ApprovalRequired request;
 };
 
-// What a person answers to input_required.
+// A person's answer to input_required.
 struct InputAnswer {
   std::optional<std::string> response{};  // JSON object text if the question has a schema; nullopt: declined
   std::string answered_by{};              // as in ApprovalAnswer

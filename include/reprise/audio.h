@@ -10,41 +10,44 @@
 
 namespace reprise {
 
-// What a recording may have, and what is spoken.
+// Limit of a recording and of generated speech.
 inline constexpr std::size_t kMaxAudioBytes = 25u << 20;
 
-// Speech that is to become text.
+// Speech for transcription.
 struct TranscriptionRequest {
   std::string content{};
-  std::string filename{}, mime_type{};  // as they were sent; empty: not said
+  std::string filename{}, mime_type{};  // as the client sent them; empty: not stated
   std::string model{};                  // PROVIDER/MODEL; empty: the configured one
   std::string language{}, prompt{};     // hints; empty: none
 };
 
-// Text that is to be spoken.
+// Text for speech synthesis.
 struct SpeechRequest {
   std::string text{};
   std::string voice{}, model{};  // empty: the configured ones
   std::string format = "mp3";    // "mp3", "opus", "aac", "flac" or "wav"
 };
 
-// Turns speech into text and text into speech, through a provider that can. It keeps nothing of either. Thread-safe.
+// Turns speech into text and text into speech, through a provider. Stores neither. Thread-safe.
+// Both calls return at once, so a transcription holds no thread. `done` is called exactly once, on the provider's
+// thread (so it must not block) or within the call. Failures: kNotFound (reason "not_configured"; the message names the
+// setting), kInvalidArgument (reason "unknown_model"), kUnavailable (reason "overloaded": too many calls are in
+// flight), kCancelled when `stop` is requested, and those of ModelClient::Generate.
 //
-// Both return at once: a recording that is listened to holds no thread. `done` is called exactly once, on the
-// provider's thread (so it must not block) or within the call. Failures: kNotFound (reason "not_configured"; the
-// message names the setting), kInvalidArgument (reason "unknown_model"), kUnavailable (reason "overloaded": so many are
-// under way already), kCancelled when `stop` is requested, and those of ModelClient::Generate.
+//   audio.Speak({.text = "Hello", .format = "wav"}, stop, [](reprise::Result<std::string> sound) {
+//     if (sound) Play(*sound);
+//   });
 class Audio {
  public:
   virtual ~Audio() = default;
-  // PROVIDER/MODEL; empty: it is not configured.
+  // PROVIDER/MODEL; empty: not configured.
   virtual const std::string& transcription_model() const = 0;
   virtual const std::string& speech_model() const = 0;
 
   using Done = std::function<void(Result<std::string>)>;
-  // Gives the text.
+  // Returns the text.
   virtual void Transcribe(TranscriptionRequest request, std::stop_token stop, Done done) = 0;
-  // Gives the bytes of an audio file, at most kMaxAudioBytes.
+  // Returns the bytes of an audio file, at most kMaxAudioBytes.
   virtual void Speak(SpeechRequest request, std::stop_token stop, Done done) = 0;
 };
 

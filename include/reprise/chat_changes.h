@@ -15,13 +15,13 @@
 
 namespace reprise {
 
-// Something that a list of all chats shows has changed. It tells what to look at again, not what is there now.
+// A change of the list of all chats. It says what to read again, not the new state.
 struct ChatChange {
   enum class Kind {
-    kChatCreated,  // also by a fork, an import, from the trash, or by its first message
+    kChatCreated,  // also by a fork, an import, a restore or a first message
     kChatRenamed,
     kChatDeleted,
-    kHeadMoved,  // by hand, or by a change that is an interaction of its own (tasks, a revoked grant)
+    kHeadMoved,  // by hand, or by an interaction without a run (tasks, a revoked grant)
     kInteractionStarted,
     kInteractionEnded,  // its checkpoint is on disk
     kApprovalOpened,
@@ -40,34 +40,34 @@ struct ChatChange {
 // "chat_created", as GET /events names it.
 std::string_view ToString(ChatChange::Kind kind);
 
-// The last few thousand changes of one process. Thread-safe; its lock is a leaf, and adding costs no more than that.
+// The last few thousand changes of one process. Thread-safe; its lock is a leaf, and Add costs little more than that.
 //
 //   std::uint64_t seen = changes.last();
 //   while (changes.AwaitAfter(seen, changes.interrupts())) {
-//     for (const ChatChange& change : *changes.After(seen)) seen = change.number, Show(change);
+//     const auto news = changes.After(seen);
+//     if (!news) seen = changes.last(), ListAgain();  // some are forgotten
+//     else for (const ChatChange& change : *news) seen = change.number, Show(change);
 //   }
 class ChatChanges {
  public:
   void Add(ChatChange::Kind kind, const ChatId& chat, std::optional<InteractionId> interaction = std::nullopt,
            std::string request_id = {});
-  // One that was made in another process.
+  // Adds a change of another process.
   void AddFromOthers(ChatChange change);
-  // Some were made in others, and nobody knows which: whoever asks for what comes after an earlier number is told that
-  // it is forgotten.
+  // Other processes made unknown changes: After(an earlier number) then returns nullopt.
   void Forget();
-  // Told of each that Add adds, by whoever adds it, under whatever locks that has: must be quick. To be set before the
-  // first is added.
+  // Sets a callback for each change of Add, on the adding thread and under its locks: must be quick. Set it before the
+  // first Add.
   void OnAdded(std::function<void(const ChatChange&)> call) { on_added_ = std::move(call); }
 
-  // The number of the newest; 0: there is none.
+  // The newest number; 0: none.
   std::uint64_t last() const;
-  // Those with a number above `number`, oldest first. nullopt: some of them are forgotten, or there never was such a
-  // number.
+  // Changes with a number above `number`, oldest first. nullopt: some of them are forgotten, or the number was never
+  // used.
   std::optional<std::vector<ChatChange>> After(std::uint64_t number) const;
-  // Waits until there is one with a number above, or there have been more than so many interrupts. False: there is
-  // none.
+  // Waits for a number above `number`, or for more interrupts than `interrupts`. False: there is no such change.
   bool AwaitAfter(std::uint64_t number, std::uint64_t interrupts);
-  // Whoever waits goes on, and so does who is about to wait with a count from before this.
+  // Wakes all waiting threads, and threads about to wait with an earlier count.
   void Interrupt();
   std::uint64_t interrupts() const;
 
@@ -81,14 +81,13 @@ class ChatChanges {
   std::uint64_t interrupts_ = 0;    // guarded by mutex_
 };
 
-// Passes changes on between processes that use the same chats. One that is lost on its way comes a second later.
-// Thread-safe.
+// Exchanges changes between processes that use the same chats. A lost change arrives a second later. Thread-safe.
 class SharedChanges {
  public:
   virtual ~SharedChanges() = default;
-  // To all other processes. Does not wait.
+  // Sends a change to all other processes. Does not wait.
   virtual void Tell(const ChatChange& change) = 0;
-  // Calls `heard` with those of other processes, each once, in no certain order; nullopt: some are lost for good. By
+  // Calls `heard` with changes of other processes, each once, in any order; nullopt: some are lost for good. Called by
   // any thread, never after Hear({}) has returned; must be quick.
   virtual void Hear(std::function<void(std::optional<ChatChange>)> heard) = 0;
 };

@@ -9,15 +9,15 @@
 
 namespace reprise {
 
-// Makes text of documents, for models that do not take them as they are: PDF, docx, xlsx, pptx, odt, ods, odp, HTML.
+// Extracts text from documents for models that do not take them: PDF, docx, xlsx, pptx, odt, ods, odp, HTML.
 // Thread-safe.
 class DocumentReader {
  public:
   virtual ~DocumentReader() = default;
-  // Blocks, no longer than a limit allows; what was read lately is there at once. Valid UTF-8. The message of a failure
-  // is for people and models, and says what is wrong with the file: kInvalidArgument (reason "document_unreadable": it
-  // is damaged, encrypted, or would become too large), kDeadlineExceeded (it takes too long to read), kUnavailable
-  // (reason "document_reader_missing": a program that reads it, or the sandbox for it, is not there), kCancelled.
+  // Blocks up to a limit; recent results are cached. Returns valid UTF-8. Failures, with a message for people and
+  // models: kInvalidArgument (reason "document_unreadable": damaged, encrypted, or the text would be too large),
+  // kDeadlineExceeded (reading takes too long), kUnavailable (reason "document_reader_missing": the program for this
+  // format, or its sandbox, is missing), kCancelled.
   virtual Result<std::shared_ptr<const std::string>> Read(const StoredFile& file, const std::stop_token& stop) = 0;
 };
 

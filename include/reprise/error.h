@@ -8,15 +8,15 @@
 
 namespace reprise {
 
-// What kind of failure an Error is. One table (src/http/error_response.cc) maps kinds to HTTP statuses.
+// The kind of an Error. One table (src/http/error_response.cc) maps kinds to HTTP statuses.
 enum class ErrorCode {
   kInvalidArgument,  // malformed or out of contract; the caller must change the request
-  kUnauthenticated,  // a token is needed or wrong
-  kForbidden,        // Host, Origin or operating-system user not allowed
+  kUnauthenticated,  // a token is missing or wrong
+  kForbidden,        // the caller, its address or this action is not allowed
   kNotFound,
-  kConflict,       // busy, stale, or already there
-  kUnprocessable,  // well-formed, and not what the same key stood for before: it never succeeds
-  kGone,           // was there, is not any more
+  kConflict,       // busy, stale, or existing already
+  kUnprocessable,  // well-formed, but its key belongs to another request: never succeeds
+  kGone,           // existed, but no longer does
   kTooLarge,
   kUnsupportedType,  // media type
   kCorruption,       // stored data fails its integrity check; `reason` is integrity_<kind>
@@ -25,8 +25,8 @@ enum class ErrorCode {
   kCancelled,
   kDeadlineExceeded,
   kUnavailable,  // overloaded, stopping, or a remote party cannot be reached
-  kProvider,     // a model provider refused or broke its protocol
-  kInternal,     // a fault of our own
+  kProvider,     // a model provider refused the request or broke its protocol
+  kInternal,     // a defect of Reprise
 };
 
 // The default wire code ("error.code") of a kind, e.g. "not_found".
@@ -41,7 +41,7 @@ struct Error {
   std::string detail = {};        // for the log
   bool retryable = false;         // the same request may succeed later
   std::string details_json = {};  // optional JSON object for the client ("error.details")
-  // How long the remote party asks us to wait before the same request is sent again, if it said so.
+  // The remote party's requested pause before a retry, if any.
   std::optional<std::chrono::milliseconds> retry_after = {};
 };
 

@@ -23,22 +23,27 @@ std::optional<InteractionStatus> ParseInteractionStatus(std::string_view name);
 bool IsFinished(InteractionStatus status);
 
 struct TokenUsage {
-  std::int64_t input_tokens = 0;  // all of them, whether the provider's cache knew them or not
+  std::int64_t input_tokens = 0;  // all, including those from the provider's cache
   std::int64_t output_tokens = 0;
   std::int64_t cache_read_tokens = 0;   // of the input tokens: read from the provider's cache
-  std::int64_t cache_write_tokens = 0;  // of the input tokens: written to it
+  std::int64_t cache_write_tokens = 0;  // of the input tokens: written to that cache
   TokenUsage& operator+=(const TokenUsage& more);
   bool operator==(const TokenUsage&) const = default;
 };
 
-// Calls that a person can allow together: the pattern as it is stored, and one sentence that says what it covers.
+// Calls that a person can allow together: the stored pattern, and one sentence that says what it covers.
 struct CallPattern {
   std::string pattern, means;
   bool operator==(const CallPattern&) const = default;
 };
 
-// The payloads of events, one struct per type. Field names are the wire's. Each struct says its wire type (`kType`, the
-// member "type") and its SSE event name (`kName`); both are part of the wire and of the file format.
+// The payloads of events, one struct per type. Field names are the wire's. `kType` is the wire type (member "type"),
+// `kName` the SSE event name; both are part of the wire and of the file format.
+//
+//   if (const auto* text = std::get_if<reprise::event::TextDelta>(&event.payload)) Print(text->content);
+//   if (const auto* end = std::get_if<reprise::event::InteractionComplete>(&event.payload)) {
+//     return end->status == reprise::InteractionStatus::kCompleted;
+//   }
 namespace event {
 
 struct InteractionStarted {
@@ -64,7 +69,7 @@ struct Thinking {
   std::string content;
   bool operator==(const Thinking&) const = default;
 };
-// Text beside tool calls, or the text of an answer that was cut short.
+// Text beside tool calls, or the text of a truncated answer.
 struct MessageText {
   static constexpr std::string_view kType = "MESSAGE", kName = "message";
   std::string content;
@@ -73,8 +78,8 @@ struct MessageText {
 struct Answer {
   static constexpr std::string_view kType = "ANSWER", kName = "answer";
   std::string content;
-  // Why it is truncated: "length" (the limit of an answer), "context_window" (the model's window is full),
-  // "content_filter", "refusal" (the model declined to go on) or "pause" (the provider did). Empty: it is whole.
+  // Why the answer is truncated: "length" (output limit), "context_window" (the window is full), "content_filter",
+  // "refusal" (by the model) or "pause" (by the provider). Empty: the answer is whole.
   std::string reason{};
   bool operator==(const Answer&) const = default;
 };
@@ -92,18 +97,18 @@ struct ToolResult {
   static constexpr std::string_view kType = "TOOL_RESULT", kName = "tool_result";
   std::string id, tool_name, tool_output;
   bool is_error = false;
-  std::vector<Attachment> files{};  // that the tool has given beside its text: images, mostly
+  std::vector<Attachment> files{};  // files from the tool, mostly images
   bool operator==(const ToolResult&) const = default;
 };
 struct ApprovalRequired {
   static constexpr std::string_view kType = "APPROVAL_REQUIRED", kName = "approval_required";
   std::string approval_id, call_id, tool_name, tool_input;
   std::string arguments_digest;  // "sha256:" + hex of tool_input's bytes
-  std::string terms_digest;  // the same of the rest of what is agreed to: the tool as offered, and where it would run
-  std::string reason;        // why it asks
-  std::string risk;          // "low" | "medium" | "high"
+  std::string terms_digest;      // likewise, of the other terms: the offered tool, and where it would run
+  std::string reason;            // why the call needs approval
+  std::string risk;              // "low" | "medium" | "high"
   std::vector<std::string> allowed_decisions;
-  std::vector<CallPattern> patterns{};  // that the call may be allowed with, the narrowest first; often none
+  std::vector<CallPattern> patterns{};  // patterns that may be granted, the narrowest first; often none
   Timestamp created_at{};
   std::optional<Timestamp> expires_at;
   bool operator==(const ApprovalRequired&) const = default;
@@ -114,26 +119,26 @@ struct Approved {
   std::optional<std::string> tool_input;  // set if the answer replaced the arguments
   std::optional<std::string> feedback = std::nullopt;
   std::string answered_by{};                       // the user; empty: the only one
-  std::string pattern{};                           // one of those offered, which is granted; empty: none
-  std::optional<Timestamp> grant_expires_at = {};  // when what is granted ends; nullopt: it does not, or nothing is
+  std::string pattern{};                           // the offered pattern that is granted; empty: none
+  std::optional<Timestamp> grant_expires_at = {};  // end of the grant; nullopt: no end, or no grant
   bool operator==(const Approved&) const = default;
 };
 struct Rejected {
   static constexpr std::string_view kType = "REJECTED", kName = "rejected";
   std::string approval_id, call_id;
   std::optional<std::string> feedback;
-  bool expired = false;     // nobody has answered in time
-  bool superseded = false;  // the terms are not what was shown; if the call can still be made, it is asked about again
-  std::string answered_by{};  // as in Approved; empty too if nobody did
+  bool expired = false;       // not answered in time
+  bool superseded = false;    // the terms have changed; if the call is still possible, it asks again
+  std::string answered_by{};  // as in Approved; empty too if not answered
   bool operator==(const Rejected&) const = default;
 };
-// A tool asks a person. Without `schema` and `url` any text answers it.
+// A tool asks a person. Without `schema` and `url` any text is an answer.
 struct InputRequired {
   static constexpr std::string_view kType = "INPUT_REQUIRED", kName = "input_required";
   std::string request_id, call_id, question;
-  std::vector<std::string> options;   // answers to choose from; another one is as good
+  std::vector<std::string> options;   // suggested answers; any other text is accepted too
   std::optional<std::string> schema;  // JSON Schema text of the answer, a flat object
-  std::optional<std::string> url;     // to be opened by the person
+  std::optional<std::string> url;     // for the person to open
   bool operator==(const InputRequired&) const = default;
 };
 struct InputReceived {
@@ -143,21 +148,21 @@ struct InputReceived {
   std::string answered_by{};            // as in Approved
   bool operator==(const InputReceived&) const = default;
 };
-// The tasks have changed: all of them, as they are now.
+// The full list of tasks after a change.
 struct TaskUpdated {
   static constexpr std::string_view kType = "TASK_UPDATED", kName = "task_updated";
-  std::optional<std::string> call_id;  // nullopt: not by the agent
+  std::optional<std::string> call_id;  // nullopt: not changed by the agent
   std::vector<Task> tasks;
   bool operator==(const TaskUpdated&) const = default;
 };
-// The plan has changed, to this.
+// The full plan after a change.
 struct PlanUpdated {
   static constexpr std::string_view kType = "PLAN_UPDATED", kName = "plan_updated";
-  std::optional<std::string> call_id;  // nullopt: not by the agent
+  std::optional<std::string> call_id;  // nullopt: not changed by the agent
   std::vector<std::string> steps;
   bool operator==(const PlanUpdated&) const = default;
 };
-// The chat's grants have been changed by hand: all of them, as they are now.
+// All of the chat's grants after a change by hand.
 struct GrantsUpdated {
   static constexpr std::string_view kType = "GRANTS_UPDATED", kName = "grants_updated";
   std::vector<Grant> grants;
@@ -166,40 +171,40 @@ struct GrantsUpdated {
 struct Usage {
   static constexpr std::string_view kType = "USAGE", kName = "usage";
   TokenUsage tokens;
-  // How full the model's context is with this response; 0: not known, or not a response of the conversation.
-  std::int64_t context_tokens = 0;  // that the next request begins with
+  // How full the model's context is with this response; 0: unknown, or not a response of the conversation.
+  std::int64_t context_tokens = 0;  // with which the next request begins
   std::int64_t context_window = 0;
-  std::int64_t context_limit = 0;  // where older messages are summed up
-  // What a record is compared by: how the model was configured is no part of it.
+  std::int64_t context_limit = 0;  // above which older messages are summarized
+  // A replay compares tokens only: the model's configuration is not part of the record.
   bool operator==(const Usage& other) const { return tokens == other.tokens; }
 };
-// A model request failed and is sent again after a pause. Nothing of its response had been shown.
+// A model request failed and is retried after a pause. Nothing of its response was shown.
 struct Retry {
   static constexpr std::string_view kType = "RETRY", kName = "retry";
-  int attempt = 0;            // counts the repetitions of this request, from 1
+  int attempt = 0;            // retries of this request, from 1
   std::int64_t delay_ms = 0;  // the pause
   std::string code, message;  // why it failed
   bool operator==(const Retry&) const = default;
 };
-// The model goes round in a circle, and is told so. A call that is made again and again is not run.
+// The model repeats itself and is told so. A repeated call is not run.
 struct LoopDetected {
   static constexpr std::string_view kType = "LOOP_DETECTED", kName = "loop_detected";
   std::string tool_name;
-  int count = 0;  // how often the call has been made; with "same_error" and "no_progress": rounds
-  // "same_call", "alternating", "same_error" or "no_progress"; empty in what version 0.1 wrote.
+  int count = 0;  // times that the call was made; with "same_error" and "no_progress": rounds
+  // "same_call", "alternating", "same_error" or "no_progress"; empty in files of version 0.1.
   std::string pattern = {};
   bool operator==(const LoopDetected& other) const {
     const bool is_told = !pattern.empty() && !other.pattern.empty();
     return tool_name == other.tool_name && count == other.count && (!is_told || pattern == other.pattern);
   }
 };
-// From now on the model is sent a summary in place of older messages; all of them stay in the agent state.
+// From here on a summary replaces older messages in requests; the agent state keeps all messages.
 struct Compacted {
   static constexpr std::string_view kType = "COMPACTED", kName = "compacted";
-  std::int64_t messages = 0;       // that the summary stands for
+  std::int64_t messages = 0;       // that the summary replaces
   std::int64_t tokens_before = 0;  // estimates of the request, without and with the summary
   std::int64_t tokens_after = 0;
-  std::int64_t budget = 0;  // tokens that a request may have
+  std::int64_t budget = 0;  // a request's limit, in tokens
   std::string summary;
   bool operator==(const Compacted&) const = default;
 };
@@ -214,7 +219,7 @@ struct Failed {
   bool retryable = false;
   bool operator==(const Failed&) const = default;
 };
-// What a sub-agent does within a tool call: one of its own steps.
+// One step of a sub-agent within a tool call.
 struct Nested {
   static constexpr std::string_view kType = "NESTED", kName = "nested";
   using Step = std::variant<Thinking, MessageText, Answer, ToolCallStarted, ToolResult, Usage, Retry, LoopDetected,
@@ -224,13 +229,13 @@ struct Nested {
   Step step;
   bool operator==(const Nested&) const = default;
 };
-// Files of the workspace have changed. Of one that changed several times in an interaction, the first `before` and the
-// last `after` count.
+// Workspace files have changed. If one changed several times in an interaction, its first `before` and last `after`
+// count.
 struct FilesChanged {
   static constexpr std::string_view kType = "FILES_CHANGED", kName = "files_changed";
-  std::optional<std::string> call_id;  // of the call that ran meanwhile; nullopt: none, or they were changed by hand
+  std::optional<std::string> call_id;  // the call that ran meanwhile; nullopt: none, or a change by hand
   std::vector<WorkspaceChange> changes;
-  std::int64_t omitted = 0;  // further paths that have changed, of which nothing is recorded
+  std::int64_t omitted = 0;  // further changed paths, without a record
   bool operator==(const FilesChanged&) const = default;
 };
 struct InteractionComplete {
@@ -250,7 +255,7 @@ using AnyEvent =
                  event::LoopDetected, event::Compacted, event::Nested, event::FilesChanged, event::Cancelled,
                  event::Failed, event::InteractionComplete>;
 
-// One of these. Copies and moves of so many types are compiled once: they cost each source that made them seconds.
+// Any event. Its copies and moves are compiled once, because inline they cost each source file seconds.
 class EventPayload : public AnyEvent {
  public:
   using AnyEvent::AnyEvent;
@@ -264,8 +269,8 @@ class EventPayload : public AnyEvent {
   bool operator==(const EventPayload&) const;
 };
 
-// One step of an interaction. `seq` counts from 1 without gaps on a live stream; deltas have numbers too, but are not
-// kept in the file.
+// One step of an interaction. `seq` counts from 1 without gaps on a live stream. Deltas are numbered too, but not
+// stored.
 struct AgentEvent {
   std::uint64_t seq = 0;
   std::uint32_t round_index = 0;
@@ -274,9 +279,9 @@ struct AgentEvent {
   bool operator==(const AgentEvent&) const = default;
 };
 
-// True for the deltas, whose text the durable event after them repeats.
+// True for deltas; the durable event after them repeats their text.
 bool IsDelta(const EventPayload& payload);
-// True for interaction_started and interaction_complete, which a file does not store because they follow from the rest.
+// True for interaction_started and interaction_complete, which files omit because they follow from the rest.
 bool IsFrame(const EventPayload& payload);
 
 }  // namespace reprise

@@ -16,19 +16,26 @@
 
 namespace reprise {
 
-// Told when a log has something new. Called without any lock of the log held, by whichever thread published.
+// Is called when a log has new events, by the publishing thread, without any lock of the log held.
 class EventLogListener {
  public:
   virtual ~EventLogListener() = default;
-  // Must not block. `listeners` is how many listen to this log: one of few may write to its socket right here, which
-  // saves a thread switch per event; one of many should hand the work over, so that the publisher is not slowed.
+  // Must not block. `listeners` is the number of this log's listeners: if it is small, write to the socket right here,
+  // which saves a thread switch per event; if it is large, hand the work over, so that the publisher is not slowed.
   virtual void OnPublished(std::size_t listeners) noexcept = 0;
 };
 
-// The events of one interaction, numbered from 1, framed as SSE bytes (HTML Living Standard, section 9.2), kept once
-// and read by any number of subscribers, each at its own offset: no queue and no copy per subscriber. Thread-safe.
+// The events of one interaction, numbered from 1, framed as SSE bytes (HTML Living Standard, section 9.2). They are
+// stored once and read by any number of subscribers, each at its own offset: no queue and no copy per subscriber.
+// Thread-safe. Append collects, Publish shows: events that arrive together reach every subscriber in one write.
 //
-// Append gathers, Publish shows: events that arrive together reach every subscriber in one write.
+//   reprise::EventLog log;
+//   log.Append(0, reprise::event::Answer{.content = "Hello"});
+//   log.Close();  // publishes too
+//   std::uint64_t offset = 0;
+//   for (auto view = log.Read(offset); !view.bytes.empty(); view = log.Read(offset)) {
+//     Send(view.bytes), offset += view.bytes.size();
+//   }
 class EventLog {
  public:
   EventLog();
@@ -36,32 +43,32 @@ class EventLog {
   EventLog(const EventLog&) = delete;  // subscribers hold offsets into this very object
   EventLog& operator=(const EventLog&) = delete;
 
-  // Numbers and frames one event, not yet visible. Returns it with its seq filled in.
+  // Numbers and frames one event, which stays invisible until Publish. Returns it with its seq.
   AgentEvent Append(std::uint32_t round_index, EventPayload payload, Timestamp at = Now());
-  // Frames an event that already has its number and time (from a file). REQUIRES: its seq is above all before it.
+  // Frames an event from a file, with its own number and time. REQUIRES: its seq is above all earlier ones.
   void AppendRecorded(const AgentEvent& event);
-  // The same with its data line as it was. REQUIRES: one line.
+  // The same with the original data line. REQUIRES: one line.
   void AppendRecorded(std::uint64_t seq, std::string_view name, std::string_view data);
-  // Frames that are whole already, with ids of their own: OffsetAfter knows nothing of them.
+  // Adds whole frames with ids of their own, which OffsetAfter ignores.
   void AppendFrames(std::string_view frames);
-  // The two deltas of a streaming model, framed without building an event: the path that every token takes.
+  // The two deltas of a streaming model, framed without an event object: the path of every token.
   void AppendTextDelta(std::uint32_t round_index, std::string_view text);
   void AppendThinkingDelta(std::uint32_t round_index, std::string_view text);
 
-  // The offset just behind what was appended last, and the number of its last event.
+  // The offset after the last appended event, and that event's number.
   struct Position {
     std::uint64_t offset = 0;
     std::uint64_t last_seq = 0;  // 0: none
     bool closed = false;
   };
   Position appended() const;
-  // Makes all that was appended visible and tells the listeners.
+  // Makes all appended events visible and calls the listeners.
   void Publish();
-  // The same for what was appended up to `position`, which `appended` gave. Does nothing when that is visible already.
+  // Likewise up to `position`, a result of `appended`. Does nothing if that is visible already.
   void PublishUpTo(const Position& position);
-  // Publishes; nothing follows. Whoever sees that the log is closed sees all of it.
+  // Publishes; nothing follows. A reader that sees the closed log sees all of it.
   void Close();
-  // Closes it as it is seen now: what is not visible never will be.
+  // Closes the log without a Publish: invisible events stay invisible.
   void CutOff();
 
   struct View {
@@ -69,25 +76,25 @@ class EventLog {
     std::string_view bytes;
     bool end = false;  // closed, and `bytes` reach the end
   };
-  // The visible bytes from `offset` on, as many as lie together in memory. Empty: nothing there (yet).
+  // The visible bytes from `offset` on that are contiguous in memory. Empty: none yet.
   View Read(std::uint64_t offset) const;
 
-  // What lies before `offset` is not read any more, by anybody: its memory may go.
+  // Releases the memory before `offset`, which no subscriber reads any more.
   void Forget(std::uint64_t offset);
   std::uint64_t kept_bytes() const;
 
-  // Where the first event with a number above `seq` begins. kInvalidArgument (reason "cursor_ahead") if `seq` is beyond
-  // the last visible event.
+  // The offset of the first event with a number above `seq`. kInvalidArgument (reason "cursor_ahead") if `seq` is
+  // beyond the last visible event.
   Result<std::uint64_t> OffsetAfter(std::uint64_t seq) const;
-  // The same as `appended` of what is visible.
+  // The end of the visible events.
   Position end() const;
 
-  // What the model's last response has cost, as long as the usage event of it is still to come: it comes behind the
-  // calls that the response makes, which may wait for a person.
+  // The usage of the model's last response until its usage event arrives. That event follows the response's calls,
+  // which may wait for a person.
   void SetPendingUsage(const TokenUsage& usage);
   TokenUsage pending_usage() const;
 
-  // Listeners are called for every Publish after this. A listener added to a closed log is never called.
+  // Listeners are called for every later Publish. A listener added to a closed log is never called.
   void Subscribe(std::shared_ptr<EventLogListener> listener);
   void Unsubscribe(const EventLogListener* listener);
 
@@ -96,7 +103,7 @@ class EventLog {
   using Segments = std::vector<std::unique_ptr<Segment>>;
   using Listeners = std::vector<std::shared_ptr<EventLogListener>>;
 
-  // What is visible reaches up to here, if it did not before; then the listeners are told.
+  // Makes events visible up to here, if they were not, and calls the listeners.
   void Show(const std::optional<Position>& up_to, bool close);
 
   // All with mutex_ held.

@@ -10,8 +10,8 @@
 #include "reprise/run_store.h"
 #include "reprise/tool.h"
 
-// The parts of an engine one by one, for a program that puts its own engine together (Engine::Parts) instead of taking
-// a whole Server (reprise/server.h).
+// The parts of an engine, for a program that assembles its own (Engine::Parts) instead of using a whole Server
+// (reprise/server.h).
 //
 //   auto store = reprise::MakeMemoryStore();
 //   auto models = reprise::MakeModels(options);
@@ -21,19 +21,18 @@
 //       {.store = *store, .runs = *runs, .fallback_stores = {}, .models = **models, .tools = **tools}, {});
 namespace reprise {
 
-// Keeps chats as long as it lives: no files, no journals, nothing to recover. Thread-safe.
+// Keeps chats in memory only: no files, no journals, no recovery. Thread-safe.
 std::unique_ptr<InteractionStore> MakeMemoryStore();
 
-// Who holds which chat of a store that no other process writes to. `store` must outlive it. Thread-safe.
+// Assigns chats to runs, for a store that no other process writes to. `store` must outlive it. Thread-safe.
 std::unique_ptr<RunStore> MakeLocalRuns(InteractionStore& store);
 
-// The providers, facts and default model of `options`, and the offline model. It has its own connections, which end
-// with it. kInvalidArgument: two providers have the same name, or the default model is of none.
+// The providers, model facts and default model of `options`, and the offline model. Its connections end with it.
+// kInvalidArgument: two providers have the same name, or the default model's provider is unknown.
 Result<std::unique_ptr<ModelDirectory>> MakeModels(const Options& options);
 
-// What is built in, as Options::tools allows it, in Options::workspace, and `own`. Key file, data folder and
-// configuration are out of reach of the tools. No MCP servers. kIo, kInvalidArgument: a path in `options` cannot be
-// looked up.
+// `own` and the built-in tools that Options::tools allows, in Options::workspace. The tools cannot reach key file, data
+// folder and configuration. No MCP servers. kIo, kInvalidArgument: a path in `options` cannot be resolved.
 Result<std::unique_ptr<ToolRegistry>> MakeTools(const Options& options, std::vector<std::shared_ptr<Tool>> own = {});
 
 }  // namespace reprise

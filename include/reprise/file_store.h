@@ -13,11 +13,11 @@
 
 namespace reprise {
 
-// What is known of a file that somebody has given to a chat.
+// Facts about a file given to a chat.
 struct FileInfo {
   FileId id;
   std::string filename{};   // for people: one line, no path; never used as a path
-  std::string mime_type{};  // "text/plain"; what its giver said, nobody has looked
+  std::string mime_type{};  // "text/plain"; as stated by the giver, unchecked
   std::uint64_t size_bytes = 0;
   std::string digest{};  // of the content: "sha256:" + 64 hex digits
   Timestamp created_at{};
@@ -29,9 +29,9 @@ struct StoredFile {
   bool operator==(const StoredFile&) const = default;
 };
 
-// A new file, with an id that nothing has. Of `filename` what comes after the last slash is kept, without control
-// characters and cut to 200 characters; "file" if nothing is left. Of `mime_type` the parameters are dropped; empty:
-// application/octet-stream. kUnsupportedType if it is no media type (RFC 9110, section 8.3.1).
+// Makes a file with a new id. `filename` is reduced to its text after the last slash, without control characters and
+// cut to 200 characters; "file" if nothing is left. `mime_type` loses its parameters; empty: application/octet-stream.
+// kUnsupportedType if it is no media type (RFC 9110, section 8.3.1).
 Result<StoredFile> MakeFile(std::string_view filename, std::string_view mime_type, std::string content);
 
 // Whether the content is text: UTF-8 without NUL.
@@ -43,7 +43,7 @@ struct FileLimits {
   std::size_t files = 500;                  // of one chat
 };
 
-// A file that is stored but cannot be read; its neighbours can.
+// An unreadable stored file; its neighbours are readable.
 struct DamagedFile {
   FileId id;
   Error error;  // kCorruption
@@ -53,29 +53,32 @@ struct FileListing {
   std::vector<DamagedFile> damaged;
 };
 
-// A FileStore keeps the files that belong to chats. A file is never changed: it is put, and deleted. All methods may be
-// called from several threads.
+// Keeps the files of chats. A file never changes; it is put and deleted. All methods may be called from several
+// threads. Common failures: kNotFound (no such file in this chat), kCorruption (reason integrity_<kind>, as in
+// InteractionStore), kIo, kStorageFull, kUnavailable (a remote store cannot be reached).
 //
-// Common failures: kNotFound (no such file in this chat), kCorruption (reason integrity_<kind>, as in
-// InteractionStore), kIo, kStorageFull, kUnavailable (files are elsewhere, and that cannot be reached).
+//   auto file = reprise::MakeFile("notes.txt", "text/plain", "Buy milk.");
+//   if (!file) return Complain(file.error().message);
+//   if (auto put = files.Put(chat, *file); !put) return Complain(put.error().message);
+//   auto again = files.Get(chat, file->info.id);
 class FileStore {
  public:
   virtual ~FileStore() = default;
 
-  // When this returns ok the file survives a power loss. kConflict (reason "file_exists") if there is one of its id,
-  // kTooLarge (reason "file_too_large"), kStorageFull (reason "chat_files_full") if the chat's files would pass their
+  // When this returns ok, the file survives a power loss. kConflict (reason "file_exists") if its id is in use,
+  // kTooLarge (reason "file_too_large"), kStorageFull (reason "chat_files_full") if the chat's files would exceed their
   // limits, kNotFound if a store that keeps files with their chats has no such chat.
   virtual Result<void> Put(const ChatId& chat, const StoredFile& file) = 0;
   virtual Result<StoredFile> Get(const ChatId& chat, const FileId& id) = 0;
-  // Empty for a chat that has none, or is not known.
+  // Empty for a chat without files, and for an unknown chat.
   virtual Result<FileListing> List(const ChatId& chat) = 0;
-  // A damaged one too.
+  // Deletes damaged files too.
   virtual Result<void> Delete(const ChatId& chat, const FileId& id) = 0;
-  // The chat is no more: a store that does not keep files with their chats forgets them.
+  // Call it when the chat is deleted: a store that keeps files elsewhere deletes them.
   virtual void ForgetChat(const ChatId& chat) = 0;
 };
 
-// The files of one chat, for the tools that the agent uses there. Thread-safe. Failures as those of FileStore.
+// The files of one chat, for the agent's tools. Thread-safe. Failures as FileStore.
 class FilesOfChat {
  public:
   virtual ~FilesOfChat() = default;

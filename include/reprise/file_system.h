@@ -10,13 +10,13 @@
 
 namespace reprise {
 
-// A file being written. Not thread-safe. Destroying it closes it without promising anything.
+// A file being written. Not thread-safe. The destructor closes it without a sync.
 class WritableFile {
  public:
   virtual ~WritableFile() = default;
   virtual Result<void> Append(std::string_view data) = 0;
-  // Returns after the content has reached the disk. After a failure the file must be given up: a second Sync on the
-  // same descriptor may succeed without having written anything.
+  // Returns after the content has reached the disk. After a failure give the file up: a second Sync on the same
+  // descriptor may succeed without having written anything.
   virtual Result<void> Sync() = 0;
   virtual Result<void> Close() = 0;
 };
@@ -26,20 +26,25 @@ struct DirectoryEntry {
   bool is_directory = false;
 };
 
-// The disk as the store sees it: the seam at which tests make it fail. Thread-safe. Failures: kNotFound, kConflict
-// (there already), kStorageFull (ENOSPC, EDQUOT), kIo; below a confined folder also kCorruption (reason
-// "integrity_missing": a symbolic link, or something else that is no file or folder, is in the place of one); the path
-// and errno are in `detail`.
+// The store's view of the disk; tests inject failures here. Thread-safe. Failures: kNotFound, kConflict (exists
+// already), kStorageFull (ENOSPC, EDQUOT), kIo; below a confined folder also kCorruption (reason "integrity_missing": a
+// symbolic link or a special file stands in place of a file or folder); the path and errno are in `detail`.
+//
+//   auto file = disk.CreateFile("chats/new");
+//   if (!file) return Complain(file.error().message);
+//   auto done = (*file)->Append("text").and_then([&] { return (*file)->Sync(); });
+//   if (done) done = disk.Rename("chats/new", "chats/current");
+//   if (done) done = disk.SyncDirectory("chats");
+//   if (!done) return Complain(done.error().message);
 class FileSystem {
  public:
   virtual ~FileSystem() = default;
 
-  // From now on no call follows a symbolic link below `folder`, which may be one itself: who has put it there may not
-  // be who runs this program. Only paths that begin with `folder` as it is written here are meant.
+  // From now on no call follows a symbolic link below `folder` (which may itself be one), because another user may have
+  // put it there. Applies to paths that begin with `folder` exactly as written here.
   virtual void Confine(const std::string& folder) { static_cast<void>(folder); }
-  // From now on this folder is there: a call that finds nothing at it or below it, because somebody has removed or
-  // moved the folder itself, fails with kUnavailable (reason "data_folder_gone") instead of kNotFound, until it is
-  // back.
+  // Declares that this folder exists. If it has been removed or moved, a call that finds nothing at or below it fails
+  // with kUnavailable (reason "data_folder_gone") instead of kNotFound, until it is back.
   virtual void Expect(const std::string& folder) { static_cast<void>(folder); }
 
   // kTooLarge beyond `max_bytes`.
@@ -50,14 +55,14 @@ class FileSystem {
   virtual Result<void> Rename(const std::string& from, const std::string& to) = 0;
   // Makes the names in a directory durable.
   virtual Result<void> SyncDirectory(const std::string& path) = 0;
-  // Makes all durable that was written below a directory, contents and names: faster than file by file where there are
-  // many. Only where the disk can.
+  // Makes everything below a directory durable, contents and names: faster than each file by itself if there are many.
+  // Only if syncs_trees().
   virtual bool syncs_trees() const { return false; }
   virtual Result<void> SyncTree(const std::string& path) {
     static_cast<void>(path);
     return Fail(ErrorCode::kUnavailable, "this disk syncs no folders");
   }
-  // Mode 0700 whatever the umask. Parent must exist. False: it was there already.
+  // Mode 0700 whatever the umask. The parent must exist. False: it existed already.
   virtual Result<bool> CreateDirectory(const std::string& path) = 0;
   virtual Result<void> RemoveFile(const std::string& path) = 0;
   // Without "." and "..", in no order.

@@ -5,10 +5,10 @@
 
 namespace reprise {
 
-// What may not go in and out, as regular expressions (RE2 syntax; '.' does not match a line feed, but for (?s)).
+// Regular expressions for input and output (RE2 syntax; '.' does not match a line feed, except with (?s)).
 struct GuardrailOptions {
-  std::vector<std::string> input{};   // a user's message with one of these, in itself or an attached file, is refused
-  std::vector<std::string> output{};  // what tools say loses what these match
+  std::vector<std::string> input{};   // a user's message is refused if one matches it or an attached file
+  std::vector<std::string> output{};  // matches are removed from tool output
 };
 
 }  // namespace reprise

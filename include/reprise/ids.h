@@ -10,12 +10,17 @@
 
 namespace reprise {
 
-// The name of a chat, chosen by the client: ^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$. Safe as a file name by construction.
+// A chat's name, chosen by the client: ^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$. Always safe as a file name.
+//
+//   const auto chat = reprise::ChatId::Parse("demo");
+//   if (!chat) return Complain(chat.error().message);
+//   const auto first = reprise::InteractionId::FromNumber(1);
+//   Print(chat->str() + "/" + first.str());  // demo/int_001
 class ChatId {
  public:
   // kInvalidArgument (reason "invalid_chat_id") if `text` does not match.
   static Result<ChatId> Parse(std::string_view text);
-  // A fresh random id, "chat_" and 96 random bits.
+  // A new random id, "chat_" and 96 random bits.
   static ChatId Random();
 
   const std::string& str() const { return text_; }
@@ -26,8 +31,7 @@ class ChatId {
   std::string text_;
 };
 
-// The number of an interaction within its chat, written int_001: at least three digits, counted from 1 in order of
-// creation.
+// An interaction's number within its chat, written int_001: at least three digits, counted from 1 in order of creation.
 class InteractionId {
  public:
   // kInvalidArgument (reason "invalid_interaction_id") unless `text` is exactly what str() prints for some number.
@@ -46,17 +50,17 @@ class InteractionId {
   std::uint32_t number_;
 };
 
-// Names one interaction among all chats.
+// Identifies one interaction among all chats.
 struct InteractionRef {
   ChatId chat_id;
   InteractionId interaction_id;
   bool operator==(const InteractionRef&) const = default;
 };
 
-// The name of a file of a chat: "file_" and 128 random bits in lower-case hex. Safe as a file name by construction.
+// The name of a chat's file: "file_" and 128 random bits in lower-case hex. Always safe as a file name.
 class FileId {
  public:
-  // kInvalidArgument (reason "invalid_file_id") if `text` is not of that form.
+  // kInvalidArgument (reason "invalid_file_id") if `text` has another form.
   static Result<FileId> Parse(std::string_view text);
   static FileId Random();
 

@@ -13,19 +13,19 @@
 
 namespace reprise {
 
-// A whole chat on its way into a store.
+// A whole chat for import into a store.
 struct IncomingChat {
-  ChatSummary summary;                      // as the store is to keep it
-  std::vector<InteractionId> interactions;  // rising; finished, and each after its parent
-  // One of them, with `chat_id` the summary's id and its whole state. Called twice, to write it and to compare, in
-  // their order and by one thread: a state that shares its messages with the one before it costs only what it adds.
+  ChatSummary summary;                      // as the store must keep it
+  std::vector<InteractionId> interactions;  // rising; finished, each after its parent
+  // Returns one of them with its whole state and the summary's id as `chat_id`. Called twice each, to write and to
+  // compare, in order and by one thread: a state that shares messages with the previous one costs only its additions.
   std::function<Result<Interaction>(InteractionId)> load;
-  std::map<InteractionId, std::vector<std::string>> journals{};  // records of interactions that have not ended
+  std::map<InteractionId, std::vector<std::string>> journals{};  // records of unfinished interactions
   std::vector<QueuedMessage> queue{};
   std::vector<FileId> files{};
-  std::function<Result<StoredFile>(const FileId&)> load_file{};        // one of them; called twice as well
+  std::function<Result<StoredFile>(const FileId&)> load_file{};        // returns one of them; called twice as well
   std::vector<std::string> blobs{};                                    // digests
-  std::function<Result<std::string>(const std::string&)> load_blob{};  // the content of one of them
+  std::function<Result<std::string>(const std::string&)> load_blob{};  // returns one blob's content
 };
 
 }  // namespace reprise

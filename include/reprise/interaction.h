@@ -22,22 +22,22 @@ struct InteractionError {
   bool operator==(const InteractionError&) const = default;
 };
 
-// Where a run began that goes on with another interaction: in that one's final state, but for what it had begun to say
-// and the results of these calls, which are run again.
+// Where a resumed run began: at that interaction's final state, without its unfinished message and without the results
+// of these calls, which run again.
 struct ResumedFrom {
   InteractionId interaction;
   std::vector<std::string> call_ids{};
   bool operator==(const ResumedFrom&) const = default;
 };
 
-// The name that a client gave its request (the header Idempotency-Key). A request that comes again under the same name
-// begins nothing.
+// The name that a client gave its request (header Idempotency-Key). A repeated request with the same name starts
+// nothing.
 struct ClientRequest {
   std::string key;
-  std::string digest;  // of what it asked for, "sha256:" and hexadecimal digits
-  // Clients of other protocols mostly give no name. Then the key is made of what was sent, and has a blank, as none in
-  // a header has. Such a request leads to an earlier run only if that must not happen twice (RepeatedRequests).
-  // `is_whole`: the client waits for the whole answer.
+  std::string digest;  // of the request's content, "sha256:" and hexadecimal digits
+  // The key for clients of other protocols, which rarely give a name: it is made of the request, and its blank keeps it
+  // apart from any header value. Such a request returns an earlier run only if that must not run twice
+  // (RepeatedRequests). `is_whole`: the client waits for the whole answer.
   static ClientRequest Unnamed(std::string digest, bool is_whole) {
     return {.key = (is_whole ? "whole " : "stream ") + digest, .digest = std::move(digest)};
   }
@@ -46,22 +46,27 @@ struct ClientRequest {
   bool operator==(const ClientRequest&) const = default;
 };
 
-// What a run knew of itself that neither its events nor its final state say. From `first_message` on each round has one
-// message of the model, but for the last, which may have none. They count from 0; from 1 if calls of another
-// interaction came first (resumed_from).
+// Facts about a run that are in neither its events nor its final state. From `first_message` on each round has one
+// message of the model, except that the last may have none. Rounds count from 0, or from 1 if calls of another
+// interaction ran first (resumed_from).
 struct RunRecord {
-  std::size_t first_message = 0;  // of the final state: those before it were there when the agent began
+  std::size_t first_message = 0;  // in the final state: earlier messages existed when the agent began
   std::optional<ResumedFrom> resumed_from{};
-  std::optional<Agenda> agenda_before{};  // if it has changed since
+  std::optional<Agenda> agenda_before{};  // set if it has changed since
   std::optional<ClientRequest> request{};
-  // The interaction whose files the workspace had when it began, if that is not its parent: it was begun with files
-  // kept as they were. What it changed is told from there.
+  // The interaction whose files the workspace had at the start, if not the parent: the run kept the files as they were.
+  // Its changes are relative to that interaction.
   std::optional<InteractionId> files_from{};
-  std::string traceparent{};  // its span; empty: nothing was traced
+  std::string traceparent{};  // the run's span; empty: not traced
   bool operator==(const RunRecord&) const = default;
 };
 
 // One user message and everything the agent did about it.
+//
+//   for (const reprise::AgentEvent& each : interaction.events) {
+//     if (const auto* call = std::get_if<reprise::event::ToolCallStarted>(&each.payload)) Print(call->tool_name);
+//   }
+//   if (interaction.error) Print(interaction.error->message);
 struct Interaction {
   InteractionId id;
   ChatId chat_id;
@@ -69,7 +74,7 @@ struct Interaction {
   std::optional<InteractionId> edited_from{};  // set by edit and regenerate
   InteractionStatus status = InteractionStatus::kRunning;
   std::string user_message{};                     // as it was written
-  std::vector<Attachment> attachments{};          // their text is in the state's message, behind what was written
+  std::vector<Attachment> attachments{};          // their text follows user_message in the state's message
   std::vector<AgentEvent> events{};               // as stored: no deltas, no frames, rising seq
   std::optional<AgentState> final_agent_state{};  // nullopt while it runs
   std::string model{};
@@ -78,17 +83,16 @@ struct Interaction {
   Timestamp created_at{};
   std::optional<Timestamp> completed_at{};
   std::optional<RunRecord> record{};  // nullopt: it runs, no run made it, or version 0.1 stored it
-  bool imported = false;              // it came in from elsewhere: what it says was not seen here
+  bool imported = false;              // it comes from an import; this server did not run it
   bool operator==(const Interaction&) const = default;
 };
 
-// An interaction without what its final state has from its parent's: behind so many of the parent's messages come those
-// that stand here. 0: the state is whole.
+// An interaction whose final state lacks its parent's first `kept_messages` messages. 0: the state is whole.
 struct AddedInteraction {
   Interaction interaction;
   std::size_t kept_messages = 0;
 };
-// Of a whole one. It is left whole if its state does not begin with this one, its parent's.
+// Shortens `whole` to that form. It stays whole if its state does not begin with `parent`, its parent's state.
 AddedInteraction AddedTo(const AgentState& parent, Interaction whole);
 
 // A chat without its interactions.
@@ -97,29 +101,29 @@ struct ChatSummary {
   std::string title{};
   Timestamp created_at{};
   Timestamp updated_at{};
-  std::optional<InteractionId> head{};             // the interaction the chat currently ends at; nullopt: empty
+  std::optional<InteractionId> head{};             // the interaction that the chat ends at; nullopt: empty
   std::optional<InteractionStatus> head_status{};  // that interaction's status
-  std::string model{};                             // that last said something here; empty: none, or not known
-  // Input and output of all its interactions, on every branch. nullopt: not known, a chat that version 0.1 made.
+  std::string model{};                             // the last model that answered; empty: none, or unknown
+  // Input and output tokens of all interactions, on every branch. nullopt: unknown (a chat of version 0.1).
   std::optional<std::int64_t> tokens{};
-  std::optional<InteractionRef> forked_from{};  // what it was a copy of when it was made
+  std::optional<InteractionRef> forked_from{};  // the origin of a copied chat
   std::optional<ApprovalMode> approval_mode{};  // of this chat alone; nullopt: the server's
-  std::string chosen_model{};                   // for messages that name none; empty: the default
+  std::string chosen_model{};                   // for messages without a model; empty: the default
   bool operator==(const ChatSummary&) const = default;
 };
 
-// What a person sets for a chat. What is given replaces what there is.
+// Settings of a chat. Each member that is set replaces the present value.
 struct ChatSettings {
   std::optional<std::string> title{};
-  std::optional<std::optional<ApprovalMode>> approval_mode{};  // of nullopt: the server's again
+  std::optional<std::optional<ApprovalMode>> approval_mode{};  // inner nullopt: the server's mode
   std::optional<std::string> model{};                          // ChatSummary::chosen_model
 };
 
-// An interaction that is stored but cannot be read; its neighbours can.
+// An unreadable stored interaction; its neighbours are readable.
 struct DamagedInteraction {
   InteractionId id;
   Error error;                               // kCorruption
-  std::optional<InteractionId> parent_id{};  // what its header says, unchecked: only good for showing what hangs where
+  std::optional<InteractionId> parent_id{};  // from its unchecked header: only for display of the tree
 };
 
 // A chat with all its interactions, on every branch, by rising number.

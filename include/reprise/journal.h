@@ -10,8 +10,7 @@
 
 namespace reprise {
 
-// What is kept of an interaction while it runs, record by record, so that it outlives the process. Used by one thread
-// at a time.
+// The records of a running interaction, which outlive the process. Used by one thread at a time.
 class Journal {
  public:
   virtual ~Journal() = default;
@@ -20,37 +19,41 @@ class Journal {
     kProcess,   // survives the end of the process, however sudden
     kPowerLoss  // survives a power loss too, with everything appended before
   };
-  // Appends one record (JSON text on one line). When this returns ok it reaches as far as was asked. After a failure
-  // (kStorageFull, kIo) nothing more can be appended.
+  // Appends one record (JSON text on one line). When this returns ok, it is as durable as `reach` says. After a failure
+  // (kStorageFull, kIo) no further record can be appended.
   virtual Result<void> Append(std::string_view record, Reach reach) = 0;
 };
 
-// What a journal held when its process ended.
+// The content of a journal after its process ended.
 struct JournalContent {
   std::vector<std::string> records;
-  bool cut_off = false;  // the last record had not been written to its end, and is left out
+  bool cut_off = false;  // the last record was incomplete, and is left out
 };
 
-// Keeps the journals of interactions that run, for a RunStore of one process (store/local_run_store). As it stands here
-// it keeps none: that of a store that outlives no process, or whose runs keep their journals themselves. Failures as
-// those of InteractionStore.
+// Keeps the journals of running interactions, for a RunStore of one process (store/local_run_store). The default keeps
+// none, for stores that do not outlive the process or whose runs keep their own journals. Failures as InteractionStore.
+//
+//   auto journal = store.BeginJournal(chat, id, {});
+//   if (!journal) return Complain(journal.error().message);
+//   if (!*journal) return;  // this store keeps none
+//   auto kept = (*journal)->Append(R"({"type":"note"})", reprise::Journal::Reach::kProcess);
 class JournalStore {
  public:
   virtual ~JournalStore() = default;
 
-  // Begins the journal of an interaction whose number was reserved, with these records already in it (of the journal
-  // that it continues; durable then). Null: none is kept. SaveInteraction ends it.
+  // Starts the journal of an interaction with a reserved number. It begins with these records (of the journal that it
+  // continues), which are durable then. Null: no journal is kept. SaveInteraction ends it.
   virtual Result<std::unique_ptr<Journal>> BeginJournal(const ChatId&, InteractionId, const std::vector<std::string>&) {
     return nullptr;
   }
-  // The interactions whose process ended before they did. Takes a time that depends on their number, not on that of the
-  // chats. To be asked once, before the first is reserved.
+  // The interactions whose process ended first. The cost depends on their number, not on that of the chats. Call it
+  // once, before the first reservation.
   virtual Result<std::vector<InteractionRef>> ListUnfinished() { return std::vector<InteractionRef>(); }
   // kNotFound if there is none.
   virtual Result<JournalContent> ReadJournal(const ChatId&, InteractionId) {
     return Fail(ErrorCode::kNotFound, "no journals are kept here");
   }
-  // Forgets a journal that nobody needs: of an interaction that is saved, or of which nobody has seen anything.
+  // Deletes an unneeded journal: its interaction is saved, or no client has seen any of it.
   virtual Result<void> DropJournal(const ChatId&, InteractionId) { return {}; }
 };
 

@@ -21,7 +21,7 @@ namespace reprise {
 // Values are written to disk by name (see src/domain/message_codec.cc); the order here is free.
 enum class Role { kSystem, kUser, kAssistant, kTool };
 
-// A call that a model asked for. `arguments` is the JSON text as the model wrote it.
+// A call that a model requested. `arguments` is the JSON text as the model wrote it.
 struct ToolCall {
   std::string id;
   std::string name;
@@ -29,27 +29,27 @@ struct ToolCall {
   bool operator==(const ToolCall&) const = default;
 };
 
-// What the text of attached files begins with, behind what the user wrote.
+// Begins the text of attached files, which follows the user's text.
 inline constexpr std::string_view kAttachedFiles = "\n\n[Attached files, for the assistant to read";
 
-// A file of the chat that a person has attached to a message, or a tool has made, as people see it.
+// A chat's file, attached to a message by a person or made by a tool, as people see it.
 struct Attachment {
   FileId id;
   std::string filename{}, mime_type{};
   std::uint64_t size_bytes = 0;
-  std::string note{};  // why the model did not get its content, or not all of it; empty: it did
+  std::string note{};  // why the model did not get its content, or only a part; empty: it got all
   bool operator==(const Attachment&) const = default;
 };
 
-// A file of the chat that stands in a message, behind its text. Its bytes are read when the message is sent; a model
-// that does not take such a file is told its text, or why there is none.
+// A chat's file in a message, after the text. Its bytes are read when the message is sent. A model that does not take
+// such a file gets its text, or the reason why there is none.
 struct MessagePart {
   enum class Kind { kImage, kDocument, kAudio };  // written to disk by name: "image", "document", "audio"
   Kind kind = Kind::kImage;
   FileId file_id;
   std::string mime_type{}, filename{};
   std::uint64_t size_bytes = 0;
-  std::int64_t tokens = 0;  // an estimate of what it costs where it is sent as it is
+  std::int64_t tokens = 0;  // estimated cost of the file in its own format
   bool operator==(const MessagePart&) const = default;
 };
 
@@ -68,9 +68,13 @@ struct Message {
   bool operator==(const Message&) const = default;
 };
 
-// Messages in their order. Copies share the messages, most of them in chunks, so that a long history is copied, and
-// compared with the one that it continues, without a look at each. What is changed is changed in one copy alone. As
-// thread-safe as a std::vector.
+// An ordered list of messages. Copies share them, mostly in chunks, so that a long history is copied and compared with
+// its continuation without a look at each message. A change affects one copy alone. As thread-safe as a std::vector.
+//
+//   reprise::Messages before{{.role = reprise::Role::kUser, .content = "Hello"}};
+//   reprise::Messages after = before;  // shares the message
+//   after.push_back({.role = reprise::Role::kAssistant, .content = "Hi"});
+//   assert(after.StartsWith(before) && before.size() == 1);
 class Messages {
  public:
   class Iterator;
@@ -96,12 +100,12 @@ class Messages {
   void push_back(Message message) { Push(std::make_shared<const Message>(std::move(message))); }
   void pop_back() { Truncate(size() - 1); }
   void Append(std::vector<Message> more);
-  // Those at [first, end) of other ones.
+  // Appends messages [first, end) of `from`.
   void Append(const Messages& from, std::size_t first, std::size_t end);
   void Insert(std::size_t at, std::vector<Message> more);
-  // Leaves the first ones.
+  // Keeps the first `size` messages.
   void Truncate(std::size_t size);
-  // One of them, to be changed; good until the next call.
+  // A message to modify; the reference is valid until the next call.
   Message& Change(std::size_t i);
 
   bool StartsWith(const Messages& beginning) const;
@@ -119,10 +123,10 @@ class Messages {
   void Push(Pointer message);
 
   std::vector<std::shared_ptr<const Chunk>> chunks_;
-  Chunk tail_;  // what comes behind them; less than one
+  Chunk tail_;  // the messages after the chunks; fewer than one chunk
 };
 
-// Stays good while messages are added.
+// Stays valid while messages are added.
 class Messages::Iterator {
  public:
   using iterator_category = std::random_access_iterator_tag;
@@ -163,45 +167,45 @@ inline Messages::Iterator Messages::end() const { return {*this, size()}; }
 inline std::reverse_iterator<Messages::Iterator> Messages::rbegin() const { return std::reverse_iterator(end()); }
 inline std::reverse_iterator<Messages::Iterator> Messages::rend() const { return std::reverse_iterator(begin()); }
 
-// A permission that lasts: calls of `tool_name` on the same terms, with exactly these arguments or such as the pattern
-// covers, need no further approval.
+// A lasting permission: calls of `tool_name` on the same terms, with exactly these arguments or covered by the pattern,
+// need no further approval.
 struct Grant {
   std::string tool_name;
   std::string arguments_digest;           // "sha256:" + 64 hex digits; empty: there is a pattern
-  std::string terms_digest{};             // likewise; empty in what version 0.1 wrote: it is listed, and covers no call
+  std::string terms_digest{};             // likewise; empty in files of version 0.1: it is listed, and covers no call
   std::string pattern{};                  // in the tool's language (Tool::MeaningOf); empty: one call's arguments
-  std::string means{};                    // the sentence of the pattern that was agreed to; empty: it was not kept then
-  std::optional<Timestamp> expires_at{};  // nullopt: it holds until it is revoked
+  std::string means{};                    // the pattern's sentence, as agreed to; empty: not stored then
+  std::optional<Timestamp> expires_at{};  // nullopt: valid until revoked
   std::uint64_t uses = 0;                 // calls that ran because of it
   std::optional<Timestamp> used_at{};     // the last of them
   bool has_expired(Timestamp now) const { return expires_at && *expires_at <= now; }
   bool operator==(const Grant&) const = default;
 };
 
-// What stands for the older messages in requests, as they would not fit all, or a person wanted it so. The messages
-// themselves stay.
+// The summary that replaces older messages in requests, because not all would fit or a person asked for it. The
+// messages themselves stay.
 struct Compaction {
-  std::uint64_t first = 0, end = 0;  // the messages [first, end) are what `summary` tells
+  std::uint64_t first = 0, end = 0;  // `summary` covers the messages [first, end)
   std::string summary{};
-  bool requested = false;  // by a person: also where all would fit
+  bool requested = false;  // by a person: even if all would fit
   bool operator==(const Compaction&) const = default;
 };
 
-// Something that a tool has named.
+// A thing that a tool has named.
 struct Entity {
   std::string type;    // "file", "page"
   std::string id;      // "src/main.cc", "page-123"
-  std::string name{};  // what people call it; may be empty
+  std::string name{};  // for people; may be empty
   bool operator==(const Entity&) const = default;
 };
 
-// Everything that an edit restores.
+// The state that an edit restores.
 struct AgentState {
   Messages messages;
   std::vector<Grant> grants{};
   Agenda agenda{};
   std::optional<Compaction> compaction{};
-  std::vector<Entity> memory{};  // what tools have named lately, the newest last; a few
+  std::vector<Entity> memory{};  // a few entities that tools named lately, newest last
   bool operator==(const AgentState&) const = default;
 };
 

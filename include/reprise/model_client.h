@@ -19,40 +19,40 @@
 
 namespace reprise {
 
-// How much a model thinks before it answers, where the provider lets us say so.
+// How much a model thinks before it answers, where the provider has a setting for it.
 enum class ThinkingMode {
-  kDefault,   // thinks where it is known to be able to, as much as it sees fit
-  kOff,       // nothing is said about thinking
+  kDefault,   // as much as the model sees fit, if it is known to think
+  kOff,       // the request says nothing about thinking
   kAdaptive,  // as much as the model sees fit
   kBudget,    // up to a number of tokens
 };
 
-// How much a model is asked to reason. kDefault: as its provider sees fit.
+// The requested reasoning effort. kDefault: the provider's choice.
 enum class Effort { kDefault, kNone, kLow, kMedium, kHigh };
 constexpr std::string_view ToString(Effort effort) {
   constexpr std::string_view kNames[] = {"default", "none", "low", "medium", "high"};
   return kNames[static_cast<int>(effort)];
 }
 
-// For how long its provider is asked to keep what a request begins with, so that the next one costs less.
+// How long the provider is asked to cache the beginning of a request, so that the next one costs less.
 enum class PromptCache {
-  kDefault,  // as kShort where providers are known to take what that says
-  kNone,     // nothing is said about it
-  kShort,    // as long as is usual: minutes
-  kLong,     // as long as it can: an hour or a day
+  kDefault,  // as kShort where the provider is known to accept that
+  kNone,     // the request says nothing about it
+  kShort,    // the usual time: minutes
+  kLong,     // the longest time: an hour or a day
 };
 
-// What a model takes and does, of what not every model does. nullopt: not known.
+// Abilities that not every model has. nullopt: unknown.
 struct ModelAbilities {
   std::optional<bool> tools{};      // calls them
-  std::optional<bool> images{};     // takes pictures as parts of a message
-  std::optional<bool> pdf{};        // takes PDF files as parts of a message
-  std::optional<bool> audio{};      // takes recordings as parts of a message
+  std::optional<bool> images{};     // takes pictures as message parts
+  std::optional<bool> pdf{};        // takes PDF files as message parts
+  std::optional<bool> audio{};      // takes recordings as message parts
   std::optional<bool> reasoning{};  // thinks before it answers
   bool operator==(const ModelAbilities&) const = default;
 };
 
-// Their names, as the configuration and GET /models have them.
+// Names of abilities, as in the configuration and GET /models.
 struct AbilityName {
   std::string_view name;
   std::optional<bool> ModelAbilities::*member;
@@ -63,7 +63,7 @@ inline constexpr AbilityName kAbilityNames[] = {{"tools", &ModelAbilities::tools
                                                 {"audio", &ModelAbilities::audio},
                                                 {"reasoning", &ModelAbilities::reasoning}};
 
-// What is known about a model. Zero: not known.
+// Facts about a model. Zero: unknown.
 struct ModelFacts {
   std::int64_t context_window = 0;     // tokens, of request and response together
   std::int64_t max_output_tokens = 0;  // of one response
@@ -78,126 +78,131 @@ struct ModelFacts {
 // A model as its provider lists it.
 struct ListedModel {
   std::string name;                 // the provider's own
-  std::int64_t context_window = 0;  // tokens; 0: the provider does not say
+  std::int64_t context_window = 0;  // tokens; 0: not listed
   ModelAbilities abilities{};
   std::optional<ModelPrice> price{};
   bool operator==(const ListedModel&) const = default;
 };
 
-// How much a model may say: text, thinking, tool calls and what is kept for the provider, in bytes. Beyond that a
-// response fails with the reason response_too_large.
+// Limit of one response in bytes: text, thinking, tool calls and provider extras. A longer one fails with the reason
+// response_too_large.
 inline constexpr std::size_t kMaxResponseBytes = 8u << 20;
 inline constexpr std::size_t kMaxInteractionBytes = 32u << 20;  // all responses of one interaction
 
-// Where a client sends its requests, for those who watch.
+// Where a client sends its requests, for telemetry.
 struct ModelService {
-  std::string provider{};  // whose interface it is: "openai", "anthropic"
+  std::string provider{};  // the interface's owner: "openai", "anthropic"
   std::string address{};   // empty: nowhere
   std::int64_t port = 0;
 };
 
-// What of the parts of messages (MessagePart) goes into one request as it is. The rest is told in text.
+// Which message parts (MessagePart) a request holds in their own format. The others become text.
 struct PartLimits {
-  std::uint64_t image_bytes = 5ull << 20;  // of one image: what Anthropic takes
-  std::uint64_t request_bytes =
-      22ull << 20;  // of all parts: in base64 a little less than the 32 MB that providers take
+  std::uint64_t image_bytes = 5ull << 20;     // of one image: Anthropic's limit
+  std::uint64_t request_bytes = 22ull << 20;  // of all parts: in base64 just below the 32 MB that providers take
   std::size_t images = 100;
   std::int64_t pages = 100;  // of one PDF
   bool operator==(const PartLimits&) const = default;
 };
 
-// What somebody who asks a model alone wishes of its answer. A provider is told what its interface has of it.
+// Wishes for the answer to a question without a chat. Providers get those that their interface has.
 struct ModelWishes {
   std::optional<double> temperature{}, top_p{};
-  std::int64_t max_output_tokens = 0;  // 0: as many as is usual
-  std::vector<std::string> stop{};     // the answer ends before one of these
+  std::int64_t max_output_tokens = 0;  // 0: the usual number
+  std::vector<std::string> stop{};     // each ends the answer before it
   enum class Format { kText, kJson, kSchema };
   Format format = Format::kText;
   std::string schema{}, schema_name{};  // of kSchema: JSON text, and a name for it
-  bool strict = false;                  // the answer has to satisfy the schema
-  bool must_call = false;               // a tool
-  std::string must_call_tool{};         // this one; empty: any
+  bool strict = false;                  // the answer must satisfy the schema
+  bool must_call = false;               // requires a tool call
+  std::string must_call_tool{};         // of this tool; empty: any
   bool operator==(const ModelWishes&) const = default;
 };
 
 struct ModelRequest {  // read by Generate before it returns
-  std::string model;   // the provider's own name for it, without the "provider/" prefix
+  std::string model;   // the provider's own name, without the "provider/" prefix
   Messages messages;
   const std::vector<ToolSpec>& tools;
   std::string_view system = {};  // the system prompt, before all messages; empty: none
-  // Of the response; less than kMaxResponseBytes when the interaction has not so much left.
+  // For the response; less than kMaxResponseBytes near the interaction's limit.
   std::size_t max_response_bytes = kMaxResponseBytes;
-  std::string traceparent = {};  // the span that the request is; empty: the provider is not told
-  // Where the bytes of parts are read, one file at a time; null: the messages have none. One that cannot be read is
-  // told in text.
+  std::string traceparent = {};  // of the request's span; empty: not sent to the provider
+  // Source of part bytes, read one file at a time; null: no message has parts. An unreadable file becomes text.
   FilesOfChat* files = nullptr;
   const ModelWishes* wishes = nullptr;  // null: none
-  // Ids of calls that were made before, which no call of the response may have: some providers count anew in each.
+  // Ids of earlier calls, which no call of the response may reuse: some providers count anew in each response.
   std::vector<std::string> used_call_ids = {};
 };
 
-// What a response holds beside its text and thinking, which went through the ModelStream and are kept nowhere else.
+// A response without its text and thinking, which went through the ModelStream and are stored nowhere else.
 struct ModelResponse {
-  std::vector<ToolCall>
-      tool_calls;  // complete and in the order of their index; ids unique, not used before and not empty
+  std::vector<ToolCall> tool_calls;  // complete, ordered by index; ids unique, new and not empty
   TokenUsage usage;
   // Provider extras of the assistant message (JSON object text, see Message::extras); empty if none.
   std::string extras;
-  // Why the text is not whole, a word of event::Answer::reason or the provider's own; empty: the model came to its end.
+  // Why the text is truncated, a word of event::Answer::reason or the provider's own; empty: the answer is whole.
   std::string truncated = {};
-  std::string model = {};  // that has answered, as the provider says; empty: it says nothing
+  std::string model = {};  // that answered, according to the provider; empty: not stated
 };
 
-// `retry_after` of a failure that the client has learned from: it makes the next request of this kind in another way
-// (without a tool or a member that was refused, say). Such a request is sent again at once, and is no retry.
+// `retry_after` of a failure that taught the client to send the next request differently (for example without a
+// rejected tool or member). The request is repeated at once, which is not counted as a retry.
 inline constexpr std::chrono::milliseconds kAskAgainAtOnce{1};
-inline constexpr int kMostLessons = 64;  // that one request may teach
+inline constexpr int kMostLessons = 64;  // of one request
 inline bool IsWorthAskingAgain(const Error& error) { return error.retryable && error.retry_after == kAskAgainAtOnce; }
 
-// A tool that requests to a model leave out.
+// A tool that is omitted from requests to a model.
 struct LeftOutTool {
   std::string tool, model;
   std::string reason;  // for people: the provider's words, or its limit
   bool operator==(const LeftOutTool&) const = default;
 };
 
-// Receives a response while the model writes it. Called on the client's own thread, never two calls at once, and not
-// after the response is done. Must not block: this thread serves every other stream as well.
+// Receives a response while the model writes it. Called on the client's own thread, one call at a time, never after the
+// response is done. Must not block: this thread serves all other streams too.
 class ModelStream {
  public:
   virtual ~ModelStream() = default;
   virtual void OnThinking(std::string_view delta) = 0;
   virtual void OnText(std::string_view delta) = 0;
-  // All that one read from the network brought has been handed over.
+  // All data of one network read has been delivered.
   virtual void OnBatchEnd() = 0;
 };
 
-// Talks to one LLM provider. Thread-safe: any number of requests may be under way.
+// Talks to one LLM provider. Thread-safe: any number of requests may be in flight.
+//
+//   struct Parrot : reprise::ModelClient {
+//     void Generate(const reprise::ModelRequest& request, reprise::ModelStream& stream, std::stop_token,
+//                   Done done) override {
+//       stream.OnText(request.messages.back().content.value_or(""));
+//       done(reprise::ModelResponse{});
+//     }
+//   };
 class ModelClient {
  public:
   virtual ~ModelClient() = default;
 
   using Done = std::function<void(Result<ModelResponse>)>;
-  // Sends the request and returns at once: a model that writes for minutes holds no thread. `stream` must live until
-  // `done` is called, which happens exactly once, on the client's own thread (so it must not block) or, for a request
-  // that cannot be sent at all, within this call: when the response is complete, `stop` is requested (kCancelled,
-  // within milliseconds) or it fails. Failures: kProvider, kUnavailable (cannot connect), kDeadlineExceeded (connect or
-  // idle time-out); the reason is one of provider_auth, provider_rate_limited, provider_bad_request,
-  // provider_context_length, provider_not_found, provider_overloaded, provider_unreachable, provider_timeout,
-  // provider_protocol, provider_error, response_too_large, provider_output_limit (cut off in the middle of a tool
-  // call). A response whose connection was cut off is an error: half of a tool call's arguments is never returned.
+  // Sends the request and returns at once, so a slow model holds no thread. `stream` must live until `done` is called.
+  // `done` is called exactly once, on the client's own thread (so it must not block) or, if the request cannot be sent
+  // at all, within this call: when the response is complete, `stop` is requested (kCancelled, within milliseconds) or
+  // it fails. Failures: kProvider, kUnavailable (cannot connect), kDeadlineExceeded (connect or idle time-out); the
+  // reason is one of provider_auth, provider_rate_limited, provider_bad_request, provider_context_length,
+  // provider_not_found, provider_overloaded, provider_unreachable, provider_timeout, provider_protocol, provider_error,
+  // response_too_large, provider_output_limit (cut off within a tool call). A lost connection is an error: partial
+  // arguments of a tool call are never returned.
   virtual void Generate(const ModelRequest& request, ModelStream& stream, std::stop_token stop, Done done) = 0;
 
   virtual ModelService service() const { return {}; }
 
-  // Models that are known without asking the provider; may be empty.
+  // Models known without a request to the provider; may be empty.
   virtual std::vector<std::string> KnownModels() const { return {}; }
-  // The tools that its requests leave out, by the provider's own names of the models.
+  // The tools omitted from its requests; models by the provider's own names.
   virtual std::vector<LeftOutTool> LeftOutTools() const { return {}; }
 
   using Listed = std::function<void(Result<std::vector<ListedModel>>)>;
-  // Asks the provider which models it has. Returns at once; `done` is called exactly once, as that of Generate, with
-  // the same failures. A client that has nobody to ask gives an empty list.
+  // Asks the provider for its models. Returns at once; `done` is called exactly once, as by Generate, with the same
+  // failures. A client without a provider returns an empty list.
   virtual void ListModels(std::stop_token stop, Listed done) {
     static_cast<void>(stop);
     done(std::vector<ListedModel>());
@@ -210,27 +215,27 @@ class ModelDirectory {
   virtual ~ModelDirectory() = default;
   struct Resolved {
     ModelClient* client;    // owned by the directory
-    std::string model;      // what ModelRequest::model takes
+    std::string model;      // for ModelRequest::model
     std::string full_name;  // "openai/gpt-4o-mini", "offline"
-    // Tokens that request and response may have together: what the configuration says, else what the provider has
-    // listed, else what is built in. 0: not known.
+    // Tokens of request and response together: from the configuration, else from the provider's list, else built in. 0:
+    // unknown.
     std::int64_t context_window = 0;
     ModelAbilities abilities{};  // likewise
   };
-  // kInvalidArgument (reason "unknown_model") for a provider that is not configured. An empty name is the default
-  // model. Does not touch the network.
+  // An empty name is the default model. kInvalidArgument (reason "unknown_model"): the provider is not configured. No
+  // network access.
   virtual Result<Resolved> Resolve(std::string_view name) const = 0;
   virtual const std::string& default_model() const = 0;
   struct Entry {
     std::string name, provider;
-    std::int64_t context_window = 0;  // 0: not known
+    std::int64_t context_window = 0;  // 0: unknown
     ModelAbilities abilities{};
-    std::optional<ModelPrice> price{};  // as the provider lists it
+    std::optional<ModelPrice> price{};  // from the provider's list
   };
-  // What is configured, and what the providers that can be asked have. Blocks until they have answered, for a few
-  // seconds at most; what they said is remembered for some minutes.
+  // Configured models, and the models that providers list. Blocks a few seconds at most for the providers; their
+  // answers are cached for some minutes.
   virtual std::vector<Entry> List() const = 0;
-  // The tools that requests leave out, by full names of models. Does not touch the network.
+  // The tools omitted from requests, by full model names. No network access.
   virtual std::vector<LeftOutTool> LeftOutTools() const { return {}; }
 };
 

@@ -9,37 +9,41 @@
 
 namespace reprise {
 
-// What people have written down for agents that work in a folder: AGENTS.md (https://agents.md), of which models are
-// told all, and skills (https://agentskills.io), of which they are told the name, what it is for and where its file is.
-// A file that lies where tools could have written it is told to models only after a person has allowed it as it is.
-// Thread-safe.
+// Instructions by people for agents that work in a folder: AGENTS.md (https://agents.md), which models get in full, and
+// skills (https://agentskills.io), of which they get the name, the purpose and the file's place. A file that tools
+// could have written reaches models only after a person has allowed its present content. Thread-safe.
+//
+//   for (const auto& file : instructions.List()) {
+//     if (file.state != reprise::ProjectInstructions::State::kNew) continue;
+//     if (auto ok = instructions.Allow(file.path, file.digest); !ok) return Complain(ok.error().message);
+//   }
 class ProjectInstructions {
  public:
   enum class Kind { kInstructions, kSkill };
   enum class State {
     kUsed,
-    kNew,       // nobody has allowed it yet
-    kChanged,   // it is not what was allowed
+    kNew,       // not allowed yet
+    kChanged,   // differs from the allowed content
     kUnusable,  // `problem` says why
   };
   struct File {
     std::string path;
     State state = State::kUsed;
-    std::string digest{};   // "sha256:..." of what it holds; empty if that is not known
-    std::string text{};     // valid UTF-8; empty if it is unusable
+    std::string digest{};   // "sha256:..." of the content; empty if unknown
+    std::string text{};     // valid UTF-8; empty if unusable
     std::string problem{};  // for people
     Kind kind = Kind::kInstructions;
-    // Of a skill that is used: what its file says in front. The description is one line, with what is hidden spelled
+    // Of a skill in use: from its file's front matter. The description is one line, with invisible characters spelled
     // out.
     std::string name{}, description{};
   };
 
   virtual ~ProjectInstructions() = default;
-  // Those that there are now: the user's own, then those of the project, the nearest to the workspace last; behind them
-  // the skills in the same order.
+  // The present files: the user's own, then the project's, the nearest to the workspace last; then the skills in the
+  // same order.
   virtual std::vector<File> List() const = 0;
-  // From now on `path` is used as long as it is what `digest` says. kNotFound (reason "no_such_file"): there is no such
-  // file of instructions; kConflict (reason "stale"): it is another by now; kIo.
+  // Allows `path` as long as its content has `digest`. kNotFound (reason "no_such_file"): no such file of instructions;
+  // kConflict (reason "stale"): it has changed; kIo.
   virtual Result<void> Allow(std::string_view path, std::string_view digest) = 0;
 };
 

@@ -9,17 +9,17 @@
 
 namespace reprise {
 
-// The first place where a replay is not what was recorded.
+// The first difference between a replay and its record.
 struct Divergence {
-  std::uint64_t seq = 0;                 // of the recorded event, or the one after the last
-  std::optional<AgentEvent> expected{};  // nullopt: the record has nothing more
-  std::optional<AgentEvent> actual{};  // nullopt: the replay came to its end, or to something the record does not hold
+  std::uint64_t seq = 0;                 // of the recorded event, or one above the last
+  std::optional<AgentEvent> expected{};  // nullopt: the record has ended
+  std::optional<AgentEvent> actual{};  // nullopt: the replay has ended, or stands at something that records do not hold
   std::string reason{};                // one sentence for people
 };
 
-// What a replay has shown.
+// The result of a replay.
 struct ReplayReport {
-  std::size_t events = 0;  // durable events that were compared and equal
+  std::size_t events = 0;  // durable events that were equal
   std::optional<Divergence> divergence{};
 };
 

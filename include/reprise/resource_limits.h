@@ -4,13 +4,13 @@
 
 namespace reprise {
 
-// What a command of the agent may take of the machine; 0: no limit.
+// Limits for one command of the agent; 0: no limit.
 struct ResourceLimits {
-  // What each of its processes may fill (RLIMIT_DATA), not what it reserves: Node, Go and Java reserve far more.
+  // Of each process: used memory (RLIMIT_DATA), not reserved memory, which is far more for Node, Go and Java.
   std::uint64_t memory_mb = 4096;
-  std::uint64_t processes = 1024;     // all of them together, threads count; in the sandbox only
-  std::uint64_t file_size_mb = 4096;  // of each file that is written
-  std::uint64_t tmp_mb = 1024;        // of each of the folders that are in memory: /tmp, home; in the sandbox only
+  std::uint64_t processes = 1024;     // of the command in total, with threads; only in the sandbox
+  std::uint64_t file_size_mb = 4096;  // of each written file
+  std::uint64_t tmp_mb = 1024;        // of each folder in memory (/tmp, home); only in the sandbox
   bool operator==(const ResourceLimits&) const = default;
 };
 

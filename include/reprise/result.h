@@ -7,7 +7,7 @@
 
 namespace reprise {
 
-// A value or an Error. Members are named as in std::expected, so that the move to C++23 is this alias.
+// A value or an Error. Members are named as in std::expected, so that C++23 can replace this alias.
 template <typename T>
 using Result = tl::expected<T, Error>;
 

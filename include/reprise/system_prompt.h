@@ -6,23 +6,23 @@
 
 namespace reprise {
 
-// A part of the system prompt. In its text {{date}} (today, UTC), {{tools}} (the tools' names), {{workspace}} and
-// {{memory}} (what tools have named lately) stand for what they are when a request is made.
+// A part of the system prompt. Each request replaces {{date}} (today, UTC), {{tools}} (names of the tools),
+// {{workspace}} and {{memory}} (entities that tools named lately) in its text.
 struct PromptModule {
-  std::string name;       // "10-rules"; modules stand in the order of their names
+  std::string name;       // "10-rules"; modules are sorted by name
   std::string text;       // valid UTF-8
-  bool is_plain = false;  // as it is: nothing in it stands for anything
+  bool is_plain = false;  // no placeholders are replaced
   bool operator==(const PromptModule&) const = default;
 };
 
-// What a model is told before the conversation. No modules: nothing.
+// Text before the conversation. No modules: none.
 struct SystemPrompt {
   std::vector<PromptModule> modules{};
-  std::string workspace{};     // for {{workspace}}
-  std::string instructions{};  // of the client, for this run; as they are, behind the modules
+  std::string workspace{};     // replaces {{workspace}}
+  std::string instructions{};  // of the client, for this run; verbatim, after the modules
 };
 
-// Asked at the beginning of each run, by its thread; null: there is no system prompt.
+// Called at the start of each run, on its thread; null: no system prompt.
 using PromptSource = std::function<SystemPrompt()>;
 
 }  // namespace reprise

@@ -12,9 +12,9 @@
 #include <variant>
 #include <vector>
 
-// What a run tells those who watch it from outside: spans and metrics in the sense of OpenTelemetry. Whoever does
-// something opens a span and lets it end; what becomes of it is up to a Telemetry. Without one, spans are empty, and
-// each call on them costs one comparison with null.
+// Spans and metrics of runs, in the sense of OpenTelemetry. Code opens a span for an operation and lets it end; a
+// Telemetry decides what to do with it. Without one, spans are empty, and each call on them costs one comparison with
+// null.
 //
 //   Span request = round.Child("chat gpt-4o", SpanKind::kClient);
 //   request.Set("gen_ai.operation.name", "chat");
@@ -22,20 +22,20 @@
 //   request.End();  // or its destructor
 namespace reprise {
 
-// Names a span across processes (W3C Trace Context).
+// Identifies a span across processes (W3C Trace Context).
 struct TraceContext {
   std::array<std::uint8_t, 16> trace_id{};
   std::array<std::uint8_t, 8> span_id{};
   bool sampled = false;
-  std::string state{};  // "tracestate", passed on as it came
-  // False: nothing is traced.
+  std::string state{};  // "tracestate", passed on unchanged
+  // False: not traced.
   bool is_valid() const { return trace_id != decltype(trace_id){} && span_id != decltype(span_id){}; }
   bool operator==(const TraceContext&) const = default;
 };
 
-// "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"; empty for a context that is not valid.
+// "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"; empty if the context is not valid.
 std::string FormatTraceparent(const TraceContext& context);
-// nullopt for what is none. Versions after 00 may have more behind it.
+// nullopt if `text` is malformed. Versions after 00 may have additional fields.
 std::optional<TraceContext> ParseTraceparent(std::string_view text);
 
 enum class SpanKind { kInternal, kClient };
@@ -49,21 +49,21 @@ struct Attribute {
 };
 inline constexpr std::size_t kMaxSpanContent = 64 * 1024;  // bytes of one attribute with content
 
-// A span as it was when it ended.
+// A finished span.
 struct SpanRecord {
   TraceContext context;
   std::array<std::uint8_t, 8> parent_id{};  // zero: the first of its trace
-  bool parent_is_remote = false;            // and was told by another process
+  bool parent_is_remote = false;            // the parent belongs to another process
   std::string name;
   SpanKind kind = SpanKind::kInternal;
   std::chrono::nanoseconds began{}, ended{};  // since 1970; the difference is that of a monotonic clock
   std::vector<Attribute> attributes;
   std::vector<TraceContext> links{};
   bool failed = false;         // error.type says why
-  std::string failure_text{};  // and this, for people
+  std::string failure_text{};  // the reason for people
 };
 
-// A number, or a distribution, with what tells it from others of its name.
+// A number or a distribution, with labels that distinguish it from others of its name.
 struct MetricPoint {
   std::vector<Attribute> labels{};
   double value = 0;  // kHistogram: the sum
@@ -72,7 +72,7 @@ struct MetricPoint {
 };
 struct Metric {
   enum class Type { kCounter, kGauge, kHistogram };
-  std::string_view name{};  // as OpenTelemetry writes it: "reprise.runs.started"
+  std::string_view name{};  // OpenTelemetry's form: "reprise.runs.started"
   Type type = Type::kCounter;
   std::string_view unit{};  // "s", "{token}"
   std::string_view help{};
@@ -80,30 +80,29 @@ struct Metric {
   std::vector<MetricPoint> points{};
 };
 
-// Where spans and metrics go. Thread-safe, and never in the way of who calls it: nothing blocks, what there is no room
-// for is dropped and counted. Must outlive every span that it has made.
+// The destination of spans and metrics. Thread-safe. Never blocks callers: data beyond its capacity is dropped and
+// counted. Must outlive every span that it has made.
 class Telemetry {
  public:
   virtual ~Telemetry() = default;
-  // The name of a new span beneath `parent` (not valid: of a new trace), and whether it is exported. Not valid if
-  // nothing is traced: the span counts in metrics only.
+  // The context of a new span beneath `parent` (not valid: of a new trace), and whether it is exported. Not valid if
+  // tracing is off: the span then counts in metrics only.
   virtual TraceContext NewContext(const TraceContext& parent) = 0;
   virtual void Ended(SpanRecord span) noexcept = 0;
-  // Whether spans may have what people, models and tools say.
+  // Whether spans may hold text of people, models and tools.
   virtual bool takes_content() const = 0;
-  // Whether model providers are told which span their request belongs to.
+  // Whether model requests carry the context of their span.
   virtual bool tells_providers() const = 0;
-  // Adds what has been counted so far.
+  // Adds the counts so far.
   virtual void Collect(std::vector<Metric>& metrics) const = 0;
 };
 
-// Something that takes time. A value: whoever has it ends it, by End or by letting it go. Used by one thread at a time,
-// but for Child, context and takes_content, which any number may call meanwhile. Moves from thread to thread with what
-// it is a part of, as a coroutine does.
+// A timed operation. A value: its owner ends it, by End or destruction. Used by one thread at a time, except that any
+// number of threads may call Child, context and takes_content. May move between threads, as a coroutine does.
 class Span {
  public:
   Span() = default;  // empty: records nothing
-  // The first of this process, beneath `parent` if that is valid. `telemetry` may be null.
+  // The first span of this process, beneath `parent` if that is valid. `telemetry` may be null.
   static Span Begin(Telemetry* telemetry, std::string name, const TraceContext& parent);
   Span(Span&&) noexcept = default;
   Span& operator=(Span&&) noexcept;
@@ -112,21 +111,21 @@ class Span {
   }
 
   explicit operator bool() const { return state_ != nullptr; }
-  // Empty if this is.
+  // Empty if this span is.
   Span Child(std::string name, SpanKind kind = SpanKind::kInternal) const;
-  // Not valid if this is empty, or nothing is traced.
+  // Not valid if this span is empty, or tracing is off.
   const TraceContext& context() const;
   bool takes_content() const;
   bool tells_providers() const;
 
   void Set(std::string_view key, AttributeValue value);
-  // It has to do with that span, which is not its parent. Nothing, if that is not valid.
+  // Links a related span that is not the parent. No effect if `other` is not valid.
   void Link(const TraceContext& other);
-  // What people, models or tools have said: kept only if that is wanted, and cut where it is very long.
+  // Text of people, models or tools: kept only if takes_content(), and cut at kMaxSpanContent.
   void SetContent(std::string_view key, std::string_view text);
-  // `type` is a word of few (error.type), `text` may hold anything, and is kept as content is.
+  // `type` is one of few words (error.type); `text` may be anything, and is treated as content.
   void Fail(std::string_view type, std::string_view text = {});
-  // What it tells the duration of is over; what it has led to can still be told.
+  // Ends the measured duration; attributes may still follow.
   void Stop();
   void End();
 

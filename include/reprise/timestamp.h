@@ -13,7 +13,7 @@ using Timestamp = std::chrono::sys_time<std::chrono::milliseconds>;
 
 // ISO 8601 with milliseconds: 2025-01-15T10:00:00.000Z.
 std::string FormatTimestamp(Timestamp time);
-// Accepts what FormatTimestamp prints, and the same without the milliseconds (the specification's own examples).
+// Accepts the format of FormatTimestamp, with or without milliseconds (the specification has both).
 Result<Timestamp> ParseTimestamp(std::string_view text);
 Timestamp Now();
 

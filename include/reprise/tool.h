@@ -20,7 +20,7 @@
 
 namespace reprise {
 
-// What a model is told about a tool.
+// A tool's description for models.
 struct ToolSpec {
   std::string name;
   std::string description;
@@ -29,14 +29,14 @@ struct ToolSpec {
 
 enum class Risk { kLow, kMedium, kHigh };
 
-// Whether a call may run at the same time as others of its round that may too.
+// Whether a call may run in parallel with other such calls of its round.
 enum class Concurrency {
   kIfReadOnly,
   kAllowed,
-  kNever,  // it asks a person, or changes what the agent keeps
+  kNever,  // it asks a person, or changes the agent's state
 };
 
-// What of the workspace a call may change.
+// Which workspace files a call may change.
 enum class FileEffect { kNothing, kOneFile /* the one that its "path" names */, kAnything };
 
 struct ToolTraits {
@@ -47,166 +47,172 @@ struct ToolTraits {
   Risk risk = Risk::kLow;
   Concurrency concurrency = Concurrency::kIfReadOnly;
   std::string approval_reason;  // shown with the request: "runs a shell command"
-  // Its definition comes from elsewhere and nobody has approved it as it is now: it asks, whatever was granted before.
+  // Its definition comes from elsewhere and is not approved in its present form: it asks, whatever was granted before.
   bool needs_consent = false;
-  // What should confine it and does not; empty: nothing is missing. Then a person may have to agree each time, whatever
-  // the mode, a grant or a rule says.
+  // The missing confinement; empty: complete. With asks_each_time a person must then agree to each call, whatever the
+  // mode, a grant or a rule says.
   std::string lacks = {};
   bool asks_each_time = false;
-  // Does nothing but ask a person: in place of Run, QuestionOf and Answered are called. No thread waits meanwhile, and
-  // after a crash the answer to the question that was shown counts.
+  // Only asks a person: QuestionOf and Answered replace Run. No thread waits meanwhile, and after a crash the answer to
+  // the question already shown counts.
   bool only_asks = false;
-  // What a person agrees to with a call, beyond its arguments and the spec: where it works, what confines it, whose
-  // program it is. Part of the digest that approvals and grants hold (TermsDigest). nullopt: not known yet.
+  // Terms that a person agrees to beyond the arguments and the spec: place of work, confinement, owner of the program.
+  // Part of the digest in approvals and grants (TermsDigest). nullopt: not known yet.
   std::optional<std::string> terms = std::string();
-  // nullopt: nothing if it is read-only, else anything.
+  // nullopt: kNothing if read-only, else kAnything.
   std::optional<FileEffect> file_effect = std::nullopt;
-  bool delegates = false;  // sets sub-agents at work; they do not get it themselves
+  bool delegates = false;  // starts sub-agents, which do not get this tool
 };
 
-// A question of a tool for a person.
+// A tool's question to a person.
 struct ToolQuestion {
   std::string text;
-  std::string schema;                  // JSON Schema text of the answer, a flat object; empty if any text will do
-  std::string url;                     // to be opened instead
+  std::string schema;                  // JSON Schema text of the answer, a flat object; empty for any text
+  std::string url;                     // to open instead
   std::vector<std::string> options{};  // texts to choose from
 };
 struct ToolAnswer {
   enum class Action { kAccept, kDecline, kCancel };
   Action action = Action::kDecline;
-  // If accepted: the text, or JSON object text that satisfies the schema; fields with a default may lack.
+  // kAccept: the text, or JSON object text that satisfies the schema; fields with a default may be missing.
   std::string content = {};
 };
 
-// What a tool gives that is not text: an image, a recording, a PDF. It is kept as a file of the chat.
+// A tool's binary result: an image, a recording, a PDF. It becomes a file of the chat.
 struct ToolFile {
-  std::string mime_type{};  // "image/png", as the tool says
-  std::string filename{};   // for people; empty: one is made of the tool's name and the type
-  std::string content{};    // the bytes themselves
+  std::string mime_type{};  // "image/png", as stated by the tool
+  std::string filename{};   // for people; empty: made from the tool's name and the type
+  std::string content{};    // the bytes
 };
 
-// What the model gets to read. Always valid UTF-8.
+// The result that the model reads. Always valid UTF-8.
 struct ToolOutcome {
   std::string output;
   bool is_error = false;
-  TokenUsage usage = {};                // of what the tool had a model do
-  std::optional<int> exit_status = {};  // of a command that was run
-  bool transient = false;               // it failed for a reason that may pass, and nothing was done
-  // Nothing was done: the user must agree first. `output` says to what; the model asks, and makes the call again with
-  // `"confirmed": true` when the user has answered.
+  TokenUsage usage = {};                // of models that the tool called
+  std::optional<int> exit_status = {};  // of a command
+  bool transient = false;               // failed for a temporary reason, without an effect
+  // Without an effect: the user must agree first. `output` says to what; the model asks, and repeats the call with
+  // `"confirmed": true` after the user's answer.
   bool requires_confirmation = false;
-  // Beside the text. What is in `files` becomes files of the chat; `parts` names files that the chat has already.
+  // Beside the text. `files` become files of the chat; `parts` refer to existing files of the chat.
   std::vector<ToolFile> files = {};
   std::vector<MessagePart> parts = {};
 };
 
-// What one execution may use.
+// The resources of one execution.
 struct ToolContext {
-  std::stop_token stop;  // must end the tool within 50 ms, its processes included
+  std::stop_token stop;  // must end the tool and its processes within 50 ms
   std::chrono::milliseconds timeout{60'000};
   // Live output for tool_output_delta; may be empty. Any bytes; called from the tool's thread.
   std::function<void(std::string_view)> on_output;
-  bool approved = false;       // a person has agreed to this very call, or to all that are equal to it
-  bool knows_secrets = false;  // and was told, or has written, that it touches what ReasonToAsk is about
-  // Asks whoever started the run, and blocks until there is an answer or `over` is requested (the answer is then
-  // dropped). Called from the tool's thread. Empty: nobody can be asked, questions are declined.
+  bool approved = false;       // a person agreed to this very call, or to all equal ones
+  bool knows_secrets = false;  // that person knew, or set, where it leads (ReasonToAsk)
+  // Asks the run's client, and blocks until there is an answer or `over` is requested (the answer is then dropped).
+  // Called from the tool's thread. Empty: questions are declined, because no client can answer.
   std::function<ToolAnswer(const ToolQuestion& question, const std::stop_token& over)> ask;
-  // Lets `change` at the agent's tasks and plan, within the call and one at a time. What it changes is kept in the
-  // agent's state and shown before this returns. Empty: the agent has none.
+  // Runs `change` on the agent's tasks and plan, within the call, one at a time. The result is stored in the agent's
+  // state and shown before this returns. Empty: the agent has none.
   std::function<void(const std::function<void(Agenda& agenda)>& change)> change_agenda = {};
-  // Has a sub-agent look into a question, and blocks until it has an answer, which is the outcome, or `stop` is
-  // requested. Empty: there are no sub-agents here.
+  // Gives a question to a sub-agent, and blocks until its answer, which is the outcome, or until `stop` is requested.
+  // Empty: no sub-agents.
   std::function<ToolOutcome(const std::string& question)> research = {};
-  FilesOfChat* files = nullptr;         // of the chat that the call is made in; null: there are none
-  DocumentReader* documents = nullptr;  // makes text of documents; null: nobody does
-  EditorFiles* editor = nullptr;        // with what its person has not saved; null: nobody edits
-  const Span* span = nullptr;           // of the execution, for what the tool does beneath it; null: nobody watches
+  FilesOfChat* files = nullptr;         // of the call's chat; null: none
+  DocumentReader* documents = nullptr;  // extracts text of documents; null: none
+  EditorFiles* editor = nullptr;        // with unsaved changes; null: no editor
+  const Span* span = nullptr;           // of the execution, parent of the tool's own; null: no telemetry
 };
 
-// What a call would make of a file, as the file is now. All of it may have characters that cannot be seen.
+// The change of a file by a call, based on its present content. All texts may have invisible characters.
 struct FileChange {
   std::string path;                   // relative to the workspace
-  std::optional<std::string> before;  // nullopt: there is no such file yet
-  std::optional<std::string> after;   // nullopt: it is deleted
+  std::optional<std::string> before;  // nullopt: a new file
+  std::optional<std::string> after;   // nullopt: a deletion
 };
 
-// The failure of Tool::PreviewChange; `why` is for the person who is asked about the call.
+// The failure of Tool::PreviewChange; `why` is for the person who decides on the call.
 inline Error NoChangeToShow(std::string why) {
   return Error{.code = ErrorCode::kConflict, .reason = "no_change_to_show", .message = std::move(why)};
 }
 
-// What a pattern of calls is for: to let calls pass, which it does only for those that it surely covers, or to hold
-// them back, which it does for all that could be meant.
+// The use of a call pattern: kAllow lets a call pass only if the pattern surely covers it; kHold holds each call that
+// the pattern might cover.
 enum class PatternUse { kAllow, kHold };
-// Whether a call is held back by a pattern.
+// Whether a pattern holds a call.
 enum class Touch {
   kNo,
-  kMaybe,  // it cannot be told what the call does
+  kMaybe,  // the call's effect is unclear
   kYes,
 };
 
-// Something an agent can do. Thread-safe. A tool's failures are outcomes that the model reads (is_error), not Errors.
+// An action for agents. Thread-safe. A tool's failures are outcomes that the model reads (is_error), not Errors.
+//
+//   struct Weather : reprise::Tool {
+//     const reprise::ToolTraits& traits() const override { return traits_; }
+//     reprise::ToolOutcome Run(std::string_view, const reprise::ToolContext&) override { return {.output = "sunny"}; }
+//     reprise::ToolTraits traits_{.spec = {"weather", "Tells the weather.", R"({"type":"object"})"}};
+//   };
 class Tool {
  public:
   virtual ~Tool() = default;
   virtual const ToolTraits& traits() const = 0;
-  // For a tool that another program offers, which may be about to change it: returns when ToolRegistry::Current has
-  // what there is now under its name, when that cannot be found out soon, or when `stop` is requested.
+  // For a tool of another program, which may be changing it: returns when ToolRegistry::Current has the new state of
+  // its name, when that cannot be known soon, or when `stop` is requested.
   virtual void AwaitOffer(const std::stop_token& /*stop*/) {}
-  // Why a call with these arguments (which satisfy the schema) asks first though the tool may not: where it goes, a
-  // person keeps what is not the agent's to read. nullopt: for no reason of its own. Quick; shown with the request.
+  // Why a call with these arguments (valid for the schema) needs approval even if the tool does not: for example it
+  // reaches private data. nullopt: no such reason. Quick; shown with the request.
   virtual std::optional<std::string> ReasonToAsk(std::string_view /*arguments*/) const { return std::nullopt; }
-  // What a call with these arguments (which satisfy the schema) would say if it fails whatever anybody agrees to, as
-  // things are: then nobody is asked about it. nullopt: it may succeed, or that cannot be told without the person.
-  // Of the context, `stop` and `editor` count. Changes nothing; quick, but for an editor that is connected.
+  // The failure of a call with these arguments (valid for the schema) that no approval could prevent at present: then
+  // no person is asked. nullopt: it may succeed, or only the person's answer decides. Uses `stop` and `editor` of the
+  // context. Has no effect; quick, except with a connected editor.
   virtual std::optional<std::string> FailureOf(std::string_view /*arguments*/, const ToolContext& /*context*/) const {
     return std::nullopt;
   }
-  // What a call with these arguments (which satisfy the schema) would change, for the person who is asked about it.
-  // Changes nothing; quick. NoChangeToShow: it is not about one text file, or the file is not to be opened before
-  // somebody has agreed, or the call would fail as things are.
+  // The effect of a call with these arguments (valid for the schema), for the person who decides on it. Has no effect;
+  // quick. NoChangeToShow: the call is not about one text file, the file may not be opened before approval, or the call
+  // would fail at present.
   virtual Result<FileChange> PreviewChange(std::string_view /*arguments*/) const {
     return Fail(NoChangeToShow("this tool does not change one file as a whole"));
   }
-  // --- patterns of calls: each tool has a language of its own, or none. All are quick and read no files.
-  // What a person may allow together with a call of these arguments (which satisfy the schema): the narrowest first, a
-  // handful at most.
+  // --- patterns of calls, in a language of the tool's own, or none. All are quick and read no files.
+  // Patterns that a person may allow with a call of these arguments (valid for the schema): a handful at most, the
+  // narrowest first.
   virtual std::vector<CallPattern> PatternsOf(std::string_view /*arguments*/) const { return {}; }
-  // One sentence that says what the pattern covers. kInvalidArgument: it is none of this tool, or could never match;
-  // the message says why. People agree to the sentence: a pattern that comes to cover more gets another one, and what
-  // was granted by the old one counts no longer.
+  // One sentence that says what the pattern covers. kInvalidArgument: the pattern is not in this tool's language, or
+  // could never match; the message says why. People agree to the sentence: a pattern that covers more than before must
+  // get a new sentence, and earlier grants of the pattern end.
   virtual Result<std::string> MeaningOf(std::string_view /*pattern*/, PatternUse /*use*/) const {
     return Fail(ErrorCode::kInvalidArgument, "this tool has no patterns");
   }
-  // Which of these patterns cover the call together, by index: a command line may be in parts, each under one of them.
-  // nullopt: they do not cover it, or not surely. Each is one that MeaningOf takes, to allow; others cover nothing.
+  // Indexes of the patterns that cover the call together: parts of a command line may need different ones. nullopt:
+  // they do not cover it, or not surely. A pattern that MeaningOf rejects for kAllow covers nothing.
   virtual std::optional<std::vector<std::size_t>> CoveredBy(const std::vector<std::string>& /*patterns*/,
                                                             std::string_view /*arguments*/) const {
     return std::nullopt;
   }
-  // Whether the pattern, one that MeaningOf takes to hold, holds the call back.
+  // Whether the pattern, which MeaningOf accepts for kHold, holds the call.
   virtual Touch Touches(std::string_view /*pattern*/, std::string_view /*arguments*/) const { return Touch::kMaybe; }
 
-  // `arguments` is a JSON object that satisfies the schema. A tool that is not any more what its traits say does
-  // nothing, and says so.
+  // `arguments` is a JSON object that satisfies the schema. A tool that no longer matches its traits has no effect, and
+  // says so.
   virtual ToolOutcome Run(std::string_view arguments, const ToolContext& context) = 0;
-  // Of a tool that only asks: what a call with these arguments asks, and its outcome when that is answered.
+  // For a tool that only asks: the question of a call with these arguments, and the outcome of its answer.
   virtual ToolQuestion QuestionOf(std::string_view /*arguments*/) const { return {}; }
   virtual ToolOutcome Answered(ToolAnswer /*answer*/) const { return {}; }
 };
 
-// Makes a tool of a name that a server may turn out to have, as long as it has not said what it has; null: not of that
-// name. For a call that was shown before this process began: such a tool is in no list.
+// Makes a tool that a server may turn out to have, before the server has listed its tools; null: not its name. For a
+// call shown before this process began, whose tool is not listed yet.
 using UnlistedTool = std::function<std::shared_ptr<Tool>(std::string_view name)>;
 
-// The tools there are at one moment. Immutable and thread-safe; its tools live as long as it does.
+// The tools at one moment. Immutable and thread-safe; its tools live as long as it does.
 class ToolSet {
  public:
   virtual ~ToolSet() = default;
-  // Null if there is none of that name (or it is denied by configuration). Also finds what UnlistedTool makes.
+  // Null if there is none of that name (or the configuration denies it). Also finds tools of UnlistedTool.
   virtual Tool* Find(std::string_view name) const = 0;
-  // Checks `arguments` (raw text from a model) against the tool's schema. An empty text counts as {}. The error's
-  // message says what is wrong in words a model can mend: kInvalidArgument.
+  // Checks `arguments` (raw text from a model) against the tool's schema. An empty text counts as {}. kInvalidArgument:
+  // the message tells the model how to correct them.
   virtual Result<void> Validate(const Tool& tool, std::string_view arguments) const = 0;
   // In order of registration.
   virtual const std::vector<Tool*>& tools() const = 0;
@@ -214,42 +220,41 @@ class ToolSet {
   virtual bool RequiresApproval(const Tool& tool) const = 0;
 };
 
-// Another program that tools come from.
+// Another program that offers tools.
 struct ToolServer {
   enum class State { kConnecting, kReady, kFailed };
   enum class Login { kNotNeeded, kLoggedOut, kLoggedIn };
   std::string name;
   State state = State::kConnecting;
-  std::string message = {};       // why it is not ready, or what it calls itself; valid UTF-8
-  std::string instructions = {};  // how its tools are to be used, in its own words; valid UTF-8, of bounded length
+  std::string message = {};       // why it is not ready, or its title; valid UTF-8
+  std::string instructions = {};  // its own words on the use of its tools; valid UTF-8, of bounded length
   std::size_t tools = 0;
-  Login login = Login::kNotNeeded;  // as it was when the state was
+  Login login = Login::kNotNeeded;  // as of the last change of `state`
   bool operator==(const ToolServer&) const = default;
 };
 
-// A person logs in at servers that tools come from. Thread-safe.
+// A person's logins at tool servers. Thread-safe.
 class ToolServerLogins {
  public:
   virtual ~ToolServerLogins() = default;
-  // Begins a log-in, in place of one that has begun and not ended. The URL that the person must open in a browser of
-  // this machine; empty: the server wants no log-in, or one counts already. The rest goes on by itself, for a quarter
-  // of an hour; ToolServer tells when it is done. Blocks until the URL is known. kNotFound, kInvalidArgument (reason
-  // "no_login": nobody logs in at this server), kForbidden (reason "mcp_oauth": it cannot be done, and why),
-  // kUnavailable.
+  // Starts a login, and replaces an unfinished one. Returns the URL to open in a browser on this machine; empty: the
+  // server wants no login, or the person is logged in. The rest happens in the background, within a quarter of an hour;
+  // ToolServer shows the result. Blocks until the URL is known. kNotFound, kInvalidArgument (reason "no_login": this
+  // server has no login), kForbidden (reason "mcp_oauth": it is impossible; the message says why), kUnavailable.
   virtual Result<std::string> BeginLogin(const std::string& server) = 0;
-  // Forgets a log-in. False: there was none. kNotFound, kIo.
+  // Deletes a login. False: there was none. kNotFound, kIo.
   virtual Result<bool> LogOut(const std::string& server) = 0;
 };
 
-// The tools of this server, which may come and go while it runs. Thread-safe.
+// The tools of this server, which may change while it runs. Thread-safe.
 class ToolRegistry {
  public:
   virtual ~ToolRegistry() = default;
-  // Never null. Cheap; hold on to it for as long as its tools are used.
+  // Never null. Cheap; keep it as long as its tools are in use.
   virtual std::shared_ptr<const ToolSet> Current() const = 0;
-  // The same, and behind them these of another program: as far as the configuration allows them, and without those
-  // whose names are taken, or are for a configured server. Their schemas are not trusted. Not cheap. A registry that
-  // does not override it takes none.
+  // The same with additional tools of another program, as far as the configuration allows them, and except those whose
+  // names are taken or reserved for a configured server. Their schemas are not trusted. Not cheap. The default ignores
+  // `more`.
   virtual std::shared_ptr<const ToolSet> With(const std::vector<std::shared_ptr<Tool>>& /*more*/) const {
     return Current();
   }

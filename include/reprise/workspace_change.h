@@ -7,27 +7,27 @@
 
 namespace reprise {
 
-// What stands at a path of the workspace at one moment. Part of the wire and of the file format.
+// The content of a workspace path at one moment. Part of the wire and of the file format.
 struct FileVersion {
   enum class Kind { kFile, kLink, kDirectory };
   Kind kind = Kind::kFile;
   std::uint32_t mode = 0;        // permission bits, 0777 at most; 0 for a symbolic link
   std::uint64_t size = 0;        // bytes of the content; 0 for a directory
-  std::string digest{};          // of the content, of a link its target: "sha256:" + 64 hex digits; empty: not kept
-  std::int64_t modified_ns = 0;  // if it is not kept: when it was modified, nanoseconds since 1970
-  // Whether its content can be put back: blobs have it, or there is none.
+  std::string digest{};          // of the content, or a link's target: "sha256:" + 64 hex digits; empty: not kept
+  std::int64_t modified_ns = 0;  // if not kept: modification time, nanoseconds since 1970
+  // Whether its content can be restored: blobs have it, or it has none.
   bool is_kept() const { return kind == Kind::kDirectory || !digest.empty(); }
   bool operator==(const FileVersion&) const = default;
 };
 
-// What became of one path; nullopt: nothing was there, or is.
+// A change of one path; nullopt: the path did not, or does not, exist.
 struct WorkspaceChange {
   std::string path;  // relative to the workspace, any bytes but NUL; never "", ".." or through a symbolic link
   std::optional<FileVersion> before{}, after{};
   bool operator==(const WorkspaceChange&) const = default;
 };
 
-// What has changed: as much of it as is recorded, and how many paths besides.
+// The recorded changes, and the number of further changed paths.
 struct WorkspaceChanges {
   std::vector<WorkspaceChange> recorded{};
   std::uint64_t omitted = 0;
