@@ -115,6 +115,13 @@ void RunView::EndThinking(const std::string& whole) {
   Fact(Style::kDim, line + shown);
 }
 
+void RunView::AddThought(const std::string& piece, std::uint64_t round) {
+  if (thinking_since_ == Clock::time_point{}) thinking_since_ = Clock::now();
+  if (thinking_.size() < kKeptThinking) thinking_ += piece;
+  thought_in_ = round;
+  doing_ = "thinking";
+}
+
 void RunView::ShowText(const std::string& text) {
   if (!text_) {
     EndThinking({});
@@ -306,12 +313,7 @@ void RunView::Heard(const AgentEvent& event) {
                    doing_ = "writing";
                    ShowText(e.content);
                  },
-                 [&](const event::ThinkingDelta& e) {
-                   if (thinking_since_ == Clock::time_point{}) thinking_since_ = Clock::now();
-                   if (thinking_.size() < kKeptThinking) thinking_ += e.content;
-                   thought_in_ = event.round_index;
-                   doing_ = "thinking";
-                 },
+                 [&](const event::ThinkingDelta& e) { AddThought(e.content, event.round_index); },
                  [&](const event::Thinking& e) {
                    const bool shown = thinking_.empty() && thought_in_ == event.round_index;
                    if (!shown) EndThinking(e.content);

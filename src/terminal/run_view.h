@@ -52,6 +52,7 @@ class RunView {
   using Clock = std::chrono::steady_clock;
 
   void EndText();
+  void AddThought(const std::string& piece, std::uint64_t round);
   void EndThinking(const std::string& whole);
   void ShowText(const std::string& text);
   void ShowAnswer(const std::string& content);
