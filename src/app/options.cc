@@ -92,11 +92,12 @@ Result<void> RequireTrustOf(const ConfigText& config, const Options& options) {
 
 Result<void> ApplyEnvironmentAndFlags(Options& options, const Flags& flags, const Environment& environment) {
   for (const Setting& setting : Settings()) {
-    if (const auto flag = flags.find(std::string(setting.name)); flag != flags.end()) {
-      const auto applied = setting.apply(options, flag->second);
+    if (setting.flag.name.empty()) continue;
+    if (const auto flag = flags.find(std::string(setting.flag.name)); flag != flags.end()) {
+      const auto applied = ApplySetting(setting, options, flag->second);
       if (!applied) return Fail(InFront("--" + flag->first, applied.error()));
     } else if (const auto variable = environment(EnvironmentName(setting))) {
-      const auto applied = setting.apply(options, *variable);
+      const auto applied = ApplySetting(setting, options, *variable);
       if (!applied) return Fail(InFront(EnvironmentName(setting), applied.error()));
     }
   }

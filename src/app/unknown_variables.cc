@@ -22,7 +22,9 @@ bool IsOneOf(std::string_view name, const auto& names) {
 
 std::vector<std::string> UnknownVariables(const char* const* environment) {
   std::vector<std::string> known = {"REPRISE_CONFIG", "REPRISE_URL"};
-  for (const Setting& setting : Settings()) known.push_back(EnvironmentName(setting));
+  for (const Setting& setting : Settings()) {
+    if (!setting.flag.name.empty()) known.push_back(EnvironmentName(setting));
+  }
   std::vector<std::string> unknown;
   for (; *environment != nullptr; ++environment) {
     const std::string_view entry = *environment;

@@ -46,7 +46,7 @@ OptionDoc DescribeOption(const CLI::Option& option) {
   }
   if (!option.get_lnames().empty() && doc.choices.empty()) {
     const Setting* setting = FindSetting(option.get_lnames().front());
-    if (setting != nullptr) doc.choices = SplitAtCommas(setting->choices);
+    if (setting != nullptr) doc.choices = ChoicesOf(*setting);
   }
   const std::string says = doc.value == "WHAT" ? doc.help : doc.value;
   doc.is_file = HasWord(says, "FILE") || HasWord(says, "PATH");
