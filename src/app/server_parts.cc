@@ -20,7 +20,6 @@
 #include "app/people.h"
 #include "app/program_files.h"
 #include "app/prompt_folder.h"
-#include "app/redis_checks.h"
 #include "app/skill_files.h"
 #include "app/tenant_folder.h"
 #include "app/turn_settings.h"
@@ -203,7 +202,8 @@ Result<void> ServerParts::OpenDatabase() {
   notify_ = TRY(NotifySignals::Open(listen_url));
   Signals* signals = notify_.get();
   if (!options_.redis.urls.empty()) {
-    redis_ = TRY(RedisSignals::Open(RedisOptionsFrom(options_, signals)));
+    redis_ =
+        TRY(RedisSignals::Open({.urls = options_.redis.urls, .ca_file = options_.redis.ca_file, .otherwise = signals}));
     signals = redis_.get();
   }
   database_ =

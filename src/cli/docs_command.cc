@@ -1,5 +1,3 @@
-#include "cli/docs_command.h"
-
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -9,6 +7,7 @@
 #include "app/options.h"
 #include "base/did_you_mean.h"
 #include "base/posix_file_system.h"
+#include "cli/commands.h"
 #include "cli/completion_script.h"
 #include "cli/man_page.h"
 #include "store/chat_files.h"

@@ -1,5 +1,3 @@
-#include "cli/files_command.h"
-
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -13,6 +11,7 @@
 #include "base/posix_file_system.h"
 #include "base/terminal_text.h"
 #include "base/try.h"
+#include "cli/commands.h"
 #include "store/bucket_upkeep.h"
 #include "store/directory_lock.h"
 #include "store/file_names.h"

@@ -1,5 +1,3 @@
-#include "cli/keys_command.h"
-
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -9,12 +7,13 @@
 #include "app/key_access.h"
 #include "app/org_keys.h"
 #include "app/tenant_folder.h"
+#include "archive/chat_reader.h"
 #include "archive/record_reference.h"
-#include "archive/stored_count.h"
 #include "base/json.h"
 #include "base/posix_file_system.h"
 #include "base/terminal_text.h"
 #include "base/try.h"
+#include "cli/commands.h"
 #include "crypto/key_file.h"
 #include "store/bucket_upkeep.h"
 #include "store/directory_lock.h"

@@ -1,5 +1,3 @@
-#include "cli/serve_command.h"
-
 #include <poll.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -19,6 +17,7 @@
 #include "app/unknown_variables.h"
 #include "base/logging.h"
 #include "base/memory_reserve.h"
+#include "cli/commands.h"
 #include "client/own_server.h"
 #include "http/server.h"
 #include "terminal/console.h"
