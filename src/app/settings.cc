@@ -1,12 +1,13 @@
 #include "app/settings.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <sstream>
 
 #include "app/secrets.h"
-#include "base/try.h"
+#include "base/did_you_mean.h"
 #include "http/message.h"
 
 namespace reprise {
@@ -74,6 +75,14 @@ std::string ShownScalar(const Setting& setting, const Scalar& value) {
          (*number == 0 && !setting.rules.zero.empty() ? " (" + std::string(setting.rules.zero) + ")" : "");
 }
 
+// What scripts and tests of this repository read.
+constexpr std::array<std::string_view, 4> kOfScripts = {"REPRISE_BIN", "REPRISE_BENCH", "REPRISE_E2E_SLACK",
+                                                        "REPRISE_WERROR"};
+
+bool IsOneOf(std::string_view name, const auto& names) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
 const Setting* FindWhere(auto fits) {
   const auto found = std::find_if(Settings().begin(), Settings().end(), fits);
   return found == Settings().end() ? nullptr : &*found;
@@ -95,6 +104,21 @@ std::string EnvironmentName(const Setting& setting) {
     name += c == '-' ? '_' : static_cast<char>(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
   }
   return name;
+}
+
+std::vector<std::string> UnknownVariables(const char* const* environment) {
+  std::vector<std::string> known = {"REPRISE_CONFIG", "REPRISE_URL"};
+  for (const Setting& setting : Settings()) {
+    if (!setting.flag.name.empty()) known.push_back(EnvironmentName(setting));
+  }
+  std::vector<std::string> unknown;
+  for (; *environment != nullptr; ++environment) {
+    const std::string_view entry = *environment;
+    const std::string_view name = entry.substr(0, entry.find('='));
+    if (!name.starts_with("REPRISE_") || IsOneOf(name, known) || IsOneOf(name, kOfScripts)) continue;
+    unknown.push_back("the variable " + std::string(name) + " is no setting" + DidYouMean(name, known));
+  }
+  return unknown;
 }
 
 std::vector<std::string> ChoicesOf(const Setting& setting) {

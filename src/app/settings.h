@@ -113,6 +113,9 @@ const Setting* FindSettingByKey(std::string_view key);
 
 // REQUIRES: it has a flag.
 std::string EnvironmentName(const Setting& setting);
+// One sentence for each variable of `environment` ("NAME=value", ended by a null) that is called like a setting and is
+// none. Values are not in it.
+std::vector<std::string> UnknownVariables(const char* const* environment);
 // The texts that it takes, for completion; empty: any.
 std::vector<std::string> ChoicesOf(const Setting& setting);
 

@@ -19,6 +19,7 @@
 #include "base/json.h"
 #include "base/path.h"
 #include "base/terminal_text.h"
+#include "base/try.h"
 #include "crypto/digest.h"
 #include "redis/redis_url.h"
 #include "terminal/console.h"
@@ -166,14 +167,11 @@ Values ValuesOf(const Options& options, Told told, bool other) {
 }  // namespace
 
 Result<FileDigests> FilesToTrust(const Options& options) {
-  auto paths = FilesOfPrograms(options);
-  if (!paths) return Fail(paths.error());
-  for (std::string& module : PromptModulesOpenToTools(options)) paths->push_back(std::move(module));
+  auto paths = TRY(FilesOfPrograms(options));
+  for (std::string& module : PromptModulesOpenToTools(options)) paths.push_back(std::move(module));
   FileDigests files;
-  for (const std::string& path : *paths) {
-    auto digest = Sha256OfFile(path);
-    if (!digest) return Fail(digest.error());
-    files[PlaceOf(path)] = *std::move(digest);
+  for (const std::string& path : paths) {
+    files[PlaceOf(path)] = TRY(Sha256OfFile(path));
   }
   return files;
 }

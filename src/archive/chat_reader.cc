@@ -22,27 +22,24 @@
 namespace reprise {
 
 Result<ChatReader> ChatReader::Open(const Flags& flags, const Environment& environment, WorkCounter* reads) {
-  auto options = LoadOptions(flags, environment);
-  if (!options) return Fail(options.error());
+  auto options = TRY(LoadOptions(flags, environment));
   SetLogLevel(LogLevel::kError);  // what the store notices is for a server's log
-  auto keys = KeysFor(*options);
-  if (!keys) return Fail(keys.error());
-  auto source = ChatSource::Open(*options);
-  if (!source) return Fail(source.error());
-  auto store = FileInteractionStore::Open({.root = source->root(),
-                                           .keys = *keys,
-                                           .file_system = source->file_system(),
+  auto keys = TRY(KeysFor(options));
+  auto source = TRY(ChatSource::Open(options));
+  auto store = FileInteractionStore::Open({.root = source.root(),
+                                           .keys = keys,
+                                           .file_system = source.file_system(),
                                            .access = FileInteractionStore::Access::kReadOnly,
                                            .reads = reads});
   if (!store && store.error().code == ErrorCode::kNotFound) {
-    return Fail(NoDataFolder(options->data_dir));
+    return Fail(NoDataFolder(options.data_dir));
   }
   if (!store) return Fail(store.error());
-  auto bucket = ChatBucket::OpenToRead(*options, reads ? reads->stop_token() : std::stop_token());
+  auto bucket = ChatBucket::OpenToRead(options, reads ? reads->stop_token() : std::stop_token());
   auto files = std::make_unique<SealedFileStore>(SealedFileStore::Options{
-      .root = source->root(), .keys = *keys, .file_system = source->file_system(), .bucket = FilesOf(bucket)});
-  auto blobs = std::make_unique<FileBlobStore>(source->root(), *keys, source->file_system());
-  return ChatReader(*std::move(options), std::move(bucket), *std::move(source), *std::move(store), std::move(files),
+      .root = source.root(), .keys = keys, .file_system = source.file_system(), .bucket = FilesOf(bucket)});
+  auto blobs = std::make_unique<FileBlobStore>(source.root(), keys, source.file_system());
+  return ChatReader(std::move(options), std::move(bucket), std::move(source), *std::move(store), std::move(files),
                     std::move(blobs));
 }
 

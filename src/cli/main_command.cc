@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "app/process.h"
-#include "app/unknown_variables.h"
+#include "app/settings.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "terminal/console.h"
