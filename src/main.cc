@@ -1,7 +1,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "cli/main_command.h"
+#include "cli/commands.h"
 
 namespace {
 

@@ -29,11 +29,10 @@ namespace {
 
 Result<void> CheckFolder(const Options& options, const std::string& folder, const KeySet* keys, FolderUse use) {
   const FolderMode mode = options.plain ? FolderMode::kPlain : FolderMode::kSealed;
-  auto found = ReadFolderKeys(folder, mode, keys, Disk());
-  if (!found) return Fail(std::move(found.error()));
-  if (use == FolderUse::kGiveUp) found->missing.clear();
-  if (use == FolderUse::kReplace) found->plain_chats = 0;
-  return CheckFolderKeys(*found, mode, folder, KeyFileOf(options));
+  auto found = TRY(ReadFolderKeys(folder, mode, keys, Disk()));
+  if (use == FolderUse::kGiveUp) found.missing.clear();
+  if (use == FolderUse::kReplace) found.plain_chats = 0;
+  return CheckFolderKeys(found, mode, folder, KeyFileOf(options));
 }
 
 Result<std::unique_ptr<Database>> OpenTables(const Options& options) {

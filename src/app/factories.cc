@@ -33,10 +33,9 @@ Result<std::vector<std::string>> ProtectedPaths(const Options& options) {
   if (!options.passphrase_file.empty()) paths.push_back(options.passphrase_file);
   if (!options.token_file.empty()) paths.push_back(options.token_file);
   if (options.auth.has_people()) paths.push_back(TokensFileOf(options));
-  paths.push_back(ConfigDirectoryOf(options));  // nor the list of what is allowed
-  auto programs = FilesOfPrograms(options);     // nor what the server is going to run
-  if (!programs) return Fail(programs.error());
-  paths.insert(paths.end(), programs->begin(), programs->end());
+  paths.push_back(ConfigDirectoryOf(options));    // nor the list of what is allowed
+  auto programs = TRY(FilesOfPrograms(options));  // nor what the server is going to run
+  paths.insert(paths.end(), programs.begin(), programs.end());
   for (const std::string& folder : UnsavedFolders(options.data_dir)) paths.push_back(folder);
   for (std::string& folder : FoldersKeptOf(Resolved(options.data_dir).string())) paths.push_back(std::move(folder));
   for (std::string& path : paths) path = Resolved(path).string();

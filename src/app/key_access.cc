@@ -11,6 +11,7 @@
 
 #include "base/system.h"
 #include "base/terminal_text.h"
+#include "base/try.h"
 #include "terminal/console.h"
 #include "terminal/hidden_input.h"
 
@@ -77,7 +78,7 @@ Result<SecretText> ReadPassphrase(const std::string& path) {
   text.erase(std::find(text.begin(), text.end(), '\n'), text.end());
   if (!text.empty() && text.back() == '\r') text.pop_back();
   if (text.empty()) return Fail(ErrorCode::kInvalidArgument, "the passphrase file " + path + " is empty");
-  if (auto fits = CheckLength(text); !fits) return Fail(fits.error());
+  TRY(CheckLength(text));
   return text;
 }
 
@@ -97,7 +98,7 @@ PassphraseSource PassphraseFrom(const Options& options) {
 Result<SecretText> NewPassphrase(const std::string& file) {
   auto passphrase = file.empty() ? AskTwice() : ReadPassphrase(file);
   if (!passphrase) return passphrase;
-  if (auto fits = CheckNew(*passphrase); !fits) return Fail(fits.error());
+  TRY(CheckNew(*passphrase));
   return passphrase;
 }
 

@@ -15,6 +15,7 @@
 #include "app/telemetry_variables.h"
 #include "app/trust.h"
 #include "base/private_file.h"
+#include "base/try.h"
 #include "crypto/digest.h"
 
 namespace reprise {
@@ -92,11 +93,12 @@ Result<void> RequireTrustOf(const ConfigText& config, const Options& options) {
 
 Result<void> ApplyEnvironmentAndFlags(Options& options, const Flags& flags, const Environment& environment) {
   for (const Setting& setting : Settings()) {
-    if (const auto flag = flags.find(std::string(setting.name)); flag != flags.end()) {
-      const auto applied = setting.apply(options, flag->second);
+    if (setting.flag.name.empty()) continue;
+    if (const auto flag = flags.find(std::string(setting.flag.name)); flag != flags.end()) {
+      const auto applied = ApplySetting(setting, options, flag->second);
       if (!applied) return Fail(InFront("--" + flag->first, applied.error()));
     } else if (const auto variable = environment(EnvironmentName(setting))) {
-      const auto applied = setting.apply(options, *variable);
+      const auto applied = ApplySetting(setting, options, *variable);
       if (!applied) return Fail(InFront(EnvironmentName(setting), applied.error()));
     }
   }
@@ -220,23 +222,20 @@ Result<Options> LoadOptions(const Flags& flags, const Environment& environment) 
   options.data_dir.clear();
   options.providers = BuiltInProviders(environment);
   if (const auto folder = ConfigFolder(environment)) options.trust_file = *folder + "/" + kTrustedFileName;
-  const auto config = FindConfig(flags, environment);
-  if (!config) return Fail(config.error());
-  if (*config) {
-    options.config_file = (*config)->path;
-    const auto applied = ApplyConfig(options, (*config)->text, environment);
-    if (!applied) return Fail(InFront((*config)->path + ":", applied.error()));
+  const auto config = TRY(FindConfig(flags, environment));
+  if (config) {
+    options.config_file = config->path;
+    const auto applied = ApplyConfig(options, config->text, environment);
+    if (!applied) return Fail(InFront(config->path + ":", applied.error()));
   }
-  if (auto applied = ApplyEnvironmentAndFlags(options, flags, environment); !applied) return Fail(applied.error());
+  TRY(ApplyEnvironmentAndFlags(options, flags, environment));
   ApplyTelemetryVariables(options.telemetry, environment);
   if (options.data_dir.empty()) {
-    auto folder = DefaultDataFolder(options.config_file == kDefaultConfigFile, environment);
-    if (!folder) return Fail(std::move(folder.error()));
-    options.data_dir = *std::move(folder);
+    options.data_dir = TRY(DefaultDataFolder(options.config_file == kDefaultConfigFile, environment));
   }
-  if (auto finished = FinishProviders(options.providers); !finished) return Fail(finished.error());
+  TRY(FinishProviders(options.providers));
   if (options.model.empty()) options.model = ChooseModel(options);
-  if (auto checked = CheckModel(options); !checked) return Fail(checked.error());
+  TRY(CheckModel(options));
   if (!IsLoopback(options.host) && options.token_file.empty() && !options.auth.has_people()) {
     return Fail(ErrorCode::kInvalidArgument,
                 "--host " + options.host + " can be reached from other machines and needs --token-file, or \"auth\"");
@@ -247,8 +246,8 @@ Result<Options> LoadOptions(const Flags& flags, const Environment& environment) 
         "workspace_mode local is for one user: with \"auth\" it is none, or shared if all may see and change it");
   }
   // Last, so that whoever is asked sees all that the options have become.
-  if (*config && NeedsTrust(**config, options, environment)) {
-    if (auto trusted = RequireTrustOf(**config, options); !trusted) return Fail(trusted.error());
+  if (config && NeedsTrust(*config, options, environment)) {
+    TRY(RequireTrustOf(*config, options));
   }
   return options;
 }

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/path.h"
+#include "base/try.h"
 #include "mcp/server_launch.h"
 
 namespace reprise {
@@ -48,7 +49,7 @@ class PathWalk {
       const fs::file_status status = fs::symlink_status(at_, failed);
       if (failed || !fs::exists(status)) return Found{.path = at_, .in_workspace = InWorkspace()};
       if (fs::is_symlink(status)) {
-        if (auto followed = FollowLink(); !followed) return Fail(followed.error());
+        TRY(FollowLink());
       }
     }
     return AtTheEnd();
@@ -104,8 +105,7 @@ class CommandFiles {
       word_ = word;
       const bool variable = before_program && command_.takes_variables && word.find('=') != std::string::npos;
       if (variable && word.starts_with("PATH=")) command_.search_path = word.substr(word.find('=') + 1);
-      auto added = before_program && !variable ? AddProgram(word) : AddArgument(word);
-      if (!added) return Fail(added.error());
+      TRY(before_program && !variable ? AddProgram(word) : AddArgument(word));
       Note(word);
       before_program = variable;
     }
@@ -166,20 +166,19 @@ class CommandFiles {
     if (word.empty() || (!before_script_ && IsDataFile(word))) return {};
     const std::size_t equals = word.find('=');
     if (equals == std::string::npos) return Add(directory / word, !word.starts_with('-') && NamesFile(word));
-    if (auto added = Add(directory / word, /*required=*/false); !added) return added;
+    TRY(Add(directory / word, /*required=*/false));
     const std::string value = word.substr(equals + 1);
     if (value.empty()) return {};
     return Add(directory / value, NamesFile(word) && NamesFile(value));
   }
 
   Result<void> Add(const fs::path& path, bool required) {
-    auto found = PathWalk(path, workspace_).Follow();
-    if (!found) return Fail(found.error());
-    if (!found->in_workspace) return {};
-    if (found->kind == Found::Kind::kNothing && required) {
+    auto found = TRY(PathWalk(path, workspace_).Follow());
+    if (!found.in_workspace) return {};
+    if (found.kind == Found::Kind::kNothing && required) {
       return Fail(ErrorCode::kInvalidArgument, "is not there: whoever writes to the workspace could put it there");
     }
-    if (found->kind == Found::Kind::kFile) files_.push_back(found->path.string());
+    if (found.kind == Found::Kind::kFile) files_.push_back(found.path.string());
     return {};
   }
 
@@ -283,14 +282,13 @@ Result<std::vector<std::string>> FilesOfPrograms(const Options& options) {
                        .directory = workspace,
                        .search_path = InheritedSearchPath(),
                        .takes_variables = true};
-    auto added = AddFiles(std::move(words), "hooks[" + std::to_string(i) + "]", workspace, all);
-    if (!added) return Fail(added.error());
+    TRY(AddFiles(std::move(words), "hooks[" + std::to_string(i) + "]", workspace, all));
   }
   for (const McpServerOptions& server : options.mcp_servers) {
     if (server.command.empty()) continue;
     const std::string place = "mcpServers." + server.name;
-    if (auto checked = CheckSurroundings(server, place, workspace); !checked) return Fail(checked.error());
-    if (auto added = AddFiles(WordsOf(server, workspace), place, workspace, all); !added) return Fail(added.error());
+    TRY(CheckSurroundings(server, place, workspace));
+    TRY(AddFiles(WordsOf(server, workspace), place, workspace, all));
   }
   return all;
 }

@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <variant>
 
-#include "base/text.h"
+#include "app/settings.h"
 #include "http/message.h"
 
 namespace reprise {
@@ -25,7 +26,7 @@ std::string AsVariable(std::string_view name) {
   return variable;
 }
 
-void Add(std::string_view name, std::string_view value, std::vector<std::string>& secrets) {
+void AddNamedOrLong(std::string_view name, std::string_view value, std::vector<std::string>& secrets) {
   if (NamesSecret(name) || value.size() >= kShortestUnnamed) secrets.emplace_back(value);
 }
 
@@ -40,32 +41,9 @@ void ForEachPair(std::string_view text, char separator, const Use& use) {
   }
 }
 
-void AddHeader(const std::string& name, std::string_view value, std::vector<std::string>& secrets) {
-  const std::string variable = AsVariable(name);
-  // These say what the client can do, in words that tools use too.
-  if (variable.starts_with("ACCEPT") || variable.starts_with("CONTENT_") || variable == "USER_AGENT") return;
-  if (variable == "COOKIE") {  // RFC 6265, section 4.2.1
-    ForEachPair(value, ';', [&](std::string_view cookie, std::string_view text) {
-      cookie.remove_prefix(std::min(cookie.size(), cookie.find_first_not_of(' ')));
-      Add(cookie, text, secrets);
-    });
-  } else {
-    if (NamesSecret(name)) value.remove_prefix(value.find(' ') + 1);  // "Bearer ..."
-    Add(name, value, secrets);
-  }
-}
-
-void AddQueryValue(std::string_view name, std::string_view value, std::vector<std::string>& secrets) {
-  Add(name, value, secrets);
-  if (const auto decoded = PercentDecoded(value, /*plus_is_space=*/true)) Add(name, *decoded, secrets);
-}
-
-void AddQuery(std::string_view url, std::vector<std::string>& secrets) {
-  url = url.substr(0, url.find('#'));
-  const std::size_t mark = url.find('?');
-  if (mark == std::string_view::npos) return;
-  ForEachPair(url.substr(mark + 1), '&',
-              [&](std::string_view name, std::string_view value) { AddQueryValue(name, value, secrets); });
+void AddParameter(std::string_view name, std::string_view value, std::vector<std::string>& secrets) {
+  AddNamedOrLong(name, value, secrets);
+  if (const auto decoded = PercentDecode(value, /*plus_is_space=*/true)) AddNamedOrLong(name, *decoded, secrets);
 }
 
 // Of "host=... password='...'", as libpq takes it too.
@@ -83,19 +61,6 @@ void AddPasswordWord(std::string_view text, std::vector<std::string>& secrets) {
   }
 }
 
-// Of postgresql://USER:PASSWORD@HOST/...?password=...
-void AddPassword(std::string_view url, std::vector<std::string>& secrets) {
-  AddQuery(url, secrets);
-  const std::size_t begin = url.find("://");
-  if (begin == std::string_view::npos) return AddPasswordWord(url, secrets);
-  const std::string_view authority = url.substr(begin + 3, url.find('/', begin + 3) - begin - 3);
-  const std::size_t colon = authority.find(':'), at = authority.rfind('@');
-  if (colon == std::string_view::npos || at == std::string_view::npos || colon > at) return;
-  const std::string_view password = authority.substr(colon + 1, at - colon - 1);
-  secrets.emplace_back(password);
-  if (const auto decoded = PercentDecoded(password)) secrets.push_back(*decoded);
-}
-
 }  // namespace
 
 bool NamesSecret(std::string_view name) {
@@ -108,9 +73,60 @@ bool NamesSecret(std::string_view name) {
          std::any_of(kSecretParts.begin(), kSecretParts.end(), is_in_it);
 }
 
+void AddSecret(std::string_view, std::string_view text, std::vector<std::string>& secrets) {
+  if (!text.empty()) secrets.emplace_back(text);
+}
+
+void AddSecretsOfHeader(std::string_view name, std::string_view value, std::vector<std::string>& secrets) {
+  const std::string variable = AsVariable(name);
+  // These say what the client can do, in words that tools use too.
+  if (variable.starts_with("ACCEPT") || variable.starts_with("CONTENT_") || variable == "USER_AGENT") return;
+  if (variable == "COOKIE") {  // RFC 6265, section 4.2.1
+    ForEachPair(value, ';', [&](std::string_view cookie, std::string_view text) {
+      cookie.remove_prefix(std::min(cookie.size(), cookie.find_first_not_of(' ')));
+      AddNamedOrLong(cookie, text, secrets);
+    });
+  } else {
+    if (NamesSecret(name)) value.remove_prefix(value.find(' ') + 1);  // "Bearer ..."
+    AddNamedOrLong(name, value, secrets);
+  }
+}
+
+void AddSecretsOfNamedHeader(std::string_view name, std::string_view value, std::vector<std::string>& secrets) {
+  if (NamesSecret(name)) AddSecretsOfHeader(name, value, secrets);
+}
+
+void AddSecretsOfNamedParameter(std::string_view name, std::string_view value, std::vector<std::string>& secrets) {
+  if (NamesSecret(name)) AddParameter(name, value, secrets);
+}
+
+void AddSecretsOfVariable(std::string_view name, std::string_view value, std::vector<std::string>& secrets) {
+  if (NamesSecret(name)) secrets.emplace_back(value);
+}
+
+void AddSecretsOfQuery(std::string_view, std::string_view url, std::vector<std::string>& secrets) {
+  url = url.substr(0, url.find('#'));
+  const std::size_t mark = url.find('?');
+  if (mark == std::string_view::npos) return;
+  ForEachPair(url.substr(mark + 1), '&',
+              [&](std::string_view name, std::string_view value) { AddParameter(name, value, secrets); });
+}
+
+void AddSecretsOfDatabase(std::string_view, std::string_view url, std::vector<std::string>& secrets) {
+  AddSecretsOfQuery({}, url, secrets);
+  const std::size_t begin = url.find("://");
+  if (begin == std::string_view::npos) return AddPasswordWord(url, secrets);
+  const std::string_view authority = url.substr(begin + 3, url.find('/', begin + 3) - begin - 3);
+  const std::size_t colon = authority.find(':'), at = authority.rfind('@');
+  if (colon == std::string_view::npos || at == std::string_view::npos || colon > at) return;
+  const std::string_view password = authority.substr(colon + 1, at - colon - 1);
+  secrets.emplace_back(password);
+  if (const auto decoded = PercentDecode(password, /*plus_is_space=*/false)) secrets.push_back(*decoded);
+}
+
 std::string WithoutPassword(std::string url) {
   std::vector<std::string> secrets;
-  AddPassword(url, secrets);
+  AddSecretsOfDatabase({}, url, secrets);
   for (const std::string& secret : secrets) {
     for (std::size_t at = secret.empty() ? std::string::npos : url.find(secret); at != std::string::npos;
          at = url.find(secret, at + 3)) {
@@ -122,36 +138,24 @@ std::string WithoutPassword(std::string url) {
 
 std::vector<std::string> SecretsOf(const Options& options, const char* const* environment) {
   std::vector<std::string> secrets;
-  for (const ProviderOptions& provider : options.providers) {
-    secrets.push_back(provider.api_key);
-    // Names of gateways' routes and versions are long words too: here only what is named like a secret counts.
-    for (const auto& [name, value] : provider.headers) {
-      if (NamesSecret(name)) AddHeader(name, value, secrets);
+  ForEachSetting(options, [&](const std::string&, const Setting& setting, const SettingValue& value) {
+    if (setting.rules.secrets == nullptr) return;
+    if (std::string* const* text = std::get_if<std::string*>(&value)) setting.rules.secrets({}, **text, secrets);
+    if (Texts* const* texts = std::get_if<Texts*>(&value)) {
+      for (const std::string& text : **texts) setting.rules.secrets({}, text, secrets);
     }
-    for (const auto& [name, value] : provider.query) {
-      if (NamesSecret(name)) AddQueryValue(name, value, secrets);
+    if (NamedTexts* const* pairs = std::get_if<NamedTexts*>(&value)) {
+      for (const auto& [name, text] : **pairs) setting.rules.secrets(name, text, secrets);
     }
-  }
-  if (options.bucket) secrets.push_back(options.bucket->secret_key);
-  for (const McpServerOptions& server : options.mcp_servers) {
-    for (const auto& [name, value] : server.environment) {
-      if (NamesSecret(name)) secrets.push_back(value);
-    }
-    for (const auto& [name, value] : server.headers) AddHeader(name, value, secrets);
-    AddQuery(server.url, secrets);
-  }
-  for (const OtlpEndpoint* endpoint : {&options.telemetry.traces, &options.telemetry.metrics}) {
-    for (const auto& [name, value] : endpoint->headers) AddHeader(name, value, secrets);
-    AddQuery(endpoint->url, secrets);
-  }
-  AddPassword(options.store.url, secrets);
-  AddPassword(options.store.listen_url, secrets);
-  for (const std::string& url : options.redis.urls) AddPassword(url, secrets);
+  });
+  // OTEL_* variables may give metrics an address and headers of their own.
+  AddSecretsOfQuery({}, options.telemetry.metrics.url, secrets);
+  for (const auto& [name, value] : options.telemetry.metrics.headers) AddSecretsOfHeader(name, value, secrets);
   for (; *environment != nullptr; ++environment) {
     const std::string_view variable = *environment;
     const std::size_t equals = variable.find('=');
-    if (equals == std::string_view::npos || !NamesSecret(variable.substr(0, equals))) continue;
-    secrets.emplace_back(variable.substr(equals + 1));
+    if (equals != std::string_view::npos)
+      AddSecretsOfVariable(variable.substr(0, equals), variable.substr(equals + 1), secrets);
   }
   return secrets;
 }

@@ -100,9 +100,8 @@ Result<Interaction> Server::Run(const ChatId& chat, StartRequest request) {
   run.log->Subscribe(end);
   end->Wait();
   run.log->Unsubscribe(end.get());
-  const auto id = run.interaction_id ? Result<InteractionId>(*run.interaction_id) : run.waiting->outcome();
-  if (!id) return Fail(id.error());
-  return engine().GetInteraction(chat, *id);
+  const auto id = TRY(run.interaction_id ? Result<InteractionId>(*run.interaction_id) : run.waiting->outcome());
+  return engine().GetInteraction(chat, id);
 }
 
 }  // namespace reprise

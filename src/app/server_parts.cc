@@ -20,7 +20,6 @@
 #include "app/people.h"
 #include "app/program_files.h"
 #include "app/prompt_folder.h"
-#include "app/redis_checks.h"
 #include "app/skill_files.h"
 #include "app/tenant_folder.h"
 #include "app/turn_settings.h"
@@ -203,7 +202,8 @@ Result<void> ServerParts::OpenDatabase() {
   notify_ = TRY(NotifySignals::Open(listen_url));
   Signals* signals = notify_.get();
   if (!options_.redis.urls.empty()) {
-    redis_ = TRY(RedisSignals::Open(RedisOptionsFrom(options_, signals)));
+    redis_ =
+        TRY(RedisSignals::Open({.urls = options_.redis.urls, .ca_file = options_.redis.ca_file, .otherwise = signals}));
     signals = redis_.get();
   }
   database_ =
@@ -286,9 +286,8 @@ Result<std::shared_ptr<const KeySet>> ServerParts::OrgKeysFor(const TenantParts:
 Result<void> ServerParts::OpenModels(Extensions& extensions) {
   Options configured = options_;
   if (extensions.models.contains(ProviderOf(options_.model))) configured.model = "offline";
-  auto models = MakeModelDirectory(transport_, configured);
-  if (!models) return Fail(models.error());
-  models_ = *std::move(models);
+  auto models = TRY(MakeModelDirectory(transport_, configured));
+  models_ = std::move(models);
   audio_ = TRY(MakeAudio(transport_, options_));
   documents_ = std::make_shared<SandboxedReader>(
       SandboxedReader::Options{.timeout = options_.document_timeout, .search_path = DocumentProgramPath(options_)});
@@ -354,9 +353,7 @@ Result<ServerOptions> HttpOptionsFrom(const Options& options) {
   server.host = options.host == "localhost" ? "127.0.0.1" : options.host;
   server.port = options.port;
   for (const std::string& text : options.public_hosts) {
-    auto host = ParsePublicHost(text);
-    if (!host) return Fail(std::move(host.error()));
-    server.public_hosts.push_back(*std::move(host));
+    server.public_hosts.push_back(TRY(ParsePublicHost(text)));
   }
   server.openapi = OpenApiDocument();
   server.page = PageAssets();
@@ -364,9 +361,7 @@ Result<ServerOptions> HttpOptionsFrom(const Options& options) {
   server.settings = DigestOf(SettingsOfTurns(options, ProcessEnvironment()));
   server.files_in_bucket = options.bucket.has_value();
   if (!options.token_file.empty()) {
-    auto token = ReadToken(options.token_file);
-    if (!token) return Fail(token.error());
-    server.token = *std::move(token);
+    server.token = TRY(ReadToken(options.token_file));
   }
   return server;
 }

@@ -4,178 +4,239 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <sstream>
 
-#include "http/gate.h"
+#include "app/secrets.h"
+#include "base/text.h"
 #include "http/message.h"
 
 namespace reprise {
 namespace {
 
-Result<void> Wrong(std::string wanted) { return Fail(ErrorCode::kInvalidArgument, "must be " + std::move(wanted)); }
-
-Result<void> SetText(std::string& target, std::string_view text) {
-  if (text.empty()) return Wrong("a text that is not empty");
-  if (text.find('\0') != std::string_view::npos) return Wrong("a text without a NUL character");
-  target = text;
-  return {};
+std::string NumberText(double number) {
+  if (number == std::floor(number)) return std::to_string(static_cast<std::int64_t>(number));
+  std::ostringstream text;
+  text << number;
+  return text.str();
 }
 
-Result<void> SetInteger(int& target, std::string_view text, int low, int high) {
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < low || value > high) {
-    return Wrong("an integer from " + std::to_string(low) + " to " + std::to_string(high));
+// An empty one has its place too.
+std::vector<std::string> SplitChoices(std::string_view choices) {
+  std::vector<std::string> names;
+  if (choices.empty()) return names;
+  AnyPart(choices, ',', [&](std::string_view name) { return names.emplace_back(name), false; });
+  return names;
+}
+
+std::optional<double> ParseNumber(const Setting& setting, Scalar::Kind kind, std::string_view text) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool is_whole = kind == Scalar::Kind::kInteger || setting.rules.range.whole;
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(number)) return std::nullopt;
+  if (is_whole && text.find_first_not_of("0123456789", text.starts_with('-') ? 1 : 0) != std::string_view::npos) {
+    return std::nullopt;
   }
-  target = value;
-  return {};
+  const NumberRange& range = setting.rules.range;
+  if ((range.above ? number <= range.low : number < range.low) || number > range.high) return std::nullopt;
+  return range.above && kind == Scalar::Kind::kSeconds ? std::max(number, 0.001) : number;
 }
 
-Result<void> SetSeconds(std::chrono::milliseconds& target, std::string_view text, bool zero_allowed) {
-  constexpr double kDay = 86'400;
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool in_range = std::isfinite(value) && (zero_allowed ? value >= 0 : value > 0) && value <= kDay;
-  if (error != std::errc() || end != text.data() + text.size() || !in_range) {
-    return Wrong(zero_allowed ? "a number of seconds from 0 to 86400" : "a number of seconds above 0, at most 86400");
-  }
-  target = std::chrono::milliseconds(std::max<std::int64_t>(zero_allowed ? 0 : 1, std::llround(value * 1000)));
-  return {};
+// "an integer from 0 to 65535", "one of a, b, c".
+std::string WantedScalar(const Setting& setting, Scalar::Kind kind) {
+  if (kind == Scalar::Kind::kBool) return "true or false";
+  std::string names;
+  const auto choices = ChoicesOf(setting);
+  for (const std::string& choice : choices) names += (names.empty() ? "" : ", ") + choice;
+  if (kind == Scalar::Kind::kName) return choices.size() > 2 ? "one of " + names : choices[0] + " or " + choices.back();
+  const NumberRange& range = setting.rules.range;
+  const bool is_whole = kind == Scalar::Kind::kInteger || range.whole;
+  std::string text = (names.empty() ? "" : names + " or ") + (is_whole ? "an integer" : "a number");
+  if (kind == Scalar::Kind::kSeconds) text += " of seconds";
+  const std::string low = NumberText(range.low), high = NumberText(range.high);
+  if (range.high == kNoHighest) return text + " from " + low + " on";
+  if (range.above) return text + " above " + low + ", at most " + high;
+  return text + " from " + low + (setting.rules.zero.empty() ? "" : " (" + std::string(setting.rules.zero) + ")") +
+         " to " + high;
 }
 
-Result<void> SetBool(bool& target, std::string_view text) {
-  if (text == "true" || text == "1") return target = true, Result<void>();
-  if (text == "false" || text == "0") return target = false, Result<void>();
-  return Wrong("true or false");
+std::string WithoutSecrets(const Setting& setting, const std::string& text) {
+  if (setting.rules.secrets == AddSecretsOfDatabase) return WithoutPassword(text);
+  if (setting.rules.secrets == AddSecretsOfQuery) return text.substr(0, text.find('?'));
+  return setting.rules.secrets == nullptr || text.empty() ? text : "***";
 }
 
-Result<void> SetLogLevelName(Options& options, std::string_view text) {
-  for (const std::string_view name : {"debug", "info", "warning", "error"}) {
-    if (text == name) return SetText(options.log_level, text);
-  }
-  return Wrong("one of debug, info, warning, error");
+std::string ShownScalar(const Setting& setting, const Scalar& value) {
+  const auto number = value.get(value.at);
+  if (!number) return {};
+  const auto names = value.kind == Scalar::Kind::kBool ? Texts{"false", "true"} : SplitChoices(setting.rules.choices);
+  if (*number < static_cast<double>(names.size())) return names[static_cast<std::size_t>(*number)];
+  if (value.kind == Scalar::Kind::kSeconds) return SecondsOf(std::chrono::milliseconds(std::llround(*number * 1000)));
+  return NumberText(*number) +
+         (*number == 0 && !setting.rules.zero.empty() ? " (" + std::string(setting.rules.zero) + ")" : "");
 }
 
-Result<void> SetLogFormatName(Options& options, std::string_view text) {
-  if (text != "text" && text != "json") return Wrong("text or json");
-  return SetText(options.log_format, text);
+// What scripts and tests of this repository read.
+constexpr std::array<std::string_view, 4> kOfScripts = {"REPRISE_BIN", "REPRISE_BENCH", "REPRISE_E2E_SLACK",
+                                                        "REPRISE_WERROR"};
+
+bool IsOneOf(std::string_view name, const auto& names) {
+  return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-Result<void> SetApprovalMode(Options& options, std::string_view text) {
-  const auto mode = ParseApprovalMode(text);
-  if (!mode) return Wrong("one of ask, read_only, approve_all, deny_all");
-  options.approval_mode = *mode;
-  return {};
+const Setting* FindWhere(auto fits) {
+  const auto found = std::find_if(Settings().begin(), Settings().end(), fits);
+  return found == Settings().end() ? nullptr : &*found;
 }
-
-Result<void> SetWorkspaceMode(Options& options, std::string_view text) {
-  constexpr std::array<std::pair<std::string_view, WorkspaceMode>, 3> kModes{
-      {{"local", WorkspaceMode::kLocal}, {"shared", WorkspaceMode::kShared}, {"none", WorkspaceMode::kNone}}};
-  for (const auto& [name, mode] : kModes) {
-    if (text == name) return options.workspace_mode = mode, Result<void>();
-  }
-  return Wrong("one of local, shared, none");
-}
-
-Result<void> SetPublicHosts(Options& options, std::string_view text) {
-  std::vector<std::string> hosts;
-  for (std::size_t at = 0; at <= text.size() && !text.empty();) {
-    const std::size_t end = std::min(text.find(',', at), text.size());
-    const std::string_view one = TrimBlanks(text.substr(at, end - at));
-    if (auto host = ParsePublicHost(one); !host) return Fail(std::move(host.error()));
-    hosts.emplace_back(one);
-    at = end + 1;
-  }
-  options.public_hosts = std::move(hosts);
-  return {};
-}
-
-constexpr std::array kSettings{
-    Setting{"host", "ADDRESS", "address to listen on (default 127.0.0.1); another than loopback needs --token-file",
-            SettingKind::kText, [](Options& o, std::string_view t) { return SetText(o.host, t); }},
-    Setting{"port", "PORT", "port to listen on (default 8000); 0 picks a free one", SettingKind::kInteger,
-            [](Options& o, std::string_view t) { return SetInteger(o.port, t, 0, 65535); }},
-    Setting{"public-hosts", "NAMES",
-            "names, separated by commas, that clients reach the server by through a proxy, tunnel or mapped port",
-            SettingKind::kList, SetPublicHosts},
-    Setting{"data-dir", "DIR",
-            "folder of the chats (default: ./chats if there are some, else $XDG_DATA_HOME/reprise/chats)",
-            SettingKind::kText, [](Options& o, std::string_view t) { return SetText(o.data_dir, t); }},
-    Setting{"workspace", "DIR", "folder that the tools work in (default .)", SettingKind::kText,
-            [](Options& o, std::string_view t) { return SetText(o.workspace, t); }},
-    Setting{"workspace-mode", "MODE",
-            "local, shared or none: whose the workspace is (default local; with auth or a database none)",
-            SettingKind::kText, SetWorkspaceMode, "local,shared,none"},
-    Setting{"workspace-history", "BOOL",
-            "whether what changes in the workspace is recorded, so that an edit can take it back (default true)",
-            SettingKind::kBool, [](Options& o, std::string_view t) { return SetBool(o.workspace_history, t); },
-            "true,false"},
-    Setting{"model", "NAME", "default model: offline or PROVIDER/NAME", SettingKind::kText,
-            [](Options& o, std::string_view t) { return SetText(o.model, t); }},
-    Setting{"plain", "", "store chats unencrypted", SettingKind::kBool,
-            [](Options& o, std::string_view t) { return SetBool(o.plain, t); }},
-    Setting{"key-file", "FILE", "key set (default $XDG_CONFIG_HOME/reprise/keys.jwks)", SettingKind::kText,
-            [](Options& o, std::string_view t) { return SetText(o.key_file, t); }},
-    Setting{"passphrase-file", "FILE", "file (mode 0600) with the key set's passphrase, if it has one (default: asks)",
-            SettingKind::kText, [](Options& o, std::string_view t) { return SetText(o.passphrase_file, t); }},
-    Setting{"token-file", "FILE", "file (mode 0600) with the token that every request must show", SettingKind::kText,
-            [](Options& o, std::string_view t) { return SetText(o.token_file, t); }},
-    Setting{"log-level", "LEVEL", "debug, info, warning or error (default info)", SettingKind::kText, SetLogLevelName,
-            "debug,info,warning,error"},
-    Setting{"log-format", "FORMAT", "text or json (default text)", SettingKind::kText, SetLogFormatName, "text,json"},
-    Setting{"log-file", "FILE", "file that the log is appended to (default: standard error)", SettingKind::kText,
-            [](Options& o, std::string_view t) { return SetText(o.log_file, t); }},
-    Setting{"system-prompt", "BOOL", "whether models are told anything before the conversation (default true)",
-            SettingKind::kBool, [](Options& o, std::string_view t) { return SetBool(o.system_prompt, t); },
-            "true,false"},
-    Setting{"prompt-dir", "DIR", "folder of the system prompt's modules (default $XDG_CONFIG_HOME/reprise/prompt)",
-            SettingKind::kText, [](Options& o, std::string_view t) { return SetText(o.prompt_dir, t); }},
-    Setting{"approval-mode", "MODE", "ask, read_only, approve_all or deny_all (default ask)", SettingKind::kText,
-            SetApprovalMode, "ask,read_only,approve_all,deny_all"},
-    Setting{"approval-expiry-s", "S", "how long an approval waits before it is rejected (default 0: for ever)",
-            SettingKind::kNumber,
-            [](Options& o, std::string_view t) { return SetSeconds(o.approval_expiry, t, true); }},
-    Setting{"max-rounds", "N", "model requests per interaction (default 25)", SettingKind::kInteger,
-            [](Options& o, std::string_view t) { return SetInteger(o.max_rounds, t, 1, 1000); }},
-    Setting{"max-retries", "N", "times a model request that failed is sent again (default 3)", SettingKind::kInteger,
-            [](Options& o, std::string_view t) { return SetInteger(o.max_retries, t, 0, 100); }},
-    Setting{"max-tool-calls-per-minute", "N", "tool calls of a chat in any minute (default 0: as many as it likes)",
-            SettingKind::kInteger,
-            [](Options& o, std::string_view t) { return SetInteger(o.max_tool_calls_per_minute, t, 0, 100'000); }},
-    Setting{"provider-idle-timeout-s", "S", "longest silence of a model (default 120)", SettingKind::kNumber,
-            [](Options& o, std::string_view t) { return SetSeconds(o.provider_idle_timeout, t, false); }},
-    Setting{"disconnect-grace-s", "S", "how long a run outlives its last client (default 2)", SettingKind::kNumber,
-            [](Options& o, std::string_view t) { return SetSeconds(o.disconnect_grace, t, true); }},
-    Setting{"drain-s", "S", "how long runs may go on when the server is to stop (default 0, with a database 180)",
-            SettingKind::kNumber,
-            [](Options& o, std::string_view t) { return SetSeconds(o.drain.emplace(), t, true); }},
-    Setting{"tool-timeout-s", "S", "longest run of one tool call (default 60)", SettingKind::kNumber,
-            [](Options& o, std::string_view t) { return SetSeconds(o.tools.timeout, t, false); }},
-};
 
 }  // namespace
 
-std::span<const Setting> Settings() { return kSettings; }
+const Setting* FindSetting(std::string_view flag) {
+  return FindWhere([&](const Setting& setting) { return !flag.empty() && setting.flag.name == flag; });
+}
+
+const Setting* FindSettingByKey(std::string_view key) {
+  return FindWhere([&](const Setting& setting) { return setting.key == key; });
+}
 
 std::string EnvironmentName(const Setting& setting) {
   std::string name = "REPRISE_";
-  for (const char c : setting.name) {
+  for (const char c : setting.flag.name) {
     name += c == '-' ? '_' : static_cast<char>(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
   }
   return name;
 }
 
-std::string ConfigKey(const Setting& setting) {
-  if (setting.name == "tool-timeout-s") return "tools.timeout_s";
-  std::string key(setting.name);
-  std::replace(key.begin(), key.end(), '-', '_');
-  return key;
+std::vector<std::string> UnknownVariables(const char* const* environment) {
+  std::vector<std::string> known = {"REPRISE_CONFIG", "REPRISE_URL"};
+  for (const Setting& setting : Settings()) {
+    if (!setting.flag.name.empty()) known.push_back(EnvironmentName(setting));
+  }
+  std::vector<std::string> unknown;
+  for (; *environment != nullptr; ++environment) {
+    const std::string_view entry = *environment;
+    const std::string_view name = entry.substr(0, entry.find('='));
+    if (!name.starts_with("REPRISE_") || IsOneOf(name, known) || IsOneOf(name, kOfScripts)) continue;
+    unknown.push_back("the variable " + std::string(name) + " is no setting" + DidYouMean(name, known));
+  }
+  return unknown;
 }
 
-const Setting* FindSetting(std::string_view name) {
-  for (const Setting& setting : kSettings) {
-    if (setting.name == name) return &setting;
+std::vector<std::string> ChoicesOf(const Setting& setting) {
+  if (setting.flag.placeholder == "BOOL") return {"true", "false"};
+  auto names = SplitChoices(setting.rules.choices);
+  std::erase(names, "");
+  return names;
+}
+
+std::string MustBe(const Setting& setting, Scalar::Kind kind) { return "must be " + WantedScalar(setting, kind); }
+
+std::string WrongWith(const Setting& setting, const std::string& text) {
+  if (text.find('\0') != std::string::npos) return "must be a text without a NUL character";
+  const auto choices = ChoicesOf(setting);
+  if (!choices.empty() && std::find(choices.begin(), choices.end(), text) == choices.end()) {
+    return MustBe(setting, Scalar::Kind::kName);
   }
-  return nullptr;
+  if (setting.rules.wrong != nullptr) return setting.rules.wrong(text);
+  return text.empty() ? "must be a text that is not empty" : "";
+}
+
+Result<void> Store(const Setting& setting, const Scalar& to, std::string_view text) {
+  auto names = SplitChoices(setting.rules.choices);
+  if (to.kind == Scalar::Kind::kBool) names = {"false", "true", "0", "1"};
+  const auto name = text.empty() ? names.end() : std::find(names.begin(), names.end(), text);
+  std::optional<double> number;
+  if (name != names.end()) {
+    number = name - names.begin();
+    if (to.kind == Scalar::Kind::kBool) number = (name - names.begin()) % 2;
+  } else if (to.kind != Scalar::Kind::kBool && to.kind != Scalar::Kind::kName) {
+    number = ParseNumber(setting, to.kind, text);
+  }
+  if (!number) return Fail(ErrorCode::kInvalidArgument, MustBe(setting, to.kind));
+  to.set(to.at, *number);
+  return {};
+}
+
+Result<void> ApplySetting(const Setting& setting, Options& options, std::string_view text) {
+  SettingsDraft draft;
+  const SettingValue to = setting.at(options, draft);
+  if (const Scalar* const scalar = std::get_if<Scalar>(&to)) return Store(setting, *scalar, text);
+  Texts parts = {std::string(text)};
+  if (std::holds_alternative<Texts*>(to)) {
+    parts.clear();
+    if (!text.empty()) AnyPart(text, ',', [&](auto part) { return parts.emplace_back(TrimBlanks(part)), false; });
+  }
+  for (const std::string& part : parts) {
+    if (std::string wrong = WrongWith(setting, part); !wrong.empty()) return Fail(ErrorCode::kInvalidArgument, wrong);
+  }
+  if (Texts* const* texts = std::get_if<Texts*>(&to)) **texts = std::move(parts);
+  if (std::string* const* one = std::get_if<std::string*>(&to)) **one = std::move(parts.front());
+  return {};
+}
+
+std::string ShownValue(const Setting& setting, const SettingValue& value) {
+  if (const Scalar* const scalar = std::get_if<Scalar>(&value)) return ShownScalar(setting, *scalar);
+  if (NamedTexts* const* pairs = std::get_if<NamedTexts*>(&value)) return NamesOf(**pairs);
+  if (std::string* const* text = std::get_if<std::string*>(&value)) return WithoutSecrets(setting, **text);
+  Texts words = *std::get<Texts*>(value);
+  for (std::string& word : words) word = WithoutSecrets(setting, word);
+  return QuotedWords(words);
+}
+
+std::string QuotedWords(const Texts& words) {
+  std::string line;
+  for (const std::string& word : words) {
+    const bool plain = !word.empty() && word.find_first_of(" \t\r\n'\"") == std::string::npos;
+    line += (line.empty() ? "" : " ") + (plain ? word : "'" + word + "'");
+  }
+  return line;
+}
+
+std::string NamesOf(const NamedTexts& pairs) {
+  std::string names;
+  for (const auto& [name, value] : pairs) names += (names.empty() ? "" : ", ") + name;
+  return names;
+}
+
+std::string SecondsOf(std::chrono::milliseconds time) {
+  const std::int64_t whole = time.count() / 1000, rest = time.count() % 1000;
+  return std::to_string(whole) + (rest == 0 ? "" : "." + std::to_string(1000 + rest).substr(1)) + " s";
+}
+
+void ForEachSetting(
+    const Options& options,
+    const std::function<void(const std::string& key, const Setting& setting, const SettingValue& value)>& use) {
+  Options copy = options;
+  SettingsDraft draft;
+  // Those of one element, or of none.
+  const auto use_below = [&](std::string_view list, const std::string& name) {
+    constexpr std::string_view kName = ".NAME.";
+    for (const Setting& setting : Settings()) {
+      const bool is_single = setting.key.find(kName) == setting.key.npos && setting.key.find("[]") == setting.key.npos;
+      if (list.empty() && is_single) use(std::string(setting.key), setting, setting.at(copy, draft));
+      if (list.empty() || !setting.key.starts_with(std::string(list) + std::string(kName))) continue;
+      const auto member = setting.key.substr(list.size() + kName.size());
+      use(std::string(list) + "." + name + "." + std::string(member), setting, setting.at(copy, draft));
+    }
+  };
+  if (options.bucket) draft.files = SettingsDraft::Place::kBucket, draft.bucket = *options.bucket;
+  use_below({}, {});
+  std::map<std::string, ModelFacts> models = options.models;
+  for (const auto& [name, price] : options.prices) models.try_emplace(name);
+  for (const auto& [name, facts] : models) {
+    const auto price = options.prices.find(name);
+    draft.facts = facts;
+    draft.price = price == options.prices.end() ? ModelPrice() : price->second;
+    use_below("models", name);
+  }
+  for (const ProviderOptions& provider : options.providers) {
+    draft.provider = provider;
+    use_below("providers", provider.name);
+  }
+  for (const McpServerOptions& server : options.mcp_servers) {
+    draft.server = server;
+    draft.login = server.auth.value_or(McpAuthOptions());
+    use_below("mcpServers", server.name);
+  }
 }
 
 }  // namespace reprise

@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
-#include <sstream>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -16,9 +15,11 @@
 #include "app/program_files.h"
 #include "app/prompt_folder.h"
 #include "app/secrets.h"
+#include "app/settings.h"
 #include "base/json.h"
 #include "base/path.h"
 #include "base/terminal_text.h"
+#include "base/try.h"
 #include "crypto/digest.h"
 #include "redis/redis_url.h"
 #include "terminal/console.h"
@@ -62,21 +63,6 @@ bool AnswersYes(std::string_view question) {
 
 bool IsPersonThere() { return ::isatty(STDIN_FILENO) == 1 && ::isatty(STDERR_FILENO) == 1; }
 
-std::string Words(const std::vector<std::string>& words) {
-  std::string line;
-  for (const std::string& word : words) {
-    const bool plain = !word.empty() && word.find_first_of(" \t\r\n'\"") == std::string::npos;
-    line += (line.empty() ? "" : " ") + (plain ? word : "'" + word + "'");
-  }
-  return line;
-}
-
-std::string Names(const std::vector<std::pair<std::string, std::string>>& pairs) {
-  std::string names;
-  for (const auto& [name, value] : pairs) names += (names.empty() ? "" : ", ") + name;
-  return names;
-}
-
 // Where secrets may be.
 std::string WithoutQuery(const std::string& url) { return url.substr(0, url.find('?')); }
 
@@ -86,27 +72,23 @@ std::string HostOf(const std::string& url) {
   return parsed ? parsed->name() : "an address that cannot be read";
 }
 
-std::string SecondsOf(std::chrono::milliseconds time) {
-  const std::int64_t whole = time.count() / 1000, rest = time.count() % 1000;
-  return std::to_string(whole) + (rest == 0 ? "" : "." + std::to_string(1000 + rest).substr(1)) + " s";
-}
-
 std::string ServerLine(const McpServerOptions& server) {
   const std::string more =
-      (server.roots ? ", and is told to work in " + (server.roots->empty() ? "no folder" : Words(*server.roots)) : "") +
+      (server.roots ? ", and is told to work in " + (server.roots->empty() ? "no folder" : QuotedWords(*server.roots))
+                    : "") +
       std::string(server.trust_annotations ? ", and believes what it says of its tools (trust_annotations)" : "") +
       (server.startup_timeout == McpServerOptions().startup_timeout
            ? ""
            : ", and waits " + SecondsOf(server.startup_timeout) + " for its start");
   if (!server.url.empty()) {
     return "speaks to the MCP server " + server.name + " at " + WithoutQuery(server.url) +
-           (server.headers.empty() ? "" : ", with headers: " + Names(server.headers)) + more;
+           (server.headers.empty() ? "" : ", with headers: " + NamesOf(server.headers)) + more;
   }
   std::vector<std::string> words = {server.command};
   words.insert(words.end(), server.arguments.begin(), server.arguments.end());
-  return "runs the MCP server " + server.name + ": " + Words(words) +
+  return "runs the MCP server " + server.name + ": " + QuotedWords(words) +
          (server.cwd.empty() ? "" : " (in " + server.cwd + ")") +
-         (server.environment.empty() ? "" : ", with variables: " + Names(server.environment)) + more;
+         (server.environment.empty() ? "" : ", with variables: " + NamesOf(server.environment)) + more;
 }
 
 // Who is sent what stands under this key of the configuration; empty: nobody outside of the server. Names may have
@@ -152,30 +134,6 @@ std::string_view NameOf(ApprovalMode mode) {
   return "ask";
 }
 
-std::string Limit(auto limit) { return limit == 0 ? "0 (no limit)" : std::to_string(limit); }
-
-std::string Amount(double amount) {
-  std::ostringstream text;
-  text << amount;
-  return text.str();
-}
-
-std::string_view NameOf(WorkspaceMode mode) {
-  switch (mode) {
-    case WorkspaceMode::kUsual:
-      return "";
-    case WorkspaceMode::kLocal:
-      return "local";
-    case WorkspaceMode::kShared:
-      return "shared";
-    case WorkspaceMode::kNone:
-      return "none";
-  }
-  return "";
-}
-
-std::string YesOrNo(bool yes) { return yes ? "true" : "false"; }
-
 std::string AuthOf(const AuthOptions& auth) {
   if (!auth.has_people()) return {};
   const std::string file = auth.tokens_file.empty() ? "" : ", from " + auth.tokens_file;
@@ -186,155 +144,34 @@ std::string AuthOf(const AuthOptions& auth) {
          ", and with tokens" + file;
 }
 
-std::string ThinkingOf(const ModelFacts& facts) {
-  switch (facts.thinking) {
-    case ThinkingMode::kDefault:
-      return {};
-    case ThinkingMode::kOff:
-      return ", thinking off";
-    case ThinkingMode::kAdaptive:
-      return ", thinking adaptive";
-    case ThinkingMode::kBudget:
-      return ", thinking with " + std::to_string(facts.thinking_budget) + " tokens";
-  }
-  return {};
-}
-
-std::string EffortOf(const ModelFacts& facts) {
-  return facts.effort == Effort::kDefault ? "" : ", effort " + std::string(ToString(facts.effort));
-}
-
-std::string CacheOf(const ModelFacts& facts) {
-  switch (facts.cache) {
-    case PromptCache::kDefault:
-      return {};
-    case PromptCache::kNone:
-      return ", no caching of prompts";
-    case PromptCache::kShort:
-      return ", short caching of prompts";
-    case PromptCache::kLong:
-      return ", long caching of prompts";
-  }
-  return {};
-}
-
-std::string AbilitiesOf(const ModelFacts& facts) {
-  std::string text;
-  for (const AbilityName& ability : kAbilityNames) {
-    if (const auto has = facts.abilities.*ability.member) {
-      text += (*has ? ", takes " : ", does not take ") + std::string(ability.name);
-    }
-  }
-  return text;
-}
-
-// Keys of the configuration and what they are, in the order in which they are shown. What WhatItWouldDo says in words
-// of its own is not among them.
+// Keys of the configuration and what they are.
 using Values = std::vector<std::pair<std::string, std::string>>;
 
-// Above all else, since they take the walls away that tools are behind.
-Values WaysOutOfTheSandbox(const Options& options) {
-  return {{"tools.sandbox_paths.write", Words(options.tools.sandbox_write)},
-          {"tools.sandbox_paths.read", Words(options.tools.sandbox_read)}};
-}
-
-// Of the server, whatever it is asked to do.
-Values ValuesOfServer(const Options& options) {
-  const std::string reach = IsLoopback(options.host) ? "" : " (OTHER MACHINES can reach the server)";
-  return {{"host", options.host + reach},
-          {"port", std::to_string(options.port)},
-          {"public_hosts", Words(options.public_hosts)},
-          {"token_file", options.token_file},
-          {"passphrase_file", options.passphrase_file},
-          {"log_file", options.log_file},
-          {"log_level", options.log_level},
-          {"log_format", options.log_format},
-          {"drain_s", options.drain ? SecondsOf(*options.drain) : "as usual"}};
-}
-
-Values OtherValues(const Options& options) {
-  const ToolPolicy& tools = options.tools;
-  const TelemetryOptions& telemetry = options.telemetry;
-  Values values = {
-      {"telemetry.otlp_endpoint", WithoutQuery(telemetry.traces.url)},
-      {"telemetry.headers", Names(telemetry.traces.headers)},
-      {"telemetry.service_name", telemetry.service_name},
-      {"telemetry.content", telemetry.content ? "true (what people, models and tools say is sent there)" : "false"},
-      {"telemetry.trace_providers", YesOrNo(telemetry.trace_providers)},
-      {"auth", AuthOf(options.auth)},
-      {"workspace_mode", std::string(NameOf(options.workspace_mode))},
-      {"key_file", options.key_file},
-      {"plain", options.plain ? "true (chats are stored unencrypted)" : "false"},
-      {"prompt_dir", options.prompt_dir},
-      {"workspace_history", YesOrNo(options.workspace_history)},
-      {"system_prompt", YesOrNo(options.system_prompt)},
-      {"store.type",
-       options.store.type == StoreOptions::Type::kPostgres ? "postgres (chats are kept in a database)" : "files"},
-      {"store.url", WithoutPassword(options.store.url)},
-      {"store.listen_url", WithoutPassword(options.store.listen_url)},
-      {"redis.ca_file", options.redis.ca_file},
-      {"guardrails.input", Words(options.guardrails.input)},
-      {"guardrails.output", Words(options.guardrails.output)},
-      {"tools.allow", Words(tools.allow)},
-      {"tools.deny", Words(tools.deny)},
-      {"tools.require_approval", Words(tools.require_approval)},
-      {"tools.timeout_s", SecondsOf(tools.timeout)},
-      {"tools.limits.memory_mb", Limit(tools.limits.memory_mb)},
-      {"tools.limits.processes", Limit(tools.limits.processes)},
-      {"tools.limits.file_size_mb", Limit(tools.limits.file_size_mb)},
-      {"tools.limits.tmp_mb", Limit(tools.limits.tmp_mb)},
-      {"audio.transcription", options.audio.transcription},
-      {"audio.speech", options.audio.speech},
-      {"audio.voice", options.audio.voice},
-      {"files.max_file_bytes", std::to_string(options.files.file_bytes)},
-      {"files.max_chat_bytes", std::to_string(options.files.chat_bytes)},
-      {"files.max_image_bytes", std::to_string(options.parts.image_bytes)},
-      {"files.max_request_bytes", std::to_string(options.parts.request_bytes)},
-      {"files.max_pdf_pages", std::to_string(options.parts.pages)},
-      {"files.document_timeout_s", SecondsOf(options.document_timeout)},
-      {"approval_expiry_s", SecondsOf(options.approval_expiry)},
-      {"max_rounds", std::to_string(options.max_rounds)},
-      {"max_retries", std::to_string(options.max_retries)},
-      {"max_tool_calls_per_minute", std::to_string(options.max_tool_calls_per_minute)},
-      {"provider_idle_timeout_s", SecondsOf(options.provider_idle_timeout)},
-      {"disconnect_grace_s", SecondsOf(options.disconnect_grace)},
-      {"budget.max_tokens_per_interaction", Limit(options.budget.max_tokens_per_interaction)},
-      {"budget.max_tokens_per_chat", Limit(options.budget.max_tokens_per_chat)},
-      {"budget.max_tokens_per_day", Limit(options.budget.max_tokens_per_day)},
-      {"budget.max_cost_per_chat", Amount(options.budget.max_cost_per_chat)},
-  };
-  for (const auto& [name, facts] : options.models) {
-    values.emplace_back("models." + name, "context window " + std::to_string(facts.context_window) + ", output " +
-                                              std::to_string(facts.max_output_tokens) + ThinkingOf(facts) +
-                                              EffortOf(facts) + CacheOf(facts) + AbilitiesOf(facts));
-  }
-  for (const auto& [name, price] : options.prices) {
-    std::string text = Amount(price.input) + " for input, " + Amount(price.output) + " for output";
-    if (price.cache_read) text += ", " + Amount(*price.cache_read) + " for cache_read";
-    if (price.cache_write) text += ", " + Amount(*price.cache_write) + " for cache_write";
-    values.emplace_back("the price of " + name, text);
-  }
-  return values;
-}
-
-// Those of `values` that are not as they are by default.
-Values OtherThan(const Values& defaults, Values values) {
-  std::erase_if(
-      values, [&](const auto& value) { return std::find(defaults.begin(), defaults.end(), value) != defaults.end(); });
+// Those that a person is told of in this way. `other`: only those that are not as they are by default.
+Values ValuesOf(const Options& options, Told told, bool other) {
+  Values values;
+  Options usual;
+  SettingsDraft usual_draft;
+  ForEachSetting(options, [&](const std::string& key, const Setting& setting, const SettingValue& value) {
+    std::string text = ShownValue(setting, value);
+    const bool is_usual = text == ShownValue(setting, setting.at(usual, usual_draft));
+    const bool is_of_element = key != setting.key;
+    if (setting.rules.told != told || (is_usual && (other || is_of_element))) return;
+    const bool is_harmless = is_usual || (setting.key == "host" && IsLoopback(options.host));
+    if (other && !setting.rules.note.empty() && !is_harmless) text += " (" + std::string(setting.rules.note) + ")";
+    values.emplace_back(key, std::move(text));
+  });
   return values;
 }
 
 }  // namespace
 
 Result<FileDigests> FilesToTrust(const Options& options) {
-  auto paths = FilesOfPrograms(options);
-  if (!paths) return Fail(paths.error());
-  for (std::string& module : PromptModulesOpenToTools(options)) paths->push_back(std::move(module));
+  auto paths = TRY(FilesOfPrograms(options));
+  for (std::string& module : PromptModulesOpenToTools(options)) paths.push_back(std::move(module));
   FileDigests files;
-  for (const std::string& path : *paths) {
-    auto digest = Sha256OfFile(path);
-    if (!digest) return Fail(digest.error());
-    files[PlaceOf(path)] = *std::move(digest);
+  for (const std::string& path : paths) {
+    files[PlaceOf(path)] = TRY(Sha256OfFile(path));
   }
   return files;
 }
@@ -342,15 +179,16 @@ Result<FileDigests> FilesToTrust(const Options& options) {
 std::string WhatItWouldDo(const Options& options, const FileDigests& files) {
   std::string text;
   const auto add = [&](const std::string& line) { text += "  " + VisibleLine(line) + "\n"; };
-  const auto add_values = [&](const Values& values) {
-    for (const auto& [key, value] : values) add(key + ": " + (value.empty() ? "none" : value));
+  const auto add_values = [&](Told told) {
+    for (const auto& [key, value] : ValuesOf(options, told, /*other=*/true)) {
+      add(key + ": " + (value.empty() ? "none" : value));
+    }
   };
-  const Options defaults;
-  add_values(OtherThan(WaysOutOfTheSandbox(defaults), WaysOutOfTheSandbox(options)));
+  add_values(Told::kFirst);
   for (const McpServerOptions& server : options.mcp_servers) add(ServerLine(server));
   for (const HookOptions& hook : options.hooks) {
     const HookOptions usual;
-    add("runs the hook " + std::string(HookEventName(hook.event)) + ": " + Words(hook.command) +
+    add("runs the hook " + std::string(HookEventName(hook.event)) + ": " + QuotedWords(hook.command) +
         (hook.tool == usual.tool ? "" : ", for the tool " + hook.tool) +
         (hook.timeout == usual.timeout ? "" : ", for at most " + SecondsOf(hook.timeout)));
   }
@@ -378,19 +216,21 @@ std::string WhatItWouldDo(const Options& options, const FileDigests& files) {
     if (is_usual && provider.api_key.empty() && provider.headers.empty() && provider.query.empty()) continue;
     add("may send prompts to " + provider.name + " at " + provider.base_url +
         (provider.api_key.empty() ? "" : ", with a key") +
-        (provider.headers.empty() ? "" : ", with headers: " + Names(provider.headers)) +
-        (provider.query.empty() ? "" : ", with query: " + Names(provider.query)));
+        (provider.headers.empty() ? "" : ", with headers: " + NamesOf(provider.headers)) +
+        (provider.query.empty() ? "" : ", with query: " + NamesOf(provider.query)));
   }
   add("workspace: " + Resolved(options.workspace).string() + ", data folder: " + PlaceOf(options.data_dir));
-  add_values(OtherThan(ValuesOfServer(defaults), ValuesOfServer(options)));
-  add_values(OtherThan(OtherValues(defaults), OtherValues(options)));
+  add_values(Told::kAsOfServer);
+  if (options.auth.has_people()) add("auth: " + AuthOf(options.auth));
+  add_values(Told::kAsOfTurns);
   for (const auto& [path, digest] : files) add("uses " + path);
   return text;
 }
 
 std::vector<std::pair<std::string, std::string>> ValuesOfTurns(const Options& options) {
-  Values values = OtherValues(options);
-  for (auto& way_out : WaysOutOfTheSandbox(options)) values.push_back(std::move(way_out));
+  Values values = ValuesOf(options, Told::kAsOfTurns, /*other=*/false);
+  for (auto& way_out : ValuesOf(options, Told::kFirst, /*other=*/false)) values.push_back(std::move(way_out));
+  values.emplace_back("auth", AuthOf(options.auth));
   values.emplace_back("approval_mode", ToString(options.approval_mode));
   return values;
 }

@@ -62,18 +62,16 @@ Result<FileDigests> TrustedFiles::Read() const {
 
 Result<void> TrustedFiles::Allow(const FileDigests& files) const {
   const auto alone = TRY(FolderLock::Take(ParentDirectory(path_), kLongestWait));
-  auto all = Read();
-  if (!all) return Fail(all.error());
-  for (const auto& [path, digest] : files) (*all)[path] = digest;
-  return Write(*all);
+  auto all = TRY(Read());
+  for (const auto& [path, digest] : files) all[path] = digest;
+  return Write(all);
 }
 
 Result<bool> TrustedFiles::Revoke(const std::string& path) const {
   const auto alone = TRY(FolderLock::Take(ParentDirectory(path_), kLongestWait));
-  auto all = Read();
-  if (!all) return Fail(all.error());
-  if (all->erase(path) == 0) return false;
-  return Write(*all).map([] { return true; });
+  auto all = TRY(Read());
+  if (all.erase(path) == 0) return false;
+  return Write(all).map([] { return true; });
 }
 
 Result<void> TrustedFiles::Write(const FileDigests& files) const {

@@ -108,7 +108,7 @@ class Documents {
 Result<void> WriteDocuments(const std::string& root, const Chat& chat, InteractionStore& store, WorkCounter& counter) {
   const ChatId& id = chat.summary.id;
   for (const std::string& made : {ChatDirectory(root, id), InteractionsDirectory(root, id)}) {
-    if (auto created = Disk().CreateDirectory(made); !created) return Fail(std::move(created.error()));
+    TRY(Disk().CreateDirectory(made));
   }
   ChatIndex index{.summary = {.id = id, .created_at = chat.summary.created_at}};
   Documents documents(store);
@@ -116,7 +116,7 @@ Result<void> WriteDocuments(const std::string& root, const Chat& chat, Interacti
     const std::string text = DumpJson(TRY(documents.Next(id, listed.id))) + "\n";
     TRY(ReplaceFile(Disk(), InteractionFile(root, id, listed.id), text, Durability::kUnsynced));
     AddToIndex(index, listed, Sha256Digest({text}));
-    if (auto wanted = CountStep(&counter); !wanted) return wanted;
+    TRY(CountStep(&counter));
   }
   // The newest is the head if the chat's own cannot be read.
   const bool has_head = std::any_of(chat.interactions.begin(), chat.interactions.end(),

@@ -1,6 +1,10 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <set>
+#include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -8,6 +12,7 @@
 #include "app/options.h"
 #include "archive/chat_source.h"
 #include "base/environment.h"
+#include "base/json.h"
 #include "base/queues.h"
 #include "reprise/blob_store.h"
 #include "reprise/file_store.h"
@@ -53,5 +58,21 @@ class ChatReader {
 
 // One line for each interaction that is stored but cannot be read.
 void ComplainOfDamage(const Chat& chat);
+
+// The numbers on the head's branch.
+std::set<InteractionId> HeadBranch(const Chat& chat);
+
+// A chat with its interactions, as GET /chats/{chat_id}?branches=all shows it.
+Json ChatToJson(const Chat& chat, bool all_branches);
+
+// How much there is to do, for a progress line: counted by names alone, which takes a thousandth of the work itself.
+// What cannot be listed counts as nothing; the work says what is wrong with it.
+struct StoredCount {
+  std::uint64_t chats = 0, interactions = 0, journals = 0, files = 0;
+};
+StoredCount CountStored(const std::string& data_dir, std::span<const ChatId> chats);
+
+// Regular files in a folder and in the folders below it; no link is followed.
+std::uint64_t CountFilesBelow(const std::string& folder);
 
 }  // namespace reprise

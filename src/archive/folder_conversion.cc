@@ -9,12 +9,13 @@
 #include <system_error>
 
 #include "app/kept_folders.h"
+#include "archive/chat_reader.h"
 #include "archive/record_reference.h"
-#include "archive/stored_count.h"
 #include "base/atomic_write.h"
 #include "base/logging.h"
 #include "base/posix_file_system.h"
 #include "base/system.h"
+#include "base/try.h"
 #include "store/audit_file.h"
 #include "store/chat_files.h"
 #include "store/file_blob_store.h"
@@ -51,23 +52,21 @@ Result<void> CheckSound(const std::string& root, const std::shared_ptr<const Key
     task.total = count.chats + count.interactions + count.journals + count.files;
   }
   progress.Begin(std::move(task));
-  const auto report = VerifyStore(root, keys, Disk(), &counter, bucket);
-  if (!report) return Fail(report.error());
-  if (report->problems.empty()) return {};
-  for (const Problem& problem : report->problems) Warn(problem.file + ": " + problem.kind + ": " + problem.message);
+  const auto report = TRY(VerifyStore(root, keys, Disk(), &counter, bucket));
+  if (report.problems.empty()) return {};
+  for (const Problem& problem : report.problems) Warn(problem.file + ": " + problem.kind + ": " + problem.message);
   return Fail(
       Error{.code = ErrorCode::kCorruption,
-            .reason = "integrity_" + report->problems.front().kind,
+            .reason = "integrity_" + report.problems.front().kind,
             .message = root + " is damaged, and is left as it is (`reprise export` takes out what can be read)"});
 }
 
 // The journals of interactions that have not ended.
 Result<void> AddJournals(const std::string& root, const KeySet* keys, const ChatFiles& files, IncomingChat& chat) {
   const ChatId& id = chat.summary.id;
-  const auto listed = files.ListInteractions(id);
-  if (!listed) return Fail(listed.error());
-  for (const std::uint32_t number : listed->journals) {
-    if (listed->checkpoints.contains(number)) continue;
+  const auto listed = TRY(files.ListInteractions(id));
+  for (const std::uint32_t number : listed.journals) {
+    if (listed.checkpoints.contains(number)) continue;
     const InteractionId interaction = InteractionId::FromNumber(number);
     auto content =
         ReadJournalFile(Disk(), JournalPath(root, id, interaction), {.chat = id, .interaction = interaction}, keys);
@@ -81,32 +80,28 @@ Result<void> CopyChats(const std::string& root, const KeyChange& keys, const Fil
                        const std::string& target, std::vector<ChatId>& converted, WorkCounter& counter,
                        Progress& progress) {
   const ChatFiles files(root, MakeRecordFormat(keys.from), Disk());
-  auto chats = files.ListChats();
-  if (!chats) return Fail(std::move(chats.error()));
-  std::sort(chats->begin(), chats->end());
-  progress.Begin(CopyTask(keys.to ? "sealing" : "opening", root, *chats, progress));
+  auto chats = TRY(files.ListChats());
+  std::sort(chats.begin(), chats.end());
+  progress.Begin(CopyTask(keys.to ? "sealing" : "opening", root, chats, progress));
   WorkCounter reads(counter.stop_source());
-  auto from = FileInteractionStore::Open({.root = root,
-                                          .keys = keys.from,
-                                          .file_system = Disk(),
-                                          .access = FileInteractionStore::Access::kReadOnly,
-                                          .reads = &reads});
-  if (!from) return Fail(std::move(from.error()));
+  auto from = TRY(FileInteractionStore::Open({.root = root,
+                                              .keys = keys.from,
+                                              .file_system = Disk(),
+                                              .access = FileInteractionStore::Access::kReadOnly,
+                                              .reads = &reads}));
   SealedFileStore chat_files({.root = root, .keys = keys.from, .file_system = Disk(), .bucket = bucket});
   FileBlobStore blobs(root, keys.from, Disk());
-  auto incoming = IncomingChats::Open({.root = target, .keys = keys.to, .file_system = Disk(), .counter = &counter});
-  if (!incoming) return Fail(std::move(incoming.error()));
-  for (const ChatId& chat : *chats) {
-    auto whole = WholeChat(**from, chat);
+  auto incoming =
+      TRY(IncomingChats::Open({.root = target, .keys = keys.to, .file_system = Disk(), .counter = &counter}));
+  for (const ChatId& chat : chats) {
+    auto whole = WholeChat(*from, chat);
     if (!whole && whole.error().code == ErrorCode::kNotFound) continue;  // an empty folder
     if (!whole) return Fail(std::move(whole.error()));
-    auto queue = files.ReadQueue(chat);
-    if (!queue) return Fail(std::move(queue.error()));
-    whole->queue = *std::move(queue);
+    whole->queue = TRY(files.ReadQueue(chat));
     auto added = AddJournals(root, keys.from.get(), files, *whole)
                      .and_then([&] { return AddFiles(chat_files, *whole); })
                      .and_then([&] { return AddBlobs(blobs, *whole); })
-                     .and_then([&] { return incoming->Add(*whole); });
+                     .and_then([&] { return incoming.Add(*whole); });
     if (!added) return added;
     converted.push_back(chat);
   }
@@ -114,22 +109,19 @@ Result<void> CopyChats(const std::string& root, const KeyChange& keys, const Fil
 }
 
 Result<void> CopyGrants(const std::string& root, const KeyChange& keys, const std::string& target) {
-  const auto grants = ReadGrantFile(Disk(), root, keys.from.get());
-  if (!grants) return Fail(grants.error());
-  if (grants->empty()) return {};
-  return WriteGrantFile(Disk(), target, keys.to.get(), *grants);
+  const auto grants = TRY(ReadGrantFile(Disk(), root, keys.from.get()));
+  if (grants.empty()) return {};
+  return WriteGrantFile(Disk(), target, keys.to.get(), grants);
 }
 
 // Its lines are not sealed: the same in both. What is known of its end is.
 Result<void> CopyAuditLog(const std::string& root, const KeyChange& keys, const std::string& target) {
   bool found = false;
-  const auto entries = Disk().ListDirectory(root);
-  if (!entries) return Fail(entries.error());
-  for (const DirectoryEntry& entry : *entries) {
+  const auto entries = TRY(Disk().ListDirectory(root));
+  for (const DirectoryEntry& entry : entries) {
     if (entry.is_directory || !ParseAuditFile(entry.name)) continue;
-    const auto text = Disk().ReadFile(root + "/" + entry.name, kMaxAuditBytes);
-    if (!text) return Fail(text.error());
-    if (auto written = ReplaceFile(Disk(), target + "/" + entry.name, *text); !written) return written;
+    const auto text = TRY(Disk().ReadFile(root + "/" + entry.name, kMaxAuditBytes));
+    TRY(ReplaceFile(Disk(), target + "/" + entry.name, text));
     found = true;
   }
   if (!found) return {};
@@ -166,8 +158,7 @@ Result<std::string> ConvertFolder(const std::string& given_root, const KeyChange
   std::error_code failed;
   const std::string root = std::filesystem::canonical(given_root, failed).string();
   if (failed) return Fail(NoDataFolder(given_root));
-  const auto lock = DirectoryLock::Acquire(LockFile(root));
-  if (!lock) return Fail(lock.error());
+  const auto lock = TRY(DirectoryLock::Acquire(LockFile(root)));
   auto ready =
       CheckNothingUnsaved(root).and_then([&] { return CheckSound(root, keys.from, bucket, counter, progress); });
   if (!ready) return Fail(std::move(ready.error()));

@@ -29,12 +29,11 @@ bool IsChatFolder(const std::string& path) {
 }
 
 Result<Json> ReadObject(const std::string& path) {
-  const auto text = Disk().ReadFile(path, kMaxDocumentBytes);
-  if (!text) return Fail(text.error());
-  auto json = ParseJson(*text, kMaxChatDepth);
+  const auto text = TRY(Disk().ReadFile(path, kMaxDocumentBytes));
+  auto json = ParseJson(text, kMaxChatDepth);
   if (!json) return Unusable(path, json.error().message);
   if (!json->is_object()) return Unusable(path, "it is no JSON object");
-  if (LooksLikeJwe(*text)) return Unusable(path, "it is sealed; `reprise decrypt` makes a plain copy where its key is");
+  if (LooksLikeJwe(text)) return Unusable(path, "it is sealed; `reprise decrypt` makes a plain copy where its key is");
   return json;
 }
 
@@ -61,11 +60,10 @@ Result<std::vector<ForeignInteraction>> ReadFolder(const std::string& path) {
   std::sort(names.begin(), names.end());
   for (const std::string& name : names) {
     const std::string file = folder + "/" + name;
-    auto json = ReadInteractionFile(file);
-    if (!json) return Fail(std::move(json.error()));
-    std::string id = TextMember(*json, "id");
+    auto json = TRY(ReadInteractionFile(file));
+    std::string id = TextMember(json, "id");
     if (id.empty()) id = name.substr(0, name.size() - std::string_view(".json").size());
-    documents.push_back({.where = file, .name = std::move(id), .json = *std::move(json)});
+    documents.push_back({.where = file, .name = std::move(id), .json = std::move(json)});
   }
   return documents;
 }
@@ -78,15 +76,14 @@ Result<void> ReadFiles(const std::string& path, ForeignChat& chat) {
   for (const DirectoryEntry& entry : *entries) {
     if (entry.is_directory || !ParseFileName(entry.name)) continue;
     const std::string where = folder + "/" + entry.name;
-    const auto text = Disk().ReadFile(where, kMaxDocumentBytes);
-    if (!text) return Fail(text.error());
-    if (LooksLikeJwe(*text))
+    const auto text = TRY(Disk().ReadFile(where, kMaxDocumentBytes));
+    if (LooksLikeJwe(text))
       return Unusable(where, "it is sealed; `reprise decrypt` makes a plain copy where its key is");
-    const auto place = PlaceOfFile(*text);
+    const auto place = PlaceOfFile(text);
     if (!place) return Unusable(where, place.error().message);
-    auto file = FileFromJson(*place, *text);
+    auto file = FileFromJson(*place, text);
     if (!file) return Unusable(where, file.error().message);
-    if (auto added = AddForeignFile(*std::move(file), where, chat); !added) return added;
+    TRY(AddForeignFile(*std::move(file), where, chat));
   }
   return {};
 }
@@ -100,11 +97,10 @@ Result<void> ReadBlobs(const std::string& path, ForeignChat& chat) {
     const auto name = entry.is_directory ? std::nullopt : ParseBlobName(entry.name);
     if (!name || *name == kBlobNames || *name == kBlobPosition) continue;
     const std::string where = folder + "/" + entry.name;
-    const auto text = Disk().ReadFile(where, kMaxDocumentBytes);
-    if (!text) return Fail(text.error());
-    if (LooksLikeJwe(*text))
+    const auto text = TRY(Disk().ReadFile(where, kMaxDocumentBytes));
+    if (LooksLikeJwe(text))
       return Unusable(where, "it is sealed; `reprise decrypt` makes a plain copy where its key is");
-    const auto json = ParseJson(*text);
+    const auto json = ParseJson(text);
     if (!json) return Unusable(where, "it is not JSON");
     auto blob = BlobFromJson(*json);
     if (!blob) return Unusable(where, blob.error().message);
@@ -118,10 +114,9 @@ Result<void> ReadBlobs(const std::string& path, ForeignChat& chat) {
 Result<std::vector<std::string>> FindForeignChats(const std::string& path) {
   if (IsFile(path) || (IsDirectory(path) && IsChatFolder(path))) return std::vector{path};
   if (!IsDirectory(path)) return Fail(ErrorCode::kNotFound, "there is no file or folder " + path);
-  const auto entries = Disk().ListDirectory(path);
-  if (!entries) return Fail(entries.error());
+  const auto entries = TRY(Disk().ListDirectory(path));
   std::vector<std::string> chats;
-  for (const DirectoryEntry& entry : *entries) {
+  for (const DirectoryEntry& entry : entries) {
     const std::string folder = path + "/" + entry.name;
     if (entry.is_directory && !entry.name.starts_with('.') && IsChatFolder(folder)) chats.push_back(folder);
   }
@@ -140,15 +135,12 @@ Result<ForeignChat> ReadForeignChat(const std::string& path) {
   Json about = Json::object();
   chat.name = std::filesystem::absolute(path + "/").lexically_normal().parent_path().filename();
   if (IsFile(path + "/chat.json")) {
-    auto read = ReadObject(path + "/chat.json");
-    if (!read) return Fail(std::move(read.error()));
-    about = *std::move(read);
+    about = TRY(ReadObject(path + "/chat.json"));
   }
   if (const std::string id = TextMember(about, "id"); !id.empty()) chat.name = id;
-  auto documents = ReadFolder(path);
-  if (!documents) return Fail(std::move(documents.error()));
+  auto documents = TRY(ReadFolder(path));
   // Of a program that writes its chats as one file each, in a folder each.
-  const bool all_in_one = documents->empty() && MemberOf(about, "interactions").is_array();
+  const bool all_in_one = documents.empty() && MemberOf(about, "interactions").is_array();
   if (all_in_one) {
     auto whole = ReadChatDocument(std::move(about), path);
     if (whole) whole->name = chat.name;
@@ -156,7 +148,7 @@ Result<ForeignChat> ReadForeignChat(const std::string& path) {
     chat = *std::move(whole);
   } else {
     if (about.contains("damaged")) chat.notes.push_back("the export lacks interactions that were damaged");
-    if (auto read = ReadInteractions(*std::move(documents), about, chat); !read) return Fail(std::move(read.error()));
+    TRY(ReadInteractions(std::move(documents), about, chat));
   }
   if (auto read = ReadFiles(path, chat).and_then([&] { return ReadBlobs(path, chat); }); !read) {
     return Fail(std::move(read.error()));

@@ -9,6 +9,7 @@
 #include "base/atomic_write.h"
 #include "base/json.h"
 #include "base/posix_file_system.h"
+#include "base/try.h"
 #include "base/utf8.h"
 #include "crypto/jwe.h"
 #include "domain/codec.h"
@@ -40,12 +41,11 @@ Result<std::shared_ptr<const KeySet>> KeysIfSealed(std::string_view text, const 
 
 // An interaction in its folder, with what its state continues.
 Result<std::string> ReadWhole(const PlaceInStore& place, std::shared_ptr<const KeySet> keys) {
-  auto store = FileInteractionStore::Open({.root = place.root,
-                                           .keys = std::move(keys),
-                                           .file_system = Disk(),
-                                           .access = FileInteractionStore::Access::kReadOnly});
-  if (!store) return Fail(std::move(store.error()));
-  return (*store)->LoadInteraction(place.chat, *place.interaction).map([](const Interaction& interaction) {
+  auto store = TRY(FileInteractionStore::Open({.root = place.root,
+                                               .keys = std::move(keys),
+                                               .file_system = Disk(),
+                                               .access = FileInteractionStore::Access::kReadOnly}));
+  return store->LoadInteraction(place.chat, *place.interaction).map([](const Interaction& interaction) {
     return DumpJson(ToJson(interaction));
   });
 }
@@ -54,13 +54,11 @@ Result<LoneFile> ReadJournal(const std::string& path, std::string_view text, con
                              const KeySet* keys) {
   const bool sealed = LooksLikeJwe(text.substr(0, text.find('\n')));
   if (sealed && keys == nullptr) return Fail(KeyNeeded(path));
-  const auto content = ReadJournalText(text, place, sealed ? keys : nullptr);
-  if (!content) return Fail(content.error());
-  LoneFile file{.text = {}, .cut_off = content->cut_off};
-  for (const std::string& record : content->records) {
-    auto lines = JournalRecordAsJson(record);
-    if (!lines) return Fail(std::move(lines.error()));
-    file.text += *lines;
+  const auto content = TRY(ReadJournalText(text, place, sealed ? keys : nullptr));
+  LoneFile file{.text = {}, .cut_off = content.cut_off};
+  for (const std::string& record : content.records) {
+    auto lines = TRY(JournalRecordAsJson(record));
+    file.text += lines;
   }
   return file;
 }
@@ -82,28 +80,24 @@ Result<LoneFile> ReadLoneFile(const std::string& path, const Options& options) {
   if (!text) return Fail(text.error());
   if (IsServersOwn(path)) return LoneFile{.text = DumpJson(Json(ToValidUtf8(*text))) + "\n"};
   const std::string_view first_line = std::string_view(*text).substr(0, text->find('\n'));
-  const auto keys = KeysIfSealed(first_line, options);
-  if (!keys) return Fail(keys.error());
-  if (const auto place = JournalCipher::ClaimedPlace(first_line)) return ReadJournal(path, *text, *place, keys->get());
-  auto record = ReadRecordFile(path, keys->get(), Disk());
-  if (!record) return Fail(std::move(record.error()));
-  LoneFile file{.text = std::move(record->plaintext)};
+  const auto keys = TRY(KeysIfSealed(first_line, options));
+  if (const auto place = JournalCipher::ClaimedPlace(first_line)) return ReadJournal(path, *text, *place, keys.get());
+  auto record = TRY(ReadRecordFile(path, keys.get(), Disk()));
+  LoneFile file{.text = std::move(record.plaintext)};
   file.is_part = HasLinkedState(file.text);
   const auto place = ParseStorePath(path);
   if (file.is_part && place && place->kind == PlaceInStore::Kind::kCheckpoint) {
-    auto whole = ReadWhole(*place, *keys);
-    if (!whole) return Fail(std::move(whole.error()));
-    file = LoneFile{.text = *std::move(whole)};
+    auto whole = TRY(ReadWhole(*place, keys));
+    file = LoneFile{.text = std::move(whole)};
   }
   if (!file.text.ends_with('\n')) file.text += '\n';
   return file;
 }
 
 Result<Interaction> ReadLoneInteraction(const std::string& path, const Options& options) {
-  const auto file = ReadLoneFile(path, options);
-  if (!file) return Fail(file.error());
+  const auto file = TRY(ReadLoneFile(path, options));
   auto interaction =
-      ParseJson(file->text, 2 * kMaxJsonDepth).and_then([](const Json& json) { return InteractionFromJson(json); });
+      ParseJson(file.text, 2 * kMaxJsonDepth).and_then([](const Json& json) { return InteractionFromJson(json); });
   if (interaction) return interaction;
   return Fail(ErrorCode::kInvalidArgument, path + " is not a finished interaction (`reprise cat` prints what it is)");
 }

@@ -1,5 +1,3 @@
-#include "cli/approvals_command.h"
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -9,6 +7,7 @@
 #include "base/path.h"
 #include "base/terminal_text.h"
 #include "base/utf8.h"
+#include "cli/commands.h"
 #include "client/server_access.h"
 #include "terminal/console.h"
 #include "transcript/transcript.h"

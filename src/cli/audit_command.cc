@@ -1,5 +1,3 @@
-#include "cli/audit_command.h"
-
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -9,6 +7,7 @@
 #include "base/json.h"
 #include "base/posix_file_system.h"
 #include "base/terminal_text.h"
+#include "cli/commands.h"
 #include "store/audit_file.h"
 #include "terminal/console.h"
 #include "transcript/transcript.h"

@@ -1,12 +1,10 @@
-#include "cli/cat_command.h"
-
 #include <nlohmann/json.hpp>
 
-#include "archive/chat_json.h"
 #include "archive/chat_reader.h"
 #include "archive/lone_file.h"
 #include "archive/record_reference.h"
 #include "base/path.h"
+#include "cli/commands.h"
 #include "domain/codec.h"
 #include "terminal/console.h"
 

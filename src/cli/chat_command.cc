@@ -1,5 +1,3 @@
-#include "cli/chat_command.h"
-
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,7 +17,7 @@
 #include "base/path.h"
 #include "base/terminal_text.h"
 #include "base/try.h"
-#include "cli/search_command.h"
+#include "cli/commands.h"
 #include "client/one_shot.h"
 #include "client/own_server.h"
 #include "client/pipe_conversation.h"

@@ -326,21 +326,23 @@ class Grammar {
   }
 
   void AddSetting(CLI::App& command, const Setting& setting) {
-    const std::string name(setting.name);
-    if (setting.placeholder.empty()) {
+    const std::string name(setting.flag.name);
+    if (setting.flag.placeholder.empty()) {
       command.add_flag_callback(
-          "--" + name, [this, name] { out_.flags[name] = "true"; }, std::string(setting.help));
+          "--" + name, [this, name] { out_.flags[name] = "true"; }, std::string(setting.flag.help));
       return;
     }
     const auto store = [this, name](const std::string& text) { out_.flags[name] = text; };
-    command.add_option_function<std::string>("--" + name, store, std::string(setting.help))
-        ->type_name(std::string(setting.placeholder));
+    command.add_option_function<std::string>("--" + name, store, std::string(setting.flag.help))
+        ->type_name(std::string(setting.flag.placeholder));
   }
   void AddSettings(CLI::App& command, std::initializer_list<std::string_view> names) {
     for (const std::string_view name : names) AddSetting(command, *FindSetting(name));
   }
   void AddAllSettings(CLI::App& command) {
-    for (const Setting& setting : Settings()) AddSetting(command, setting);
+    for (const Setting& setting : Settings()) {
+      if (!setting.flag.name.empty()) AddSetting(command, setting);
+    }
     AddConfig(command);
   }
   void AddConfig(CLI::App& command) {

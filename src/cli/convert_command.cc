@@ -1,5 +1,3 @@
-#include "cli/convert_command.h"
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -17,6 +15,7 @@
 #include "base/posix_file_system.h"
 #include "base/private_file.h"
 #include "base/terminal_text.h"
+#include "cli/commands.h"
 #include "crypto/jwe.h"
 #include "domain/codec.h"
 #include "store/chat_files.h"

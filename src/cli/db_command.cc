@@ -1,5 +1,3 @@
-#include "cli/db_command.h"
-
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -8,6 +6,7 @@
 #include "base/json.h"
 #include "base/terminal_text.h"
 #include "base/try.h"
+#include "cli/commands.h"
 #include "postgres/database.h"
 #include "postgres/schema.h"
 #include "terminal/console.h"

@@ -1,5 +1,3 @@
-#include "cli/docs_command.h"
-
 #include <zlib.h>
 
 #include <algorithm>
@@ -13,6 +11,7 @@
 #include "app/options.h"
 #include "base/posix_file_system.h"
 #include "base/text.h"
+#include "cli/commands.h"
 #include "cli/grammar_docs.h"
 #include "store/chat_files.h"
 #include "terminal/console.h"

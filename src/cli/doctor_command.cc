@@ -1,22 +1,17 @@
-#include "cli/doctor_command.h"
-
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "app/bucket_checks.h"
-#include "app/database_checks.h"
 #include "app/health_checks.h"
-#include "app/mcp_checks.h"
 #include "app/model_catalog.h"
-#include "app/people_checks.h"
 #include "app/provider_checks.h"
-#include "app/redis_checks.h"
+#include "app/service_checks.h"
+#include "app/settings.h"
 #include "app/trust.h"
-#include "app/unknown_variables.h"
 #include "base/json.h"
 #include "base/terminal_text.h"
+#include "cli/commands.h"
 #include "net/curl_transport.h"
 #include "terminal/console.h"
 
@@ -60,10 +55,7 @@ int RunDoctor(const CommandLine& line, const Environment& environment) {
         options->config_file.empty() ? "no file; defaults and environment" : options->config_file;
     findings = CheckHealth(*options);
     for (Finding& finding : CheckProviders(*options)) findings.push_back(std::move(finding));
-    for (Finding& finding : CheckDatabase(*options)) findings.push_back(std::move(finding));
-    if (options->bucket) findings.push_back(CheckBucket(*options));
-    if (!options->redis.urls.empty()) findings.push_back(CheckRedis(*options));
-    for (Finding& finding : CheckPeople(*options)) findings.push_back(std::move(finding));
+    for (Finding& finding : CheckServices(*options)) findings.push_back(std::move(finding));
     // What the server would not run is not run here either.
     auto programs = FilesToTrust(*options).and_then(
         [&](const FileDigests& files) { return RequireTrust(*options, files, /*ask=*/false); });

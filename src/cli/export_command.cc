@@ -1,5 +1,3 @@
-#include "cli/export_command.h"
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -10,14 +8,13 @@
 
 #include "archive/chat_folder.h"
 #include "archive/chat_reader.h"
-#include "archive/head_branch.h"
 #include "archive/record_reference.h"
-#include "archive/stored_count.h"
 #include "base/atomic_write.h"
 #include "base/path.h"
 #include "base/posix_file_system.h"
 #include "base/private_file.h"
 #include "base/terminal_text.h"
+#include "cli/commands.h"
 #include "domain/codec.h"
 #include "engine/history.h"
 #include "terminal/console.h"

@@ -1,5 +1,3 @@
-#include "cli/files_command.h"
-
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -13,10 +11,11 @@
 #include "base/posix_file_system.h"
 #include "base/terminal_text.h"
 #include "base/try.h"
+#include "cli/commands.h"
+#include "store/upkeep.h"
 #include "store/data_folder.h"
 #include "store/file_names.h"
 #include "store/object_store.h"
-#include "store/upkeep.h"
 #include "terminal/console.h"
 #include "terminal/progress.h"
 

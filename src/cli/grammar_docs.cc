@@ -3,7 +3,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <utility>
 
 #include "app/settings.h"
@@ -13,12 +12,10 @@ namespace reprise {
 namespace {
 
 Json DescribeOption(const CLI::Option& option) {
-  Json names = Json::array(), choices = Json::array();
+  Json names = Json::array();
   for (const std::string& name : option.get_snames()) names.push_back("-" + name);
   for (const std::string& name : option.get_lnames()) names.push_back("--" + name);
   const Setting* setting = option.get_lnames().empty() ? nullptr : FindSetting(option.get_lnames().front());
-  std::istringstream known{std::string(setting == nullptr ? "" : setting->choices)};
-  for (std::string choice; std::getline(known, choice, ',');) choices.push_back(choice);
   // What is checked stands behind it: "MODE:{recorded,events}".
   const std::string type = option.get_items_expected_max() == 0 ? "" : option.get_type_name();
   const std::string value =
@@ -28,7 +25,7 @@ Json DescribeOption(const CLI::Option& option) {
           {"help", option.get_description()},
           {"required", option.get_required()},
           {"repeated", option.get_expected_max() > 1},
-          {"choices", choices},
+          {"choices", setting == nullptr ? Json::array() : Json(ChoicesOf(*setting))},
           {"variable", setting == nullptr ? "" : EnvironmentName(*setting)}};
 }
 

@@ -1,5 +1,3 @@
-#include "cli/import_command.h"
-
 #include <algorithm>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -11,11 +9,12 @@
 #include "app/chat_bucket.h"
 #include "app/chat_keys.h"
 #include "app/embedded.h"
+#include "archive/chat_reader.h"
 #include "archive/foreign_chat.h"
-#include "archive/stored_count.h"
 #include "base/posix_file_system.h"
 #include "base/terminal_text.h"
 #include "base/try.h"
+#include "cli/commands.h"
 #include "client/server_access.h"
 #include "postgres/postgres_parts.h"
 #include "store/incoming_chats.h"

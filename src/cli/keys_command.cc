@@ -1,5 +1,3 @@
-#include "cli/keys_command.h"
-
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -9,17 +7,18 @@
 #include "app/key_access.h"
 #include "app/org_keys.h"
 #include "app/tenant_folder.h"
+#include "archive/chat_reader.h"
 #include "archive/record_reference.h"
-#include "archive/stored_count.h"
 #include "base/json.h"
 #include "base/posix_file_system.h"
 #include "base/terminal_text.h"
 #include "base/try.h"
+#include "cli/commands.h"
 #include "crypto/key_set.h"
+#include "store/upkeep.h"
 #include "store/data_folder.h"
 #include "store/file_names.h"
 #include "store/unsaved.h"
-#include "store/upkeep.h"
 #include "terminal/console.h"
 #include "terminal/progress.h"
 

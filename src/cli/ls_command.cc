@@ -1,5 +1,3 @@
-#include "cli/ls_command.h"
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -7,9 +5,9 @@
 #include <vector>
 
 #include "archive/chat_reader.h"
-#include "archive/head_branch.h"
 #include "archive/record_reference.h"
 #include "base/terminal_text.h"
+#include "cli/commands.h"
 #include "domain/codec.h"
 #include "engine/run_journal.h"
 #include "terminal/console.h"

@@ -1,5 +1,3 @@
-#include "cli/main_command.h"
-
 #include <unistd.h>
 
 #include <cstdio>
@@ -8,44 +6,15 @@
 #include <utility>
 
 #include "app/process.h"
-#include "app/unknown_variables.h"
-#include "cli/acp_command.h"
-#include "cli/approvals_command.h"
-#include "cli/audit_command.h"
-#include "cli/cat_command.h"
-#include "cli/chat_command.h"
+#include "app/settings.h"
 #include "cli/command_line.h"
-#include "cli/convert_command.h"
-#include "cli/db_command.h"
-#include "cli/docs_command.h"
-#include "cli/doctor_command.h"
-#include "cli/export_command.h"
-#include "cli/files_command.h"
-#include "cli/fork_command.h"
-#include "cli/import_command.h"
-#include "cli/keys_command.h"
-#include "cli/ls_command.h"
-#include "cli/mcp_command.h"
-#include "cli/mcp_server_command.h"
-#include "cli/models_command.h"
-#include "cli/mv_command.h"
-#include "cli/org_command.h"
-#include "cli/replay_command.h"
-#include "cli/search_command.h"
-#include "cli/serve_command.h"
-#include "cli/show_command.h"
-#include "cli/trash_commands.h"
-#include "cli/trust_command.h"
-#include "cli/users_command.h"
-#include "cli/verify_command.h"
+#include "cli/commands.h"
 #include "terminal/console.h"
 
 namespace reprise {
 namespace {
 
-using CommandFunction = int (*)(const CommandLine&, const Environment&);
-
-constexpr std::pair<std::string_view, CommandFunction> kCommands[] = {
+constexpr std::pair<std::string_view, Command*> kCommands[] = {
     {"serve", RunServe},
     {"chat", RunChat},
     {"acp", RunAcp},

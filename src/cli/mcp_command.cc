@@ -1,15 +1,13 @@
-#include "cli/mcp_command.h"
-
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "app/config_file.h"
-#include "app/mcp_checks.h"
 #include "app/mcp_logins.h"
 #include "app/options.h"
 #include "app/program_files.h"
+#include "app/service_checks.h"
 #include "app/trust.h"
 #include "app/trusted_files.h"
 #include "base/atomic_write.h"
@@ -18,6 +16,7 @@
 #include "base/private_file.h"
 #include "base/terminal_text.h"
 #include "base/try.h"
+#include "cli/commands.h"
 #include "client/server_access.h"
 #include "terminal/console.h"
 

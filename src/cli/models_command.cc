@@ -1,5 +1,3 @@
-#include "cli/models_command.h"
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -9,6 +7,7 @@
 #include "base/json.h"
 #include "base/logging.h"
 #include "base/terminal_text.h"
+#include "cli/commands.h"
 #include "client/server_access.h"
 #include "http/bodies.h"
 #include "net/curl_transport.h"

@@ -1,5 +1,3 @@
-#include "cli/org_command.h"
-
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -15,6 +13,7 @@
 #include "base/posix_file_system.h"
 #include "base/terminal_text.h"
 #include "base/try.h"
+#include "cli/commands.h"
 #include "postgres/schema.h"
 #include "store/data_folder.h"
 #include "store/file_names.h"

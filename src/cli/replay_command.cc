@@ -1,5 +1,3 @@
-#include "cli/replay_command.h"
-
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -14,6 +12,7 @@
 #include "base/logging.h"
 #include "base/path.h"
 #include "base/terminal_text.h"
+#include "cli/commands.h"
 #include "domain/codec.h"
 #include "engine/elastic_pool.h"
 #include "engine/recorded_replay.h"

@@ -1,5 +1,3 @@
-#include "cli/search_command.h"
-
 #include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -8,11 +6,10 @@
 #include <vector>
 
 #include "archive/chat_reader.h"
-#include "archive/head_branch.h"
 #include "archive/record_reference.h"
-#include "archive/stored_count.h"
 #include "base/json.h"
 #include "base/terminal_text.h"
+#include "cli/commands.h"
 #include "engine/text_search.h"
 #include "terminal/console.h"
 #include "terminal/progress.h"

@@ -1,5 +1,3 @@
-#include "cli/serve_command.h"
-
 #include <poll.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -15,10 +13,11 @@
 #include "app/provider_checks.h"
 #include "app/server_parts.h"
 #include "app/service_manager.h"
+#include "app/settings.h"
 #include "app/trust.h"
-#include "app/unknown_variables.h"
 #include "base/logging.h"
 #include "base/system.h"
+#include "cli/commands.h"
 #include "client/own_server.h"
 #include "http/server.h"
 #include "terminal/console.h"

@@ -1,5 +1,3 @@
-#include "cli/trust_command.h"
-
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -15,6 +13,7 @@
 #include "base/private_file.h"
 #include "base/terminal_text.h"
 #include "base/utf8.h"
+#include "cli/commands.h"
 #include "crypto/digest.h"
 #include "terminal/console.h"
 

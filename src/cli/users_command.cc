@@ -1,5 +1,3 @@
-#include "cli/users_command.h"
-
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -10,6 +8,7 @@
 #include "app/people.h"
 #include "base/json.h"
 #include "base/terminal_text.h"
+#include "cli/commands.h"
 #include "people/api_tokens.h"
 #include "terminal/console.h"
 

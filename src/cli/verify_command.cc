@@ -1,18 +1,17 @@
-#include "cli/verify_command.h"
-
 #include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "app/chat_bucket.h"
 #include "app/chat_keys.h"
+#include "archive/chat_reader.h"
 #include "archive/chat_source.h"
 #include "archive/record_reference.h"
-#include "archive/stored_count.h"
 #include "base/path.h"
 #include "base/posix_file_system.h"
 #include "base/terminal_text.h"
 #include "base/try.h"
+#include "cli/commands.h"
 #include "store/chat_files.h"
 #include "store/file_names.h"
 #include "store/verify.h"

@@ -96,7 +96,7 @@ std::vector<std::string> CommandOf(const Flags& flags) {
     if (name == "port") continue;
     const Setting* const setting = FindSetting(name);
     words.push_back("--" + name);
-    if (setting == nullptr || !setting->placeholder.empty()) words.push_back(value);
+    if (setting == nullptr || !setting->flag.placeholder.empty()) words.push_back(value);
   }
   words.insert(words.end(), {"--port", "0", "--until-released", std::to_string(kHeldDescriptor)});
   return words;

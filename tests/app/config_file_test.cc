@@ -80,8 +80,9 @@ TEST_CASE("ApplyConfig: prices and budgets", "[config]") {
   CHECK(ErrorOf(R"({"models": {"a/b": {"input_price_per_mtok": -1}}})") ==
         "key \"models.a/b.input_price_per_mtok\" must be a number from 0 to 1000000000");
   CHECK(ErrorOf(R"({"models": {"a/b": {"other_price_per_mtok": 1}}})") ==
-        "unknown key \"models.a/b.other_price_per_mtok\"");
-  CHECK(ErrorOf(R"({"budget": {"max_cost_per_chat": 0}})") == "key \"budget.max_cost_per_chat\" must be above 0");
+        "unknown key \"models.a/b.other_price_per_mtok\", did you mean output_price_per_mtok?");
+  CHECK(ErrorOf(R"({"budget": {"max_cost_per_chat": 0}})") ==
+        "key \"budget.max_cost_per_chat\" must be a number above 0, at most 1000000000");
   CHECK(ErrorOf(R"({"budget": {"max_tokens_per_chat": 0}})") ==
         "key \"budget.max_tokens_per_chat\" must be an integer from 1 on");
   CHECK(ErrorOf(R"({"budget": {"per_day": 1}})") == "unknown key \"budget.per_day\"");
@@ -168,10 +169,10 @@ TEST_CASE("ApplyConfig: facts about models", "[config]") {
         "unknown key \"models.a/b.abilities.smell\"");
   CHECK(ErrorOf(R"({"models": {"a/b": {"abilities": {"pdf": "yes"}}}})") ==
         "key \"models.a/b.abilities.pdf\" must be true or false");
-  CHECK(ErrorOf(R"({"models": {"a/b": {"thinking": "much"}}})") ==
-        "key \"models.a/b.thinking\" must be off, adaptive or a number of tokens");
-  CHECK(ErrorOf(R"({"models": {"a/b": {"thinking": 1023}}})") ==
-        "key \"models.a/b.thinking\" must be an integer from 1024 on");
+  for (const char* thinking : {"\"much\"", "1023", "\"2048\"", "2048.5", "true", "null"}) {
+    CHECK(ErrorOf(R"({"models": {"a/b": {"thinking": )" + std::string(thinking) + "}}}") ==
+          "key \"models.a/b.thinking\" must be off, adaptive or an integer from 1024 on");
+  }
   CHECK(ErrorOf(R"({"models": {"a/b": {"max_output_tokens": 0}}})") ==
         "key \"models.a/b.max_output_tokens\" must be an integer from 1 on");
   CHECK(ErrorOf(R"({"models": {"a/b": {"context_window": -1}}})") ==
@@ -179,14 +180,21 @@ TEST_CASE("ApplyConfig: facts about models", "[config]") {
 }
 
 TEST_CASE("ApplyConfig: unknown keys are errors that name the key", "[config]") {
-  CHECK(ErrorOf(R"({"prot": 1})") == "unknown key \"prot\"");
-  CHECK(ErrorOf(R"({"tools": {"alow": []}})") == "unknown key \"tools.alow\"");
-  CHECK(ErrorOf(R"({"providers": {"a": {"type": "openai", "apikey": "x"}}})") == "unknown key \"providers.a.apikey\"");
+  CHECK(ErrorOf(R"({"prot": 1})") == "unknown key \"prot\", did you mean port?");
+  CHECK(ErrorOf(R"({"tools": {"alow": []}})") == "unknown key \"tools.alow\", did you mean allow?");
+  CHECK(ErrorOf(R"({"providers": {"a": {"type": "openai", "apikey": "x"}}})") ==
+        "unknown key \"providers.a.apikey\", did you mean api_key?");
+  // As the table of settings writes them, not as a file does.
+  for (const char* config : {R"({"tools.timeout_s": 1})", R"({"tools": {"rules[]": []}})", R"({"hooks[].tool": "x"})",
+                             R"({"NAME": {}})", R"({"": 1})"}) {
+    INFO(config);
+    CHECK(ErrorOf(config).starts_with("unknown key "));
+  }
   CHECK(ErrorOf(R"({"models": {"a/b": {"size": 1}}})") == "unknown key \"models.a/b.size\"");
 }
 
 TEST_CASE("ApplyConfig: wrong types name the key and what it must be", "[config]") {
-  CHECK(ErrorOf(R"({"port": "8000"})") == "key \"port\" must be an integer");
+  CHECK(ErrorOf(R"({"port": "8000"})") == "key \"port\" must be an integer from 0 to 65535");
   CHECK(ErrorOf(R"({"port": 65536})") == "key \"port\" must be an integer from 0 to 65535");
   CHECK(ErrorOf(R"({"plain": "yes"})") == "key \"plain\" must be true or false");
   CHECK(ErrorOf(R"({"host": 1})") == "key \"host\" must be a string");
@@ -196,7 +204,14 @@ TEST_CASE("ApplyConfig: wrong types name the key and what it must be", "[config]
   CHECK(ErrorOf(R"({"tools": []})") == "key \"tools\" must be an object");
   CHECK(ErrorOf(R"({"max_rounds": 0})") == "key \"max_rounds\" must be an integer from 1 to 1000");
   CHECK(ErrorOf(R"({"providers": {"a": {"type": "gemini"}}})") ==
-        "key \"providers.a.type\" must be openai, openai_responses or anthropic");
+        "key \"providers.a.type\" must be one of openai, openai_responses, anthropic");
+  CHECK(ErrorOf(R"({"providers": {"a": {}}})") ==
+        "key \"providers.a.type\" must be one of openai, openai_responses, anthropic");
+  CHECK(ErrorOf(R"({"tools": {"limits": {"tmp_mb": 1.5}}})") ==
+        "key \"tools.limits.tmp_mb\" must be an integer from 0 (no limit) to 1073741824");
+  CHECK(ErrorOf(R"({"files": {"document_timeout_s": 0.5}})") ==
+        "key \"files.document_timeout_s\" must be an integer of seconds from 1 to 600");
+  CHECK(ErrorOf(R"({"tools": {"allow": ["a", ""]}})") == "key \"tools.allow[1]\" must be a text that is not empty");
   CHECK(ErrorOf(R"({"providers": {"a": {"type": "openai", "base_url": "ftp://x"}}})") ==
         "key \"providers.a.base_url\" must begin with http:// or https://");
   CHECK(ErrorOf(R"([])") == "must be a JSON object");
@@ -228,7 +243,7 @@ TEST_CASE("ApplyConfig: who listens and speaks", "[config]") {
   CHECK(options.audio.voice == "alto");
   CHECK(ErrorOf(R"({"audio": {"speech": "whisper"}})") == "key \"audio.speech\" must be PROVIDER/MODEL");
   CHECK(ErrorOf(R"({"audio": {"speech": "a/"}})") == "key \"audio.speech\" must be PROVIDER/MODEL");
-  CHECK(ErrorOf(R"({"audio": {"voice": ""}})") == "key \"audio.voice\" must not be empty");
+  CHECK(ErrorOf(R"({"audio": {"voice": ""}})") == "key \"audio.voice\" must be a text that is not empty");
   CHECK(ErrorOf(R"({"audio": {"tts": "a/b"}})") == "unknown key \"audio.tts\"");
   CHECK(ErrorOf(R"({"audio": []})") == "key \"audio\" must be an object");
 }

@@ -73,7 +73,7 @@ TEST_CASE("LoadOptions: an error names the flag, the variable or the file and ke
   CHECK(ErrorOf({{"port", "x"}}) == "--port must be an integer from 0 to 65535");
   CHECK(ErrorOf({}, FakeEnvironment({{"REPRISE_PORT", "-1"}})) == "REPRISE_PORT must be an integer from 0 to 65535");
   const std::string file = dir.Write("c.json", R"({"prot": 1})");
-  CHECK(ErrorOf({{"config", file}}) == file + ": unknown key \"prot\"");
+  CHECK(ErrorOf({{"config", file}}) == file + ": unknown key \"prot\", did you mean port?");
   const std::string missing = dir.File("none.json");
   CHECK(ErrorOf({{"config", missing}}) == "there is no configuration file " + missing);
 }

@@ -74,6 +74,13 @@ TEST_CASE("SecretsOf: what signs for the bucket", "[app]") {
   CHECK(SecretsOf(options, environment) == Texts{"c/d+e"});
 }
 
+TEST_CASE("SecretsOf: what a log-in at an MCP server is done with", "[app]") {
+  CHECK(SecretsOfServer({.name = "s",
+                         .command = "",
+                         .url = "https://x",
+                         .auth = McpAuthOptions{.client_id = "me", .client_secret = "hidden"}}) == Texts{"hidden"});
+}
+
 TEST_CASE("WithoutPassword: wherever libpq takes one", "[app]") {
   CHECK(WithoutPassword("postgresql://u:p%40ss@db:5432/x") == "postgresql://u:***@db:5432/x");
   CHECK(WithoutPassword("postgresql://u@db/x?sslmode=require&password=hidden12") ==

@@ -415,7 +415,7 @@ TEST_CASE("reprise serve: a configuration error is one line that names the key",
   world.dir.Write("reprise.json", R"({"prot": 1})");
   const Finished finished = world.Run({"serve", "--port", "0"});
   CHECK(finished.status == 2);
-  CHECK(finished.err == "reprise: reprise.json: unknown key \"prot\"\n");
+  CHECK(finished.err == "reprise: reprise.json: unknown key \"prot\", did you mean port?\n");
 }
 
 TEST_CASE("reprise serve: refuses a key file in the data folder", "[commands][serve]") {

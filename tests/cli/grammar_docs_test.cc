@@ -113,14 +113,17 @@ TEST_CASE("DescribeCommands: what is hidden is left out", "[grammar-docs]") {
 TEST_CASE("Settings: the choices are those that are taken", "[grammar-docs]") {
   int with_choices = 0;
   for (const Setting& setting : Settings()) {
-    std::istringstream choices{std::string(setting.choices)};
-    for (std::string choice; std::getline(choices, choice, ','); ++with_choices) {
-      Options options;
-      INFO(setting.name << " " << choice);
-      CHECK(setting.apply(options, choice));
-    }
+    if (setting.flag.name.empty()) continue;
     Options options;
-    if (!setting.choices.empty()) CHECK_FALSE(setting.apply(options, "no_such_choice"));
+    const auto choices = ChoicesOf(setting);
+    for (const std::string& choice : choices) {
+      ++with_choices;
+      INFO(setting.flag.name << " " << choice);
+      CHECK(ApplySetting(setting, options, choice));
+    }
+    for (const char* wrong : {"no_such_choice", ""}) {
+      if (!choices.empty()) CHECK_FALSE(ApplySetting(setting, options, wrong));
+    }
   }
   CHECK(with_choices > 0);
 }

@@ -1,5 +1,3 @@
-#include "cli/trash_commands.h"
-
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -8,8 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "base/terminal_text.h"
+#include "archive/record_reference.h"
 #include "base/text.h"
+#include "base/terminal_text.h"
+#include "base/utf8.h"
+#include "cli/commands.h"
 #include "client/chat_writer.h"
 #include "terminal/console.h"
 #include "transcript/transcript.h"
@@ -143,6 +144,48 @@ int RunRestore(const CommandLine& line, const Environment& environment) {
   const auto same =
       std::count_if(entries.begin(), entries.end(), [&](const auto& each) { return each.chat == entry->chat; });
   if (same > 1) Print("others of that name are still in the trash (`reprise restore` lists them)\n");
+  return kExitOk;
+}
+
+int RunMv(const CommandLine& line, const Environment& environment) {
+  const auto chat = ChatId::Parse(line.argument);
+  if (!chat) return Misused("\"" + line.argument + "\" names no chat: " + chat.error().message);
+  std::string title;
+  for (const std::string& word : line.arguments) title += (title.empty() ? "" : " ") + word;
+  if (title.empty()) return Misused("the title is empty");
+  if (ToValidUtf8(title) != title) return Misused("the title is not UTF-8");
+  const auto writer = ChatWriter::Open(line.flags, line.url, environment);
+  if (!writer) return ComplainOfUse(writer.error());
+  const auto renamed = (*writer)->Rename(*chat, title);
+  if (!renamed && renamed.error().reason == "invalid_member") return Misused(renamed.error().message);
+  if (!renamed) return Complain(renamed.error());
+  Print(line.json ? DumpJson(*renamed) + "\n"
+                  : chat->str() + " has the title \"" + VisibleLine(TextMember(*renamed, "title")) + "\" now\n");
+  return kExitOk;
+}
+
+int RunFork(const CommandLine& line, const Environment& environment) {
+  const auto what = ParseReference(line.argument);
+  if (!what) return Misused(what.error().message);
+  if (!line.as.empty() && !ChatId::Parse(line.as)) {
+    return Misused("--as: \"" + line.as + "\" cannot be a chat's name: " + ChatId::Parse(line.as).error().message);
+  }
+  const auto writer = ChatWriter::Open(line.flags, line.url, environment);
+  if (!writer) return ComplainOfUse(writer.error());
+  auto copy = (*writer)->Fork(what->chat, what->interaction, line.as);
+  if (!copy && copy.error().reason == "chat_exists") {
+    copy.error().message = "there is a chat " + line.as + " already (--as gives the copy another name)";
+  }
+  if (!copy && copy.error().reason == "not_finished") {
+    copy.error().message +=
+        " (CHAT/INTERACTION names an earlier one; `reprise ls " + what->chat.str() + "` lists them)";
+  }
+  if (!copy) return Complain(copy.error());
+  const Json origin = copy->contains("forked_from") ? (*copy)["forked_from"] : Json();
+  Print(line.json ? DumpJson(*copy) + "\n"
+                  : VisibleLine(TextMember(*copy, "id") + " is a copy of " + TextMember(origin, "chat_id") + " up to " +
+                                TextMember(origin, "interaction_id")) +
+                        "\n");
   return kExitOk;
 }
 

@@ -1,0 +1,39 @@
+#include <signal.h>
+#include <unistd.h>
+
+#include "acp/agent.h"
+#include "cli/commands.h"
+#include "client/mcp_bridge.h"
+#include "client/server_access.h"
+#include "client/server_link.h"
+#include "terminal/console.h"
+
+namespace reprise {
+namespace {
+
+// Speaks with the program that started this one, a `client`, until that is gone.
+template <typename Bridge>
+int RunBridge(const CommandLine& line, const Environment& environment, const std::string& client, bool says_model) {
+  if (::isatty(STDIN_FILENO) != 0) {
+    return Misused(line.command + " speaks with " + client +
+                   ", which starts it; `reprise chat` is for a person at a terminal");
+  }
+  const auto named = NamedServer(line.url, environment);
+  if (!named) return ComplainOfUse(named.error());
+  ServerLink link(line.flags, environment, *named, says_model);
+  if (const auto settings = link.Check(); !settings) return ComplainOfUse(settings.error());
+  ::signal(SIGPIPE, SIG_IGN);  // a client that is gone ends this by the error of a write
+  return Bridge(link, STDIN_FILENO, STDOUT_FILENO).Run();
+}
+
+}  // namespace
+
+int RunAcp(const CommandLine& line, const Environment& environment) {
+  return RunBridge<acp::Agent>(line, environment, "an editor", /*says_model=*/true);
+}
+
+int RunMcpServer(const CommandLine& line, const Environment& environment) {
+  return RunBridge<McpBridge>(line, environment, "a client of MCP", /*says_model=*/false);
+}
+
+}  // namespace reprise
