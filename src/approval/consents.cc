@@ -8,6 +8,7 @@
 #include "base/logging.h"
 #include "base/system.h"
 #include "base/try.h"
+#include "crypto/digest.h"
 
 namespace reprise {
 namespace {
