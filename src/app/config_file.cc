@@ -7,8 +7,8 @@
 
 #include "app/settings.h"
 #include "app/telemetry_variables.h"
-#include "base/text.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "base/try.h"
 #include "mcp/oauth_documents.h"
 #include "s3/s3_bucket.h"
@@ -238,8 +238,8 @@ class ConfigReader {
 
   Result<void> KeepProvider() {
     for (auto& [name, text] : draft_.provider.query) {
-      name = PercentEncode(name, /*keep_slashes=*/false);
-      text = PercentEncode(text, /*keep_slashes=*/false);
+      name = PercentEncoded(name);
+      text = PercentEncoded(text);
     }
     options_.providers.push_back(std::move(draft_.provider));
     return {};

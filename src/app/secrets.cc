@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "app/settings.h"
+#include "base/text.h"
 #include "http/message.h"
 
 namespace reprise {
@@ -43,7 +44,7 @@ void ForEachPair(std::string_view text, char separator, const Use& use) {
 
 void AddParameter(std::string_view name, std::string_view value, std::vector<std::string>& secrets) {
   AddNamedOrLong(name, value, secrets);
-  if (const auto decoded = PercentDecode(value, /*plus_is_space=*/true)) AddNamedOrLong(name, *decoded, secrets);
+  if (const auto decoded = PercentDecoded(value, /*plus_is_space=*/true)) AddNamedOrLong(name, *decoded, secrets);
 }
 
 // Of "host=... password='...'", as libpq takes it too.
@@ -121,7 +122,7 @@ void AddSecretsOfDatabase(std::string_view, std::string_view url, std::vector<st
   if (colon == std::string_view::npos || at == std::string_view::npos || colon > at) return;
   const std::string_view password = authority.substr(colon + 1, at - colon - 1);
   secrets.emplace_back(password);
-  if (const auto decoded = PercentDecode(password, /*plus_is_space=*/false)) secrets.push_back(*decoded);
+  if (const auto decoded = PercentDecoded(password)) secrets.push_back(*decoded);
 }
 
 std::string WithoutPassword(std::string url) {

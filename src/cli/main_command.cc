@@ -14,7 +14,7 @@
 namespace reprise {
 namespace {
 
-constexpr std::pair<std::string_view, Command*> kCommands[] = {
+constexpr std::pair<std::string_view, CommandFunction*> kCommands[] = {
     {"serve", RunServe},
     {"chat", RunChat},
     {"acp", RunAcp},
