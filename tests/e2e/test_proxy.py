@@ -166,8 +166,8 @@ def test_on_every_address_the_machines_own_name_can_be_listed(make_server, tmp_p
     server.client.get("/healthz", headers={"Host": f"other.example:{server.port}"}).error(403, "forbidden_host")
 
 
-@pytest.mark.parametrize("config, words", [({"public_hosts": "chat.example"}, "an array of texts"), ({"public_hosts": ["https://chat.example"]}, "without https://"),
-                                           ({"public_hosts": ["*.example"]}, "without wildcards"), ({"public_hosts": ["a,b"]}, "one name"), ({"public_hosts": [7]}, "public_hosts")])
+@pytest.mark.parametrize("config, words", [({"public_hosts": "chat.example"}, "an array of strings"), ({"public_hosts": ["https://chat.example"]}, "without https://"),
+                                           ({"public_hosts": ["*.example"]}, "without wildcards"), ({"public_hosts": ["a,b"]}, "names or addresses"), ({"public_hosts": [7]}, "public_hosts")])
 def test_a_name_that_is_none_stops_the_start(make_server, config, words):
     with pytest.raises(AssertionError, match=words):
         make_server(config=config)

@@ -358,7 +358,7 @@ def test_a_bucket_asks_for_keys_and_for_sealed_chats(server, bucket, make_home):
     del bare["files"]["bucket"]
     assert '"files" must have bucket' in refused(make_home(), bare)
     assert "endpoint" in refused(make_home(), bucket.settings(endpoint="ftp://somewhere"))
-    assert '"type": "s3"' in refused(make_home(), {"files": {"bucket": "x"}})
+    assert '"type": "s3"' in refused(make_home(), {"files": {"bucket": "chats"}})
     # What only reads does without.
     stored(server.client, NEEDLE)
     (server.home.path / "server.json").write_text(json.dumps(bucket.settings(secret_key="${NO_SUCH_VARIABLE}")))
