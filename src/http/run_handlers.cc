@@ -28,6 +28,13 @@ Outcome Defer(EventSubscription run, std::function<Result<Reply>()> finish) {
   return DeferredReply{.log = held->log, .hold = held, .finish = std::move(finish)};
 }
 
+// Written as text at once: of a long chat the state is megabytes, and as an object it takes several times as long.
+Reply WholeInteraction(const Interaction& interaction) {
+  Reply reply;
+  AppendJson(reply.body, interaction);
+  return reply;
+}
+
 // The answer to whatever started a run: its events, or the finished interaction if the client wants no stream.
 Result<Outcome> Follow(Engine& engine, Result<EventSubscription> started, bool stream) {
   if (started) engine.Listen(*started);  // to what the same request has begun before
@@ -44,7 +51,7 @@ Result<Outcome> Follow(Engine& engine, Result<EventSubscription> started, bool s
       return Fail(
           Refused(ErrorCode::kUnavailable, "stopping", "the server is stopping; the interaction waits for an answer"));
     }
-    return JsonReply(ToJson(interaction));
+    return WholeInteraction(interaction);
   };
   return Defer(std::move(*started), std::move(finish));
 }
@@ -141,7 +148,7 @@ Result<Outcome> Cancel(Engine& engine, const Request& request) {
 Result<Outcome> GetInteraction(Engine& engine, const Request& request) {
   const auto target = TRY(RunTargetOf(request));
   auto interaction = TRY(engine.GetInteraction(target.chat, target.interaction));
-  return JsonReply(reprise::ToJson(interaction));
+  return WholeInteraction(interaction);
 }
 
 Result<Outcome> Diff(Engine& engine, const Request& request) {
