@@ -41,8 +41,6 @@ constexpr std::array kCommands = {
     Command{"undo", "Go back to before the last message; nothing is lost"},
 };
 
-bool IsRunning(const std::string& status) { return status == "RUNNING" || status.starts_with("WAITING"); }
-
 // The file of the workspace that a call is about, as clients name files; empty: there is none.
 std::string PathOf(const event::ApprovalRequired& asked, const std::string& workspace) {
   const auto given = ParseJson(asked.tool_input);
@@ -573,19 +571,18 @@ void Session::AskInput(const PendingInput& input) {
       shown["content"] =
           Json::array({{{"type", "content"}, {"content", {{"type", "text"}, {"text", VisibleLine(*asked.url)}}}}});
     }
-    question.request =
-        client_.Ask("session/request_permission",
-                    {{"sessionId", chat_}, {"toolCall", std::move(shown)}, {"options", std::move(choices)}},
-                    [this, id](const Json& response) {
-                      OpenQuestion* const open = FindQuestion(id);
-                      if (open == nullptr) return;
-                      open->request = 0;
-                      const Json& outcome = MemberOf(MemberOf(response, "result"), "outcome");
-                      if (TextMember(outcome, "outcome") == "cancelled") return Cancel();
-                      const auto body =
-                          ChoiceAnswer(std::get<PendingInput>(open->asked).request, TextMember(outcome, "optionId"));
-                      body ? GiveAnswer(id, "/respond", *body) : PutToPage(*open);
-                    });
+    question.request = client_.Ask(
+        "session/request_permission",
+        {{"sessionId", chat_}, {"toolCall", std::move(shown)}, {"options", std::move(choices)}},
+        [this, id](const Json& response) {
+          OpenQuestion* const open = FindQuestion(id);
+          if (open == nullptr) return;
+          open->request = 0;
+          const Json& outcome = MemberOf(MemberOf(response, "result"), "outcome");
+          if (TextMember(outcome, "outcome") == "cancelled") return Cancel();
+          const auto body = ChoiceAnswer(std::get<PendingInput>(open->asked).request, TextMember(outcome, "optionId"));
+          body ? GiveAnswer(id, "/respond", *body) : PutToPage(*open);
+        });
   } else {
     // The turn ends, the run waits on: the person can only speak when it is their turn.
     Say(QuestionText(asked));

@@ -24,12 +24,10 @@ std::string Join(std::string_view above, std::string_view member) {
   return above.empty() ? std::string(member) : std::string(above) + "." + std::string(member);
 }
 
-bool IsVariableCharacter(char c) { return IsToolNameCharacter(c) && c != '-'; }
-
 // Of a provider or an MCP server.
 bool IsServerName(const std::string& name) {
   const auto allowed = [](char c) { return IsToolNameCharacter(c) || c == '.'; };
-  return !name.empty() && name.size() <= 64 && IsVariableCharacter(name[0]) && name[0] != '_' &&
+  return !name.empty() && name.size() <= 64 && IsNameCharacter(name[0]) && name[0] != '_' &&
          std::all_of(name.begin(), name.end(), allowed);
 }
 
@@ -202,7 +200,7 @@ class ConfigReader {
       const std::size_t end = text.find('}', at);
       if (end == std::string_view::npos) return Reject(place, "has a ${ without its }");
       const std::string name(text.substr(at + 2, end - at - 2));
-      if (name.empty() || !std::all_of(name.begin(), name.end(), IsVariableCharacter)) {
+      if (name.empty() || !std::all_of(name.begin(), name.end(), IsNameCharacter)) {
         return Reject(place, "has a ${...} that is not the name of an environment variable");
       }
       options_.variables[place].push_back(name);

@@ -6,13 +6,13 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
 
 #include "base/logging.h"
+#include "base/text.h"
 
 namespace reprise {
 namespace {
@@ -27,10 +27,8 @@ std::string TakeVariable(const char* name) {
 }
 
 std::optional<int> ToCount(const std::string& text) {
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < 0) return std::nullopt;
-  return value;
+  const auto value = ParseNumber<int>(text);
+  return value && *value >= 0 ? value : std::nullopt;
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <sstream>
 
@@ -28,17 +27,16 @@ std::vector<std::string> SplitChoices(std::string_view choices) {
   return names;
 }
 
-std::optional<double> ParseNumber(const Setting& setting, Scalar::Kind kind, std::string_view text) {
-  double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+std::optional<double> NumberFor(const Setting& setting, Scalar::Kind kind, std::string_view text) {
+  const auto number = ParseNumber<double>(text);
   const bool is_whole = kind == Scalar::Kind::kInteger || setting.rules.range.whole;
-  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(number)) return std::nullopt;
+  if (!number || !std::isfinite(*number)) return std::nullopt;
   if (is_whole && text.find_first_not_of("0123456789", text.starts_with('-') ? 1 : 0) != std::string_view::npos) {
     return std::nullopt;
   }
   const NumberRange& range = setting.rules.range;
-  if ((range.above ? number <= range.low : number < range.low) || number > range.high) return std::nullopt;
-  return range.above && kind == Scalar::Kind::kSeconds ? std::max(number, 0.001) : number;
+  if ((range.above ? *number <= range.low : *number < range.low) || *number > range.high) return std::nullopt;
+  return range.above && kind == Scalar::Kind::kSeconds ? std::max(*number, 0.001) : *number;
 }
 
 // "an integer from 0 to 65535", "one of a, b, c".
@@ -149,7 +147,7 @@ Result<void> Store(const Setting& setting, const Scalar& to, std::string_view te
     number = name - names.begin();
     if (to.kind == Scalar::Kind::kBool) number = (name - names.begin()) % 2;
   } else if (to.kind != Scalar::Kind::kBool && to.kind != Scalar::Kind::kName) {
-    number = ParseNumber(setting, to.kind, text);
+    number = NumberFor(setting, to.kind, text);
   }
   if (!number) return Fail(ErrorCode::kInvalidArgument, MustBe(setting, to.kind));
   to.set(to.at, *number);

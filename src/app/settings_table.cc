@@ -156,8 +156,6 @@ std::string WrongModelName(const std::string& text) {
   return has_both ? "" : "must be PROVIDER/MODEL";
 }
 
-bool IsNameCharacter(char c) { return IsToolNameCharacter(c) && c != '-'; }
-
 // Of letters, digits, '_' and the characters of `more`.
 bool IsMadeOf(std::string_view text, std::string_view more, std::size_t least, std::size_t most) {
   return text.size() >= least && text.size() <= most && std::all_of(text.begin(), text.end(), [&](char c) {

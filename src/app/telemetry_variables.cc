@@ -1,7 +1,6 @@
 #include "app/telemetry_variables.h"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -128,10 +127,9 @@ class Variables {
   std::optional<std::int64_t> Number(const std::string& name) {
     const auto text = Read(name);
     if (!text) return std::nullopt;
-    std::int64_t value = 0;
-    const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
+    const auto value = ParseNumber<std::int64_t>(*text);
     constexpr std::int64_t kMost = 86'400'000;
-    if (error == std::errc() && end == text->data() + text->size() && value >= 1 && value <= kMost) return value;
+    if (value && *value >= 1 && *value <= kMost) return value;
     Complain(name, "must be a whole number from 1 to " + std::to_string(kMost));
     return std::nullopt;
   }
@@ -164,9 +162,8 @@ class Variables {
   double Ratio() {
     const auto text = Read("OTEL_TRACES_SAMPLER_ARG");
     if (!text) return 1;
-    double ratio = 0;
-    const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), ratio);
-    if (error == std::errc() && end == text->data() + text->size() && ratio >= 0 && ratio <= 1) return ratio;
+    const auto ratio = ParseNumber<double>(*text);
+    if (ratio && *ratio >= 0 && *ratio <= 1) return *ratio;
     Complain("OTEL_TRACES_SAMPLER_ARG", "must be a number from 0 to 1");
     return 1;
   }

@@ -396,8 +396,6 @@ std::string MendedWord(std::string_view word) {
   return is_too_large ? '"' + std::string(word) + '"' : "";
 }
 
-bool IsSpace(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
-
 // The length of the string that `json` begins with, quotes included.
 std::size_t StringLength(std::string_view json) {
   std::size_t at = 1;

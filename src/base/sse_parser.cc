@@ -1,10 +1,11 @@
 #include "base/sse_parser.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <cstring>
 #include <utility>
+
+#include "base/text.h"
 
 namespace reprise {
 namespace {
@@ -149,9 +150,7 @@ bool SseParser::TakeLine(std::string_view line) {
   } else if (name == "id") {
     if (value.find('\0') == std::string_view::npos) id_ = value;
   } else if (name == "retry") {
-    std::uint32_t milliseconds = 0;
-    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), milliseconds);
-    if (error == std::errc() && end == value.data() + value.size()) retry_ = std::chrono::milliseconds(milliseconds);
+    if (const auto number = ParseNumber<std::uint32_t>(value)) retry_ = std::chrono::milliseconds(*number);
   }
   return true;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <charconv>
 #include <functional>
 #include <optional>
 #include <span>
@@ -21,12 +22,16 @@ inline std::string LowerCase(std::string_view text) {
 inline bool IsAsciiDigit(char c) { return c >= '0' && c <= '9'; }
 inline bool IsAsciiLetter(char c) { return LowerCase(c) >= 'a' && LowerCase(c) <= 'z'; }
 inline bool IsAsciiAlnum(char c) { return IsAsciiLetter(c) || IsAsciiDigit(c); }
+// Of names of variables and the like.
+inline bool IsNameCharacter(char c) { return IsAsciiAlnum(c) || c == '_'; }
 
 // Of the names of tools that every provider takes.
-inline bool IsToolNameCharacter(char c) { return IsAsciiAlnum(c) || c == '_' || c == '-'; }
+inline bool IsToolNameCharacter(char c) { return IsNameCharacter(c) || c == '-'; }
 
 // Without white space, or other characters, at its beginning and its end.
 std::string_view Trimmed(std::string_view text, std::string_view blanks = " \t\r\n");
+// What JSON and HTTP take for white space.
+inline bool IsSpace(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
 // Whether there is nothing but white space.
 inline bool IsBlank(std::string_view text) { return Trimmed(text).empty(); }
 
@@ -36,6 +41,18 @@ inline bool HasControlCharacter(std::string_view text) {
   }
   return false;
 }
+
+// The decimal number that the whole of `text` is; nullopt: it is none, or does not fit the type.
+template <typename Number>
+std::optional<Number> ParseNumber(std::string_view text) {
+  Number number{};
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  return error == std::errc() && stop == end ? std::optional(number) : std::nullopt;
+}
+
+// The characters before the first blank, which are taken off `text` together with it.
+std::string_view TakeWord(std::string_view& text);
 
 // -1: `c` is no hexadecimal digit.
 inline int HexDigit(char c) {

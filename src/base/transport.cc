@@ -3,12 +3,13 @@
 #include <time.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <future>
 #include <memory>
 #include <string>
 #include <string_view>
+
+#include "base/text.h"
 
 namespace reprise {
 
@@ -25,11 +26,9 @@ const std::string* Find(const HttpHeaders& headers, std::string_view name) {
 }
 
 std::optional<double> Number(std::string_view text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value) || value < 0)
-    return std::nullopt;
-  return std::min(value, kMaxSeconds * 1000);
+  const auto value = ParseNumber<double>(text);
+  if (!value || !std::isfinite(*value) || *value < 0) return std::nullopt;
+  return std::min(*value, kMaxSeconds * 1000);
 }
 
 std::optional<SystemTime> Date(const std::string& text) {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "archive/record_reference.h"
-#include "base/text.h"
 #include "base/terminal_text.h"
+#include "base/text.h"
 #include "base/utf8.h"
 #include "cli/commands.h"
 #include "client/chat_writer.h"

@@ -12,10 +12,10 @@
 #include "base/terminal_text.h"
 #include "base/try.h"
 #include "cli/commands.h"
-#include "store/upkeep.h"
 #include "store/data_folder.h"
 #include "store/file_names.h"
 #include "store/object_store.h"
+#include "store/upkeep.h"
 #include "terminal/console.h"
 #include "terminal/progress.h"
 

@@ -15,10 +15,10 @@
 #include "base/try.h"
 #include "cli/commands.h"
 #include "crypto/key_set.h"
-#include "store/upkeep.h"
 #include "store/data_folder.h"
 #include "store/file_names.h"
 #include "store/unsaved.h"
+#include "store/upkeep.h"
 #include "terminal/console.h"
 #include "terminal/progress.h"
 

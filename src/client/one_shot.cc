@@ -47,7 +47,7 @@ int TellQuestion(const PendingQuestion& question, const std::string& chat) {
 }
 
 // Why a message was not taken.
-int Refused(const Error& error, const std::string& chat, std::size_t message_bytes) {
+int TellRefusal(const Error& error, const std::string& chat, std::size_t message_bytes) {
   if (error.reason == "busy") {
     Warn("chat " + chat + " is running, or waits for you: `reprise --chat " + chat + "` shows it");
   } else if (error.reason == "too_large") {
@@ -84,7 +84,7 @@ int RunOneShot(ServerClient& server, Interrupts& interrupts, const ChatId& chat,
       if (!is_told) Warn("the server is stopping");
       return state.status == InteractionStatus::kCompleted ? kExitOk : kExitFailure;
     }
-    if (ended) return Refused(ended->error(), chat.str(), message.size());
+    if (ended) return TellRefusal(ended->error(), chat.str(), message.size());
     if (!state.open.empty()) return FlushOutput(), TellQuestion(state.open.front(), chat.str());
     if (interrupted && !run.interaction().empty() && !std::exchange(cancelled, true)) {
       if (auto done = server.Call("POST", run.path() + "/cancel"); !done) return Complain(done.error());

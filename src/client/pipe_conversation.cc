@@ -154,7 +154,7 @@ bool PipeConversation::ShowWhatRuns(bool at_start) {
   if (!chat) return false;
   for (const Json& interaction : MemberOf(*chat, "interactions")) {
     const std::string status = TextMember(interaction, "status"), id = TextMember(interaction, "id");
-    if (status != "RUNNING" && !status.starts_with("WAITING")) continue;
+    if (!IsRunning(status)) continue;
     const std::string what = status == "RUNNING" ? " is running" : " waits for you";
     // The lines of a pipe were written for something else.
     if (!input_.is_terminal() && at_start) {

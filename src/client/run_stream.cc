@@ -1,10 +1,10 @@
 #include "client/run_stream.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "base/system.h"
+#include "client/server_access.h"
 #include "domain/codec.h"
 
 namespace reprise {
@@ -23,11 +23,9 @@ void KeepWaiting(std::vector<PendingQuestion>& open, const Json& stream_open) {
 
 }  // namespace
 
-bool IsLost(const Error& error) {
-  static constexpr std::array<std::string_view, 4> kReasons = {"connection_failed", "connection_lost", "idle_timeout",
-                                                               "stopping"};
-  return std::find(kReasons.begin(), kReasons.end(), error.reason) != kReasons.end();
-}
+bool IsRunning(const std::string& status) { return status == "RUNNING" || status.starts_with("WAITING"); }
+
+bool IsLost(const Error& error) { return EndsOrHasEnded(error) || error.reason == "idle_timeout"; }
 
 std::vector<PendingQuestion> QuestionsIn(const Json& waiting) {
   std::vector<PendingQuestion> questions;

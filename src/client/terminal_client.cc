@@ -40,8 +40,6 @@ std::vector<std::string> PathsIn(std::string_view text) {
   return paths;
 }
 
-bool IsRunning(const std::string& status) { return status == "RUNNING" || status.starts_with("WAITING"); }
-
 }  // namespace
 
 std::string TerminalClient::Joined(std::string first, const std::string& second) {
@@ -238,11 +236,11 @@ bool TerminalClient::Follow(const Json& chat) {
 
 // Shows an interaction that somebody else has started, to its end.
 void TerminalClient::FollowOne(const Json& interaction) {
-  interaction_ = TextMember(interaction, "id");
-  shown_.insert(interaction_);
+  const std::string id = TextMember(interaction, "id");
+  shown_.insert(id);
   ShowUserMessage(TextMember(interaction, "user_message"));
   auto stream = std::make_unique<RunStream>(server_, chat_);
-  stream->Attach(interaction_);
+  stream->Attach(id);
   Begin(std::move(stream), Whose::kAnothers);
 }
 
@@ -514,8 +512,7 @@ void TerminalClient::Heard(const AgentEvent& event) {
                                event::GrantsUpdated, event::Usage, event::Retry, event::LoopDetected, event::Compacted,
                                event::Nested, event::Cancelled, event::Failed>(),
                       [&](const event::InteractionStarted& e) {
-                        interaction_ = e.interaction_id;
-                        shown_.insert(interaction_);
+                        shown_.insert(e.interaction_id);
                         const auto window = windows_.find(e.model);
                         view_.SetContextWindow(window == windows_.end() ? 0 : window->second);
                       },
@@ -536,8 +533,7 @@ void TerminalClient::Heard(const AgentEvent& event) {
 // What a call that has just run did to files, if no question has shown it.
 void TerminalClient::ShowChanges(const std::string& call) {
   if (call.empty() || !view_.WantsDiff(call)) return;
-  const auto changed =
-      server_.Call("GET", path_ + "/interactions/" + interaction_ + "/diff?call_id=" + PercentEncoded(call));
+  const auto changed = server_.Call("GET", stream_->path() + "/diff?call_id=" + PercentEncoded(call));
   if (changed) view_.ShowDiff(call, changed->value("files", Json::array()));
 }
 
@@ -576,8 +572,8 @@ void TerminalClient::FollowAgain() {
 }
 
 void TerminalClient::Cancel() {
-  if (interaction_.empty()) return;
-  if (auto done = Call("POST", path_ + "/interactions/" + interaction_ + "/cancel"); !done) Failed(done.error());
+  if (stream_->interaction().empty()) return;
+  if (auto done = Call("POST", stream_->path() + "/cancel"); !done) Failed(done.error());
 }
 
 // --- drawing -----------------------------------------------------------------------------------------------------

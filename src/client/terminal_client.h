@@ -236,7 +236,6 @@ class TerminalClient {
   std::unique_ptr<RunStream> stream_;
   Whose whose_ = Whose::kOwn;
   bool lost_ = false;  // the server has gone during one, which has not been looked after since
-  std::string interaction_;  // the one that was shown last
   std::deque<QueuedText> queued_;
 
   // --- of what others do in the chat

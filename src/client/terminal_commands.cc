@@ -1,7 +1,6 @@
 // What a person types with a slash in front.
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <filesystem>
 #include <iterator>
 #include <set>
@@ -26,17 +25,8 @@ constexpr int kListedChats = 20;
 constexpr std::size_t kShownDiffLines = 1'000, kListedFiles = 50;
 constexpr std::size_t kMaxUpload = 64 << 20, kShownTitle = 50;
 
-std::string Trimmed(const std::string& text) {
-  const std::size_t first = text.find_first_not_of(" \n"), last = text.find_last_not_of(" \n");
-  return first == std::string::npos ? "" : text.substr(first, last - first + 1);
-}
-
 // The number that `text` is; 0: it is none.
-std::size_t NumberOf(std::string_view text) {
-  std::size_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size() ? number : 0;
-}
+std::size_t NumberOf(std::string_view text) { return ParseNumber<std::size_t>(text).value_or(0); }
 
 std::string LocalTime(const Json& json, const char* name) {
   const auto time = ParseTimestamp(TextMember(json, name));
@@ -131,7 +121,7 @@ void TerminalClient::RunCommand(const std::string& word, const std::string& argu
   for (const Command& command : Commands()) {
     known.emplace_back(command.name);
     if (command.name != word) continue;
-    const std::string given = Trimmed(arguments);
+    const std::string given(Trimmed(arguments, " \n"));
     if (command.arguments.empty() && !given.empty()) return Complain(word + " takes no argument (" + given + ")");
     return (this->*command.run)(given);
   }
@@ -193,7 +183,6 @@ void TerminalClient::SwitchTo(const std::string& chat) {
   if (!queued_.empty()) return Complain("a message waits in this chat: Ctrl-C takes it back, then go");
   chat_ = chat;
   path_ = "/chats/" + chat_;
-  interaction_.clear();
   attachments_.clear();
   uploaded_.clear();
   compact_ = false;
@@ -276,7 +265,7 @@ void TerminalClient::Edit(const std::string& arguments) {
   const std::string word = arguments.substr(0, arguments.find_first_of(" \n"));
   const bool is_number = !word.empty() && word.find_first_not_of("0123456789") == std::string::npos;
   std::size_t number = NumberOf(word);
-  std::string text = is_number ? Trimmed(arguments.substr(word.size())) : arguments;
+  std::string text(is_number ? Trimmed(std::string_view(arguments).substr(word.size()), " \n") : arguments);
   if (is_number && (number == 0 || number > turns->size()))
     return Complain("there is no turn " + word + " (/history shows them)");
   if (number == 0) number = turns->size();
@@ -678,7 +667,7 @@ void TerminalClient::Grants(const std::string& arguments) {
   const std::string word = arguments.substr(0, arguments.find(' '));
   if (word != "revoke") return Complain("/grants lists them, and /grants revoke N takes one back");
   if (grants_.empty()) ListGrants();
-  const std::string given = Trimmed(arguments.substr(word.size()));
+  const std::string given(Trimmed(std::string_view(arguments).substr(word.size()), " \n"));
   const std::size_t number = NumberOf(given);
   if (number < 1 || number > grants_.size()) return Complain("there is no grant " + given + " (/grants lists them)");
   if (const auto revoked = Call("DELETE", grants_[number - 1]); !revoked) return Failed(revoked.error());

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <charconv>
 #include <cstddef>
 #include <cstdio>
 
@@ -33,12 +32,11 @@ Result<ChatId> ChatId::Parse(std::string_view text) {
 ChatId ChatId::Random() { return ChatId("chat_" + RandomHex(12)); }
 
 Result<InteractionId> InteractionId::Parse(std::string_view text) {
-  std::uint32_t number = 0;
   if (text.starts_with(kInteractionPrefix)) {
-    const std::string_view digits = text.substr(kInteractionPrefix.size());
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-    const bool whole = error == std::errc{} && end == digits.data() + digits.size();
-    if (whole && number >= 1 && number <= kMaxNumber && FromNumber(number).str() == text) return InteractionId(number);
+    const auto number = ParseNumber<std::uint32_t>(text.substr(kInteractionPrefix.size()));
+    if (number && *number >= 1 && *number <= kMaxNumber && FromNumber(*number).str() == text) {
+      return InteractionId(*number);
+    }
   }
   return Fail(Refused(ErrorCode::kInvalidArgument, "invalid_interaction_id", "an interaction id looks like int_001"));
 }

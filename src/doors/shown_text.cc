@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/text.h"
 #include "crypto/digest.h"
 
 namespace reprise {
@@ -11,8 +12,6 @@ namespace {
 constexpr std::string_view kApproval = "**Approval needed:** ";
 constexpr std::string_view kQuestion = "**Question:** ";
 constexpr std::string_view kNoteEnd = "; this goes on then.";
-
-bool IsSpace(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
 
 // The tag of a block that begins here; empty: none does.
 std::string_view BlockTag(std::string_view text) {

@@ -1,13 +1,13 @@
 #include "http/chat_feed.h"
 
 #include <algorithm>
-#include <charconv>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/json.h"
 #include "base/logging.h"
 #include "base/system.h"
+#include "base/text.h"
 #include "domain/codec.h"
 #include "doors/event_frames.h"
 #include "http/bodies.h"
@@ -46,7 +46,7 @@ struct Cursor {
       const std::string_view part = text.substr(0, text.find('~'));
       text.remove_prefix(std::min(part.size() + 1, text.size()));
       const std::size_t dot = part.rfind('.');
-      const auto last = dot == std::string_view::npos ? std::nullopt : Number(part.substr(dot + 1));
+      const auto last = dot == std::string_view::npos ? std::nullopt : ParseNumber<std::uint64_t>(part.substr(dot + 1));
       if (!last) return std::nullopt;
       if (first) {
         cursor.epoch = part.substr(0, dot);
@@ -56,20 +56,12 @@ struct Cursor {
       const std::size_t middle = part.substr(0, dot).rfind('.');
       if (middle == std::string_view::npos) return std::nullopt;
       const auto chat = ChatId::Parse(std::string(part.substr(0, middle)));
-      const auto interaction = Number(part.substr(middle + 1, dot - middle - 1));
+      const auto interaction = ParseNumber<std::uint64_t>(part.substr(middle + 1, dot - middle - 1));
       if (!chat || !interaction || *interaction == 0 || *interaction > InteractionId::kMaxNumber) return std::nullopt;
       const auto id = InteractionId::FromNumber(static_cast<std::uint32_t>(*interaction));
       cursor.chats.insert_or_assign(*chat, Position{id, *last});
     }
     return cursor;
-  }
-
- private:
-  static std::optional<std::uint64_t> Number(std::string_view text) {
-    std::uint64_t number = 0;
-    const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (failure != std::errc() || end != text.data() + text.size()) return std::nullopt;
-    return number;
   }
 };
 

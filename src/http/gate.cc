@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <cstring>
 #include <utility>
@@ -28,10 +27,8 @@ namespace {
 constexpr std::size_t kMaxHost = 253;  // characters; RFC 1035
 
 std::optional<int> ParsePort(std::string_view text) {
-  int port = 0;
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), port);
-  const bool whole = failure == std::errc() && end == text.data() + text.size();
-  if (!whole || text.front() == '0' || port < 1 || port > 65'535) return std::nullopt;
+  const auto port = ParseNumber<int>(text);
+  if (!port || text.front() == '0' || *port < 1 || *port > 65'535) return std::nullopt;
   return port;
 }
 

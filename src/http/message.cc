@@ -1,7 +1,6 @@
 #include "http/message.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "base/text.h"
 #include "http/error_response.h"
@@ -148,13 +147,6 @@ struct RangeSpec {
   std::optional<std::uint64_t> first = std::nullopt, last = std::nullopt;
 };
 
-std::optional<std::uint64_t> ParseOffset(std::string_view text) {
-  std::uint64_t number = 0;
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (failure != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
-
 std::optional<RangeSpec> ParseRange(std::string_view value) {
   constexpr std::string_view kUnit = "bytes=";
   if (!EqualsIgnoringCase(value.substr(0, kUnit.size()), kUnit)) return std::nullopt;
@@ -162,7 +154,7 @@ std::optional<RangeSpec> ParseRange(std::string_view value) {
   const std::size_t dash = value.find('-');
   if (dash == std::string_view::npos) return std::nullopt;
   const std::string_view first = value.substr(0, dash), last = value.substr(dash + 1);
-  RangeSpec range{.first = ParseOffset(first), .last = ParseOffset(last)};
+  RangeSpec range{.first = ParseNumber<std::uint64_t>(first), .last = ParseNumber<std::uint64_t>(last)};
   if (!first.empty() && !range.first) return std::nullopt;
   if (!last.empty() && !range.last) return std::nullopt;
   if (!range.first && !range.last) return std::nullopt;

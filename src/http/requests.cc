@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -261,13 +260,6 @@ Task ReadTask(BodyReader& reader, const Json& json) {
   if (task.id.size() > kMaxId) members.Reject("invalid_member", "\"id\" is too long");
   if (auto error = members.Finish()) reader.Reject(error->reason, "a task: " + error->message);
   return task;
-}
-
-std::optional<std::uint64_t> ParseNumber(std::string_view text) {
-  std::uint64_t number = 0;
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (failure != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
 }
 
 }  // namespace
@@ -557,7 +549,7 @@ Result<InteractionId> InteractionInPath(const Request& request) {
 Result<std::size_t> PageLimit(const Request& request, std::size_t usual, std::size_t most) {
   const auto text = request.Query("limit");
   if (!text) return usual;
-  const auto limit = ParseNumber(*text);
+  const auto limit = ParseNumber<std::uint64_t>(*text);
   if (limit && *limit >= 1 && *limit <= most) return static_cast<std::size_t>(*limit);
   return Invalid("invalid_parameter", "\"limit\" must be a number from 1 to " + std::to_string(most));
 }
@@ -573,7 +565,7 @@ Result<std::uint64_t> EventCursor(const Request& request) {
   const std::string* header = request.head.Find("last-event-id");
   const auto text = header != nullptr ? std::optional<std::string>(*header) : request.Query("after_seq");
   if (!text) return 0;
-  if (const auto seq = ParseNumber(*text)) return *seq;
+  if (const auto seq = ParseNumber<std::uint64_t>(*text)) return *seq;
   return Invalid("invalid_cursor", "the event number to continue after must be a whole number");
 }
 
@@ -581,14 +573,14 @@ Result<std::optional<std::uint64_t>> StreamCursor(const Request& request) {
   const auto text = request.Query("starting_after");
   if (!text) return std::nullopt;
   constexpr std::uint64_t kMost = std::uint64_t{1} << 53;  // that JSON numbers tell apart everywhere
-  if (const auto number = ParseNumber(*text); number && *number < kMost) return *number;
+  if (const auto number = ParseNumber<std::uint64_t>(*text); number && *number < kMost) return *number;
   return Invalid("invalid_parameter", "\"starting_after\" must be the sequence_number of an event");
 }
 
 Result<std::uint64_t> AuditCursor(const Request& request) {
   const auto text = request.Query("after");
   if (!text) return 0;
-  if (const auto number = ParseNumber(*text)) return *number;
+  if (const auto number = ParseNumber<std::uint64_t>(*text)) return *number;
   return Invalid("invalid_parameter", "\"after\" must be a whole number");
 }
 

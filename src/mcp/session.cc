@@ -1,7 +1,6 @@
 #include "mcp/session.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -80,10 +79,7 @@ std::optional<std::int64_t> RequestOf(const Json& id) {
     return static_cast<std::int64_t>(number);
   }
   if (!id.is_string()) return std::nullopt;
-  const auto& text = id.get_ref<const std::string&>();
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
+  return ParseNumber<std::int64_t>(id.get_ref<const std::string&>());
 }
 
 // Whether who reads the answer takes any value for its result.

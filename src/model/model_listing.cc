@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <cstddef>
@@ -16,6 +15,7 @@
 #include <utility>
 
 #include "base/json.h"
+#include "base/text.h"
 #include "base/utf8.h"
 #include "model/failure_words.h"
 #include "model/provider_error.h"
@@ -115,11 +115,9 @@ std::optional<double> PriceIn(const Json& pricing, const char* member) {
   const auto found = pricing.find(member);
   if (found == pricing.end() || !found->is_string()) return std::nullopt;
   constexpr double kTokensPerPrice = 1e6, kMost = 1e9;
-  const std::string& text = found->get_ref<const std::string&>();
-  double price = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), price);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  price *= kTokensPerPrice;
+  const auto text = ParseNumber<double>(found->get_ref<const std::string&>());
+  if (!text) return std::nullopt;
+  const double price = *text * kTokensPerPrice;
   if (!(price >= 0 && price <= kMost)) return std::nullopt;
   constexpr double kLeastDigit = 1e6;  // as people write it, not 0.15000000000000002
   return std::round(price * kLeastDigit) / kLeastDigit;

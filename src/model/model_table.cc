@@ -1,11 +1,12 @@
 #include "model/model_table.h"
 
 #include <array>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <utility>
+
+#include "base/text.h"
 
 namespace reprise {
 namespace {
@@ -43,11 +44,9 @@ std::pair<int, int> ClaudeVersion(std::string_view name) {
   while (!name.empty() && found < version.size()) {
     const std::size_t end = name.find_first_of("-.@");
     const std::string_view part = name.substr(0, end);
-    int number = 0;
-    const auto [stop, error] = std::from_chars(part.data(), part.data() + part.size(), number);
-    const bool is_number = error == std::errc() && stop == part.data() + part.size() && part.size() <= 2;
-    if (is_number) version[found++] = number;
-    if (!is_number && found > 0) break;
+    const auto number = part.size() <= 2 ? ParseNumber<int>(part) : std::nullopt;
+    if (number) version[found++] = *number;
+    if (!number && found > 0) break;
     name = end == std::string_view::npos ? std::string_view() : name.substr(end + 1);
   }
   return {version[0], version[1]};

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 
 #include "base/text.h"
 #include "base/utf8.h"
@@ -74,9 +73,8 @@ bool IsUsedUp(const std::string& code, const std::string& message) {
 
 // Some put the HTTP status into error.code, as a number or as text.
 int StatusInCode(const std::string& code) {
-  int status = 0;
-  const auto [end, error] = std::from_chars(code.data(), code.data() + code.size(), status);
-  return error == std::errc() && end == code.data() + code.size() && status >= 400 && status < 600 ? status : 0;
+  const int status = ParseNumber<int>(code).value_or(0);
+  return status >= 400 && status < 600 ? status : 0;
 }
 
 Failure FailureOf(int status, const std::string& code, const std::string& message) {

@@ -205,12 +205,11 @@ void Flatten(Json& schema) {
 
 // --- refusals --------------------------------------------------------------------------------------------------------
 
-bool IsNameCharacter(char c) { return IsToolNameCharacter(c); }
-
 bool HasWord(std::string_view text, std::string_view word) {
   for (std::size_t at = text.find(word); at != text.npos; at = text.find(word, at + 1)) {
     const std::size_t end = at + word.size();
-    if ((at == 0 || !IsNameCharacter(text[at - 1])) && (end == text.size() || !IsNameCharacter(text[end]))) return true;
+    if ((at == 0 || !IsToolNameCharacter(text[at - 1])) && (end == text.size() || !IsToolNameCharacter(text[end])))
+      return true;
   }
   return false;
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 
 #include "base/logging.h"
 #include "base/text.h"
@@ -29,24 +28,12 @@ std::string TextOf(const ChatChange& change) {
   return text.append(" ").append(change.request_id);
 }
 
-std::string_view TakeWord(std::string_view& text) {
-  const std::string_view word = text.substr(0, text.find(' '));
-  text.remove_prefix(std::min(text.size(), word.size() + 1));
-  return word;
-}
-
-std::optional<std::int64_t> NumberOf(std::string_view text) {
-  std::int64_t number = 0;
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return failure == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
-}
-
 // nullopt: of a kind that only a newer program knows, say.
 std::optional<ChatChange> ChangeIn(std::string_view text) {
   const std::string_view name = TakeWord(text);
   const auto kind = std::find_if(kKinds.begin(), kKinds.end(), [&](Kind each) { return ToString(each) == name; });
   const auto chat = ChatId::Parse(std::string(TakeWord(text)));
-  const auto number = NumberOf(TakeWord(text));
+  const auto number = ParseNumber<std::int64_t>(TakeWord(text));
   if (kind == kKinds.end() || !chat || !number || *number < 0 || *number > InteractionId::kMaxNumber) {
     return std::nullopt;
   }
@@ -115,7 +102,7 @@ void PostgresChanges::HearSignal(std::string_view payload) {
   if (payload.empty()) return LookEverySecond();
   const auto tenant = DecodeBase64Url(TakeWord(payload));
   const std::string_view instance = TakeWord(payload);
-  const auto id = NumberOf(TakeWord(payload));
+  const auto id = ParseNumber<std::int64_t>(TakeWord(payload));
   if (tenant != options_.tenant || instance == options_.instance || !id) return;
   const MutexLock lock(mutex_);
   Take(*id, payload);

@@ -1,7 +1,6 @@
 #include "postgres/signals.h"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -120,17 +119,9 @@ std::string MessageOf(std::string_view kind, const RunKey& key, std::string_view
   return message;
 }
 
-std::string_view TakeWord(std::string_view& text) {
-  const std::string_view word = text.substr(0, text.find(' '));
-  text.remove_prefix(std::min(text.size(), word.size() + 1));
-  return word;
-}
-
 std::optional<int> NumberIn(std::string_view text) {
-  int number = 0;
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return failure == std::errc() && end == text.data() + text.size() && number >= 0 ? std::optional(number)
-                                                                                   : std::nullopt;
+  const auto number = ParseNumber<int>(text);
+  return number && *number >= 0 ? number : std::nullopt;
 }
 
 std::optional<RunKey> KeyIn(std::string_view text) {

@@ -9,7 +9,8 @@ template <typename Library>
 Result<const Library*> LoadOnce(const char* reason, const std::string& what) {
   static const Library library;
   if (library.problem().empty()) return &library;
-  return Fail(Refused(ErrorCode::kUnavailable, reason, "the " + what + ") is not available; install it", library.problem()));
+  return Fail(
+      Refused(ErrorCode::kUnavailable, reason, "the " + what + ") is not available; install it", library.problem()));
 }
 
 }  // namespace

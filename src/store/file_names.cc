@@ -1,12 +1,12 @@
 #include "store/file_names.h"
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <limits>
 #include <utility>
 
 #include "base/system.h"
+#include "base/text.h"
 
 namespace reprise {
 namespace {
@@ -105,10 +105,8 @@ std::optional<std::uint64_t> ParseAuditFile(std::string_view name) {
   if (name == kAuditLog) return std::numeric_limits<std::uint64_t>::max();
   if (!name.starts_with(kAudit) || !name.ends_with(kAuditSuffix)) return std::nullopt;
   name = name.substr(kAudit.size(), name.size() - std::min(name.size(), kAudit.size() + kAuditSuffix.size()));
-  std::uint64_t first = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), first);
-  if (error != std::errc() || end != name.data() + name.size() || first == 0) return std::nullopt;
-  return first;
+  const auto first = ParseNumber<std::uint64_t>(name);
+  return first == 0u ? std::nullopt : first;
 }
 std::string TrashDirectory(const std::string& root) { return Join(root, kTrash); }
 std::string TrashedChat(const std::string& root, const ChatId& chat, Timestamp now) {

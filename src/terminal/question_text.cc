@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
@@ -11,6 +10,7 @@
 
 #include "base/json.h"
 #include "base/terminal_text.h"
+#include "base/text.h"
 #include "base/utf8.h"
 
 namespace reprise {
@@ -128,10 +128,8 @@ const Choice* ChoiceOf(const std::vector<Choice>& choices, const std::string& te
   for (const Choice& choice : choices) {
     if (!choice.title.empty() && choice.title == text) return &choice;
   }
-  std::size_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const bool is_number = error == std::errc() && end == text.data() + text.size();
-  return is_number && number >= 1 && number <= choices.size() ? &choices[number - 1] : nullptr;
+  const std::size_t number = ParseNumber<std::size_t>(text).value_or(0);
+  return number >= 1 && number <= choices.size() ? &choices[number - 1] : nullptr;
 }
 
 // Whether `text` looks like `pattern`, in which 9 is a digit.

@@ -8,6 +8,7 @@
 #include <numbers>
 #include <vector>
 
+#include "base/text.h"
 #include "base/try.h"
 
 namespace reprise {
@@ -35,9 +36,6 @@ constexpr std::array<Function, 11> kFunctions{{
     {"sqrt", [](double x) { return std::sqrt(x); }},
     {"tan", [](double x) { return std::tan(x); }},
 }};
-
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
 // Recursive descent over one expression. Grammar:
 //   sum = product (("+"|"-") product)*     product = signed (("*"|"/"|"%") signed)*
@@ -98,8 +96,8 @@ class Parser {
     SkipSpace();
     if (at_ == text_.size()) return Fail(ErrorCode::kInvalidArgument, "the expression ends too early");
     const char c = text_[at_];
-    if (IsDigit(c) || c == '.') return Number();
-    if (IsLetter(c)) return Named();
+    if (IsAsciiDigit(c) || c == '.') return Number();
+    if (IsAsciiLetter(c)) return Named();
     if (!Take("(")) return Unexpected();
     const auto value = Sum();
     if (value && !Take(")")) return Missing(")");
@@ -118,7 +116,7 @@ class Parser {
 
   Result<double> Named() {
     const std::size_t from = at_;
-    while (at_ < text_.size() && (IsLetter(text_[at_]) || IsDigit(text_[at_]))) ++at_;
+    while (at_ < text_.size() && (IsAsciiAlnum(text_[at_]))) ++at_;
     const std::string_view name = text_.substr(from, at_ - from);
     if (name == "pi") return std::numbers::pi;
     if (name == "e") return std::numbers::e;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <concepts>
+#include <string>
 
 #include "reprise/event.h"
 
@@ -15,10 +16,16 @@ struct Overload : Functions... {
 template <typename... Functions>
 Overload(Functions...) -> Overload<Functions...>;
 
-template <typename... Events>
-struct Ignoring {
+template <typename Result, typename... Events>
+struct Skipping {
   template <typename Event>
-  requires(std::same_as<Event, Events> || ...) void operator()(const Event&) const {}
+  requires(std::same_as<Event, Events> || ...) Result operator()(const Event&) const { return Result(); }
 };
+template <typename... Events>
+using Ignoring = Skipping<void, Events...>;
+
+// Events that say nothing to a reader: they are counted elsewhere, or never stored. For writers of texts to inherit.
+using IgnoredEvents = Skipping<std::string, event::Usage, event::InteractionStarted, event::ThinkingDelta,
+                               event::TextDelta, event::ToolOutputDelta, event::InteractionComplete>;
 
 }  // namespace reprise

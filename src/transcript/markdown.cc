@@ -8,8 +8,8 @@
 #include "base/json.h"
 #include "base/terminal_text.h"
 #include "domain/codec.h"
+#include "transcript/event_visitor.h"
 #include "transcript/file_line.h"
-#include "transcript/ignored_events.h"
 #include "transcript/transcript.h"
 
 namespace reprise {

@@ -9,8 +9,8 @@
 
 #include "base/terminal_text.h"
 #include "domain/codec.h"
+#include "transcript/event_visitor.h"
 #include "transcript/file_line.h"
-#include "transcript/ignored_events.h"
 
 namespace reprise {
 namespace {

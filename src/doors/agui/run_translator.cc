@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "domain/codec.h"
 #include "base/terminal_text.h"
+#include "domain/codec.h"
 #include "transcript/event_visitor.h"
 
 namespace reprise::agui {

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "base/terminal_text.h"
-
 #include "base/text.h"
 
 namespace reprise::mcp {
