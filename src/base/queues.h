@@ -16,7 +16,7 @@
 
 namespace reprise {
 
-// Runs jobs one after the other on a thread of its own, which the first job starts. Thread-safe.
+// Runs jobs one after the other on its own thread, which the first job starts. Thread-safe.
 class SerialQueue {
  public:
   SerialQueue() = default;
@@ -36,7 +36,7 @@ class SerialQueue {
   std::jthread thread_;  // last, so that it ends before what it uses is gone
 };
 
-// Runs jobs one after the other, at once or later, on a thread of its own, which sleeps until the next one is due.
+// Runs jobs one after the other, at once or after a delay, on its own thread, which sleeps until the next one is due.
 // Thread-safe.
 class TimedQueue {
  public:

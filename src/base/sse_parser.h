@@ -10,7 +10,7 @@ namespace reprise {
 
 // One event of a stream. The views are valid until the parser's next call.
 struct SseEvent {
-  std::string_view type;  // empty if the stream named none ("message")
+  std::string_view type;  // empty if the stream gave none ("message")
   std::string_view data;
 };
 
@@ -57,7 +57,7 @@ class SseParser {
   std::string line_;                 // the beginning of a line that an earlier piece cut off
   bool line_taken_ = false;          // line_ was handed out and must be dropped
   bool skip_line_feed_ = false;      // the last line ended in '\r', whose '\n' may follow in the next piece
-  int byte_order_mark_ = 0;          // how many bytes of it have matched; -1 once the start is behind us
+  int byte_order_mark_ = 0;          // how many bytes of it have matched; -1 after the start
 
   // The event being gathered. `data_` points into the current piece, or at `buffer_` when it could not stay there.
   bool has_data_ = false;

@@ -62,7 +62,7 @@ class ApiTokenStore {
   // kNotFound if there is no token with this id.
   virtual Result<ApiToken> Revoke(std::string_view id) = 0;
 
-  virtual TokenUses ReadUses() = 0;  // none if they cannot be read
+  virtual TokenUses ReadUses() = 0;  // empty if they cannot be read
   virtual Result<void> WriteUses(const TokenUses& uses) = 0;
 
  protected:

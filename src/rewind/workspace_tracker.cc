@@ -83,7 +83,7 @@ WorkspaceTracker::WorkspaceTracker(const Workspace& workspace, std::string cache
   }
 }
 
-// --- what is ignored -------------------------------------------------------------------------------------------------
+// --- ignore rules ----------------------------------------------------------------------------------------------------
 
 WorkspaceTracker::Rules WorkspaceTracker::RulesOnDisk(const std::string& directory) const {
   Rules rules = ignored_.Above();
@@ -284,7 +284,7 @@ void WorkspaceTracker::RemoveEntry(const std::string& directory, const std::stri
   --count_;
 }
 
-// --- what is told ----------------------------------------------------------------------------------------------------
+// --- findings --------------------------------------------------------------------------------------------------------
 
 bool WorkspaceTracker::Records(Findings* findings, const std::string& path) const {
   if (findings == nullptr) return false;

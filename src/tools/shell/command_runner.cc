@@ -88,7 +88,7 @@ class StopEvent {
   std::stop_callback<Signal> signal_;  // last, so that it goes before the descriptor
 };
 
-// One run from start to end, on the caller's thread. A command that is cancelled is killed at once.
+// Runs a command to its end on the caller's thread. Kills a cancelled command at once.
 class CommandRun final : private StopEvent, private ChildLoop {
  public:
   CommandRun(SupervisedProcess process, const CommandLimits& limits, const std::stop_token& stop,
