@@ -29,7 +29,7 @@ std::string MacOf(const SecretKey& key, const Json& servers) {
   return HmacSha256(key, {"reprise/approved_tools\n", DumpJson(servers)});
 }
 
-// By one who had a key of ours. A plain folder has no keys, and anybody's word counts.
+// Whether one of our keys authenticates the file. A plain folder has no keys, so any file counts.
 bool IsOurs(const Json& file, const KeySet* keys) {
   if (keys == nullptr) return true;
   const KeySet::Key* key = keys->Find(TextMember(file, "kid"));
@@ -38,7 +38,7 @@ bool IsOurs(const Json& file, const KeySet* keys) {
 
 }  // namespace
 
-// A file that cannot be read means that nothing counts as approved: everything asks once more.
+// If the file cannot be read, nothing counts as approved, so every tool asks once more.
 void Consents::ReadOnce() {
   if (std::exchange(read_, true)) return;
   const auto text = file_system_.ReadFile(path_, kMaxFile);
@@ -49,7 +49,7 @@ void Consents::ReadOnce() {
   if (damaged_) return LogWarning("the list of approved tools cannot be read", {{"file", path_}});
   if (!IsOurs(*json, keys_.get())) {
     damaged_ = true;
-    return LogWarning("the list of approved tools was not written under a key that is here; all of them ask once more",
+    return LogWarning("the list of approved tools was written under an unknown key; all of them ask once more",
                       {{"file", path_}});
   }
   for (const auto& [server, tools] : (*json)["servers"].items()) {
@@ -76,7 +76,7 @@ Result<void> Consents::Give(const std::string& server, const std::string& tool, 
   const MutexLock lock(mutex_);
   ReadOnce();
   given_[server][tool] = now;
-  if (damaged_) {  // kept for whoever wants to know what it was
+  if (damaged_) {  // kept for inspection
     TRY(file_system_.Rename(path_, path_ + ".damaged." + RandomHex(4)));
     damaged_ = false;
   }

@@ -11,26 +11,26 @@
 
 namespace reprise {
 
-// What a person sees of a tool when agreeing to it, as digests.
+// Digests of a tool's properties that a person sees when approving it.
 struct ToolFingerprint {
-  std::string launch;       // how the server is run or reached
-  std::string description;  // what the model is told
-  std::string schema;       // of arguments and results, and the annotations
+  std::string launch;       // how the server is started or reached
+  std::string description;  // the text for the model
+  std::string schema;       // the schemas of arguments and results, and the annotations
   bool operator==(const ToolFingerprint&) const = default;
 };
 
-// Which tools of other programs a person has approved, as they were then: kept in a file (schemas/FILES.md), so that a
-// server that is swapped, or changes what its tools claim to be, is noticed even after a restart. Where chats are
-// sealed the file has a MAC, and what it says counts only under a key that is still there. Thread-safe.
+// The tools of other programs that a person approved, as they were then. Kept in a file (schemas/FILES.md), so that
+// even after a restart we notice a swapped server or a tool with another description. If chats are sealed, the file has
+// a MAC and counts only if its key still exists. Thread-safe.
 class Consents {
  public:
-  // `keys` is null for a plain data folder. `file_system` must outlive the object. The file is read at the first look.
+  // `keys` is null for a plain data folder. `file_system` must outlive the object. The first call reads the file.
   Consents(FileSystem& file_system, std::string path, std::shared_ptr<const KeySet> keys)
       : file_system_(file_system), path_(std::move(path)), keys_(std::move(keys)) {}
 
   enum class State { kGiven, kNew, kLaunchChanged, kDescriptionChanged, kSchemaChanged };
   State Look(const std::string& server, const std::string& tool, const ToolFingerprint& now);
-  // From now on this is what was approved. When it returns ok, also after a restart; a failure is the disk's.
+  // Records the approval. On success it survives a restart; failures are the disk's.
   Result<void> Give(const std::string& server, const std::string& tool, const ToolFingerprint& now);
 
  private:

@@ -11,7 +11,7 @@ namespace reprise {
 
 namespace {
 
-constexpr std::size_t kMaxGrantInput = 1000;  // characters of the arguments that are kept with a grant, for people
+constexpr std::size_t kMaxGrantInput = 1000;  // characters of the arguments stored with a grant, for people
 
 std::string UnknownTool(const std::string& name, const ToolSet& tools) {
   std::string text = "There is no tool named \"" + name + "\". Available:";
@@ -40,10 +40,10 @@ std::string_view RiskName(Risk risk) {
 
 std::string HoldReason(const Hold& hold) {
   if (hold.is_certain) return "; " + RuleName(hold.rule) + " of the configuration wants each such call asked about";
-  return "; it cannot be told whether " + RuleName(hold.rule) + " of the configuration speaks of it";
+  return "; it cannot be told whether " + RuleName(hold.rule) + " of the configuration applies";
 }
 
-// `hold` is a rule that asks, whatever was granted: so nothing can be granted.
+// `hold` is a rule that asks despite grants, so no grant is offered.
 Decision::Ask AskAbout(const ToolCall& call, const Tool& tool, const std::optional<std::string>& sensitive,
                        const std::optional<Hold>& hold) {
   const ToolTraits& traits = tool.traits();
@@ -69,14 +69,14 @@ Decision::Refuse Denied(const Hold& hold) {
   return {.why = "rule", .result = DeniedByRule(hold.rule), .is_shown = true, .decided_by = {RuleName(hold.rule)}};
 }
 
-// Who lets a call pass without a question, of those whose word lasts: people's grants and the configuration's rules.
-// nullopt: nobody does. No pattern stands for what ReasonToAsk is about.
+// The lasting permission that lets a call run unasked: people's grants and the configuration's rules. nullopt if there
+// is none. No pattern covers a call that has a ReasonToAsk.
 std::optional<Decision::Run> AllowedBefore(const ToolCall& call, const Tool& tool,
                                            const std::optional<std::string>& sensitive, const AgentState& state,
                                            const ApprovalPolicy& policy) {
   const Grant key{tool.traits().spec.name, ArgumentsDigest(call.arguments), TermsDigest(tool.traits(), sensitive)};
   std::vector<std::string> patterns;
-  std::vector<std::pair<std::string_view, std::string>> granted_by;  // of each: the kind, and its name
+  std::vector<std::pair<std::string_view, std::string>> granted_by;  // the kind and the name of each
   std::optional<Decision::Run> equal;
   const auto look_at = [&](const std::vector<Grant>& grants, std::string_view why, Timestamp now) {
     for (const Grant& each : grants) {
@@ -124,7 +124,7 @@ Decision DecideAnswered(const ReviewedCall& reviewed, const AgentState& state, c
     if (tool == nullptr) return {Decision::Refuse{"unknown_tool", UnknownTool(call.name, *offered.tools)}};
     const auto hold = FindHold(policy.rules, *tool, answer.arguments ? *answer.arguments : call.arguments);
     if (hold && hold->action == RuleAction::kDeny) return {Denied(*hold)};
-    // Who has written other arguments knows where they lead.
+    // A person who rewrote the arguments knows what they do.
     const bool knows_secrets = sensitive || answer.arguments;
     if (TermsDigest(tool->traits(), sensitive) == shown.terms_digest) {
       return {Decision::Run{"approval", /*agreed=*/true, knows_secrets}};
@@ -177,9 +177,9 @@ Decision Decide(const ReviewedCall& reviewed, const AgentState& state, const App
   bool asks = asks_by_default;
   if (mode == ApprovalMode::kApproveAll) asks = false;
   if (mode == ApprovalMode::kReadOnly) asks = sensitive || !traits.read_only;
-  if (hold || traits.asks_each_time) {  // in every mode, whatever was granted
+  if (hold || traits.asks_each_time) {  // in every mode and despite grants
     asks = true;
-  } else if (traits.needs_consent) {  // no grant stands for it
+  } else if (traits.needs_consent) {  // no grant covers it
     asks = mode != ApprovalMode::kApproveAll;
   } else if (!asks && !asks_by_default) {
     return {Decision::Run{"default"}};
@@ -247,7 +247,7 @@ constexpr const char* kMember = "confirmed";
 
 struct Claim {
   bool confirmed = false;
-  Json arguments = {};  // without the claim
+  Json arguments = {};  // without "confirmed"
 };
 
 Claim ClaimOf(const std::string& arguments) {
@@ -255,7 +255,7 @@ Claim ClaimOf(const std::string& arguments) {
   if (!parsed || !parsed->is_object()) return {};
   Claim claim{.confirmed = false, .arguments = *std::move(parsed)};
   if (const auto member = claim.arguments.find(kMember); member != claim.arguments.end()) {
-    // Whatever a tool may take for a yes.
+    // Any value that a tool may take for a yes.
     claim.confirmed = !member->is_null() && *member != false;
     claim.arguments.erase(member);
   }
@@ -275,7 +275,7 @@ bool IsSame(const ToolCall& made, const ToolCall& call, const Claim& claim, bool
   return other.confirmed == confirmed && IsSameInAnyOrder(other.arguments, claim.arguments);
 }
 
-// Whether one of the messages [begin, end) makes this call and the tool wants a confirmation.
+// Whether one of the messages [begin, end) makes this call and its tool requires confirmation.
 bool WasAsked(const Messages& messages, std::size_t begin, std::size_t end, const ToolCall& call, const Claim& claim) {
   for (std::size_t i = begin; i < end; ++i) {
     for (const ToolCall& made : messages[i].tool_calls) {
@@ -287,7 +287,7 @@ bool WasAsked(const Messages& messages, std::size_t begin, std::size_t end, cons
   return false;
 }
 
-// Whether the call was made, as confirmed, since `begin` and before this one.
+// Whether the call was made with the confirmation between `begin` and this call.
 bool WasUsed(const Messages& messages, std::size_t begin, const ToolCall& call, const Claim& claim) {
   const auto last = std::find_if(messages.rbegin(), messages.rend(),
                                  [](const Message& message) { return !message.tool_calls.empty(); });
@@ -309,7 +309,7 @@ std::optional<std::string> FalseConfirmation(const Messages& messages, const Too
   const auto last = std::find_if(messages.rbegin(), messages.rend(), is_user);
   const auto before = last == messages.rend() ? last : std::find_if(last + 1, messages.rend(), is_user);
   const auto place = [&](auto it) { return static_cast<std::size_t>(messages.rend() - it); };
-  const std::size_t now = place(last), asked = place(before);  // where this turn and the one before it begin
+  const std::size_t now = place(last), asked = place(before);  // where this turn and the previous one begin
   if (!WasAsked(messages, asked, now, call, claim)) {
     return "Not run: the user was not asked to confirm this very call in the turn before. Make it without "
            "\"confirmed\" first, ask the user, and wait for their answer.";

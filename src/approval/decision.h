@@ -20,31 +20,31 @@
 
 namespace reprise {
 
-// Whether a tool call runs, and on whose word. This is decided here and nowhere else; the agent acts upon it, the audit
-// log names it, and the engine asks here what an answer that comes over HTTP is worth.
+// Decides, as the only place, whether a tool call runs and on whose authority. The agent acts on the decision, the
+// audit log records it, and the engine checks answers from HTTP here.
 
 // The results of calls that did not run.
 inline constexpr std::string_view kCancelledResult = "Cancelled before it finished.";
 inline constexpr std::string_view kEndedResult = "Not run: the interaction was ended.";
-// The configuration does not let anybody be asked.
+// The configuration forbids asking.
 inline constexpr std::string_view kRefusedResult = "This server refuses calls that need approval.";
 inline constexpr std::string_view kNobodyToAskResult = "This call needs approval, and nobody can be asked here.";
-// The same words whatever has changed: a replay knows only that something has.
+// The same text for every change, because a replay knows only that something changed.
 inline constexpr std::string_view kOutdatedResult =
     "Not run: the tool has changed since this call was made, and the call does not fit it any more. Look at the tools "
     "there are now.";
 
-// A tool, and the set it is of.
+// A tool and its set.
 struct OfferedTool {
   std::shared_ptr<const ToolSet> tools;
-  Tool* tool;  // null: there is no such tool
+  Tool* tool;  // null if there is no such tool
 };
 
 namespace decision {
 struct Run {
-  std::string_view why;                   // as AuditEntry::reason of kStarted
-  bool agreed = false;                    // a person has agreed to it: to this one, or to all that are equal
-  bool knows_secrets = false;             // and knew that it touches what Tool::ReasonToAsk is about
+  std::string_view why;                   // AuditEntry::reason of kStarted
+  bool agreed = false;                    // a person agreed to this call, or to all equal ones
+  bool knows_secrets = false;             // and knew of its Tool::ReasonToAsk
   std::vector<std::string> decided_by{};  // as AuditEntry::decided_by
 };
 struct Ask {
@@ -53,9 +53,9 @@ struct Ask {
 struct Refuse {
   std::string why;                        // as AuditEntry::reason of kRefused
   std::string result;                     // for the model
-  bool is_shown = false;                  // people see that the call was made
-  bool withdraws = false;                 // what a person was shown: it is not so any more
-  std::optional<CallLoop> loop{};         // set if that is why
+  bool is_shown = false;                  // people see the call
+  bool withdraws = false;                 // withdraws what a person was shown, because it changed
+  std::optional<CallLoop> loop{};         // set if a loop is the reason
   std::vector<std::string> decided_by{};  // as AuditEntry::decided_by
 };
 }  // namespace decision
@@ -71,87 +71,87 @@ struct Decision {
   const Refuse* refuse() const { return std::get_if<Refuse>(&what); }
 };
 
-// What holds for all calls of a run.
+// The policy for all calls of a run.
 struct ApprovalPolicy {
-  std::function<ApprovalMode(const ToolCall&)> mode = nullptr;  // as it is now; null: kAsk
-  bool nobody_to_ask = false;                                   // what would ask is refused
-  bool check_confirmations = true;                              // false, of a replay: the record knows
-  // Those for always that bear on a call (GrantStore::For); null: there are none.
+  std::function<ApprovalMode(const ToolCall&)> mode = nullptr;  // the current mode; null: kAsk
+  bool nobody_to_ask = false;                                   // refuse the calls that would ask
+  bool check_confirmations = true;                              // false in a replay, which has the record
+  // The grants for always that bear on a call (GrantStore::For); null: there are none.
   std::function<std::vector<Grant>(const Grant& call)> standing_grants = nullptr;
   ToolRules rules{};
 };
 
-// What a person was shown of a call, and has said.
+// The call as a person saw it, and the answer.
 struct ShownCall {
   std::string approval_id;
   std::string terms_digest;
   std::optional<ApprovalAnswer> answer{};
 };
 
-// A call as it may run: a hook may have changed its arguments.
+// A call after review, perhaps with arguments changed by a hook.
 struct ReviewedCall {
   ToolCall call;
   OfferedTool offered;
   std::optional<Decision::Refuse> refused{};  // by CheckCall, a hook or the rate of calls
 };
 
-// Why a call cannot run whatever anybody says: there is no such tool, its arguments do not fit, or it claims a
-// confirmation that was not given. nullopt: it can.
+// Why a call cannot run even if approved: no such tool, invalid arguments, or a false claim of confirmation. nullopt if
+// it can run.
 std::optional<Decision::Refuse> CheckCall(const ToolCall& call, const OfferedTool& offered, const AgentState& state,
                                           const ApprovalPolicy& policy);
 
-// For a call whose turn has come. `shown`: null if nobody was asked about it, else it is answered. What was agreed to
-// is what runs: if the tool, or where it would run, is not what was shown, the call asks anew as it is now.
+// Decides on a call that is next to run. `shown` is null if no approval was asked for, else it is answered. Only what a
+// person agreed to may run: if the tool or its place differs from what was shown, the call asks again as it is now.
 Decision Decide(const ReviewedCall& call, const AgentState& state, const ApprovalPolicy& policy,
                 const ShownCall* shown = nullptr);
 
-// The answer to one whose terms have changed since it was shown.
+// The answer to a request whose terms changed after it was shown.
 inline const ApprovalAnswer kSuperseded{.approved = false, .superseded = true};
 
-// Whether a call that waits would now run on other terms than were shown. As far as it is known: false for a tool that
-// is not there or does not know its terms. Decide looks again before the call runs.
+// Whether a waiting call would now run on other terms than those shown. False if the tool is missing or does not know
+// its terms; Decide checks again before the call runs.
 bool IsOutdated(const event::ApprovalRequired& request, const ToolSet& tools);
 
-// The sentence of one of the patterns that were offered; empty: there is none.
+// The sentence of `pattern` among those offered; empty if it is not there.
 std::string MeaningIn(const std::vector<CallPattern>& offered, const std::optional<std::string>& pattern);
 
-// Whether a pattern says another thing today than a person has agreed to, as another version of the tool may have it:
-// then it covers nothing.
+// Whether a pattern's meaning differs from the one that a person agreed to, perhaps in another version of the tool.
+// Such a pattern covers nothing.
 bool MeansAnother(const Grant& grant, const Tool& tool);
 
-// What an answer grants beyond its call.
+// The grant in an answer, beyond its call.
 Grant GrantOf(const event::ApprovalRequired& request, const ApprovalAnswer& answer);
 
-// What a grant of this call for always would be. kInvalidArgument: it cannot be granted so.
+// The grant for always of this call. kInvalidArgument if it cannot be granted.
 Result<StandingGrant> StandingGrantFor(const event::ApprovalRequired& request, const ApprovalAnswer& answer);
 
-// What the model reads of a call that a person has rejected, or has not answered in time.
+// The model's text for a call that was rejected or not answered in time.
 std::string RejectedResult(const ApprovalAnswer& answer);
 
 // Confirmation within the conversation: a tool may answer that the user must agree first (ToolOutcome,
-// requires_confirmation). The model asks, the user says something, and the same call with `"confirmed": true` among its
-// arguments is let through, once. Follows from the messages alone, so whatever restores them restores it.
+// requires_confirmation). The model asks, the user replies, and then the same call with `"confirmed": true` among its
+// arguments may run once. The state follows from the messages alone, so restoring them restores it.
 
-// What such a tool's answer ends with.
+// The end of such a tool's answer.
 inline constexpr std::string_view kConfirmationNote =
     "\n(This needs the user's confirmation. Ask the user. Only if they agree, make the same call again in your next "
     "turn, with \"confirmed\": true added to its arguments.)";
 
-// Why `call`, of the last message that calls tools, must not run: it claims a confirmation that was not asked for
-// before the user last spoke, or was used already. For the model; nullopt: it claims none, or rightly.
+// Tells the model why `call`, from the last message that calls tools, must not run: the confirmation that it claims was
+// not asked for before the user last spoke, or is used up. nullopt if it claims none, or a valid one.
 std::optional<std::string> FalseConfirmation(const Messages& messages, const ToolCall& call);
 
 }  // namespace reprise
 namespace reprise::every_call {
 
-// The one pattern of tools of other programs, of which nobody here knows what arguments do: "*", any call. For the
-// members of Tool of the same names.
+// "*", any call: the only pattern for tools of other programs, whose arguments we cannot interpret. The functions
+// implement the members of Tool of the same names.
 
 inline constexpr std::string_view kPattern = "*";
 
-// `meaning`: the sentence that says what it covers.
+// `meaning` is the sentence that says what it covers.
 inline Result<std::string> MeaningOf(std::string_view pattern, std::string meaning) {
-  if (pattern != kPattern) return Fail(ErrorCode::kInvalidArgument, "the one pattern of such a tool is *");
+  if (pattern != kPattern) return Fail(ErrorCode::kInvalidArgument, "the only pattern of such a tool is *");
   return meaning;
 }
 

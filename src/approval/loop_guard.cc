@@ -16,7 +16,7 @@ struct Made {
   const Message* round;
 };
 
-// The order of members does not matter.
+// Ignores the order of members.
 bool IsSame(const ToolCall& a, const ToolCall& b) {
   if (a.name != b.name) return false;
   if (a.arguments == b.arguments) return true;
@@ -24,7 +24,7 @@ bool IsSame(const ToolCall& a, const ToolCall& b) {
   return first && second && IsSameInAnyOrder(*first, *second);
 }
 
-// The calls since the user spoke, up to the one in question.
+// The calls since the user last spoke, up to the given one.
 std::vector<Made> CallsSoFar(const Messages& messages, std::string_view call_id) {
   auto from = std::find_if(messages.rbegin(), messages.rend(), [](const Message& message) {
                 return message.role == Role::kUser;
@@ -44,7 +44,7 @@ std::vector<Made> CallsSoFar(const Messages& messages, std::string_view call_id)
   return made;
 }
 
-// How many of the last calls repeat the one `period` before them, that many at the beginning included.
+// How many of the last calls form a cycle of length `period`, including its first pass.
 std::size_t Repeating(const std::vector<Made>& made, std::size_t period) {
   std::size_t length = std::min(made.size(), period);
   while (length < made.size()) {
@@ -58,9 +58,9 @@ std::size_t Repeating(const std::vector<Made>& made, std::size_t period) {
 // --- rounds that lead nowhere ----------------------------------------------------------------------------------------
 
 constexpr std::string_view kNote = "\n(Note: the last ";
-constexpr std::size_t kMostRounds = 64;  // that are looked back at
-constexpr std::size_t kTelling = 200;    // bytes of a result that different calls do not have in common by chance
-constexpr int kEqualErrors = 4, kSimilarErrors = 6, kStaleRounds = 4;  // when the model is told
+constexpr std::size_t kMostRounds = 64;  // to look back at
+constexpr std::size_t kTelling = 200;    // bytes of a result that different calls do not share by chance
+constexpr int kEqualErrors = 4, kSimilarErrors = 6, kStaleRounds = 4;  // thresholds for telling the model
 constexpr int kEqualErrorsEnd = 6, kSimilarErrorsEnd = 9, kStaleRoundsEnd = 6;
 
 struct Returned {
@@ -70,14 +70,14 @@ struct Returned {
 };
 using Round = std::vector<Returned>;
 
-// Without what was added to it here.
+// The result without our note.
 std::string_view ResultText(const Message& message) {
   const std::string_view text = message.content ? std::string_view(*message.content) : std::string_view();
   const std::size_t note = text.rfind(kNote);
   return text.substr(0, note);
 }
 
-// The rounds since the user spoke, the last one first; empty if a result of that is still to come.
+// The rounds since the user spoke, newest first; empty if the newest still lacks a result.
 std::vector<Round> RoundsBack(const Messages& messages) {
   std::vector<Round> rounds;
   std::vector<const Message*> results;
@@ -98,7 +98,7 @@ std::vector<Round> RoundsBack(const Messages& messages) {
   return rounds;
 }
 
-// The error without the texts that the call was given.
+// The error without the texts of the call's arguments.
 std::string ErrorItself(const Returned& failed) {
   std::string text(failed.text);
   const auto arguments = ParseJson(failed.call->arguments);
@@ -112,7 +112,7 @@ std::string ErrorItself(const Returned& failed) {
   return text;
 }
 
-// How many of the last rounds have nothing but this error of one tool.
+// How many of the last rounds consist of this one error of one tool.
 template <typename ErrorOf>
 int RoundsWithOneError(const std::vector<Round>& rounds, ErrorOf error_of) {
   if (rounds.empty() || rounds.front().empty()) return 0;
@@ -127,7 +127,7 @@ int RoundsWithOneError(const std::vector<Round>& rounds, ErrorOf error_of) {
   return static_cast<int>(end - rounds.begin());
 }
 
-// Whether its tool has said so before.
+// Whether the tool gave the same result before.
 bool IsStale(const Returned& result, const std::vector<Round>& rounds, std::size_t round) {
   for (std::size_t before = round + 1; before < rounds.size(); ++before) {
     for (const Returned& each : rounds[before]) {
@@ -178,7 +178,7 @@ std::optional<CallLoop> FindCallLoop(const Messages& messages, std::string_view 
   for (const std::size_t period : {1, 2}) {
     const std::size_t length = Repeating(made, period);
     if (length < kTimes * period) continue;
-    const Made& closing = made[made.size() - 1 - (length - kTimes * period)];  // where it was first told
+    const Made& closing = made[made.size() - 1 - (length - kTimes * period)];  // the first warning
     return CallLoop{.pattern = period == 1 ? "same_call" : "alternating",
                     .count = static_cast<int>((length + period - 1) / period),
                     .warned = closing.round != made.back().round};

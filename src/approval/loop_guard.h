@@ -8,35 +8,34 @@
 
 namespace reprise {
 
-// Ways in which a model goes round in a circle. What the user says begins anew. All this follows from the messages
-// alone, so whatever restores them restores it.
+// Detects models that go round in circles. A user message resets everything. The state follows from the messages alone,
+// so restoring them restores it.
 
-// The same tool call three times in a row ("same_call"), or two calls in turn three times each ("alternating"). Calls
-// are the same if their tools and arguments (as JSON values) are; equal calls side by side in one response count once,
-// because the model has not seen a result between them.
+// The same tool call three times in a row ("same_call"), or two calls alternating three times each ("alternating").
+// Calls are equal if their tools and arguments (as JSON values) are. Adjacent equal calls in one response count once,
+// because the model saw no result between them.
 struct CallLoop {
   std::string_view pattern{};
   int count = 0;        // how often this call has been made
-  bool warned = false;  // in an earlier round of the same circle: being told did not help
+  bool warned = false;  // in an earlier round of the same circle, without effect
 };
 
-// Whether this call of the last message that calls tools closes such a circle. The call need not be run.
+// Whether this call, from the last message that calls tools, closes such a circle. It need not have run.
 std::optional<CallLoop> FindCallLoop(const Messages& messages, std::string_view call_id);
 
-// Rounds in a row that lead nowhere, whatever the calls are: all of a tool's calls fail with the same error
-// ("same_error"; an error that differs only in what the calls were given counts for less), or no call brings anything
-// that its tool has not said before ("no_progress").
+// Consecutive rounds that lead nowhere: either all calls are of one tool and fail with the same error ("same_error";
+// errors that differ only in the calls' arguments take more rounds), or no call returns a new result ("no_progress").
 struct Standstill {
   std::string_view pattern{};
   std::string tool_name;
   int count = 0;      // rounds
-  bool ends = false;  // it was told of it, and goes on
+  bool ends = false;  // the model was told and goes on
 };
 
-// Whether the last round, all of whose results are there, is one of them.
+// The standstill that the last round is part of, if all results of that round are there.
 std::optional<Standstill> FindStandstill(const Messages& messages);
 
-// What is added to the last result of such a round, for the model to read.
+// The note for the model that is appended to the last result of such a round.
 std::string StandstillNote(const Standstill& standstill);
 
 }  // namespace reprise

@@ -7,8 +7,7 @@
 namespace reprise {
 namespace {
 
-// How many ids of answered questions are remembered, so that a late answer is told "already processed" and not
-// "unknown".
+// The number of remembered ids of answered questions, so that a late answer gets "already processed", not "unknown".
 constexpr std::size_t kRemembered = 10'000;
 
 template <typename Pending>
@@ -41,15 +40,15 @@ class Requests<Kind>::Entry {
   const Pending pending;
   const std::optional<Deadline> deadline;
   enum class State { kOpen, kClaimed, kOver };
-  State state = State::kOpen;      // guarded by the requests' lock, as what follows
-  std::optional<Answer> answer;    // given, and not yet told
-  std::shared_ptr<Waiter> waiter;  // null: nobody waits yet
+  State state = State::kOpen;      // guarded by the requests' lock, as are the next two
+  std::optional<Answer> answer;    // given, but not delivered yet
+  std::shared_ptr<Waiter> waiter;  // null if nothing waits yet
 };
 
-// Who waits for the first of these.
+// Waits for the first answer to any of these.
 template <typename Kind>
 struct Requests<Kind>::Waiter {
-  std::vector<Found> asked;            // guarded by the requests' lock; empty: it was told
+  std::vector<Found> asked;            // guarded by the requests' lock; empty once `done` was called
   std::function<void(Answered)> done;  // likewise
   std::optional<std::stop_callback<std::function<void()>>> on_stop;
 };
@@ -186,7 +185,7 @@ template <typename Kind>
 Result<void> Requests<Kind>::Settle(const Found& request, std::optional<Answer> answer) {
   std::function<void()> tell;
   MutexLock lock(mutex_);
-  // Its run may have been stopped meanwhile.
+  // The run may have been stopped meanwhile.
   if (request->state != Entry::State::kClaimed) return Fail(AlreadyProcessed<Kind>());
   request->state = answer ? Entry::State::kOver : Entry::State::kOpen;
   if (answer) TellChange(Kind::kClosed, request->pending);
@@ -199,7 +198,7 @@ Result<void> Requests<Kind>::Settle(const Found& request, std::optional<Answer> 
 
 template <typename Kind>
 void Requests<Kind>::Retire(Entry& entry) {
-  // One that was answered has been told of already.
+  // An answered request was reported already.
   if (std::exchange(entry.state, Entry::State::kOver) != Entry::State::kOver) TellChange(Kind::kClosed, entry.pending);
   retired_.push_back(entry.pending.request.*Kind::kId);
   if (retired_.size() <= kRemembered) return;

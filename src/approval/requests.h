@@ -22,7 +22,7 @@
 
 namespace reprise {
 
-// What people are asked. Each kind names the request, the answer to it, and what errors call it.
+// The kinds of requests to people. Each names its request, its answer and its word in error messages.
 struct ApprovalKind {
   using Pending = PendingApproval;
   using Answer = ApprovalAnswer;
@@ -42,52 +42,50 @@ struct InputKind {
   static constexpr auto kOpened = ChatChange::Kind::kInputOpened, kClosed = ChatChange::Kind::kInputClosed;
 };
 
-// The error of an answer that comes too late.
+// The error for a late answer.
 template <typename Kind>
 Error AlreadyProcessed();
-// The error of an answer to something that was never asked.
+// The error for an answer to an unknown request.
 template <typename Kind>
 Error NeverAsked();
 
-// All requests of one kind that wait for a person, and the ids of those that do not any more. Each is answered at most
-// once, by whoever is first. Nobody waits on a thread: who asked is called when there is an answer. Thread-safe; its
-// lock is a leaf. Must outlive everybody who awaits an answer.
+// All requests of one kind that wait for a person, and the ids of past ones. The first answer to a request wins. No
+// thread blocks: the asking code is called back. Thread-safe; its lock is a leaf. Must outlive all callers of Await.
 template <typename Kind>
 class Requests {
  public:
   using Pending = typename Kind::Pending;
   using Answer = typename Kind::Answer;
 
-  // One request: what is done with it when it was found needs no second look-up.
+  // Handle of a request, which saves further look-ups.
   class Entry;
   using Found = std::shared_ptr<Entry>;
 
-  // `delay` tells of requests that expire. The time of day is asked for when a request is opened only: it may be set
-  // while one waits.
-  // `changes`, if there are any, learn what opens and what does not wait any more.
+  // `delay` wakes requests that expire. `now` is called only when a request is opened, because the clock may be set
+  // while one waits. `changes`, if not null, is told of requests that open and close.
   explicit Requests(Delay delay, std::function<Timestamp()> now = Now, ChatChanges* changes = nullptr)
       : delay_(std::move(delay)), now_(std::move(now)), changes_(changes) {}
 
-  // Gives a request its id, fresh and unguessable: the first half of Open; the second is Reopen.
+  // Gives a request a fresh, unguessable id: the first half of Open. Reopen is the second.
   static void Name(Pending& pending);
-  // Registers a request under a fresh unguessable id, which it writes into `pending`. From now on it can be answered.
+  // Registers a request under a fresh, unguessable id, which it writes into `pending`. The request can be answered at
+  // once.
   void Open(Pending& pending);
-  // Puts back one that another process opened, under its id.
+  // Registers a request of another process under its old id.
   Found Reopen(const Pending& pending);
-  // Calls `done` once, when one of these is answered or has expired. When `stop` is requested first all of them are
-  // void: kCancelled. `done` must be quick; it is called within this call, or by whoever answers, stops or tells the
-  // time.
+  // Calls `done` once, when one of these is answered or expires. If `stop` is requested first, all of them become void:
+  // kCancelled. `done` must be quick; it runs within this call or on the thread that answers, stops or runs the delay.
   using Answered = Result<std::pair<std::string, Answer>>;
   void Await(const std::vector<std::string>& ids, std::stop_token stop, std::function<void(Answered)> done);
 
-  // What was asked; there as long as `entry` is.
+  // The request itself; lives as long as `entry`.
   static const Pending& PendingOf(const Entry& entry);
-  // One that waits. Errors as Engine::AnswerApproval.
+  // Finds a waiting request. Errors as in Engine::AnswerApproval.
   Result<Found> Find(std::string_view id, const std::optional<InteractionRef>& within) const;
   // Answers it. kInvalidArgument if another answer came first, or (reason "expired") it is too late.
   Result<void> Give(const Found& request, Answer answer);
-  // The same in two steps, for an answer that needs something to be done before it counts: nobody else can answer what
-  // is claimed. Settled without an answer it waits again.
+  // The same in two steps, for an answer that needs work before it counts. A claimed request takes no other answer.
+  // Settling it without an answer lets it wait again.
   Result<void> Claim(const Found& request);
   Result<void> Settle(const Found& request, std::optional<Answer> answer);
 
@@ -99,11 +97,11 @@ class Requests {
   struct Waiter;
   using Deadline = std::chrono::steady_clock::time_point;
   void ExpireLater(const std::shared_ptr<Waiter>& waiter, Deadline deadline);
-  // After its time has come, or with a stop.
+  // Called when the time has come or a stop was requested.
   void Wake(const std::shared_ptr<Waiter>& waiter, bool stopped);
   Result<void> CheckOpen(const Entry& entry) const REQUIRES(mutex_);
   void Retire(Entry& entry) REQUIRES(mutex_);
-  // To be called without the lock, to tell the waiter; null: there is nothing to tell.
+  // Returns the function that tells the waiter, to be called without the lock; null if there is nothing to tell.
   std::function<void()> Tell(const std::shared_ptr<Waiter>& waiter, bool stopped) REQUIRES(mutex_);
 
   void TellChange(ChatChange::Kind kind, const Pending& pending) const;

@@ -29,7 +29,7 @@ Result<void> CheckRule(const ToolRule& rule, const ToolSet& tools, const std::ve
   }
   const auto& all = tools.specs();
   if (std::any_of(all.begin(), all.end(), [&](const ToolSpec& each) { return SpeaksOf(rule, each.name); })) return {};
-  // Tools of servers are known by their prefix alone.
+  // Of the servers' tools only the prefix is known here.
   const auto may_be_of = [&](const std::string& server) {
     return rule.tool.starts_with(server + "__") || (!IsOneName(rule.tool) && SpeaksOf(rule, server + "__x"));
   };

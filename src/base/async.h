@@ -18,7 +18,7 @@
 //     co_return "Hello, " + co_await name;
 //   }
 //
-// What is awaited has a name: GCC 12 destroys some temporaries of a co_await expression twice.
+// Give every awaited object a name, because GCC 12 destroys some temporaries of a co_await expression twice.
 namespace reprise {
 
 // Runs a job on a thread that may block.
@@ -26,8 +26,8 @@ using Executor = std::function<void(std::function<void()>)>;
 // Calls a function later, on a thread that must not be held up.
 using Delay = std::function<void(std::chrono::milliseconds, std::function<void()>)>;
 
-// A coroutine that begins when it is awaited, at most once, and gives a T. An exception that leaves it goes on in who
-// awaits it. Arguments that it takes by reference must live until it has ended.
+// A coroutine that starts when it is awaited, at most once, and returns a T. Its exceptions propagate to the awaiter.
+// Arguments taken by reference must outlive it.
 template <typename T>
 class [[nodiscard]] Async {
  public:
@@ -73,10 +73,10 @@ class [[nodiscard]] Async {
   std::coroutine_handle<promise_type> coroutine_;
 };
 
-// For coroutines that give nothing.
+// The result of coroutines that return no value.
 struct Nothing {};
 
-// The first coroutine of a chain: begins at once, and nobody awaits it. An exception that leaves it goes to whoever
+// The first coroutine of a chain. It starts at once and is never awaited. Its exceptions propagate to the code that
 // resumed it last.
 struct Detached {
   struct promise_type {
@@ -88,9 +88,8 @@ struct Detached {
   };
 };
 
-// Awaits something that ends by calling back, once, from any thread and perhaps at once. `begin` is given the function
-// to call. What awaits goes on with a job of `executor`, not before `begin` has returned: until then all that `begin`
-// refers to is there.
+// Awaits an operation that calls back once, from any thread and perhaps immediately. `begin` receives the callback. The
+// awaiter resumes as a job of `executor` after `begin` has returned, so everything that `begin` refers to stays alive.
 template <typename T>
 class [[nodiscard]] FromCallback {
  public:
@@ -112,7 +111,7 @@ class [[nodiscard]] FromCallback {
   T await_resume() { return *std::move(value_); }
 
  private:
-  // The second to arrive lets the coroutine go on, and after that nothing of this object may be left in use.
+  // The second arrival resumes the coroutine, which may destroy this object. So nothing after that touches a member.
   void Arrive() {
     if (arrived_.fetch_add(1) == 0) return;
     const Executor executor = executor_;
@@ -126,10 +125,10 @@ class [[nodiscard]] FromCallback {
   std::atomic<int> arrived_ = 0;
 };
 
-// Blocks until `work` has ended. What it awaits must not need this thread to go on.
+// Blocks until `work` has ended. The work must not need this thread to proceed.
 template <typename T>
 T WaitFor(Async<T> work) {
-  // Kept by both: who waits may be gone before the other one has said its last.
+  // Shared, because the waiting thread may return before set_value does.
   const auto ended = std::make_shared<std::promise<T>>();
   [](Async<T> awaited, std::shared_ptr<std::promise<T>> end) -> Detached {
     try {

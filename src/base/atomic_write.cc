@@ -44,7 +44,7 @@ Result<AtomicFile> AtomicFile::Create(FileSystem& file_system, std::string path)
 }
 
 AtomicFile::~AtomicFile() {
-  // Whether this succeeds does not matter: a leftover is ignored by every reader.
+  // A failure does not matter because every reader ignores leftovers.
   if (file_) static_cast<void>(file_system_->RemoveFile(temporary_));
 }
 
@@ -78,8 +78,8 @@ Result<bool> CreateDirectories(FileSystem& file_system, const std::string& path)
     TRY(CreateDirectories(file_system, parent));
   }
   auto created = TRY(file_system.CreateDirectory(path));
-  // Also what was there: the process that made it may have died before it synced the name. Of a directory that is not
-  // ours the kernel may refuse it; then it was not us who made something in it either.
+  // Sync existing directories too: their creator may have died before it synced the name. The kernel may refuse this
+  // for a foreign directory, which does not matter if we created nothing in it.
   auto synced = file_system.SyncDirectory(parent);
   if (created && !synced) return Fail(std::move(synced.error()));
   return created;
@@ -92,7 +92,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kLongestPause{20};
 
-// False: somebody else had it until the end.
+// False if another holder kept it until the time limit.
 bool Lock(int fd, std::optional<milliseconds> limit) {
   if (!limit) {
     while (::flock(fd, LOCK_EX) != 0) {

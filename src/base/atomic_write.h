@@ -18,23 +18,23 @@ std::string ParentDirectory(const std::string& path);
 
 enum class Durability {
   kSynced,
-  kUnsynced,  // survives the process, but a power loss may leave the file empty: only for what can be made again
+  kUnsynced,  // survives the process, but a power loss may leave the file empty: only for data that can be rebuilt
 };
 
-// A file that takes the place of another one all at once: a temporary file beside it (".NAME.<random>.tmp", mode 0600)
-// is written, synced and renamed over it. A crash may leave a temporary file behind. Movable, not thread-safe.
+// Replaces a file atomically: writes and syncs a temporary file beside it (".NAME.<random>.tmp", mode 0600), then
+// renames it. A crash may leave a temporary file behind. Movable, not thread-safe.
 class AtomicFile {
  public:
   // Creates the temporary file. `file_system` must outlive the object.
   static Result<AtomicFile> Create(FileSystem& file_system, std::string path);
   AtomicFile(AtomicFile&&) noexcept = default;
   AtomicFile& operator=(AtomicFile&&) noexcept = default;
-  ~AtomicFile();  // removes what was not committed
+  ~AtomicFile();  // removes an uncommitted temporary file
 
-  // Makes the path a file with `content`. When this returns ok the content has reached the disk; the name is durable
-  // only after SyncDirectory on the parent. After a failure the path is what it was. Once.
+  // Puts a file with `content` at the path. On success the content is on the disk, but the name is durable only after
+  // SyncDirectory on the parent. A failure leaves the path unchanged. Call it once.
   Result<void> Commit(std::string_view content, Durability durability = Durability::kSynced);
-  // The same, synced, for a file that goes on growing: it stays open.
+  // The same, synced, but keeps the file open for further writes.
   Result<std::unique_ptr<WritableFile>> CommitOpen(std::string_view content);
 
  private:
@@ -46,26 +46,25 @@ class AtomicFile {
   std::unique_ptr<WritableFile> file_;  // null: committed, or moved from
 };
 
-// A name for a temporary file beside `path`, as AtomicFile has it.
+// A name for a temporary file beside `path`, in AtomicFile's form.
 std::string TemporaryPath(const std::string& path);
-// Whether a directory entry is called like a temporary file of this.
+// Whether a directory entry has such a name.
 bool IsTemporaryName(std::string_view name);
 
-// Creates and commits.
+// Create and Commit in one call.
 Result<void> ReplaceFile(FileSystem& file_system, const std::string& path, std::string_view content,
                          Durability durability = Durability::kSynced);
 
-// Creates a directory and what is missing above it, durably: when this returns ok, the whole path survives a power
-// loss. False: it was there.
+// Creates a directory and its missing parents durably: on success the whole path survives a power loss. False if it
+// existed.
 Result<bool> CreateDirectories(FileSystem& file_system, const std::string& path);
 
-// Held by who reads a file, changes it and writes it anew, so that of several who do so at once, in this process or in
-// another, none loses what another has written (flock(2) on the file's folder: one that its process has left behind
-// blocks nobody, and no file more lies about). Until the object ends.
+// Held while a file is read, changed and rewritten, so that concurrent writers in this or other processes lose no
+// update. An flock(2) on the file's folder: a dead process leaves no lock behind, and no lock file is needed.
 class FolderLock {
  public:
-  // Waits for whoever has it; kUnavailable when `limit` is over (nullopt: there is none). A folder that the kernel does
-  // not know is one in memory, of this process alone: then nothing is held.
+  // Waits for the holder; kUnavailable after `limit` (nullopt: no limit). A folder unknown to the kernel is in this
+  // process's memory and needs no lock.
   static Result<FolderLock> Take(const std::string& folder, std::optional<std::chrono::milliseconds> limit);
 
  private:

@@ -22,16 +22,16 @@ Error InvalidJson(std::string_view reason, std::string message) {
   return Refused(ErrorCode::kInvalidArgument, std::string(reason), std::move(message));
 }
 
-// Whether the name says nothing but what a member is called.
+// Whether the name is short and plain enough for a message.
 bool IsPlainName(std::string_view name) {
   constexpr std::size_t kLongest = 40;
   return !name.empty() && name.size() <= kLongest &&
          std::all_of(name.begin(), name.end(), [](char c) { return IsToolNameCharacter(c); });
 }
 
-// Builds a value from what a parser reads. The depth is known before anything is built, so that deep input
-// costs neither memory nor stack. Its own builder looks through all members of an object for each that is added, which
-// takes seconds for a body of a mebibyte.
+// Builds a value from a parser's events. It checks the depth before it builds anything, so deep input costs neither
+// memory nor stack. nlohmann's builder compares each new member with all others, which takes seconds for a body of 1
+// MiB.
 class Builder final : public nlohmann::json_sax<Json> {
  public:
   Builder(int max_depth, DuplicateMembers duplicates) : max_depth_(max_depth), duplicates_(duplicates) {}
@@ -85,13 +85,14 @@ class Builder final : public nlohmann::json_sax<Json> {
   std::optional<std::size_t> at() const { return at_; }
 
  private:
-  static constexpr std::size_t kFewMembers = 16;  // that are looked through one by one
+  static constexpr std::size_t kFewMembers = 16;  // searched linearly
 
-  // The last value of an open one may grow; those before it stay where they are no longer than it takes to close it.
+  // Only the newest value of an open level may grow. Pointers to the values before it are valid only until the level
+  // closes.
   struct Level {
     Json* value;
-    Json* member = nullptr;                                // of an object: the one whose value comes next
-    std::unordered_map<std::string, std::size_t> names{};  // of an object with more members than a few
+    Json* member = nullptr;                                // in an object: the member whose value comes next
+    std::unordered_map<std::string, std::size_t> names{};  // only if the object has more than kFewMembers
   };
 
   static Json* Find(Level& level, Json::object_t& members, const std::string& name) {
@@ -136,8 +137,8 @@ class Builder final : public nlohmann::json_sax<Json> {
   std::optional<std::size_t> at_;
 };
 
-// simdjson reads a text several times as fast as nlohmann's parser, which says what is wrong and where. It wants some
-// ten times the text as scratch space: a thread keeps that of short texts.
+// simdjson is several times as fast as nlohmann's parser, which we need to say what is wrong and where. It needs about
+// ten times the text as scratch space; each thread keeps the space for short texts.
 constexpr std::size_t kShortText = 64 * 1024, kLongestText = 4 * 1024 * 1024;
 constexpr std::size_t kMaxScratchDepth = 256;
 
@@ -157,7 +158,7 @@ bool Build(simdjson::dom::element element, Builder& builder) {
       }
       return builder.end_object();
     case simdjson::dom::element_type::INT64: {
-      // As nlohmann's parser: what is not negative is unsigned.
+      // As in nlohmann's parser, a number that is not negative is unsigned.
       const std::int64_t number = element;
       return number < 0 ? builder.number_integer(number) : builder.number_unsigned(static_cast<std::uint64_t>(number));
     }
@@ -177,7 +178,7 @@ bool Build(simdjson::dom::element element, Builder& builder) {
   return false;
 }
 
-// Whether it is JSON; then `built` tells whether the builder took it.
+// Whether `text` is JSON. If so, `built` tells whether the builder accepted it.
 bool ParseFast(std::string_view text, Builder& builder, bool& built) {
   static thread_local simdjson::dom::parser kept;
   simdjson::dom::parser large;
@@ -192,7 +193,7 @@ bool ParseFast(std::string_view text, Builder& builder, bool& built) {
   return true;
 }
 
-// Where the string that begins at `at` has its closing quote; the end of the text if it has none.
+// The index of the closing quote of the string that begins at `at`; the text's size if there is none.
 std::size_t EndOfString(std::string_view text, std::size_t at) {
   for (std::size_t quote = text.find('"', at + 1); quote != std::string_view::npos; quote = text.find('"', quote + 1)) {
     std::size_t escapes = quote;
@@ -202,7 +203,7 @@ std::size_t EndOfString(std::string_view text, std::size_t at) {
   return text.size();
 }
 
-// Where the JSON value that begins at `at` ends. REQUIRES: `text` is JSON.
+// The end of the JSON value that begins at `at`. REQUIRES: `text` is JSON.
 std::size_t EndOfValue(std::string_view text, std::size_t at) {
   for (int depth = 0; at < text.size(); ++at) {
     const char c = text[at];
@@ -215,14 +216,14 @@ std::size_t EndOfValue(std::string_view text, std::size_t at) {
   return text.size();
 }
 
-// Calls `on_member` with the name and the value of each member, as they are written, until it says no.
+// Calls `on_member` with each member's name and value as written, until it returns false.
 template <typename OnMember>
 void EachMember(std::string_view object, OnMember on_member) {
   const auto skip = [&](std::size_t at, char expected) {
     while (at < object.size() && (IsJsonSpace(object[at]) || object[at] == expected)) ++at;
     return at;
   };
-  std::size_t at = object.find('{');  // behind a byte order mark
+  std::size_t at = object.find('{');  // after a byte order mark
   for (at = at == std::string_view::npos ? object.size() : skip(at + 1, ' ');
        at < object.size() && object[at] == '"';) {
     const std::size_t end_of_name = EndOfValue(object, at);
@@ -382,7 +383,7 @@ bool IsOutOfRange(std::string_view text) {
   return std::from_chars(text.data(), text.data() + text.size(), number).ec == std::errc::result_out_of_range;
 }
 
-// What stands for a number or a name outside of strings; empty: it is fine, or past mending.
+// The replacement for a word outside of strings; empty if it is fine or cannot be mended.
 std::string MendedWord(std::string_view word) {
   static constexpr std::array<std::string_view, 8> kNoNumbers = {"NaN",       "-NaN", "nan",  "Infinity",
                                                                  "-Infinity", "inf",  "-inf", "undefined"};
@@ -460,7 +461,7 @@ std::optional<std::string> MendJson(std::string_view json) {
       if (const std::string mended = MendedWord(json.substr(begin, at - begin)); !mended.empty()) {
         replace(begin, at, mended);
       }
-      --at;  // what ended the word is looked at by itself
+      --at;  // the character that ended the word comes next
     }
   }
   if (from == 0) return has_halves ? std::optional(std::move(halves_mended)) : std::nullopt;

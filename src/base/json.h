@@ -14,45 +14,45 @@
 
 namespace reprise {
 
-// Members keep the order they were given, so that files and events read as documented. (A library that wants a plain
-// nlohmann::json, such as valijson's adapter, gets one by conversion.)
+// Members keep their order, so that files and events read as documented. (Convert it for libraries that want a plain
+// nlohmann::json, such as valijson's adapter.)
 using Json = nlohmann::ordered_json;
 
 // Limits of JSON that comes from outside (DESIGN section 9).
 inline constexpr int kMaxJsonDepth = 64;
 
-// What a member is that an object has twice (its name may be written in two ways, such as "a" and "\u0061"). Readers
-// differ in which of the two counts, so that a person may be shown one and the other be obeyed.
+// How to treat a duplicate member (perhaps with its name written in two ways, such as "a" and "\u0061"). Readers differ
+// in which one counts, so a person might see one while a program obeys the other.
 enum class DuplicateMembers {
   kRefused,
-  kLastWins,  // of what a provider says, which nobody but us reads, and to find out whose message was refused
+  kLastWins,  // for responses of providers, which only we read, and to find the sender of a refused message
 };
 
 // Parses UTF-8 JSON no deeper than `max_depth`, in time that grows linearly with the text. Never throws.
-// kInvalidArgument with reason "invalid_json", "too_deep", "invalid_utf8" or "duplicate_member"; the message holds no
-// part of the input but the name of a member that comes twice, if that is a short plain one.
+// kInvalidArgument with reason "invalid_json", "too_deep", "invalid_utf8" or "duplicate_member"; the message quotes
+// nothing of the input but the name of a duplicate member, if that is short and plain.
 Result<Json> ParseJson(std::string_view text, int max_depth = kMaxJsonDepth,
                        DuplicateMembers duplicates = DuplicateMembers::kRefused);
-// The same for a text that people write, which may have comments. The message says what the text is ("is not valid JSON
-// (line 3)").
+// The same for text written by people, which may have comments. The message is a predicate: "is not valid JSON (line
+// 3)".
 Result<Json> ParseJsonWithComments(std::string_view text);
 
-// The value of a member as it is written in `object`, with the name `name` written in any way; empty if there is none.
-// REQUIRES: ParseJson takes `object` as an object, and refuses duplicates.
+// The text of a member's value in `object`, whichever way its name is escaped; empty if there is none. REQUIRES:
+// ParseJson accepts `object` as an object without duplicates.
 std::string_view RawMember(std::string_view object, std::string_view name);
 
-// The same for all members in their order, with their names as they are written, in quotes.
+// All members in their order, with their names as written, in quotes.
 struct RawJsonMember {
   std::string_view name, value;
 };
 std::vector<RawJsonMember> RawMembers(std::string_view object);
 
-// A member's value; null if there is none, or `object` is no object.
+// A member's value; null if it is missing or `object` is not an object.
 const Json& MemberOf(const Json& object, std::string_view name);
-// The same of a text; empty if it is none.
+// A member's text; empty if it is not a string.
 std::string TextMember(const Json& object, std::string_view name);
 
-// Whether they are the same but for the order of members. (The == of Json minds it.)
+// Equality that ignores the order of members, which the == of Json does not.
 bool IsSameInAnyOrder(const Json& a, const Json& b);
 
 // Compact text. Never throws: bytes that are not UTF-8 become U+FFFD.
@@ -60,8 +60,8 @@ std::string DumpJson(const Json& value);
 // The same with an indent of two, for people.
 std::string DumpJsonPretty(const Json& value);
 
-// JSON text without line breaks: those between its tokens become spaces, and there are no others. All else stays as it
-// is, numbers too. REQUIRES: `json` is JSON.
+// JSON text without line breaks: those between tokens become spaces (strings cannot hold any). Everything else stays as
+// written, numbers too. REQUIRES: `json` is JSON.
 std::string OnOneLine(std::string_view json);
 
 // Appends `text` to `out` as the inside of a JSON string literal (without the quotes), with the control characters,
@@ -71,26 +71,26 @@ void AppendJsonEscaped(std::string& out, std::string_view text);
 // True if the JSON text may hold an escaped half of a surrogate pair (a cheap test; most texts have none).
 bool HasSurrogateEscape(std::string_view json);
 
-// The JSON text with each escaped surrogate that has no partner (\ud800) replaced by \ufffd. Models that are cut
-// between two tokens of an emoji write such halves, and JSON parsers refuse them or pass on bytes that are not UTF-8.
+// The JSON text with each escaped surrogate that has no partner (\ud800) replaced by \ufffd. Models that stop between
+// two tokens of an emoji write such halves; JSON parsers reject them or emit invalid UTF-8.
 std::string MendSurrogateEscapes(std::string_view json);
 
-// What programs write that is almost JSON, as JSON; nullopt if there is nothing to mend. Halves of surrogate pairs
-// become U+FFFD, control characters in strings are escaped, NaN and Infinity become null, and a number that no number
-// of ours can hold becomes a string with its digits.
+// Turns almost-JSON from other programs into JSON; nullopt if nothing needs mending. Half surrogate pairs become
+// U+FFFD, control characters in strings are escaped, NaN and Infinity become null, and a number out of our range
+// becomes a string with its digits.
 std::optional<std::string> MendJson(std::string_view json);
 
-// JSON text without much white space between its tokens: what is more than a line end and an indent becomes one space,
-// so that nothing is pushed out of sight. All else stays as it is, numbers too. REQUIRES: `json` is JSON.
+// JSON text without wide gaps between tokens: white space beyond a line end and an indent becomes one space, so that no
+// text is pushed out of sight. Everything else stays as written, numbers too. REQUIRES: `json` is JSON.
 std::string WithoutGaps(std::string_view json);
-// Whether a number in it has more digits than readers keep who read numbers as IEEE doubles. REQUIRES: `json` is JSON.
+// Whether it holds a number with more digits than an IEEE double keeps. REQUIRES: `json` is JSON.
 bool HasLongNumber(std::string_view json);
 
 // Appends `text` as a JSON string literal. Bytes that are not UTF-8 become U+FFFD.
 void AppendJsonString(std::string& out, std::string_view text);
 
-// Writes the members of one JSON object as text, see AppendJsonObject. They are given as to a Json object,
-// `object["name"] = value`, so that a template can fill either; here each only once.
+// Writes the members of one JSON object as text; see AppendJsonObject. The syntax is that of Json, `object["name"] =
+// value`, so that a template can fill either. Assign each member only once.
 class JsonObjectWriter {
  public:
   JsonObjectWriter(const JsonObjectWriter&) = delete;
@@ -135,7 +135,7 @@ class JsonObjectWriter {
   bool empty_ = true;
 };
 
-// Appends an object: `write` is called with the writer of its members, and nothing else may write to the string then.
+// Appends an object: calls `write` with a writer for its members. Nothing else may write to the string meanwhile.
 template <typename Write>
 void AppendJsonObject(std::string& out, Write write) {
   out += '{';

@@ -1,7 +1,7 @@
 #pragma once
 
-// What the libraries that SharedLibrary loads are called on the system that this was built for (their SONAMEs): CMake
-// reads them from what it would link (base/library_names.cmake).
+// The SONAMEs of the libraries that SharedLibrary loads. CMake reads them from the libraries of the build system
+// (base/library_names.cmake).
 namespace reprise {
 
 extern const char* const kCurlLibrary;

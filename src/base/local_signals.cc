@@ -8,7 +8,7 @@ namespace reprise {
 struct Subscribers::One {
   explicit One(Signals::Heard given) : heard(std::move(given)) {}
   Mutex mutex;
-  Signals::Heard heard GUARDED_BY(mutex);  // null: it has gone
+  Signals::Heard heard GUARDED_BY(mutex);  // null after it has unsubscribed
 };
 
 std::shared_ptr<void> Subscribers::Add(const std::string& topic, Signals::Heard heard) {

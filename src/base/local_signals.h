@@ -11,14 +11,14 @@
 
 namespace reprise {
 
-// Who has subscribed to which topic in this process, for implementations of Signals. Thread-safe; nobody is called with
-// its lock held.
+// The subscriptions of this process, for implementations of Signals. Thread-safe; calls no subscriber with its lock
+// held.
 class Subscribers {
  public:
   // As Signals::Subscribe.
   [[nodiscard]] std::shared_ptr<void> Add(const std::string& topic, Signals::Heard heard);
   void Tell(std::string_view topic, std::string_view payload) const;
-  // Whatever was published may have been lost.
+  // Calls everybody with an empty payload, because signals may have been lost.
   void TellAll() const;
 
  private:
@@ -32,7 +32,7 @@ class Subscribers {
   const std::shared_ptr<Table> table_ = std::make_shared<Table>();  // shared: a subscription may outlive this
 };
 
-// Within one process. Nothing is lost.
+// Signals within one process. None is lost.
 class LocalSignals final : public Signals {
  public:
   void Publish(std::string_view topic, std::string_view payload) override { subscribers_.Tell(topic, payload); }

@@ -36,12 +36,12 @@ std::string_view LevelName(LogLevel level) {
   return "error";
 }
 
-// Nearly every text is: it need not be looked at character by character.
+// True for nearly every text, which saves the slow path.
 bool IsPrintableAscii(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c >= 0x20 && c < 0x7f; });
 }
 
-// What is on one line and has nothing hidden in it needs no other escape in JSON than in logfmt.
+// A text on one line without hidden characters needs the same escapes in JSON and logfmt.
 void AppendQuoted(std::string& line, std::string_view text) {
   line += '"';
   const std::string visible = IsPrintableAscii(text) ? std::string() : VisibleOnOneLine(text);
@@ -54,7 +54,7 @@ void AppendQuoted(std::string& line, std::string_view text) {
 
 template <typename... Format>
 void AppendNumber(std::string& line, Format... number) {
-  char digits[340];  // the longest double has 309 in front of its point
+  char digits[340];  // the longest double has 309 before its point
   line.append(digits, std::to_chars(digits, digits + sizeof digits, number...).ptr);
 }
 
@@ -118,15 +118,15 @@ void LogOutput::Write(std::string_view line, std::chrono::milliseconds patience)
   if (!written) ++left_out_;
 }
 
-// What polls as writable takes PIPE_BUF bytes without waiting, unless another process fills it in between. A failure
-// counts as room: the write tells.
+// A descriptor that polls as writable takes PIPE_BUF bytes without blocking, unless another process fills it first. A
+// failed poll counts as room because the write will report the error.
 bool LogOutput::HasRoom(std::chrono::milliseconds patience) const {
   if (is_file_) return true;
   pollfd wanted{.fd = fd_, .events = POLLOUT, .revents = 0};
   return ::poll(&wanted, 1, static_cast<int>(patience.count())) > 0;
 }
 
-// True: there is room for more.
+// Returns whether there is room for more.
 bool LogOutput::TellLeftOut() {
   if (left_out_ == 0) return true;
   if (!Put(left_out_line_(left_out_))) return false;
@@ -177,7 +177,7 @@ Result<UniqueFd> OpenLogFile(const std::string& path) {
 
 namespace {
 
-// How long a warning or an error waits for a reader who is merely slow.
+// How long a warning or an error waits for a slow reader.
 constexpr std::chrono::milliseconds kPatience{100};
 
 std::atomic<LogLevel> lowest_level{LogLevel::kInfo};
@@ -215,7 +215,7 @@ void Log(LogLevel level, std::string_view message, LogFields fields) {
   try {
     const std::shared_ptr<void> held = guard == nullptr ? nullptr : guard();
     Output().Write(LogLine(line_format.load(std::memory_order_relaxed), Now(), level, message, fields), patience);
-  } catch (const std::bad_alloc&) {  // who logs goes on without the line
+  } catch (const std::bad_alloc&) {  // the caller goes on without the line
   }
 }
 

@@ -3,9 +3,9 @@
 #include <condition_variable>
 #include <mutex>
 
-// Locks whose use clang checks when it compiles (-Wthread-safety, scripts/lint): a member that is GUARDED_BY a mutex is
-// touched only with that mutex held, and a function that REQUIRES one is called only then. Other compilers check
-// nothing. A std::condition_variable_any waits with a MutexLock; its predicate says what it needs too:
+// Locks whose use clang checks when it compiles (-Wthread-safety, scripts/lint): a GUARDED_BY member is touched only
+// with that mutex held, and a function that REQUIRES a mutex is called only with it. Other compilers check nothing. A
+// std::condition_variable_any waits with a MutexLock, and its predicate is annotated too:
 // `[this]() REQUIRES(mutex_) { return !jobs_.empty(); }`.
 #ifdef __clang__
 #define REPRISE_CHECKED(attribute) __attribute__((attribute))
@@ -27,11 +27,11 @@ class REPRISE_CHECKED(capability("mutex")) Mutex {
   std::mutex mutex_;
 };
 
-// Holds a mutex as long as it lives, but for the time between `unlock` and `lock`.
+// Holds a mutex during its life, except between `unlock` and `lock`.
 class REPRISE_CHECKED(scoped_lockable) MutexLock {
  public:
   explicit MutexLock(Mutex& mutex) REPRISE_CHECKED(acquire_capability(mutex)) : lock_(mutex) {}
-  // Of one that this thread holds, by `try_lock`.
+  // Adopts a mutex that this thread holds through `try_lock`.
   MutexLock(Mutex& mutex, std::adopt_lock_t adopt) REQUIRES(mutex) : lock_(mutex, adopt) {}
   ~MutexLock() REPRISE_CHECKED(release_capability()) = default;
   MutexLock(const MutexLock&) = delete;

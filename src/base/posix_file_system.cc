@@ -26,7 +26,7 @@ tl::unexpected<Error> FailErrno(std::string_view call, const std::string& path, 
   return Fail(SystemError(error, std::string(call) + " " + path));
 }
 
-// Calls again as long as a signal interrupts it. Not for close(2): there the descriptor is gone even after EINTR.
+// Repeats the call while a signal interrupts it. Not for close(2), which frees the descriptor even on EINTR.
 template <typename Call>
 auto Retry(Call call) {
   auto result = call();
@@ -44,7 +44,7 @@ int OpenWithoutLinks(const std::string& path, int flags, mode_t mode) {
   return static_cast<int>(Retry([&] { return ::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof(how)); }));
 }
 
-// Step by step. The folder itself may be a link, or be reached through one.
+// Opens one component after another. The folder itself may be a link or lie behind one.
 int OpenBelow(const std::string& folder, std::string_view below, int flags, mode_t mode) {
   int at = Retry([&] { return ::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC); });
   while (at >= 0 && !below.empty()) {
@@ -55,7 +55,7 @@ int OpenBelow(const std::string& folder, std::string_view below, int flags, mode
     const int how = below.empty() ? flags | O_NOFOLLOW : O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
     at = Retry([&] { return ::openat(directory.get(), name.c_str(), how, mode); });
     if (at >= 0 || errno != ENOTDIR) continue;
-    struct stat status {};  // so says the kernel of a link where there is to be a directory
+    struct stat status {};  // the kernel also says ENOTDIR for a link in place of a directory
     const bool is_link =
         ::fstatat(directory.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(status.st_mode);
     errno = is_link ? ELOOP : ENOTDIR;
@@ -63,10 +63,10 @@ int OpenBelow(const std::string& folder, std::string_view below, int flags, mode
   return at;
 }
 
-// `confined` is what ConfinedAt says. ELOOP: there is a link below the folder.
+// `confined` comes from ConfinedAt. ELOOP if there is a link below the folder.
 int Open(const std::string& path, std::size_t confined, int flags, mode_t mode = 0) {
   if (confined == 0) return Retry([&] { return ::open(path.c_str(), flags, mode); });
-  // In one call, which does where the folder is not reached through a link and the kernel is not kept from it.
+  // One call is enough unless the folder lies behind a link or the system call is missing or blocked.
   const int fd = OpenWithoutLinks(path, flags, mode);
   const bool done = fd >= 0 || (errno != ELOOP && errno != ENOSYS && errno != EPERM);
   if (done) return fd;
@@ -74,7 +74,7 @@ int Open(const std::string& path, std::size_t confined, int flags, mode_t mode =
   return OpenBelow(path.substr(0, confined), below.substr(below.find_first_not_of('/')), flags, mode);
 }
 
-// A name in its directory, for the calls that open nothing.
+// A name in its directory, for calls that do not open it.
 class NameAt {
  public:
   NameAt(const std::string& path, std::size_t confined) : path_(path) {
@@ -90,13 +90,13 @@ class NameAt {
   bool IsInDirectoryOf(const std::string& other) const {
     return name_ > 0 && other.rfind('/') == name_ - 1 && other.compare(0, name_, path_, 0, name_) == 0;
   }
-  int error() const { return error_; }  // 0: the directory is there
+  int error() const { return error_; }  // 0 if the directory exists
   int directory() const { return name_ > 0 ? directory_.get() : AT_FDCWD; }
   const char* name() const { return path_.c_str() + name_; }
 
  private:
   const std::string& path_;
-  std::size_t name_ = 0;  // where it begins; 0: the whole path
+  std::size_t name_ = 0;  // where the name begins; 0: the whole path
   UniqueFd directory_;
   int error_ = 0;
 };
@@ -115,7 +115,7 @@ class PosixWritableFile final : public WritableFile {
   }
 
   Result<void> Sync() override {
-    // The kernel reports a lost page once and then calls it clean: a failure must stick.
+    // The kernel reports a lost page once and then marks it clean, so a failure must stick.
     if (sync_error_ != 0) return FailErrno("fsync", path_, sync_error_);
     if (Retry([&] { return ::fsync(file_.get()); }) == 0) return {};
     sync_error_ = errno;
@@ -188,7 +188,7 @@ tl::unexpected<Error> PosixFileSystem::Failed(std::string_view call, const std::
 }
 
 Result<std::string> PosixFileSystem::ReadFile(const std::string& path, std::uint64_t max_bytes) {
-  // O_NONBLOCK: opening a FIFO must not wait for its writer; it means nothing for regular files.
+  // O_NONBLOCK: opening a FIFO must not wait for its writer. Regular files ignore it.
   const std::size_t confined = ConfinedAt(path);
   const UniqueFd file(Open(path, confined, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.get() < 0) return Failed("open", path, confined, errno);
@@ -200,7 +200,7 @@ Result<std::string> PosixFileSystem::ReadFile(const std::string& path, std::uint
   const auto too_large = [&] { return Fail(ErrorCode::kTooLarge, "the file is too large", path); };
   const auto size = static_cast<std::uint64_t>(status.st_size);
   if (size > max_bytes) return too_large();
-  // One byte more than there should be: the read that returns 0 then needs no second buffer, and growth is noticed.
+  // One byte more than expected, so that the read that returns 0 needs no second buffer and growth is noticed.
   std::string content(static_cast<std::size_t>(size) + 1, '\0');
   std::size_t have = 0;
   for (;;) {
@@ -246,7 +246,7 @@ Result<void> PosixFileSystem::SyncDirectory(const std::string& path) {
   return {};
 }
 
-// By all that its disk has not written yet: each file by itself would wait for the disk's journal.
+// Syncs the whole file system, because syncing each file would wait for its journal each time.
 Result<void> PosixFileSystem::SyncTree(const std::string& path) {
   const std::size_t confined = ConfinedAt(path);
   const UniqueFd directory(Open(path, confined, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -267,7 +267,7 @@ Result<bool> PosixFileSystem::CreateDirectory(const std::string& path) {
     if (there && S_ISDIR(status.st_mode)) return false;
     return Failed("mkdir", path, confined, there && S_ISLNK(status.st_mode) ? ELOOP : error);
   }
-  // A strict umask takes bits from mkdir.
+  // A strict umask may have removed bits.
   if (::fchmodat(at.directory(), at.name(), 0700, 0) != 0) return FailErrno("chmod", path, errno);
   return true;
 }

@@ -11,8 +11,8 @@
 
 namespace reprise {
 
-// The real disk. Thread-safe. Every descriptor is close-on-exec; nothing but regular files is read, so
-// that a FIFO or a device in a data folder cannot block its reader.
+// The real disk. Thread-safe. Every descriptor is close-on-exec; it reads only regular files, so that a FIFO or a
+// device in a data folder cannot block the reader.
 class PosixFileSystem final : public FileSystem {
  public:
   void Confine(const std::string& folder) override;
@@ -28,9 +28,9 @@ class PosixFileSystem final : public FileSystem {
   Result<std::vector<DirectoryEntry>> ListDirectory(const std::string& path) override;
 
  private:
-  // How much of the path names the confined folder that it lies below, the outermost one; 0: it lies below none.
+  // The length of the outermost confined folder that the path lies below; 0 if there is none.
   std::size_t ConfinedAt(const std::string& path) const;
-  // Of a call that opens or names something. `confined` is what ConfinedAt says.
+  // The error of a call that opens or names a file. `confined` comes from ConfinedAt.
   tl::unexpected<Error> Failed(std::string_view call, const std::string& path, std::size_t confined, int error) const;
 
   mutable Mutex mutex_;
@@ -38,7 +38,7 @@ class PosixFileSystem final : public FileSystem {
   std::vector<std::string> expected_ GUARDED_BY(mutex_);
 };
 
-// The real disk, for what is not handed one.
+// The real disk, for code that is not handed a FileSystem.
 FileSystem& Disk();
 
 }  // namespace reprise

@@ -94,7 +94,7 @@ tl::unexpected<Error> IsThereAlready(const std::string& path) {
   return Exists(path + " is there already (--force replaces it)");
 }
 
-// As ReplaceFile does, but never over what somebody has put there meanwhile.
+// Like ReplaceFile, but never over a file that appeared meanwhile.
 Result<void> WriteNewFile(const std::string& path, std::string_view content) {
   const std::string made = TemporaryPath(path);
   const auto file = TRY(Disk().CreateFile(made));
@@ -102,7 +102,7 @@ Result<void> WriteNewFile(const std::string& path, std::string_view content) {
                      .and_then([&] { return file->Sync(); })
                      .and_then([&] { return file->Close(); })
                      .and_then([&] { return MoveToFreeName(made, path); });
-  if (!written) static_cast<void>(Disk().RemoveFile(made));  // a leftover is ignored by every reader
+  if (!written) static_cast<void>(Disk().RemoveFile(made));  // every reader ignores leftovers
   return written;
 }
 
@@ -127,14 +127,14 @@ Result<void> CheckNothingThere(const std::string& path) {
 Result<void> MoveToFreeName(const std::string& from, const std::string& to) {
   if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return {};
   if (errno == EEXIST) return IsThereAlready(to);
-  // Not every file system can do it in one step. What else is wrong, this finds too.
+  // Not every file system can do this in one step. Other errors come up again here.
   return CheckNothingThere(to).and_then([&] { return Disk().Rename(from, to); });
 }
 
 Result<void> WriteOutputFile(const std::string& path, std::string_view content, bool replace) {
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) return Exists(path + " is a folder");
-  // Before anything is written. Whether it is still so is looked at in the last step.
+  // Checked before anything is written, and again in the last step.
   if (auto free = CheckNothingThere(path); !free && !replace) return free;
   auto written = replace ? ReplaceFile(Disk(), path, content) : WriteNewFile(path, content);
   if (written) written = Disk().SyncDirectory(ParentDirectory(path));

@@ -16,11 +16,11 @@
 
 namespace reprise {
 
-// Runs jobs one after the other on a thread of its own, which the first job starts. Thread-safe.
+// Runs jobs one after the other on its own thread, which the first job starts. Thread-safe.
 class SerialQueue {
  public:
   SerialQueue() = default;
-  ~SerialQueue() = default;  // after the jobs that are there
+  ~SerialQueue() = default;  // runs the queued jobs first
   SerialQueue(const SerialQueue&) = delete;
   SerialQueue& operator=(const SerialQueue&) = delete;
 
@@ -36,7 +36,7 @@ class SerialQueue {
   std::jthread thread_;  // last, so that it ends before what it uses is gone
 };
 
-// Runs jobs one after the other, at once or later, on a thread of its own, which sleeps until the next one is due.
+// Runs jobs one after the other, at once or after a delay, on its own thread, which sleeps until the next one is due.
 // Thread-safe.
 class TimedQueue {
  public:
@@ -48,7 +48,7 @@ class TimedQueue {
   // `job` must not throw. Jobs of the same time run in the order they were posted.
   void Post(std::function<void()> job) { After({}, std::move(job)); }
   void After(std::chrono::milliseconds delay, std::function<void()> job);
-  // Drops what has not run; returns when the job that runs has ended. Not for the queue's own thread.
+  // Drops pending jobs and waits for the running one. Not for the queue's own thread.
   void Stop();
 
  private:
@@ -61,7 +61,7 @@ class TimedQueue {
   std::jthread thread_;  // last, so that it ends before what it uses is gone
 };
 
-// Waits as long as that. False: `stop` was requested, perhaps before.
+// Sleeps for `pause`. False if `stop` was requested, perhaps before.
 inline bool Pause(std::chrono::milliseconds pause, const std::stop_token& stop) {
   Mutex mutex;
   std::condition_variable_any never;
@@ -70,20 +70,20 @@ inline bool Pause(std::chrono::milliseconds pause, const std::stop_token& stop) 
   return !stop.stop_requested();
 }
 
-// How far a long piece of work has come, for who watches it, and whether it is still wanted. Who works counts each
-// step; what a step is, the function says that counts. Thread-safe; a step costs one atomic addition.
+// Progress and cancellation of a long piece of work. The worker counts its steps; each function that takes a counter
+// defines its step. Thread-safe; a step costs one atomic addition.
 class WorkCounter {
  public:
   WorkCounter() = default;
-  // Counts by itself, and is stopped with others.
+  // Counts separately, but shares the stop request with others.
   explicit WorkCounter(std::stop_source stop) : stop_(std::move(stop)) {}
 
   std::uint64_t done() const { return done_.load(std::memory_order_relaxed); }
   void Add(std::uint64_t steps) { done_.fetch_add(steps, std::memory_order_relaxed); }
-  // Another piece of work begins, whose steps are counted from 0.
+  // Starts another piece of work, counted from 0.
   void Restart() { done_.store(0, std::memory_order_relaxed); }
 
-  // The work ends at its next step, with kCancelled, and leaves nothing half-made.
+  // Ends the work at its next step with kCancelled, leaving nothing half-made.
   void RequestStop() { stop_.request_stop(); }
   bool stop_requested() const { return stop_.stop_requested(); }
   std::stop_token stop_token() const { return stop_.get_token(); }
@@ -94,7 +94,7 @@ class WorkCounter {
   std::stop_source stop_;
 };
 
-// One step is done. kCancelled if there is to be no other. Null: nobody watches, and nobody can stop it.
+// Counts one finished step. kCancelled if a stop was requested. Null is work without progress or cancellation.
 inline Result<void> CountStep(WorkCounter* counter) {
   if (counter == nullptr) return {};
   counter->Add(1);

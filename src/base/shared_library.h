@@ -4,8 +4,9 @@
 
 namespace reprise {
 
-// A library that is not linked, since only some need it: loaded now, and for as long as the process lives. A table of
-// its functions derives from this, and finds each where it is declared; the first thing that is missing is remembered:
+// Loads a library at run time because only some users need it. It stays loaded until the process ends. A table of its
+// functions derives from this class and finds each function where it declares it; problem() names the first missing
+// one:
 //
 //   struct CurlLibrary : SharedLibrary {
 //     CurlLibrary() : SharedLibrary(kCurlLibrary) {}
@@ -16,11 +17,11 @@ class SharedLibrary {
   // `name` as dlopen(3) takes it: "libcurl.so.4".
   explicit SharedLibrary(const char* name);
 
-  // What is missing, for the log; empty: nothing.
+  // The first missing library or function, for the log; empty if all were found.
   const std::string& problem() const { return problem_; }
 
  protected:
-  // A pointer to a function of whatever type; null if it is missing.
+  // Converts to a function pointer of any type; null if it is missing.
   struct Symbol {
     template <typename Function>
     operator Function*() const {
@@ -32,7 +33,7 @@ class SharedLibrary {
 
  private:
   const char* name_;
-  void* handle_;  // null: it could not be loaded
+  void* handle_;  // null if it could not be loaded
   std::string problem_;
 };
 

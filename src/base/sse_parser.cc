@@ -11,7 +11,7 @@ namespace reprise {
 namespace {
 
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-// A buffer larger than this is given back: a stream lives for minutes and its largest event is rare.
+// Larger buffers are freed, because a stream lives for minutes and its largest event is rare.
 constexpr std::size_t kKeptCapacity = 16 * 1024;
 
 void Reset(std::string& buffer) {
@@ -76,7 +76,7 @@ std::optional<SseEvent> SseParser::Finish() {
   return overflowed_ ? std::nullopt : TakeEvent();
 }
 
-// Drops what the last call handed out views of.
+// Drops the buffers behind the views of the last call.
 void SseParser::Forget() {
   if (std::exchange(line_taken_, false)) Reset(line_);
   if (std::exchange(event_taken_, false)) {
@@ -85,7 +85,7 @@ void SseParser::Forget() {
   }
 }
 
-// The next whole line without its end; keeps the beginning of one that is not whole yet.
+// The next complete line without its end; keeps an incomplete one for later.
 std::optional<std::string_view> SseParser::NextLine() {
   if (std::exchange(line_taken_, false)) Reset(line_);
   if (rest_.empty()) return std::nullopt;
@@ -120,8 +120,8 @@ std::optional<std::string_view> SseParser::NextLine() {
   return line_;
 }
 
-// The index in rest_ of the first '\n' or '\r', or npos. The next '\n' is looked for once and remembered: a piece with
-// only '\r' in it would otherwise be searched to its end for each of its lines.
+// The index in rest_ of the first '\n' or '\r', or npos. The position of the next '\n' is remembered, because a piece
+// with only '\r' would otherwise be searched to its end for each line.
 std::size_t SseParser::FindLineEnd() {
   const char* const end = rest_.data() + rest_.size();
   if (line_feed_ == nullptr || line_feed_ < rest_.data()) {
@@ -134,8 +134,8 @@ std::size_t SseParser::FindLineEnd() {
 }
 
 // False if the event grows beyond the limit. A line without a colon is a field without a value; a comment is a field
-// without a name. JSON that stands alone, as some servers end a stream with an error, is taken for data: no field is
-// named so.
+// without a name. A line of bare JSON, with which some servers report an error at the end, counts as data; no field
+// name begins like that.
 bool SseParser::TakeLine(std::string_view line) {
   const std::size_t colon = line.front() == '{' ? 0 : line.find(':');
   const std::string_view name = line.front() == '{' ? "data" : line.substr(0, colon);
@@ -164,7 +164,7 @@ void SseParser::AddData(std::string_view value) {
     return;
   }
   has_data_ = true;
-  if (line_taken_) {  // the line lies in line_, which the next line needs: long ones change hands without a copy
+  if (line_taken_) {  // the line lies in line_, which the next line needs; swapping avoids a copy
     const auto begin = static_cast<std::size_t>(value.data() - line_.data());
     buffer_.swap(line_);
     buffer_.erase(0, begin);
@@ -176,7 +176,7 @@ void SseParser::AddData(std::string_view value) {
   }
 }
 
-// Moves the gathered data out of the current piece, which is about to go.
+// Copies the gathered data out of the current piece, which is about to go.
 void SseParser::KeepViews() {
   if (has_data_ && data_.data() != buffer_.data()) {
     buffer_ = data_;

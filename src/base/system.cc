@@ -78,17 +78,16 @@ double RandomFraction() {
 
 namespace {
 
-constexpr std::size_t kRoom = 8u << 20;  // beside the reserve
+constexpr std::size_t kRoom = 8u << 20;  // on top of the reserve
 
 std::atomic<std::size_t> reserve_bytes{0};
-std::atomic<void*> reserve{nullptr};  // untouched: it takes no page
+std::atomic<void*> reserve{nullptr};  // untouched, so it takes no page
 
-// To look costs two calls of the kernel, in which all threads are in each other's way: what was seen holds for a
-// moment.
+// A check costs two system calls that contend for a lock of the process, so its result is reused for a moment.
 constexpr std::chrono::milliseconds kMoment{5};
 std::atomic<std::chrono::steady_clock::rep> seen_at{0};
 
-// Past malloc, which would learn from such sizes which ones to keep. Null: there is not so much.
+// Bypasses malloc, which would adapt its thresholds to such sizes. Null if there is not enough memory.
 void* Take(std::size_t bytes) {
   void* const taken = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   return taken == MAP_FAILED ? nullptr : taken;

@@ -37,36 +37,36 @@ class UniqueFd {
   int fd_ = -1;
 };
 
-// What an errno is called, everywhere: no space left is kStorageFull; no descriptor, memory or thread left is
-// kUnavailable (reason "too_many_files" or "overloaded"), retryable; not there is kNotFound, there already kConflict;
-// all else is kIo with `io_message`. `what` (a call, a path) goes to the log.
+// Maps an errno, for all rooms: no space is kStorageFull; no descriptors, memory or threads is kUnavailable (reason
+// "too_many_files" or "overloaded"), retryable; a missing file is kNotFound, an existing one kConflict; anything else
+// is kIo with `io_message`. `what` (a call, a path) goes to the log.
 Error SystemError(int error, const std::string& what, std::string io_message = "the disk could not be read or written");
 
-// Marks the calling thread as one that works in the background: when it is woken it does not take the processor from
-// the thread that woke it (SCHED_BATCH, sched(7)). Without effect where the system does not allow it.
+// Makes the calling thread a background thread, which does not preempt the thread that wakes it (SCHED_BATCH,
+// sched(7)). Has no effect where the system forbids it.
 void BecomeBackgroundThread();
 
-// Fills `size` bytes from the operating system (getrandom(2)). Unguessable: fit for keys. Ends the process if there is
-// no randomness to be had, since what can be guessed is worse than no server. Thread-safe.
+// Fills `size` bytes from the operating system (getrandom(2)). Unguessable, so fit for keys. Ends the process if there
+// is no randomness, because guessable keys are worse than no server. Thread-safe.
 void FillRandom(void* data, std::size_t size);
 
 // `bytes` random bytes of FillRandom as lower-case hex.
 std::string RandomHex(std::size_t bytes);
 
-// Whether RandomHex(bytes) could have made it.
+// Whether `text` has the form of RandomHex(bytes).
 bool IsRandomHex(std::string_view text, std::size_t bytes);
 
-// A number from 0 up to, but not, 1; not for secrets. Thread-safe.
+// A number in [0, 1); not for secrets. Thread-safe.
 double RandomFraction();
 
-// Memory that is kept back for when there is none left, so that what runs then can come to its end. `new` takes it by
-// itself; what is about to begin asks first. One for the process; thread-safe.
+// Memory held back so that running work can finish when there is no other left. `new` falls back on it; new work asks
+// HasRoom first. One for the process; thread-safe.
 class MemoryReserve {
  public:
   // Called once, before there are threads.
   static void Install(std::size_t bytes = 16u << 20);
-  // False if the reserve was needed and cannot be had again, or if there are not some megabytes beside it: now, or a
-  // few milliseconds ago. True where none was installed.
+  // False if the reserve is used up and cannot be refilled, or if less than a few megabytes are free beside it. True
+  // may be a few milliseconds old; always true if none was installed.
   static bool HasRoom();
 };
 

@@ -8,7 +8,7 @@
 namespace reprise {
 namespace {
 
-// Capital letters are not allowed.
+// Upper case is invalid here.
 std::optional<std::uint8_t> LowerHexDigit(char c) {
   if (c >= '0' && c <= '9') return static_cast<std::uint8_t>(c - '0');
   if (c >= 'a' && c <= 'f') return static_cast<std::uint8_t>(c - 'a' + 10);
@@ -24,7 +24,7 @@ bool ReadHex(std::string_view text, std::uint8_t* bytes) {
   return true;
 }
 
-// What is kept of it.
+// Cuts the text to the length that is kept.
 std::string Cut(std::string_view text) {
   if (text.size() > kMaxSpanContent) {
     text = text.substr(0, kMaxSpanContent);
@@ -64,8 +64,8 @@ std::optional<TraceContext> ParseTraceparent(std::string_view text) {
 struct Span::State {
   using Steady = std::chrono::steady_clock;
   Telemetry& telemetry;
-  // The same moment by both clocks, as the first span of the process saw it: whatever is done to the clock on the wall
-  // later, children lie within their parents.
+  // One moment by both clocks, taken at the first span, so that children lie within their parents even if the wall
+  // clock is set.
   std::chrono::nanoseconds wall_anchor;
   Steady::time_point steady_anchor;
   SpanRecord record{};

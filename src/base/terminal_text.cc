@@ -26,7 +26,7 @@ constexpr std::array kHidden{
     Range{0x16fe4, 0x16fe4}, Range{0x1bca0, 0x1bca3}, Range{0x1d159, 0x1d159}, Range{0x1d173, 0x1d17a},
     Range{0xe0000, 0xe0fff}, Range{0xf0000, 0x10ffff}};
 
-// Joiners, selectors of a glyph, spaces and private use.
+// Joiners, glyph selectors, spaces and private use.
 constexpr std::array kOfScripts{Range{0xa0, 0xa0},       Range{0x1680, 0x1680},   Range{0x180b, 0x180d},
                                 Range{0x180f, 0x180f},   Range{0x2000, 0x200a},   Range{0x200c, 0x200d},
                                 Range{0x202f, 0x202f},   Range{0x205f, 0x205f},   Range{0x2800, 0x2800},
@@ -88,7 +88,7 @@ std::string VisibleOnOneLine(std::string_view text) {
 
 namespace {
 
-constexpr std::size_t kMostBlankLines = 3;  // one after the other, that are shown
+constexpr std::size_t kMostBlankLines = 3;  // consecutive ones that are shown
 
 enum class Shown { kAllHidden, kProse };
 
@@ -99,13 +99,13 @@ std::string Visible(std::string_view text, std::string_view line_end, Shown show
   std::string out;
   out.reserve(valid.size());
   for (std::string_view rest = valid; !rest.empty();) {
-    // Most of what is shown, quickly.
+    // The fast path for most text.
     const auto plain_end = std::find_if_not(rest.begin(), rest.end(), is_plain);
     out.append(rest.begin(), plain_end);
     rest.remove_prefix(static_cast<std::size_t>(plain_end - rest.begin()));
     if (rest.empty()) break;
     if (rest.starts_with("\r\n")) {
-      rest.remove_prefix(1);  // the line end as Windows writes it
+      rest.remove_prefix(1);  // a Windows line end
       continue;
     }
     const std::string_view next = Utf8Prefix(rest, 1);
@@ -157,7 +157,7 @@ std::string Indented(std::string_view text, std::string_view indent) {
 
 std::string StreamedText::Add(std::string_view delta) {
   held_ += delta;
-  const bool waits = held_.ends_with('\r');  // perhaps for its line feed
+  const bool waits = held_.ends_with('\r');  // its line feed may follow
   std::string shown = Visible(std::string_view(held_).substr(0, held_.size() - (waits ? 1 : 0)), "\n", Shown::kProse);
   held_ = waits ? "\r" : "";
   return shown;

@@ -119,7 +119,7 @@ std::optional<std::string> DecodeBase64Url(std::string_view text) {
   const std::size_t whole = text.size() - tail;
   std::string bytes(whole / 4 * 3 + (tail == 0 ? 0 : tail - 1), '\0');
   char* to = bytes.data();
-  std::uint8_t seen = 0;  // all values or-ed together: the two top bits tell whether one was invalid
+  std::uint8_t seen = 0;  // all values or-ed together; the top two bits tell whether one was invalid
   for (std::size_t i = 0; i < whole; i += 4) {
     const std::uint8_t a = Value(text[i]), b = Value(text[i + 1]), c = Value(text[i + 2]), d = Value(text[i + 3]);
     seen |= static_cast<std::uint8_t>(a | b | c | d);
@@ -141,7 +141,7 @@ std::optional<std::string> DecodeBase64Url(std::string_view text) {
 
 namespace {
 
-// Insertions, deletions, substitutions and swaps of neighbours (optimal string alignment).
+// Counts insertions, deletions, substitutions and swaps of neighbours (optimal string alignment).
 std::size_t Distance(std::string_view a, std::string_view b) {
   std::vector<std::vector<std::size_t>> rows(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
   for (std::size_t i = 0; i <= a.size(); ++i) rows[i][0] = i;
@@ -184,7 +184,7 @@ namespace {
 
 constexpr std::size_t kShortest = 8;
 
-// In time linear in the text: what is kept is copied once.
+// Linear in the text, because each kept byte is copied once.
 std::string Without(const std::string& secret, std::string text) {
   std::size_t at = text.find(secret);
   if (at == std::string::npos) return text;
@@ -197,7 +197,7 @@ std::string Without(const std::string& secret, std::string text) {
   return kept.append(text, from);
 }
 
-// How many bytes at the end of `text` may be the beginning of `secret`.
+// The number of bytes at the end of `text` that may begin `secret`.
 std::size_t BegunAtEnd(std::string_view text, std::string_view secret) {
   for (std::size_t size = std::min(text.size(), secret.size() - 1); size > 0; --size) {
     if (text.ends_with(secret.substr(0, size))) return size;

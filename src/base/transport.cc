@@ -57,7 +57,7 @@ std::optional<milliseconds> RetryAfter(const HttpHeaders& headers, SystemTime no
 }
 
 Result<void> Transport::Perform(HttpRequest request, HttpResponseHandler& handler, std::stop_token stop) {
-  // Shared: this may return, woken by set_value, before set_value does.
+  // Shared, because set_value may wake this function and let it return before set_value itself does.
   const auto result = std::make_shared<std::promise<Result<void>>>();
   Send(std::move(request), handler, std::move(stop),
        [result](Result<void> ended) { result->set_value(std::move(ended)); });

@@ -10,13 +10,13 @@
 //   auto keys = TRY(LoadKeyFile(path));
 //   TRY(file.Sync());
 //
-// It returns from the innermost function or lambda, which returns a Result itself. A result that has a name is copied.
-// Not for what must live on without a name, a lock, say: `TRY(Lock())` alone lets go of it at once. Nor for a
-// SecretKey: the value is moved twice, and the compiler may leave a copy of each move on the stack.
+// It returns from the innermost function or lambda, which must return a Result. A named result is copied. Do not use it
+// for an unnamed value that must live on, such as a lock: `TRY(Lock())` releases it at once. Nor for a SecretKey,
+// because each of two moves may leave a copy on the stack.
 #define TRY(...) REPRISE_TRY(REPRISE_TRY_NAME(__COUNTER__), __VA_ARGS__)
 #define REPRISE_TRY_NAME(number) REPRISE_TRY_JOIN(number)
 #define REPRISE_TRY_JOIN(number) tried_##number
-// A statement expression, which GCC and clang have: what else could return from the middle of an expression?
+// Only a statement expression (GCC, clang) can return from the middle of an expression.
 #define REPRISE_TRY(result, ...)                                    \
   __extension__({                                                   \
     auto result = (__VA_ARGS__);                                    \

@@ -9,8 +9,7 @@ namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
-// What starts at one byte of a sequence: how long the longest prefix of a well-formed character is, and whether it is a
-// whole one (Unicode 15, table 3-7).
+// The longest prefix of a well-formed character at some byte, and whether it is complete (Unicode 15, table 3-7).
 struct Sequence {
   std::size_t length;
   bool complete;
@@ -22,7 +21,8 @@ Sequence Scan(std::string_view bytes, std::size_t at) {
   if (lead < 0x80) return {1, true};
   if (lead < 0xC2 || lead > 0xF4) return {1, false};
   const std::size_t want = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
-  // Only the second byte has a narrower range: no overlong forms, no surrogates, nothing above U+10FFFF.
+  // Only the second byte has a narrower range, which excludes overlong forms, surrogates and code points above
+  // U+10FFFF.
   const unsigned char low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
   const unsigned char high = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
   for (std::size_t n = 1; n < want; ++n) {

@@ -9,14 +9,14 @@
 
 namespace reprise {
 
-// "sha256:" and the hex digest of the parts, one after the other.
+// "sha256:" and the hex digest of the concatenated parts.
 std::string Sha256Digest(std::initializer_list<std::string_view> parts);
 
-// The same of what a regular file holds, however large. kNotFound, kInvalidArgument (no regular file), kIo; the message
-// names the file, as it is for the person at the terminal.
+// The same for a regular file of any size. kNotFound, kInvalidArgument (not a regular file), kIo; the message names the
+// file for the person at the terminal.
 Result<std::string> Sha256OfFile(const std::string& path);
 
-// "hmac-sha256:" and the hex MAC of the parts, one after the other, under the key.
+// "hmac-sha256:" and the hex MAC of the concatenated parts under the key.
 std::string HmacSha256(const SecretKey& key, std::initializer_list<std::string_view> parts);
 
 }  // namespace reprise

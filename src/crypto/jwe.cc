@@ -26,7 +26,7 @@ CipherContext NewContext() {
   return context;
 }
 
-// Fetched once: a fetch takes a lock and a search through the providers.
+// Fetched once, because a fetch takes a lock and searches the providers.
 const EVP_CIPHER* Gcm() {
   static const EVP_CIPHER* const cipher = EVP_CIPHER_fetch(nullptr, "AES-256-GCM", nullptr);
   return cipher;
@@ -144,14 +144,13 @@ constexpr std::size_t kMaxHeaderChars = 16 * 1024;
 
 tl::unexpected<Error> Refuse(std::string message) { return Fail(ErrorCode::kCorruption, std::move(message)); }
 
-// The members of a flattened JWE, as they stand in the text. A null data() means: not there.
+// The members of a flattened JWE as written; data() is null for a missing one.
 struct Envelope {
   std::string_view protected_header, kid, encrypted_key, iv, ciphertext, tag;
 };
 
-// Cuts the members out without a JSON parser, which takes ten times as long for a megabyte in one string as all of the
-// decryption. It can be this simple because nothing that we accept needs an escape: a value that holds one is refused
-// when it is decoded (base64url) or looked up (kid).
+// Cuts out the members without a JSON parser, which takes ten times as long as decryption for a string of a megabyte.
+// It ignores escapes because no valid value needs one: decoding (base64url) or lookup (kid) fails on them.
 class EnvelopeScanner {
  public:
   explicit EnvelopeScanner(std::string_view text) : text_(text) {}
@@ -198,7 +197,7 @@ class EnvelopeScanner {
     at_ = end + 1;
     return value;
   }
-  // Into a member that was not there yet.
+  // Fails if the member was there already.
   bool Text(std::string_view& member) {
     const auto value = String();
     if (!value || member.data() != nullptr) return false;
@@ -240,10 +239,9 @@ bool Says(const Json& header, const char* name, std::string_view value) {
 Result<Json> ParseHeader(const std::string& text) {
   auto header = ParseJson(text);
   if (!header || !header->is_object()) return Refuse("the protected header is not a JSON object");
-  if (!Says(*header, "alg", kAlg) || !Says(*header, "enc", kEnc))
-    return Refuse("sealed by another algorithm than ours");
+  if (!Says(*header, "alg", kAlg) || !Says(*header, "enc", kEnc)) return Refuse("sealed by an unsupported algorithm");
   for (const char* name : {"crit", "zip", "kid"}) {
-    if (header->contains(name)) return Refuse("the protected header asks for something we do not do");
+    if (header->contains(name)) return Refuse("the protected header asks for an unsupported feature");
   }
   return header;
 }
@@ -304,13 +302,13 @@ Result<OpenedJwe> OpenJwe(std::string_view text, const KeySet& keys) {
   if (!is_ours) {
     WipeBytes(plaintext.data(), plaintext.size());
     return Fail(Refused(ErrorCode::kCorruption, "integrity_swap",
-                        "it was sealed for another user than the one whose chats these are"));
+                        "it was sealed for another user than the owner of these chats"));
   }
   return OpenedJwe{.protected_header = std::move(header_text), .plaintext = std::move(plaintext), .kid = key->kid};
 }
 
 Result<std::string> RewrapJwe(std::string_view text, const KeySet& keys) {
-  auto opened = OpenJwe(text, KeysOfRecord(text, keys));  // all of it: what is damaged must stay as it is
+  auto opened = OpenJwe(text, KeysOfRecord(text, keys));  // opens all, because a damaged record must stay as it is
   if (!opened) return Fail(std::move(opened.error()));
   WipeBytes(opened->plaintext.data(), opened->plaintext.size());  // a journal's is a key
   const Envelope envelope = *ScanEnvelope(text);
@@ -326,7 +324,7 @@ Result<std::string> RewrapJwe(std::string_view text, const KeySet& keys) {
   const auto replace = [&](std::string_view member, const std::string& value) {
     result.replace(static_cast<std::size_t>(member.data() - text.data()), member.size(), value);
   };
-  // The later one first, since the first replacement moves what stands behind it.
+  // Replaces the later member first, because a replacement moves the text after it.
   const bool kid_is_first = envelope.kid.data() < envelope.encrypted_key.data();
   if (kid_is_first) replace(envelope.encrypted_key, encrypted_key);
   replace(envelope.kid, keys.current().kid);

@@ -22,16 +22,16 @@ namespace {
 
 using simdjson::dom::element;
 
-// Parses a text with keys in it. Not our usual JSON library, which leaves copies of them in buffers that it frees:
-// here all strings are in one buffer, and that can be wiped.
+// Parses JSON that holds keys. Our usual JSON library leaves copies of them in freed buffers; simdjson keeps all
+// strings in one buffer, which can be wiped.
 class SecretParser {
  public:
   ~SecretParser() {
-    // A string takes five bytes more in the buffer, and three in the text.
+    // Beyond its content a string takes five bytes in the buffer and three in the text.
     if (strings_ > 0) WipeBytes(parser_.doc.string_buf.get(), strings_);
   }
 
-  // False if it is not JSON, or a member comes twice. `root` is valid as long as the parser is.
+  // False if `text` is not JSON or has a duplicate member. `root` is valid as long as the parser is.
   bool Parse(std::string_view text, element& root) {
     SecretText padded;
     padded.reserve(text.size() + simdjson::SIMDJSON_PADDING);
@@ -66,7 +66,7 @@ tl::unexpected<Error> InvalidKeys(std::string what) {
   return Fail(Refused(ErrorCode::kCorruption, "key_file_invalid", "the key file cannot be used: " + std::move(what)));
 }
 
-// A kid stands in every sealed file as it is, so it holds nothing that JSON would escape.
+// A kid is copied into every sealed file, so it must not need an escape in JSON.
 bool IsKid(std::string_view kid) {
   static constexpr std::string_view kOther = "-._~:+/=@";
   return !kid.empty() && kid.size() <= 128 && std::all_of(kid.begin(), kid.end(), [](char c) {
@@ -74,7 +74,7 @@ bool IsKid(std::string_view kid) {
   });
 }
 
-// A member that is a string; else a view without data.
+// The text of a member; a view without data if it is not a string.
 std::string_view Text(const element& object, std::string_view name) {
   std::string_view text;
   return object[name].get(text) == simdjson::SUCCESS ? text : std::string_view();
@@ -86,13 +86,13 @@ Result<KeySet::Key> KeyFromJwk(const element& jwk) {
   if (IsThere(jwk, "alg") && Text(jwk, "alg") != "A256KW") return InvalidKeys("a key is not for A256KW");
   if (IsThere(jwk, "use") && Text(jwk, "use") != "enc") return InvalidKeys("a key is not for encryption");
   const std::string_view kid = Text(jwk, "kid"), k = Text(jwk, "k");
-  if (!IsKid(kid)) return InvalidKeys("a key has no usable kid");
+  if (!IsKid(kid)) return InvalidKeys("a key has no valid kid");
   if (k.data() == nullptr) return InvalidKeys("a key has no k");
   auto bytes = DecodeBase64Url(k);
   if (!bytes) return InvalidKeys("k is not base64url");
   auto secret = SecretKey::FromBytes(*bytes);
   WipeBytes(bytes->data(), bytes->size());
-  if (!secret) return InvalidKeys("a key does not have 256 bits");
+  if (!secret) return InvalidKeys("a key is not 256 bits long");
   return KeySet::Key{.kid = std::string(kid), .secret = *std::move(secret)};
 }
 
@@ -183,7 +183,7 @@ tl::unexpected<Error> Forbidden(std::string reason, std::string message, const s
 
 Result<void> CheckNotExposed(const std::string& path) {
   struct stat status {};
-  // A path that the kernel does not know belongs to a file system without permissions; reading it says if it exists.
+  // A path unknown to the kernel belongs to a file system without permissions; reading it will tell if it exists.
   if (::stat(path.c_str(), &status) != 0) return {};
   if ((status.st_mode & 077) != 0) {
     return Forbidden("key_file_exposed", "the key file may be read or written by other users; run chmod 600 on it",
@@ -196,7 +196,7 @@ Result<void> CheckNotExposed(const std::string& path) {
   return {};
 }
 
-// The file's text, wiped in the end.
+// The file's text, wiped on destruction.
 class FileText {
  public:
   explicit FileText(std::string text) : text_(std::move(text)) {}
@@ -233,14 +233,14 @@ Result<Opened> Read(const std::string& path, FileSystem& file_system, const Pass
     return Opened{.keys = std::move(keys), .passphrase_key = std::nullopt};
   };
   auto result = opened();
-  // Not of a passphrase that could not be got: that is no fault of this file.
+  // Not if the passphrase could not be obtained, which is not the file's fault.
   const bool of_file =
       !result && (result.error().reason.starts_with("key_file") || result.error().reason.starts_with("passphrase"));
   if (of_file && result.error().detail.empty()) result.error().detail = path;
   return result;
 }
 
-// A crash in the middle of a change may have left keys in the clear in a temporary file. REQUIRES: nobody else writes.
+// A crash during a change may have left keys in the clear in a temporary file. REQUIRES: no other writer.
 void RemoveLeftovers(const std::string& path, FileSystem& file_system) {
   const std::string directory = ParentDirectory(path);
   const std::string prefix = "." + path.substr(path.rfind('/') + 1) + ".";
@@ -248,20 +248,20 @@ void RemoveLeftovers(const std::string& path, FileSystem& file_system) {
   if (!entries) return;
   for (const DirectoryEntry& entry : *entries) {
     if (!entry.name.starts_with(prefix) || !IsTemporaryName(entry.name)) continue;
-    // Tried again at the next change.
+    // The next change tries again.
     static_cast<void>(file_system.RemoveFile(directory + "/" + entry.name));
   }
 }
 
 Result<void> ReplaceKeyFile(const std::string& path, FileSystem& file_system, std::string_view text) {
-  if (text.size() > kMaxKeyFileBytes) return Fail(ErrorCode::kTooLarge, "the key file cannot take any more keys", path);
+  if (text.size() > kMaxKeyFileBytes) return Fail(ErrorCode::kTooLarge, "the key file is full", path);
   RemoveLeftovers(path, file_system);
   return ReplaceFile(file_system, path, text).and_then([&] {
     return file_system.SyncDirectory(ParentDirectory(path));
   });
 }
 
-// The file itself, for one that is reached over a symbolic link: the link must stay one.
+// Resolves symbolic links, so that replacing the file does not replace the link.
 std::string Resolved(const std::string& path) {
   std::error_code failed;
   const auto resolved = std::filesystem::weakly_canonical(path, failed);
@@ -348,13 +348,13 @@ bool OthersMayReplace(const std::string& path) {
 
 void KeepInMemory(const KeySet& keys) {
   for (const KeySet::Key& key : keys.keys()) {
-    if (::mlock(key.secret.data(), SecretKey::kBytes) != 0) return;  // RLIMIT_MEMLOCK: no reason not to serve
+    if (::mlock(key.secret.data(), SecretKey::kBytes) != 0) return;  // over RLIMIT_MEMLOCK: serve all the same
   }
 }
 
 std::string DefaultKeyFile() {
   const char* config = std::getenv("XDG_CONFIG_HOME");
-  const bool usable = config != nullptr && *config == '/';  // the XDG rule: a relative path counts as not set
+  const bool usable = config != nullptr && *config == '/';  // XDG: a relative path counts as not set
   return (usable ? std::string(config) : HomeDirectory() + "/.config") + "/reprise/keys.jwks";
 }
 

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::uint64_t kMaxMemory = 1100ULL << 20;
 
-// libcrypto's parameters are pointers to non-const that it only reads.
+// libcrypto takes pointers to non-const, but only reads them.
 OSSL_PARAM Octets(const char* name, std::string_view bytes) {
   return OSSL_PARAM_construct_octet_string(name, const_cast<char*>(bytes.data()), bytes.size());
 }
@@ -57,7 +57,7 @@ constexpr int kVersion = 1;
 constexpr std::string_view kType = "reprise/keys";
 constexpr std::string_view kKid = "passphrase";
 constexpr std::size_t kSaltBytes = 32;
-// Whoever can write the key file must get neither a cheap guess at the passphrase nor the machine's memory.
+// An attacker who can write the key file must not make guesses cheap or exhaust the machine's memory.
 constexpr std::uint64_t kMinN = 1 << 17, kMaxN = 1 << 20, kR = 8, kMaxP = 4;
 constexpr std::size_t kMinSaltBytes = 16, kMaxSaltBytes = 64;
 
@@ -84,7 +84,7 @@ Result<ScryptParameters> ParametersFrom(std::string_view text) {
   const bool power_of_two = found.n != 0 && (found.n & (found.n - 1)) == 0;
   const bool in_range = found.n >= kMinN && found.n <= kMaxN && found.r == kR && found.p >= 1 && found.p <= kMaxP &&
                         found.salt.size() >= kMinSaltBytes && found.salt.size() <= kMaxSaltBytes;
-  if (!power_of_two || !in_range) return InvalidKeyFile("its scrypt parameters are outside of what is accepted");
+  if (!power_of_two || !in_range) return InvalidKeyFile("its scrypt parameters are out of range");
   return found;
 }
 

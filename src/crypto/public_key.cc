@@ -20,7 +20,7 @@ namespace reprise {
 namespace {
 
 constexpr int kLeastRsaBits = 2048, kMostRsaBits = 8192;
-constexpr std::size_t kCoordinate = 32;  // of P-256, and half a signature of ES256
+constexpr std::size_t kCoordinate = 32;  // of P-256; also half an ES256 signature
 constexpr std::size_t kEd25519Key = 32;
 
 constexpr std::string_view kRs256 = "RS256", kEs256 = "ES256", kEdDsa = "EdDSA";
@@ -52,7 +52,7 @@ Result<std::string> BytesOf(const Json& jwk, const char* name) {
   return *std::move(bytes);
 }
 
-// Null if these are no key of that type.
+// Null if the parameters are not a valid key of that type.
 Owned<EVP_PKEY> KeyFrom(const char* type, OSSL_PARAM_BLD* builder) {
   const Owned<OSSL_PARAM> parameters(OSSL_PARAM_BLD_to_param(builder));
   const Owned<EVP_PKEY_CTX> context(EVP_PKEY_CTX_new_from_name(nullptr, type, nullptr));
@@ -71,10 +71,10 @@ Result<Owned<EVP_PKEY>> RsaKey(const Json& jwk) {
   const Owned<OSSL_PARAM_BLD> builder(OSSL_PARAM_BLD_new());
   if (!n || !e || !builder) return NotUsable("no RSA key");
   if (BN_num_bits(n.get()) < kLeastRsaBits) return NotUsable("an RSA key of less than 2048 bits");
-  // With e = 1 everybody can sign; long ones only make checking slow.
+  // With e = 1 anybody can sign; long exponents only slow down checking.
   constexpr int kMostExponentBits = 33;
   if (BN_is_one(e.get()) || !BN_is_odd(e.get()) || BN_num_bits(e.get()) > kMostExponentBits) {
-    return NotUsable("an RSA key with an exponent that nobody uses");
+    return NotUsable("an RSA key with an unusual exponent");
   }
   OSSL_PARAM_BLD_push_BN(builder.get(), OSSL_PKEY_PARAM_RSA_N, n.get());
   OSSL_PARAM_BLD_push_BN(builder.get(), OSSL_PKEY_PARAM_RSA_E, e.get());
@@ -94,7 +94,7 @@ Result<Owned<EVP_PKEY>> P256Key(const Json& jwk) {
   if (!builder) return NotUsable("no point of P-256");
   OSSL_PARAM_BLD_push_utf8_string(builder.get(), OSSL_PKEY_PARAM_GROUP_NAME, "prime256v1", 0);
   OSSL_PARAM_BLD_push_octet_string(builder.get(), OSSL_PKEY_PARAM_PUB_KEY, point.data(), point.size());
-  auto key = KeyFrom("EC", builder.get());  // null for what is not on the curve
+  auto key = KeyFrom("EC", builder.get());  // null for a point off the curve
   if (!key) return NotUsable("no point of P-256");
   return key;
 }
@@ -108,13 +108,13 @@ Result<Owned<EVP_PKEY>> Ed25519Key(const Json& jwk) {
   return key;
 }
 
-// JWS has r and s one after the other (RFC 7518, section 3.4), OpenSSL wants them in DER.
+// JWS concatenates r and s (RFC 7518, section 3.4), OpenSSL wants them in DER.
 std::optional<std::string> InDer(std::string_view signature) {
   if (signature.size() != 2 * kCoordinate) return std::nullopt;
   const Owned<ECDSA_SIG> both(ECDSA_SIG_new());
   Owned<BIGNUM> r = Number(signature.substr(0, kCoordinate)), s = Number(signature.substr(kCoordinate));
   if (!both || !r || !s || ECDSA_SIG_set0(both.get(), r.get(), s.get()) != 1) return std::nullopt;
-  static_cast<void>(r.release()), static_cast<void>(s.release());  // they are the signature's now
+  static_cast<void>(r.release()), static_cast<void>(s.release());  // the signature owns them now
   unsigned char* der = nullptr;
   const int size = i2d_ECDSA_SIG(both.get(), &der);
   if (size <= 0) return std::nullopt;
@@ -123,7 +123,7 @@ std::optional<std::string> InDer(std::string_view signature) {
   return text;
 }
 
-// Whether a member that says what a key is for, if there is one, says signatures.
+// Whether "use" and "key_ops", as far as present, allow checking signatures.
 bool IsForSignatures(const Json& jwk) {
   const Json& use = MemberOf(jwk, "use");
   if (!use.is_null() && use != "sig") return false;
@@ -139,10 +139,10 @@ Result<PublicKey> PublicKey::FromJwk(const Json& jwk) {
   if (!IsForSignatures(jwk)) return NotUsable("a key that is not for signatures");
   const std::string type = TextMember(jwk, "kty");
   const std::string_view algorithm = type == "RSA" ? kRs256 : type == "EC" ? kEs256 : type == "OKP" ? kEdDsa : "";
-  if (algorithm.empty()) return NotUsable("a key of another type than RSA, EC and OKP");
+  if (algorithm.empty()) return NotUsable("a key of a type other than RSA, EC and OKP");
   const Json& said = MemberOf(jwk, "alg");
   if (!said.is_null() && said != algorithm)
-    return NotUsable("a key for another algorithm than " + std::string(algorithm));
+    return NotUsable("a key for an algorithm other than " + std::string(algorithm));
   auto key = TRY(type == "RSA" ? RsaKey(jwk) : type == "EC" ? P256Key(jwk) : Ed25519Key(jwk));
   return PublicKey(algorithm, std::shared_ptr<EVP_PKEY>(std::move(key)));
 }

@@ -8,18 +8,17 @@
 
 namespace reprise {
 
-// A public key that signatures are checked with: RSA for RS256, P-256 for ES256, Ed25519 for EdDSA (RFC 7518, RFC
-// 8037). What a key is for follows from what it is, so nobody can have a signature checked by another algorithm than
-// its key's. Immutable, thread-safe.
+// A public key that checks signatures: RSA for RS256, P-256 for ES256, Ed25519 for EdDSA (RFC 7518, RFC 8037). The key
+// alone determines the algorithm, so an attacker cannot choose another one. Immutable, thread-safe.
 class PublicKey {
  public:
-  // A JWK. kInvalidArgument if it is of another kind, is said to be for something else (use, key_ops, alg), holds what
-  // is no key, or is an RSA key of less than 2048 or more than 8192 bits.
+  // Reads a JWK. kInvalidArgument if it is of another kind, is meant for another purpose (use, key_ops, alg), is not a
+  // valid key, or is an RSA key of less than 2048 or more than 8192 bits.
   static Result<PublicKey> FromJwk(const Json& jwk);
 
   // "RS256", "ES256" or "EdDSA".
   std::string_view algorithm() const { return algorithm_; }
-  // Whether `signature` (as JWS writes it) is this key's of `message`.
+  // Whether `signature` (in JWS form) is this key's signature of `message`.
   bool Verifies(std::string_view message, std::string_view signature) const;
 
  private:

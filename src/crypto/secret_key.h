@@ -9,13 +9,13 @@
 
 namespace reprise {
 
-// A 256-bit key. Cannot be printed or compared and is copied only by name (Clone); it wipes its bytes when it goes.
+// A 256-bit key. Cannot be printed or compared, is copied only by Clone, and wipes its bytes on destruction.
 class SecretKey {
  public:
   static constexpr std::size_t kBytes = 32;
 
   static SecretKey Random();
-  // nullopt unless there are exactly kBytes bytes.
+  // nullopt unless `bytes` has exactly kBytes bytes.
   static std::optional<SecretKey> FromBytes(std::string_view bytes);
 
   SecretKey(SecretKey&& other) noexcept;  // wipes the other
@@ -31,12 +31,12 @@ class SecretKey {
   std::array<unsigned char, kBytes> bytes_{};
 };
 
-// Overwrites bytes in a way that the optimizer keeps.
+// Overwrites bytes; the optimizer cannot remove it.
 void WipeBytes(void* data, std::size_t size);
-// Overwrites what calls that have returned left on the stack: a parser's vector registers are as long as a key's text.
+// Overwrites the remains of returned calls on the stack: a spilled vector register of a parser can hold a key's text.
 void WipeStack();
 
-// Overwrites memory before it gives it back.
+// Wipes memory before freeing it.
 template <typename T>
 struct WipingAllocator {
   using value_type = T;
@@ -53,8 +53,8 @@ struct WipingAllocator {
   bool operator==(const WipingAllocator&) const { return true; }
 };
 
-// A passphrase, or the text of a key set: it leaves nothing behind in freed memory, neither when it grows nor when it
-// goes. Not a std::string, which keeps short texts in itself, where no allocator sees them go.
+// A passphrase or the text of a key set. Leaves nothing in freed memory, neither when it grows nor when it is
+// destroyed. Not a std::string, which keeps short texts in itself, out of the allocator's reach.
 using SecretText = std::vector<char, WipingAllocator<char>>;
 
 inline std::string_view View(const SecretText& text) { return {text.data(), text.size()}; }

@@ -29,13 +29,12 @@ Reader Open(int fd) {
   Reader reader(archive_read_new());
   archive_read_support_format_zip_seekable(reader.get());
   if (archive_read_open_fd(reader.get(), fd, kBlock) != ARCHIVE_OK) {
-    throw Unreadable{
-        "it is no ZIP archive, as such documents are (an old format, or damaged, or encrypted as a whole)"};
+    throw Unreadable{"it is not a ZIP archive as such documents are (an old format, damaged, or encrypted as a whole)"};
   }
   return reader;
 }
 
-// False at the end.
+// False at the end of the archive.
 bool Next(struct archive* reader, struct archive_entry*& entry) {
   const int result = archive_read_next_header(reader, &entry);
   if (result == ARCHIVE_EOF) return false;
@@ -77,7 +76,7 @@ void Archive::Count(std::uint64_t bytes) {
   }
   if (bytes > kFreeBytes && bytes / kMaxRatio > size_) {
     throw Unreadable{"it would become more than " + std::to_string(kMaxRatio) +
-                     " times as large when it is unpacked, as no document does"};
+                     " times as large when it is unpacked, which no document does"};
   }
 }
 
@@ -90,7 +89,7 @@ void Archive::ForEach(const std::function<bool(const std::string&)>& wants,
     std::uint64_t bytes = 0;
     take(name, [&](char* buffer, std::size_t size) {
       const la_ssize_t got = archive_read_data(reader.get(), buffer, size);
-      if (got < 0) throw Unreadable{"the archive is damaged, or packed in a way that is not known"};
+      if (got < 0) throw Unreadable{"the archive is damaged, or compressed by an unknown method"};
       bytes += static_cast<std::uint64_t>(got);
       unpacked_ += static_cast<std::uint64_t>(got);
       if (bytes > kMaxEntryBytes) {
@@ -112,7 +111,7 @@ std::string_view XmlText(const xmlChar* text) {
   return text == nullptr ? std::string_view() : std::string_view(reinterpret_cast<const char*>(text));
 }
 
-// What the C library calls must not throw: the exception waits.
+// The C library's callbacks must not throw, so the exception is kept for later.
 struct Source {
   const Archive::Read& read;
   std::exception_ptr failure;
@@ -164,7 +163,7 @@ void ReadXml(const Archive::Read& read, const XmlHandler& handler, const std::fu
       case XML_READER_TYPE_DOCUMENT_TYPE:
       case XML_READER_TYPE_ENTITY_REFERENCE:
         throw Unreadable{
-            "its XML declares a document type, as no document of this kind does (entities could hide anything)"};
+            "its XML declares a document type, which no document of this kind does (entities could hide anything)"};
       case XML_READER_TYPE_ELEMENT: {
         const bool is_empty = xmlTextReaderIsEmptyElement(reader) == 1;
         if (handler.begin) handler.begin(Element(reader, name));

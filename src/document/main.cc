@@ -1,6 +1,6 @@
-// reprise-document KIND: prints the text of the document on stdin, for `reprise`, which runs it in its sandbox. What it
-// cannot read it says on stdout, in a few words, and exits with status 3. It links what parses files of strangers, so
-// that nothing else has to.
+// reprise-document KIND: prints the text of the document on stdin, for `reprise`, which runs it in its sandbox. If it
+// cannot read the document, it prints the reason and exits with status 3. It is a separate program so that only this
+// one links parsers of untrusted files.
 #include <unistd.h>
 
 #include <exception>

@@ -21,14 +21,14 @@ constexpr std::array<std::string_view, 7> kDays = {"Sunday",   "Monday", "Tuesda
 constexpr int kMaxDecimals = 30;
 constexpr double kMaxDay = 2'958'466;  // the day after 9999-12-31
 
-// A piece of a format code: a letter that is repeated ("yyyy"), a text as it stands, or a single sign.
+// A piece of a format code: a repeated letter ("yyyy"), a literal text or a single sign.
 struct Token {
   enum class Kind { kDate, kElapsed, kHalfDay, kLiteral, kSign, kText, kGeneral };
   Kind kind;
   std::string text;
 };
 
-// What stands in square brackets: a colour, a condition, a currency, or hours that go on beyond 24.
+// Adds the content of square brackets: a colour, a condition, a currency, or hours beyond 24.
 void AddBracket(std::string_view inside, std::vector<Token>& tokens, std::string& condition) {
   if (inside.empty()) return;
   const std::string lower = LowerCase(inside);
@@ -70,12 +70,12 @@ std::vector<Section> Parse(std::string_view code) {
       AddBracket(code.substr(at + 1, end - at - 1), tokens, sections.back().condition);
       at = end + 1;
     } else if (c == '\\') {
-      // The whole character behind it: its further bytes in UTF-8 too.
+      // Take the whole UTF-8 character after it.
       std::size_t end = at + 2;
       while (end < code.size() && (code[end] & 0xc0) == 0x80) ++end;
       tokens.push_back({Token::Kind::kLiteral, std::string(code.substr(std::min(at + 1, code.size()), end - at - 1))});
       at = end;
-    } else if (c == '_' || c == '*') {  // as wide as the next character; that character again and again
+    } else if (c == '_' || c == '*') {  // "_": a space as wide as the next character; "*": repeats it
       if (c == '_') tokens.push_back({Token::Kind::kLiteral, " "});
       at += 2;
     } else if (rest == "general") {
@@ -119,11 +119,11 @@ struct Day {
   unsigned month, day, weekday;
 };
 
-// The calendar of a day's number. In the workbooks of 1900 there is a 29 February 1900, which was none.
+// The date of a day's number. Workbooks that count from 1900 have a 29 February 1900, which never existed.
 Day DayOf(std::int64_t number, bool from_1904) {
   if (!from_1904 && number == 60) return {1900, 2, 29, 3};
   const std::int64_t since_1970 = from_1904 ? number - 24'107 : number < 60 ? number - 25'568 : number - 25'569;
-  // Days to a date of the Gregorian calendar, in eras of 400 years that begin in March.
+  // Converts days to a Gregorian date, in eras of 400 years that begin in March.
   const std::int64_t shifted = since_1970 + 719'468;
   const std::int64_t era = (shifted >= 0 ? shifted : shifted - 146'096) / 146'097;
   const auto of_era = static_cast<unsigned>(shifted - era * 146'097);
@@ -133,13 +133,13 @@ Day DayOf(std::int64_t number, bool from_1904) {
   const unsigned day = of_year - (153 * month + 2) / 5 + 1;
   const unsigned calendar_month = month < 10 ? month + 3 : month - 9;
   const std::int64_t year = static_cast<std::int64_t>(year_of_era) + era * 400 + (calendar_month <= 2 ? 1 : 0);
-  // Day 1 is a Sunday where the count begins in 1900, so that it is right from March 1900 on.
+  // Day 1 of the 1900 count is a Sunday, so that weekdays are right from March 1900 on.
   const auto weekday = static_cast<unsigned>((from_1904 ? number + 5 : number + 6) % 7);
   return {year, calendar_month, day, weekday};
 }
 
 std::string Date(double value, const Section& section, bool from_1904) {
-  // How many digits of a second are shown decides to what the time is rounded.
+  // The time is rounded to the number of digits shown of a second.
   std::size_t decimals = 0;
   for (std::size_t i = 1; i + 1 < section.tokens.size(); ++i) {
     if (section.tokens[i].text != "." || section.tokens[i - 1].text.find('s') == std::string::npos) continue;
@@ -155,7 +155,7 @@ std::string Date(double value, const Section& section, bool from_1904) {
   const bool afternoon = hour >= 12;
   if (half_days) hour = hour % 12 == 0 ? 12 : hour % 12;
 
-  // "m" is a minute behind hours and before seconds, else a month.
+  // "m" is a minute after hours or before seconds, else a month.
   const auto is_minute = [&](std::size_t at) {
     const auto is_time = [&](std::size_t i, char letter) {
       const Token& token = section.tokens[i];
@@ -250,7 +250,7 @@ bool IsPlace(const Token& token) {
 
 std::string Number(double value, const Section& section) {
   const std::vector<Token>& tokens = section.tokens;
-  // Where the digits stand: from the first place to the last.
+  // Find the digit places, from the first to the last.
   std::size_t first = tokens.size(), last = 0, point = tokens.size(), exponent = tokens.size(), slash = tokens.size();
   std::size_t percent = 0;
   for (std::size_t i = 0; i < tokens.size(); ++i) {
@@ -291,7 +291,7 @@ std::string Number(double value, const Section& section) {
            text_of(end, tokens.size());
   }
   value *= std::pow(100, percent);
-  // A comma between places groups thousands; one behind the last place of the whole divides by a thousand.
+  // A comma between places groups thousands; one after the last integer place divides by a thousand.
   const std::size_t whole_end = std::min({point, exponent, last + 1});
   bool groups = false;
   std::size_t places = 0, zeros = 0;
@@ -330,7 +330,7 @@ std::string Number(double value, const Section& section) {
   if (whole == "0" && zeros == 0) whole.clear();
   if (whole.size() < zeros) whole.insert(0, zeros - whole.size(), '0');
 
-  // Texts among the places ("00-00") stand before the digit they stand before, counted from the right.
+  // Literals among the places ("00-00") keep their position counted from the right.
   std::string shown;
   std::size_t left = places, digit = 0;
   const std::size_t more = whole.size() > places ? whole.size() - places : 0;
@@ -428,7 +428,7 @@ std::string_view BuiltInFormat(unsigned id) {
     default:
       break;
   }
-  // Dates of East Asian versions.
+  // Dates in East Asian versions.
   if ((id >= 27 && id <= 31) || id == 36 || (id >= 50 && id <= 58)) return "yyyy-mm-dd";
   if (id >= 32 && id <= 35) return "h:mm:ss";
   return "General";
@@ -439,7 +439,7 @@ std::string FormatNumber(const std::string& value, std::string_view code, bool f
   const double number = std::strtod(value.c_str(), &end);
   if (value.empty() || *end != '\0' || !std::isfinite(number)) return value;
   const std::vector<Section> sections = Parse(code.substr(0, 255));
-  // One section for all; or one for what is positive, negative, zero; or by conditions.
+  // One section for all numbers, or one each for positive, negative and zero, or sections with conditions.
   std::size_t chosen = 0;
   const bool has_conditions = !sections[0].condition.empty();
   if (has_conditions) {

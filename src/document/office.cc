@@ -17,13 +17,13 @@
 namespace reprise::document {
 namespace {
 
-constexpr std::size_t kMaxGap = 64;             // empty cells that are shown between two
+constexpr std::size_t kMaxGap = 64;             // empty cells shown between two others
 constexpr std::size_t kMaxStrings = 1'000'000;  // shared by the cells of a spreadsheet
 constexpr std::size_t kMaxStringBytes = 64u << 20;
 constexpr std::size_t kMaxRelationships = 20'000;
 constexpr std::size_t kMaxStyles = 100'000;
 
-// Passes on the first of several alternatives (mc:AlternateContent): the others say the same for other programs.
+// Passes on the first of several alternatives (mc:AlternateContent), because the others repeat it for other programs.
 class FirstAlternative {
  public:
   explicit FirstAlternative(const XmlHandler& handler) : handler_(handler) {}
@@ -59,11 +59,11 @@ class FirstAlternative {
   }
 
   const XmlHandler& handler_;
-  std::vector<bool> has_one_;  // of the alternatives that are open: one was passed on
-  std::size_t left_out_ = 0;   // elements that are open and not passed on
+  std::vector<bool> has_one_;  // for each open alternative, whether one was passed on
+  std::size_t left_out_ = 0;   // open elements not passed on
 };
 
-// One entry, if there is one. Ends early when `done` says so.
+// Reads an entry, if it exists, until `done` is true.
 void ReadEntryUntil(Archive& archive, std::string_view name, const XmlHandler& handler,
                     const std::function<bool()>& done) {
   FirstAlternative first(handler);
@@ -75,7 +75,7 @@ void ReadEntry(Archive& archive, std::string_view name, const XmlHandler& handle
   ReadEntryUntil(archive, name, handler, [&] { return out.full(); });
 }
 
-// --- parts of an Office Open XML package: what leads from one to another
+// --- parts of an Office Open XML package and their relationships
 
 struct Relationship {
   std::string id, kind, entry;  // kind: the last word of its type, "footnotes"
@@ -87,7 +87,7 @@ std::string FolderOf(std::string_view entry) {
   return slash == std::string_view::npos ? std::string() : std::string(entry.substr(0, slash + 1));
 }
 
-// The entry that a target means, seen from a part in `folder`.
+// Resolves a relationship's target from a part in `folder`.
 std::string EntryAt(std::string folder, std::string_view target) {
   if (target.starts_with('/')) folder.clear(), target.remove_prefix(1);
   for (;;) {
@@ -102,7 +102,7 @@ std::string EntryAt(std::string folder, std::string_view target) {
   }
 }
 
-// Of a part; "": of the package. None if the archive does not tell any.
+// The relationships of a part, or of the package if `part` is empty.
 std::vector<Relationship> RelationshipsOf(Archive& archive, const std::string& part, const Output& out) {
   const std::string folder = FolderOf(part);
   std::vector<Relationship> found;
@@ -119,7 +119,7 @@ std::vector<Relationship> RelationshipsOf(Archive& archive, const std::string& p
   return found;
 }
 
-// The entry of that kind that the archive has, else `usual`.
+// The archive's entry of that kind, else `usual`.
 std::string EntryOf(const Archive& archive, const std::vector<Relationship>& relationships, std::string_view kind,
                     std::string usual) {
   for (const Relationship& each : relationships) {
@@ -139,7 +139,7 @@ std::string RootOf(Archive& archive, const std::string& entry) {
   return root;
 }
 
-// The number in "ppt/slides/slide12.xml"; 0: it is not of that form.
+// The number in "ppt/slides/slide12.xml"; 0 if the name has another form.
 unsigned NumberIn(const std::string& name, std::string_view before) {
   if (!name.starts_with(before) || !name.ends_with(".xml")) return 0;
   const std::string digits = name.substr(before.size(), name.size() - before.size() - 4);
@@ -160,29 +160,29 @@ std::vector<std::string> Numbered(const Archive& archive, std::string_view befor
 // --- docx and pptx: paragraphs of runs of text
 // -------------------------------------------------------------------------
 
-// True unless the value of a switch (w:vanish) turns it off.
+// True unless the element, a switch such as w:vanish, has a value that turns it off.
 bool IsOn(const Element& element) {
   const std::string value = element.Attribute("val");
   return value.empty() || value == "1" || value == "true" || value == "on";
 }
 
-// The character of a w:sym; empty where it is one of its font's own.
+// The character of a w:sym; empty if only its font defines it.
 std::string SymbolOf(const Element& element) {
   const unsigned long code = std::strtoul(element.Attribute("char").c_str(), nullptr, 16);
   return code < 0x20 || code > 0xffff || (code >= 0xd800 && code < 0xf900) ? std::string()
                                                                            : Utf8Of(static_cast<char32_t>(code));
 }
 
-// Notes of a document, in the order in which the text refers to them.
+// The numbers of notes, in the order in which the text refers to them.
 using NoteNumbers = std::map<std::string, int>;
 
 struct Paragraphs {
   Output& out;
-  NoteNumbers* footnotes = nullptr;  // numbered while the text is read; read from when the notes are
+  NoteNumbers* footnotes = nullptr;  // filled while reading the text, used while reading the notes
   NoteNumbers* endnotes = nullptr;
-  int in_text = 0, in_cell = 0, in_stops = 0;  // the last: of the places where tabs lead to
-  int in_run = 0, left_out = 0;                // the last: in what a document does not show
-  int merged_cell = 0;                         // the depth of a cell that only continues the one above it
+  int in_text = 0, in_cell = 0, in_stops = 0;  // in_stops: definitions of tab stops
+  int in_run = 0, left_out = 0;                // left_out: in content that is not shown
+  int merged_cell = 0;                         // depth of a cell that only continues the one above it
   bool is_hidden = false;                      // the run
 
   XmlHandler Handler() {
@@ -195,7 +195,7 @@ struct Paragraphs {
   }
 
  private:
-  // What was moved away, how a word is read, and the number or date that a program puts on each page.
+  // Moved or deleted text, phonetic guides and slide numbers.
   static bool IsLeftOut(const Element& element) {
     const std::string_view name = element.name();
     if (name == "fld") return element.Attribute("type") == "slidenum";
@@ -262,7 +262,7 @@ void ReadParagraphs(Archive& archive, const std::string& entry, Output& out, Not
 
 bool IsBlank(const std::string& text) { return text.find_first_not_of(" \n\t") == std::string::npos; }
 
-// Adds what `read` gives under a heading, unless that is blank or the same as before.
+// Adds the output of `read` under a heading, unless it is blank or a repetition.
 void AddSection(Output& out, const std::string& heading, const std::function<void(Output&)>& read,
                 std::set<std::string>& seen) {
   Output more;
@@ -273,8 +273,8 @@ void AddSection(Output& out, const std::string& heading, const std::function<voi
   out.EndLine();
 }
 
-// The parts of some kinds that a part refers to, each under a heading of its kind. A chart and a diagram have their
-// words in parts of their own.
+// Adds the related parts of some kinds, each under its kind's heading. The text of charts and diagrams is in separate
+// parts.
 void AddParts(Archive& archive, const std::vector<Relationship>& relationships,
               std::initializer_list<std::pair<std::string_view, const char*>> kinds, Output& out) {
   std::set<std::string> seen;
@@ -306,7 +306,7 @@ void ReadDocx(Archive& archive, const std::string& document, Output& out) {
   }
 }
 
-// The slides in the order in which they are shown.
+// The slides in display order.
 std::vector<std::string> Slides(Archive& archive, const std::string& presentation, const Output& out) {
   std::map<std::string, std::string> entries;
   for (const Relationship& each : RelationshipsOf(archive, presentation, out)) {
@@ -317,7 +317,7 @@ std::vector<std::string> Slides(Archive& archive, const std::string& presentatio
             {.begin =
                  [&](const Element& element) {
                    if (element.name() != "sldId") return;
-                   // It has two attributes of that local name: a number of its own, and that of the relationship.
+                   // Two attributes have this local name; r:id is the relationship's.
                    const auto found = entries.find(element.Attribute("id", "r"));
                    if (found != entries.end()) slides.push_back(found->second);
                  }},
@@ -375,7 +375,7 @@ struct Sheet {
 struct Workbook {
   std::vector<Sheet> sheets;
   std::vector<std::string> strings;
-  std::vector<std::string> formats;  // the format code of each style of a cell
+  std::vector<std::string> formats;  // the format code of each cell style
   bool from_1904 = false;
 };
 
@@ -445,7 +445,7 @@ std::size_t ColumnOf(std::string_view cell) {
   return column;
 }
 
-// A line of cells, each in its column.
+// Writes a line of cells, each in its column.
 class Row {
  public:
   explicit Row(Output& out) : out_(out) {}
@@ -475,7 +475,7 @@ void ReadSheet(Archive& archive, const Sheet& sheet, const Workbook& book, Outpu
   int in_value = 0, in_formula = 0, in_phonetic = 0;
   Row row(out);
   const auto end_cell = [&] {
-    if (value.empty() && !formula.empty()) value = "=" + formula;  // the file has no result
+    if (value.empty() && !formula.empty()) value = "=" + formula;  // the file has no cached result
     if (value.empty()) return;
     if (type == "s") {
       const auto number = static_cast<std::size_t>(std::strtoull(value.c_str(), nullptr, 10));
@@ -518,7 +518,7 @@ void ReadSheet(Archive& archive, const Sheet& sheet, const Workbook& book, Outpu
             out);
 }
 
-// What stands beside a sheet's cells: comments at them, text boxes, charts.
+// Reads what a sheet has besides its cells: comments, text boxes, charts.
 void ReadBesideCells(Archive& archive, const Sheet& sheet, Output& out) {
   const auto relationships = RelationshipsOf(archive, sheet.entry, out);
   std::set<std::string> seen;
@@ -567,7 +567,7 @@ void ReadXlsx(Archive& archive, const std::string& workbook, Output& out) {
 // --- OpenDocument
 // ------------------------------------------------------------------------------------------------------
 
-// Text, tables and slides of an entry. Notes and comments are gathered, and follow at the end.
+// Reads text, tables and slides of an entry; notes and comments follow at the end.
 class OpenDocument {
  public:
   explicit OpenDocument(Output& out) : out_(out), row_(out) {}
@@ -581,7 +581,7 @@ class OpenDocument {
                 }};
   }
 
-  // A text document, and not sheets or slides (office:text). Known when all was read.
+  // Whether it is a text document (office:text), not sheets or slides. Known after reading.
   bool is_text() const { return is_text_; }
 
   void Finish() {
@@ -591,14 +591,15 @@ class OpenDocument {
   }
 
  private:
-  static constexpr std::size_t kMaxRepeated = 1000;  // equal cells or lines that are shown
+  static constexpr std::size_t kMaxRepeated = 1000;  // equal cells or lines shown
 
   static std::size_t Times(const Element& element, std::string_view attribute) {
     const std::string times = element.Attribute(attribute);
     return times.empty() ? 1 : std::clamp<std::size_t>(std::strtoull(times.c_str(), nullptr, 10), 1, 1u << 20);
   }
 
-  // What a reader does not see: deleted text, readings of words, names and descriptions of pictures, who has commented.
+  // Elements that a reader does not see: deleted text, phonetic guides, names and descriptions of pictures, authors of
+  // comments.
   bool IsLeftOut(std::string_view name) const {
     return name == "tracked-changes" || name == "ruby-text" || name == "desc" || (name == "title" && in_frame_ > 0) ||
            name == "note-citation" ||
@@ -645,7 +646,7 @@ class OpenDocument {
           ++in_note_;
     if (name == "annotation") ++in_comment_;
     if (name == "p" || name == "h") {
-      if (in_paragraph_ > 0) Space();  // one in a box within another
+      if (in_paragraph_ > 0) Space();  // a paragraph in a box within another
       ++in_paragraph_;
     }
     if (name == "table-cell" || name == "covered-table-cell") {
@@ -693,7 +694,7 @@ class OpenDocument {
 
   Output& out_;
   Row row_;
-  std::vector<std::pair<std::size_t, std::string>> cells_;  // of the row: column and text
+  std::vector<std::pair<std::size_t, std::string>> cells_;  // the row's, with column and text
   std::string cell_, notes_, comments_;
   std::size_t column_ = 0, cell_times_ = 1, row_times_ = 1;
   bool is_text_ = false;
@@ -701,7 +702,7 @@ class OpenDocument {
       note_number_ = 0;
 };
 
-// Headers and footers stand with the styles of pages.
+// Headers and footers are part of the page styles.
 void ReadMasterPages(Archive& archive, Output& out) {
   OpenDocument document(out);
   const XmlHandler inner = document.Handler();
@@ -735,7 +736,7 @@ void ReadOpenDocument(Archive& archive, Output& out) {
   ReadEntry(archive, "content.xml", document.Handler(), out);
   document.Finish();
   std::set<std::string> seen;
-  // Those of sheets hold fields ("???") that no reader sees.
+  // Those of sheets hold fields ("???") that readers never see.
   if (document.is_text())
     AddSection(
         out, "--- Header and footer ---", [&](Output& more) { ReadMasterPages(archive, more); }, seen);

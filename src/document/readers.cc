@@ -14,7 +14,7 @@ namespace reprise::document {
 
 namespace {
 
-// 0x80 to 0x9f of Windows-1252; the rest is as in Unicode. 0: no character.
+// 0x80 to 0x9f of Windows-1252; 0 is no character. The rest is as in Unicode.
 constexpr std::array<std::uint16_t, 32> kWindows1252 = {0x20ac, 0,      0x201a, 0x0192, 0x201e, 0x2026, 0x2020, 0x2021,
                                                         0x02c6, 0x2030, 0x0160, 0x2039, 0x0152, 0,      0x017d, 0,
                                                         0,      0x2018, 0x2019, 0x201c, 0x201d, 0x2022, 0x2013, 0x2014,
@@ -76,13 +76,13 @@ void ReadEncodedText(Output& out) {
 
 namespace {
 
-// Elements within a line. All others begin and end one, so that texts of neighbouring blocks stay apart.
+// Inline elements. All others begin and end a line, so that neighbouring blocks stay apart.
 constexpr std::array<std::string_view, 50> kInline = {
     "a",    "abbr", "acronym", "audio", "b",    "bdi",   "bdo",  "big",    "canvas", "cite", "code", "data", "del",
     "dfn",  "em",   "embed",   "font",  "i",    "img",   "ins",  "kbd",    "map",    "mark", "nobr", "q",    "rb",
     "rp",   "ruby", "s",       "samp",  "slot", "small", "span", "strike", "strong", "sub",  "sup",  "td",   "th",
     "time", "tt",   "u",       "var",   "wbr",  "rtc",   "area", "html",   "body",   "head", "link"};
-// Drawn beside one another, each as a box of its own.
+// Boxes drawn side by side.
 constexpr std::array<std::string_view, 8> kBoxes = {"button",   "input",  "label", "meter",
                                                     "progress", "select", "video", "iframe"};
 constexpr std::array<std::string_view, 7> kHidden = {"script", "style", "noscript", "template", "svg", "object", "rt"};
@@ -95,8 +95,8 @@ bool IsOneOf(std::string_view name, const std::array<std::string_view, N>& names
 struct Page {
   Output& out;
   int hidden = 0;
-  int as_written = 0;    // in elements whose white space counts
-  bool at_item = false;  // nothing but the mark of a list's item stands on the line
+  int as_written = 0;    // depth of elements whose white space counts
+  bool at_item = false;  // the line holds only the marker of a list item
 };
 
 bool IsBlock(std::string_view name) { return !IsOneOf(name, kInline) && !IsOneOf(name, kBoxes); }
@@ -150,10 +150,10 @@ void Text(void* context, const xmlChar* text, int size) {
   }
 }
 
-// What a page's first bytes tell of its encoding.
+// The encoding that a page's first bytes show.
 struct Encoding {
   xmlCharEncoding name = XML_CHAR_ENCODING_NONE;
-  bool is_sure = false;  // whatever the page says of itself
+  bool is_sure = false;  // even if the page declares another
 };
 
 Encoding EncodingOf(std::string_view first) {
@@ -186,7 +186,7 @@ void ReadHtml(Output& out) {
       std::string_view first(buffer.data(), static_cast<std::size_t>(got));
       const Encoding encoding = EncodingOf(first);
       const bool is_utf8 = encoding.name == XML_CHAR_ENCODING_UTF8;
-      if (encoding.is_sure && !is_utf8) first.remove_prefix(2);  // the mark of UTF-16
+      if (encoding.is_sure && !is_utf8) first.remove_prefix(2);  // the byte order mark of UTF-16
       parser.reset(htmlCreatePushParserCtxt(&handler, &page, first.data(), static_cast<int>(first.size()), nullptr,
                                             encoding.name));
       if (!parser) throw Unreadable{"there is no memory to read it"};

@@ -6,7 +6,7 @@
 
 namespace reprise::document {
 
-// The text that is being gathered. Blank lines and spaces do not pile up, and beyond its limit nothing more is taken.
+// Gathers the text. Collapses blank lines and spaces; ignores text beyond its limit.
 class Output {
  public:
   static constexpr std::size_t kMaxBytes = 4u << 20;
@@ -15,7 +15,7 @@ class Output {
   void Add(std::string_view text) {
     if (!full()) text_ += text.substr(0, kMaxBytes - text_.size());
   }
-  // White space of a layout: one space, and none at the beginning of a line.
+  // Adds layout white space: one space, but none at the beginning of a line.
   void AddSpace() {
     if (!text_.empty() && text_.back() != ' ' && text_.back() != '\n' && text_.back() != '\t') Add(" ");
   }
@@ -35,20 +35,20 @@ class Output {
   std::string text_;
 };
 
-// Ends the reading; what() is for people: "it is encrypted".
+// Thrown to end the reading; `why` is for people: "it is encrypted".
 struct Unreadable {
   std::string why;
 };
 
-// The text on stdin, which is in UTF-16 (with its mark, or known by its zeros) or in Windows-1252, as UTF-8. What is no
-// character becomes U+FFFD.
+// Converts the text on stdin to UTF-8, from UTF-16 (recognized by its byte order mark or its zeros) or Windows-1252.
+// Invalid characters become U+FFFD.
 void ReadEncodedText(Output& out);
 
-// The text of an HTML page, which stdin holds: without scripts, styles and tags. Nothing is fetched. Throws Unreadable.
+// Extracts the text of the HTML page on stdin, without scripts, styles and tags. Fetches nothing. Throws Unreadable.
 void ReadHtml(Output& out);
 
-// The text of a document in a ZIP archive, which stdin holds: docx, xlsx, pptx (Office Open XML), odt, ods, odp
-// (OpenDocument). What it is, the archive says. Throws Unreadable.
+// Extracts the text of the document in the ZIP archive on stdin: docx, xlsx, pptx (Office Open XML), odt, ods, odp
+// (OpenDocument). Finds the type in the archive. Throws Unreadable.
 void ReadOffice(Output& out);
 
 }  // namespace reprise::document

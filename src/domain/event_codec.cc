@@ -9,7 +9,7 @@
 namespace reprise {
 namespace {
 
-// Writes the members that it is told of, one after the other. `Out` is a Json or a JsonObjectWriter.
+// Writes members in the order given. `Out` is a Json or a JsonObjectWriter.
 template <typename Out>
 class Writer {
  public:
@@ -18,19 +18,19 @@ class Writer {
   Writer& operator()(const char* name, const auto& value) { return out_[name] = value, *this; }
   Writer& operator()(const char* name, Timestamp value) { return (*this)(name, FormatTimestamp(value)); }
   Writer& operator()(const char* name, InteractionStatus value) { return (*this)(name, ToString(value)); }
-  // Null if it is not set.
+  // Writes null if it is not set.
   template <typename T>
   Writer& OrNull(const char* name, const std::optional<T>& value) {
     return value ? (*this)(name, *value) : (*this)(name, nullptr);
   }
-  // Not there if it is not set, empty or false.
+  // Writes no member if the value is not set, empty or false.
   Writer& IfSet(const char* name, const std::optional<std::string>& value) {
     return value ? (*this)(name, *value) : *this;
   }
   Writer& IfSet(const char* name, const std::string& value) { return value.empty() ? *this : (*this)(name, value); }
   Writer& IfSet(const char* name, std::int64_t value) { return value != 0 ? (*this)(name, value) : *this; }
   Writer& IfSet(const char* name, bool value) { return value ? (*this)(name, value) : *this; }
-  // Follows from the other members, and is not read.
+  // Computed from other members, so it is not read back.
   Writer& Derived(const char* name, auto compute) { return IfSet(name, compute()); }
   Writer& IfSet(const char* name, const std::optional<Timestamp>& value) {
     return value ? (*this)(name, *value) : *this;
@@ -39,7 +39,7 @@ class Writer {
   void ListIfAny(const char* name, const auto& list) {
     if (!list.empty()) WriteList(out_, name, list);
   }
-  // Follows from the changes.
+  // Computed from the changes.
   Writer& Paths(const char* name, const std::vector<WorkspaceChange>& changes) {
     return (*this)(name, ShownPaths(changes));
   }
@@ -50,7 +50,7 @@ class Writer {
   Out& out_;
 };
 
-// Reads the members that it is told of.
+// Reads members in the order given.
 class Reader {
  public:
   explicit Reader(JsonReader& in) : in_(in) {}
@@ -117,7 +117,7 @@ class Reader {
   JsonReader& in_;
 };
 
-// Nothing if a person sees all of it.
+// nullopt if the text hides nothing.
 std::optional<std::string> Escaped(const std::string& text) {
   std::string escaped = EscapeHidden(text);
   return escaped == text ? std::nullopt : std::optional(std::move(escaped));
@@ -230,14 +230,14 @@ void Write(auto& out, const AgentEvent& event) {
   out["type"] = EventType(event.payload);
   out["seq"] = event.seq;
   out["round_index"] = event.round_index;
-  // A delta is not kept, so nobody will ask when it was; there is one for each token.
+  // Deltas have no time because they are not stored, and there is one per token.
   if (!IsDelta(event.payload)) out["at"] = FormatTimestamp(event.at);
   std::visit([&out](const auto& payload) { Write(out, payload); }, event.payload);
 }
 
 // Reading. ------------------------------------------------------------------------------------------------------------
 
-// One of the `Events`, if its type is among them.
+// Reads one of the `Events`; nullopt for another type.
 template <typename... Events>
 std::optional<std::variant<Events...>> ReadPayload(JsonReader& in, std::type_identity<std::variant<Events...>>) {
   const std::string type = in.String("type");
@@ -254,7 +254,7 @@ std::optional<std::variant<Events...>> ReadPayload(JsonReader& in, std::type_ide
   return payload;
 }
 
-// Sub-agents have none of their own, and not every step: what is no `Step` is refused.
+// Sub-agents have no sub-agents and report only some events, so anything but a `Step` is refused.
 void Reader::Step(event::Nested& nested) {
   const Json* json = in_.Find("event");
   if (json == nullptr) return in_.Reject("event");

@@ -12,11 +12,11 @@ namespace reprise {
 namespace {
 
 constexpr std::size_t kMaxFilename = 200;  // characters
-constexpr std::size_t kMaxMimeType = 127;  // RFC 6838, section 4.2: 127 for each half; nobody has longer ones
+constexpr std::size_t kMaxMimeType = 127;  // RFC 6838, section 4.2 allows 127 for each half; none in use is longer
 constexpr std::string_view kUnnamed = "file";
 constexpr std::string_view kUnknownType = "application/octet-stream";
 
-// Line and paragraph separators, and what turns text around (UAX 9): a name must read as it is.
+// Line and paragraph separators, and direction marks (UAX 9), because a name must read as it is.
 bool IsDeceptive(std::string_view character) {
   static constexpr std::string_view kCharacters[] = {"\u2028", "\u2029", "\u200e", "\u200f", "\u061c",
                                                      "\u202a", "\u202b", "\u202c", "\u202d", "\u202e",
@@ -56,7 +56,7 @@ bool IsToken(std::string_view text) {
 
 constexpr std::string_view kAsText = "utf-8", kAsBase64Url = "base64url";
 
-// Control characters take six bytes each in JSON.
+// Each control character takes six bytes in JSON.
 bool IsShortAsJson(std::string_view text) {
   const auto controls = std::count_if(text.begin(), text.end(), [](unsigned char c) { return c < 0x20; });
   const auto breaks =
@@ -136,11 +136,10 @@ Result<StoredFile> StoredFileFromJson(const Json& json) {
     if (!bytes) reader.Reject("content is not base64url");
     content = std::move(bytes).value_or("");
   } else if (encoding != kAsText && !reader.error()) {
-    return Fail(Refused(ErrorCode::kCorruption, "integrity_version",
-                        "its content is in an encoding that this program does not know"));
+    return Fail(Refused(ErrorCode::kCorruption, "integrity_version", "its content has an unknown encoding"));
   }
   if (content.size() != file.info.size_bytes || ArgumentsDigest(content) != file.info.digest) {
-    reader.Reject("its content is not the one that was stored");
+    reader.Reject("its content does not match its digest");
   }
   if (reader.error()) return Fail(*reader.error());
   file.content = std::move(content);

@@ -12,11 +12,11 @@ namespace reprise {
 
 namespace {
 
-constexpr std::int64_t kMostPixelsASide = 8000;  // what Anthropic takes; others shrink what is larger than far less
+constexpr std::int64_t kMostPixelsASide = 8000;  // Anthropic's limit; other providers scale down smaller images
 constexpr const char* kCut = "it is cut short";
 constexpr const char* kDamaged = "it is damaged";
 
-// Numbers in the bytes of an image; beyond the end they are 0, and it is known that they were asked for.
+// Reads numbers from an image's bytes. Those past the end are 0, and the object remembers that they were read.
 class Bytes {
  public:
   explicit Bytes(std::string_view bytes) : bytes_(bytes) {}
@@ -52,8 +52,8 @@ ImageFacts LookAtPng(const Bytes& png) {
   return facts;
 }
 
-// ITU T.81, B.1: markers, most with a length; the size is in the frame's header (SOF), and the image's data lies
-// between the first scan (SOS) and the end (EOI).
+// ITU T.81, B.1: markers, most with a length. The frame header (SOF) has the size; the data lies between the first scan
+// (SOS) and the end (EOI).
 ImageFacts LookAtJpeg(const Bytes& jpeg) {
   ImageFacts facts{.mime_type = "image/jpeg"};
   for (std::size_t at = 2;;) {
@@ -158,9 +158,9 @@ ImageFacts LookAtImage(std::string_view content) {
 namespace {
 
 constexpr std::int64_t kMostPages = 20'000;
-constexpr std::int64_t kBytesPerPage = 50'000;  // of a PDF whose pages cannot be counted
-// https://platform.claude.com/docs/en/build-with-claude/vision: a token for 750 pixels, up to about 1600; others count
-// likewise.
+constexpr std::int64_t kBytesPerPage = 50'000;  // for a PDF whose pages cannot be counted
+// https://platform.claude.com/docs/en/build-with-claude/vision: a token per 750 pixels, up to about 1600; other
+// providers count alike.
 constexpr std::int64_t kPixelsPerToken = 750, kLeastImage = 100, kMostImage = 1600;
 constexpr std::int64_t kAudioBytesPerToken = 1000;  // recordings are mostly compressed
 
@@ -173,7 +173,7 @@ FileNature Image(ImageFacts image) {
           .problem = std::move(image.problem)};
 }
 
-// Counted by the objects that say to be a page; those in compressed streams are not seen.
+// Counts the objects of type Page; misses those in compressed streams.
 std::int64_t PagesOf(std::string_view pdf) {
   std::int64_t pages = 0;
   constexpr std::string_view kType = "/Type";
@@ -189,7 +189,7 @@ std::int64_t PagesOf(std::string_view pdf) {
   return std::min(pages, kMostPages);
 }
 
-// Readers look for the mark in the first kilobyte. A text may speak of it.
+// Readers look for the mark in the first kilobyte. A text may mention it.
 bool IsPdf(std::string_view content) {
   constexpr std::string_view kMark = "%PDF-";
   const std::size_t at = content.substr(0, 1024).find(kMark);
@@ -229,14 +229,14 @@ constexpr std::array<OfficeType, 6> kOffice{{
     {"odp", "application/vnd.oasis.opendocument.presentation"},
 }};
 
-// By what the archive holds: the names of its entries stand in it as they are.
+// Decides by the names of the archive's entries, which are not compressed.
 const OfficeType* OfficeTypeIn(std::string_view archive) {
   if (!archive.starts_with("PK\3\4")) return nullptr;
   constexpr std::array<std::string_view, 3> kEntries = {"word/document.xml", "xl/workbook.xml", "ppt/presentation.xml"};
   for (std::size_t i = 0; i < kEntries.size(); ++i) {
     if (archive.find(kEntries[i]) != std::string_view::npos) return &kOffice[i];
   }
-  constexpr std::string_view kFirst = "mimetype";  // the first entry of an OpenDocument, not packed
+  constexpr std::string_view kFirst = "mimetype";  // the first entry of an OpenDocument, not compressed
   const std::string_view first = archive.substr(std::min<std::size_t>(30, archive.size()), 200);
   if (!first.starts_with(kFirst)) return nullptr;
   for (const OfficeType& each : kOffice) {
@@ -247,7 +247,7 @@ const OfficeType* OfficeTypeIn(std::string_view archive) {
 
 const OfficeType* OfficeTypeOf(std::string_view suffix, std::string_view mime_type, std::string_view content) {
   if (const OfficeType* found = OfficeTypeIn(content)) return found;
-  if (IsText(content)) return nullptr;  // whatever it is called
+  if (IsText(content)) return nullptr;  // whatever its name says
   for (const OfficeType& each : kOffice) {
     if (each.mime_type == mime_type || each.suffix == suffix) return &each;
   }
@@ -260,12 +260,12 @@ FileNature Audio(std::string_view type, std::size_t bytes) {
           .tokens = static_cast<std::int64_t>(bytes) / kAudioBytesPerToken + 1};
 }
 
-// Text that is not UTF-8, as far as its beginning tells: UTF-16, or an alphabet of mostly ASCII letters in
-// Windows-1252. Other code pages cannot be told apart, so that what they say would be guessed.
+// Judges by the beginning whether it is text in UTF-16, or mostly ASCII letters in Windows-1252. Other code pages
+// cannot be told apart, so their text would be a guess.
 bool IsEncodedText(std::string_view content) {
   if (content.starts_with("\xff\xfe") || content.starts_with("\xfe\xff")) return true;
   content = content.substr(0, 64 * 1024);
-  std::array<std::size_t, 2> zeros{};  // at even and at odd places
+  std::array<std::size_t, 2> zeros{};  // at even and odd offsets
   std::size_t letters = 0, high = 0, control = 0;
   for (std::size_t i = 0; i < content.size(); ++i) {
     const auto c = static_cast<unsigned char>(content[i]);
@@ -280,7 +280,7 @@ bool IsEncodedText(std::string_view content) {
   return control == 0 && high > 0 && high * 3 <= letters;
 }
 
-// Empty: it is none, as far as its bytes tell.
+// Empty if the bytes do not look like audio.
 std::string_view AudioTypeOf(std::string_view content) {
   const auto has = [&](std::size_t at, std::string_view text) {
     return content.size() > at && content.substr(at).starts_with(text);

@@ -8,23 +8,22 @@
 
 namespace reprise {
 
-// What an image says of itself.
+// Facts from an image's headers.
 struct ImageFacts {
-  std::string mime_type{};  // empty: it is no image of a type that models take
+  std::string mime_type{};  // empty if it is not an image type that models take
   std::int64_t width = 0, height = 0;
-  // Why no model takes it, for people and models: "it is cut short"; empty: nothing that can be seen without decoding.
+  // Why no model takes it, for people and models ("it is cut short"); empty if no problem shows without decoding.
   std::string problem{};
 };
 
-// Goes through the parts of a PNG, JPEG, GIF or WebP, and decodes nothing: models refuse what is cut, and a request
-// with it fails as a whole, as would all that follow in the chat.
+// Checks the structure of a PNG, JPEG, GIF or WebP without decoding it. Providers reject truncated images, and with
+// them the whole request and every later one of the chat.
 ImageFacts LookAtImage(std::string_view content);
 
-// What a file is.
 enum class FileKind {
-  kText,    // UTF-8, to be read as it is
-  kImage,   // of a type that models take: PNG, JPEG, GIF, WebP
-  kPdf,     // likewise a document
+  kText,    // UTF-8, readable as it is
+  kImage,   // a type that models take: PNG, JPEG, GIF, WebP
+  kPdf,     // a document that models take
   kOffice,  // a document in a ZIP archive: docx, xlsx, pptx, odt, ods, odp
   kHtml,
   kEncodedText,  // text in UTF-16 or Windows-1252
@@ -34,13 +33,13 @@ enum class FileKind {
 
 struct FileNature {
   FileKind kind = FileKind::kOther;
-  std::string mime_type{};  // by its bytes; what its giver said where they do not tell
-  std::int64_t tokens = 0;  // an estimate of what it costs a model that takes it as it is; 0: none does
-  std::int64_t pages = 0;   // of a PDF; 0: they cannot be counted from without
-  std::string problem{};    // of an image: why no model takes it, though they take its type; empty: there is none
+  std::string mime_type{};  // from its bytes, or as the sender declared it if they do not tell
+  std::int64_t tokens = 0;  // estimated cost for a model that takes it as it is; 0 if none does
+  std::int64_t pages = 0;   // of a PDF; 0 if they cannot be counted without decoding
+  std::string problem{};    // why no model takes this image though they take its type; empty if none
 };
 
-// Looks at the bytes first: what a file is called is not what it is. It reads a few headers, and nothing is decoded.
+// Looks at the bytes first, because names can be wrong. Reads a few headers and decodes nothing.
 FileNature NatureOf(std::string_view filename, std::string_view mime_type, std::string_view content);
 
 inline bool IsDocument(FileKind kind) {
@@ -48,7 +47,7 @@ inline bool IsDocument(FileKind kind) {
          kind == FileKind::kEncodedText;
 }
 
-// Of a PDF that is known by its estimate alone.
+// For a PDF known only by its estimate.
 inline constexpr std::int64_t kTokensPerPage = 2000;
 
 }  // namespace reprise

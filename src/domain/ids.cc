@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view kInteractionPrefix = "int_";
 constexpr std::string_view kFilePrefix = "file_";
-constexpr std::size_t kFileIdBytes = 16;  // random ones
+constexpr std::size_t kFileIdBytes = 16;  // random bytes
 
 }  // namespace
 

@@ -11,10 +11,10 @@
 
 namespace reprise {
 
-// The codecs write the members of an object through templates whose `out` is a Json or a JsonObjectWriter, so that the
-// two forms of a type, ToJson and AppendJson, cannot differ. These are the members that the two take differently.
+// The codecs write members through templates whose `out` is a Json or a JsonObjectWriter, so that ToJson and AppendJson
+// of a type cannot differ. These overloads cover the members for which the two differ.
 
-// A list of what has both forms.
+// A list of a type that has both forms.
 template <typename List>
 void WriteList(Json& out, const char* name, const List& list) {
   Json array = Json::array();
@@ -33,7 +33,7 @@ void WriteList(JsonObjectWriter& out, const char* name, const List& list) {
   text += before == '[' ? "[]" : "]";
 }
 
-// An object; `write` is called with the `out` of its members.
+// An object; calls `write` with the `out` of its members.
 template <typename Write>
 void WriteObject(Json& out, const char* name, Write write) {
   Json object = Json::object();
@@ -45,8 +45,8 @@ void WriteObject(JsonObjectWriter& out, const char* name, Write write) {
   AppendJsonObject(out.Name(name), write);
 }
 
-// Reads typed members of a stored JSON object. The first thing that is wrong is remembered and everything after it
-// reads as a default, so that a codec stays a plain list of members; ask error() at the end.
+// Reads typed members of a stored JSON object. It remembers the first fault and returns defaults after it, so that a
+// codec stays a plain list of members; check error() at the end.
 class JsonReader {
  public:
   JsonReader(const Json& json, std::string_view what) : json_(json), what_(what) {
@@ -84,7 +84,7 @@ class JsonReader {
     if (!OptionalString(key)) return std::nullopt;
     return Time(key);
   }
-  // Null if the member is absent or not of the wanted kind.
+  // Null if the member is missing or not an array.
   const Json* Array(const char* key) {
     const Json* value = Find(key);
     if (value == nullptr || !value->is_array()) return Reject(key), nullptr;
@@ -112,7 +112,7 @@ class JsonReader {
                        "the stored " + what_ + " is not in the expected form", what_ + ": " + std::string(why));
     }
   }
-  // Takes over the failure of a nested codec.
+  // Unwraps a nested codec's result and records its error.
   template <typename T>
   T Take(Result<T> result, T fallback) {
     if (result) return *std::move(result);

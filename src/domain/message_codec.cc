@@ -53,7 +53,7 @@ void Write(auto& out, const MessagePart& part) {
   out["tokens"] = part.tokens;
 }
 
-// Content in parts: the text first, if there is any.
+// Content in parts, the text first if there is any.
 Json ContentInParts(const Message& message) {
   Json content = Json::array();
   if (message.content) content.push_back({{"type", "text"}, {"text", *message.content}});
@@ -65,7 +65,7 @@ void WriteContentInParts(JsonObjectWriter& out, const Message& message) {
   out.Name("content") += DumpJson(ContentInParts(message));
 }
 
-// Without the extras.
+// Omits the extras.
 void Write(auto& out, const Message& message) {
   out["role"] = RoleName(message.role);
   if (!message.parts.empty()) {
@@ -135,7 +135,7 @@ Result<ToolCall> ToolCallFromJson(const Json& json) {
   return call;
 }
 
-// Whether it is content as ContentInParts writes it. Other content in parts (an import) may be of any shape.
+// Whether ContentInParts wrote this content. Imported content in parts may have any shape.
 bool IsOurContent(const Json& content) {
   if (!content.is_array() || content.empty()) return false;
   const auto is_ours = [](const Json& part) { return part.is_object() && part.contains("file_id"); };
@@ -215,7 +215,7 @@ Json ToJson(const Message& message) {
 }
 
 void AppendJson(std::string& out, const Message& message) {
-  if (!message.extras.empty()) {  // these may take the place of other members
+  if (!message.extras.empty()) {  // these may override other members
     out += DumpJson(ToJson(message));
     return;
   }
@@ -233,7 +233,7 @@ Result<Message> MessageFromJson(const Json& json) {
   if (!known) reader.Reject("role");
   Json extras = Json::object();
   if (const Json* content = reader.Find("content"); content != nullptr && !content->is_null()) {
-    // Content in parts (an import) is an extra: it goes back to the provider as it is.
+    // Imported content in parts is an extra, which goes back to the provider as it is.
     if (content->is_string()) {
       message.content = content->get<std::string>();
     } else if (IsOurContent(*content)) {
@@ -306,7 +306,7 @@ Result<AgentState> AgentStateFromJson(const Json& json) {
   if (const Json* messages = reader.Array("messages")) {
     for (const Json& message : *messages) state.messages.push_back(reader.Take(MessageFromJson(message), Message{}));
   }
-  if (reader.Find("grants") != nullptr) {  // the specification's own folders have none
+  if (reader.Find("grants") != nullptr) {  // folders written by other implementations of the specification have none
     if (const Json* grants = reader.Array("grants")) {
       for (const Json& grant : *grants) {
         JsonReader inner(grant, "grant");
@@ -377,7 +377,7 @@ Grant ReadGrant(JsonReader& reader) {
   if (grant.pattern.empty()) grant.arguments_digest = reader.String("arguments_digest");
   grant.means = reader.OptionalString("means").value_or("");
   grant.terms_digest = reader.OptionalString("terms_digest").value_or("");
-  // What has no terms covers nothing. A pattern was never without.
+  // A grant without terms covers nothing. Patterns always had terms.
   if (!grant.pattern.empty() && grant.terms_digest.empty()) reader.Reject("terms_digest");
   grant.expires_at = reader.OptionalTime("expires_at");
   if (reader.Find("uses") != nullptr) grant.uses = static_cast<std::uint64_t>(reader.Integer("uses"));

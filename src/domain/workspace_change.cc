@@ -165,7 +165,7 @@ bool IsOfGit(std::string_view path) {
 }
 
 std::vector<std::string> ShownPaths(const std::vector<WorkspaceChange>& changes) {
-  std::set<std::string_view> above;  // directories that something else names
+  std::set<std::string_view> above;  // directories named by another path
   for (const WorkspaceChange& change : changes) {
     std::string_view path = change.path;
     for (std::size_t slash = path.rfind('/'); slash != std::string_view::npos; slash = path.rfind('/')) {

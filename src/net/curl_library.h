@@ -10,9 +10,8 @@
 
 namespace reprise {
 
-// The functions of libcurl that we use, looked up at run time. libcurl is not linked, because it brings some thirty
-// further libraries (6 MB of resident memory and the time to load them) that a server needs only once it talks to the
-// network: an idle one, or one that runs the offline model, never does.
+// The functions of libcurl that we use, looked up at run time. libcurl is not linked because it loads about thirty
+// further libraries (6 MB of resident memory), which an idle server or one with the offline model never needs.
 struct CurlLibrary : SharedLibrary {
   CurlLibrary() : SharedLibrary(kCurlLibrary) {}
 
@@ -34,8 +33,8 @@ struct CurlLibrary : SharedLibrary {
   decltype(&::curl_multi_assign) multi_assign = Find("curl_multi_assign");
   decltype(&::curl_multi_info_read) multi_info_read = Find("curl_multi_info_read");
 
-  // Loads and initialises the library at the first call; later calls give the same answer at no cost. Thread-safe. The
-  // library stays loaded to the end of the process. kInternal if it is not there or too old.
+  // The first call loads and initialises the library; later calls return the same result at no cost. Thread-safe. The
+  // library stays loaded. kInternal if it is missing or too old.
   static Result<const CurlLibrary*> Load();
 };
 

@@ -32,7 +32,7 @@ Error OutOfResources(int error) {
 
 tl::unexpected<Error> Cancelled() { return Fail(ErrorCode::kCancelled, "the request was cancelled"); }
 
-// Signals belong to the main thread. SIGPIPE too is kept away: OpenSSL writes to sockets without MSG_NOSIGNAL.
+// Signals belong to the main thread. SIGPIPE is blocked too, because OpenSSL writes to sockets without MSG_NOSIGNAL.
 void BlockSignals() {
   sigset_t all;
   ::sigfillset(&all);
@@ -90,12 +90,12 @@ void CurlLoop::Post(Command command) {
     first = commands_.empty();
     commands_.push_back(std::move(command));
   }
-  if (first) Wake();  // otherwise somebody has, and the loop has not looked yet
+  if (first) Wake();  // else an earlier Wake is still pending
 }
 
 void CurlLoop::Wake() {
   const std::uint64_t one = 1;
-  // Cannot fail: the counter would have to be 2^64 - 2.
+  // Fails only if the counter is 2^64 - 2.
   [[maybe_unused]] const auto written = ::write(wake_.get(), &one, sizeof one);
 }
 
@@ -104,8 +104,8 @@ void CurlLoop::Run(std::stop_token stop) {
   const std::stop_callback wake_to_stop(stop, [this] { Wake(); });
   std::array<epoll_event, 1024> events;
   while (!stop.stop_requested()) {
-    // What is due is judged by the time before this look at the sockets. A process may be stopped for longer than any
-    // limit: what has come meanwhile counts, and is read first.
+    // Deadlines are judged by the time before this poll, so that after a suspended process resumes, the bytes that
+    // arrived meanwhile are read first and count.
     const SteadyTime looked_at = std::chrono::steady_clock::now();
     const int timeout = touched_.empty() ? EpollTimeout() : 0;
     const int ready = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout);
@@ -136,7 +136,7 @@ void CurlLoop::Run(std::stop_token stop) {
   }
 }
 
-// Until the next thing that is due, in milliseconds rounded up; -1 is for ever.
+// Milliseconds until the next deadline, rounded up; -1 if there is none.
 int CurlLoop::EpollTimeout() const {
   std::optional<SteadyTime> due;
   for (const Pool& pool : pools_) {
@@ -150,7 +150,7 @@ int CurlLoop::EpollTimeout() const {
 
 void CurlLoop::RunCommands() {
   std::uint64_t count = 0;
-  // Reset before the commands are taken: what comes after that wakes the loop again.
+  // Reset before the commands are taken, so that later ones wake the loop again.
   [[maybe_unused]] const auto taken = ::read(wake_.get(), &count, sizeof count);
   std::vector<Command> commands;
   {
@@ -161,7 +161,7 @@ void CurlLoop::RunCommands() {
     if (!command.cancel) {
       Begin(command.transfer);
     } else if (!command.transfer->finished()) {
-      // One that has not been added yet is on its way, and its sender still busy with it.
+      // A transfer not added yet is still with its sender; it ends when it arrives.
       command.transfer->stopped = true;
       if (command.transfer->begun()) End(*command.transfer, Cancelled());
     }
@@ -198,8 +198,8 @@ void CurlLoop::Act(Pool& pool, curl_socket_t socket, int mask) {
   ReapFinished(pool);
 }
 
-// What came is handed over together, when nothing more is there to be read or after a moment: a stream that comes
-// faster than it can be shown is shown in larger pieces.
+// Ends the batches when no more data is ready or after a moment, so that a stream faster than its display is shown in
+// larger pieces.
 void CurlLoop::EndBatches() {
   batch_.swap(touched_);
   for (CurlTransfer* transfer : batch_) {
@@ -215,7 +215,7 @@ void CurlLoop::ReapFinished(Pool& pool) {
     if (message->msg != CURLMSG_DONE) continue;
     CURL* const easy = message->easy_handle;
     const CURLcode result = message->data.result;
-    EndBatches();  // a batch ends before its transfer does; it may end this one, and take the message with it
+    EndBatches();  // a batch ends before its transfer; it may end this one, and the message with it
     const auto found = transfers_.find(easy);
     if (found == transfers_.end()) continue;
     CurlTransfer& transfer = *found->second;
@@ -231,8 +231,8 @@ void CurlLoop::FireTimers() {
   }
 }
 
-// An entry says when to look, not when the time is up: bytes only move the limit, never the entry, so that they cost
-// nothing.
+// An entry is the time of the next check, not the limit itself. Received bytes move only the limit, so that they cost
+// nothing here.
 void CurlLoop::CheckDeadlines(SteadyTime now) {
   while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
     CurlTransfer& transfer = *deadlines_.begin()->second;
@@ -256,7 +256,8 @@ void CurlLoop::Unschedule(CurlTransfer& transfer) {
   transfer.deadline.reset();
 }
 
-// The handler has had enough. libcurl may still have its last bytes to read; then the connection can be used again.
+// Ends the request for a handler that wants no more. The transfer may read on for a while, so that the connection can
+// be reused.
 void CurlLoop::LetCallerGo(CurlTransfer& transfer) {
   if (!transfer.BeginDraining(now_)) {
     End(transfer, transfer.ResultOf(CURLE_OK));
@@ -267,7 +268,7 @@ void CurlLoop::LetCallerGo(CurlTransfer& transfer) {
 }
 
 void CurlLoop::End(CurlTransfer& transfer, Result<void> result) {
-  // Released first: a caller who sees the end may count on the connection being free.
+  // Release first, because a caller that sees the end may count on a free connection.
   const std::shared_ptr<CurlTransfer> keep = transfers_.at(transfer.easy());
   Release(transfer);
   if (!transfer.finished()) transfer.Finish(std::move(result));
@@ -292,7 +293,7 @@ int CurlLoop::OnSocket(CURL*, curl_socket_t socket, int what, void* pool_pointer
   auto& pool = *static_cast<Pool*>(pool_pointer);
   CurlLoop& loop = *pool.loop;
   if (what == CURL_POLL_REMOVE) {
-    ::epoll_ctl(loop.epoll_.get(), EPOLL_CTL_DEL, socket, nullptr);  // may be closed already
+    ::epoll_ctl(loop.epoll_.get(), EPOLL_CTL_DEL, socket, nullptr);  // the socket may be closed already
     return 0;
   }
   const auto index = static_cast<std::uint64_t>(&pool - loop.pools_.data());
@@ -301,10 +302,10 @@ int CurlLoop::OnSocket(CURL*, curl_socket_t socket, int what, void* pool_pointer
   event.data.u64 = index << 32 | static_cast<std::uint32_t>(socket);
   const int operation = known != nullptr ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
   if (::epoll_ctl(loop.epoll_.get(), operation, socket, &event) != 0) {
-    // A number that was closed and given out again behind our back.
+    // The number may belong to a socket that was closed and reused unseen.
     ::epoll_ctl(loop.epoll_.get(), errno == EEXIST ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, socket, &event);
   }
-  loop.curl_.multi_assign(pool.multi, socket, &pool);  // from now on it is known
+  loop.curl_.multi_assign(pool.multi, socket, &pool);  // marks the socket as known
   return 0;
 }
 

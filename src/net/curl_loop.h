@@ -14,24 +14,24 @@
 
 namespace reprise {
 
-// The thread that runs the transfers: one epoll loop that hands libcurl exactly the sockets that are ready
+// Runs the transfers on one thread with an epoll loop that hands libcurl only the ready sockets
 // (curl_multi_socket_action; curl_multi_poll would walk through all transfers at each wake-up). An idle loop sleeps.
 class CurlLoop {
  public:
   // kUnavailable if the process is out of descriptors or threads; kInternal without libcurl.
   static Result<std::unique_ptr<CurlLoop>> Start();
-  // Transfers that are still there end as kCancelled.
+  // Ends the remaining transfers with kCancelled.
   ~CurlLoop();
   CurlLoop(const CurlLoop&) = delete;
   CurlLoop& operator=(const CurlLoop&) = delete;
 
   // Thread-safe; return at once.
   void Add(std::shared_ptr<CurlTransfer> transfer) { Post({std::move(transfer), /*cancel=*/false}); }
-  // No effect on a transfer that has ended; one that is not there yet ends when it comes.
+  // Has no effect on an ended transfer. One that is not added yet ends when it arrives.
   void Cancel(std::shared_ptr<CurlTransfer> transfer) { Post({std::move(transfer), /*cancel=*/true}); }
 
  private:
-  // Connections, and the timer libcurl wants for them.
+  // Connections and libcurl's timer for them.
   struct Pool {
     CurlLoop* loop = nullptr;
     CURLM* multi = nullptr;
@@ -76,18 +76,18 @@ class CurlLoop {
   std::vector<Command> commands_ GUARDED_BY(mutex_);
 
   // --- the loop thread's
-  // Transfers that may only go to public addresses share no connections with the others: a kept connection is used
-  // again without its address being looked at, even when a redirect leads to it.
+  // Transfers restricted to public addresses share no connections with the others, because a kept connection is reused
+  // without a check of its address, even after a redirect.
   std::array<Pool, 2> pools_;
   std::unordered_map<CURL*, std::shared_ptr<CurlTransfer>> transfers_;
   TransferDeadlines deadlines_;
   std::vector<CurlTransfer*> touched_;  // since the last EndBatches
-  std::vector<CurlTransfer*> batch_;    // EndBatches' own, kept for its capacity
+  std::vector<CurlTransfer*> batch_;    // scratch of EndBatches, kept for its capacity
   SteadyTime batch_began_;
   std::vector<CURL*> spare_handles_;
   SteadyTime now_;
 
-  std::jthread thread_;  // last: ends before what it uses is gone
+  std::jthread thread_;  // last, so that it ends first
 };
 
 }  // namespace reprise

@@ -24,7 +24,7 @@ constexpr long kSmallUploadBufferBytes = 16 * 1024;
 constexpr std::size_t kSmallBodyBytes = 32 * 1024;
 constexpr std::size_t kMaxHeadBytes = 256 * 1024;
 constexpr int kCurlTooLarge = 100;  // CURLE_TOO_LARGE, which libcurl has since 8.6
-// How long and how much of a response nobody needs any more is read, so that its connection can be used again.
+// Limits for reading the rest of an unwanted response so that its connection can be reused.
 constexpr milliseconds kDrainTime{250};
 constexpr std::size_t kMaxDrainedBytes = 64 * 1024;
 
@@ -97,14 +97,14 @@ void CurlTransfer::SetConnection() {
   Set(CURLOPT_CONNECTTIMEOUT_MS, std::max(1L, static_cast<long>(request_.connect_timeout.count())));
   Set(CURLOPT_OPENSOCKETFUNCTION, &OnOpenSocket);
   Set(CURLOPT_OPENSOCKETDATA, this);
-  // A proxy would do the connecting, out of reach of the address check.
+  // A proxy would connect instead of us, past the address check.
   if (request_.public_addresses_only) Set(CURLOPT_PROXY, "");
   Set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
   Set(CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
   Set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_2TLS));
   Set(CURLOPT_TCP_NODELAY, 1L);
   Set(CURLOPT_NOSIGNAL, 1L);
-  Set(CURLOPT_QUICK_EXIT, 1L);  // else a cancelled transfer waits for its name look-up
+  Set(CURLOPT_QUICK_EXIT, 1L);  // else a cancelled transfer waits for its name lookup
   Set(CURLOPT_BUFFERSIZE, receive_bytes_);
 }
 
@@ -127,7 +127,7 @@ void CurlTransfer::SetMethodAndBody() {
     Set(CURLOPT_UPLOAD_BUFFERSIZE, kSmallUploadBufferBytes);
     Set(CURLOPT_POSTFIELDS, body.c_str());
   } else {
-    // Pulled by a callback, which sees the progress and can say no once the caller has gone.
+    // A callback supplies the body, so that it sees the progress and can stop once the caller is gone.
     Set(CURLOPT_UPLOAD_BUFFERSIZE, kUploadBufferBytes);
     Set(CURLOPT_READFUNCTION, &OnReadUpload);
     Set(CURLOPT_READDATA, this);
@@ -144,16 +144,16 @@ void CurlTransfer::SetHeaders() {
   std::string line;
   for (const auto& [name, value] : request_.headers) {
     line = name;
-    line += value.empty() ? ";" : ": ";  // libcurl's way to write a header without a value
+    line += value.empty() ? ";" : ": ";  // libcurl's syntax for a header without a value
     line += value;
     add(line.c_str());
   }
-  // libcurl signs even a header that it is told to leave out (7.88), and nobody else finds that signature right. So it
-  // may wait for a "100 Continue", which S3 servers send.
+  // libcurl 7.88 signs even a header that it must omit, which makes the signature invalid. So keep "Expect"; S3 servers
+  // send "100 Continue".
   if (!request_.signature) {
     add("Expect:");  // else libcurl waits a second for "100 Continue" before a body of 1 MiB
     if (!HasHeader(request_.headers, "content-type")) add("Content-Type:");
-    // Some compress what nobody has asked them to.
+    // Some servers compress unasked.
     Set(CURLOPT_ACCEPT_ENCODING, "");
     if (!HasHeader(request_.headers, "accept-encoding")) add("Accept-Encoding:");
   }
@@ -161,8 +161,8 @@ void CurlTransfer::SetHeaders() {
   Set(CURLOPT_HTTPHEADER, headers_);
 }
 
-// libcurl signs path, query, headers and the body's hash; the last it takes from our header, as it does not see a body
-// that it is handed piece by piece.
+// libcurl signs path, query, headers and the body's hash. It takes the hash from our header because it gets the body in
+// pieces.
 void CurlTransfer::SetSignature() {
   const S3Signature& signature = *request_.signature;
   Set(CURLOPT_AWS_SIGV4, ("aws:amz:" + signature.region + ":s3").c_str());
@@ -232,8 +232,7 @@ bool CurlTransfer::TakeHeaderLine(std::string_view line) {
   return true;
 }
 
-// Hands the head over, unless another one follows it: after a 1xx, and after a redirect that libcurl is going to
-// follow.
+// Hands over the head, unless another follows: after a 1xx, and after a redirect that libcurl will follow.
 bool CurlTransfer::EndHead() {
   reading_head_ = false;
   if (status_ < 200) return true;
@@ -241,8 +240,8 @@ bool CurlTransfer::EndHead() {
   if (redirect && request_.max_redirects > 0) return true;
   head_done_ = true;
   handler_->OnHead(status_, std::exchange(head_, {}));
-  // A stream lasts; what was sent to start it, the whole history of a chat, need not. Only an answer that has begun
-  // well is certain not to be asked for once more.
+  // Free the request's body, perhaps the whole history of a chat, while the stream lasts. Only after a successful head
+  // is it certain not to be sent again.
   if (status_ < 300 && WholeBodySent()) std::string().swap(request_.body);
   return true;
 }
@@ -255,7 +254,7 @@ bool CurlTransfer::TakeBody(std::string_view bytes) {
     drained_ += bytes.size();
     return drained_ <= kMaxDrainedBytes;
   }
-  // What follows in this read is of no interest to anybody; EndBatch tells the loop.
+  // Ignore the rest of this read; EndBatch tells the loop.
   if (enough_ || !head_done_) return true;
   got_body_ = true;
   if (!handler_->OnData(bytes)) enough_ = true;
@@ -273,7 +272,7 @@ std::size_t CurlTransfer::OnReadUpload(char* to, std::size_t size, std::size_t c
   return bytes;
 }
 
-// After a redirect, or when a kept connection turns out to be dead, the body is sent once more.
+// Called to send the body again, after a redirect or if a kept connection turns out to be dead.
 int CurlTransfer::OnSeekUpload(void* self, curl_off_t offset, int origin) {
   auto& transfer = *static_cast<CurlTransfer*>(self);
   if (transfer.finished() || transfer.head_done_ || origin != SEEK_SET || offset < 0) return CURL_SEEKFUNC_FAIL;
@@ -282,8 +281,8 @@ int CurlTransfer::OnSeekUpload(void* self, curl_off_t offset, int origin) {
   return CURL_SEEKFUNC_OK;
 }
 
-// The address here is the one that will be connected to, after all look-ups and on every redirect, so that no name can
-// change between check and use.
+// This is the address that will be connected to, after all lookups and on every redirect, so no name can change between
+// check and use.
 curl_socket_t CurlTransfer::OnOpenSocket(void* self, curlsocktype, curl_sockaddr* address) {
   auto& transfer = *static_cast<CurlTransfer*>(self);
   if (transfer.finished()) return CURL_SOCKET_BAD;
@@ -301,7 +300,7 @@ Result<void> CurlTransfer::ResultOf(CURLcode code) const {
   if (address_refused_ && code == CURLE_COULDNT_CONNECT) {
     return Fail(AddressNotAllowed("the address is not on the public internet"));
   }
-  // libcurl has a limit of its own for a line, and says this (or, by later versions, that something is too large).
+  // The errors for libcurl's own limit on a header line, in old and new versions.
   const bool line_too_long = code == CURLE_OUT_OF_MEMORY || static_cast<int>(code) == kCurlTooLarge;
   if (head_too_large_ || (line_too_long && !head_done_ && Info<curl_off_t>(CURLINFO_PRETRANSFER_TIME_T) > 0)) {
     Error error = Unreachable("head_too_large", "the server's response headers are too large", detail);
@@ -322,7 +321,7 @@ Result<void> CurlTransfer::ResultOf(CURLcode code) const {
       return Fail(Unreachable("name_not_resolved", "the server's name could not be resolved", detail));
     case CURLE_COULDNT_CONNECT:
       return Fail(Unreachable("connection_failed", "could not connect to the server", detail));
-    case CURLE_OPERATION_TIMEDOUT:  // no other of libcurl's own time limits is in use
+    case CURLE_OPERATION_TIMEDOUT:  // the connect timeout is the only libcurl time limit in use
       return Fail(TimedOut("connect_timeout", "connecting to the server took too long"));
     case CURLE_SSL_CONNECT_ERROR:
     case CURLE_PEER_FAILED_VERIFICATION:
@@ -347,7 +346,7 @@ Result<void> CurlTransfer::ResultOf(CURLcode code) const {
 }
 
 bool CurlTransfer::BeginDraining(SteadyTime now) {
-  // A body that is still going out belongs to a caller who is gone.
+  // Stop an unfinished upload, because its caller is gone.
   if (!WholeBodySent() || handler_threw_) return false;
   draining_until_ = now + kDrainTime;
   return true;
@@ -363,7 +362,7 @@ std::optional<Error> CurlTransfer::CheckLimits(SteadyTime now) {
   if (request_.total_timeout && now >= started_ + *request_.total_timeout) {
     return TimedOut("total_timeout", "the server took too long to answer");
   }
-  // While the connection is being made only connect_timeout counts, which libcurl keeps.
+  // While connecting, idle_timeout does not count; libcurl enforces connect_timeout.
   const curl_off_t connected_after = Info<curl_off_t>(CURLINFO_PRETRANSFER_TIME_T);
   if (touched_) last_life_ = std::max(last_life_, now);  // its batch has not ended yet
   last_life_ = connected_after == 0 ? now : std::max(last_life_, started_ + microseconds(connected_after));

@@ -21,44 +21,44 @@ class CurlTransfer;
 using SteadyTime = std::chrono::steady_clock::time_point;
 using TransferDeadlines = std::multimap<SteadyTime, CurlTransfer*>;
 
-// One request under way: sets up its easy handle, is what libcurl calls back, and knows its time limits. Whoever sends
-// it constructs it and says what a stop means; every other method is the loop's thread's.
+// One request under way: sets up the easy handle, receives libcurl's callbacks and knows the time limits. The sender
+// constructs it and calls OnStop; all other methods belong to the loop's thread.
 class CurlTransfer {
  public:
-  // `handler` must live until `done` is called. `receive_bytes`: as CurlTransport's.
+  // `handler` must live until `done` is called. `receive_bytes` as in CurlTransport.
   CurlTransfer(HttpRequest request, HttpResponseHandler& handler, Transport::Done done, long receive_bytes)
       : request_(std::move(request)), handler_(&handler), done_(std::move(done)), receive_bytes_(receive_bytes) {}
   CurlTransfer(const CurlTransfer&) = delete;
   CurlTransfer& operator=(const CurlTransfer&) = delete;
 
-  // REQUIRES: not added to the loop yet. `call` may be called by any thread, until Finish.
+  // REQUIRES: not added to the loop yet. Any thread may call `call` until Finish.
   void OnStop(std::stop_token stop, std::function<void()> call) { on_stop_.emplace(std::move(stop), std::move(call)); }
 
-  // Configures `easy` for the request. Transfers that get bytes put themselves into `touched`, which must outlive this.
+  // Configures `easy` for the request. A transfer that receives bytes adds itself to `touched`, which must outlive it.
   void Begin(const CurlLibrary& curl, CURL* easy, std::vector<CurlTransfer*>& touched, SteadyTime now);
-  // Tells the caller. Afterwards the handler is not used any more.
+  // Calls `done`. The handler is not used afterwards.
   void Finish(Result<void> result);
   bool begun() const { return easy_ != nullptr; }
   bool finished() const { return handler_ == nullptr; }
   bool public_addresses_only() const { return request_.public_addresses_only; }
 
-  // All that one socket action brought has been handed over. True if the handler has had enough.
+  // Ends a batch: all data of one socket action has been handed over. True if the handler wants no more.
   bool EndBatch(SteadyTime now);
-  // What libcurl's end of the transfer means to the caller.
+  // Translates libcurl's result for the caller.
   Result<void> ResultOf(CURLcode code) const;
 
-  // Goes on reading, without a caller, what little may be left of the response. False if that is pointless.
+  // Starts reading the small rest of the response without a caller. False if that is pointless.
   bool BeginDraining(SteadyTime now);
 
-  // When to look at the clock again.
+  // The time of the next check of the limits.
   SteadyTime NextDeadline() const;
-  // At a deadline: the failure, if a limit has really been passed (limits move while bytes come and go).
+  // Called at a deadline: the error if a limit has really passed (limits move as bytes are transferred).
   std::optional<Error> CheckLimits(SteadyTime now);
 
   CURL* easy() const { return easy_; }
   curl_slist* headers() const { return headers_; }
 
-  // Where the loop keeps its own notes.
+  // The loop's own data.
   CURLM* multi = nullptr;
   bool stopped = false;
   std::optional<TransferDeadlines::iterator> deadline;
@@ -91,7 +91,7 @@ class CurlTransfer {
   }
 
   HttpRequest request_;
-  HttpResponseHandler* handler_;  // the caller's; null once finished, for then the caller may have gone
+  HttpResponseHandler* handler_;  // the caller's; null once finished, because then the caller may be gone
   Transport::Done done_;
   const long receive_bytes_;
   std::optional<std::stop_callback<std::function<void()>>> on_stop_;
@@ -102,7 +102,7 @@ class CurlTransfer {
   std::vector<CurlTransfer*>* touched_list_ = nullptr;
 
   SteadyTime started_;
-  SteadyTime last_life_;  // when a byte last came or went
+  SteadyTime last_life_;  // when a byte was last transferred
   std::size_t upload_offset_ = 0;
   curl_off_t body_bytes_ = 0;
 
@@ -110,10 +110,10 @@ class CurlTransfer {
   std::size_t head_bytes_ = 0;
   int status_ = 0;
   bool reading_head_ = false;
-  bool head_done_ = false;  // the final head was handed over
+  bool head_done_ = false;  // the final head has been handed over
   bool touched_ = false;
   bool got_body_ = false;  // since the last EndBatch
-  bool enough_ = false;    // the handler said so
+  bool enough_ = false;    // the handler wants no more
   bool address_refused_ = false;
   bool head_too_large_ = false;
   bool handler_threw_ = false;

@@ -28,7 +28,7 @@ bool HasControlCharacter(std::string_view text) {
                      [](char c) { return (static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7f; });
 }
 
-// What could become a second header or a second request on the wire. Values are not quoted: they may be secrets.
+// Refuses requests that could inject a second header or request. Messages do not quote values, which may be secrets.
 Result<void> CheckRequest(const HttpRequest& request) {
   if (!StartsWithIgnoringCase(request.url, "http://") && !StartsWithIgnoringCase(request.url, "https://")) {
     return Fail(ErrorCode::kInvalidArgument, "the URL must begin with http:// or https://");
@@ -63,7 +63,7 @@ void CurlTransport::Send(HttpRequest request, HttpResponseHandler& handler, std:
   auto loop = StartedLoop();
   if (!loop) return done(Fail(loop.error()));
   const auto transfer = std::make_shared<CurlTransfer>(std::move(request), handler, std::move(done), receive_bytes_);
-  // Before it is added: from then on it may end, and take the callback with it, at any moment.
+  // Before adding it, because after that it may end at any moment, and the callback with it.
   transfer->OnStop(std::move(stop), [loop = *loop, weak = std::weak_ptr(transfer)] {
     if (auto stopped = weak.lock()) loop->Cancel(std::move(stopped));
   });

@@ -10,18 +10,18 @@ namespace reprise {
 
 class CurlLoop;
 
-// A Transport over libcurl: one thread with one epoll loop serves every transfer. Library and thread are loaded and
-// started by the first request, so that a server that never calls out pays for neither.
+// A Transport over libcurl: one thread with one epoll loop serves all transfers. The first request loads the library
+// and starts the thread, so that a server that never calls out pays for neither.
 //
-// Beyond the contract: a handler that answers false is done at once, while the rest of a response that is
-// about to end (a quarter of a second, 64 KiB) is read in the background so that the connection can be used again.
-// While a connection is being made, connect_timeout and total_timeout count, idle_timeout does not; the progress of a
-// large upload counts as life. More than max_redirects is kUnavailable (reason "too_many_redirects").
+// Beyond the contract: if a handler returns false, the request ends at once, while a short rest of the response (a
+// quarter of a second, 64 KiB) is read in the background so that the connection can be reused. While connecting,
+// connect_timeout and total_timeout count, but not idle_timeout; the progress of a large upload resets idle_timeout.
+// More than max_redirects is kUnavailable (reason "too_many_redirects").
 class CurlTransport : public Transport {
  public:
-  // What is taken from a socket in one read, and what libcurl allocates for each transfer under way.
+  // The size of one read from a socket, and of libcurl's buffer for each active transfer.
   static constexpr long kSmallReads = 2 << 10;   // a thousand streams of small events
-  static constexpr long kLargeReads = 64 << 10;  // one stream, as quickly as it comes
+  static constexpr long kLargeReads = 64 << 10;  // one stream at full speed
   explicit CurlTransport(long receive_bytes = kSmallReads);
   // REQUIRES: no request is under way.
   ~CurlTransport() override;

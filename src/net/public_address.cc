@@ -18,7 +18,7 @@ struct Ipv4Range {
 
 constexpr std::uint32_t Ipv4(unsigned a, unsigned b, unsigned c, unsigned d) { return a << 24 | b << 16 | c << 8 | d; }
 
-// The IANA special-purpose registry, as far as it is not globally reachable, and multicast.
+// The ranges of the IANA special-purpose registry that are not globally reachable, and multicast.
 constexpr std::array kNotPublic{
     Ipv4Range{Ipv4(0, 0, 0, 0), 8},        // "this network"; 0.0.0.0 reaches this machine
     Ipv4Range{Ipv4(10, 0, 0, 0), 8},       // private
@@ -54,7 +54,7 @@ bool IsPublicIpv6(const unsigned char* a) {
   // Translated and tunnelled addresses are as public as the IPv4 address in them.
   if (StartsWith(a, {0, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 0, 0, 0, 0})) return IsPublicIpv4(Ipv4At(a + 12));  // NAT64
   if (StartsWith(a, {0x20, 0x02})) return IsPublicIpv4(Ipv4At(a + 2));                                    // 6to4
-  // Only 2000::/3 is global unicast: this alone refuses ::, ::1, mapped and compatible IPv4, local NAT64
+  // Only 2000::/3 is global unicast: this check alone refuses ::, ::1, mapped and compatible IPv4, local NAT64
   // (64:ff9b:1::/48), discard, unique-local, link-local, site-local and multicast addresses.
   if ((a[0] & 0xe0) != 0x20) return false;
   if (StartsWith(a, {0x20, 0x01}) && a[2] < 0x02) return false;  // 2001::/23: Teredo, ORCHID, benchmarks
@@ -74,7 +74,7 @@ bool IsPublicAddress(const sockaddr* address, socklen_t length) {
   if (address->sa_family == AF_INET6 && length >= static_cast<socklen_t>(sizeof(sockaddr_in6))) {
     sockaddr_in6 ipv6;
     std::memcpy(&ipv6, address, sizeof ipv6);
-    // A mapped address (::ffff:a.b.c.d) connects over IPv4; nobody has a reason to write one, so all are refused.
+    // A mapped address (::ffff:a.b.c.d) connects over IPv4. There is no good reason to use one, so all are refused.
     return IsPublicIpv6(ipv6.sin6_addr.s6_addr);
   }
   return false;

@@ -38,7 +38,7 @@ Result<void> CheckHeader(const Json& header) {
   if (std::find(kAlgorithms.begin(), kAlgorithms.end(), algorithm) == kAlgorithms.end()) {
     return InvalidToken("access tokens must be signed with RS256, ES256 or EdDSA");
   }
-  if (header.contains("crit")) return InvalidToken("the access token's header asks for what is not known here");
+  if (header.contains("crit")) return InvalidToken("the access token's header asks for an unsupported extension");
   const Json& type = MemberOf(header, "typ");
   if (!type.is_null()) {
     const std::string name = type.is_string() ? LowerCase(type.get_ref<const std::string&>()) : "";
@@ -53,7 +53,7 @@ Result<void> CheckHeader(const Json& header) {
   return {};
 }
 
-// A claim by its name or pointer; null if it is not there.
+// A claim by its name or pointer; null if it is missing.
 const Json& Claim(const Json& claims, const std::string& name) {
   static const Json none;
   if (!name.starts_with('/')) return MemberOf(claims, name);
@@ -61,7 +61,7 @@ const Json& Claim(const Json& claims, const std::string& name) {
   return claims.contains(pointer) ? claims.at(pointer) : none;
 }
 
-// nullopt: it is not there. A time that no clock will show is an error.
+// nullopt if it is missing. An impossible time is an error.
 Result<std::optional<Timestamp>> TimeClaim(const Json& claims, const char* name) {
   const Json& claim = MemberOf(claims, name);
   if (claim.is_null()) return std::optional<Timestamp>();
@@ -79,10 +79,9 @@ bool Names(const Json& text_or_array, std::string_view wanted) {
          std::find(text_or_array.begin(), text_or_array.end(), wanted) != text_or_array.end();
 }
 
-// An issuer signs other tokens with the same keys, foremost ID tokens, which tell a client of its user and are no right
-// to use anything. Those that say what they are say it in the header (RFC 9068), or in a claim: "typ" (Keycloak),
-// "token_use" (Cognito). The others are told by claims that ID tokens alone have, and by an audience that is the client
-// itself.
+// Refuses other tokens signed with the same keys, above all ID tokens, which identify a user but grant no access. Some
+// tokens name their kind in the header (RFC 9068) or in a claim: "typ" (Keycloak), "token_use" (Cognito). Other ID
+// tokens are recognized by claims that only they have, or by having the client itself as audience.
 Result<void> CheckKind(const Json& claims, std::string_view audience) {
   const auto is_no_access_token = [] { return InvalidToken("the token is not an access token"); };
   const Json& type = MemberOf(claims, "typ");
@@ -99,7 +98,7 @@ Result<void> CheckKind(const Json& claims, std::string_view audience) {
   return {};
 }
 
-// A text that lists names between blanks, as "scope" does, or an array of names.
+// `roles` is a text with names between blanks, like "scope", or an array of names.
 bool HasRole(const Json& roles, std::string_view wanted) {
   if (!roles.is_string()) return Names(roles, wanted);
   const std::string all = " " + roles.get_ref<const std::string&>() + " ";
@@ -125,7 +124,7 @@ Result<AccessToken> ReadAccessToken(std::string_view text) {
   const std::size_t first = text.find('.'), second = text.find('.', first + 1);
   if (first == std::string_view::npos || second == std::string_view::npos ||
       text.find('.', second + 1) != std::string_view::npos) {
-    return InvalidToken("this is no token of this server, and no access token");
+    return InvalidToken("this is neither a token of this server nor an access token");
   }
   const auto header_text = TRY(Decoded(text.substr(0, first)));
   const auto header = TRY(ObjectOf(header_text, "header"));
@@ -160,7 +159,7 @@ Result<Identified> CheckClaims(std::string_view text, const IssuerOptions& optio
   if (*expires + kClocksDiffer <= now) return InvalidToken("the access token has expired");
   for (const char* begin : {"nbf", "iat"}) {
     const auto time = TRY(TimeClaim(claims, begin));
-    if (time && *time > now + kClocksDiffer) return InvalidToken("the access token does not count yet");
+    if (time && *time > now + kClocksDiffer) return InvalidToken("the access token is not valid yet");
   }
   Identified caller{.principal = {.role = Principal::Role::kUser, .org = std::string(kDefaultOrg)},
                     .until = *expires + kClocksDiffer,

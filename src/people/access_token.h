@@ -10,43 +10,42 @@
 
 namespace reprise {
 
-// An access token of an OIDC issuer (RFC 7519, RFC 9068) as it came: nothing in it is so before its signature is
+// An access token of an OIDC issuer (RFC 7519, RFC 9068) as received: trust nothing in it before its signature is
 // checked.
 struct AccessToken {
   std::string algorithm;  // "RS256", "ES256" or "EdDSA"
-  std::string kid;        // empty: it names no key
+  std::string kid;        // empty if it names no key
   std::string signed_part, signature;
   std::string claims;  // JSON text
 };
 
 inline constexpr std::size_t kMostTokenBytes = 16 * 1024;
 
-// kUnauthenticated (reason "invalid_token") unless `text` is a JWS in compact form with such a header and claims. Never
-// "none" and no algorithm with a shared secret; a header that asks for more than is understood here ("crit") is
-// refused.
+// kUnauthenticated (reason "invalid_token") unless `text` is a compact JWS with such a header and claims. Refuses
+// "none", algorithms with a shared secret, and headers with critical extensions ("crit").
 Result<AccessToken> ReadAccessToken(std::string_view text);
 
-// Whose tokens count, and what says who somebody is. A claim is the name of a member, or, beginning with a slash, a
-// JSON pointer ("/realm_access/roles").
+// The trusted issuer and the claims that identify a user. A claim is the name of a member or, if it begins with a
+// slash, a JSON pointer ("/realm_access/roles").
 struct IssuerOptions {
-  std::string issuer;         // as its tokens say it ("iss"), and where its discovery document is
-  std::string audience;       // this server's name in them ("aud")
-  std::string org_claim{};    // empty: everybody is of kDefaultOrg
-  std::string roles_claim{};  // a text, or an array of them; empty: nobody is an org admin
-  std::string admin_role{};   // which of these is one
+  std::string issuer;         // the "iss" of its tokens, and the URL of its discovery document
+  std::string audience;       // this server's name in the tokens ("aud")
+  std::string org_claim{};    // empty: all users belong to kDefaultOrg
+  std::string roles_claim{};  // a text or an array of texts; empty: there are no org admins
+  std::string admin_role{};   // the role of org admins
 
   bool operator==(const IssuerOptions&) const = default;
 };
-// Whether a claim can be called so: any name, or a JSON pointer that is one.
+// Whether `name` is a name or a valid JSON pointer.
 bool IsClaimName(const std::string& name);
 
 struct Identified {
   Principal principal;
-  Timestamp until;    // it counts
-  Timestamp expires;  // as it says itself, which is a little earlier
+  Timestamp until;    // end of acceptance
+  Timestamp expires;  // the token's own time, a little earlier
 };
-// Whom claims with a right signature name. kUnauthenticated (reason "invalid_token") if they are not of this issuer,
-// for this audience and of this time, or do not say who it is. Clocks may differ by half a minute.
+// The user named by claims whose signature was checked. kUnauthenticated (reason "invalid_token") if issuer, audience
+// or time do not match, or if the user is missing. Clocks may differ by half a minute.
 Result<Identified> CheckClaims(std::string_view claims, const IssuerOptions& options, Timestamp now);
 
 // A 401 that says what is wrong with the token.

@@ -34,7 +34,7 @@ Json ToJson(const ApiToken& token) {
           {"user", principal.user},
           {"role", principal.role == Principal::Role::kOrgAdmin ? kAdminRole : kUserRole},
           {"digest", token.digest},
-          {"cookie_digest", token.digest},  // versions that gave browsers cookies read it
+          {"cookie_digest", token.digest},  // read by versions that gave browsers cookies
           {"created_at", FormatTimestamp(token.created_at)},
           {"expires_at", token.expires_at ? Json(FormatTimestamp(*token.expires_at)) : Json(nullptr)}};
 }
@@ -83,7 +83,7 @@ ApiTokenStore::Version ApiTokenFile::Look() const {
 }
 
 Result<ApiTokenStore::Content> ApiTokenFile::Read() {
-  // The version is looked at first: if the file is replaced meanwhile it is an older one, and the file is read again.
+  // Take the version first: if the file is replaced meanwhile, the version is stale and the file is read again.
   Content content{.version = Look(), .tokens = {}};
   const auto text = ReadOwnFile(path_, kMostFileBytes);
   if (!text && IsNotFound(text.error())) return content;

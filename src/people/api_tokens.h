@@ -13,30 +13,29 @@
 
 namespace reprise {
 
-// A token that scripts, and people without an identity provider, show: nobody keeps it but who uses it. What is kept
-// is its digest.
+// A token for scripts, and for people without an identity provider. Only its user has the token; we store its digest.
 struct ApiToken {
-  std::string id;    // "token_" and 12 hex digits: what it is revoked by
-  std::string name;  // what it is for, in its owner's words; may be empty
+  std::string id;    // "token_" and 12 hex digits, for revoking it
+  std::string name;  // its purpose in the owner's words; may be empty
   Principal principal;
   std::string digest;
   Timestamp created_at;
   std::optional<Timestamp> expires_at{};  // nullopt: never
 };
 
-inline constexpr std::string_view kApiTokenPrefix = "reprise_";  // of each, so that one that was published is found
+inline constexpr std::string_view kApiTokenPrefix = "reprise_";  // of all, so that leaked tokens can be found
 
 std::string DigestOfToken(std::string_view token);
 
 // When tokens were last used, by their ids.
 using TokenUses = std::map<std::string, Timestamp>;
 
-// The API tokens that there are. Thread-safe.
+// The store of API tokens. Thread-safe.
 class ApiTokenStore {
  public:
   virtual ~ApiTokenStore() = default;
 
-  // What tells one state of all tokens from another.
+  // Identifies a state of all tokens.
   struct Version {
     std::uint64_t device = 0, inode = 0, size = 0;
     std::int64_t changed_ns = 0;
@@ -47,40 +46,41 @@ class ApiTokenStore {
     std::vector<ApiToken> tokens;
   };
 
-  // The state as far as it can be told at once; one that Read has not given: look there.
+  // The version as far as it can be told without blocking. If it is not the one that Read returned, call Read again.
   virtual Version Look() const = 0;
-  // Whether Look knows of every change: else a token that is not known may have been added since.
+  // Whether Look sees every change. If not, an unknown token may have been added since.
   virtual bool is_exact() const = 0;
-  // May block. kUnavailable: what was read before still counts. Else none counts; the message is for the operator.
+  // May block. On kUnavailable the tokens read before still count, on other errors none do. The message is for the
+  // operator.
   virtual Result<Content> Read() = 0;
 
   struct Made {
     ApiToken token;
-    std::string text;  // the token itself, which is nowhere else
+    std::string text;  // the token itself, stored nowhere else
   };
   virtual Result<Made> Add(Principal principal, std::string name, std::optional<Timestamp> expires_at) = 0;
-  // kNotFound: there is no token of this id.
+  // kNotFound if there is no token with this id.
   virtual Result<ApiToken> Revoke(std::string_view id) = 0;
 
-  virtual TokenUses ReadUses() = 0;  // none if they cannot be read
+  virtual TokenUses ReadUses() = 0;  // empty if they cannot be read
   virtual Result<void> WriteUses(const TokenUses& uses) = 0;
 
  protected:
-  // A new one. kInvalidArgument: these are no names.
+  // Makes a token. kInvalidArgument if a name is invalid.
   static Result<Made> Make(Principal principal, std::string name, std::optional<Timestamp> expires_at);
 };
 
 // A file (0600, schemas/api_tokens.schema.json) that is replaced as a whole.
 class ApiTokenFile final : public ApiTokenStore {
  public:
-  // `uses_path`: of a file of its own for when they were used, as the server writes this and people the other. Empty:
-  // nobody wants to know.
+  // `uses_path` is a separate file for the times of use, because the server writes that one and people the other.
+  // Empty: do not keep them.
   explicit ApiTokenFile(std::string path, std::string uses_path = {})
       : path_(std::move(path)), uses_path_(std::move(uses_path)) {}
 
-  Version Look() const override;  // one system call; all zero: there is no file
+  Version Look() const override;  // one system call; all zero if there is no file
   bool is_exact() const override { return true; }
-  // None if there is no file. kForbidden if others could have written it, kCorruption.
+  // No tokens if there is no file. kForbidden if others could have written it, kCorruption.
   Result<Content> Read() override;
   Result<Made> Add(Principal principal, std::string name, std::optional<Timestamp> expires_at) override;
   Result<ApiToken> Revoke(std::string_view id) override;

@@ -12,7 +12,7 @@ namespace reprise {
 namespace {
 
 constexpr std::size_t kMostPending = 1'000, kMostKnown = 10'000;
-// An access token whose key its issuer has withdrawn counts no longer than that.
+// How long an access token still counts after its issuer has withdrawn the key.
 constexpr std::chrono::seconds kKnownFor{60};
 constexpr std::chrono::seconds kUsesWrittenEvery{60};
 
@@ -22,7 +22,7 @@ Error Unavailable(std::string reason, std::string message) {
 }
 Error Overloaded() { return Unavailable("overloaded", "too many tokens are being checked; try again"); }
 
-// What it has opened ends with it: when it says so, or for who comes later, when nobody takes it any more.
+// Connections end with their token: at its own expiry or, if opened after that, at the end of its acceptance.
 Principal Opening(const Identified& known) {
   Principal principal = known.principal;
   principal.until = Now() < known.expires ? known.expires : known.until;
@@ -49,7 +49,7 @@ void Authenticator::Stop() {
   if (!queue_) return;
   {
     const MutexLock lock(mutex_);
-    stopping_ = true;  // nothing is posted from now on but by the keys
+    stopping_ = true;  // from now on only the keys post jobs
   }
   if (keys_) {
     std::promise<void> stopped;
@@ -81,7 +81,7 @@ std::optional<Result<Principal>> Authenticator::IdentifyByDigest(std::string dig
   });
 }
 
-// A token that was added or revoked counts so at once: another file is there.
+// Added and revoked tokens take effect at once, because the file is another one.
 bool Authenticator::IsFresh() const { return version_ && *version_ == options_.tokens->Look(); }
 
 Result<Principal> Authenticator::Look(const std::string& digest) {
@@ -101,7 +101,7 @@ void Authenticator::ReadTokens() {
     unread_ = std::move(content.error());
     return;
   }
-  if (!content) LogError("no API token counts: they cannot be read", {{"error", content.error().message}});
+  if (!content) LogError("no API token counts because they cannot be read", {{"error", content.error().message}});
   Digests tokens;
   std::unordered_map<std::string, std::optional<Timestamp>> by_id;
   for (const ApiToken& token : content ? content->tokens : std::vector<ApiToken>()) {
@@ -125,7 +125,7 @@ void Authenticator::Refresh() {
       const MutexLock again(mutex_);
       reading_ = false;
     });
-  } catch (const std::system_error&) {  // at the next look
+  } catch (const std::system_error&) {  // tried again at the next look
     reading_ = false;
   }
 }
@@ -137,7 +137,7 @@ bool Authenticator::Counts(const std::string& token_id) {
 }
 
 Result<std::optional<Timestamp>> Authenticator::Accepts(std::string_view token) {
-  const bool has_three_parts = std::count(token.begin(), token.end(), '.') == 2;  // as a JWT has (RFC 7519, 3)
+  const bool has_three_parts = std::count(token.begin(), token.end(), '.') == 2;  // as in a JWT (RFC 7519, 3)
   if (options_.issuer && has_three_parts && token.size() <= kMostTokenBytes) return std::nullopt;
   const bool fresh = options_.tokens->is_exact() && [this] {
     const MutexLock lock(mutex_);
@@ -157,7 +157,7 @@ void Authenticator::NoteUse(const std::string& id) {
   writing_uses_ = true;
   try {
     queue_->Post([this] { WriteUses(); });
-  } catch (const std::system_error&) {  // at the next use
+  } catch (const std::system_error&) {  // tried again at the next use
     writing_uses_ = false;
   }
 }
@@ -172,7 +172,7 @@ void Authenticator::WriteUses() {
     uses = uses_;
   }
   if (auto written = options_.tokens->WriteUses(uses); !written) {
-    LogWarning("when tokens were used cannot be kept", {{"error", written.error().message}});
+    LogWarning("the times of use of tokens cannot be stored", {{"error", written.error().message}});
   }
 }
 
@@ -194,7 +194,7 @@ std::optional<Result<Principal>> Authenticator::Identify(std::string_view token,
 
 void Authenticator::CheckSignature(std::string token, std::string digest, Done done) {
   auto read = ReadAccessToken(token);
-  // What is wrong by its own words needs no key; nothing else is believed of it yet.
+  // Claims that are wrong in themselves need no key; until the signature is checked, nothing else is believed.
   auto identified = read ? CheckClaims(read->claims, *options_.issuer, Now()) : Fail(read.error());
   if (!identified) return Tell(done, Fail(identified.error()));
   const auto shared = std::make_shared<AccessToken>(*std::move(read));
@@ -203,7 +203,7 @@ void Authenticator::CheckSignature(std::string token, std::string digest, Done d
                done = std::move(done)](const Result<PublicKey>& key) {
                 if (!key) return Tell(done, Fail(key.error()));
                 if (!key->Verifies(shared->signed_part, shared->signature)) {
-                  return Tell(done, InvalidToken("the access token's signature is not its issuer's"));
+                  return Tell(done, InvalidToken("the access token's signature is not valid"));
                 }
                 Remember(digest, who);
                 Tell(done, Opening(who));

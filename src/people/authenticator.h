@@ -18,39 +18,38 @@
 
 namespace reprise {
 
-// Tells who shows a token: an API token of this server, or an access token of the issuer. Who has just been told is
-// told again at once; for everybody else there is a thread that reads files and checks signatures, and another that
-// fetches the issuer's keys. Thread-safe.
+// Identifies users by their token: an API token of this server or an access token of the issuer. Recent results are
+// cached; for others one thread reads files and checks signatures, and another fetches the issuer's keys. Thread-safe.
 class Authenticator {
  public:
   struct Options {
     std::shared_ptr<ApiTokenStore> tokens;
     std::optional<IssuerOptions> issuer{};
-    // Fetches the issuer's keys, and may block. Needed if there is an issuer.
+    // Fetches the issuer's keys; may block. Required if there is an issuer.
     std::function<Result<std::vector<IssuerKey>>(std::stop_token stop)> fetch_keys{};
     std::chrono::milliseconds fetch_pause{10'000};
   };
   explicit Authenticator(Options options);
-  ~Authenticator();  // Stop
+  ~Authenticator();  // calls Stop
   Authenticator(const Authenticator&) = delete;
   Authenticator& operator=(const Authenticator&) = delete;
 
-  // Who it is, or nullopt: then `done` is called, once, by another thread. Waits for nothing but one look at the file
-  // of tokens. kUnauthenticated (reason "invalid_token"); kUnavailable (reason "issuer_unreachable", "overloaded",
-  // "stopping", or why the tokens cannot be read now).
+  // The user, or nullopt: then another thread calls `done` once. Blocks only for one look at the file of tokens.
+  // kUnauthenticated (reason "invalid_token"); kUnavailable (reason "issuer_unreachable", "overloaded", "stopping", or
+  // the reason why tokens cannot be read).
   using Done = std::function<void(Result<Principal>)>;
   std::optional<Result<Principal>> Identify(std::string_view token, Done done);
 
-  // Until when this API token counts, nullopt if for ever; of access tokens of an issuer only Identify tells. May read
+  // The expiry of this API token, nullopt if it has none. Only Identify handles access tokens of an issuer. May read
   // the file. kUnauthenticated.
   Result<std::optional<Timestamp>> Accepts(std::string_view token);
 
-  // Looks whether the file of tokens is another one now, and has it read then. Waits for nothing but that look.
+  // Has the file of tokens read again if it was replaced. Blocks only for the look at the file.
   void Refresh();
-  // Whether the API token of this id counts, as far as that is known now.
+  // Whether the API token with this id counts, as far as known now.
   bool Counts(const std::string& token_id);
 
-  // Everybody who waits is told that the server stops; when this returns no `done` is called any more.
+  // Fails all waiting calls because the server stops. No `done` is called after this returns.
   void Stop();
 
  private:
@@ -71,10 +70,10 @@ class Authenticator {
   std::optional<IssuerKeys> keys_;  // used by the queue's thread
 
   Mutex mutex_;
-  std::optional<ApiTokenStore::Version> version_ GUARDED_BY(mutex_);  // of what follows; nullopt: not read yet
-  std::optional<Error> unread_ GUARDED_BY(mutex_);                    // why it may be older than what there is
+  std::optional<ApiTokenStore::Version> version_ GUARDED_BY(mutex_);  // of the next members; nullopt: not read yet
+  std::optional<Error> unread_ GUARDED_BY(mutex_);                    // why they may be out of date
   Digests tokens_ GUARDED_BY(mutex_);
-  std::unordered_map<std::string, std::optional<Timestamp>> by_id_ GUARDED_BY(mutex_);  // when they expire
+  std::unordered_map<std::string, std::optional<Timestamp>> by_id_ GUARDED_BY(mutex_);  // times of expiry
   std::unordered_map<std::string, Identified> known_ GUARDED_BY(mutex_);                // by the access token's digest
   std::size_t pending_ GUARDED_BY(mutex_) = 0;
   bool stopping_ GUARDED_BY(mutex_) = false;

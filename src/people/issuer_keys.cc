@@ -22,17 +22,17 @@ tl::unexpected<Error> Unusable(std::string what) { return Fail(ErrorCode::kInval
 Error Unreachable() {
   return {.code = ErrorCode::kUnavailable,
           .reason = "issuer_unreachable",
-          .message = "the issuer of the access token cannot be asked for its keys",
+          .message = "the keys of the access token's issuer cannot be fetched",
           .retryable = true};
 }
 
-// "host:port" and what follows, in front of a path.
+// The part of the URL between "://" and the path: "user@host:port".
 std::string_view HostOf(std::string_view url) {
   url.remove_prefix(url.find("://") + 3);
   return url.substr(0, url.find_first_of("/?#"));
 }
 
-// Takes a document in.
+// Receives a document.
 class Document final : public HttpResponseHandler {
  public:
   void OnHead(int status, const HttpHeaders&) override { status_ = status; }
@@ -107,7 +107,7 @@ const PublicKey* IssuerKeys::Look(const Wanted& wanted) const {
   const PublicKey* found = nullptr;
   for (const IssuerKey& each : keys_) {
     if (each.key.algorithm() != wanted.algorithm || (!wanted.kid.empty() && each.kid != wanted.kid)) continue;
-    if (found) return nullptr;  // two fit: which one is meant is not said
+    if (found) return nullptr;  // two fit, so it is ambiguous
     found = &each.key;
   }
   return found;
@@ -116,7 +116,7 @@ const PublicKey* IssuerKeys::Look(const Wanted& wanted) const {
 void IssuerKeys::Tell(const Wanted& wanted) const {
   if (const PublicKey* const key = Look(wanted)) return wanted.found(*key);
   if (failed_ || keys_.empty()) return wanted.found(Fail(Unreachable()));
-  wanted.found(InvalidToken("the access token's key is not one of its issuer"));
+  wanted.found(InvalidToken("the access token's key is not one of its issuer's"));
 }
 
 void IssuerKeys::Find(std::string algorithm, std::string kid, Found found) {

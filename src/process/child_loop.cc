@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kMaxLeftReads = 64;
 
-// A write to a command that has closed its stdin only fails, whatever the program has made of SIGPIPE.
+// Makes a write to a command that has closed its stdin merely fail, however SIGPIPE is handled.
 class PipeSignalBlocked {
  public:
   PipeSignalBlocked() {
@@ -39,7 +39,7 @@ class PipeSignalBlocked {
 
 bool ChildLoop::Run() {
   while (!gone_ && ending_ != Ending::kGivenUp) Step();
-  // What is left in the pipes; not more, in case something escaped and goes on writing.
+  // Read what is left in the pipes, with a limit in case an escaped process goes on writing.
   for (int i = 0; i < kMaxLeftReads && gone_ && ReadOutput(); ++i) {
   }
   for (int i = 0; i < kMaxLeftReads && ReadErrors(); ++i) {
@@ -116,11 +116,11 @@ bool ChildLoop::ReadErrors() {
 
 void ChildLoop::WriteInput() {
   const std::string_view unsent = Unsent();
-  if (unsent.empty() || process_.input() < 0) return;  // since it was waited for
+  if (unsent.empty() || process_.input() < 0) return;  // changed since the poll
   const PipeSignalBlocked blocked;
   const ssize_t written = ::write(process_.input(), unsent.data(), unsent.size());
   if (written < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  // It may answer without having read all, or have ended.
+  // The command may answer without reading everything, or may have ended, so errors drop the input.
   Sent(written < 0 ? unsent.size() : static_cast<std::size_t>(written));
 }
 

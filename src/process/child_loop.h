@@ -9,17 +9,17 @@
 
 namespace reprise {
 
-// Stands by a command until it has gone: reads what it says, writes what it is sent and, if it is to end, ends it step
-// by step. All of it on one thread, that of Run; who uses it says what becomes of what is read.
+// Serves a command until it is gone: reads its output, writes its input and, if asked, ends it step by step, all on the
+// thread of Run. Subclasses handle the output.
 class ChildLoop {
  public:
   ChildLoop(const ChildLoop&) = delete;
   ChildLoop& operator=(const ChildLoop&) = delete;
 
  protected:
-  // The steps by which it is ended, each in its turn.
+  // The steps of ending a command, in order.
   enum class Ending { kNot, kInputClosed, kTerminated, kKilled, kForced, kGivenUp };
-  struct Patience {  // how long each of them may take
+  struct Patience {  // how long each step may take
     std::chrono::milliseconds input_closed{}, terminated{}, killed{}, forced{};
   };
 
@@ -28,9 +28,9 @@ class ChildLoop {
       : process_(std::move(process)), wake_(wake), patience_(patience) {}
   virtual ~ChildLoop() = default;
 
-  // Returns when the command has gone. False: something of it does not go.
+  // Returns when the command is gone; false if a part of it cannot be ended.
   bool Run();
-  // Takes this step now, and the next each time its patience is over.
+  // Takes this step now, and each next step when the patience is over.
   void End(Ending step);
   void EndAfter(std::chrono::milliseconds patience) { deadline_ = Clock::now() + patience; }
   void StopReading() { output_open_ = errors_open_ = false; }
@@ -43,11 +43,11 @@ class ChildLoop {
   virtual void OnOutput(std::string_view bytes) = 0;
   virtual void OnOutputEnd() {}
   virtual void OnErrors(std::string_view /*bytes*/) {}
-  // The patience with `ending()` is over.
+  // Called when the patience with `ending()` is over.
   virtual void OnDeadline() { End(static_cast<Ending>(static_cast<int>(ending_) + 1)); }
-  // What is to be written to it. Empty: nothing now.
+  // The input to write next; empty if there is none now.
   virtual std::string_view Unsent() const = 0;
-  // So much of it is written, or can never be.
+  // Reports so many bytes as written, or as impossible to write.
   virtual void Sent(std::size_t bytes) = 0;
 
  private:
@@ -55,7 +55,7 @@ class ChildLoop {
 
   void Step();
   int TimeLeft() const;
-  // False: nothing there now, or nothing will come any more.
+  // False if there is no output now or the output has ended.
   bool ReadOutput();
   bool ReadErrors();
   void WriteInput();

@@ -41,14 +41,14 @@ std::optional<Pipe> MakePipe() {
   return Pipe{UniqueFd(ends[0]), UniqueFd(ends[1])};
 }
 
-// A socket rather than a pipe, as only a socket can be written to without risking SIGPIPE.
+// A socket, because writing to a pipe risks SIGPIPE.
 std::optional<Pipe> MakeSocketPair() {
   std::array<int, 2> ends{};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) return std::nullopt;
   return Pipe{UniqueFd(ends[0]), UniqueFd(ends[1])};
 }
 
-// Nothing to read: no descriptor.
+// Returns no descriptor for empty content.
 std::optional<Pipe> MakeInput(const std::string& content) {
   if (content.empty()) return Pipe{};
   UniqueFd file(::memfd_create("input", MFD_CLOEXEC));
@@ -74,12 +74,12 @@ Error CannotStart(int error_number) {
 std::vector<char*> Pointers(const std::vector<std::string>& strings) {
   std::vector<char*> pointers;
   for (const std::string& text : strings)
-    pointers.push_back(const_cast<char*>(text.c_str()));  // execve changes nothing
+    pointers.push_back(const_cast<char*>(text.c_str()));  // execve does not change them
   pointers.push_back(nullptr);
   return pointers;
 }
 
-// No handler of the server may run in the child before it has reset them.
+// No signal handler of the server may run in the child before the child has reset them.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -99,12 +99,12 @@ struct ProcessStatus {
   pid_t parent = 0, session = 0;
 };
 
-// Nothing if there is no such process any more.
+// nullopt if the process is gone.
 std::optional<ProcessStatus> StatusOf(const std::string& pid) {
   std::ifstream file("/proc/" + pid + "/stat");
   std::string line;
   if (!std::getline(file, line)) return std::nullopt;
-  // "pid (name) state parent group session ...", where the name may hold anything.
+  // "pid (name) state parent group session ...", where the name may hold any character.
   const std::size_t end = line.rfind(')');
   if (end == std::string::npos) return std::nullopt;
   std::istringstream rest(line.substr(end + 1));
@@ -115,7 +115,7 @@ std::optional<ProcessStatus> StatusOf(const std::string& pid) {
   return status;
 }
 
-// Children that are not for Supervisors. Thread-safe.
+// Children that Supervisors must leave alone. Thread-safe.
 class Spared {
  public:
   static Spared& Instance() {
@@ -136,9 +136,9 @@ class Spared {
   std::set<pid_t> pids_ GUARDED_BY(mutex_);
 };
 
-// The supervisors of this process, and what those that were killed have left behind: it becomes this process's. A
-// child is one of these if it is no supervisor and not of this process's session, which descendants of a supervisor
-// cannot come back to. Thread-safe.
+// The supervisors of this process and the orphans of killed supervisors, which this process inherits. An orphan is a
+// child that is not a supervisor and not in this process's session, because descendants of a supervisor cannot return
+// to that session. Thread-safe.
 class Supervisors {
  public:
   static Supervisors& Instance() {
@@ -148,7 +148,7 @@ class Supervisors {
 
   pid_t Fork(const SupervisorPlan& plan) {
     ReapAbandoned();
-    const MutexLock lock(mutex_);  // a new supervisor is not taken for something left behind
+    const MutexLock lock(mutex_);  // so that EndOrphans does not take the new supervisor for an orphan
     const SignalsBlocked blocked;
     const pid_t pid = ::fork();
     if (pid == 0) Supervise(plan);
@@ -170,7 +170,7 @@ class Supervisors {
     abandoned_.push_back(pid);
   }
 
-  // False: something is still there after some seconds.
+  // False if an orphan is still there after some seconds.
   bool EndOrphans() {
     const auto deadline = Clock::now() + kMaxDying;
     for (;;) {
@@ -274,7 +274,7 @@ Result<SupervisedProcess> SupervisedProcess::Start(const Command& command, Strea
 }
 
 void SupervisedProcess::Terminate() {
-  // If it fails the supervisor has just ended, which its report says.
+  // If this fails, the supervisor has just ended, and its report will say so.
   [[maybe_unused]] const ssize_t sent = ::send(control_.get(), &kTerminateRequest, 1, MSG_NOSIGNAL);
   ::kill(pid_, SIGCONT);  // a command may have stopped it
 }
@@ -311,7 +311,7 @@ std::optional<Error> SupervisedProcess::start_error() const {
 
 namespace {
 
-// Where the descriptors are after TakeDescriptors.
+// The descriptors' numbers after TakeDescriptors.
 constexpr int kControl = 3;
 constexpr int kReport = 4;
 constexpr int kInput = 5;
@@ -328,9 +328,9 @@ void CloseFrom(int first) {
   for (int fd = first; static_cast<rlim_t>(fd) < limit.rlim_cur; ++fd) ::close(fd);
 }
 
-// Keeps what the plan names, at fixed numbers, and nothing else: not the server's locks, sockets and files.
+// Keeps only the plan's descriptors, at fixed numbers, and closes the server's locks, sockets and files.
 void TakeDescriptors(const SupervisorPlan& plan) {
-  // Out of the way of the final numbers first.
+  // First move them clear of the final numbers.
   constexpr int kAside = 16;
   struct Move {
     int from, to, aside;
@@ -351,7 +351,7 @@ void TakeDescriptors(const SupervisorPlan& plan) {
   CloseFrom(kFirstOther);
 }
 
-// The server's handlers must not run here: they would write to what is the server's.
+// The server's handlers must not run here, where they would write to the server's descriptors.
 void ResetSignalHandlers() {
   struct sigaction standard {};
   standard.sa_handler = SIG_DFL;
@@ -360,7 +360,7 @@ void ResetSignalHandlers() {
 
 void Report(SupervisorReport::Kind kind, int value) {
   const SupervisorReport report{.kind = kind, .value = value};
-  // Shorter than PIPE_BUF, so all or nothing; without a server nobody wants to know.
+  // Shorter than PIPE_BUF, so all or nothing. It fails only if the server is gone.
   [[maybe_unused]] const ssize_t written = ::write(kReport, &report, sizeof report);
 }
 
@@ -373,7 +373,7 @@ void Limit(__rlimit_resource_t resource, rlim_t value) {
 }
 
 void Confine() {
-  // What fails here is defence in depth: the command runs all the same.
+  // Failures are ignored because this is only defence in depth.
   ::syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, nullptr);
   const int score = ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
   if (score < 0) return;
@@ -384,7 +384,7 @@ void Confine() {
 [[noreturn]] void BecomeCommand(const SupervisorPlan& plan, pid_t supervisor) {
   ::setsid();
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != supervisor) ::_exit(1);  // it died before the line above
+  if (::getppid() != supervisor) ::_exit(1);  // it died before the prctl above
   ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   Limit(RLIMIT_CORE, 0);
   Limit(RLIMIT_NOFILE, kMaxOpenFiles);
@@ -394,7 +394,7 @@ void Confine() {
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   if (::chdir(plan.directory) == 0 && ::dup2(kInput, 0) >= 0 && ::dup2(kOutput, 1) >= 0 && ::dup2(kErrors, 2) >= 0) {
-    // Last: until then this is a copy of the server, which may be larger than that already.
+    // Last, because until now this is a copy of the server, which may exceed the limits.
     if (plan.file_bytes > 0) Limit(RLIMIT_FSIZE, plan.file_bytes);
     if (plan.memory_bytes > 0) Limit(RLIMIT_DATA, plan.memory_bytes);
     ::execve(plan.argv[0], plan.argv, plan.environment);
@@ -403,7 +403,7 @@ void Confine() {
   ::_exit(127);
 }
 
-// Sends SIGKILL to every child the kernel lists. False: it listed none.
+// Sends SIGKILL to every child that the kernel lists; false if there is none.
 bool KillChildren(int children_file) {
   std::array<char, 4096> text;
   bool any = false;
@@ -414,7 +414,7 @@ bool KillChildren(int children_file) {
       const char c = text[static_cast<std::size_t>(i)];
       if (c >= '0' && c <= '9') {
         pid = pid * 10 + (c - '0');
-      } else if (pid > 0) {  // numbers end with a space, also the last
+      } else if (pid > 0) {  // a space follows every number, even the last
         ::kill(pid, SIGKILL);
         any = true;
         pid = 0;
@@ -424,7 +424,7 @@ bool KillChildren(int children_file) {
   return any;
 }
 
-// The children of the killed become children of this process, so it goes on until there are none. `status` is set if
+// Children of killed processes become children of this process, so repeat until there are none. Sets `status` if
 // `command` is among the dead.
 void KillDescendants(pid_t command, int& status) {
   const int children_file = ::open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
@@ -433,16 +433,16 @@ void KillDescendants(pid_t command, int& status) {
     if (children_file < 0) ::kill(command, SIGKILL);
     const bool killed = children_file >= 0 && KillChildren(children_file);
     int ended = 0;
-    // The list may miss a child that comes or goes meanwhile: wait only for one that was surely killed.
+    // The list may miss children that come or go meanwhile, so block only if one was surely killed.
     const pid_t pid = ::waitpid(-1, &ended, killed ? 0 : WNOHANG);
     if (pid == command) status = ended;
     if (pid < 0 && errno != EINTR) return;
-    if (pid == 0 && children_file < 0) return;  // no /proc: the process group is all that can be found
+    if (pid == 0 && children_file < 0) return;  // without /proc only the process group can be found
     if (pid == 0) ::sched_yield();
   }
 }
 
-// Waits until the command has ended (true, and its status) or must be ended.
+// Waits until the command ends (true, and sets its status) or must be ended.
 bool WaitForEnd(pid_t command, int child_signals, int& status) {
   std::array<pollfd, 2> waits{{{kControl, POLLIN, 0}, {child_signals, POLLIN, 0}}};
   for (;;) {
@@ -453,7 +453,7 @@ bool WaitForEnd(pid_t command, int child_signals, int& status) {
       }
       int ended = 0;
       for (pid_t pid; (pid = ::waitpid(-1, &ended, WNOHANG)) > 0;) {
-        if (pid != command) continue;  // a descendant that was left to us
+        if (pid != command) continue;  // an inherited descendant
         status = ended;
         return true;
       }
@@ -471,7 +471,7 @@ bool WaitForEnd(pid_t command, int child_signals, int& status) {
 void Supervise(const SupervisorPlan& plan) {
   ResetSignalHandlers();
   TakeDescriptors(plan);
-  ::setsid();  // a Ctrl-C for the server is none for this process
+  ::setsid();  // Ctrl-C for the server must not reach this process
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   sigset_t child_ended;
   ::sigemptyset(&child_ended);

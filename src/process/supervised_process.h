@@ -14,36 +14,36 @@ namespace reprise {
 
 struct Command {
   std::vector<std::string> argv;         // argv[0] is the absolute path of the program
-  std::vector<std::string> environment;  // "NAME=value"; all of it, nothing is inherited
+  std::vector<std::string> environment;  // "NAME=value"; complete, nothing is inherited
   std::string directory;
-  // What its stdin holds (Streams::kOutput): a file in memory that has no name on any disk. Empty: /dev/null.
+  // The content of stdin (Streams::kOutput), a nameless file in memory. Empty: /dev/null.
   std::string input = {};
-  // What a further descriptor holds, likewise (kExtraDescriptor). Empty: there is none.
+  // The content of a further descriptor (kExtraDescriptor), likewise. Empty: there is none.
   std::string extra_input = {};
-  std::uint64_t memory_bytes = 0;  // what each of its processes may fill; 0: no limit
-  std::uint64_t file_bytes = 0;    // of each file that it writes; 0: no limit
-  bool confined = false;           // it gets no keys of the session, and is the first to go when memory runs out
+  std::uint64_t memory_bytes = 0;  // limit for each process; 0: no limit
+  std::uint64_t file_bytes = 0;    // limit for each file that it writes; 0: no limit
+  bool confined = false;           // gets no session keys, and is killed first when memory runs out
 };
 
-// A command with its supervisor: it runs in a session of its own, with no descriptor but 0, 1
-// and 2, and nothing it starts outlives it, the server or this object. Movable, not thread-safe.
+// A command with its supervisor. It runs in its own session with only the descriptors 0, 1, 2 and kExtraDescriptor. No
+// process that it starts outlives it, the server or this object. Movable, not thread-safe.
 //
-// From the first one on this process is the reaper of what a killed supervisor leaves behind (PR_SET_CHILD_SUBREAPER):
-// children of sessions other than this process's own that are no supervisors. They are ended.
+// The first Start makes this process the reaper for killed supervisors (PR_SET_CHILD_SUBREAPER). It ends their orphans,
+// which are the children outside its own session that are not supervisors.
 class SupervisedProcess {
  public:
-  // A child that this process has started in another way, which may be in a session of its own: it is left alone.
+  // Exempts a child that was started in another way, perhaps in its own session.
   static void Spare(pid_t child);
 
   enum class Streams {
-    kOutput,    // stdin is Command::input, stdout and stderr come together in output()
-    kSeparate,  // input() is written to, output() is stdout, errors() is stderr
+    kOutput,    // stdin is Command::input; output() carries stdout and stderr
+    kSeparate,  // input() is stdin, output() is stdout, errors() is stderr
   };
   // kUnavailable if the system is out of descriptors or processes. A program that cannot be executed shows later, in
   // start_error().
   static Result<SupervisedProcess> Start(const Command& command, Streams streams = Streams::kOutput);
 
-  // What the caller polls; reading and writing never block. Writing raises SIGPIPE once the command has closed its
+  // Descriptors for the caller to poll; reads and writes never block. Writing raises SIGPIPE if the command has closed
   // stdin.
   int input() const { return input_.get(); }
   int output() const { return output_.get(); }
@@ -53,21 +53,21 @@ class SupervisedProcess {
 
   void Terminate();  // SIGTERM to the command's process group
   void Kill();
-  // If Kill() has no effect: ends the supervisor itself, which a command without a sandbox can stop again and again.
-  // Reap then ends what it has left behind.
+  // For when Kill() has no effect because a command without a sandbox keeps stopping its supervisor: kills the
+  // supervisor. Reap then ends the orphans.
   void KillSupervisor();
 
-  // Takes what reports there are. True: the supervisor has gone, and with it everything else.
+  // Reads the pending reports. True if the supervisor is gone, and with it everything else.
   bool ReadReports();
-  // REQUIRES: ReadReports was true. False: somebody has killed the supervisor, and not all that it has left behind
-  // could be ended within a few seconds.
+  // REQUIRES: ReadReports was true. False if the supervisor was killed and its orphans could not all be ended within a
+  // few seconds.
   bool Reap();
-  // Instead of Reap, when ReadReports does not become true: it is reaped when it ends.
+  // Instead of Reap if ReadReports does not become true: the supervisor is reaped when it ends.
   void Abandon();
 
   // Why the command could not be started.
   std::optional<Error> start_error() const;
-  // Of waitpid; none if somebody killed the supervisor itself.
+  // From waitpid; nullopt if the supervisor itself was killed.
   std::optional<int> status() const { return status_; }
 
  private:
@@ -78,7 +78,7 @@ class SupervisedProcess {
   std::optional<int> start_error_, status_;
 };
 
-// What the supervisor of one command needs to know; made before the fork, as nothing may be allocated after it.
+// The supervisor's data, made before the fork because nothing may be allocated after it.
 struct SupervisorPlan {
   const char* directory = nullptr;
   char* const* argv = nullptr;  // argv[0] is the path of the program
@@ -89,10 +89,10 @@ struct SupervisorPlan {
   int extra_fd = -1;               // the command's kExtraDescriptor; -1: none
   int null_fd = -1;                // /dev/null, for the supervisor itself
   int control_fd = -1;             // 'T': SIGTERM to the command's process group; end of file: kill everything
-  int report_fd = -1;              // SupervisorReports; its end of file: nothing of the command is left
-  std::uint64_t memory_bytes = 0;  // of each of its processes; 0: no limit
-  std::uint64_t file_bytes = 0;    // of each file it writes; likewise
-  bool confined = false;           // no keys of the session, and the first to go when memory runs out
+  int report_fd = -1;              // SupervisorReports; end of file: nothing of the command is left
+  std::uint64_t memory_bytes = 0;  // limit for each process; 0: no limit
+  std::uint64_t file_bytes = 0;    // limit for each file it writes; likewise
+  bool confined = false;           // no session keys, and killed first when memory runs out
 };
 
 inline constexpr int kExtraDescriptor = 8;
@@ -105,10 +105,10 @@ struct SupervisorReport {
 
 inline constexpr char kTerminateRequest = 'T';
 
-// The life of the process between the server and a command: runs in the child of a fork of a process with several
-// threads, so everything in here is async-signal-safe. It is the reaper of all the command's descendants, also of those
-// that made sessions of their own. When the command ends, when it is told to or when the server dies, it kills all of
-// them, waits until none is left and exits. REQUIRES: all signals are blocked.
+// The main function of the process between the server and a command. It runs in a fork of a multithreaded process, so
+// everything in it is async-signal-safe. It reaps all descendants of the command, even those with their own sessions.
+// When the command ends, on request, or when the server dies, it kills them all, waits until none is left and exits.
+// REQUIRES: all signals are blocked.
 [[noreturn]] void Supervise(const SupervisorPlan& plan);
 
 }  // namespace reprise

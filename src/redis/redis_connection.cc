@@ -47,7 +47,7 @@ bool IsAddress(const std::string& host) {
 Result<void> WaitFor(int fd, short events, std::chrono::steady_clock::time_point until, int stop) {
   for (;;) {
     const auto left = std::chrono::ceil<milliseconds>(until - std::chrono::steady_clock::now()).count();
-    if (left <= 0) return Fail(NotReached("it does not answer in time"));
+    if (left <= 0) return Fail(NotReached("it did not answer in time"));
     pollfd fds[] = {{.fd = fd, .events = events, .revents = 0}, {.fd = stop, .events = POLLIN, .revents = 0}};
     if (::poll(fds, std::size(fds), static_cast<int>(left)) < 0 && errno != EINTR) return Fail(Lost());
     if (fds[1].revents != 0) return Fail(NotReached("stopping"));
@@ -124,7 +124,7 @@ Result<void> RedisConnection::Handshake(const std::string& host, Clock::time_poi
   if (IsAddress(host)) {
     ::X509_VERIFY_PARAM_set1_ip_asc(expected, host.c_str());
   } else {
-    ::X509_VERIFY_PARAM_set_hostflags(expected, X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);  // RFC 6125: names alone
+    ::X509_VERIFY_PARAM_set_hostflags(expected, X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);  // RFC 6125: no CN
     ::X509_VERIFY_PARAM_set1_host(expected, host.c_str(), host.size());
     library.control_one(ssl_, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, const_cast<char*>(host.c_str()));
   }
@@ -181,7 +181,7 @@ Result<std::unique_ptr<RedisConnection>> RedisConnection::Open(const RedisUrl& u
   return connection;
 }
 
-// Ends with PING, so that somebody who may do nothing here is told so now.
+// Ends with PING, so that missing rights show up now.
 Result<void> RedisConnection::SignIn(const RedisUrl& url, Clock::time_point until, int stop) {
   std::vector<std::vector<std::string_view>> commands;
   if (!url.password.empty() && !url.user.empty()) commands.push_back({"AUTH", url.user, url.password});
@@ -250,12 +250,12 @@ Result<void> RedisConnection::Receive(const std::function<void(const redisReply&
     for (;;) {
       const int read = tls_->library_.read(ssl_, bytes, sizeof bytes);
       if (read <= 0 && tls_->library_.get_error(ssl_, read) != SSL_ERROR_WANT_READ) {
-        return Fail(NotReached("it has ended TLS"));
+        return Fail(NotReached("it ended TLS"));
       }
       if (read <= 0) break;
       if (!Feed({bytes, static_cast<std::size_t>(read)})) return Fail(NotReached("it is no Redis"));
     }
-    TakeEncrypted();  // TLS may have something to say by itself
+    TakeEncrypted();  // TLS itself may have data to send
     if (!Flush()) return Fail(Lost());
   }
   for (;;) {

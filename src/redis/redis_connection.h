@@ -14,10 +14,10 @@
 
 namespace reprise {
 
-// How connections with TLS are made: the server's certificate must be of somebody trusted, and of its name.
+// The settings for TLS connections: the server's certificate must be trusted and match its name.
 class RedisTls {
  public:
-  // `ca_file` is trusted besides the system's; may be empty.
+  // `ca_file` is trusted besides the system's certificates; may be empty.
   static Result<std::shared_ptr<const RedisTls>> Make(const std::string& ca_file);
   ~RedisTls();
   RedisTls(const RedisTls&) = delete;
@@ -31,10 +31,10 @@ class RedisTls {
   SSL_CTX* context_ = nullptr;
 };
 
-// One connection to a Redis server, signed in. After Open nothing waits. Not thread-safe.
+// An authenticated connection to a Redis server. Only Open blocks. Not thread-safe.
 class RedisConnection {
  public:
-  // `stop`: readable when there is no use in going on.
+  // `stop` becomes readable to abort.
   static Result<std::unique_ptr<RedisConnection>> Open(const RedisUrl& url, const std::shared_ptr<const RedisTls>& tls,
                                                        std::chrono::steady_clock::time_point until, int stop);
   ~RedisConnection();
@@ -42,14 +42,14 @@ class RedisConnection {
   RedisConnection& operator=(const RedisConnection&) = delete;
 
   int fd() const { return socket_.get(); }
-  // Whether there is something that the socket has not taken: Flush when it is writable.
+  // Whether output is left: call Flush when the socket is writable.
   bool must_flush() const { return sent_ < out_.size(); }
-  // All false, or kUnavailable: the connection is lost.
+  // If one of these returns false or kUnavailable, the connection is lost.
   bool Send(const std::vector<std::string_view>& command) { return Queue(command) && Flush(); }
-  // It goes with the next Flush.
+  // The next Flush sends it.
   bool Queue(const std::vector<std::string_view>& command);
   bool Flush();
-  // Reads what is there.
+  // Reads the available replies.
   Result<void> Receive(const std::function<void(const redisReply&)>& take);
 
  private:
@@ -60,15 +60,15 @@ class RedisConnection {
   Result<void> SignIn(const RedisUrl& url, Clock::time_point until, int stop);
   bool Encrypt(std::string_view bytes);
   void TakeEncrypted();
-  // Bytes of the server, to the reader. False: it is not the protocol.
+  // Feeds the server's bytes to the reader; false if they are not the protocol.
   bool Feed(std::string_view bytes);
   Result<void> Wait(short events, Clock::time_point until, int stop) const;
 
   const HiredisLibrary& library_;
-  const std::shared_ptr<const RedisTls> tls_;  // null: without
+  const std::shared_ptr<const RedisTls> tls_;  // null if without TLS
   const UniqueFd socket_;
   redisReader* const reader_;
-  SSL* ssl_ = nullptr;          // reads and writes memory; the socket is ours, as OpenSSL's own may raise SIGPIPE
+  SSL* ssl_ = nullptr;          // works in memory; we use the socket, because OpenSSL's I/O may raise SIGPIPE
   BIO* from_server_ = nullptr;  // owned by ssl_
   BIO* to_server_ = nullptr;    // likewise
   std::string out_;

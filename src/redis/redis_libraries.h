@@ -9,8 +9,8 @@
 
 namespace reprise {
 
-// The functions of hiredis that we use: what reads and writes the protocol. Looked up at run time, as a server without
-// Redis does without it.
+// The functions of hiredis that we use, which read and write the protocol. Looked up at run time, because only servers
+// with Redis need it.
 struct HiredisLibrary : SharedLibrary {
   HiredisLibrary() : SharedLibrary(kHiredisLibrary) {}
 
@@ -22,12 +22,12 @@ struct HiredisLibrary : SharedLibrary {
   decltype(&::redisFormatCommandArgv) format = Find("redisFormatCommandArgv");
   decltype(&::redisFreeCommand) free_command = Find("redisFreeCommand");
 
-  // Loads the library at the first call; later calls give the same answer at no cost. Thread-safe. It stays loaded.
-  // kUnavailable if it is not there.
+  // The first call loads the library; later calls return the same result at no cost. Thread-safe. It stays loaded.
+  // kUnavailable if it is missing.
   static Result<const HiredisLibrary*> Load();
 };
 
-// Those of OpenSSL's libssl, likewise; libcrypto is linked.
+// The same for OpenSSL's libssl; libcrypto is linked.
 struct SslLibrary : SharedLibrary {
   SslLibrary() : SharedLibrary(kSslLibrary) {}
 

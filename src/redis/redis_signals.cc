@@ -19,7 +19,7 @@ using std::chrono::milliseconds;
 
 constexpr std::string_view kPrefix = "reprise:";
 constexpr std::chrono::seconds kConnectLimit{3};
-constexpr std::chrono::seconds kAnswerLimit{1};  // a server that hangs is as good as none
+constexpr std::chrono::seconds kAnswerLimit{1};  // a hanging server counts as lost
 constexpr milliseconds kFirstPause{50}, kLongestPause{2000};
 constexpr std::size_t kMostUnanswered = 8 * 1024 * 1024;  // bytes
 
@@ -115,7 +115,7 @@ void RedisSignals::PublishAll(std::string_view topic, const std::vector<std::str
   Send(topic, std::vector<std::string_view>(payloads.begin(), payloads.end()));
 }
 
-// Written to the socket right here: a switch to the thread would cost as much as Redis does.
+// Writes to the socket here, because a switch to the thread would cost as much as Redis itself.
 void RedisSignals::Send(std::string_view topic, std::span<const std::string_view> payloads) {
   const std::string channel = std::string(kPrefix).append(topic);
   {
@@ -180,7 +180,7 @@ bool RedisSignals::Connect() {
   return true;
 }
 
-// What Redis may not have passed on goes the other way; what it had for us may be lost.
+// Sends unconfirmed signals the other way, and tells the subscribers that signals for us may be lost.
 void RedisSignals::Disconnect(const Error& why) {
   std::deque<Published> unanswered;
   {
@@ -243,7 +243,7 @@ Result<void> RedisSignals::ReadMessages() {
   return subscriber_->Receive([this](const redisReply& message) { TakeMessage(message); });
 }
 
-// ["message", channel, payload], or ["subscribe", channel, how many]: what was published before that is not heard.
+// ["message", channel, payload], or ["subscribe", channel, count], before which nothing of the channel was heard.
 void RedisSignals::TakeMessage(const redisReply& message) {
   if (message.type == REDIS_REPLY_ERROR) {
     return LogError("Redis refuses what servers tell each other", {{"detail", TextOf(message)}});
@@ -258,7 +258,7 @@ void RedisSignals::TakeMessage(const redisReply& message) {
   });
 }
 
-// What nobody has subscribed to at Redis may be for somebody who cannot reach it.
+// Signals without a subscriber at Redis also go the other way, because a server may be cut off from Redis.
 Result<void> RedisSignals::ReadReplies() {
   std::vector<Published> untaken;
   Result<void> read;

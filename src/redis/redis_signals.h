@@ -20,18 +20,18 @@
 
 namespace reprise {
 
-// Through PUBLISH and SUBSCRIBE of a Redis server, over one connection each; nothing is kept there. Redis may go at any
-// moment: what nobody has taken there goes another way, if there is one. Thread-safe.
+// Signals through PUBLISH and SUBSCRIBE of a Redis server, over one connection each; Redis stores nothing. Redis may
+// fail at any moment: signals that no subscriber took there go through `otherwise`, if given. Thread-safe.
 class RedisSignals final : public Signals {
  public:
   struct Options {
-    std::vector<std::string> urls;  // those of a cluster mean the same: any of them will do
-    std::string ca_file{};          // of certificates that are trusted besides the system's
-    Signals* otherwise = nullptr;   // null: none; must outlive it
+    std::vector<std::string> urls;  // any one of a cluster will do
+    std::string ca_file{};          // certificates trusted besides the system's
+    Signals* otherwise = nullptr;   // may be null; must outlive this
   };
-  // kInvalidArgument: a URL, or the file, cannot be used. kUnavailable: a library is missing. Does not connect yet.
+  // kInvalidArgument if a URL or the file is invalid, kUnavailable if a library is missing. Does not connect yet.
   static Result<std::unique_ptr<RedisSignals>> Open(Options options);
-  // Whether a server lets us in, for people to know; waits for some seconds at most.
+  // Checks whether a server lets us in, for diagnosis. Blocks for a few seconds at most.
   static Result<void> Check(const Options& options);
   ~RedisSignals() override;
   RedisSignals(const RedisSignals&) = delete;
@@ -54,7 +54,7 @@ class RedisSignals final : public Signals {
   void Work();
   bool Connect();
   void Disconnect(const Error& why);
-  // Until there is something to do. An error: the connection is lost.
+  // Waits for work. Returns an error if the connection is lost.
   Result<void> Wait();
   Result<void> ReadMessages();
   Result<void> ReadReplies();
@@ -67,15 +67,15 @@ class RedisSignals final : public Signals {
 
   const Options options_;
   const std::vector<RedisUrl> urls_;
-  const std::shared_ptr<const RedisTls> tls_;  // null: none of them needs it
-  const UniqueFd wake_, stop_;                 // eventfds; the second only when this goes
+  const std::shared_ptr<const RedisTls> tls_;  // null if none of the URLs needs it
+  const UniqueFd wake_, stop_;                 // eventfds; stop_ is set only in the destructor
   Subscribers subscribers_;
 
   mutable Mutex mutex_;
-  std::unique_ptr<RedisConnection> publisher_ GUARDED_BY(mutex_);  // null: not connected; made and ended by the thread
+  std::unique_ptr<RedisConnection> publisher_ GUARDED_BY(mutex_);  // null: not connected; made and closed by the thread
   std::deque<Published> unanswered_ GUARDED_BY(mutex_);            // in the order of their replies
   std::size_t unanswered_bytes_ GUARDED_BY(mutex_) = 0;
-  bool is_broken_ GUARDED_BY(mutex_) = false;  // the thread is to connect anew
+  bool is_broken_ GUARDED_BY(mutex_) = false;  // the thread must reconnect
   std::set<std::string> topics_ GUARDED_BY(mutex_);
   bool stopping_ GUARDED_BY(mutex_) = false;
 
@@ -85,7 +85,7 @@ class RedisSignals final : public Signals {
   std::size_t next_url_ = 0;
   bool was_reported_ = false;
   std::chrono::milliseconds pause_{0};
-  std::thread thread_;  // last: it uses all of the above
+  std::thread thread_;  // last, because it uses all of the above
 };
 
 }  // namespace reprise

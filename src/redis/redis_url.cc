@@ -35,7 +35,7 @@ Result<RedisUrl> RedisUrl::Parse(std::string_view url) {
   if (url.starts_with("rediss://")) {
     parsed.is_tls = true;
   } else if (!url.starts_with("redis://")) {
-    return Unusable("it begins with neither");
+    return Unusable("it has another scheme");
   }
   url.remove_prefix(url.find("//") + 2);
   if (const auto at = url.rfind('@'); at != url.npos) {
@@ -48,10 +48,10 @@ Result<RedisUrl> RedisUrl::Parse(std::string_view url) {
   }
   if (const auto slash = url.find('/'); slash != url.npos) {
     parsed.database = url.substr(slash + 1);
-    if (!parsed.database.empty() && !IsNumber(parsed.database, 5)) return Unusable("what follows / is a number");
+    if (!parsed.database.empty() && !IsNumber(parsed.database, 5)) return Unusable("the part after / must be a number");
     url = url.substr(0, slash);
   }
-  const auto bracket = url.find(']');  // of an IPv6 address
+  const auto bracket = url.find(']');  // the end of an IPv6 address
   if (const auto colon = url.rfind(':'); colon != url.npos && (bracket == url.npos || colon > bracket)) {
     parsed.port = url.substr(colon + 1);
     if (!IsNumber(parsed.port, 5) || std::stoi(parsed.port) > kMostPort)

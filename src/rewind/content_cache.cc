@@ -16,7 +16,7 @@ constexpr std::size_t kWrittenAtOnce = 1 << 20;
 
 Error DiskError(int error_number) {
   const bool full = error_number == ENOSPC || error_number == EDQUOT || error_number == EFBIG;
-  return MakeError(full ? ErrorCode::kStorageFull : ErrorCode::kIo, "what files held could not be kept",
+  return MakeError(full ? ErrorCode::kStorageFull : ErrorCode::kIo, "the contents of files could not be stored",
                    std::strerror(error_number));
 }
 
@@ -26,7 +26,7 @@ Result<void> ContentCache::Open() {
   if (file_) return {};
   file_ = UniqueFd(::open(folder_.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
   if (file_) return {};
-  // A file system that has no files without names.
+  // The file system has no O_TMPFILE.
   const std::string path = folder_ + "/.cache-" + RandomHex(8) + ".tmp";
   file_ = UniqueFd(::open(path.c_str(), O_CREAT | O_EXCL | O_NOFOLLOW | O_RDWR | O_CLOEXEC, 0600));
   if (!file_) return Fail(DiskError(errno));
@@ -39,7 +39,7 @@ Result<ContentCache::Place> ContentCache::Add(std::string_view content) {
   const std::size_t size = kGcmIvBytes + content.size() + kGcmTagBytes;
   if (held_ + size > max_bytes_) {
     full_ = true;
-    return Fail(ErrorCode::kTooLarge, "no more contents are kept");
+    return Fail(ErrorCode::kTooLarge, "the cache of contents is full");
   }
   if (pending_.size() >= kWrittenAtOnce) TRY(Flush());
   const Place place{.offset = end_ + pending_.size(), .size = static_cast<std::uint32_t>(size)};
@@ -93,7 +93,7 @@ Result<std::string> ContentCache::Read(const Place& place) {
 
 void ContentCache::Forget(const Place& place) {
   held_ -= place.size;
-  // Gives the room back where the file system can; a failure costs nothing but room.
+  // Frees the space where the file system can; a failure only costs space.
   if (place.offset + place.size <= end_) {
     static_cast<void>(::fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                                   static_cast<off_t>(place.offset), place.size));

@@ -29,7 +29,7 @@ RE2::Options BytesAsTheyAre() {
 
 void AppendLiteral(std::string& regex, char c) { regex += RE2::QuoteMeta(std::string_view(&c, 1)); }
 
-// A bracket expression from its "[" on; npos if it has no end. Never matches a slash.
+// Appends the bracket expression at `at` and returns its end, npos if it has none. It never matches a slash.
 std::size_t AppendBracket(std::string& regex, std::string_view pattern, std::size_t at) {
   std::size_t next = at + 1;
   const bool negated = next < pattern.size() && (pattern[next] == '!' || pattern[next] == '^');
@@ -123,7 +123,7 @@ std::string PatternToRegex(std::string_view pattern) {
 }
 
 struct IgnoreRules::Patterns {
-  // One set for what may be anything, one for all: directories are looked up in the second.
+  // One set with the patterns for any entry, one with all patterns; directories are looked up in the second.
   RE2::Set set{BytesAsTheyAre(), RE2::ANCHOR_BOTH};
   struct Rule {
     bool negated, only_directories;
@@ -144,7 +144,7 @@ std::shared_ptr<const IgnoreRules> IgnoreRules::Parse(std::string_view text, std
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
     if (line.ends_with('\r')) line.remove_suffix(1);
     if (line.starts_with('#') || line.size() > kLongestPattern) continue;
-    // Spaces at the end do not count, unless a backslash keeps the first of them.
+    // Trailing spaces do not count, unless a backslash keeps the first of them.
     std::size_t size = line.size();
     while (size > 0 && line[size - 1] == ' ') {
       std::size_t slashes = 0;

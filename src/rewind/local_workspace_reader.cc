@@ -28,7 +28,7 @@ struct CloseDirectory {
 
 enum class EntryKind { kFile, kDirectory, kOther };
 
-// A link is looked through when it is opened. What waits for another program (a pipe, a device) is never opened.
+// A link is followed when it is opened. Pipes and devices, which may block, are never opened.
 EntryKind KindOfEntry(int directory, const dirent& entry) {
   switch (entry.d_type) {
     case DT_DIR:
@@ -47,14 +47,14 @@ EntryKind KindOfEntry(int directory, const dirent& entry) {
   return S_ISREG(status.st_mode) || S_ISLNK(status.st_mode) ? EntryKind::kFile : EntryKind::kOther;
 }
 
-// Whether "@NAME" or "@"NAME"" in a message is this path.
+// Whether "@NAME" or "@"NAME"" in a message can name this path.
 bool CanBeTyped(std::string_view name) {
   return name.find('"') == std::string_view::npos && VisibleOnOneLine(name) == name;
 }
 
-// A path that fits, and how well: the least first.
+// A matching path and its rank; the least is the best.
 struct Candidate {
-  int place = 0;  // where the words are: at the beginning of the path, of the name, in the name, before it
+  int place = 0;  // place of the match: start of the path, start of the name, in the name, before the name
   std::size_t depth = 0;
   std::string path{};
   bool operator<(const Candidate& other) const {
@@ -63,7 +63,7 @@ struct Candidate {
   }
 };
 
-// The best of all paths that fit, so many at most.
+// The best matches, up to a limit.
 class Best {
  public:
   Best(std::string_view words, std::size_t most) : words_(words, Literally()), empty_(words.empty()), most_(most) {}
@@ -111,16 +111,16 @@ class Best {
   const RE2 words_;
   const bool empty_;
   const std::size_t most_;
-  std::vector<Candidate> heap_;  // the worst of them first
+  std::vector<Candidate> heap_;  // the worst first
   bool complete_ = true;
 };
 
 struct Folder {
-  std::string path;  // with a slash behind it; empty: the workspace
+  std::string path;  // with a trailing slash; empty: the workspace
   IgnoreFiles::Rules rules_above;
 };
 
-// One look through the workspace, level by level: what lies near the top is found in any case.
+// One walk through the workspace, level by level, so that entries near the top are always found.
 class Walk {
  public:
   Walk(const Workspace& workspace, const IgnoreFiles& ignored, const LocalWorkspaceReader::Limits& limits)
@@ -144,7 +144,7 @@ class Walk {
   bool is_over() const { return Clock::now() > until_; }
 
  private:
-  // What cannot be opened is passed over: it is secret, protected, gone, or not this user's.
+  // Skips folders that cannot be opened: secret, protected, gone, or another user's.
   void Look(const Folder& folder, Best& best) {
     const std::string path = folder.path.substr(0, folder.path.size() - (folder.path.empty() ? 0 : 1));
     auto opened = workspace_.OpenDirectory(path.empty() ? "." : path);
@@ -153,7 +153,7 @@ class Walk {
     const auto rules = ignored_.In(opened->get(), path, folder.rules_above);
     const std::unique_ptr<DIR, CloseDirectory> stream(::fdopendir(opened->get()));
     if (!stream) return;
-    const int directory = opened->Release();  // the stream's from now on
+    const int directory = opened->Release();  // the stream owns it now
     while (const dirent* entry = ::readdir(stream.get())) {
       const std::string_view name = entry->d_name;
       if (name == "." || name == ".." || IsLeftAlone(name) || !CanBeTyped(name)) continue;
@@ -195,7 +195,7 @@ Result<WorkspaceReader::Listing> LocalWorkspaceReader::Find(const Query& query) 
   TRY(walk.Through(best));
   Listing listing{.files = {}, .complete = walk.complete() && best.complete()};
   for (const Candidate& candidate : best.Taken()) {
-    // What was found in the time is worth something: of that, a few are looked at in any case.
+    // When the time is up, still return some of the matches found.
     if (listing.files.size() == query.limit || (!listing.files.empty() && walk.is_over())) {
       listing.complete = false;
       break;

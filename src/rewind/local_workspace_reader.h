@@ -12,13 +12,13 @@
 
 namespace reprise {
 
-// Walks through the workspace for each question: nothing is kept, so nothing is out of date.
+// Walks through the workspace for each query. It caches nothing, so nothing can be stale.
 class LocalWorkspaceReader final : public WorkspaceReader {
  public:
   struct Limits {
-    std::uint64_t file_bytes = 10ull << 20;  // that are read
-    std::size_t entries = 300'000;           // that are looked at
-    std::size_t candidates = 500;            // that are asked about and opened
+    std::uint64_t file_bytes = 10ull << 20;  // to read of a file
+    std::size_t entries = 300'000;           // to look at
+    std::size_t candidates = 500;            // to check and open
     std::chrono::milliseconds time{1'000};
   };
   // `workspace` must outlive it.

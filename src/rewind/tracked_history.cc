@@ -23,15 +23,15 @@
 namespace reprise {
 namespace {
 
-constexpr std::size_t kHeldBytes = 16 << 20;  // of contents that are on their way into the store
-constexpr std::uint32_t kOpen = 0700;         // what it takes to do something in a directory
-constexpr std::size_t kSyncedOneByOne = 8;    // files; beyond, the whole file system at once
+constexpr std::size_t kHeldBytes = 16 << 20;  // of contents on their way into the store
+constexpr std::uint32_t kOpen = 0700;         // permissions needed to work in a directory
+constexpr std::size_t kSyncedOneByOne = 8;    // files; for more, sync the whole file system at once
 
 using Kind = FileVersion::Kind;
 
 bool IsDirectory(const std::optional<FileVersion>& version) { return version && version->kind == Kind::kDirectory; }
 
-// Contents on their way into a chat's blobs. What cannot be kept is named afterwards.
+// Puts contents into a chat's blobs and remembers those that failed.
 class BlobSink {
  public:
   BlobSink(BlobStore& blobs, const ChatId& chat) : blobs_(blobs), chat_(chat) {}
@@ -43,14 +43,14 @@ class BlobSink {
   }
   void Flush() {
     if (auto put = blobs_.Put(chat_, gathered_); !put) {
-      LogError("what files held could not be kept",
+      LogError("the contents of files could not be stored",
                {{"chat", chat_.str()}, {"code", put.error().reason}, {"detail", put.error().detail}});
       for (const Blob& blob : gathered_) lost_.insert(blob.digest);
     }
     gathered_.clear();
     held_ = 0;
   }
-  // Takes the digests away that nothing is kept under.
+  // Removes the digest of a content that was not stored.
   void Mend(std::optional<FileVersion>& version) const {
     if (version && lost_.contains(version->digest)) version->digest.clear();
   }
@@ -63,7 +63,7 @@ class BlobSink {
   std::size_t held_ = 0;
 };
 
-// How many changes a run may still have recorded. Thread-safe.
+// The number of changes that may still be recorded for a run. Thread-safe.
 class Room {
  public:
   explicit Room(std::size_t most) : left_(most) {}
@@ -98,7 +98,7 @@ class AnyCallRecorder final : public CallRecorder {
   Room& room_;
 };
 
-// Of a tool that changes one file, and makes the directories above it.
+// Records a tool that changes one file and may create the directories above it.
 class OneFileRecorder final : public CallRecorder {
  public:
   OneFileRecorder(WorkspaceTracker& tracker, BlobStore& blobs, const ChatId& chat, const std::string& path)
@@ -138,7 +138,7 @@ class OneFileRecorder final : public CallRecorder {
   WorkspaceTracker& tracker_;
   BlobStore& blobs_;
   const ChatId chat_;
-  std::vector<std::string> paths_;  // from the top
+  std::vector<std::string> paths_;  // the topmost first
   std::vector<Read_> before_;
 };
 
@@ -188,11 +188,11 @@ class TrackedRun final : public RunRecorder {
   bool looks_again_ GUARDED_BY(mutex_) = false;
 };
 
-// When a process began, so that another one of its number is not taken for it; empty: there is none.
+// The start time of a process, to tell it from a later one with the same pid; empty if there is no such process.
 std::string BeginOfProcess(pid_t pid) {
   const auto status = ReadSmallFile("/proc/" + std::to_string(pid) + "/stat", 4096);
   if (!status) return {};
-  // Behind the name, which may hold anything: state, and then eighteen numbers before the one that is wanted.
+  // After the name, which may hold any character, come the state, eighteen numbers and then the start time.
   std::size_t at = status->rfind(')');
   for (int field = 0; at != std::string::npos && field < 20; ++field) at = status->find(' ', at + 1);
   if (at == std::string::npos) return {};
@@ -206,7 +206,7 @@ std::string HostName() {
 
 struct Intent {
   std::string workspace, host, begun, then;
-  std::string staging;  // where files lie that are on their way
+  std::string staging;  // folder of the files on their way
   pid_t pid = 0;
   std::vector<RestoreStep> steps;
 };
@@ -247,7 +247,7 @@ Json ScriptsIn(const std::optional<std::string>& package) {
   return json && json->is_object() && json->contains("scripts") ? (*json)["scripts"] : Json();
 }
 
-// What a person should know of a change before they go on working in that folder: empty if there is nothing.
+// A warning about a change for people who work on in that folder; empty if there is none.
 std::string WhoRunsChange(const WorkspaceChange& change, const std::optional<std::string>& before,
                           const std::optional<std::string>& after, std::string_view home) {
   if (const std::string_view who = WhoRuns(change.path, home); !who.empty()) {
@@ -325,18 +325,19 @@ Result<void> TrackedHistory::Restore(const ChatId& chat, const std::vector<Resto
     std::vector<RestoreStep> back;
     for (const RestoreStep& step : steps) back.push_back({step.path, step.to, step.from});
     if (auto undone = Apply(chat, back, intent.staging, /*going_on=*/true); !undone) {
-      LogError("files of the workspace could be put neither back nor as they were",
+      LogError("files of the workspace could be neither put back nor left as they were",
                {{"chat", chat.str()}, {"detail", undone.error().detail}});
     }
   }
   Sync(steps.size());
   if (auto ended = blobs_.WriteIntent(chat, ""); !ended) {
-    LogWarning("what was put back is looked at again at the next start", {{"detail", ended.error().detail}});
+    LogWarning("the files put back are checked again at the next start", {{"detail", ended.error().detail}});
   }
   return done;
 }
 
-// What takes room is done first. Then goes what is in the way; then directories are made, and what is in them.
+// Stages contents first, because that needs space. Then removes entries that are in the way, makes directories and
+// places files.
 Result<void> TrackedHistory::Apply(const ChatId& chat, const std::vector<RestoreStep>& steps,
                                    const std::string& staging, bool going_on) {
   const WorkspaceFiles& files = tracker_.files();
@@ -345,14 +346,14 @@ Result<void> TrackedHistory::Apply(const ChatId& chat, const std::vector<Restore
     const auto now = files.Read(step.path);
     const auto version = now && *now ? std::optional((*now)->version) : std::nullopt;
     if (now && version == step.to) continue;
-    // Of one that was begun, what was there may be gone, and a directory be open for what is done in it.
+    // An interrupted restore may have removed the old entry, or left a directory writable for its work.
     const bool half_done =
         going_on && (!version || (IsDirectory(version) && (IsDirectory(step.from) || IsDirectory(step.to))));
     const bool expected = now && (version == step.from || half_done);
     if (expected) {
       todo.push_back(&step);
     } else {
-      LogWarning("a file is left as it is: somebody has changed it meanwhile",
+      LogWarning("a file is left as it is because it was changed meanwhile",
                  {{"chat", chat.str()}, {"path", step.path}});
     }
   }
@@ -400,17 +401,17 @@ void TrackedHistory::Sync(std::size_t steps) const {
 void TrackedHistory::Recover(const std::function<Result<void>(const ChatId&, const std::string& then)>& commit) {
   auto intents = blobs_.ReadIntents();
   if (!intents) {
-    LogError("whether files were being put back cannot be known", {{"detail", intents.error().detail}});
+    LogError("cannot find out whether files were being put back", {{"detail", intents.error().detail}});
     return;
   }
   for (const BlobStore::Intent& each : *intents) {
     auto intent = each.text.and_then([](const std::string& text) { return IntentFrom(text); });
     if (!intent) {
-      LogError("what was to be put back cannot be read; it is left as it is",
+      LogError("the record of files to put back cannot be read; they are left as they are",
                {{"chat", each.chat.str()}, {"detail", intent.error().message}});
       continue;
     }
-    if (shared_ && intent->host != HostName()) continue;  // the workspace of another machine
+    if (shared_ && intent->host != HostName()) continue;  // another machine's workspace
     if (intent->workspace != tracker_.workspace().directory()) {
       LogWarning("files of another workspace were being put back; they are left as they are",
                  {{"chat", each.chat.str()}, {"workspace", intent->workspace}});
@@ -418,19 +419,19 @@ void TrackedHistory::Recover(const std::function<Result<void>(const ChatId&, con
     }
     const bool is_alive =
         intent->pid != ::getpid() && !intent->begun.empty() && BeginOfProcess(intent->pid) == intent->begun;
-    if (is_alive) continue;  // another server is at it
+    if (is_alive) continue;  // another server is working on it
     tracker_.files().RemoveStaging(intent->staging);
     auto done = Apply(each.chat, intent->steps, intent->staging, /*going_on=*/true).and_then([&] {
       return commit(each.chat, intent->then);
     });
     if (!done) {
-      LogError("files could not be put back; it is tried again at the next start",
+      LogError("files could not be put back; the next start tries again",
                {{"chat", each.chat.str()}, {"code", done.error().reason}, {"detail", done.error().detail}});
       continue;
     }
     Sync(kSyncedOneByOne + 1);
     static_cast<void>(blobs_.WriteIntent(each.chat, ""));
-    LogInfo("files of the workspace were put back, which an earlier process had begun",
+    LogInfo("files of the workspace were put back, as an earlier process had begun",
             {{"chat", each.chat.str()}, {"files", intent->steps.size()}});
   }
 }
@@ -446,7 +447,7 @@ Result<std::string> TrackedHistory::DiffOf(const ChatId& chat, const WorkspaceCh
     if (!version || version->kind == Kind::kDirectory || !version->is_kept()) return std::nullopt;
     auto text = blobs_.Get(chat, version->digest);
     if (!text && IsNotFound(text.error())) {
-      // What stands there by now is a blob only when it is overwritten.
+      // The current content becomes a blob only when it is overwritten.
       auto now = tracker_.files().Read(change.path);
       if (!now || !*now || (*now)->version != version) return std::nullopt;
       return std::optional(std::move((*now)->content));
@@ -457,7 +458,7 @@ Result<std::string> TrackedHistory::DiffOf(const ChatId& chat, const WorkspaceCh
   const auto after = TRY(content(change.after));
   std::string diff = UnifiedDiff(change, before, after);
   const std::string who = WhoRunsChange(change, before, after, tracker_.workspace().home());
-  // Before the header, where programs that read diffs pass it over.
+  // Before the header, where readers of diffs skip it.
   if (!diff.empty() && !who.empty()) diff.insert(0, "# " + who + "\n");
   return diff;
 }
@@ -465,7 +466,7 @@ Result<std::string> TrackedHistory::DiffOf(const ChatId& chat, const WorkspaceCh
 std::optional<std::string> TrackedHistory::Position(const ChatId& chat) {
   auto position = blobs_.ReadPosition(chat);
   if (position) return *std::move(position);
-  LogWarning("where a chat's workspace stands cannot be read",
+  LogWarning("the position of a chat's workspace cannot be read",
              {{"chat", chat.str()}, {"detail", position.error().detail}});
   return std::nullopt;
 }

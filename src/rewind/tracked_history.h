@@ -10,10 +10,10 @@
 
 namespace reprise {
 
-// The history of one tenant's chats in a workspace that others may use too: what it knows of the workspace is shared.
+// The history of one tenant's chats in a workspace that other tenants may use too, so the tracker is shared.
 class TrackedHistory final : public WorkspaceHistory {
  public:
-  // Both must outlive it. `shared`: servers on other machines, with workspaces of their own, have the same blobs.
+  // Both must outlive it. `shared` if servers on other machines use the same blobs with their own workspaces.
   TrackedHistory(WorkspaceTracker& tracker, BlobStore& blobs, bool shared)
       : tracker_(tracker), blobs_(blobs), shared_(shared) {}
 
@@ -30,7 +30,7 @@ class TrackedHistory final : public WorkspaceHistory {
   void ForgetChat(const ChatId& chat) override;
 
  private:
-  // `going_on`: some of it was done before.
+  // `going_on` if some of the steps may be done already.
   Result<void> Apply(const ChatId& chat, const std::vector<RestoreStep>& steps, const std::string& staging,
                      bool going_on);
   void Sync(std::size_t steps) const;

@@ -10,7 +10,7 @@
 namespace reprise {
 namespace {
 
-// dtl takes 12 ms for each 500 lines in the worst case: beyond this everything counts as changed.
+// dtl takes 12 ms per 500 lines in the worst case. In longer files everything counts as changed.
 constexpr std::size_t kMostComparedLines = 20'000;
 
 std::vector<std::string> LinesOf(std::string_view text) {
@@ -33,7 +33,7 @@ std::string Range(long long begin, long long count) {
   return std::to_string(count == 0 ? 0 : begin) + (count == 1 ? "" : "," + std::to_string(count));
 }
 
-// As git quotes what is not plain.
+// Quotes unusual characters as git does.
 std::string Quoted(std::string_view prefix, std::string_view path) {
   std::string out;
   bool plain = true;
@@ -108,7 +108,7 @@ std::string OneSided(const WorkspaceChange& change, const std::optional<std::str
   const bool lost = (was && !before) || (is && !after);
   const std::string old_text = before.value_or(""), new_text = after.value_or("");
   if (lost) return out + "Binary files " + from + " and " + to + " differ (a content is not kept)\n";
-  // Of modes git knows one bit: a change of others has no place in a diff.
+  // git knows only one mode bit, so a diff cannot show changes of the others.
   const bool is_told = !was || !is || ModeOf(*change.before) != ModeOf(*change.after);
   if (old_text == new_text) return is_told ? out : std::string();
   if (!IsText(old_text) || !IsText(new_text)) return out + "Binary files " + from + " and " + to + " differ\n";
@@ -121,7 +121,7 @@ std::string OneSided(const WorkspaceChange& change, const std::optional<std::str
 
 std::string UnifiedDiff(const WorkspaceChange& change, const std::optional<std::string>& before,
                         const std::optional<std::string>& after) {
-  // A file that has become a link, or the reverse, is removed and made, as git has it.
+  // Like git, shows a file that became a link (or the reverse) as removed and created.
   const bool other_kind = change.before && change.after && change.before->kind != change.after->kind;
   if (!other_kind) return OneSided(change, before, after);
   return OneSided({.path = change.path, .before = change.before}, before, std::nullopt) +

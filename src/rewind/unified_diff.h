@@ -7,8 +7,8 @@
 
 namespace reprise {
 
-// What a change did, as git prints it; empty if there is nothing to print (a directory). `before` and `after` are the
-// contents; nullopt where there is none, or it is not kept.
+// A change in git's format; empty if there is nothing to print (a directory). `before` and `after` are the contents;
+// nullopt if there is none or it is not kept.
 std::string UnifiedDiff(const WorkspaceChange& change, const std::optional<std::string>& before,
                         const std::optional<std::string>& after);
 

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::string_view kStagingEnd = ".restore.tmp";
 
-// In the staging folder.
+// The name in the staging folder.
 std::string StagedName(std::string_view path) {
   const std::string digest = Sha256Digest({path});
   return digest.substr(digest.find(':') + 1);
@@ -221,7 +221,7 @@ Result<void> WorkspaceFiles::MakeDirectory(const std::string& path, std::uint32_
 Result<void> WorkspaceFiles::SetMode(const std::string& path, std::uint32_t mode) const {
   const auto target = TRY(Open(path, /*make_parents=*/false));
   if (!target) return Fail(WorkspaceError(ENOENT));
-  // One that nobody may read can be opened only as a path, whose permissions are changed by the name that /proc has.
+  // An unreadable directory can be opened only with O_PATH, so chmod needs its name in /proc.
   const UniqueFd directory(
       ::openat(target->parent.get(), target->name.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   struct stat status {};

@@ -16,56 +16,56 @@
 
 namespace reprise {
 
-// A version with its content, or a link's target; empty where it is not kept.
+// A version with its content or a link's target, which is empty if not kept.
 struct ReadVersion {
   FileVersion version;
   std::string content{};
 };
 
-// Since 1970.
+// Nanoseconds since 1970.
 inline std::int64_t Nanoseconds(const timespec& time) {
   return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
-// Bytes of a path; what lies deeper is out of reach.
+// In bytes; longer paths are out of reach.
 inline constexpr std::size_t kLongestPath = 4'000;
 
-// Whether a directory entry is never looked at: git's own, and what Reprise makes while it writes.
+// Whether a directory entry is always ignored: git's own and temporary files of Reprise.
 bool IsLeftAlone(std::string_view name);
-// kForbidden unless it is a path as WorkspaceChange has it, without anything that is left alone.
+// kForbidden unless it is a valid path of a WorkspaceChange without any component that is left alone.
 Result<void> CheckWorkspacePath(std::string_view path);
-// The same, but for git's own.
+// The same, but allows git's own.
 Result<void> CheckPathOrGits(std::string_view path);
 
-// Single paths of the workspace, reached without following any link. Thread-safe. Failures: kForbidden (out of reach,
-// protected, behind a link), kInvalidArgument (neither file, link nor directory), kIo, kStorageFull, kConflict.
+// Reads and writes single paths of the workspace without following links. Thread-safe. Failures: kForbidden (out of
+// reach, protected, behind a link), kInvalidArgument (neither file, link nor directory), kIo, kStorageFull, kConflict.
 class WorkspaceFiles {
  public:
-  // `workspace` must outlive it. Files of more bytes are not kept.
+  // `workspace` must outlive it. Contents of more than `file_bytes` are not kept.
   WorkspaceFiles(const Workspace& workspace, std::uint64_t file_bytes)
       : workspace_(workspace), file_bytes_(file_bytes) {}
 
-  // nullopt: nothing is there, also as a link stands where a directory would have to be. Also of git's own.
+  // nullopt if nothing is there, or if a link takes the place of a directory above. Reads git's own files too.
   Result<std::optional<ReadVersion>> Read(const std::string& path) const;
 
-  // What is put into its place is first written down in `staging`, a folder of the workspace's root that is left alone:
-  // what takes room is done before anything is touched. `sync`: it survives a power loss, but for its name.
+  // Writes a version into `staging`, a folder in the workspace's root that is left alone, so that work that needs space
+  // is done before anything else is touched. With `sync` the content survives a power loss, but not the name.
   Result<void> Stage(const std::string& staging, const std::string& path, const FileVersion& version,
                      std::string_view content, bool sync) const;
-  // Makes what stands there, a file, a link or nothing, what is staged for it; all or nothing. Directories above are
-  // made.
+  // Moves the staged version to its path, over a file, a link or nothing; all or nothing. Creates the directories
+  // above.
   Result<void> Place(const std::string& staging, const std::string& path) const;
-  // With all that is still in it.
+  // Removes the folder and its content.
   void RemoveStaging(const std::string& staging) const;
   static std::string NewStaging();
 
-  // Ok also if there is one.
+  // Ok if it exists.
   Result<void> MakeDirectory(const std::string& path, std::uint32_t mode) const;
-  // Of a directory.
+  // The path must be a directory.
   Result<void> SetMode(const std::string& path, std::uint32_t mode) const;
-  // Ok also if nothing is there, or a directory that is not empty.
+  // Ok if nothing is there, or if the directory is not empty.
   Result<void> Remove(const std::string& path, bool directory) const;
-  // Names in a directory; empty if there is none.
+  // Names in a directory; empty if the directory is missing.
   std::vector<std::string> List(const std::string& path) const;
 
  private:
@@ -75,7 +75,7 @@ class WorkspaceFiles {
   };
   Result<UniqueFd> OpenRoot() const;
   Result<UniqueFd> OpenStaging(const std::string& staging, bool make) const;
-  // nullopt: the directory above is not there.
+  // nullopt if the parent directory is missing.
   Result<std::optional<Target>> Open(const std::string& path, bool make_parents) const;
   Result<std::optional<Target>> OpenChecked(const std::string& path, bool make_parents) const;
 
@@ -83,9 +83,9 @@ class WorkspaceFiles {
   const std::uint64_t file_bytes_;
 };
 
-// Names in an opened directory; none if it cannot be read.
+// Names in an opened directory; empty if it cannot be read.
 std::vector<std::string> NamesIn(int directory);
-// Of an entry that was opened: what it holds, up to so many bytes. Not kept if it is longer, or cannot be read.
+// Reads an entry of an opened directory. Its content is not kept if longer than `file_bytes` or unreadable.
 ReadVersion ReadEntry(int directory, const std::string& name, const struct stat& status, std::uint64_t file_bytes);
 
 }  // namespace reprise

@@ -24,10 +24,10 @@ namespace {
 
 constexpr std::uint32_t kWatched = IN_CREATE | IN_DELETE | IN_MODIFY | IN_CLOSE_WRITE | IN_ATTRIB | IN_MOVED_FROM |
                                    IN_MOVED_TO | IN_ONLYDIR | IN_EXCL_UNLINK;
-// A file that changed so shortly before it was looked at may change again without another stamp.
+// A file that changed less than this before we looked may change again without a new time stamp.
 constexpr std::int64_t kStampNanoseconds = 50'000'000;
-constexpr std::size_t kMostRunByOthers = 1'000;  // of their changes, recorded beyond all others
-constexpr std::size_t kManyEntries = 20'000;     // that have come or gone between two looks
+constexpr std::size_t kMostRunByOthers = 1'000;  // changes of files that others run, recorded beyond the limit
+constexpr std::size_t kManyEntries = 20'000;     // entries added or removed between two looks
 
 std::string Join(const std::string& directory, std::string_view name) {
   return directory.empty() ? std::string(name) : directory + "/" + std::string(name);
@@ -46,7 +46,7 @@ std::int64_t CoarseNow() {
   return Nanoseconds(now);
 }
 
-// Where what other machines, or another kernel's users, change is told too.
+// Whether inotify reports all changes here, because no other kernel can write to this file system.
 bool TellsOfChanges(int fd) {
   struct statfs system {};
   if (::fstatfs(fd, &system) != 0) return false;
@@ -83,7 +83,7 @@ WorkspaceTracker::WorkspaceTracker(const Workspace& workspace, std::string cache
   }
 }
 
-// --- what is ignored -------------------------------------------------------------------------------------------------
+// --- ignore rules ----------------------------------------------------------------------------------------------------
 
 WorkspaceTracker::Rules WorkspaceTracker::RulesOnDisk(const std::string& directory) const {
   Rules rules = ignored_.Above();
@@ -163,7 +163,7 @@ void WorkspaceTracker::Watch(int fd, const std::string& path, Directory& directo
 }
 
 void WorkspaceTracker::StopWatching(std::string_view why) {
-  LogWarning("changes of the workspace are found by looking at every file", {{"reason", why}});
+  LogWarning("changes in the workspace are found by looking at every file", {{"reason", why}});
   inotify_.Reset();
   watches_.clear();
   for (auto& [path, directory] : directories_) directory.watch = -1;
@@ -198,7 +198,7 @@ bool WorkspaceTracker::Build(const std::stop_token& stop) {
     Drop();
     if (!stopped) {
       too_large_ = true;
-      LogWarning("the workspace has too many files: what commands change in it is not recorded",
+      LogWarning("the workspace has too many files, so changes by commands are not recorded",
                  {{"most", limits_.entries}});
     }
     return false;
@@ -215,9 +215,9 @@ bool WorkspaceTracker::AddDirectory(const std::string& path, Findings* findings,
     left.pop_back();
     if (stop.stop_requested() || count_ > limits_.entries) return false;
     const UniqueFd fd = OpenDirectory(at);
-    if (!fd) continue;  // gone, or not to be read
+    if (!fd) continue;  // gone, or unreadable
     Directory& directory = directories_[at];
-    Watch(fd.get(), at, directory);  // first: what comes while it is read is told then
+    Watch(fd.get(), at, directory);  // first, so that changes during the reading are reported
     const auto above = directories_.find(ParentOf(at));
     directory.rules = ignored_.In(fd.get(), at, at.empty() ? ignored_.Above() : above->second.rules);
     directory.ignored =
@@ -236,7 +236,7 @@ bool WorkspaceTracker::AddDirectory(const std::string& path, Findings* findings,
   return true;
 }
 
-// Without what is in a directory.
+// Adds the entry, but not a directory's content.
 void WorkspaceTracker::AddEntry(int fd, const std::string& directory, const std::string& name,
                                 const struct stat& status, Findings* findings) {
   Entry entry{.kind = KindOf(status), .signature = SignatureOf(status)};
@@ -252,7 +252,7 @@ void WorkspaceTracker::AddEntry(int fd, const std::string& directory, const std:
     if (Records(findings, path)) Note(findings, path, std::nullopt, Kept(std::move(read), findings));
   }
   if (cache_.full() && !std::exchange(told_full_, true)) {
-    LogWarning("there is no more room for what files of the workspace hold: of some only that they change is recorded",
+    LogWarning("there is no more room for contents of the workspace: some changes are recorded without content",
                {{"most_bytes", limits_.cache_bytes}});
   }
   directories_[directory].entries[name] = entry;
@@ -284,13 +284,13 @@ void WorkspaceTracker::RemoveEntry(const std::string& directory, const std::stri
   --count_;
 }
 
-// --- what is told ----------------------------------------------------------------------------------------------------
+// --- findings --------------------------------------------------------------------------------------------------------
 
 bool WorkspaceTracker::Records(Findings* findings, const std::string& path) const {
   if (findings == nullptr) return false;
   const std::size_t known = findings->changes.size();
   if (known < findings->most || findings->changes.contains(path)) return true;
-  // Nobody hides a hook of git behind many other files.
+  // So that a git hook cannot hide behind many other files.
   if (known < findings->most + kMostRunByOthers && !WhoRuns(path, workspace_.home()).empty()) return true;
   ++findings->omitted;
   return false;
@@ -298,7 +298,7 @@ bool WorkspaceTracker::Records(Findings* findings, const std::string& path) cons
 
 void WorkspaceTracker::Note(Findings* findings, const std::string& path, std::optional<FileVersion> before,
                             std::optional<FileVersion> after) {
-  // Of git's folders what is in them says enough.
+  // For git's folders, the changes of their content say enough.
   const auto& version = after ? after : before;
   if (version && version->kind == FileVersion::Kind::kDirectory && IsOfGit(path)) return;
   const auto [found, is_new] = findings->changes.try_emplace(path);
@@ -358,7 +358,7 @@ WorkspaceChanges WorkspaceTracker::Collect(const Keep& keep, std::size_t most) {
   changes.omitted = findings.omitted;
   if (findings.full || findings.omitted > 0) {
     LogWarning(
-        "more files have changed than are kept: some of them cannot be put back",
+        "more files have changed than can be stored: some of them cannot be put back",
         {{"changes", changes.recorded.size()}, {"not_recorded", changes.omitted}, {"kept_bytes", limits_.kept_bytes}});
   }
   return changes;
@@ -369,7 +369,7 @@ void WorkspaceTracker::Settle(const std::vector<std::string>& paths) {
   if (!built_) return;
   for (const std::string& path : paths) {
     if (!CheckPathOrGits(path)) continue;
-    // From the top, as directories above may be new or gone.
+    // From the top down, because directories above may be new or gone.
     for (std::size_t slash = path.find('/');; slash = path.find('/', slash + 1)) {
       const std::string part = path.substr(0, slash);
       LookAt(ParentOf(part), {NameIn(part)}, /*sure=*/slash == std::string::npos, nullptr);
@@ -391,7 +391,7 @@ void WorkspaceTracker::Update(Findings* findings) {
   }
   for (const std::string& path : linked_) {
     if (inotify_ && !missed_) {
-      // Looked at as closely as if every file were: somebody may have changed it under another name.
+      // Check it as in a full scan, because it may have been changed under another name.
       const auto found = directories_.find(ParentOf(path));
       const auto entry = found->second.entries.find(NameIn(path));
       if (::fstatat(AT_FDCWD, (workspace_.directory() + "/" + path).c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 ||
@@ -404,7 +404,7 @@ void WorkspaceTracker::Update(Findings* findings) {
     missed_ = false;
     LookAtAll(findings);
   } else {
-    // What is gone first: a directory that was moved is watched under its new name then.
+    // Handle removals first, so that a moved directory is watched under its new name.
     for (const auto& [directory, names] : dirty) {
       const auto known = directories_.find(directory);
       if (known == directories_.end()) continue;
@@ -425,7 +425,7 @@ void WorkspaceTracker::Update(Findings* findings) {
   LookForOtherNames(findings);
   old_rules_.clear();
   looked_at_ = now;
-  // Looking at very many files takes memory that malloc would keep: a small block above it holds it all.
+  // malloc keeps the memory of such a large scan, because one small block above it pins all of it.
   if (std::max(count_, count_before) - std::min(count_, count_before) > kManyEntries) ::malloc_trim(0);
 }
 
@@ -433,7 +433,7 @@ void WorkspaceTracker::AddLinked(const std::string& path, std::uint64_t inode) {
   if (linked_.insert(path).second && built_) newly_linked_.insert(inode);
 }
 
-// Of a file that has got another name nothing is told under the one that it had.
+// inotify reports a file with a new name only under that name, so check its other names too.
 void WorkspaceTracker::LookForOtherNames(Findings* findings) {
   if (newly_linked_.empty()) return;
   const std::set<std::uint64_t> inodes = std::exchange(newly_linked_, {});
@@ -460,7 +460,7 @@ WorkspaceTracker::Told WorkspaceTracker::ReadEvents() {
       const auto watch = watches_.find(event->wd);
       if (watch == watches_.end()) continue;
       const std::string directory = watch->second;
-      if ((event->mask & IN_IGNORED) != 0) {  // the watch went with its directory
+      if ((event->mask & IN_IGNORED) != 0) {  // the watch is gone with its directory
         watches_.erase(watch);
         if (const auto known = directories_.find(directory); known != directories_.end()) known->second.watch = -1;
         told.removed.insert(directory);
@@ -477,10 +477,10 @@ void WorkspaceTracker::LookAtAll(Findings* findings) {
   for (const auto& [path, directory] : directories_) paths.push_back(path);
   for (const std::string& path : paths) {
     const auto known = directories_.find(path);
-    if (known == directories_.end()) continue;  // went with one above it
+    if (known == directories_.end()) continue;  // gone with a directory above it
     std::set<std::string> names;
     if (const UniqueFd fd = OpenDirectory(path)) {
-      // What the kernel could not tell may be that the directory was another one: then this one is not watched yet.
+      // Among the events lost may be the replacement of this directory, so the new one may not be watched yet.
       const int before = known->second.watch;
       Watch(fd.get(), path, known->second);
       if (before >= 0 && before != known->second.watch) watches_.erase(before);
@@ -495,9 +495,9 @@ void WorkspaceTracker::LookAt(const std::string& directory, const std::set<std::
                               Findings* findings) {
   if (!directories_.contains(directory)) return;
   const UniqueFd fd = OpenDirectory(directory);
-  if (!fd) return;  // it is gone, which the directory above tells
+  if (!fd) return;  // it is gone, which its parent will report
   struct stat status {};
-  // Rules first: what is ignored from now on is not told of any more.
+  // Rules first, so that newly ignored entries are not reported.
   if (const auto rules = names.find(std::string(kIgnoreFile)); rules != names.end()) {
     const auto& entries = directories_[directory].entries;
     const auto entry = entries.find(*rules);
@@ -581,7 +581,7 @@ void WorkspaceTracker::LookAtName(int fd, const std::string& directory, const st
   if (records) Note(findings, path, std::move(was), Kept(std::move(read), findings));
 }
 
-// Of this directory and those below, which keep what they had as old_rules_.
+// Reloads the rules of this directory and those below, and keeps the previous ones in old_rules_.
 void WorkspaceTracker::NewRules(const std::string& directory) {
   if (old_rules_.contains(directory)) return;
   const std::string below = directory.empty() ? "" : directory + "/";
@@ -589,7 +589,7 @@ void WorkspaceTracker::NewRules(const std::string& directory) {
     const std::string& path = at->first;
     if (path != directory && !path.starts_with(below)) {
       if (path > below && !path.starts_with(directory)) break;
-      continue;  // "a-b" stands between "a" and "a/b"
+      continue;  // "a-b" sorts between "a" and "a/b"
     }
     old_rules_.emplace(path, at->second.rules);
     if (const UniqueFd fd = OpenDirectory(path)) {
@@ -600,7 +600,7 @@ void WorkspaceTracker::NewRules(const std::string& directory) {
   }
 }
 
-// What is ignored by now is forgotten, what is no more ignored is known from now on; neither is a change.
+// Drops entries that are ignored now and adds those that no longer are. Neither counts as a change.
 void WorkspaceTracker::ApplyNewRules(const std::string& directory) {
   const std::string below = directory.empty() ? "" : directory + "/";
   std::vector<std::string> paths;
@@ -628,7 +628,7 @@ void WorkspaceTracker::ApplyNewRules(const std::string& directory) {
       const bool is_directory = S_ISDIR(status.st_mode);
       const bool in_ignored = known->second.ignored;
       const bool was_ignored = old != old_rules_.end() && IsPassedOver(old->second, in_ignored, entry, is_directory);
-      if (!was_ignored || status.st_dev != root_device_) continue;  // it is new, and told of by itself
+      if (!was_ignored || status.st_dev != root_device_) continue;  // it is new and reported separately
       if (IsPassedOver(known->second.rules, in_ignored, entry, is_directory)) continue;
       AddEntry(fd.get(), path, name, status, nullptr);
       if (is_directory) AddDirectory(entry, nullptr, {});

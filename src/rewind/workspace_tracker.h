@@ -27,33 +27,32 @@
 namespace reprise {
 
 struct RewindLimits {
-  std::uint64_t file_bytes = 10ull << 20;   // of one file whose content is kept
-  std::uint64_t cache_bytes = 2ull << 30;   // of all contents that are held for what comes
-  std::uint64_t kept_bytes = 256ull << 20;  // of what one call changes
-  std::size_t changes = 20'000;             // that one run may have recorded
-  std::size_t entries = 1'000'000;          // of the workspace
+  std::uint64_t file_bytes = 10ull << 20;   // of a file whose content is kept
+  std::uint64_t cache_bytes = 2ull << 30;   // of all contents held as future "before" versions
+  std::uint64_t kept_bytes = 256ull << 20;  // of the contents that one call changes
+  std::size_t changes = 20'000;             // recorded for one run
+  std::size_t entries = 1'000'000;          // in the workspace
 };
 
-// Knows what is in the workspace: the manifest (every file, link and directory as it was seen last) and what the files
-// held. It is made once, by reading everything; from then on the kernel says which directories have changed (inotify).
-// Where that cannot be (too few watches, a file system of another machine) every entry is looked at each time.
-// Thread-safe; calls wait for each other.
+// Knows the content of the workspace: the manifest (every file, link and directory as last seen) and the files'
+// contents. It reads everything once; then the kernel reports the directories that change (inotify). If that is
+// impossible (too few watches, a file system of another machine), every call looks at every entry. Thread-safe; calls
+// wait for each other.
 class WorkspaceTracker {
  public:
-  // Contents are held in a file without a name in `cache_folder`. `workspace` must outlive it.
+  // Keeps contents in a nameless file in `cache_folder`. `workspace` must outlive it.
   WorkspaceTracker(const Workspace& workspace, std::string cache_folder, RewindLimits limits);
 
-  // Takes what is there now for what was there before. False: the workspace cannot be known (it is too large, or `stop`
-  // was requested).
+  // Makes the current state the "before". False if the workspace is too large or `stop` was requested.
   bool Refresh(const std::stop_token& stop);
-  // What has changed since the last Refresh or Collect: at most so many, and beyond them only some of what others run
-  // (WhoRuns); the rest is counted. `keep` is given each content that the recorded changes speak of.
+  // The changes since the last Refresh or Collect: at most `most`, then only some files that other programs run
+  // (WhoRuns); the rest is counted. `keep` receives each content of the recorded changes.
   using Keep = std::function<void(const std::string& digest, std::string content)>;
   WorkspaceChanges Collect(const Keep& keep, std::size_t most);
-  // Takes these paths as they are now for what was there before: somebody tells of them otherwise.
+  // Makes the current state of these paths the "before", because their changes are reported in another way.
   void Settle(const std::vector<std::string>& paths);
 
-  // Whether nobody is to know of this path.
+  // Whether this path must not be reported.
   bool IsIgnored(const std::string& path) const;
   const WorkspaceFiles& files() const { return files_; }
   const Workspace& workspace() const { return workspace_; }
@@ -69,16 +68,16 @@ class WorkspaceTracker {
   struct Entry {
     FileVersion::Kind kind = FileVersion::Kind::kFile;
     Signature signature;
-    std::optional<ContentCache::Place> content{};  // of a file or a link
+    std::optional<ContentCache::Place> content{};  // for a file or a link
   };
   struct Directory {
     std::map<std::string, Entry> entries;
     int watch = -1;
     std::shared_ptr<const IgnoreRules> rules;  // null: nothing is ignored
-    bool ignored = false;                      // it is known for what others run in it alone
+    bool ignored = false;                      // tracked only for files in it that others run
   };
   using Rules = IgnoreFiles::Rules;
-  // What one look has found; null where it is not told.
+  // The changes that one look found; a null pointer means not to report them.
   struct Findings {
     const Keep& keep;
     const std::size_t most;
@@ -91,8 +90,8 @@ class WorkspaceTracker {
   bool Build(const std::stop_token& stop) REQUIRES(mutex_);
   void Drop() REQUIRES(mutex_);
   void Update(Findings* findings) REQUIRES(mutex_);
-  // What the kernel has told: names by their directory, and directories that were removed. There may be others in their
-  // place, with the same inode numbers even.
+  // The kernel's events: names by their directory, and removed directories. Others may have taken their place, even
+  // with the same inode numbers.
   struct Told {
     std::map<std::string, std::set<std::string>> dirty;
     std::set<std::string> removed;
@@ -105,14 +104,14 @@ class WorkspaceTracker {
       REQUIRES(mutex_);
   void LookAtName(int fd, const std::string& directory, const std::string& name, bool sure, Findings* findings)
       REQUIRES(mutex_);
-  // A directory, with all that is in it. False: it was stopped, or there is too much.
+  // Adds a directory with its content. False if stopped, or if there are too many entries.
   bool AddDirectory(const std::string& path, Findings* findings, const std::stop_token& stop) REQUIRES(mutex_);
   void AddEntry(int fd, const std::string& directory, const std::string& name, const struct stat& status,
                 Findings* findings) REQUIRES(mutex_);
   void RemoveEntry(const std::string& directory, const std::string& name, Findings* findings) REQUIRES(mutex_);
   void NewRules(const std::string& directory) REQUIRES(mutex_);
   void ApplyNewRules(const std::string& directory) REQUIRES(mutex_);
-  // Whether a change of this path is told, and recorded; one that only is counted is so here.
+  // Whether to record a change of this path. Counts the changes over the limit.
   bool Records(Findings* findings, const std::string& path) const REQUIRES(mutex_);
   void Note(Findings* findings, const std::string& path, std::optional<FileVersion> before,
             std::optional<FileVersion> after) REQUIRES(mutex_);
@@ -122,10 +121,10 @@ class WorkspaceTracker {
   void Watch(int fd, const std::string& path, Directory& directory) REQUIRES(mutex_);
   void StopWatching(std::string_view why) REQUIRES(mutex_);
   Rules RulesOnDisk(const std::string& directory) const;
-  // Of an entry, by itself: whatever is ignored besides.
+  // Whether an entry is left out regardless of ignore rules.
   bool IsLeftOut(const std::string& name, const std::string& path) const;
   bool IsClosed(const std::string& path) const;
-  // Whether the rules of the folder that it lies in, or of one above, leave it out. Never what others run.
+  // Whether ignore rules of its folder or of one above leave it out. Never true for files that others run.
   bool IsPassedOver(const Rules& rules, bool folder_is_ignored, const std::string& path, bool is_directory) const;
   static Signature SignatureOf(const struct stat& status);
 
@@ -142,13 +141,13 @@ class WorkspaceTracker {
   std::uint64_t root_inode_ GUARDED_BY(mutex_) = 0, root_device_ GUARDED_BY(mutex_) = 0;
   std::size_t count_ GUARDED_BY(mutex_) = 0;
   std::map<std::string, Directory> directories_ GUARDED_BY(mutex_);  // by path; "" is the workspace
-  std::set<std::string> linked_ GUARDED_BY(mutex_);          // files with more names than one: others may lie elsewhere
+  std::set<std::string> linked_ GUARDED_BY(mutex_);                  // files with several names, perhaps elsewhere
   std::set<std::uint64_t> newly_linked_ GUARDED_BY(mutex_);  // their inodes, since the last Update
-  std::map<std::string, Rules> old_rules_ GUARDED_BY(mutex_);  // within an Update: of directories that have others now
-  UniqueFd inotify_ GUARDED_BY(mutex_);                        // empty: nothing is watched
+  std::map<std::string, Rules> old_rules_ GUARDED_BY(mutex_);  // within an Update: previous rules of directories
+  UniqueFd inotify_ GUARDED_BY(mutex_);                        // empty if nothing is watched
   std::unordered_map<int, std::string> watches_ GUARDED_BY(mutex_);
-  bool missed_ GUARDED_BY(mutex_) = false;         // the kernel had no room for what it had to say
-  std::int64_t looked_at_ GUARDED_BY(mutex_) = 0;  // nanoseconds of the clock that files are stamped with
+  bool missed_ GUARDED_BY(mutex_) = false;         // the kernel's event queue overflowed
+  std::int64_t looked_at_ GUARDED_BY(mutex_) = 0;  // nanoseconds of the file system's clock
 };
 
 }  // namespace reprise

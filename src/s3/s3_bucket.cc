@@ -19,7 +19,7 @@ namespace {
 
 using std::chrono::seconds;
 
-// Sorted by name, each with its "=": in this form it is signed.
+// Sorted by name, each with "=", which is the form that is signed.
 std::string QueryOf(std::vector<std::pair<std::string, std::string>> query) {
   for (auto& [name, value] : query) name = PercentEncoded(name), value = PercentEncoded(value);
   std::sort(query.begin(), query.end());
@@ -78,7 +78,7 @@ std::string Said(int status, const std::string& code) {
   return std::to_string(status) + (code.empty() ? "" : " ") + code;
 }
 
-// What may be otherwise the next time. The last two: the body has not arrived as it was sent.
+// Whether a retry may succeed. The last two codes mean that the body arrived damaged.
 bool MayPass(int status, const std::string& code) {
   static constexpr std::string_view kCodes[] = {"SlowDown",        "InternalError", "ServiceUnavailable",
                                                 "RequestTimeout",  "BadDigest",     "XAmzContentSHA256Mismatch",
@@ -93,16 +93,16 @@ Error FromStatus(int status, const std::string& code) {
     return Refused(ErrorCode::kStorageFull, "bucket_full", "the bucket of the chats' files is full (" + said + ")");
   }
   if (MayPass(status, code)) return Unreachable("the bucket answered " + said);
-  if (status == 404) return BucketRefused("there is no bucket of the configured name (" + said + ")");
+  if (status == 404) return BucketRefused("there is no bucket with the configured name (" + said + ")");
   if (status >= 300 && status < 400) {
     return BucketRefused("the bucket is elsewhere (" + said + "); correct files.endpoint and files.region");
   }
   if (status == 401 || status == 403) {
-    return BucketRefused("the bucket of the chats' files does not let this server in (" + said +
+    return BucketRefused("the bucket of the chats' files denies access to this server (" + said +
                          "); check files.access_key, files.secret_key and the clock");
   }
   return Refused(ErrorCode::kUnavailable, "bucket_failed",
-                 "the bucket of the chats' files does not do what it is asked (" + said + ")");
+                 "the bucket of the chats' files refused the request (" + said + ")");
 }
 
 Error FromTransport(const Error& error) {
@@ -176,7 +176,7 @@ Result<ObjectPage> S3Bucket::List(const std::string& prefix, const std::string& 
   page.has_more = answer.body.find("<IsTruncated>true</IsTruncated>") != std::string::npos;
   if (answer.body.find("<ListBucketResult") == std::string::npos || (page.objects.empty() && page.has_more)) {
     return Fail(Refused(ErrorCode::kUnavailable, "bucket_failed",
-                        "the bucket of the chats' files does not say which objects it has"));
+                        "the bucket of the chats' files sent no valid list of objects"));
   }
   return page;
 }
@@ -201,8 +201,8 @@ Result<S3Bucket::Answer> S3Bucket::Call(const S3Call& call, std::uint64_t most, 
       NoteOutcome(false);
       return answer;
     }
-    LogInfo("the bucket is asked again", {{"method", call.method}, {"detail", error.detail}});
-    // Not all at the same moment, when it is back.
+    LogInfo("the request to the bucket is retried", {{"method", call.method}, {"detail", error.detail}});
+    // Random, so that not all calls retry at the same moment.
     TRY(Pause(
         milliseconds(static_cast<std::int64_t>(static_cast<double>(pause.count()) * (1 + RandomFraction()) / 2))));
   }
@@ -214,10 +214,10 @@ Result<S3Bucket::Answer> S3Bucket::TryOnce(const S3Call& call, std::uint64_t mos
   if (const auto sent = transport_.Perform(MakeS3Request(options_, call), reader, stop_); !sent) {
     return Fail(FromTransport(sent.error()));
   }
-  if (reader.too_large()) return Fail(ErrorCode::kTooLarge, "the bucket answers with more than fits");
+  if (reader.too_large()) return Fail(ErrorCode::kTooLarge, "the bucket's response is too large");
   if (answer.status >= 200 && answer.status < 300) return answer;
   const std::string code = S3ErrorCode(answer.body);
-  // A bucket that is not there, or somebody who is no bucket, is another matter.
+  // Only a missing object, not a missing bucket or a server without buckets.
   if (answer.status == 404 && code == "NoSuchKey" && call.method != "PUT") return answer;
   return Fail(FromStatus(answer.status, code));
 }

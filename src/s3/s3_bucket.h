@@ -15,8 +15,8 @@
 
 namespace reprise {
 
-// Requests to a bucket, and what it answers: the S3 protocol as MinIO, AWS, Ceph and Swift speak it. Addresses are
-// path-style (ENDPOINT/BUCKET/KEY), which all of them take.
+// The S3 protocol of MinIO, AWS, Ceph and Swift. Addresses are path-style (ENDPOINT/BUCKET/KEY), which all of them
+// accept.
 
 struct S3Call {
   std::string method = "GET";
@@ -24,23 +24,23 @@ struct S3Call {
   std::vector<std::pair<std::string, std::string>> query{};
   std::string body{};
 };
-// Ready to be sent, and to be signed: with the body's hash, path and query as they are signed. No redirect is followed.
+// A request ready to be signed and sent: it has the body's hash, and path and query in the form that is signed. Follows
+// no redirects.
 HttpRequest MakeS3Request(const BucketOptions& bucket, S3Call call);
 
-// The code in an error's body ("NoSuchKey"); empty if there is none that reads like one.
+// The code in an error's body ("NoSuchKey"); empty if there is no valid one.
 std::string S3ErrorCode(std::string_view body);
 
-// A bucket of an S3 server. A call that fails for a reason that may pass (nobody answers, 5xx, SlowDown, a body that
-// did not arrive as it was sent) is tried again, up to four times in all, with growing pauses and for twenty seconds; a
-// PUT is the same object each time. Where a call has just failed so, the next ones are tried once, so that who waits
-// for them does not wait long. Secrets are in no message and in no line of the log.
+// A bucket of an S3 server. A call with a transient failure (no answer, 5xx, SlowDown, a body damaged on the way) is
+// retried, up to four tries in twenty seconds with growing pauses; a PUT sends the same object each time. Shortly after
+// such a failure, calls get one try, so that callers do not wait long. Messages and log lines contain no secrets.
 class S3Bucket final : public ObjectStore {
  public:
   struct Limits {
     int tries = 4;
-    std::chrono::milliseconds first_pause{200};  // then twice as long each time; of each a random part
+    std::chrono::milliseconds first_pause{200};  // doubles each time; a random part of it is used
     std::chrono::milliseconds in_all{20'000};    // no try begins later
-    std::chrono::milliseconds hurry{5'000};      // how long after a failure there is one try only
+    std::chrono::milliseconds hurry{5'000};      // time after a failure in which calls get one try
   };
   // `transport` must outlive the object. When `stop` is requested all calls end, as kCancelled.
   S3Bucket(BucketOptions options, Transport& transport, std::stop_token stop)
@@ -53,7 +53,7 @@ class S3Bucket final : public ObjectStore {
   Result<void> Delete(const std::string& key) override;
   Result<ObjectPage> List(const std::string& prefix, const std::string& after) override;
 
-  // Whether it can be used now: lists at most one object. One try.
+  // Checks that the bucket can be used now by listing at most one object. One try.
   Result<void> Check();
 
  private:
@@ -61,7 +61,7 @@ class S3Bucket final : public ObjectStore {
     int status = 0;
     std::string body;
   };
-  // A 2xx, or 404 for an object that is not there. `most`: a larger body is kTooLarge.
+  // Returns a 2xx response, or 404 for a missing object. A body larger than `most` is kTooLarge.
   Result<Answer> Call(const S3Call& call, std::uint64_t most, int tries);
   Result<Answer> TryOnce(const S3Call& call, std::uint64_t most);
   Result<void> Pause(std::chrono::milliseconds pause) const;

@@ -20,7 +20,7 @@ constexpr milliseconds kShortestPause{100}, kFirstPause{1000}, kLongestPause{16'
 
 std::chrono::nanoseconds WallNow() { return std::chrono::system_clock::now().time_since_epoch(); }
 
-// About what it takes in memory.
+// The approximate memory of a span.
 std::size_t SizeOf(const SpanRecord& span) {
   std::size_t bytes =
       sizeof(SpanRecord) + span.name.size() + span.failure_text.size() + span.links.size() * sizeof(TraceContext);
@@ -70,7 +70,7 @@ void Exporter::Add(SpanRecord span) noexcept {
     return;
   }
   queue_bytes_ += bytes;
-  // The thread wakes by itself for what has just begun to gather.
+  // Wake the thread only for the first span, when it starts its delay, and for a full batch.
   if (queue_.size() == 1 || queue_.size() == options_.max_batch) changed_.notify_all();
 }
 
@@ -113,7 +113,7 @@ void Exporter::Main() {
     const auto is_due = [&]() REQUIRES(mutex_) {
       return stopping_ || queue_.size() >= options_.max_batch || (was_empty && !queue_.empty());
     };
-    // A wait until the end of time overflows somewhere in the library.
+    // wait_until with time_point::max overflows in the library.
     next == Clock::time_point::max() ? changed_.wait(lock, is_due) : void(changed_.wait_until(lock, next, is_due));
     const auto now = Clock::now();
     if (queue_.size() >= options_.max_batch || stopping_ || (spans_at && now >= *spans_at)) {
@@ -137,13 +137,13 @@ void Exporter::Main() {
     }
   }
   lock.unlock();
-  if (has_metrics) Guarded("the export of metrics", [this] { SendMetrics(); });  // what was counted since the last time
+  if (has_metrics) Guarded("the export of metrics", [this] { SendMetrics(); });  // the counts since the last export
   lock.lock();
   ended_ = true;
   changed_.notify_all();
 }
 
-// Tries for as long as a batch may take; the queue fills meanwhile, and then drops.
+// Retries until the batch's timeout. Meanwhile the queue fills and then drops spans.
 void Exporter::SendSpans(const std::vector<SpanRecord>& batch) {
   const auto give_up_at = Clock::now() + options_.export_timeout;
   const std::string body = EncodeSpans(resource_, batch);
@@ -158,13 +158,13 @@ void Exporter::SendSpans(const std::vector<SpanRecord>& batch) {
     const auto again_at = Clock::now() + std::max(answer.pause.value_or(pause), kShortestPause);
     MutexLock lock(mutex_);
     if (!answer.may_try_again || again_at > give_up_at || stopping_) break;
-    // A stop does not wait for the pause to end: it is the last chance.
+    // A stop ends the pause, for one last try.
     changed_.wait_until(lock, again_at, [this]() REQUIRES(mutex_) { return stopping_; });
   }
   not_delivered_ += batch.size();
 }
 
-// The next ones say all that these say: nothing is sent twice.
+// Does not retry, because the next metrics are cumulative and include these.
 void Exporter::SendMetrics() {
   std::vector<Metric> metrics;
   {
@@ -192,7 +192,7 @@ Exporter::Answer Exporter::Post(const OtlpEndpoint& endpoint, std::string body) 
   if (answer.taken) {
     answer.rejected = RejectedCount(response.body);
   } else if (sent) {
-    // No other status may be tried again (OTLP 1.x, "Retryable Response Codes").
+    // No other status may be retried (OTLP 1.x, "Retryable Response Codes").
     answer.may_try_again =
         response.status == 429 || response.status == 502 || response.status == 503 || response.status == 504;
     answer.pause = response.retry_after;
@@ -205,12 +205,12 @@ Exporter::Answer Exporter::Post(const OtlpEndpoint& endpoint, std::string body) 
   return answer;
 }
 
-// A line when it begins to fail, and one when it works again.
+// Logs a line when the export begins to fail, and one when it works again.
 void Exporter::NoteHealth(std::string_view what, bool& works, bool taken, std::string_view why) {
   if (works == taken || give_up_.stop_requested()) return;
   works = taken;
   if (taken) {
-    LogInfo("the telemetry collector takes what it is sent again", {{"what", what}});
+    LogInfo("the telemetry collector accepts data again", {{"what", what}});
   } else {
     LogWarning("the telemetry collector does not take what it is sent; nothing else is affected",
                {{"what", what}, {"why", why}});

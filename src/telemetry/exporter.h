@@ -21,12 +21,12 @@
 
 namespace reprise {
 
-// Sends spans and metrics to a collector, on a thread of its own. Thread-safe. Who hands over a span waits for nothing
-// but the queue's lock: what the queue has no room for, and what the collector does not take, is dropped and counted.
+// Sends spans and metrics to a collector, on its own thread. Thread-safe. Adding a span takes only the queue's lock.
+// Spans that find no room in the queue, or that the collector does not take, are dropped and counted.
 class Exporter {
  public:
   using Source = std::function<std::vector<Metric>()>;
-  // How long Stop may take.
+  // The time limit of Stop.
   static constexpr std::chrono::milliseconds kStopTimeout{1000};
 
   // `transport` must outlive this.
@@ -36,12 +36,12 @@ class Exporter {
   Exporter& operator=(const Exporter&) = delete;
 
   void Add(SpanRecord span) noexcept;
-  // Where metrics come from; null: there are none. What was asked before is not asked any more when this returns.
+  // Sets the source of metrics, null for none. When this returns, the old source is no longer called.
   void SetSource(Source source);
 
-  // Begins to send what there is, whether it is time or not. After that nothing is taken any more.
+  // Starts sending everything at once and takes nothing more.
   void BeginStop();
-  // BeginStop, and waits until all is sent; what is not after kStopTimeout, counted from BeginStop, is dropped.
+  // BeginStop, then waits until all is sent. The rest is dropped kStopTimeout after BeginStop.
   void Stop();
 
   struct Counts {
@@ -51,11 +51,11 @@ class Exporter {
 
  private:
   using Clock = std::chrono::steady_clock;
-  // Of one request.
+  // The outcome of one request.
   struct Answer {
     bool taken = false;
     bool may_try_again = false;
-    std::optional<std::chrono::milliseconds> pause{};  // that the collector asks for before that
+    std::optional<std::chrono::milliseconds> pause{};  // requested by the collector before the retry
     std::uint64_t rejected = 0;
   };
 
@@ -73,7 +73,7 @@ class Exporter {
   std::stop_source give_up_;
 
   // --- the thread's
-  bool spans_work_ = true, metrics_work_ = true;  // as far as the log has told
+  bool spans_work_ = true, metrics_work_ = true;  // as last logged
 
   Mutex source_mutex_;  // held while metrics are collected
   Source source_ GUARDED_BY(source_mutex_);
@@ -84,7 +84,7 @@ class Exporter {
   std::size_t queue_bytes_ GUARDED_BY(mutex_) = 0;
   bool stopping_ GUARDED_BY(mutex_) = false;
   Clock::time_point stop_at_ GUARDED_BY(mutex_);
-  bool ended_ GUARDED_BY(mutex_) = false;  // the thread
+  bool ended_ GUARDED_BY(mutex_) = false;  // the thread has ended
   std::jthread thread_;                    // last
 };
 

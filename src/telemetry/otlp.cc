@@ -12,7 +12,7 @@ using protozero::pbf_writer;
 
 constexpr std::string_view kScope = "reprise";
 constexpr int kCumulative = 2;  // AggregationTemporality
-// The conventions that names follow.
+// The semantic conventions that the names follow.
 constexpr std::string_view kSchemaUrl = "https://opentelemetry.io/schemas/gen-ai/1.42.0";
 
 template <typename Array>
@@ -101,7 +101,7 @@ void WriteMetric(pbf_writer out, const Metric& metric, std::chrono::nanoseconds 
   if (field == kSum) data.add_bool(3, true);  // is_monotonic
 }
 
-// What an Export...ServiceRequest consists of: one Resource..., with one Scope... in it.
+// An Export...ServiceRequest with one Resource... that holds one Scope...
 template <typename Write>
 std::string Encode(const ResourceAttributes& resource, const Write& write) {
   std::string text;
@@ -142,7 +142,7 @@ std::uint64_t RejectedCount(std::string_view response) try {
   if (!answer.next(1, protozero::pbf_wire_type::length_delimited)) return 0;
   protozero::pbf_reader partial_success = answer.get_message();
   return partial_success.next(1, protozero::pbf_wire_type::varint) ? partial_success.get_uint64() : 0;
-} catch (const protozero::exception&) {  // it is something else
+} catch (const protozero::exception&) {  // not protobuf
   return 0;
 }
 

@@ -13,7 +13,7 @@
 // The bodies of OTLP/HTTP requests (opentelemetry-proto 1.x, binary).
 namespace reprise {
 
-// Who tells: "service.name" and the like.
+// Attributes of the sender: "service.name" and the like.
 using ResourceAttributes = std::vector<std::pair<std::string, std::string>>;
 
 // An ExportTraceServiceRequest.
@@ -22,7 +22,7 @@ std::string EncodeSpans(const ResourceAttributes& resource, std::span<const Span
 std::string EncodeMetrics(const ResourceAttributes& resource, std::span<const Metric> metrics,
                           std::chrono::nanoseconds began, std::chrono::nanoseconds now);
 
-// How many of what was sent the response (Export...ServiceResponse) says were not taken. 0 for what cannot be read.
+// How many items the collector rejected, from its Export...ServiceResponse; 0 if that cannot be read.
 std::uint64_t RejectedCount(std::string_view response);
 
 }  // namespace reprise

@@ -19,7 +19,7 @@ ResourceAttributes ResourceOf(const TelemetryOptions& options) {
         std::find_if(resource.begin(), resource.end(), [&key = key](const auto& each) { return each.first == key; });
     if (known == resource.end()) {
       resource.emplace_back(key, value);
-    } else if (key != "service.name") {  // service_name is what it has become
+    } else if (key != "service.name") {  // it is in options.service_name already
       known->second = value;
     }
   }
@@ -52,7 +52,7 @@ TraceContext OtlpTelemetry::NewContext(const TraceContext& parent) {
 void OtlpTelemetry::Ended(SpanRecord span) noexcept {
   try {
     metrics_.Observe(span);
-  } catch (const std::bad_alloc&) {  // not counted
+  } catch (const std::bad_alloc&) {  // the span is not counted
   }
   if (exporter_ && span.context.sampled) exporter_->Add(std::move(span));
 }

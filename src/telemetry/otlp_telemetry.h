@@ -12,7 +12,7 @@
 
 namespace reprise {
 
-// Counts what spans say, and sends what it is to send to a collector (OTLP over HTTP, protobuf).
+// Makes metrics from spans and sends both to a collector (OTLP over HTTP, protobuf).
 class OtlpTelemetry final : public Telemetry {
  public:
   // `transport` must outlive this; it is not used if the options name no endpoint.
@@ -24,7 +24,7 @@ class OtlpTelemetry final : public Telemetry {
   bool tells_providers() const override { return options_.trace_providers; }
   void Collect(std::vector<Metric>& metrics) const override;
 
-  // As those of Exporter. Nothing happens if nothing is sent.
+  // As in Exporter. No effect without an exporter.
   void SetSource(Exporter::Source source);
   void BeginStop();
   void Stop();

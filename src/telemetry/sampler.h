@@ -5,8 +5,8 @@
 
 namespace reprise {
 
-// Which traces are exported (OTEL_TRACES_SAMPLER). A trace is exported as a whole: who has decided is its first span,
-// unless it is told otherwise. Immutable.
+// Decides which traces are exported (OTEL_TRACES_SAMPLER). By default the first span decides for the whole trace.
+// Immutable.
 class Sampler {
  public:
   explicit Sampler(SamplerOptions options) : options_(options) {}

@@ -68,9 +68,9 @@ struct SpanMetrics::Instrument {
   std::string_view unit, help;
   bool (*concerns)(const SpanRecord&);
   std::optional<double> (*value)(const SpanRecord&);
-  Keys labels;  // taken from the span, if it has them
+  Keys labels;  // copied from the span if present
   std::vector<double> bounds{};
-  std::vector<Attribute> more{};  // labels that are always the same
+  std::vector<Attribute> more{};  // constant labels
 };
 
 const std::vector<SpanMetrics::Instrument>& SpanMetrics::Instruments() {
@@ -192,7 +192,7 @@ void SpanMetrics::Observe(const SpanRecord& span) {
     point.value += *value;
     ++point.count;
     if (instrument.bounds.empty()) continue;
-    // A bound belongs to what is below it.
+    // A bound belongs to the bucket below it.
     const auto bound = std::lower_bound(instrument.bounds.begin(), instrument.bounds.end(), *value);
     ++point.buckets[static_cast<std::size_t>(bound - instrument.bounds.begin())];
   }

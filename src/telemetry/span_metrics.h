@@ -9,14 +9,14 @@
 
 namespace reprise {
 
-// What spans say together: how often, how long, how many tokens, under the names that the conventions give it
-// (docs/telemetry.md). Thread-safe.
+// Aggregates spans into metrics (counts, durations, tokens) with the names of the conventions (docs/telemetry.md).
+// Thread-safe.
 //
-// Models and tools have as many names as people make up, so an instrument has so many series and no more: what is new
-// after that is counted in one that says so (otel.metric.overflow).
+// The names of models and tools are unlimited, so each instrument has a limit of series. Later ones are counted in one
+// overflow series (otel.metric.overflow).
 class SpanMetrics {
  public:
-  static constexpr std::size_t kMaxSeries = 500;  // of one instrument
+  static constexpr std::size_t kMaxSeries = 500;  // per instrument
 
   void Observe(const SpanRecord& span);
   void Collect(std::vector<Metric>& metrics) const;

@@ -1,4 +1,4 @@
-// Without it a bad schema ends the process instead of throwing.
+// Without it a bad schema aborts the process instead of throwing.
 #define VALIJSON_USE_EXCEPTIONS 1
 #include "tools/arguments.h"
 
@@ -49,7 +49,7 @@ std::vector<std::string> Arguments::Strings(std::string_view name) const {
 std::optional<std::int64_t> Arguments::Integer(std::string_view name) const {
   const auto member = object_->json.find(std::string(name));
   if (member == object_->json.end() || !member->is_number()) return std::nullopt;
-  // The conversion of a double that does not fit would be undefined.
+  // Converting a double that does not fit would be undefined.
   constexpr double kLimit = 9.0e18;
   if (!member->is_number_integer() && std::abs(member->get<double>()) > kLimit) return std::nullopt;
   return member->get<std::int64_t>();
@@ -75,7 +75,7 @@ void MakeWholeNumbersIntegers(PlainJson& value) {
   }
 }
 
-// How messages name an object, its members and all of them.
+// The words for an object and its members in messages.
 struct Words {
   const char *reason, *object, *member, *members;
 };
@@ -90,7 +90,7 @@ bool IsProperPrefix(const std::vector<std::string>& prefix, const std::vector<st
   return prefix.size() < path.size() && std::equal(prefix.begin(), prefix.end(), path.begin());
 }
 
-// The library follows a fault with one entry for each object around it; only the innermost says what to mend.
+// The library adds an entry for each object around a fault; only the innermost says what to fix.
 std::vector<SchemaError> Innermost(const std::vector<SchemaError>& errors) {
   std::vector<SchemaError> innermost;
   std::copy_if(errors.begin(), errors.end(), std::back_inserter(innermost), [&](const SchemaError& error) {
@@ -113,7 +113,7 @@ std::string MemberPath(const std::vector<std::string>& context) {
   return path;
 }
 
-// The place in the schema that describes the member at `context`, or null.
+// The part of the schema that describes the member at `context`, or null.
 const PlainJson* SchemaOf(const PlainJson& schema, const std::vector<std::string>& context) {
   const PlainJson* at = &schema;
   for (std::size_t i = 1; i < context.size(); ++i) {
@@ -227,7 +227,7 @@ namespace {
 
 constexpr int kMaxSchemaDepth = 16;
 
-// Keywords that mean the same in every draft since 6, by the kind of value that they take.
+// Keywords with the same meaning in every draft since 6, by kind of value.
 constexpr std::array<const char*, 4> kNumbers = {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"};
 constexpr std::array<const char*, 6> kCounts = {"minItems",  "maxItems",      "minLength",
                                                 "maxLength", "minProperties", "maxProperties"};
@@ -244,7 +244,7 @@ bool IsTypes(const Json& type) {
 
 Json Checkable(const Json& schema, int depth) {
   Json kept = Json::object();
-  // Beside a reference other keywords mean nothing in draft-07, and something in later ones.
+  // Keywords beside a reference are ignored in draft-07, but not in later drafts.
   if (!schema.is_object() || depth > kMaxSchemaDepth || schema.contains("$ref")) return kept;
   if (schema.contains("type") && IsTypes(schema["type"])) kept["type"] = schema["type"];
   if (schema.contains("enum") && schema["enum"].is_array() && !schema["enum"].empty()) kept["enum"] = schema["enum"];
@@ -266,7 +266,7 @@ Json Checkable(const Json& schema, int depth) {
     }
     if (!names.empty()) kept["required"] = std::move(names);
   }
-  // Beside prefixItems it is about the elements behind those.
+  // Beside prefixItems, "items" describes the elements after those.
   if (schema.contains("items") && schema["items"].is_object() && !schema.contains("prefixItems"))
     kept["items"] = Checkable(schema["items"], depth + 1);
   const bool closed = schema.contains("additionalProperties") && schema["additionalProperties"] == false;
@@ -312,7 +312,7 @@ const Json& Member(const Json& object, const char* name) {
   return found == object.end() ? kNone : *found;
 }
 
-// Choices with titles, [{"const": "a", "title": "A"}, ...], as an enumeration; null if they are something else.
+// Turns titled choices, [{"const": "a", "title": "A"}, ...], into an enumeration; null for anything else.
 Json TitledChoices(const Json& choices) {
   Json values = Json::array();
   if (!choices.is_array()) return nullptr;
@@ -327,8 +327,8 @@ void TakeChoices(Json& field, const char* keyword) {
   if (Json values = TitledChoices(Member(field, keyword)); !values.is_null()) field["enum"] = std::move(values);
 }
 
-// The form's schema in words that the validator checks: choices are enumerations, no field is required that has a
-// default, and there are no other fields.
+// The form's schema for the validator: choices become enumerations, fields with a default are not required, and other
+// fields are forbidden.
 std::string Checkable(Json schema) {
   Json required = Json::array();
   if (schema.contains("properties") && schema["properties"].is_object()) {
@@ -357,7 +357,7 @@ bool IsTime(const std::string& text) {
   return RE2::FullMatch(text, R"([Tt ]([01]\d|2[0-3]):[0-5]\d:([0-5]\d|60)(\.\d+)?([Zz]|[+-]([01]\d|2[0-3]):[0-5]\d))");
 }
 
-// The four formats that forms may ask for; true for any other.
+// Checks the four formats that forms may use; true for any other.
 bool HasFormat(const std::string& text, const Json& format) {
   std::string rest;
   if (format == "email") return RE2::FullMatch(text, R"([^@\s]+@[^@\s]+)");
@@ -378,7 +378,7 @@ const char* Example(const Json& format) {
 
 Result<void> CheckForm(std::string_view schema, std::string_view response) {
   const auto form = ParseJson(schema);
-  if (!form || !form->is_object()) return {};  // nothing that could be checked
+  if (!form || !form->is_object()) return {};  // nothing to check
   const auto compiled = ArgumentSchema::Compile(Checkable(*form), SchemaSubject::kForm);
   if (!compiled) return {};
   TRY((*compiled)->Check(response));

@@ -11,20 +11,20 @@
 
 namespace reprise {
 
-// The arguments of one call, read by name. What is missing or of another type reads as nullopt: the schema has already
-// said what is wrong with it.
+// The arguments of one call, read by name. A missing one or one of another type reads as nullopt, because the schema
+// check has already reported it.
 class Arguments {
  public:
-  // REQUIRES: `text` has passed the tool's schema. Anything else reads as an empty object.
+  // REQUIRES: `text` has passed the tool's schema. Text that is not an object reads as an empty one.
   explicit Arguments(std::string_view text);
   ~Arguments();
   Arguments(const Arguments&) = delete;
   Arguments& operator=(const Arguments&) = delete;
 
   std::optional<std::string> String(std::string_view name) const;
-  // 5.0 counts as 5, as in the schema.
-  // Of an array, the strings that it has.
+  // The strings in an array.
   std::vector<std::string> Strings(std::string_view name) const;
+  // 5.0 counts as 5, as in the schema.
   std::optional<std::int64_t> Integer(std::string_view name) const;
 
  private:
@@ -32,11 +32,11 @@ class Arguments {
   std::unique_ptr<Object> object_;
 };
 
-// What a schema is of, in the words of the messages: a tool's arguments, or a form that a person fills in.
+// The subject of a schema, for the words of messages: a tool's arguments, or a form for a person.
 enum class SchemaSubject { kArguments, kForm };
 
-// A compiled JSON Schema (draft-07) of an object. Thread-safe. The schema's own text must be trusted: a
-// hostile "pattern" could take for ever.
+// A compiled JSON Schema (draft-07) of an object. Thread-safe. The schema itself must be trusted, because a hostile
+// "pattern" could take forever.
 class ArgumentSchema {
  public:
   // kInvalidArgument if `schema` is not a schema of an object.
@@ -44,8 +44,8 @@ class ArgumentSchema {
                                                          SchemaSubject subject = SchemaSubject::kArguments);
   ~ArgumentSchema();
 
-  // Checks raw text from a model or a person; "" counts as {}. The message says in words what to mend:
-  // kInvalidArgument, kTooLarge.
+  // Checks raw text from a model or a person; "" counts as {}. kInvalidArgument or kTooLarge, with a message that says
+  // what to fix.
   Result<void> Check(std::string_view arguments) const;
 
  private:
@@ -54,20 +54,19 @@ class ArgumentSchema {
   std::unique_ptr<Impl> impl_;
 };
 
-// What null is where a member is optional and of another type. Models give it for an argument that they leave out.
+// How to treat null for an optional member of another type. Models send it for omitted arguments.
 enum class OptionalNulls { kRefused, kNotGiven };
 
-// The part of an untrusted JSON Schema that can be checked without danger: types, members, enumerations and limits, to
-// a limited depth. Left out, and so for the schema's owner to check, is what could take for ever or lead elsewhere
-// (pattern, $ref, and the combinations such as anyOf, which mean different things in different dialects). What is not a
-// schema of an object becomes the schema of any object.
+// The part of an untrusted JSON Schema that is safe to check: types, members, enumerations and limits, to a limited
+// depth. Omits keywords that could take forever or lead elsewhere (pattern, $ref, and combinations such as anyOf, whose
+// meaning depends on the dialect); the schema's owner must check those. Anything but a schema of an object becomes the
+// schema of any object.
 std::string CheckablePart(std::string_view schema, OptionalNulls nulls = OptionalNulls::kRefused);
 
-// Checks what a person has filled into the form of a server (Model Context Protocol 2025-11-25, "Elicitation: Requested
-// Schema": a flat object of texts, numbers, booleans and choices) before the server gets it. A field that has a default
-// may lack; one that the form does not have is refused, as a typing error. `schema` is not trusted; what of it cannot
-// be checked safely is left to the server. kInvalidArgument (reason "invalid_response"); the message says in words
-// which field must be mended.
+// Checks a person's input for a server's form (Model Context Protocol 2025-11-25, "Elicitation: Requested Schema": a
+// flat object of texts, numbers, booleans and choices) before the server gets it. Fields with a default may be missing;
+// unknown fields are refused as typing errors. `schema` is not trusted, so unsafe parts of it are left to the server.
+// kInvalidArgument (reason "invalid_response") with a message that says which field to fix.
 Result<void> CheckForm(std::string_view schema, std::string_view response);
 
 }  // namespace reprise

@@ -23,7 +23,7 @@ class BuiltinTool : public Tool {
  public:
   explicit BuiltinTool(ToolTraits traits) : traits_(std::move(traits)) {}
   const ToolTraits& traits() const override { return traits_; }
-  // As in traits(), but never cost anything (traits() of run_shell looks for the sandbox first).
+  // As in traits(), but always cheap (traits() of run_shell looks for the sandbox first).
   const ToolSpec& spec() const { return traits_.spec; }
   bool asks_by_default() const { return traits_.requires_approval; }
 
@@ -40,7 +40,7 @@ inline ToolOutcome ToolFailure(std::string message) { return {.output = std::mov
 
 std::unique_ptr<BuiltinTool> MakeEchoTool();
 std::unique_ptr<BuiltinTool> MakeCalculatorTool();
-// Names of time zones are those of the system's zoneinfo.
+// Takes the names of the system's zoneinfo.
 std::unique_ptr<BuiltinTool> MakeCurrentTimeTool(std::function<Timestamp()> now);
 
 // Tools with which an agent keeps its tasks and its plan (reprise/agenda.h).
@@ -48,23 +48,22 @@ std::unique_ptr<BuiltinTool> MakeCurrentTimeTool(std::function<Timestamp()> now)
 std::unique_ptr<BuiltinTool> MakeManageTasksTool();
 std::unique_ptr<BuiltinTool> MakeUpdatePlanTool();
 
-// Puts a question to whoever follows the run; the answer is the tool's result.
+// Asks the people who follow the run; the answer is the tool's result.
 std::unique_ptr<BuiltinTool> MakeAskHumanTool();
 
-// What the agent can do with the files of the chat it works in: those that were uploaded to it, and its own. Not the
-// files of the workspace.
+// Tools for the files of the agent's chat, both uploaded ones and its own, but not for files of the workspace.
 std::unique_ptr<BuiltinTool> MakeListChatFilesTool();
 std::unique_ptr<BuiltinTool> MakeReadChatFileTool();
 std::unique_ptr<BuiltinTool> MakeSaveChatFileTool();
 std::unique_ptr<BuiltinTool> MakeDeleteChatFileTool();
 
-// research{question}: what a sub-agent finds out about it.
+// research{question}: has a sub-agent answer the question.
 std::unique_ptr<BuiltinTool> MakeResearchTool();
 
-// Tools that look at the workspace, which must outlive them.
+// Tools that read the workspace, which must outlive them.
 
 std::unique_ptr<BuiltinTool> MakeListFilesTool(const Workspace& workspace);
-// `elsewhere` opens files outside of the workspace, if it may (null: none); kForbidden otherwise.
+// `elsewhere` opens the permitted files outside the workspace, kForbidden for others; null if there are none.
 std::unique_ptr<BuiltinTool> MakeReadFileTool(const Workspace& workspace,
                                               std::function<Result<UniqueFd>(const std::string& path)> elsewhere = {});
 

@@ -14,8 +14,7 @@
 namespace reprise {
 namespace {
 
-// Own code rather than muParser: Debian's is linked with libgomp, which costs an idle server 0.8 MB, and it knows
-// neither % nor **.
+// Not muParser, because Debian's links libgomp, which costs an idle server 0.8 MB, and lacks % and **.
 constexpr std::size_t kMaxLength = 4096;
 constexpr int kMaxExpressionDepth = 200;  // bounds the recursion
 
@@ -139,7 +138,7 @@ class Parser {
                          : *std::max_element(values.begin(), values.end());
   }
 
-  // "(" sum ("," sum)* ")", at least one.
+  // "(" sum ("," sum)* ")"
   Result<std::vector<double>> CallArguments() {
     if (!Take("(")) return Fail(Missing("(").error());
     std::vector<double> values;
@@ -173,7 +172,7 @@ class Parser {
     while (at_ < text_.size() && (text_[at_] == ' ' || (text_[at_] >= '\t' && text_[at_] <= '\r'))) ++at_;
   }
 
-  // "*" is not taken where "**" stands.
+  // Does not take "*" out of "**".
   bool Take(std::string_view token) {
     SkipSpace();
     const std::string_view rest = text_.substr(at_);
@@ -182,7 +181,7 @@ class Parser {
     return true;
   }
 
-  // Every way to recurse passes through Signed, which holds one of these.
+  // Counts the recursion; all of it passes through Signed, which holds one of these.
   class Nesting {
    public:
     explicit Nesting(Parser& parser) : parser_(parser) { ++parser_.depth_; }
@@ -210,7 +209,7 @@ Result<double> EvaluateExpression(std::string_view expression) {
 std::string FormatNumber(double value) {
   if (value == 0) return "0";  // not "-0"
   std::array<char, 64> text{};
-  constexpr double kExact = 9007199254740992.0;  // 2^53: every whole number up to here is itself
+  constexpr double kExact = 9007199254740992.0;  // 2^53: whole numbers up to here are exact
   const bool whole = std::trunc(value) == value && std::abs(value) <= kExact;
   std::snprintf(text.data(), text.size(), whole ? "%.0f" : "%.15g", value);
   return text.data();

@@ -47,7 +47,7 @@ class CalculatorTool final : public BuiltinTool {
   }
 };
 
-// "Europe/Berlin", "Etc/GMT+5". The library would also open absolute paths and "..".
+// "Europe/Berlin", "Etc/GMT+5". Checked because the library would also open absolute paths and "..".
 bool IsZoneName(std::string_view name) {
   if (name.empty() || name.size() > 64 || name.front() == '/' || name.find("..") != std::string_view::npos)
     return false;

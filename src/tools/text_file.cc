@@ -47,7 +47,7 @@ bool LinePicker::Keep(std::string_view piece) {
     text_ += piece;
     return true;
   }
-  // Whole lines, unless not even one fits.
+  // Show whole lines, unless not even one fits.
   const std::size_t line_start = text_.rfind('\n') == std::string::npos ? 0 : text_.rfind('\n') + 1;
   if (line_start > 0) {
     text_.resize(line_start);

@@ -11,10 +11,10 @@ namespace reprise {
 // Whether the beginning of a file looks like text (no NUL in its first 8 KiB).
 bool LooksLikeText(std::string_view content);
 
-// One line for a model to read: valid UTF-8, control characters shown as '?'.
+// One line for a model: valid UTF-8, with control characters as '?'.
 std::string OneLine(std::string_view text);
 
-// A path for a message: in quotes, on one line, cut if it is very long.
+// A path for a message: quoted, on one line, cut if very long.
 std::string QuotedPath(std::string_view path);
 
 // Picks lines `first` (from 1) to `first + count - 1` out of a stream of chunks, up to 256 KiB of them.
@@ -22,9 +22,9 @@ class LinePicker {
  public:
   LinePicker(std::uint64_t first, std::uint64_t count) : first_(first), count_(count) {}
 
-  // False: has all it can use.
+  // False if it needs no more.
   bool Add(std::string_view chunk);
-  // The lines for a model to read, and where to go on if there are more. kInvalidArgument if there are not as many.
+  // The lines for a model, and where to continue if there are more. kInvalidArgument if the file has fewer lines.
   Result<std::string> Shown() const;
 
  private:
@@ -33,12 +33,12 @@ class LinePicker {
     stopped_ = true;
     return false;
   }
-  // Meaningful when the whole file was seen.
+  // Valid only after the whole file.
   std::uint64_t lines() const { return line_ - 1 + (in_line_ ? 1 : 0); }
 
   const std::uint64_t first_, count_;
   std::string text_;
-  std::uint64_t line_ = 1;  // the number of the line the next byte belongs to: at the end, the first not shown in full
+  std::uint64_t line_ = 1;  // line of the next byte; at the end, the first line not shown in full
   bool in_line_ = false;
   bool stopped_ = false;
   bool cut_in_line_ = false;

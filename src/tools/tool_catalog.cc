@@ -25,7 +25,7 @@ bool MatchesAny(const std::vector<std::string>& patterns, const std::string& nam
                      [&](const std::string& pattern) { return ::fnmatch(pattern.c_str(), name.c_str(), 0) == 0; });
 }
 
-// A tool's schema, compiled when it is first needed: an idle server saves a megabyte and some of its start-up time.
+// A tool's schema, compiled on first use, which saves an idle server a megabyte and some start-up time.
 class LazySchema {
  public:
   explicit LazySchema(std::string text) : text_(std::move(text)) {}
@@ -42,8 +42,8 @@ class LazySchema {
   mutable Result<std::unique_ptr<ArgumentSchema>> schema_;  // constant after the first Check
 };
 
-// Each folder is like a workspace of its own. One that is protected itself, or lies where something is, is what
-// somebody has named all the same.
+// Treats each folder as a separate workspace. A folder that is protected, or lies in a protected path, is open because
+// the configuration names it.
 std::function<Result<UniqueFd>(const std::string& path)> ElsewhereOf(const ToolOptions& options,
                                                                      const std::vector<std::string>& secret_paths) {
   if (!options.readable_folders) return {};
@@ -64,7 +64,7 @@ std::function<Result<UniqueFd>(const std::string& path)> ElsewhereOf(const ToolO
 }  // namespace
 
 struct ToolCatalog::Offer {
-  ToolSpec spec;  // as in the tool's traits, which may cost something (run_shell looks for the sandbox first)
+  ToolSpec spec;  // as in the traits, which may be expensive (run_shell looks for the sandbox first)
   bool requires_approval;
   std::shared_ptr<Tool> tool;
   std::shared_ptr<const LazySchema> schema;
@@ -74,7 +74,7 @@ class ToolCatalog::FixedToolSet final : public ToolSet {
  public:
   explicit FixedToolSet(std::shared_ptr<Workspace> workspace) : workspace_(std::move(workspace)) {}
 
-  // False: its name is taken.
+  // False if its name is taken.
   bool Add(const Offer& offer) {
     if (Find(offer.spec.name) != nullptr) return false;
     offers_.push_back(offer);
@@ -104,7 +104,7 @@ class ToolCatalog::FixedToolSet final : public ToolSet {
 
   bool RequiresApproval(const Tool& tool) const override {
     const Offer* offer = OfferOf(tool);
-    return offer == nullptr || offer->requires_approval;  // what is unknown asks
+    return offer == nullptr || offer->requires_approval;  // unknown tools ask
   }
 
  private:
@@ -135,7 +135,7 @@ class ToolCatalog::FixedToolSet final : public ToolSet {
   std::vector<ToolSpec> specs_;
   std::vector<std::function<std::optional<Offer>(std::string_view name)>> unlisted_makers_;
   mutable Mutex mutex_;
-  mutable std::deque<Offer> unlisted_ GUARDED_BY(mutex_);  // made so far; what is in it stays as and where it is
+  mutable std::deque<Offer> unlisted_ GUARDED_BY(mutex_);  // made so far; entries never change or move
 };
 
 ToolCatalog::ToolCatalog(ToolOptions options) : ToolCatalog(std::move(options), SecretPaths(FoldersOfThisUser())) {}
@@ -161,7 +161,7 @@ ToolCatalog::ToolCatalog(ToolOptions options, const std::vector<std::string>& se
   add(MakeWriteFileTool(*workspace_));
   add(MakeEditFileTool(*workspace_));
   add(MakeDeleteFileTool(*workspace_));
-  // With the environment as it is now.
+  // Takes the environment as it is now.
   const auto runner = std::make_shared<const CommandRunner>(*workspace_, secret_paths, options_.shell);
   add(MakeShellTool(runner));
   add(MakeCodeTool(runner));
@@ -210,7 +210,7 @@ std::shared_ptr<const ToolSet> ToolCatalog::Current() const {
 std::shared_ptr<const ToolSet> ToolCatalog::With(const std::vector<std::shared_ptr<Tool>>& more) const {
   const MutexLock lock(mutex_);
   auto set = MakeSet();
-  // What the configuration says of a server's tools is meant for that one, also while it is away.
+  // The configuration's settings for a server's tools hold even while the server is away.
   const auto is_of_server = [&](const std::string& name) REQUIRES(mutex_) {
     return std::any_of(sources_.begin(), sources_.end(),
                        [&](const Source& source) { return name.starts_with(source.server.name + "__"); });

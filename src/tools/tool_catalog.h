@@ -14,14 +14,14 @@ namespace reprise {
 
 class Workspace;
 
-// Those that work in the workspace, or run programs there.
+// The tools that use files of the workspace or run programs there.
 inline constexpr std::array<std::string_view, 8> kWorkspaceTools{
     "list_files", "read_file", "search_files", "write_file", "edit_file", "delete_file", "run_shell", "run_code"};
 
 // The built-in tools (echo calculator current_time list_files read_file search_files write_file edit_file delete_file
 // run_shell run_code http_get list_chat_files read_chat_file save_chat_file delete_chat_file ask_human manage_tasks
-// update_plan research) and, behind them, those of other programs; all as far as the options allow them. Making it is
-// cheap: neither the workspace nor the sandbox is touched before they are used.
+// update_plan research), followed by those of other programs, as far as the options allow them. Construction is cheap:
+// the workspace and the sandbox are touched only when used.
 class ToolCatalog final : public ToolRegistry {
  public:
   explicit ToolCatalog(ToolOptions options);
@@ -31,11 +31,11 @@ class ToolCatalog final : public ToolRegistry {
   std::shared_ptr<const ToolSet> With(const std::vector<std::shared_ptr<Tool>>& more) const override;
   std::vector<ToolServer> Servers() const override;
 
-  // Where the tools work; lives as long as the catalog.
+  // The tools' workspace; lives as long as the catalog.
   const Workspace& workspace() const { return *workspace_; }
 
-  // From now on the server of this name is in this state and offers exactly these tools (its `tools` is filled in). A
-  // tool whose name is taken is left out. Their schemas are not trusted.
+  // Sets the state and the tools of the server with this name (fills in its `tools`). Omits tools whose name is taken.
+  // Their schemas are not trusted.
   void SetServer(ToolServer server, std::vector<std::shared_ptr<Tool>> tools, UnlistedTool unlisted = {});
 
  private:

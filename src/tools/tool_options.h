@@ -13,17 +13,17 @@
 namespace reprise {
 
 enum class SandboxUse {
-  kWhenAvailable,  // and say so in the result when it is not
+  kWhenAvailable,  // and say so in the result if it is not
   kNever,
 };
 
 struct ShellOptions {
-  std::chrono::seconds default_timeout{60};  // when the call names none
+  std::chrono::seconds default_timeout{60};  // if the call names none
   std::chrono::seconds max_timeout{600};
-  // Added to the clean environment a command gets; the server's own environment is never passed on.
+  // Added to a command's clean environment; the server's own environment is never passed on.
   std::vector<std::pair<std::string, std::string>> extra_environment;
   SandboxUse sandbox = SandboxUse::kWhenAvailable;
-  // What commands see beside the system and the workspace: absolute paths, which need not exist.
+  // Absolute paths that commands see besides the system and the workspace; they need not exist.
   std::vector<std::string> readable_paths = {};
   std::vector<std::string> writable_paths = {};
   ResourceLimits limits = {};
@@ -37,18 +37,17 @@ struct HttpGetOptions {
 };
 
 struct ToolOptions {
-  std::string workspace_directory;  // all that file tools reach and all that commands may write
+  std::string workspace_directory;  // the limit of file tools and of commands' writes
   Transport& transport;             // must outlive the tools
   // Names of tools, or patterns (fnmatch(3)). A denied tool does not exist.
   std::vector<std::string> allow = {"*"};
   std::vector<std::string> deny = {};
-  std::vector<std::string> require_approval = {};  // beside those that ask by default
-  // Files and directories no tool may touch, wherever they lie: data folder, key file, configuration. They need not
-  // exist.
+  std::vector<std::string> require_approval = {};  // in addition to those that ask by default
+  // Files and directories that no tool may touch: data folder, key file, configuration. They need not exist.
   std::vector<std::string> protected_paths = {};
-  // Folders outside of the workspace in which read_file reads, asked for each time: absolute, as a path must begin that
-  // is read there. What lies there is read by the rules of a workspace: no link is followed out of it, and what is
-  // protected stays closed, but for the folder itself. Null: there are none.
+  // Returns the folders outside the workspace that read_file may read; called each time. They are absolute, and so must
+  // be the paths that the model gives. The rules of a workspace hold there: links out of a folder are not followed, and
+  // protected paths stay closed, except the folder itself. Null if there are none.
   std::function<std::vector<std::string>()> readable_folders = nullptr;
   ShellOptions shell = {};
   HttpGetOptions http = {};

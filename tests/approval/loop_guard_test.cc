@@ -44,7 +44,7 @@ TEST_CASE("CallLoop: the third equal call closes the circle, the fourth was warn
   CHECK_FALSE(c.Round({R"({"a":2})"}));
 }
 
-TEST_CASE("CallLoop: two calls in turn, in rounds of their own or together", "[agent]") {
+TEST_CASE("CallLoop: two alternating calls, in separate rounds or together", "[agent]") {
   Conversation apart;
   for (int i = 0; i < 5; ++i) CHECK_FALSE(apart.Round({i % 2 ? "{}" : "[]"}));
   const auto sixth = apart.Round({"{}"});
@@ -60,7 +60,7 @@ TEST_CASE("CallLoop: two calls in turn, in rounds of their own or together", "[a
   CHECK(together.Round({"1", "2"}).value().warned);
 }
 
-TEST_CASE("CallLoop: what is no circle", "[agent]") {
+TEST_CASE("CallLoop: histories without a circle", "[agent]") {
   Conversation c;
   CHECK_FALSE(c.Round({"1", "1", "1"}));  // one response: nothing was seen between them
   CHECK_FALSE(c.Round({"1"}));

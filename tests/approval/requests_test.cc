@@ -147,8 +147,7 @@ TEST_CASE("ApprovalBook: waiting ones are listed oldest first, with unguessable 
   for (std::size_t i = 0; i < ids.size(); ++i) CHECK(waiting[i].request.approval_id == ids[i]);
 }
 
-TEST_CASE("ApprovalBook: of several that wait, whichever is answered is told, and a stop voids the others",
-          "[approval]") {
+TEST_CASE("ApprovalBook: reports the one of several that is answered, and a stop voids the others", "[approval]") {
   ApprovalBook book;
   std::vector<std::string> ids;
   for (int i = 0; i < 3; ++i) {
@@ -175,7 +174,7 @@ TEST_CASE("ApprovalBook: of several that wait, whichever is answered is told, an
   CHECK(book.waiting_count() == 0);
 }
 
-TEST_CASE("ApprovalBook: what has expired is answered by nobody", "[approval]") {
+TEST_CASE("ApprovalBook: an expired request takes no answer", "[approval]") {
   ApprovalBook book;
   PendingApproval soon = Request(), later = Request();
   soon.request.expires_at = Now() + std::chrono::milliseconds(20);
@@ -198,7 +197,7 @@ TEST_CASE("ApprovalBook: what has expired is answered by nobody", "[approval]") 
   CHECK(book.Wait("approval_over", {})->expired);
 }
 
-TEST_CASE("ApprovalBook: what is claimed is answered by its claimant, or waits again", "[approval]") {
+TEST_CASE("ApprovalBook: a claimed request is settled by its claimant or waits again", "[approval]") {
   ApprovalBook book;
   PendingApproval pending = Request();
   book.Open(pending);

@@ -65,27 +65,27 @@ Async<Nothing> Throws(const Executor& executor, std::shared_ptr<int> held) {
 
 }  // namespace
 
-TEST_CASE("Async: what is awaited comes at once or from another thread, and the function goes on", "[base]") {
+TEST_CASE("Async: resumes with a result that arrives at once or from another thread", "[base]") {
   Pool pool;
   CHECK(WaitFor(Sum(kAtOnce, {1, 2, 3})) == "12");
   CHECK(WaitFor(Sum(pool.executor(), {1, 2, 3})) == "12");
   CHECK(WaitFor(Sum(pool.executor(), std::vector<int>(1000, 1))) == "2000");
 }
 
-TEST_CASE("Async: an exception goes to who awaits, and what was held is let go", "[base]") {
+TEST_CASE("Async: an exception propagates to the awaiter and releases everything held", "[base]") {
   Pool pool;
   const auto held = std::make_shared<int>(1);
   CHECK_THROWS_AS(WaitFor(Throws(kAtOnce, held)), std::runtime_error);
   CHECK_THROWS_AS(WaitFor(Throws(pool.executor(), held)), std::runtime_error);
 }
 
-TEST_CASE("Async: one that is never awaited does nothing and lets go of what it was given", "[base]") {
+TEST_CASE("Async: never awaited, it does nothing and releases its arguments", "[base]") {
   const auto held = std::make_shared<int>(1);
   { const auto never = Throws(kAtOnce, held); }
   CHECK(held.use_count() == 1);
 }
 
-TEST_CASE("FromCallback: does not go on before what it began has returned", "[base]") {
+TEST_CASE("FromCallback: does not resume before `begin` has returned", "[base]") {
   bool returned = false;
   const auto begin_and_look = [&]() -> Async<bool> {
     FromCallback<int> told(kAtOnce, [&](std::function<void(int)> done) {

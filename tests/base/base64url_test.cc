@@ -13,7 +13,7 @@ TEST_CASE("Base64Url: the vectors of RFC 4648 without padding", "[base]") {
   }
 }
 
-TEST_CASE("Base64Url: what is not canonical is refused", "[base]") {
+TEST_CASE("Base64Url: refuses non-canonical text", "[base]") {
   for (const char* text : {"Zg==", "Zh", "Zm9", "Z", "Zm9v\n", "Zm 9v", "+/+/", "Zm9vY", "Zm\"v"}) {
     CAPTURE(text);
     CHECK_FALSE(DecodeBase64Url(text));

@@ -5,7 +5,7 @@
 
 namespace reprise::test::did_you_mean_test {
 
-TEST_CASE("Nearest: a slip of the finger finds its word, another word does not", "[base]") {
+TEST_CASE("Nearest: finds the word of a typo, and none for another word", "[base]") {
   const std::vector<std::string> known{"serve", "chat", "search", "--port", "--plain"};
   CHECK(Nearest("chta", known) == "chat");
   CHECK(Nearest("serv", known) == "serve");

@@ -15,13 +15,13 @@ TEST_CASE("VisibleOnOneLine: controls, C1 too, and marks of direction are spelle
   CHECK(VisibleOnOneLine("").empty());
 }
 
-TEST_CASE("IsHidden: line ends and tabs are left to who shows the text", "[base]") {
+TEST_CASE("IsHidden: false for line ends and tabs", "[base]") {
   for (const char c : {'\n', '\r', '\t', ' ', 'a'}) CHECK_FALSE(IsHidden(static_cast<unsigned char>(c)));
   CHECK(IsHidden(0x1b));
   CHECK(IsHidden(0x10fffd));
 }
 
-TEST_CASE("IsHidden: all that shows nothing or another thing, in prose but what scripts are written with", "[base]") {
+TEST_CASE("IsHidden: all invisible or deceptive characters, in prose except those that scripts need", "[base]") {
   for (const std::uint32_t code : {0xadu,   0x34fu,  0x61cu,  0x70fu,   0x115fu,  0x180eu,  0x200bu,  0x200eu,
                                    0x2028u, 0x202eu, 0x2060u, 0x2063u,  0x2066u,  0x3164u,  0xfeffu,  0xffa0u,
                                    0xfffcu, 0xffffu, 0xfdd0u, 0x13430u, 0x1d159u, 0x1d173u, 0x1fffeu, 0xe0041u}) {

@@ -20,7 +20,7 @@ TEST_CASE("ParseJson: 64 levels are accepted and 65 are refused", "[base]") {
   CHECK(ParseJson(R"({"a":)" + nested(64) + "}").error().reason == "too_deep");
 }
 
-TEST_CASE("ParseJson: what is wrong is told without quoting the input", "[base]") {
+TEST_CASE("ParseJson: messages do not quote the input", "[base]") {
   for (const std::string text : {"", "{", "secret", "{\"a\":1}x", "[1,]", "nul"}) {
     const auto parsed = ParseJson(text);
     REQUIRE_FALSE(parsed);
@@ -31,8 +31,7 @@ TEST_CASE("ParseJson: what is wrong is told without quoting the input", "[base]"
   CHECK(ParseJson("1e400").error().reason == "invalid_json");
 }
 
-TEST_CASE("ParseJson: a member that an object has twice is refused and named, at any depth and however it is written",
-          "[base]") {
+TEST_CASE("ParseJson: a duplicate member is refused and named, at any depth and however it is escaped", "[base]") {
   std::string many = "{";
   for (int i = 0; i < 40; ++i) many += "\"m" + std::to_string(i) + "\":" + std::to_string(i) + ",";
   for (const std::string& text : {std::string(R"({"a":1,"b":2,"a":3})"), std::string(R"({"a":1,"\u0061":1})"),
@@ -49,13 +48,13 @@ TEST_CASE("ParseJson: a member that an object has twice is refused and named, at
   CHECK(ParseJson(R"({"a":{"a":1},"b":[{"a":1},{"a":1}]})"));
 }
 
-TEST_CASE("ParseJson: members keep their order, where it is asked for, the last of two equal ones wins", "[base]") {
+TEST_CASE("ParseJson: members keep their order; on request the last duplicate wins", "[base]") {
   const auto parsed = ParseJson(R"({"z":1,"a":{"b":[1,{"c":2}],"d":null},"z":3})", 64, DuplicateMembers::kLastWins);
   REQUIRE(parsed);
   CHECK(DumpJson(*parsed) == R"({"z":3,"a":{"b":[1,{"c":2}],"d":null}})");
 }
 
-TEST_CASE("ParseJson: an object of 100,000 members is read like a small one", "[base]") {
+TEST_CASE("ParseJson: reads an object of 100,000 members in linear time", "[base]") {
   std::string text = "{";
   for (int i = 0; i < 100'000; ++i) text += (i == 0 ? "\"" : ",\"") + std::to_string(i) + "\":" + std::to_string(i);
   const auto parsed = ParseJson(text + "}");  // looking through all members for each takes minutes
@@ -65,7 +64,7 @@ TEST_CASE("ParseJson: an object of 100,000 members is read like a small one", "[
   CHECK(ParseJson(text + R"(,"\u0030":1})").error().reason == "duplicate_member");
 }
 
-TEST_CASE("ParseJson: every value is what nlohmann's parser reads", "[base]") {
+TEST_CASE("ParseJson: reads every value as nlohmann's parser does", "[base]") {
   for (const char* text : {"0",
                            "-0",
                            "-0.0",
@@ -104,7 +103,7 @@ TEST_CASE("ParseJson: every value is what nlohmann's parser reads", "[base]") {
   }
 }
 
-TEST_CASE("RawMember: the value as it is written", "[base]") {
+TEST_CASE("RawMember: returns the value as written", "[base]") {
   const std::string object = " { \"a\" : [1, \"}\\\"\", {\"b\":1}] ,\"\\u0062\":\n1e2, \"c\":{\"b\":2} } ";
   CHECK(RawMember(object, "a") == R"([1, "}\"", {"b":1}])");
   CHECK(RawMember(object, "b") == "1e2");

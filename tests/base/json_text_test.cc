@@ -19,14 +19,14 @@ TEST_CASE("JSON text: whole pairs and escaped backslashes stay as they are", "[m
   CHECK(MendSurrogateEscapes(R"("\\\ud800")") == R"("\\\ufffd")");
 }
 
-TEST_CASE("JSON text: the cheap test finds what must be mended", "[model]") {
+TEST_CASE("JSON text: the cheap test finds texts that need mending", "[model]") {
   CHECK(HasSurrogateEscape(R"("x\ud800")"));
   CHECK(HasSurrogateEscape(R"("\\\uD800")"));
   CHECK_FALSE(HasSurrogateEscape(R"("\\ud800")"));
   CHECK_FALSE(HasSurrogateEscape(R"("\u00e9")"));
 }
 
-TEST_CASE("JSON text: what is almost JSON becomes JSON, and JSON stays as it is", "[base]") {
+TEST_CASE("JSON text: almost-JSON becomes JSON, and JSON stays as it is", "[base]") {
   CHECK(MendJson(R"({"a":NaN,"b":-Infinity})") == R"({"a":null,"b":null})");
   CHECK(MendJson(R"([18446744073709551616,-9223372036854775809,1e999,-1E+400])") ==
         R"(["18446744073709551616","-9223372036854775809","1e999","-1E+400"])");
@@ -39,7 +39,7 @@ TEST_CASE("JSON text: what is almost JSON becomes JSON, and JSON stays as it is"
   }
 }
 
-TEST_CASE("WithoutGaps: nothing between tokens is pushed out of sight, all else stays", "[base]") {
+TEST_CASE("WithoutGaps: shortens wide gaps between tokens and changes nothing else", "[base]") {
   const std::string pretty = "{\n  \"a\": 9007199254740993,\n  \"b\": \"x   y\"\n}";
   CHECK(WithoutGaps(pretty) == pretty);
   CHECK(WithoutGaps("{" + std::string(400, '\n') + "\"a\":" + std::string(400, ' ') + "1.50}") == "{ \"a\": 1.50}");
@@ -47,7 +47,7 @@ TEST_CASE("WithoutGaps: nothing between tokens is pushed out of sight, all else 
         "{\"a\\\"" + std::string(400, '\n') + "\": 1}");
 }
 
-TEST_CASE("HasLongNumber: only of numbers, and only where a double would round", "[base]") {
+TEST_CASE("HasLongNumber: only for numbers that a double would round", "[base]") {
   CHECK(HasLongNumber(R"({"a":[9007199254740993]})"));
   CHECK(HasLongNumber(R"({"a":-0.12345678901234567})"));
   CHECK_FALSE(HasLongNumber(R"({"a":123456789012345,"b":"9007199254740993","9007199254740993":1.5})"));

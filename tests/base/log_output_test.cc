@@ -59,7 +59,7 @@ std::string RefusalOf(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("LogOutput: a pipe that nobody reads holds nobody up, and how many lines are missing is told", "[log]") {
+TEST_CASE("LogOutput: a pipe without a reader blocks no thread, and dropped lines are counted", "[log]") {
   const Pipe pipe;
   LogOutput output(pipe.writer.get(), MissingLine);
   const std::string line = std::string(99, 'x') + "\n";
@@ -76,7 +76,7 @@ TEST_CASE("LogOutput: a pipe that nobody reads holds nobody up, and how many lin
   CHECK(pipe.Drain() == "and more\n");
 }
 
-TEST_CASE("LogOutput: who waits gets its line through to a slow reader", "[log]") {
+TEST_CASE("LogOutput: with patience a line gets through to a slow reader", "[log]") {
   const Pipe pipe;
   LogOutput output(pipe.writer.get(), MissingLine);
   const int capacity = ::fcntl(pipe.writer.get(), F_GETPIPE_SZ);
@@ -89,7 +89,7 @@ TEST_CASE("LogOutput: who waits gets its line through to a slow reader", "[log]"
   CHECK(all.find("missing") == std::string::npos);
 }
 
-TEST_CASE("LogOutput: a reader that does not come is waited for once", "[log]") {
+TEST_CASE("LogOutput: waits only once for a stuck reader", "[log]") {
   const Pipe pipe;
   LogOutput output(pipe.writer.get(), MissingLine);
   const std::string line(100'000, 'x');
@@ -101,7 +101,7 @@ TEST_CASE("LogOutput: a reader that does not come is waited for once", "[log]") 
   CHECK(pipe.Drain() == "\n" + MissingLine(2) + "more\n");
 }
 
-TEST_CASE("LogOutput: a reader that has gone is no harm", "[log]") {
+TEST_CASE("LogOutput: survives a reader that is gone", "[log]") {
   Pipe pipe;
   LogOutput output(pipe.writer.get(), MissingLine);
   pipe.reader.Reset();
@@ -140,7 +140,7 @@ TEST_CASE("LogOutput: lines of many threads stay whole", "[log]") {
   CHECK(lines == 800);
 }
 
-TEST_CASE("LogOutput: a disk that is full loses lines and says so later", "[log]") {
+TEST_CASE("LogOutput: a full disk drops lines and reports them later", "[log]") {
   const UniqueFd full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
   REQUIRE(full);
   LogOutput output(full.get(), MissingLine);
@@ -152,7 +152,7 @@ TEST_CASE("LogOutput: a disk that is full loses lines and says so later", "[log]
   CHECK(pipe.Drain() == MissingLine(2) + "three\n");
 }
 
-TEST_CASE("OpenLogFile: made for its owner alone whatever the umask, and appended to", "[log]") {
+TEST_CASE("OpenLogFile: creates a private file under any umask and appends to it", "[log]") {
   const TempDirectory folder;
   for (const mode_t mask : {mode_t{0}, mode_t{0777}}) {
     const std::string path = folder.File("log" + std::to_string(mask));
@@ -169,7 +169,7 @@ TEST_CASE("OpenLogFile: made for its owner alone whatever the umask, and appende
   }
 }
 
-TEST_CASE("OpenLogFile: nothing but a file of this user alone", "[log]") {
+TEST_CASE("OpenLogFile: refuses everything but a regular file of this user", "[log]") {
   const TempDirectory folder;
   const std::string target = folder.File("target");
   std::ofstream(target) << "mine\n";

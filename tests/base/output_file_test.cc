@@ -17,7 +17,7 @@ std::ptrdiff_t Entries(const TempDirectory& dir) {
 
 }  // namespace
 
-TEST_CASE("WriteOutputFile: writes a new private file, and replaces one only if it is told to", "[base]") {
+TEST_CASE("WriteOutputFile: writes a new private file, and replaces one only on request", "[base]") {
   const TempDirectory dir;
   const std::string path = dir.File("out.json");
   REQUIRE(WriteOutputFile(path, "first", /*replace=*/false).has_value());
@@ -35,8 +35,7 @@ TEST_CASE("WriteOutputFile: writes a new private file, and replaces one only if 
         "there is no folder " + dir.File("none"));
 }
 
-TEST_CASE("MoveToFreeName: what came to the name meanwhile stays, be it a file, a folder or a dangling link",
-          "[base]") {
+TEST_CASE("MoveToFreeName: never replaces a file, a folder or a dangling link that appeared meanwhile", "[base]") {
   const TempDirectory dir;
   const std::string made = dir.Write("made", "new"), taken = dir.File("taken");
   SECTION("a file") { dir.Write("taken", "old"); }

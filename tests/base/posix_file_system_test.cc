@@ -32,7 +32,7 @@ ErrorCode CodeOf(const Result<T>& result) {
 
 }  // namespace
 
-TEST_CASE("PosixFileSystem: what is written is read", "[base]") {
+TEST_CASE("PosixFileSystem: reads what was written", "[base]") {
   const TempDirectory folder;
   PosixFileSystem disk;
   for (const std::size_t size : {0, 1, 4095, 4096, 100'000}) {
@@ -63,7 +63,7 @@ TEST_CASE("PosixFileSystem: each failure has its code, and the path is in the de
   CHECK(CodeOf(disk.Rename(folder.File("none"), path)) == ErrorCode::kNotFound);
 }
 
-TEST_CASE("PosixFileSystem: below an expected folder that is gone nothing is said to be missing", "[base]") {
+TEST_CASE("PosixFileSystem: without its expected folder, a file is not reported as missing", "[base]") {
   const TempDirectory folder;
   PosixFileSystem disk;
   const std::string data = folder.File("data"), away = folder.File("away");
@@ -123,7 +123,7 @@ TEST_CASE("PosixFileSystem: descriptors are closed on exec", "[base]") {
   CHECK((::fcntl(next, F_GETFD) & FD_CLOEXEC) != 0);
 }
 
-TEST_CASE("PosixFileSystem: directories are listed with what they are", "[base]") {
+TEST_CASE("PosixFileSystem: lists entries with their kinds", "[base]") {
   const TempDirectory folder;
   PosixFileSystem disk;
   WriteFile(disk, folder.File("file"), "");
@@ -150,7 +150,7 @@ TEST_CASE("ReplaceFile: a failure leaves the old content and no temporary file",
   }
 }
 
-TEST_CASE("CreateDirectories: makes what is missing, and says whether it did", "[base]") {
+TEST_CASE("CreateDirectories: makes missing directories and tells whether it did", "[base]") {
   const TempDirectory folder;
   PosixFileSystem disk;
   CHECK(CreateDirectories(disk, folder.File("a/b/c")) == true);
@@ -167,7 +167,7 @@ TEST_CASE("ParentDirectory: of every form of path", "[base]") {
   CHECK(ParentDirectory("a/b") == "a");
 }
 
-TEST_CASE("SystemError: what the system has run out of is not the disk's fault", "[base]") {
+TEST_CASE("SystemError: exhausted resources are not disk errors", "[base]") {
   for (const int error : {EMFILE, ENFILE, ENOMEM, EAGAIN}) {
     const Error told = SystemError(error, "open x");
     CHECK(told.code == ErrorCode::kUnavailable);
@@ -180,7 +180,7 @@ TEST_CASE("SystemError: what the system has run out of is not the disk's fault",
   CHECK(SystemError(ENOENT, "open x").code == ErrorCode::kNotFound);
 }
 
-TEST_CASE("PosixFileSystem: without a descriptor left it says so", "[base]") {
+TEST_CASE("PosixFileSystem: reports a lack of descriptors", "[base]") {
   PosixFileSystem disk;
   struct rlimit before {};
   REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);

@@ -37,7 +37,7 @@ TEST_CASE("RetryAfter: the provider's own clock counts", "[base]") {
   CHECK(RetryAfter({{"date", "noon"}, {"retry-after", "Sun, 06 Nov 1994 08:49:38 GMT"}}, kNow) == 1s);
 }
 
-TEST_CASE("RetryAfter: what cannot be read is nothing", "[base]") {
+TEST_CASE("RetryAfter: nullopt for unreadable values", "[base]") {
   for (const char* text :
        {"", "-1", "soon", "2 s", "nan", "inf", "1e999", "Sun, 06 Nov 1994", "Sun, 06 Nov 1994 08:49:37 CET"}) {
     INFO(text);

@@ -94,7 +94,7 @@ TEST_CASE("SseParser: every fixture reads the same however it is cut", "[sse]") 
   }
 }
 
-TEST_CASE("SseParser: an event that lies whole in one piece is not copied", "[sse]") {
+TEST_CASE("SseParser: does not copy an event within one piece", "[sse]") {
   const std::string piece = "data: hello\n\n";
   SseParser parser;
   parser.Feed(piece);
@@ -103,7 +103,7 @@ TEST_CASE("SseParser: an event that lies whole in one piece is not copied", "[ss
   CHECK(event->data.data() == piece.data() + 6);
 }
 
-TEST_CASE("SseParser: an event without its blank line is there for who asks", "[sse]") {
+TEST_CASE("SseParser: Finish returns an event without its blank line", "[sse]") {
   for (const std::string bytes : {"data: [DONE]", "data: [DONE]\n", "data: [DONE]\r"}) {
     for (std::size_t cut = 0; cut <= bytes.size(); ++cut) {
       SseParser parser;
@@ -119,7 +119,7 @@ TEST_CASE("SseParser: an event without its blank line is there for who asks", "[
   }
 }
 
-TEST_CASE("SseParser: nothing is left at the end of whole events", "[sse]") {
+TEST_CASE("SseParser: Finish returns nothing after complete events", "[sse]") {
   SseParser parser;
   parser.Feed("data: one\n\n");
   REQUIRE(parser.Next());

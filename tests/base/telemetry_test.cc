@@ -42,7 +42,7 @@ const Attribute* Find(const SpanRecord& span, std::string_view key) {
 
 constexpr const char* kTraceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
-TEST_CASE("Traceparent: what is read is what is written", "[base]") {
+TEST_CASE("Traceparent: a round trip changes nothing", "[base]") {
   const auto context = ParseTraceparent(kTraceparent);
   REQUIRE(context);
   CHECK(context->sampled);
@@ -53,7 +53,7 @@ TEST_CASE("Traceparent: what is read is what is written", "[base]") {
   CHECK_FALSE(ParseTraceparent("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00")->sampled);
 }
 
-TEST_CASE("Traceparent: what cannot be one is none", "[base]") {
+TEST_CASE("Traceparent: refuses invalid text", "[base]") {
   for (const char* text : {"", "00", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-0",
                            "00-00000000000000000000000000000000-00f067aa0ba902b7-01",
                            "00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01",
@@ -67,7 +67,7 @@ TEST_CASE("Traceparent: what cannot be one is none", "[base]") {
   CHECK(ParseTraceparent("01-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-more"));  // of a later version
 }
 
-TEST_CASE("Span: an empty one does nothing, and neither do those beneath it", "[base]") {
+TEST_CASE("Span: an empty one and its children do nothing", "[base]") {
   Span none = Span::Begin(nullptr, "x", {});
   CHECK_FALSE(none);
   Span child = none.Child("y");
@@ -96,7 +96,7 @@ TEST_CASE("Span: children lie within their parents, in the same trace", "[base]"
   CHECK(Find(child, "count")->value == AttributeValue(std::int64_t{7}));
 }
 
-TEST_CASE("Span: what is set twice counts once, and Stop is its end", "[base]") {
+TEST_CASE("Span: the last value of an attribute counts, and Stop sets the end", "[base]") {
   Kept kept;
   Span span = Span::Begin(&kept, "x", {});
   span.Set("key", "one");
@@ -116,7 +116,7 @@ TEST_CASE("Span: what is set twice counts once, and Stop is its end", "[base]") 
   CHECK(ended.failure_text.empty());
 }
 
-TEST_CASE("Span: content is kept where it is wanted, valid and with an end", "[base]") {
+TEST_CASE("Span: keeps content on request, as valid UTF-8 up to a limit", "[base]") {
   Kept kept;
   for (const bool wanted : {false, true}) {
     kept.content = wanted;
@@ -129,7 +129,7 @@ TEST_CASE("Span: content is kept where it is wanted, valid and with an end", "[b
   CHECK(kept.spans[1].failure_text == "bad \xEF\xBF\xBD byte");
 }
 
-TEST_CASE("Span: one that is not traced still ends, for metrics", "[base]") {
+TEST_CASE("Span: an untraced span still ends, for metrics", "[base]") {
   Kept kept;
   kept.traces = false;
   kept.content = true;

@@ -4,7 +4,7 @@
 
 namespace reprise::test::terminal_text_test {
 
-TEST_CASE("VisibleLine: what steers a terminal is made visible", "[terminal]") {
+TEST_CASE("VisibleLine: makes terminal controls visible", "[terminal]") {
   CHECK(VisibleLine("plain \xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80") == "plain \xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80");
   CHECK(VisibleLine("a\nb\r\nc") == "a b c");
   CHECK(VisibleLine("\x1b[31mred") == "<U+001B>[31mred");
@@ -19,7 +19,7 @@ TEST_CASE("VisibleLine: what steers a terminal is made visible", "[terminal]") {
   CHECK(VisibleLine(std::string_view("\0", 1)) == "<U+0000>");
 }
 
-TEST_CASE("VisibleLine, VisibleText: what cannot be seen is spelled out", "[terminal]") {
+TEST_CASE("VisibleLine, VisibleText: spell out invisible characters", "[terminal]") {
   for (const auto& [character, name] :
        {std::pair("\xe2\x80\x8b", "<U+200B>"), std::pair("\xe2\x80\x8d", "<U+200D>"),
         std::pair("\xe2\x81\xa0", "<U+2060>"), std::pair("\xc2\xad", "<U+00AD>"), std::pair("\xe1\x85\x9f", "<U+115F>"),
@@ -53,7 +53,7 @@ TEST_CASE("Indented: further lines begin with the indent, trailing ones are drop
   CHECK(Indented("a\tb", "  ") == "a\tb");
 }
 
-TEST_CASE("WithBlankLinesCounted: the number of many, a few as they are", "[terminal]") {
+TEST_CASE("WithBlankLinesCounted: counts many, keeps a few", "[terminal]") {
   CHECK(WithBlankLinesCounted("a\n\n\n\nb") == "a\n\n\n\nb");
   CHECK(WithBlankLinesCounted("a\n\n\n\n\nb") == "a\n<4 blank lines>\nb");
   CHECK(WithBlankLinesCounted("\n \n\t\r\n\n  b") == "<4 blank lines>\n  b");

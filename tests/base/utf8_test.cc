@@ -10,7 +10,7 @@ using reprise::ToValidUtf8;
 using reprise::Utf8Of;
 using reprise::Utf8Prefix;
 
-TEST_CASE("IsUtf8: overlong forms, surrogates and what lies above U+10FFFF are refused", "[base]") {
+TEST_CASE("IsUtf8: refuses overlong forms, surrogates and code points above U+10FFFF", "[base]") {
   for (const std::string good :
        {"", "plain", "\xC3\xA4", "\xE2\x82\xAC", "\xF0\x9F\x98\x80", "\xF4\x8F\xBF\xBF", "12345678\xC3\xA4"}) {
     CHECK(IsUtf8(good));
@@ -29,7 +29,7 @@ TEST_CASE("ToValidUtf8: each maximal invalid part becomes one U+FFFD (Unicode 15
   CHECK(ToValidUtf8("fine \xC3\xA4") == "fine \xC3\xA4");
 }
 
-TEST_CASE("IncompleteUtf8Tail: what may still become a character is held back, and nothing else", "[base]") {
+TEST_CASE("IncompleteUtf8Tail: holds back only the beginning of a character", "[base]") {
   const std::string text = "a\xC3\xA4\xE2\x82\xAC\xF0\x9F\x98\x80";
   const std::vector<std::size_t> want{0, 0, 1, 0, 1, 2, 0, 1, 2, 3, 0};
   for (std::size_t n = 0; n <= text.size(); ++n) CHECK(IncompleteUtf8Tail(text.substr(0, n)) == want[n]);
@@ -38,7 +38,7 @@ TEST_CASE("IncompleteUtf8Tail: what may still become a character is held back, a
   CHECK(IncompleteUtf8Tail("\x80\x80") == 0);
 }
 
-TEST_CASE("Utf8Of: a character of each length, and what is none", "[base]") {
+TEST_CASE("Utf8Of: a character of each length, and invalid codes", "[base]") {
   CHECK(Utf8Of('a') == "a");
   CHECK(Utf8Of(0xe4) == "\xC3\xA4");
   CHECK(Utf8Of(0x20ac) == "\xE2\x82\xAC");

@@ -47,7 +47,7 @@ bool HasJose() { return std::system("command -v jose >/dev/null 2>&1") == 0; }
 
 }  // namespace
 
-TEST_CASE("JWE: what is sealed opens again, with its header and kid", "[crypto]") {
+TEST_CASE("JWE: a sealed text opens again, with its header and kid", "[crypto]") {
   const KeySet keys = KeySet::Generate();
   for (const std::size_t size : {0, 1, 2, 3, 15, 16, 17, 1000, 100'000}) {
     const std::string plaintext(size, 'x');
@@ -106,7 +106,7 @@ TEST_CASE("JWE: every truncation and every appended byte is refused", "[crypto]"
   CHECK(OpenJwe(text + "\n", keys));  // white space between tokens is no content
 }
 
-TEST_CASE("JWE: members that are missing, twice there, unknown or of another type are refused", "[crypto]") {
+TEST_CASE("JWE: refuses missing, duplicate, unknown and mistyped members", "[crypto]") {
   const KeySet keys = KeySet::Generate();
   const std::string text = Seal(keys, "text");
   const std::string tag = Member(text, "tag");
@@ -134,7 +134,7 @@ TEST_CASE("JWE: other algorithms, crit, zip and a kid in the protected header ar
     const auto opened = OpenJwe(WithHeader(text, header), keys);
     REQUIRE_FALSE(opened);
     CAPTURE(header.dump());
-    // Refused for what it asks, not only because the tag no longer fits.
+    // Refused for the header itself, not only because the tag no longer matches.
     CHECK(opened.error().message.find("tag") == std::string::npos);
     CHECK_FALSE(ReadJweHeader(WithHeader(text, header)));
   }
@@ -148,7 +148,7 @@ TEST_CASE("JWE: a key that is not in the set is named as the reason", "[crypto]"
   CHECK(opened.error().message == "sealed by a key that is not in the key file");
 }
 
-TEST_CASE("JWE: the digest survives new wrapping and nothing else", "[crypto]") {
+TEST_CASE("JWE: the digest survives rewrapping and no other change", "[crypto]") {
   const KeySet keys = KeySet::Generate();
   const std::string text = Seal(keys, "text"), other = Seal(keys, "text");
   const auto digest = RecordDigest(text);
@@ -222,7 +222,7 @@ TEST_CASE("JWE: speed of a megabyte", "[.benchmark]") {
   std::printf("seal+open of 1 MiB: %.2f ms\n", took.count() / kRuns);
 }
 
-TEST_CASE("JWE: wrapping to a new key changes kid and wrapped key alone", "[crypto]") {
+TEST_CASE("JWE: rewrapping changes only the kid and the wrapped key", "[crypto]") {
   const KeySet old = KeySet::Generate();
   const KeySet keys = old.WithNewKey(), fresh = keys.WithoutOldKeys();
   const std::string sealed = Seal(old, "content");
@@ -238,7 +238,7 @@ TEST_CASE("JWE: wrapping to a new key changes kid and wrapped key alone", "[cryp
   CHECK(*RewrapJwe(*rewrapped, keys) == *rewrapped);
 }
 
-TEST_CASE("JWE: wrapping anew keeps spaces and the order of the members", "[crypto]") {
+TEST_CASE("JWE: rewrapping keeps spaces and the order of members", "[crypto]") {
   const KeySet old = KeySet::Generate();
   const KeySet keys = old.WithNewKey();
   const Json sealed = Json::parse(Seal(old, "content"));
@@ -254,7 +254,7 @@ TEST_CASE("JWE: wrapping anew keeps spaces and the order of the members", "[cryp
   CHECK(OpenJwe(*rewrapped, keys.WithoutOldKeys())->plaintext == "content");
 }
 
-TEST_CASE("JWE: what is damaged or foreign is not wrapped anew", "[crypto]") {
+TEST_CASE("JWE: damaged and foreign records are not rewrapped", "[crypto]") {
   const KeySet old = KeySet::Generate();
   const KeySet keys = old.WithNewKey();
   const std::string sealed = Seal(old, "content");
@@ -269,7 +269,7 @@ TEST_CASE("JWE: what is damaged or foreign is not wrapped anew", "[crypto]") {
   CHECK_FALSE(RewrapJwe("", keys));
 }
 
-TEST_CASE("JWE: what is sealed for a tenant opens for that tenant alone", "[crypto]") {
+TEST_CASE("JWE: a tenant's record opens only for that tenant", "[crypto]") {
   const KeySet keys = KeySet::Generate();
   const KeySet a = keys.BoundTo("a"), b = keys.BoundTo("b");
   CHECK(a.current().kid == keys.current().kid);

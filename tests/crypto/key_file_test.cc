@@ -60,7 +60,7 @@ TEST_CASE("KeyFile: is created once, private, and loaded afterwards", "[crypto]"
   CHECK(disk.ListDirectory(folder.File("config/reprise"))->size() == 1);
 }
 
-TEST_CASE("KeyFile: many that create it at once end with the same key", "[crypto]") {
+TEST_CASE("KeyFile: concurrent creators end with the same key", "[crypto]") {
   const TempDirectory folder;
   PosixFileSystem disk;
   constexpr int kThreads = 8;
@@ -100,7 +100,7 @@ TEST_CASE("KeyFile: a missing file is not found, and not created by Load", "[cry
   CHECK(disk.ListDirectory(folder.path())->empty());
 }
 
-TEST_CASE("KeyFile: a key that was handed out survives a power loss, whatever failed before", "[crypto][fault]") {
+TEST_CASE("KeyFile: a returned key survives a power loss, whatever failed before", "[crypto][fault]") {
   for (std::size_t n = 1;; ++n) {
     MemoryFileSystem disk;
     FaultyFileSystem faulty(disk, {.at = n, .from_then_on = true});
@@ -137,7 +137,7 @@ TEST_CASE("KeyFile: a new key seals, and the old one stays", "[crypto]") {
   CHECK(KidsIn(*LoadKeyFile(path, disk)) == std::set{after->current().kid});
 }
 
-TEST_CASE("KeyFile: of many that rotate at once none loses a key", "[crypto]") {
+TEST_CASE("KeyFile: concurrent rotations lose no key", "[crypto]") {
   const TempDirectory folder;
   PosixFileSystem disk;
   const std::string path = folder.File("keys.jwks");
@@ -168,7 +168,7 @@ TEST_CASE("KeyFile: a symbolic link to it stays one", "[crypto]") {
   CHECK(disk.ListDirectory(folder.path())->size() == 1);
 }
 
-TEST_CASE("KeyFile: what a crash has left behind goes with the next change", "[crypto]") {
+TEST_CASE("KeyFile: the next change removes leftovers of a crash", "[crypto]") {
   const TempDirectory folder;
   PosixFileSystem disk;
   REQUIRE(LoadOrCreateKeyFile(folder.File("keys.jwks"), disk));
@@ -237,7 +237,7 @@ TEST_CASE("KeyFile: a passphrase is set, used, changed and removed", "[crypto]")
   CHECK(LoadKeyFile(path, disk, MustNotAsk)->keys().size() == 2);
 }
 
-TEST_CASE("KeyFile: a source that fails is what opening fails with", "[crypto]") {
+TEST_CASE("KeyFile: opening fails with the error of the passphrase's source", "[crypto]") {
   const TempDirectory folder;
   PosixFileSystem disk;
   REQUIRE(LoadOrCreateKeyFile(folder.File("keys.jwks"), disk));

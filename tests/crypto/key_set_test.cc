@@ -27,7 +27,7 @@ TEST_CASE("KeySet: the first key is current and all are found", "[crypto]") {
   CHECK(keys->Find("none") == nullptr);
 }
 
-TEST_CASE("KeySet: what is not a set of our keys is refused without showing it", "[crypto]") {
+TEST_CASE("KeySet: refuses other key sets without showing them", "[crypto]") {
   const std::string bad[] = {"",
                              "{}",
                              "[]",
@@ -52,13 +52,13 @@ TEST_CASE("KeySet: what is not a set of our keys is refused without showing it",
   }
 }
 
-TEST_CASE("KeySet: its JWK Set is what Parse reads", "[crypto]") {
+TEST_CASE("KeySet: Parse reads its own JWK Set", "[crypto]") {
   const auto keys = KeySet::Parse(JwkSet(Jwk("new") + "," + Jwk("old")));
   REQUIRE(keys);
   CHECK(View(keys->ToJwkSet()) == JwkSet(Jwk("new") + "," + Jwk("old")) + "\n");
 }
 
-TEST_CASE("KeySet: a new key stands in front of the others, which stay", "[crypto]") {
+TEST_CASE("KeySet: a new key comes first and the others stay", "[crypto]") {
   const KeySet first = KeySet::Generate();
   const KeySet second = first.WithNewKey(), third = second.WithNewKey();
   REQUIRE(third.keys().size() == 3);

@@ -20,7 +20,7 @@ std::string WithHeader(const std::string& text, const Json& header) {
 
 }  // namespace
 
-TEST_CASE("PassphraseKey: opens what it has sealed, and so does the passphrase", "[crypto]") {
+TEST_CASE("PassphraseKey: the key and its passphrase open a sealed set", "[crypto]") {
   const KeySet keys = KeySet::Generate().WithNewKey();
   const auto key = PassphraseKey::Derive("correct horse");
   REQUIRE(key);
@@ -41,7 +41,7 @@ TEST_CASE("PassphraseKey: opens what it has sealed, and so does the passphrase",
   REQUIRE(opened);
   CHECK(View(opened->ToJwkSet()) == View(keys.ToJwkSet()));
 
-  // Nothing is told about what is wrong.
+  // The message does not say what is wrong.
   const auto wrong = PassphraseKey::Recover(*text, "correct horsf")->Open(*text);
   REQUIRE_FALSE(wrong);
   CHECK(wrong.error().reason == "passphrase_wrong");
@@ -54,7 +54,7 @@ TEST_CASE("PassphraseKey: opens what it has sealed, and so does the passphrase",
   CHECK(damaged.error().reason == wrong.error().reason);
 }
 
-TEST_CASE("PassphraseKey: parameters outside of the limits are refused before anything is derived", "[crypto]") {
+TEST_CASE("PassphraseKey: refuses parameters out of range before deriving anything", "[crypto]") {
   const auto key = PassphraseKey::Derive("x");
   REQUIRE(key);
   const std::string text = *key->Seal(KeySet::Generate());

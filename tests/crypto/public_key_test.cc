@@ -26,7 +26,7 @@ Result<PublicKey> With(const char* jwk, const char* member, Json value) {
 
 }  // namespace
 
-TEST_CASE("PublicKey: a signature is that of its message, by its key, and of its size", "[crypto]") {
+TEST_CASE("PublicKey: verifies only this message, this key and the right size", "[crypto]") {
   const Signed all[] = {Of(issued::kRs256Key, issued::kRs256Token), Of(issued::kEs256Key, issued::kEs256Token),
                         Of(issued::kEdDsaKey, issued::kEdDsaToken)};
   for (const Signed& each : all) {
@@ -50,7 +50,7 @@ TEST_CASE("PublicKey: a signature is that of its message, by its key, and of its
   }
 }
 
-TEST_CASE("PublicKey: what a key is for follows from what it is", "[crypto]") {
+TEST_CASE("PublicKey: the key determines the algorithm", "[crypto]") {
   CHECK(PublicKey::FromJwk(*ParseJson(issued::kRs256Key))->algorithm() == "RS256");
   CHECK(PublicKey::FromJwk(*ParseJson(issued::kEs256Key))->algorithm() == "ES256");
   CHECK(PublicKey::FromJwk(*ParseJson(issued::kEdDsaKey))->algorithm() == "EdDSA");
@@ -63,7 +63,7 @@ TEST_CASE("PublicKey: what a key is for follows from what it is", "[crypto]") {
   CHECK_FALSE(With(issued::kEs256Key, "crv", "P-384"));
 }
 
-TEST_CASE("PublicKey: what is no key, or a weak one, is refused", "[crypto]") {
+TEST_CASE("PublicKey: refuses invalid and weak keys", "[crypto]") {
   CHECK_FALSE(PublicKey::FromJwk(*ParseJson(issued::kShortRsaKey)));
   CHECK_FALSE(PublicKey::FromJwk(*ParseJson(R"({"kty":"oct","k":"AAAA"})")));
   CHECK_FALSE(PublicKey::FromJwk(Json()));

@@ -29,7 +29,7 @@ TEST_CASE("ScryptKey: the vectors of RFC 7914", "[crypto]") {
   CHECK(Hex(empty->bytes()) == "77d6576238657b203b19ca42c18a0497f16b4844e3074ae8dfdffa3fede21442");
 }
 
-TEST_CASE("ScryptKey: parameters that cannot be are refused", "[crypto]") {
+TEST_CASE("ScryptKey: refuses impossible parameters", "[crypto]") {
   CHECK(ScryptKey("p", {.salt = "s", .n = 1000, .r = 8, .p = 1}).error().code == ErrorCode::kInternal);
   CHECK(ScryptKey("p", {.salt = "s", .n = 0, .r = 8, .p = 1}).error().code == ErrorCode::kInternal);
   CHECK(ScryptKey("p", {.salt = "s", .n = 1ULL << 40, .r = 8, .p = 1}).error().code == ErrorCode::kInternal);

@@ -57,7 +57,7 @@ TEST_CASE("FormatNumber: a number is shown as its cell shows it", "[document]") 
   }
 }
 
-TEST_CASE("FormatNumber: days are counted from 1904 where the workbook does so", "[document]") {
+TEST_CASE("FormatNumber: counts days from 1904 if the workbook does", "[document]") {
   const std::vector<Shown> cells = {{"17816.607951388887", "d-m-y", "11-10-52"},
                                     {"17816.607951388887", "DDDD-MMMM-YYYY", "Saturday-October-1952"},
                                     {"17816.607951388887", "hh:mm:ss a/p", "02:35:27 p"},
@@ -72,7 +72,7 @@ TEST_CASE("FormatNumber: days are counted from 1904 where the workbook does so",
   }
 }
 
-TEST_CASE("FormatNumber: what is no number, no date or no format comes back readable", "[document]") {
+TEST_CASE("FormatNumber: invalid numbers, dates and formats stay readable", "[document]") {
   CHECK(FormatNumber("n/a", "0.00", false) == "n/a");
   CHECK(FormatNumber("", "0.00", false).empty());
   CHECK(FormatNumber("nan", "0.00", false) == "nan");
@@ -86,7 +86,7 @@ TEST_CASE("FormatNumber: what is no number, no date or no format comes back read
   }
 }
 
-TEST_CASE("BuiltInFormat: dates whose order depends on the country are told as ISO 8601 has them", "[document]") {
+TEST_CASE("BuiltInFormat: dates whose order depends on the country use ISO 8601", "[document]") {
   CHECK(FormatNumber("43890", BuiltInFormat(14), false) == "2020-02-29");
   CHECK(FormatNumber("43890.75", BuiltInFormat(22), false) == "2020-02-29 18:00");
   CHECK(FormatNumber("0.3", BuiltInFormat(9), false) == "30%");

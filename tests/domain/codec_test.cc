@@ -141,7 +141,7 @@ TEST_CASE("Event data: written at once or built first, it is the same text", "[d
                                 .created_at = kTime,
                                 .expires_at = std::nullopt});
   check(event::Usage{{std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max(), -1, 0}});
-  // Only U+007F is another text, of the same value.
+  // Only U+007F differs as text, with the same value.
   const AgentEvent deleted{1, 0, kTime, event::Answer{"\x7f"}};
   CHECK(*ParseJson(EventData(deleted)) == ToJson(deleted));
 }
@@ -162,7 +162,7 @@ TEST_CASE("ReceivedEvent: any event comes back as it was sent", "[domain]") {
   }
 }
 
-TEST_CASE("ReceivedEvent: of a newer server, what is known is read and the rest is not", "[domain]") {
+TEST_CASE("ReceivedEvent: reads the known part of a newer server's events", "[domain]") {
   CHECK(ReceivedEvent(*ParseJson(R"({"type":"ANSWER","content":"x","mood":["new"]})")) ==
         AgentEvent{.payload = event::Answer{"x"}});
   for (const char* unknown : {R"({"type":"DREAMT","seq":1})", R"({"type":"ANSWER"})",
@@ -223,7 +223,7 @@ TEST_CASE("Message: files of the chat are parts of its content", "[domain]") {
   CHECK(*ParseJson(text) == json);
   message.content.reset();
   CHECK(MessageFromJson(ToJson(message)).value() == message);
-  // Parts of others stay what they are.
+  // Foreign parts stay unchanged.
   const Json foreign = {{"role", "user"}, {"content", {{{"type", "file"}, {"file", {{"file_id", "x"}}}}}}};
   const Message kept = MessageFromJson(foreign).value();
   CHECK((kept.parts.empty() && ToJson(kept) == foreign));

@@ -20,7 +20,7 @@ std::string Png(int width, int height) {
 
 }  // namespace
 
-TEST_CASE("NatureOf: the bytes say what a file is, whatever it is called", "[domain]") {
+TEST_CASE("NatureOf: judges a file by its bytes, not by its name", "[domain]") {
   const FileNature image = NatureOf("x.txt", "text/plain", Png(750, 1000));
   CHECK((image.kind == FileKind::kImage && image.mime_type == "image/png" && image.tokens == 1001));
   CHECK(NatureOf("x", "", Png(8000, 8000)).tokens == 1600);
@@ -60,7 +60,7 @@ TEST_CASE("NatureOf: an image that no model takes says why", "[domain]") {
   CHECK(problem(webp.substr(0, 29)) == "it is cut short");
 }
 
-TEST_CASE("NatureOf: headers that are cut anywhere are no harm", "[domain]") {
+TEST_CASE("NatureOf: survives headers cut at any byte", "[domain]") {
   const std::string whole[] = {Png(3, 3), "\xff\xd8\xff\xe0\xff\xff",
                                std::string("RIFF\0\0\0\0WEBPVP8X", 16) + "0123456789abcd", "GIF89a\1\2\3\4",
                                "%PDF-1.7 /Type /Page"};
@@ -69,7 +69,7 @@ TEST_CASE("NatureOf: headers that are cut anywhere are no harm", "[domain]") {
   }
 }
 
-TEST_CASE("NatureOf: pages of a PDF are counted, those that cannot be seen by its size", "[domain]") {
+TEST_CASE("NatureOf: counts the pages of a PDF, or estimates them from its size", "[domain]") {
   const FileNature two = NatureOf("x", "", "%PDF-1.4 << /Type /Pages >> << /Type /Page >> <</Type/Page/Parent 1 0 R>>");
   CHECK((two.kind == FileKind::kPdf && two.pages == 2 && two.tokens == 2 * kTokensPerPage));
   const FileNature unseen = NatureOf("x", "", "%PDF-1.5 " + std::string(120'000, 'x'));

@@ -10,7 +10,7 @@ std::string TypeOf(std::string_view given) { return MakeFile("a", given, "").val
 
 }  // namespace
 
-TEST_CASE("MakeFile: of a name, only what reads as a name is kept", "[files]") {
+TEST_CASE("MakeFile: keeps only the part of a name that reads as a name", "[files]") {
   CHECK(NameOf("notes.txt") == "notes.txt");
   CHECK(NameOf("../../etc/passwd") == "passwd");
   CHECK(NameOf("C:\\temp\\a.txt") == "a.txt");
@@ -39,14 +39,14 @@ TEST_CASE("MakeFile: a type is a media type without its parameters", "[files]") 
   CHECK_FALSE(MakeFile("a", "text/" + std::string(200, 'x'), ""));
 }
 
-TEST_CASE("MakeFile: size and digest are the content's, no two have one id", "[files]") {
+TEST_CASE("MakeFile: size and digest are the content's, ids are unique", "[files]") {
   const StoredFile file = MakeFile("a", "", "hello").value();
   CHECK(file.info.size_bytes == 5);
   CHECK(file.info.digest == "sha256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824");
   CHECK(file.info.id != MakeFile("a", "", "hello").value().info.id);
 }
 
-TEST_CASE("FileId: exactly the form that it is written in", "[files]") {
+TEST_CASE("FileId: accepts exactly its written form", "[files]") {
   const std::string good = FileId::Random().str();
   CHECK(FileId::Parse(good).value().str() == good);
   for (const std::string& bad :

@@ -27,7 +27,7 @@ bool IsEqual(const Messages& messages, const Messages& expected) {
 
 }  // namespace
 
-TEST_CASE("Messages: whatever is done to one copy, the others are as they were", "[messages]") {
+TEST_CASE("Messages: changing a copy does not change the others", "[messages]") {
   const auto seed = std::random_device{}();
   CAPTURE(seed);
   std::mt19937 random(seed);
@@ -70,7 +70,7 @@ TEST_CASE("Messages: whatever is done to one copy, the others are as they were",
   }
 }
 
-TEST_CASE("Messages: a list starts with what it continues, whether it shares that or not", "[messages]") {
+TEST_CASE("Messages: StartsWith holds for a continued list, shared or copied", "[messages]") {
   const Messages before = Numbered(0, 200);
   Messages after = before;
   CHECK(after.StartsWith(before));
@@ -89,7 +89,7 @@ TEST_CASE("Messages: a list starts with what it continues, whether it shares tha
   }
 }
 
-TEST_CASE("AddedTo: what a state adds to its parent's, or all of it", "[messages]") {
+TEST_CASE("AddedTo: the messages added to the parent's, or all of them", "[messages]") {
   Interaction turn{.id = InteractionId::FromNumber(2), .chat_id = *ChatId::Parse("c")};
   turn.final_agent_state = AgentState{.messages = Numbered(0, 130)};
   const AddedInteraction added = AddedTo({.messages = Numbered(0, 100)}, turn);

@@ -115,7 +115,7 @@ TEST_CASE("CurlTransport: head, body and batches arrive", "[net]") {
   CHECK_FALSE(handler.open_batch());
 }
 
-TEST_CASE("CurlTransport: sends what it is told and nothing that waits or leaks", "[net]") {
+TEST_CASE("CurlTransport: sends exactly the request, without headers that delay or leak", "[net]") {
   std::optional<test::ReceivedRequest> received;
   ScriptedServer server([&](ScriptedConnection& connection) {
     received = connection.ReadRequest();
@@ -158,8 +158,7 @@ TEST_CASE("CurlTransport: a connection is used again", "[net]") {
   CHECK(server.connections() == 1);
 }
 
-TEST_CASE("CurlTransport: a handler that has had enough gets its caller back and leaves the connection usable",
-          "[net]") {
+TEST_CASE("CurlTransport: a handler that stops ends the request and leaves the connection usable", "[net]") {
   Gate rest;
   ScriptedServer server([&](ScriptedConnection& connection) {
     while (connection.ReadRequest()) {
@@ -213,7 +212,7 @@ TEST_CASE("CurlTransport: an endless response is not drained for ever", "[net]")
   CHECK(closed.Wait());
 }
 
-TEST_CASE("CurlTransport: a stop before the request, before the head and in the body is heard", "[net]") {
+TEST_CASE("CurlTransport: a stop works before the request, before the head and in the body", "[net]") {
   CurlTransport transport;
   std::stop_source stopped;
   stopped.request_stop();
@@ -268,7 +267,7 @@ TEST_CASE("CurlTransport: silence is given up after the idle limit, before and a
   }
 }
 
-TEST_CASE("CurlTransport: what keeps talking outlives the idle limit, but not the total one", "[net]") {
+TEST_CASE("CurlTransport: a talking server outlives the idle limit, but not the total one", "[net]") {
   ScriptedServer server([&](ScriptedConnection& connection) {
     connection.ReadRequest();
     connection.SendHead("200 OK", "text/event-stream");
@@ -308,7 +307,7 @@ TEST_CASE("CurlTransport: failures have their reasons", "[net]") {
     dead_port = gone.port();
   }
   CHECK(reason(Get("http://127.0.0.1:" + std::to_string(dead_port))) == "connection_failed");
-  // Too long for a label, so that nobody is asked.
+  // Too long for a label, so no name server is asked.
   CHECK(reason(Get("http://" + std::string(70, 'x') + "/")) == "name_not_resolved");
   CHECK(reason(Get("ftp://127.0.0.1/")) == "invalid_request");
   CHECK(reason(Get("http://[:")) == "invalid_request");

@@ -25,7 +25,7 @@ bool IsPublic(const std::string& text) {
   return IsPublicAddress(reinterpret_cast<sockaddr*>(&storage), sizeof address);
 }
 
-TEST_CASE("Public address: the internet's are", "[net]") {
+TEST_CASE("Public address: true for the internet's", "[net]") {
   for (const char* address : {"1.1.1.1",         "8.8.8.8",          "9.255.255.255",
                               "11.0.0.0",        "100.63.255.255",   "100.128.0.0",
                               "126.255.255.255", "128.0.0.1",        "169.253.255.255",
@@ -38,7 +38,7 @@ TEST_CASE("Public address: the internet's are", "[net]") {
   }
 }
 
-TEST_CASE("Public address: everything special is not", "[net]") {
+TEST_CASE("Public address: false for all special ranges", "[net]") {
   for (const char* address : {"0.0.0.0",
                               "0.1.2.3",
                               "10.0.0.1",
@@ -89,7 +89,7 @@ TEST_CASE("Public address: everything special is not", "[net]") {
   }
 }
 
-TEST_CASE("Public address: other families and short addresses are not", "[net]") {
+TEST_CASE("Public address: false for other families and short addresses", "[net]") {
   sockaddr_un local{};
   local.sun_family = AF_UNIX;
   CHECK_FALSE(IsPublicAddress(reinterpret_cast<sockaddr*>(&local), sizeof local));

@@ -48,7 +48,7 @@ std::string Problem(const Json& claims) {
 
 }  // namespace
 
-TEST_CASE("ReadAccessToken: what an issuer signs is taken apart", "[people]") {
+TEST_CASE("ReadAccessToken: splits an issuer's token", "[people]") {
   for (const char* text : {issued::kRs256Token, issued::kEs256Token, issued::kEdDsaToken}) {
     const auto token = ReadAccessToken(text);
     REQUIRE(token);
@@ -57,7 +57,7 @@ TEST_CASE("ReadAccessToken: what an issuer signs is taken apart", "[people]") {
   }
 }
 
-TEST_CASE("ReadAccessToken: no algorithm but three, nothing that is not understood, no other token", "[people]") {
+TEST_CASE("ReadAccessToken: refuses other algorithms, unknown extensions and other tokens", "[people]") {
   CHECK(IsRead(Token(R"({"alg":"RS256"})")));
   CHECK(IsRead(Token(R"({"alg":"ES256","kid":"k","typ":"JWT"})")));
   CHECK(IsRead(Token(R"({"alg":"EdDSA","typ":"application/AT+jwt"})")));
@@ -108,7 +108,7 @@ TEST_CASE("CheckClaims: issuer, audience and time must fit", "[people]") {
   CHECK_FALSE(CheckClaims(std::string(1000, '['), kOptions, Now()));
 }
 
-TEST_CASE("CheckClaims: who it is, of which org, and whether an admin", "[people]") {
+TEST_CASE("CheckClaims: returns user, org and admin role", "[people]") {
   const auto user = Check(Claims());
   REQUIRE(user);
   CHECK(user->principal == Principal{.role = Principal::Role::kUser, .org = "acme", .user = "alice"});

@@ -25,7 +25,7 @@ std::string TextOf(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("ApiTokenFile: a token is printed once, and only digests of it are kept", "[people]") {
+TEST_CASE("ApiTokenFile: returns a token once and stores only digests", "[people]") {
   const TempDirectory folder;
   const std::string path = folder.File("new/tokens.json");
   ApiTokenFile file(path);
@@ -58,7 +58,7 @@ TEST_CASE("ApiTokenFile: a token is printed once, and only digests of it are kep
   CHECK(content->version == file.Look());
 }
 
-TEST_CASE("ApiTokenFile: what is revoked is gone, and each change is another version", "[people]") {
+TEST_CASE("ApiTokenFile: revoking removes a token, and each change is another version", "[people]") {
   const TempDirectory folder;
   ApiTokenFile file(folder.File("tokens.json"));
   CHECK(file.Revoke("token_000000000000").error().code == ErrorCode::kNotFound);
@@ -71,7 +71,7 @@ TEST_CASE("ApiTokenFile: what is revoked is gone, and each change is another ver
   CHECK(file.Read()->tokens.front().id == kept->token.id);
 }
 
-TEST_CASE("ApiTokenFile: who adds at the same time loses nothing", "[people]") {
+TEST_CASE("ApiTokenFile: concurrent additions lose nothing", "[people]") {
   const TempDirectory folder;
   constexpr int kEach = 10;
   std::vector<std::jthread> threads;
@@ -123,7 +123,7 @@ TEST_CASE("ApiTokenFile: names are short and plain", "[people]") {
   CHECK(file.Look() == ApiTokenFile::Version());
 }
 
-TEST_CASE("TokenUses: what is written is read", "[people]") {
+TEST_CASE("TokenUses: a round trip changes nothing", "[people]") {
   const TempDirectory folder;
   const std::string path = folder.File("uses");
   CHECK(ApiTokenFile("", path).ReadUses().empty());

@@ -14,7 +14,7 @@ const Principal kAlice{.role = Principal::Role::kUser, .org = "default", .user =
 
 using Outcome = std::shared_ptr<std::promise<Result<Principal>>>;
 
-// The answer, whether it comes at once or later.
+// The answer, at once or later.
 Result<Principal> Ask(Authenticator& people, std::string_view token, bool* at_once = nullptr) {
   const auto later = std::make_shared<std::promise<Result<Principal>>>();
   auto now = people.Identify(token, [later](Result<Principal> who) { later->set_value(std::move(who)); });
@@ -37,7 +37,7 @@ Authenticator::Options OidcOptions(const TempDirectory& folder) {
 
 }  // namespace
 
-TEST_CASE("Authenticator: an access token of each algorithm, the second time at once", "[people]") {
+TEST_CASE("Authenticator: accepts a token of each algorithm, the second time at once", "[people]") {
   const TempDirectory folder;
   Authenticator people(OidcOptions(folder));
   for (const char* token : {issued::kRs256Token, issued::kEs256Token, issued::kEdDsaToken}) {
@@ -49,7 +49,7 @@ TEST_CASE("Authenticator: an access token of each algorithm, the second time at 
   }
 }
 
-TEST_CASE("Authenticator: a token with another token's signature, header or content is nobody's", "[people]") {
+TEST_CASE("Authenticator: refuses a token with another token's signature, header or content", "[people]") {
   const TempDirectory folder;
   Authenticator people(OidcOptions(folder));
   const std::string rsa = issued::kRs256Token, ec = issued::kEs256Token;
@@ -63,7 +63,7 @@ TEST_CASE("Authenticator: a token with another token's signature, header or cont
   }
 }
 
-TEST_CASE("Authenticator: API tokens count as soon as they are there, and no longer than they are", "[people]") {
+TEST_CASE("Authenticator: added and revoked API tokens take effect at once", "[people]") {
   const TempDirectory folder;
   ApiTokenFile file(folder.File("tokens.json"));
   Authenticator people({.tokens = std::make_shared<ApiTokenFile>(folder.File("tokens.json"), folder.File("uses"))});
@@ -81,7 +81,7 @@ TEST_CASE("Authenticator: API tokens count as soon as they are there, and no lon
   CHECK(ApiTokenFile("", folder.File("uses")).ReadUses().contains(alice->token.id));
 }
 
-TEST_CASE("Authenticator: what has changed is noticed without a request", "[people]") {
+TEST_CASE("Authenticator: notices changes without a request", "[people]") {
   const TempDirectory folder;
   ApiTokenFile file(folder.File("tokens.json"));
   const auto alice = file.Add(kAlice, "", std::nullopt);
@@ -104,7 +104,7 @@ TEST_CASE("Authenticator: a damaged file of tokens lets nobody in", "[people]") 
   CHECK(ReasonOf(Ask(people, alice->text)) == "invalid_token");
 }
 
-TEST_CASE("Authenticator: who waits for the issuer holds nobody else up", "[people]") {
+TEST_CASE("Authenticator: waiting for the issuer blocks no other request", "[people]") {
   const TempDirectory folder;
   ApiTokenFile file(folder.File("tokens.json"));
   const auto alice = file.Add(kAlice, "", std::nullopt);
@@ -124,7 +124,7 @@ TEST_CASE("Authenticator: who waits for the issuer holds nobody else up", "[peop
   CHECK(waiting.get() == kAlice);
 }
 
-TEST_CASE("Authenticator: a stop answers everybody, and nothing is asked after it", "[people]") {
+TEST_CASE("Authenticator: a stop answers all callers, and nothing is fetched after it", "[people]") {
   const TempDirectory folder;
   std::promise<void> asked;
   auto options = OidcOptions(folder);

@@ -23,7 +23,7 @@ std::string Named(const char* jwk, Json kid) {
   return DumpJson(json);
 }
 
-// Runs what is posted when it is told to, and counts what is fetched.
+// Runs posted jobs on request and counts fetches.
 class Bench {
  public:
   explicit Bench(std::chrono::milliseconds pause, std::chrono::milliseconds fresh = std::chrono::hours(1),
@@ -78,7 +78,7 @@ constexpr std::chrono::hours kLong{1};
 
 }  // namespace
 
-TEST_CASE("ReadIssuerKeys: takes what can be used and passes over the rest", "[people]") {
+TEST_CASE("ReadIssuerKeys: takes usable keys and skips others", "[people]") {
   const auto keys = ReadIssuerKeys(SetOf({issued::kRs256Key, R"({"kty":"oct","k":"AAAA","kid":"shared"})", "7", "{}",
                                           issued::kShortRsaKey, issued::kEs256Key, issued::kEdDsaKey}));
   REQUIRE(keys);
@@ -101,7 +101,7 @@ TEST_CASE("IsSafeIssuerUrl: by TLS, or on this machine", "[people]") {
     CHECK_FALSE(IsSafeIssuerUrl(unsafe));
 }
 
-TEST_CASE("IssuerKeys: who asks first waits for them, and all others know them then", "[people]") {
+TEST_CASE("IssuerKeys: the first caller waits for the fetch, later ones find the keys", "[people]") {
   Bench bench(kLong);
   const auto first = bench.Find("EdDSA", "one"), second = bench.Find("EdDSA", "one"),
              other = bench.Find("EdDSA", "two");
@@ -134,7 +134,7 @@ TEST_CASE("IssuerKeys: a token without a kid means the only key of its algorithm
   CHECK(*bench.Find("ES256", "2") == "key");
 }
 
-TEST_CASE("IssuerKeys: a hundred unknown keys are one question to the issuer", "[people]") {
+TEST_CASE("IssuerKeys: a hundred unknown keys cause one fetch", "[people]") {
   Bench bench(kLong);
   std::vector<std::shared_ptr<std::string>> told;
   for (int i = 0; i < 50; ++i) told.push_back(bench.Find("EdDSA", "unknown" + std::to_string(i)));
@@ -159,7 +159,7 @@ TEST_CASE("IssuerKeys: after a rotation the new key is fetched, and the old one 
   CHECK(bench.fetches == 3);
 }
 
-TEST_CASE("IssuerKeys: an issuer that is down is not a token that is wrong", "[people]") {
+TEST_CASE("IssuerKeys: an unreachable issuer does not make a token invalid", "[people]") {
   Bench bench(std::chrono::milliseconds(0));
   bench.served = Fail(ErrorCode::kUnavailable, "down");
   const auto told = bench.Find("EdDSA", "one");
@@ -176,7 +176,7 @@ TEST_CASE("IssuerKeys: an issuer that is down is not a token that is wrong", "[p
   CHECK(*bench.Find("EdDSA", "one") == "key");  // what is known stays known
 }
 
-TEST_CASE("IssuerKeys: between two questions there is a pause, also when the first failed", "[people]") {
+TEST_CASE("IssuerKeys: pauses between fetches, even after a failure", "[people]") {
   Bench bench(kLong);
   bench.served = Fail(ErrorCode::kUnavailable, "down");
   const auto told = bench.Find("EdDSA", "one");

@@ -1,4 +1,4 @@
-// What every implementation of Signals does, whatever it goes through.
+// The contract of every implementation of Signals.
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -19,7 +19,7 @@
 namespace reprise::signals_conformance_test {
 namespace {
 
-// What a subscriber has heard.
+// The signals that a subscriber has heard.
 class Heard {
  public:
   Signals::Heard listener() {
@@ -109,7 +109,7 @@ void OnEach(const std::function<void(Signals& from, Signals& to)>& facts) {
 
 }  // namespace
 
-TEST_CASE("Signals: what is published reaches all who have subscribed to the topic, as it was", "[redis]") {
+TEST_CASE("Signals: a signal reaches all subscribers of the topic unchanged", "[redis]") {
   OnEach([](Signals& from, Signals& to) {
     Heard one, two, other;
     const auto first = to.Subscribe("topic_1", one.listener());
@@ -124,7 +124,7 @@ TEST_CASE("Signals: what is published reaches all who have subscribed to the top
   });
 }
 
-TEST_CASE("Signals: they come in their order, and many at once", "[redis]") {
+TEST_CASE("Signals: arrive in order, also many at once", "[redis]") {
   OnEach([](Signals& from, Signals& to) {
     Heard heard;
     const auto subscription = to.Subscribe("topic", heard.listener());
@@ -149,7 +149,7 @@ TEST_CASE("Signals: they come in their order, and many at once", "[redis]") {
   });
 }
 
-TEST_CASE("Signals: what is too long arrives as its first line at least, and what is empty as it is", "[redis]") {
+TEST_CASE("Signals: of a long signal at least the first line arrives, and an empty one arrives", "[redis]") {
   OnEach([](Signals& from, Signals& to) {
     Heard heard;
     const auto subscription = to.Subscribe("topic", heard.listener());
@@ -165,7 +165,7 @@ TEST_CASE("Signals: what is too long arrives as its first line at least, and wha
   });
 }
 
-TEST_CASE("Signals: whose subscription is gone is not called any more, also while others publish", "[redis]") {
+TEST_CASE("Signals: nothing is called after its subscription ends, even during a publish", "[redis]") {
   OnEach([](Signals& from, Signals& to) {
     std::atomic<bool> stop = false;
     const std::jthread publisher([&] {
@@ -186,7 +186,7 @@ TEST_CASE("Signals: whose subscription is gone is not called any more, also whil
   });
 }
 
-TEST_CASE("RedisSignals: without Redis they go the other way, and through Redis again when it is back", "[redis]") {
+TEST_CASE("RedisSignals: go the other way without Redis, and through Redis when it is back", "[redis]") {
   const auto server = test::RedisServer::Start();
   if (!server) return;
   LocalSignals otherwise;
@@ -211,7 +211,7 @@ TEST_CASE("RedisSignals: without Redis they go the other way, and through Redis 
   CHECK(at_redis.CountOf("") > lost);  // it was told that something may have been lost
 }
 
-TEST_CASE("RedisSignals: a Redis that hangs is given up after a second, and nothing of it is lost", "[redis]") {
+TEST_CASE("RedisSignals: give up a hanging Redis after a second and lose nothing", "[redis]") {
   const auto server = test::RedisServer::Start();
   if (!server) return;
   LocalSignals otherwise;
@@ -229,7 +229,7 @@ TEST_CASE("RedisSignals: a Redis that hangs is given up after a second, and noth
   server->Thaw();
 }
 
-TEST_CASE("RedisSignals: what nobody takes at Redis goes the other way, as who waits may not reach Redis", "[redis]") {
+TEST_CASE("RedisSignals: without a subscriber at Redis, go the other way too", "[redis]") {
   const auto server = test::RedisServer::Start();
   if (!server) return;
   LocalSignals otherwise;
@@ -243,7 +243,7 @@ TEST_CASE("RedisSignals: what nobody takes at Redis goes the other way, as who w
   while (!other_way.Await("once")) REQUIRE(std::chrono::steady_clock::now() - begin < std::chrono::seconds(60));
 }
 
-TEST_CASE("RedisSignals: of several addresses one that answers is taken", "[redis]") {
+TEST_CASE("RedisSignals: use an address that answers", "[redis]") {
   const auto server = test::RedisServer::Start();
   if (!server) return;
   const auto signals = *RedisSignals::Open({.urls = {"redis://127.0.0.1:1", server->url()}});
@@ -252,7 +252,7 @@ TEST_CASE("RedisSignals: of several addresses one that answers is taken", "[redi
   PublishUntilHeard(*signals, "topic", "x", heard);
 }
 
-TEST_CASE("RedisSignals: user, password and database are those of the URL", "[redis]") {
+TEST_CASE("RedisSignals: use the URL's user, password and database", "[redis]") {
   const auto server = test::RedisServer::Start(
       {.arguments = {"--user", "default", "on", ">pass:word@1", "~*", "&*", "+@all", "--user", "reprise", "on",
                      ">secret", "&reprise:*", "+publish", "+subscribe", "+ping", "+select"}});
@@ -270,7 +270,7 @@ TEST_CASE("RedisSignals: user, password and database are those of the URL", "[re
   PublishUntilHeard(*signals, "topic", "x", heard);
 }
 
-TEST_CASE("RedisSignals: with TLS the certificate must be of somebody trusted and of the server", "[redis]") {
+TEST_CASE("RedisSignals: with TLS the certificate must be trusted and match the server", "[redis]") {
   const auto server = test::RedisServer::Start({.tls = true});
   if (!server) return;
   const auto check = [&](const std::string& url, const std::string& ca_file) {
@@ -288,7 +288,7 @@ TEST_CASE("RedisSignals: with TLS the certificate must be of somebody trusted an
   CHECK(check(server->url(), "/nowhere").error().code == ErrorCode::kInvalidArgument);
 }
 
-TEST_CASE("RedisUrl: what is no address of Redis is refused without being shown", "[redis]") {
+TEST_CASE("RedisUrl: refuses an invalid URL without showing it", "[redis]") {
   const auto parsed = RedisUrl::Parse("rediss://us%65r:p%40ss@[::1]:7000/2");
   REQUIRE(parsed);
   CHECK((parsed->host == "::1" && parsed->port == "7000" && parsed->user == "user" && parsed->password == "p@ss" &&

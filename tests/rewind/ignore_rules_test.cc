@@ -7,7 +7,7 @@
 namespace reprise {
 namespace ignore_rules_test {
 
-TEST_CASE("IgnoreRules: patterns name what gitignore(5) says they do", "[rewind]") {
+TEST_CASE("IgnoreRules: patterns match as gitignore(5) says", "[rewind]") {
   const auto [pattern, path, is_directory, named] = GENERATE(table<std::string, std::string, bool, bool>({
       {"*.log", "a.log", false, true},
       {"*.log", "deep/er/a.log", false, true},
@@ -51,7 +51,7 @@ TEST_CASE("IgnoreRules: patterns name what gitignore(5) says they do", "[rewind]
   CHECK((rules && rules->Names(path, is_directory)) == named);
 }
 
-TEST_CASE("IgnoreRules: the nearest file that says something counts", "[rewind]") {
+TEST_CASE("IgnoreRules: the nearest matching file decides", "[rewind]") {
   const auto above = IgnoreRules::Parse("*.o\n/top\n", "", nullptr);
   const auto below = IgnoreRules::Parse("!keep.o\n/here\n", "sub/", above);
   CHECK(below->Names("sub/a.o", false));
@@ -61,7 +61,7 @@ TEST_CASE("IgnoreRules: the nearest file that says something counts", "[rewind]"
   CHECK(below->Names("top", false));
 }
 
-TEST_CASE("IgnoreRules: nothing that stands in a file breaks it", "[rewind]") {
+TEST_CASE("IgnoreRules: no content of a file breaks it", "[rewind]") {
   for (const std::string& text : {std::string(), std::string("\n\n\r\n"), std::string(100'000, '*'), std::string("\\"),
                                   std::string("[[:nothing:]]"), std::string("a\0b", 3), std::string("/"),
                                   std::string("!"), std::string("**"), std::string("[z-a]")}) {

@@ -33,7 +33,7 @@ struct World {
   }
 };
 
-TEST_CASE("LocalWorkspaceReader: what is near the top is found, however much there is", "[rewind]") {
+TEST_CASE("LocalWorkspaceReader: finds entries near the top in a workspace of any size", "[rewind]") {
   World world;
   for (int i = 0; i < 300; ++i) world.Write("many/folder" + std::to_string(i) + "/deep.txt");
   world.Write("near.txt");
@@ -46,7 +46,7 @@ TEST_CASE("LocalWorkspaceReader: what is near the top is found, however much the
   CHECK(world.Found({.text = "near"}, {.time = std::chrono::milliseconds(0)}).ends_with(" ..."));
 }
 
-TEST_CASE("LocalWorkspaceReader: who accepts is asked about the best, and about no more than so many", "[rewind]") {
+TEST_CASE("LocalWorkspaceReader: asks `accepts` about the best candidates, up to the limit", "[rewind]") {
   World world;
   for (int i = 10; i < 60; ++i) world.Write("f" + std::to_string(i));
   std::vector<std::string> asked;
@@ -61,8 +61,7 @@ TEST_CASE("LocalWorkspaceReader: who accepts is asked about the best, and about 
   CHECK(asked.size() == 10);
 }
 
-TEST_CASE("LocalWorkspaceReader: secrets, the server's own files and git's are passed over, and not asked about",
-          "[rewind]") {
+TEST_CASE("LocalWorkspaceReader: skips secrets, the server's own files and git's, without asking", "[rewind]") {
   World world;
   for (const char* path : {".ssh/key", "chats/key", ".git/key", "sub/.git/key", "sub/key"}) world.Write(path, "x");
   fs::create_symlink(".ssh/key", world.root / "key-link");
@@ -74,7 +73,7 @@ TEST_CASE("LocalWorkspaceReader: secrets, the server's own files and git's are p
   CHECK(asked == std::vector<std::string>{"key-link", "sub/key"});
 }
 
-TEST_CASE("LocalWorkspaceReader: reads so many bytes and no more", "[rewind]") {
+TEST_CASE("LocalWorkspaceReader: reads up to the limit of bytes", "[rewind]") {
   World world;
   world.Write("just", "12345");
   world.Write("beyond", "123456");

@@ -189,7 +189,7 @@ void Begin(const World& world) {
   ::chmod((world.root / "closed").c_str(), 0700);
 }
 
-TEST_CASE("TrackedHistory: what a call has changed is put back exactly, with the permissions of folders", "[rewind]") {
+TEST_CASE("TrackedHistory: restores a call's changes exactly, with the permissions of folders", "[rewind]") {
   TempDirectory folder;
   World::Make(folder.path());
   World world(folder.path());
@@ -207,13 +207,13 @@ TEST_CASE("TrackedHistory: what a call has changed is put back exactly, with the
   REQUIRE(world.history.Restore(kChat, forwards, "then", commit));
   CHECK(TreeOf(world.root) == changed);
   CHECK(commits == 2);
-  // What cannot be written down afterwards is undone.
+  // If the commit fails, the restore is undone.
   CHECK_FALSE(world.history.Restore(kChat, Backwards(changes), "then",
                                     [] { return Result<void>(Fail(ErrorCode::kIo, "full")); }));
   CHECK(TreeOf(world.root) == changed);
 }
 
-TEST_CASE("TrackedHistory: folders that nobody may write are restored with what is in them", "[rewind]") {
+TEST_CASE("TrackedHistory: restores read-only folders with their content", "[rewind]") {
   TempDirectory folder;
   World::Make(folder.path());
   World world(folder.path());
@@ -267,7 +267,7 @@ TEST_CASE("TrackedHistory: killed at any step, a restore is finished at the next
           return {};
         });
       };
-      // The second time the first restore is killed in its middle, and then what would finish it.
+      // In the second run the restore is killed halfway, and then its recovery too.
       constexpr int kMiddle = 40;
       End end;
       if (again) {

@@ -47,7 +47,7 @@ struct World {
   }
 };
 
-TEST_CASE("WorkspaceTracker: tells what has changed, and what it was", "[rewind]") {
+TEST_CASE("WorkspaceTracker: reports changes with the old content", "[rewind]") {
   World world;
   world.Write("a", "one");
   world.Write("d/b", "two");
@@ -61,7 +61,7 @@ TEST_CASE("WorkspaceTracker: tells what has changed, and what it was", "[rewind]
   CHECK(world.kept[Sha256Digest({"one"})] == "one");
   CHECK(world.kept[Sha256Digest({"three"})] == "three");
   CHECK(world.Changes().empty());
-  // Below what was moved it is told too.
+  // Changes below a moved folder are reported too.
   world.Write("e/b", "five");
   ::chmod((world.root / "a").c_str(), 0755);
   CHECK(world.Changes() == "~a ~e/b");
@@ -72,8 +72,8 @@ TEST_CASE("WorkspaceTracker: tells what has changed, and what it was", "[rewind]
 }
 
 // A file system gives a new directory the inode of one that has just gone.
-TEST_CASE("WorkspaceTracker: a folder that is made anew is looked into, and what comes in it later", "[rewind]") {
-  const bool is_lost = GENERATE(false, true);  // the kernel has had no room for what it had to say
+TEST_CASE("WorkspaceTracker: tracks a recreated folder and its later entries", "[rewind]") {
+  const bool is_lost = GENERATE(false, true);  // whether the kernel's event queue overflowed
   CAPTURE(is_lost);
   World world;
   world.Write("d/old", "one");
@@ -105,7 +105,7 @@ TEST_CASE("WorkspaceTracker: a folder that is made anew is looked into, and what
   CHECK(world.kept[Sha256Digest({"seven"})] == "seven");
 }
 
-TEST_CASE("WorkspaceTracker: what was changed between two calls is nobody's", "[rewind]") {
+TEST_CASE("WorkspaceTracker: changes between two calls belong to neither", "[rewind]") {
   World world;
   world.Write("a", "one");
   REQUIRE(world.tracker->Refresh({}));
@@ -119,8 +119,7 @@ TEST_CASE("WorkspaceTracker: what was changed between two calls is nobody's", "[
   CHECK(world.kept.contains(Sha256Digest({"two"})));
 }
 
-TEST_CASE("WorkspaceTracker: a file that is written again with the same content and length is looked into",
-          "[rewind]") {
+TEST_CASE("WorkspaceTracker: reads a file again after a write of the same length", "[rewind]") {
   World world;
   world.Write("a", "one");
   REQUIRE(world.tracker->Refresh({}));
@@ -132,7 +131,7 @@ TEST_CASE("WorkspaceTracker: a file that is written again with the same content 
   CHECK(world.Changes().empty());
 }
 
-TEST_CASE("WorkspaceTracker: rules that change make nothing come or go", "[rewind]") {
+TEST_CASE("WorkspaceTracker: changed ignore rules are not changes of files", "[rewind]") {
   World world;
   world.Write("x.log", "1");
   world.Write("d/y.log", "1");
@@ -162,7 +161,7 @@ TEST_CASE("WorkspaceTracker: looks at nothing that is closed, git's or Reprise's
   CHECK_FALSE(world.tracker->IsIgnored("sub/x"));
 }
 
-TEST_CASE("WorkspaceTracker: what others run by themselves is told of, ignored or git's own as it may be", "[rewind]") {
+TEST_CASE("WorkspaceTracker: reports files that others run, even ignored ones and git's own", "[rewind]") {
   World world;
   world.Write(".gitignore", ".envrc\n.vscode/\n.cargo/\nbuild/\n");
   world.Write(".git/config", "1");
@@ -187,7 +186,7 @@ TEST_CASE("WorkspaceTracker: what others run by themselves is told of, ignored o
   }
 }
 
-TEST_CASE("WorkspaceTracker: what is larger than the limit is known to change, and not kept", "[rewind]") {
+TEST_CASE("WorkspaceTracker: reports changes of large files without content", "[rewind]") {
   World world({.file_bytes = 10});
   world.Write("large", "01234567890");
   REQUIRE(world.tracker->Refresh({}));
@@ -199,7 +198,7 @@ TEST_CASE("WorkspaceTracker: what is larger than the limit is known to change, a
   CHECK(changes[0].after->size == 12);
 }
 
-TEST_CASE("WorkspaceTracker: beyond so many changes the rest is counted, but for what others run", "[rewind]") {
+TEST_CASE("WorkspaceTracker: only counts changes over the limit, except files that others run", "[rewind]") {
   World world({.changes = 3});
   for (const char* name : {"a1", "a2", "a3", "a4"}) world.Write(name, "old");
   REQUIRE(world.tracker->Refresh({}));
@@ -208,14 +207,14 @@ TEST_CASE("WorkspaceTracker: beyond so many changes the rest is counted, but for
   CHECK(changes.recorded.size() == 3);
   CHECK(changes.omitted == 3);
   CHECK(world.kept.size() == 2);
-  // What was only counted is known all the same.
+  // Counted changes are still tracked.
   fs::remove(world.root / "a4");
   fs::remove(world.root / "new/a5");
   CHECK(world.Changes() == "-a4 -new/a5");
   world.Write(".envrc", "x");
   world.Write(".git/hooks/pre-push", "x");
   CHECK(world.Changes() == "+.envrc +.git/hooks/pre-push");
-  // Of many files nobody misses the one that git or direnv runs.
+  // The file that git or direnv runs is not lost among many others.
   const auto room_for_none = [&] {
     return world.tracker->Collect([](const std::string&, const std::string&) {}, /*most=*/0);
   };
@@ -229,7 +228,7 @@ TEST_CASE("WorkspaceTracker: beyond so many changes the rest is counted, but for
   CHECK(rest.recorded[1].path == ".git/hooks/pre-push");
 }
 
-TEST_CASE("WorkspaceTracker: another name of a file is seen to change it", "[rewind]") {
+TEST_CASE("WorkspaceTracker: sees a change through another name of the file", "[rewind]") {
   World world;
   world.Write("a", "one");
   fs::create_hard_link(world.root / "a", fs::path(world.folder.path()) / "elsewhere");
@@ -238,7 +237,7 @@ TEST_CASE("WorkspaceTracker: another name of a file is seen to change it", "[rew
   CHECK(world.Changes() == "~a");
 }
 
-TEST_CASE("WorkspaceTracker: a file that has got another name is told of when it is changed under that", "[rewind]") {
+TEST_CASE("WorkspaceTracker: reports a change through a new hard link", "[rewind]") {
   World world;
   world.Write("a", "one");
   REQUIRE(world.tracker->Refresh({}));
@@ -288,7 +287,7 @@ TEST_CASE("WorkspaceFiles: no path leads out", "[rewind]") {
   CHECK_FALSE(fs::exists(world.root / staging));
 }
 
-TEST_CASE("WorkspaceTracker: permissions of folders are told, devices and pipes are not there", "[rewind]") {
+TEST_CASE("WorkspaceTracker: reports permissions of folders, ignores devices and pipes", "[rewind]") {
   World world;
   world.Write("d/a", "1");
   REQUIRE(world.tracker->Refresh({}));

@@ -34,7 +34,7 @@ std::string ErrorBody(std::string_view code) {
   return "<?xml version='1.0'?>\n<Error><Code>" + std::string(code) + "</Code><Message>no</Message></Error>";
 }
 
-// What a server answers to each request, in turn; the last one to all that follow.
+// A server's answers in order; the last one repeats.
 struct Step {
   std::string status;
   std::string body{};
@@ -93,7 +93,7 @@ std::string HexSha256(std::string_view text) { return Sha256Digest({text}).subst
 
 }  // namespace
 
-TEST_CASE("S3: path and query are written as they are signed", "[s3]") {
+TEST_CASE("S3: path and query have the form that is signed", "[s3]") {
   CHECK(PercentEncoded("aZ09-._~") == "aZ09-._~");
   CHECK(PercentEncoded("a/b", "-._~/") == "a/b");
   CHECK(PercentEncoded("a/b") == "a%2Fb");
@@ -112,7 +112,7 @@ TEST_CASE("S3: path and query are written as they are signed", "[s3]") {
   CHECK(MakeS3Request(Options("http://h"), {}).url == "http://h/files");
 }
 
-TEST_CASE("S3: errors have a code, or none that could be anything else", "[s3]") {
+TEST_CASE("S3: reads an error's code, or none from other text", "[s3]") {
   CHECK(S3ErrorCode(ErrorBody("NoSuchKey")) == "NoSuchKey");
   CHECK(S3ErrorCode("<Error>\n  <Code>SlowDown</Code>") == "SlowDown");
   for (const char* body : {"", "<html>404</html>", "<Error><Code>a b</Code></Error>", "<Code>NoSuchKey</Code>"}) {
@@ -141,14 +141,14 @@ TEST_CASE("S3: requests are signed, and the secret stays here", "[s3]") {
     const std::string authorization = request.Header("authorization");
     CHECK(authorization.starts_with("AWS4-HMAC-SHA256 Credential=" + std::string(kAccess) + "/"));
     CHECK(authorization.find("/us-east-1/s3/aws4_request") != std::string::npos);
-    // What is sent, and nothing that is not.
+    // Signs only headers that are sent.
     const std::string type = i < 3 ? "content-type;" : "";
     CHECK(authorization.find("SignedHeaders=" + type + "host;x-amz-content-sha256;x-amz-date,") != std::string::npos);
     for (const auto& [name, value] : request.headers) CHECK(value.find(kSecret) == std::string::npos);
   }
 }
 
-TEST_CASE("S3: what may pass is tried again, with the same body", "[s3]") {
+TEST_CASE("S3: retries transient failures with the same body", "[s3]") {
   const Step passing[] = {{"503 Slow Down", ErrorBody("SlowDown")},
                           {"500 Internal Server Error"},
                           {"400 Bad Request", ErrorBody("XAmzContentSHA256Mismatch")},
@@ -171,7 +171,7 @@ TEST_CASE("S3: what may pass is tried again, with the same body", "[s3]") {
   CHECK(world.count() == 5);
 }
 
-TEST_CASE("S3: what will not pass is said at once", "[s3]") {
+TEST_CASE("S3: reports permanent failures at once", "[s3]") {
   const struct {
     Step step;
     ErrorCode code;
@@ -205,7 +205,7 @@ TEST_CASE("S3: what will not pass is said at once", "[s3]") {
   CHECK_FALSE(world.bucket().Put("k", "x"));
 }
 
-TEST_CASE("S3: nobody there", "[s3]") {
+TEST_CASE("S3: no server", "[s3]") {
   CurlTransport transport;
   int port = 0;
   {
@@ -254,7 +254,7 @@ TEST_CASE("S3: a list of objects", "[s3]") {
 }
 
 // Ceph RGW takes `start-after` for a key of its own kind, and goes on with the first page behind the last one.
-TEST_CASE("S3: nothing is listed behind the last page, nor the same page again", "[s3]") {
+TEST_CASE("S3: lists nothing after the last page, and no page twice", "[s3]") {
   const auto page = [](const char* key, bool has_more) {
     return Step{"200 OK",
                 std::string("<ListBucketResult><IsTruncated>") + (has_more ? "true" : "false") +

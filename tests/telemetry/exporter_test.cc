@@ -78,7 +78,7 @@ TEST_CASE("Exporter: sends when a batch is full, and the rest when it stops", "[
   CHECK(exporter.counts().no_room == 1);
 }
 
-TEST_CASE("Exporter: what the queue has no room for is dropped, and a stop ends a request that hangs", "[telemetry]") {
+TEST_CASE("Exporter: a full queue drops spans, and a stop ends a hanging request", "[telemetry]") {
   Collector collector({}, /*is_held=*/true);
   Exporter exporter(collector, Options(), {});
   for (int i = 0; i < 2; ++i) exporter.Add(Named("sent"));
@@ -92,7 +92,7 @@ TEST_CASE("Exporter: what the queue has no room for is dropped, and a stop ends 
   CHECK(exporter.counts().not_delivered == 6);
 }
 
-TEST_CASE("Exporter: spans with much in them fill the queue too", "[telemetry]") {
+TEST_CASE("Exporter: a few large spans fill the queue too", "[telemetry]") {
   Collector collector({}, /*is_held=*/true);
   TelemetryOptions options = Options();
   options.max_queue = options.max_batch = 1000;
@@ -104,7 +104,7 @@ TEST_CASE("Exporter: spans with much in them fill the queue too", "[telemetry]")
   collector.Release();
 }
 
-TEST_CASE("Exporter: tries again what may be tried again, byte for byte, and nothing else", "[telemetry]") {
+TEST_CASE("Exporter: retries only retryable failures, byte for byte", "[telemetry]") {
   struct Case {
     int status;
     std::size_t requests, sent;

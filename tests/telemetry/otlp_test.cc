@@ -24,7 +24,7 @@ TEST_CASE("EncodeSpans: an empty list stays a list", "[telemetry]") {
                               14)) != std::string::npos);
 }
 
-TEST_CASE("RejectedCount: of a partial success, and of nothing else", "[telemetry]") {
+TEST_CASE("RejectedCount: only of a partial success", "[telemetry]") {
   CHECK(RejectedCount("") == 0);
   CHECK(RejectedCount(std::string("\x0A\x03\x08\xAC\x02", 5)) == 300);
   CHECK(RejectedCount(std::string("\x0A\x04\x12\x02no", 6)) == 0);

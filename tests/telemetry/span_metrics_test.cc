@@ -29,7 +29,7 @@ Metric Find(const SpanMetrics& metrics, std::string_view name) {
   return {};
 }
 
-TEST_CASE("SpanMetrics: durations fall into buckets, a bound belonging to what is below it", "[telemetry]") {
+TEST_CASE("SpanMetrics: durations fall into buckets that include their upper bound", "[telemetry]") {
   SpanMetrics metrics;
   for (const int taken : {1, 10, 11, 1'000'000}) metrics.Observe(Chat("m", std::chrono::milliseconds(taken)));
   const Metric duration = Find(metrics, "gen_ai.client.operation.duration");
@@ -44,7 +44,7 @@ TEST_CASE("SpanMetrics: durations fall into buckets, a bound belonging to what i
   CHECK(point.value > 1000.0);
 }
 
-TEST_CASE("SpanMetrics: what a span does not say is not counted", "[telemetry]") {
+TEST_CASE("SpanMetrics: missing attributes are not counted", "[telemetry]") {
   SpanMetrics metrics;
   metrics.Observe(Chat("m", std::chrono::milliseconds(1)));
   CHECK(Find(metrics, "gen_ai.client.inference.usage.input_tokens").points[0].value == 5);
@@ -52,7 +52,7 @@ TEST_CASE("SpanMetrics: what a span does not say is not counted", "[telemetry]")
   CHECK(Find(metrics, "gen_ai.execute_tool.duration").points.empty());
 }
 
-TEST_CASE("SpanMetrics: names that people make up do not make it grow without an end", "[telemetry]") {
+TEST_CASE("SpanMetrics: made-up names do not make it grow without limit", "[telemetry]") {
   SpanMetrics metrics;
   constexpr std::size_t kMore = 50;
   for (std::size_t i = 0; i < SpanMetrics::kMaxSeries + kMore; ++i) {

@@ -21,12 +21,12 @@ bool Has(const std::string& text, std::string_view part) { return text.find(part
 
 }  // namespace
 
-TEST_CASE("ArgumentSchema: what fits passes, 1.0 being an integer", "[tools]") {
+TEST_CASE("ArgumentSchema: valid arguments pass, and 1.0 is an integer", "[tools]") {
   CHECK(MessageFor(R"({"path":"a"})") == "ok");
   CHECK(MessageFor(R"({"path":"a","limit":1.0,"mode":"slow","steps":["x"]})") == "ok");
 }
 
-TEST_CASE("ArgumentSchema: a member that comes twice is refused by its name", "[tools]") {
+TEST_CASE("ArgumentSchema: refuses a duplicate member by name", "[tools]") {
   for (const char* arguments :
        {R"({"path":7,"path":"a"})", R"({"path":"a","path":"a"})", R"({"path":"a","p\u0061th":"b"})"}) {
     INFO(arguments);
@@ -34,7 +34,7 @@ TEST_CASE("ArgumentSchema: a member that comes twice is refused by its name", "[
   }
 }
 
-TEST_CASE("ArgumentSchema: each violation is told in words that name the member", "[tools]") {
+TEST_CASE("ArgumentSchema: each message names the member at fault", "[tools]") {
   CHECK(Has(MessageFor(""), "'path'"));
   CHECK(Has(MessageFor("{}"), "path (string, required)"));
   CHECK(Has(MessageFor(R"({"path":1})"), R"("path": must be of type "string")"));
@@ -45,11 +45,11 @@ TEST_CASE("ArgumentSchema: each violation is told in words that name the member"
   CHECK(Has(MessageFor(R"({"path":"a","colour":"x"})"), "there is no argument 'colour'"));
 }
 
-TEST_CASE("ArgumentSchema: only the innermost fault is told", "[tools]") {
+TEST_CASE("ArgumentSchema: reports only the innermost fault", "[tools]") {
   CHECK_FALSE(Has(MessageFor(R"({"path":"a","steps":[2]})"), "Failed to validate"));
 }
 
-TEST_CASE("ArgumentSchema: what is not an object is refused", "[tools]") {
+TEST_CASE("ArgumentSchema: refuses anything but an object", "[tools]") {
   for (const char* text : {"[1]", "\"x\"", "1", "null", "{", "{}x", "\xff", "{\"path\":1e400}"}) {
     INFO(text);
     CHECK(MessageFor(text) != "ok");

@@ -46,7 +46,7 @@ TEST_CASE("Calculator: expressions have their value", "[tools]") {
   CHECK(Calculate(expression) == value);
 }
 
-TEST_CASE("Calculator: what has no value is an error in words", "[tools]") {
+TEST_CASE("Calculator: an expression without a value is an error with a message", "[tools]") {
   const auto [expression, message] = GENERATE(table<std::string, std::string>({
       {"1/0", "division by zero"},
       {"1 % 0", "division by zero"},

@@ -12,7 +12,7 @@ TEST_CASE("CheckablePart: types, members and limits stay", "[tools]") {
         R"("additionalProperties":false})");
 }
 
-TEST_CASE("CheckablePart: null counts as an optional argument that is not given", "[tools]") {
+TEST_CASE("CheckablePart: null counts as an omitted optional argument", "[tools]") {
   const auto schema = ArgumentSchema::Compile(CheckablePart(
       R"({"type":"object","required":["a"],"properties":{"a":{"type":"string"},"b":{"type":"string"},"c":{"enum":["x",null]},)"
       R"("d":{"type":["integer","null"]},"e":{"type":"object","properties":{"f":{"type":"string"}}}}})",
@@ -23,7 +23,7 @@ TEST_CASE("CheckablePart: null counts as an optional argument that is not given"
   CHECK_FALSE((*schema)->Check(R"({"a":"","b":7})").has_value());
 }
 
-TEST_CASE("CheckablePart: what is dangerous or wrong is left out, and what is left always compiles", "[tools]") {
+TEST_CASE("CheckablePart: omits dangerous and invalid parts, and the rest always compiles", "[tools]") {
   std::string deep = R"({"type":"object","properties":{"a":)";
   for (int i = 0; i < 25; ++i) deep += R"({"properties":{"a":)";
   deep += "{}";

@@ -15,7 +15,7 @@ constexpr std::string_view kForm = R"({"type":"object","required":["name","check
 "many":{"type":"array","maxItems":2,"items":{"anyOf":[{"const":"r","title":"Red"},{"const":"g","title":"Green"}]}},
 "count":{"type":"integer","minimum":1,"maximum":9}}})";
 
-// With the two fields that must be there.
+// With the two required fields.
 std::string Checked(const std::string& more) {
   const auto checked = CheckForm(kForm, R"({"name":"Ann","check":true)" + (more.empty() ? "" : "," + more) + "}");
   return checked ? "ok" : checked.error().reason + ": " + checked.error().message;
@@ -23,7 +23,7 @@ std::string Checked(const std::string& more) {
 
 }  // namespace
 
-TEST_CASE("CheckForm: what fits is taken, and what has a default may lack", "[tools]") {
+TEST_CASE("CheckForm: accepts valid input, and fields with a default may be missing", "[tools]") {
   CHECK(Checked("") == "ok");
   CHECK(
       Checked(R"("kept":1,"mail":"a@b","site":"https://x.y/","day":"2024-02-29","at":"2026-01-31T23:59:60.5+02:00")") ==
@@ -31,7 +31,7 @@ TEST_CASE("CheckForm: what fits is taken, and what has a default may lack", "[to
   CHECK(Checked(R"("one":"b","old":"x","many":["r","g"],"count":9)") == "ok");
 }
 
-TEST_CASE("CheckForm: what lacks, has another type or format, or is not a choice is refused by name", "[tools]") {
+TEST_CASE("CheckForm: refuses missing fields, wrong types, formats and choices by name", "[tools]") {
   const auto refused = [](std::string_view response) {
     const auto checked = CheckForm(kForm, response);
     REQUIRE_FALSE(checked.has_value());
@@ -58,7 +58,7 @@ TEST_CASE("CheckForm: what lacks, has another type or format, or is not a choice
   }
 }
 
-TEST_CASE("CheckForm: a schema that cannot be checked asks for nothing", "[tools]") {
+TEST_CASE("CheckForm: an uncheckable schema accepts everything", "[tools]") {
   CHECK(CheckForm("7", "{}").has_value());
   CHECK(CheckForm("{", "{}").has_value());
   CHECK(CheckForm(R"({"type":"object","properties":{"a":{"$ref":"#"}},"required":["a"]})", R"({"a":1})").has_value());

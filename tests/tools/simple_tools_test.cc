@@ -18,7 +18,7 @@ TEST_CASE("current_time: tells the time in a zone with its offset", "[tools]") {
   CHECK(TimeIn(R"({"timezone":"Asia/Kolkata"})").output == "2025-07-15T15:30:00.250+05:30");
 }
 
-TEST_CASE("current_time: only names of zones are names of zones", "[tools]") {
+TEST_CASE("current_time: refuses anything but names of zones", "[tools]") {
   for (const char* name : {"Mars/Olympus", "/etc/localtime", "../../../etc/passwd", "Europe/../Europe/Berlin", "Europe",
                            "Europe/Berlin\\u0000", "file:/etc/localtime"}) {
     INFO(name);

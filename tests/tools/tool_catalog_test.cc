@@ -52,7 +52,7 @@ TEST_CASE_METHOD(ToolFixture, "Tools: the built-in set has the contracted names"
   CHECK(registry->Find("nothing") == nullptr);
 }
 
-TEST_CASE_METHOD(ToolFixture, "Tools: exactly those that change or send something ask", "[tools]") {
+TEST_CASE_METHOD(ToolFixture, "Tools: exactly those that change or send data ask", "[tools]") {
   std::vector<std::string> asking, changing;
   for (const Tool* tool : registry->tools()) {
     if (registry->RequiresApproval(*tool)) asking.push_back(tool->traits().spec.name);
@@ -156,8 +156,7 @@ std::vector<std::shared_ptr<Tool>> Foreign(const std::vector<std::string>& names
 
 }  // namespace
 
-TEST_CASE_METHOD(ToolFixture, "ToolCatalog: a server's tools come and go, a set that is held stays as it is",
-                 "[tools]") {
+TEST_CASE_METHOD(ToolFixture, "ToolCatalog: a server's tools come and go, but a held set does not change", "[tools]") {
   ToolCatalog catalog(Options());
   const std::size_t builtin = catalog.Current()->tools().size();
   catalog.SetServer({.name = "s", .state = ToolServer::State::kReady}, Foreign({"s__a", "s__b", "echo"}));

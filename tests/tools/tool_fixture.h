@@ -122,19 +122,19 @@ inline std::string Args(std::initializer_list<std::pair<std::string, std::string
   return text + "}";
 }
 
-// A named pipe in a workspace: whoever holds its writing end shows that it lives.
+// A named pipe in a workspace; a process is alive while it holds the writing end.
 class LifePipe {
  public:
   explicit LifePipe(const std::string& path) {
     ::mkfifo(path.c_str(), 0600);
     read_ = UniqueFd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   }
-  // Waits until somebody has written.
+  // Waits until the pipe has data.
   bool WaitForWriter() const {
     pollfd wait{read_.get(), POLLIN, 0};
     return ::poll(&wait, 1, 20'000) == 1 && (wait.revents & POLLIN) != 0;
   }
-  // What was written, if every writer has gone; "alive" if not.
+  // The data if all writers are gone, else "alive".
   std::string AfterTheEnd() const {
     std::string text;
     std::array<char, 256> buffer{};

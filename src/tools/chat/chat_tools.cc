@@ -34,7 +34,7 @@ ToolOutcome Add(const Arguments& given, std::vector<Task>& tasks) {
   return {.output = Listed(tasks)};
 }
 
-// The task that is meant, or the end.
+// The task with the given id, or the end.
 std::vector<Task>::iterator Meant(const Arguments& given, std::vector<Task>& tasks) {
   const auto id = given.String("id");
   return std::find_if(tasks.begin(), tasks.end(), [&](const Task& task) { return id == task.id; });
@@ -138,7 +138,7 @@ class AskHumanTool final : public BuiltinTool {
                      .approval_reason = "asks a question",
                      .only_asks = true}) {}
 
-  // Nobody can be asked: an agent asks by the functions below.
+  // Called only if there is nobody to ask; an agent asks through the functions below.
   ToolOutcome Run(std::string_view, const ToolContext&) override {
     return ToolFailure("There is nobody who could be asked.");
   }
@@ -159,7 +159,7 @@ class AskHumanTool final : public BuiltinTool {
       case ToolAnswer::Action::kCancel:
         break;
     }
-    return {.output = {}, .is_error = true};  // cancelled: the agent says so
+    return {.output = {}, .is_error = true};  // cancelled; the agent writes the text
   }
 };
 
@@ -171,7 +171,7 @@ namespace {
 
 constexpr std::size_t kMaxShownFiles = 1000;
 
-// One line for the model. The name is what somebody has chosen: quoted.
+// One line for the model. The name is quoted because a user has chosen it.
 std::string Described(const FileInfo& file) {
   return file.id.str() + " " + QuotedPath(file.filename) + " " + file.mime_type + " " +
          std::to_string(file.size_bytes) + " bytes";
@@ -249,7 +249,7 @@ class ReadChatFileTool final : public BuiltinTool {
   }
 
  private:
-  // It is in the chat already.
+  // The image is in the chat already.
   static ToolOutcome Shown(const StoredFile& file, const FileNature& nature) {
     return {.output = "the image " + Described(file.info),
             .parts = {{.kind = MessagePart::Kind::kImage,

@@ -16,12 +16,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMaxText = 4u << 20;         // of one document
-constexpr std::size_t kMaxKnownBytes = 32u << 20;  // of all texts that are kept
+constexpr std::size_t kMaxText = 4u << 20;         // per document
+constexpr std::size_t kMaxKnownBytes = 32u << 20;  // for all texts kept
 constexpr std::size_t kMostKnown = 200;
 constexpr std::size_t kMostOfOne = 2, kMostAtOnce = 8;
-constexpr std::uint64_t kMemory = 768ull << 20;  // of each process
-constexpr int kUnreadable = 3;                   // reprise-document says why
+constexpr std::uint64_t kMemory = 768ull << 20;  // per process
+constexpr int kUnreadable = 3;                   // exit status of reprise-document, which prints the reason
 constexpr std::chrono::minutes kRetryAfter{10};
 constexpr std::chrono::hours kForEver{24 * 365};
 constexpr const char* kOfficeProgram = "reprise-document";
@@ -43,7 +43,7 @@ Sandbox::Options SandboxFor(const std::string& pdf_program, const std::string& o
   return {.workspace = {}, .readable_paths = {pdf_program, office_program}, .limits = {.processes = 64, .tmp_mb = 16}};
 }
 
-// As pdftotext(1) ends.
+// Explains an exit status of pdftotext(1).
 std::string WhyNotPdf(int status) {
   if (status == 3) return "it does not allow its text to be copied";
   return "it is damaged, or encrypted with a password";
@@ -149,7 +149,7 @@ SandboxedReader::Text SandboxedReader::Run(std::vector<std::string> argv, const 
       break;
   }
   if (result->status == 0) return std::make_shared<const std::string>(result->output);
-  // More than this program of ours would say comes from what ran it.
+  // A longer output comes from the sandbox, not from reprise-document.
   const bool says_why = !is_pdf && result->status == kUnreadable && result->output.size() < 300;
   return Fail(UnreadableDocument(is_pdf ? WhyNotPdf(result->status) : says_why ? result->output : "it is damaged"));
 }
@@ -178,7 +178,7 @@ std::optional<SandboxedReader::Text> SandboxedReader::Recall(const std::string& 
 
 void SandboxedReader::Remember(const std::string& digest, const Text& text) {
   const ErrorCode code = text ? ErrorCode::kInternal : text.error().code;
-  if (code == ErrorCode::kCancelled || code == ErrorCode::kUnavailable) return;  // it may be otherwise the next time
+  if (code == ErrorCode::kCancelled || code == ErrorCode::kUnavailable) return;  // the next try may succeed
   const auto size = [](const Known& known) { return known.text ? (*known.text)->size() : 0; };
   const bool may_pass = code == ErrorCode::kDeadlineExceeded;
   const auto until = std::chrono::steady_clock::now() + (may_pass ? std::chrono::hours(0) + kRetryAfter : kForEver);

@@ -18,23 +18,22 @@
 
 namespace reprise {
 
-// Reads documents in processes of their own, each in a sandbox with nothing but the system and the program that reads:
-// pdftotext for PDF (a program and no library: Poppler's licence is not ours), reprise-document for the others. Bounded
-// are their time, memory and output, and how many run at once. What was read is kept in memory, by the digest of the
-// file; so is that a file cannot be read, for a while.
+// Reads documents in separate processes, each in a sandbox with only the system and the reading program: pdftotext for
+// PDF (run as a program because of Poppler's licence), reprise-document for others. Limits their time, memory, output
+// and number. Caches texts in memory by the file's digest, and for a while also failures.
 class SandboxedReader final : public DocumentReader {
  public:
   struct Options {
     std::chrono::milliseconds timeout{20'000};  // of one document
-    std::string search_path{};                  // where pdftotext is looked for, as PATH has it
+    std::string search_path{};                  // a PATH to search for pdftotext
   };
   explicit SandboxedReader(Options options);
 
   Result<std::shared_ptr<const std::string>> Read(const StoredFile& file, const std::stop_token& stop) override {
     return ReadFor({}, file, stop);
   }
-  // A person has kMostOfOne documents read at a time. Half of all that may be read at once is for those of whom none
-  // is.
+  // Reads at most kMostOfOne documents at a time for each person. Half of all slots is reserved for people without a
+  // running read.
   Result<std::shared_ptr<const std::string>> ReadFor(const std::string& whose, const StoredFile& file,
                                                      const std::stop_token& stop);
 
@@ -53,17 +52,17 @@ class SandboxedReader final : public DocumentReader {
   void Remember(const std::string& digest, const Text& text);
 
   const Options options_;
-  const std::string pdf_program_, office_program_;  // empty: not there
+  const std::string pdf_program_, office_program_;  // empty if missing
   const Sandbox sandbox_;
 
   Mutex mutex_;
   std::condition_variable_any turn_;
-  std::map<std::string, std::size_t> running_ GUARDED_BY(mutex_);  // of whom
-  std::list<Known> known_ GUARDED_BY(mutex_);                      // what was asked for last comes first
+  std::map<std::string, std::size_t> running_ GUARDED_BY(mutex_);  // by person
+  std::list<Known> known_ GUARDED_BY(mutex_);                      // most recently used first
   std::size_t known_bytes_ GUARDED_BY(mutex_) = 0;
 };
 
-// The reader as one person has it.
+// The reader for one person.
 class DocumentShare final : public DocumentReader {
  public:
   DocumentShare(SandboxedReader& reader, std::string whose) : reader_(reader), whose_(std::move(whose)) {}
@@ -76,7 +75,7 @@ class DocumentShare final : public DocumentReader {
   const std::string whose_;
 };
 
-// Where the programs are; empty: not there. For people who look whether all is well, too.
+// The paths of the programs; empty if missing. Also for diagnosis.
 std::string FindPdfReader(const std::string& search_path);
 std::string FindOfficeReader();
 

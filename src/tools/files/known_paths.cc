@@ -23,7 +23,7 @@ namespace reprise {
 
 namespace {
 
-// In the home folder.
+// Below the home folder.
 constexpr auto kInHome = std::to_array<std::string_view>(
     {// Keys and logins of the system
      ".ssh", ".gnupg", ".pki", ".password-store", ".netrc", "_netrc", ".Xauthority", ".ICEauthority", ".krb5",
@@ -47,13 +47,13 @@ constexpr auto kInHome = std::to_array<std::string_view>(
      ".claude", ".claude.json", ".codex", ".gemini", ".aider.conf.yml", ".copilot", ".cursor", ".continue", ".goose",
      ".ollama/id_ed25519", ".openai", ".anthropic", ".railway", ".ngrok2", ".ngrok", ".vercel", ".wrangler",
      ".supabase",
-     // What was typed
+     // Histories of what the user typed
      ".bash_history", ".zsh_history", ".zhistory", ".histfile", ".history", ".sh_history", ".ash_history",
      ".ksh_history", ".zsh_sessions", ".python_history", ".node_repl_history", ".irb_history", ".psql_history",
      ".mysql_history", ".mariadb_history", ".sqlite_history", ".rediscli_history", ".dbshell", ".mongo", ".lesshst",
      ".viminfo", ".gdb_history", ".wget-hsts"});
 
-// In ~/.config and $XDG_CONFIG_HOME.
+// Below ~/.config and $XDG_CONFIG_HOME.
 constexpr auto kInConfig = std::to_array<std::string_view>({"reprise",
                                                             "gcloud",
                                                             "gh",
@@ -128,17 +128,17 @@ constexpr auto kInConfig = std::to_array<std::string_view>({"reprise",
                                                             "wrangler",
                                                             "supabase"});
 
-// In ~/.local/share and $XDG_DATA_HOME.
+// Below ~/.local/share and $XDG_DATA_HOME.
 constexpr auto kInData =
     std::to_array<std::string_view>({"reprise", "keyrings", "kwalletd", "gnupg", "evolution", "fish/fish_history",
                                      "TelegramDesktop", "password-store", "opencode", "goose", "claude", "remmina",
                                      "containers/auth.json", "networkmanagement", "recently-used.xbel", "atuin"});
 
-// In ~/.local/state and $XDG_STATE_HOME.
+// Below ~/.local/state and $XDG_STATE_HOME.
 constexpr auto kInState = std::to_array<std::string_view>(
     {"reprise", "python_history", "bash/history", "zsh/history", "lesshst", "syncthing"});
 
-// nullopt: they cannot be read.
+// nullopt if the folder cannot be read.
 std::optional<std::set<std::string>> NamesIn(const std::filesystem::path& folder) {
   namespace fs = std::filesystem;
   std::set<std::string> names;
@@ -153,13 +153,13 @@ std::optional<std::set<std::string>> NamesIn(const std::filesystem::path& folder
 
 void Append(const std::string& folder, std::span<const std::string_view> names, std::vector<std::string>& paths) {
   namespace fs = std::filesystem;
-  if (!folder.starts_with('/')) return;  // to be ignored, says the XDG specification
+  if (!folder.starts_with('/')) return;  // the XDG specification says to ignore it
   std::error_code error;
   const fs::path known = fs::weakly_canonical(folder, error);
   const fs::path place = error ? fs::path(folder) : known;
   std::string above = place.string();
   while (above.ends_with('/')) above.pop_back();
-  // Most are not there: nothing of those can be a link. To look for each by itself would be much of a start's time.
+  // Most of the names do not exist, so they cannot be links. Checking each one would take much of the start's time.
   const std::optional<std::set<std::string>> there = NamesIn(place);
   for (const std::string_view name : names) {
     std::string path = above;
@@ -213,7 +213,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMostEntries = 20'000;  // that are looked at for one command
+constexpr std::size_t kMostEntries = 20'000;  // to look at for one command
 constexpr std::size_t kMostFound = 500;
 constexpr int kDeepest = 5;  // folders below the workspace
 constexpr std::string_view kGit = ".git";
@@ -229,7 +229,7 @@ bool FitsName(const std::string& pattern, const std::string& name) {
   return ::fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
 }
 
-// A row with its pattern taken apart.
+// A row with its pattern split.
 struct Row {
   std::vector<std::string> names;  // without the `**`
   bool is_below = false;
@@ -250,7 +250,7 @@ const std::vector<Row>& Rows() {
   return rows;
 }
 
-// How many of the row's names stand from `at` on.
+// The number of the row's leading names that match from `at` on.
 std::size_t Common(const Row& row, const std::vector<std::string>& names, std::size_t at) {
   std::size_t count = 0;
   while (count < row.names.size() && at + count < names.size() && FitsName(row.names[count], names[at + count])) {
@@ -259,7 +259,7 @@ std::size_t Common(const Row& row, const std::vector<std::string>& names, std::s
   return count;
 }
 
-// Where a row may begin in a path.
+// Whether a row may begin at this name of a path.
 bool MayBegin(const Row& row, std::size_t at, std::string_view home, std::size_t home_names,
               const std::vector<std::string>& names) {
   if (!row.row->only_in_home) return true;
@@ -272,7 +272,7 @@ std::size_t GitAt(const std::vector<std::string>& names) {
   return static_cast<std::size_t>(std::find(names.begin(), names.end(), kGit) - names.begin());
 }
 
-// What git obeys of a folder of its own, wherever that is.
+// The entries of a git folder that git obeys, wherever the folder is.
 constexpr std::array<std::string_view, 6> kGitObeys = {"config",          "config.worktree", "hooks",
                                                        "info/attributes", "commondir",       "gitdir"};
 constexpr std::array<std::string_view, 5> kGitData = {"objects", "refs", "logs", "lfs", "rr-cache"};
@@ -404,7 +404,7 @@ bool IsGitsOwnData(std::string_view path) {
   if (is_data(names.front())) return true;
   const std::string& last = names.back();
   if (names.front() == "modules" || names.front() == "worktrees") {
-    // A submodule may be called what it likes.
+    // A submodule may have any name.
     const bool is_obeyed = IsOneOf(last, {"config", "config.worktree", "commondir", "gitdir", "attributes"}) ||
                            std::find(names.begin() + 1, names.end(), "hooks") != names.end();
     if (is_obeyed) return false;
@@ -480,7 +480,7 @@ FoundRunByOthers FindRunByOthers(const std::string& folder, const std::string& h
     for (const Row& row : Rows()) {
       const bool has_stars = row.row->pattern.find_first_of("*?") < row.row->pattern.size() - (row.is_below ? 2 : 0);
       if (has_stars || (row.row->only_in_home && at != home)) continue;
-      if (depth == 0) add(at, row);  // others are found by their first name below
+      if (depth == 0) add(at, row);  // the others are found below by their first name
     }
     for (auto entry = fs::directory_iterator(at, fs::directory_options::skip_permission_denied, error);
          !error && entry != fs::directory_iterator() && ++looked_at < kMostEntries; entry.increment(error)) {
@@ -488,7 +488,7 @@ FoundRunByOthers FindRunByOthers(const std::string& folder, const std::string& h
       const std::string lower = LowerCase(name);
       if (lower == kGit) {
         std::error_code failed;
-        // A link, or a file that says where the folder is, is obeyed as it stands.
+        // git obeys a link, or a file that names the folder, as a whole.
         if (entry->is_directory(failed) && !entry->is_symlink(failed)) {
           AddGitFolder(entry->path(), found);
         } else {

@@ -6,28 +6,28 @@
 
 namespace reprise {
 
-// Whose secrets: the folders of one user.
+// The folders of one user, for SecretPaths.
 struct UserFolders {
-  std::vector<std::string> homes;    // what HOME says, and what the system knows
-  std::vector<std::string> configs;  // $XDG_CONFIG_HOME, if it is set; likewise the others
+  std::vector<std::string> homes;    // $HOME, and the system's entry for the user
+  std::vector<std::string> configs;  // $XDG_CONFIG_HOME if set; the others likewise
   std::vector<std::string> data;
   std::vector<std::string> states;
 };
-// Of the user who runs this program, as the environment is now.
+// The folders of the user who runs this program, from the current environment.
 UserFolders FoldersOfThisUser();
 
-// Where programs keep what proves who their user is, and what the user has typed or said: keys, passwords, tokens,
-// cookies, histories. Files and folders; most will not exist. What is not in here is no secret to anybody: whoever
-// gives the agent a home folder as its workspace relies on it. Canonical, as far as they are there.
+// The files and folders where programs keep credentials and what the user has typed or said: keys, passwords, tokens,
+// cookies, histories. Most will not exist. Only these paths are protected, which matters if the workspace is a home
+// folder. Canonical as far as they exist.
 std::vector<std::string> SecretPaths(const UserFolders& folders);
 
-// What the user's own tools run or obey by themselves when somebody works in a folder: git's configuration and hooks,
-// tasks of editors, what a shell or an agent loads. Whoever may write one runs something outside the sandbox later. The
-// one table is RunByOthers::Table(); docs/trust.md shows it.
+// The files that the user's own tools run or obey by themselves in a folder: git's configuration and hooks, tasks of
+// editors, files that a shell or an agent loads. A command that may write them escapes the sandbox later. The only
+// table is RunByOthers::Table(); docs/trust.md shows it.
 
 struct RunByOthers {
-  // By `/`-separated names below a folder of the workspace, each with * and ? as in fnmatch(3); `**` at the end is
-  // everything below. In a home folder alone if `only_in_home`.
+  // `/`-separated names below a folder of the workspace, each with * and ? as in fnmatch(3); a final `**` is everything
+  // below. Applies only to the home folder if `only_in_home`.
   std::string_view pattern;
   std::string_view who;
   bool only_in_home = false;
@@ -35,25 +35,25 @@ struct RunByOthers {
   static const std::vector<RunByOthers>& Table();
 };
 
-// Who runs the file at `path` (relative to the workspace, in its shortest form; upper and lower case count as the same)
-// by itself: "git", "direnv"; empty: nobody that is known. `home` is the home folder relative to the workspace ("."
-// is the workspace itself); empty: it does not lie in there.
+// The program that runs the file at `path` by itself ("git", "direnv"); empty if none is known. `path` is relative to
+// the workspace, in its shortest form; case is ignored. `home` is the home folder relative to the workspace ("." is the
+// workspace itself); empty if it lies elsewhere.
 std::string_view WhoRuns(std::string_view path, std::string_view home);
-// Whether something below a folder at `path` may be such a file: it must not be passed over.
+// Whether the folder at `path` may contain such files, so that it must not be skipped.
 bool MayHoldWhatOthersRun(std::string_view path, std::string_view home);
 
-// Below a folder called ".git": what git itself changes all the time and nobody runs (objects, refs, the index, its
-// messages). `path` is what follows the folder's name.
+// Whether `path`, relative to a ".git" folder, is data that git itself changes all the time and never runs (objects,
+// refs, the index, messages).
 bool IsGitsOwnData(std::string_view path);
 
-// What is there of the table in `folder` and, within limits, below it: absolute. `missing`: the places right in
-// `folder` and in the git folders found where nothing is yet.
+// Absolute paths in `folder` and, within limits, below it that match the table. `missing` has the places without an
+// entry directly in `folder` and in the git folders found.
 struct FoundRunByOthers {
   std::vector<std::string> there, missing;
 };
 FoundRunByOthers FindRunByOthers(const std::string& folder, const std::string& home);
 
-// `home` (absolute) relative to `workspace` (absolute); empty if it does not lie there.
+// `home` (absolute) relative to `workspace` (absolute); empty if it lies elsewhere.
 std::string HomeIn(const std::string& workspace, std::string_view home);
 
 }  // namespace reprise

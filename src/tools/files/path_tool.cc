@@ -32,7 +32,7 @@ bool IsDirectory(int parent, const dirent& entry) {
 }  // namespace
 
 Result<DirectoryListing> ReadDirectory(const Workspace& workspace, int directory, std::size_t max_entries) {
-  // The stream owns its descriptor; a fresh one also starts at the first entry.
+  // The stream owns its descriptor, and a fresh one starts at the first entry.
   UniqueFd own(::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!own) return Fail(WorkspaceError(errno));
   const std::unique_ptr<DIR, CloseDirectory> stream(::fdopendir(own.get()));
@@ -82,7 +82,8 @@ std::optional<std::string> TextInEditor(const Workspace& workspace, std::string_
 
 std::optional<std::string> UnsavedText(const Workspace& workspace, std::string_view path, const ToolContext& context) {
   if (context.editor == nullptr) return std::nullopt;
-  // By the rules of a change: what may not be changed on the disk is not changed in the editor either.
+  // Apply the rules of a change, so that a file that may not be changed on the disk is not changed in the editor
+  // either.
   const auto on_disk = workspace.ReadForChange(path, kMaxBytes, OpenIfAsked(context));
   if (!on_disk || !*on_disk) return std::nullopt;
   auto text = TextInEditor(workspace, path, context);
@@ -106,10 +107,10 @@ Result<std::string> ChangeInEditor(const Workspace& workspace, std::string_view 
 namespace {
 
 constexpr std::string_view kBelow = "**";
-constexpr std::size_t kMaxFolders = 2;  // that are proposed
+constexpr std::size_t kMaxFolders = 2;  // to propose
 
-// The names on the way, if the path is relative and says where it leads by itself: no "..", no empty name, nothing that
-// a person cannot see or that means something in a pattern.
+// The names on a relative path whose target is plain: no "..", no empty name, no hidden characters or characters that
+// mean something in a pattern.
 std::optional<std::vector<std::string>> PlainNames(std::string_view path) {
   std::vector<std::string> names;
   if (path.starts_with("./")) path.remove_prefix(2);
@@ -134,7 +135,7 @@ std::string Joined(const std::vector<std::string>& names, std::size_t count) {
 
 struct PathPattern {
   std::vector<std::string> names;
-  bool is_below = false;  // what is below that folder
+  bool is_below = false;  // means everything below that folder
 };
 
 Result<PathPattern> Parse(std::string_view text) {
@@ -158,7 +159,7 @@ bool BeginsWith(const std::vector<std::string>& names, const std::vector<std::st
   return names.size() >= folder.size() && std::equal(folder.begin(), folder.end(), names.begin());
 }
 
-// What begins with a dot is often read by other programs: it is not among what lies below a folder.
+// A folder's pattern does not cover names that begin with a dot, because other programs often read those files.
 bool Covers(const PathPattern& pattern, const std::vector<std::string>& names) {
   if (!pattern.is_below) return names == pattern.names;
   return names.size() > pattern.names.size() && BeginsWith(names, pattern.names) &&
@@ -179,7 +180,7 @@ std::vector<CallPattern> PathTool::PatternsOf(std::string_view arguments) const 
   offer(Joined(*names, names->size()));
   const std::size_t folders = names->size() - 1;
   for (std::size_t i = 0; i < std::min(folders, kMaxFolders); ++i) {
-    // The folder it lies in, and the one that is nearest to the workspace.
+    // The path's folder, and its topmost folder in the workspace.
     const std::size_t count = i == 0 ? folders : 1;
     if (i == 0 || folders > 1) offer(Joined(*names, count) + "/**");
   }
@@ -208,7 +209,7 @@ std::optional<std::vector<std::size_t>> PathTool::CoveredBy(const std::vector<st
   const std::string path = Arguments(arguments).String("path").value_or("");
   const auto names = PlainNames(path);
   if (!names) return std::nullopt;
-  // Changing follows no link, reading does: then it must stay among what is covered.
+  // Changes follow no links. Reads do, so their target must be covered too.
   std::vector<std::vector<std::string>> places{*names};
   if (fixed_traits().read_only) {
     for (const std::string& place : place_.PlacesOf(path)) places.push_back(NamesOnPath(place));
@@ -228,13 +229,13 @@ Touch PathTool::Touches(std::string_view text, std::string_view arguments) const
   if (!pattern) return Touch::kMaybe;
   const std::string path = Arguments(arguments).String("path").value_or(".");
   const auto places = place_.PlacesOf(path);
-  if (places.empty()) return Touch::kMaybe;  // outside, where no tool reaches
+  if (places.empty()) return Touch::kMaybe;  // outside, out of any tool's reach
   Touch touch = Touch::kNo;
   for (const std::string& place : places) {
     const auto names = NamesOnPath(place);
     const bool is_it = pattern->is_below ? BeginsWith(names, pattern->names) : names == pattern->names;
     if (is_it) return Touch::kYes;
-    // A folder above it: to search it is to read what is in it.
+    // A folder above the pattern, because searching it reads its content.
     if (fixed_traits().read_only && BeginsWith(pattern->names, names)) touch = Touch::kMaybe;
   }
   return touch;

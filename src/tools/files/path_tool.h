@@ -14,29 +14,28 @@ namespace reprise {
 
 struct ListedEntry {
   std::string name;
-  bool is_directory = false;  // a symbolic link is none, whatever it points to
+  bool is_directory = false;  // false for a symbolic link, whatever its target
 };
 
 struct DirectoryListing {
-  std::vector<ListedEntry> entries;  // by name; without "." and "..", and without what is protected
-  bool complete = true;              // false: there were more than `max_entries`
+  std::vector<ListedEntry> entries;  // by name; without ".", ".." and protected entries
+  bool complete = true;              // false if there were more than `max_entries`
 };
 
-// What is in a directory that was opened by the workspace.
+// Lists a directory that the workspace opened.
 Result<DirectoryListing> ReadDirectory(const Workspace& workspace, int directory, std::size_t max_entries);
 
-// Files that somebody edits while the agent works: what is in the editor and not saved yet counts.
+// For files open in an editor while the agent works, the editor's unsaved text counts.
 
-// What the editor has of a file that was opened by the workspace's rules; nullopt: nothing that is text.
+// The editor's text of a file that the workspace's rules allow to read; nullopt if it has no text.
 std::optional<std::string> TextInEditor(const Workspace& workspace, std::string_view path, const ToolContext& context);
 
-// The same of a file that is to be changed, if it is there and the editor has something else than the disk: then the
-// change is the editor's to make, as one on the disk would have its person choose between two texts. nullopt: the
-// disk's.
+// The same for a file to be changed, if it exists and the editor's text differs from the disk's. The editor must then
+// make the change, because a change on the disk would leave its user with two texts. nullopt: change the disk.
 std::optional<std::string> UnsavedText(const Workspace& workspace, std::string_view path, const ToolContext& context);
 
-// Has the editor put `content` in the place of what it has. What the model is told behind what was done; the error is
-// for it, too.
+// Has the editor replace its text by `content`. Returns text for the model to append to the result; the error is for
+// the model too.
 Result<std::string> ChangeInEditor(const Workspace& workspace, std::string_view path, const std::string& content,
                                    const ToolContext& context);
 
@@ -51,7 +50,7 @@ class PathTool : public BuiltinTool {
   Touch Touches(std::string_view pattern, std::string_view arguments) const override;
 
  protected:
-  // `reaches_below`: given a folder, it reads all that is in it.
+  // `reaches_below`: if given a folder, the tool reads everything in it.
   PathTool(ToolTraits traits, const Workspace& workspace, bool reaches_below = false)
       : BuiltinTool(std::move(traits)), place_(workspace), reaches_below_(reaches_below) {}
 

@@ -143,7 +143,7 @@ class ReadFileTool final : public PathTool {
     return lines.Shown().map([](std::string text) { return ToolOutcome{.output = std::move(text)}; });
   }
 
-  // What is not text, read as a whole: an image, or the text of a document.
+  // A file that is not text, read as a whole: an image, or a document's text.
   struct Whole {
     std::optional<ToolOutcome> image{};
     std::shared_ptr<const std::string> text{};
@@ -198,7 +198,7 @@ constexpr std::size_t kMaxEntries = 100'000;
 constexpr int kMaxFolderDepth = 64;  // bounds the recursion and the open descriptors
 constexpr std::int64_t kPatternMemory = 8 * 1024 * 1024;
 
-// One search: what is found, and why it ended early if it did.
+// A search with its matches, and the reason if it ended early.
 class Search {
  public:
   Search(const Workspace& workspace, const RE2& pattern, Secrets secrets, const ToolContext& context)
@@ -208,7 +208,7 @@ class Search {
         stop_(context.stop),
         deadline_(std::chrono::steady_clock::now() + context.timeout) {}
 
-  // What cannot be opened or read below the first level is passed over, as it is not what was asked for by name.
+  // Skips entries below the first level that cannot be opened or read, because the call did not name them.
   void InFileOrDirectory(int fd, const std::string& shown_path, int depth = 0) {
     if (Ended()) return;
     struct stat status {};
@@ -321,7 +321,7 @@ class SearchFilesTool final : public PathTool {
     }
     std::string path = given.String("path").value_or(".");
     if (path.empty()) path = ".";
-    // Who was asked about a search of everything was not asked about the secrets in it.
+    // A person who agreed to a search of everything has not agreed to open the secrets in it.
     const Secrets secrets = workspace_.LeadsToSecret(path) ? OpenIfAsked(context) : Secrets::kClosed;
     const auto start = workspace_.OpenAny(path, secrets);
     if (!start) return ToolFailure("cannot search " + QuotedPath(path) + ": " + start.error().message);

@@ -25,7 +25,7 @@ namespace reprise {
 
 namespace {
 
-// RESOLVE_BENEATH gives EAGAIN when a rename elsewhere made the check of ".." uncertain.
+// RESOLVE_BENEATH gives EAGAIN if a concurrent rename made the check of ".." uncertain.
 constexpr int kMaxAttempts = 64;
 
 }  // namespace
@@ -38,7 +38,7 @@ UniqueFd OpenBeneath(int root, const std::string& path, int flags, Symlinks syml
   for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
     const auto fd = static_cast<int>(::syscall(SYS_openat2, root, path.c_str(), &how, sizeof how));
     if (fd >= 0) return UniqueFd(fd);
-    // A kernel without the call, or a filter around the server that does not know it (EPERM for every path).
+    // The kernel lacks the call, or a filter around the server does not know it (EPERM for every path).
     if (errno == ENOSYS || errno == EPERM) return OpenBeneathByWalk(root, path, flags);
     if (errno != EAGAIN && errno != EINTR) break;
   }
@@ -62,7 +62,7 @@ UniqueFd OpenBeneathByWalk(int root, const std::string& path, int flags) {
     const int from = directory ? directory.get() : root;
     const int how = last ? flags : O_PATH | O_DIRECTORY;
     UniqueFd next(::openat(from, name.c_str(), how | O_NOFOLLOW | O_CLOEXEC));
-    // With O_DIRECTORY a symbolic link is "not a directory"; say what it is.
+    // With O_DIRECTORY a symbolic link gives "not a directory"; report it as a link.
     if (!next && errno == ENOTDIR) {
       UniqueFd found(::openat(from, name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
       char target = 0;
@@ -94,7 +94,7 @@ std::string Absolute(const std::string& path) {
   return text;
 }
 
-// Absolute, with links resolved as far as the path exists: what is not there yet still has a place.
+// The absolute path, with links resolved as far as it exists; the rest need not exist yet.
 std::string Canonical(const std::string& path) {
   std::error_code error;
   const fs::path absolute = Absolute(path);
@@ -118,14 +118,14 @@ bool IsWithin(std::string_view path, std::string_view directory) {
   return path.size() == directory.size() || directory == "/" || path[directory.size()] == '/';
 }
 
-// Those in the workspace.
+// The secrets in the workspace.
 std::vector<std::string> SecretsIn(const std::string& workspace, std::vector<std::string> secrets) {
   std::erase_if(secrets,
                 [&](const std::string& secret) { return secret == workspace || !IsWithin(secret, workspace); });
   return secrets;
 }
 
-// Where the kernel says the open file is now; empty if it does not say.
+// The current path of the open file, from the kernel; empty if unknown.
 std::string RealPath(int fd) {
   std::array<char, PATH_MAX> path{};
   const std::string link = "/proc/self/fd/" + std::to_string(fd);
@@ -164,7 +164,7 @@ Result<void> WriteAll(int fd, std::string_view content) {
   return {};
 }
 
-// A new file that vanishes again unless it is renamed to where it belongs.
+// A new file that is removed again unless it is renamed to its place.
 class TemporaryFile {
  public:
   static Result<std::unique_ptr<TemporaryFile>> Create(int directory) {
@@ -175,7 +175,7 @@ class TemporaryFile {
     return file;
   }
   ~TemporaryFile() {
-    if (fd_ && !renamed_) ::unlinkat(directory_, name_.c_str(), 0);  // nothing more can be done about a failure
+    if (fd_ && !renamed_) ::unlinkat(directory_, name_.c_str(), 0);  // a failure cannot be handled
   }
   TemporaryFile(const TemporaryFile&) = delete;
   TemporaryFile& operator=(const TemporaryFile&) = delete;
@@ -198,7 +198,7 @@ class TemporaryFile {
   bool renamed_ = false;
 };
 
-// Of a regular file; anything else is an error.
+// The status of a regular file; anything else is an error.
 Result<struct stat> StatRegular(int parent, const std::string& name) {
   struct stat status {};
   if (::fstatat(parent, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return Fail(WorkspaceError(errno));
@@ -208,10 +208,10 @@ Result<struct stat> StatRegular(int parent, const std::string& name) {
   return status;
 }
 
-// What stands at the place of a file that is to be written.
+// The status of the file to be replaced.
 Result<struct stat> StatReplaceable(int parent, const std::string& name) {
   auto status = StatRegular(parent, name);
-  // A rename would replace a read-only file all the same.
+  // Checked because a rename would replace even a read-only file.
   if (status && ::faccessat(parent, name.c_str(), W_OK, AT_EACCESS) != 0) return Fail(WorkspaceError(errno));
   return status;
 }
@@ -276,7 +276,7 @@ Workspace::Workspace(const std::string& directory, const std::vector<std::string
 bool Workspace::IsProtected(int fd, std::string_view name) const {
   if (protected_paths_.empty()) return false;
   std::string path = RealPath(fd);
-  if (path.empty()) return true;  // cannot tell, so no
+  if (path.empty()) return true;  // unknown, so treat it as protected
   if (!name.empty()) path.append(path == "/" ? "" : "/").append(name);
   return std::any_of(protected_paths_.begin(), protected_paths_.end(),
                      [&](const std::string& closed) { return IsWithin(path, closed); });
@@ -285,7 +285,7 @@ bool Workspace::IsProtected(int fd, std::string_view name) const {
 bool Workspace::IsSecret(int fd, std::string_view name) const {
   if (secret_paths_.empty()) return false;
   std::string path = RealPath(fd);
-  if (path.empty()) return true;  // cannot tell, so yes
+  if (path.empty()) return true;  // unknown, so treat it as secret
   if (!name.empty()) path.append(path == "/" ? "" : "/").append(name);
   return std::any_of(secret_paths_.begin(), secret_paths_.end(), [&](const std::string& secret) {
     return path.size() >= secret.size() && ::strncasecmp(path.c_str(), secret.c_str(), secret.size()) == 0 &&
@@ -297,7 +297,7 @@ bool Workspace::LeadsToSecret(std::string_view path) const {
   if (secret_paths_.empty()) return false;
   const auto relative = Relative(path);
   if (!relative) return false;
-  // As far as it is there; what is missing may be made.
+  // Open the part that exists; the rest may be created later.
   fs::path there = fs::path(*relative).lexically_normal();
   std::string missing;
   for (;;) {
@@ -360,7 +360,7 @@ Result<std::string> Workspace::Relative(std::string_view path) const {
 Result<UniqueFd> Workspace::Open(std::string_view path, int flags, Secrets secrets) const {
   const auto relative = TRY(Relative(path));
   const auto root = TRY(OpenRoot());
-  const int how = (flags & O_PATH) != 0 ? flags : flags | O_NONBLOCK | O_NOCTTY;  // the others mean nothing to a path
+  const int how = (flags & O_PATH) != 0 ? flags : flags | O_NONBLOCK | O_NOCTTY;  // O_PATH ignores the other flags
   UniqueFd fd = OpenBeneath(root.get(), relative, how, Symlinks::kInside);
   if (!fd) return Fail(WorkspaceError(errno));
   TRY(Check(fd.get(), {}, secrets));
@@ -423,14 +423,14 @@ std::vector<std::string> Workspace::PlacesOf(std::string_view path) const {
   };
   const std::string joined = directory_ + "/" + *relative;
   if (!add(Absolute(joined)) || !add(Canonical(joined))) places.clear();
-  // Links before "..", which Canonical takes away first.
+  // Resolve links before "..", which Canonical removes first.
   std::error_code error;
   const fs::path physical = fs::weakly_canonical(joined, error);
   if (!error && !places.empty() && !add(physical.string())) places.clear();
   return places;
 }
 
-// Walks down without following any link, so that the lexical form of the path is the path.
+// Walks down without following links, so that the lexical form of the path holds.
 Result<Workspace::Target> Workspace::OpenParent(std::string_view path, bool create, Secrets secrets) const {
   const auto place = TRY(PathInWorkspace(path));
   const fs::path normal = place;
@@ -462,7 +462,7 @@ Result<bool> Workspace::Replace(std::string_view path, std::string_view content,
 
 Result<std::optional<std::string>> Workspace::ReadForChange(std::string_view path, std::size_t max_bytes,
                                                             Secrets secrets) const {
-  // Also of what lies below a directory that is not there yet.
+  // Also true below a directory that does not exist yet.
   if (secrets == Secrets::kClosed && LeadsToSecret(path)) return Fail(Secret());
   const auto none_yet = [](const Error& error) -> Result<std::optional<std::string>> {
     if (error.code == ErrorCode::kNotFound) return std::nullopt;
@@ -470,7 +470,7 @@ Result<std::optional<std::string>> Workspace::ReadForChange(std::string_view pat
   };
   const auto target = OpenParent(path, /*create=*/false, secrets);
   if (!target) return none_yet(target.error());
-  // Looked at before it is opened: to open a device may do something.
+  // Check it before opening, because opening a device may have effects.
   const auto status = StatRegular(target->parent.get(), target->name);
   if (!status) return none_yet(status.error());
   const auto file = OpenEntry(target->parent.get(), target->name, secrets);

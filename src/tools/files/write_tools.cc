@@ -11,7 +11,7 @@ namespace reprise {
 namespace {
 
 constexpr std::size_t kMaxEditedBytes = 8 * 1024 * 1024;
-constexpr std::size_t kMaxPreviewedBytes = 1024 * 1024;  // of the file as it is, and as it would be
+constexpr std::size_t kMaxPreviewedBytes = 1024 * 1024;  // of the file before and after the change
 
 ToolTraits ChangingTraits(ToolSpec spec, bool idempotent, Risk risk, std::string reason, const Workspace& workspace) {
   return {.spec = std::move(spec),
@@ -24,8 +24,8 @@ ToolTraits ChangingTraits(ToolSpec spec, bool idempotent, Risk risk, std::string
           .file_effect = FileEffect::kOneFile};
 }
 
-// The file that a call would change, as it is; what it would become is left to the tool. Nobody has agreed to the call
-// yet, so secrets stay closed.
+// The current content of the file that a call would change; the tool fills in the rest. Secrets stay closed because the
+// call is not approved yet.
 Result<FileChange> FileAsItIs(const Workspace& workspace, const std::string& path) {
   if (workspace.LeadsToSecret(path)) {
     return Fail(NoChangeToShow(
@@ -41,7 +41,7 @@ Result<FileChange> FileAsItIs(const Workspace& workspace, const std::string& pat
   return FileChange{.path = *std::move(place), .before = *std::move(content), .after = std::nullopt};
 }
 
-// The same for a call that needs a file to be there.
+// The same for a call that needs an existing file.
 Result<FileChange> ExistingFile(const Workspace& workspace, const std::string& path) {
   auto change = FileAsItIs(workspace, path);
   if (change && !change->before) return Fail(NoChangeToShow("the call would fail: there is no such file"));
@@ -77,7 +77,7 @@ class WriteFileTool final : public PathTool {
 
   std::optional<std::string> FailureOf(std::string_view arguments, const ToolContext& /*context*/) const override {
     const std::string path = Arguments(arguments).String("path").value_or("");
-    if (workspace_.LeadsToSecret(path)) return std::nullopt;  // not even whether it is there
+    if (workspace_.LeadsToSecret(path)) return std::nullopt;  // do not even reveal whether it exists
     const auto possible = workspace_.CheckChange(path, /*must_exist=*/false);
     if (possible) return std::nullopt;
     return "cannot write " + QuotedPath(path) + ": " + possible.error().message;
@@ -219,7 +219,7 @@ class DeleteFileTool final : public PathTool {
     if (workspace_.LeadsToSecret(path)) return std::nullopt;
     auto possible = workspace_.PathInWorkspace(path).and_then(
         [&](const std::string&) { return workspace_.CheckChange(path, /*must_exist=*/true); });
-    // A link, or what may not be written, can be deleted all the same.
+    // Links and read-only files can still be deleted.
     if (possible || possible.error().code == ErrorCode::kForbidden) return std::nullopt;
     return "cannot delete " + QuotedPath(path) + ": " + possible.error().message;
   }

@@ -12,7 +12,7 @@ namespace reprise {
 namespace {
 
 constexpr std::size_t kMaxCommands = 100;
-// Words that are more than words where a command begins: in any of the shells that /bin/sh may be.
+// Words with a special meaning at the start of a command, in any shell that /bin/sh may be.
 constexpr std::array<std::string_view, 23> kReserved = {
     "if", "then", "else", "elif", "fi",   "do",       "done", "case", "esac",   "while",  "until",  "for",
     "in", "{",    "}",    "!",    "time", "function", "[[",   "]]",   "coproc", "select", "foreach"};
@@ -22,11 +22,11 @@ bool IsSpaceOrTab(char c) { return c == ' ' || c == '\t'; }
 
 tl::unexpected<Error> Beyond(std::string why) { return Fail(ErrorCode::kInvalidArgument, std::move(why)); }
 
-// A word and how it was written.
+// A word and how it is written.
 struct RawWord {
   ShellWord word;
-  bool is_bare = true;           // nothing of it is quoted
-  bool has_bare_equals = false;  // a '=' that is not quoted
+  bool is_bare = true;           // no part is quoted
+  bool has_bare_equals = false;  // an unquoted '='
 };
 
 class LineParser {
@@ -45,7 +45,7 @@ class LineParser {
       if (AtEnd()) break;
       const auto next = TRY(Joint(line.back()));
       joint = next;
-      // A list may end in these; after the others there must be something.
+      // A list may end in these; the other operators need a command after them.
       SkipLineEnds();
       if (AtEnd() && joint != ShellJoint::kThen) return Beyond("it ends in the middle");
     }
@@ -99,7 +99,7 @@ class LineParser {
       }
       const std::size_t began = at_;
       auto raw = TRY(Word());
-      // Digits right before it are a redirection's.
+      // Digits directly before it belong to a redirection.
       const std::string_view written = text_.substr(began, at_ - began);
       if ((Peek() == '<' || Peek() == '>') && std::all_of(written.begin(), written.end(), IsAsciiDigit)) {
         if (written.size() > 1) return Beyond("it has a redirection that shells understand differently");
@@ -177,7 +177,7 @@ class LineParser {
         raw.has_bare_equals = raw.has_bare_equals || c == '=';
         Add(raw, c);
       } else {
-        MakeOpaque(raw);  // braces, '!' and ']', and what is not ASCII: shells and locales differ
+        MakeOpaque(raw);  // braces, '!', ']' and non-ASCII, where shells and locales differ
       }
     }
     return raw;
@@ -219,7 +219,7 @@ class LineParser {
       if (c == '\\') {
         const char next = Peek(1);
         if (next == '\n') return Beyond("it goes on in the next line");
-        // Before other characters it stands for itself.
+        // Before other characters the backslash is literal.
         if (next == '$' || next == '`' || next == '"' || next == '\\') ++at_;
       }
       TRY(Quoted(raw, Peek()));
@@ -259,7 +259,7 @@ std::string QuotedWord(std::string_view word) {
   };
   const bool is_reserved = std::find(kReserved.begin(), kReserved.end(), word) != kReserved.end();
   if (!word.empty() && !is_reserved && std::all_of(word.begin(), word.end(), is_plain)) return std::string(word);
-  // A '=' matters in front of the program alone; options with one read better without quotes.
+  // A '=' matters only before the program, and options with one read better without quotes.
   const bool is_option =
       word.starts_with("--") && std::all_of(word.begin(), word.end(), [&](char c) { return is_plain(c) || c == '='; });
   if (is_option) return std::string(word);

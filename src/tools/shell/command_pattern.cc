@@ -13,7 +13,7 @@
 namespace reprise {
 namespace {
 
-constexpr std::size_t kMaxParts = 5;            // of a pattern that is proposed
+constexpr std::size_t kMaxParts = 5;            // of a proposed pattern
 constexpr std::size_t kMaxPatternBytes = 1000;  // likewise
 constexpr std::string_view kBeside = ", alone or in one line with other commands that are allowed";
 
@@ -23,7 +23,7 @@ struct Part {
   bool is_open = false;  // ends in `*`
 };
 struct Pattern {
-  std::string folder;  // of `cd FOLDER &&`; empty: there is none
+  std::string folder;  // of `cd FOLDER &&`; empty if there is none
   std::vector<Part> parts;
 };
 
@@ -33,14 +33,14 @@ bool IsPlain(const ShellCommand& command) {
   return !command.words.empty() && !command.has_assignments && !command.has_redirections && !command.in_background;
 }
 
-// `cd FOLDER`, which decides where all that follows runs.
+// Whether it is `cd FOLDER`, which sets the folder of all later commands.
 bool IsFolderChange(const ShellCommand& command) {
   return IsPlain(command) && command.words.size() == 2 && command.words[0] == ShellWord{"cd"} &&
          command.words[1].is_literal() && !command.words[1].text.empty() && !command.words[1].text.starts_with('-');
 }
 
-// Takes the change of folder off the beginning of a line. Empty: there is none. What comes after it must not run if it
-// has failed: it would run elsewhere.
+// Removes a leading `cd` from the line and returns its folder; empty if there is none. The commands after it must not
+// run if it failed, because they would run elsewhere.
 std::string TakeFolder(CommandLine& line) {
   if (line.size() < 2 || !IsFolderChange(line[0])) return {};
   const bool is_one_list = std::all_of(line.begin() + 1, line.end(), [](const ShellCommand& each) {
@@ -58,7 +58,7 @@ Result<Pattern> Parse(std::string_view text) {
   if (!line) return Wrong("it is not a plain command: " + line.error().message);
   Pattern pattern{.folder = TakeFolder(*line), .parts = {}};
   for (const ShellCommand& command : *line) {
-    // In a folder the next one must not run where the change of folder has failed.
+    // In a folder, the next command must not run if `cd` failed.
     const ShellJoint joint = pattern.folder.empty() ? ShellJoint::kThen : ShellJoint::kAnd;
     if (command.joint != ShellJoint::kFirst && command.joint != joint) {
       return Wrong("several commands are separated by ; in it, or in a folder by &&");
@@ -84,9 +84,9 @@ Result<Pattern> Parse(std::string_view text) {
 
 Result<void> CheckAllowed(const Part& part) {
   const std::string& program = part.words.front();
-  // The shell would take it for an option of its own.
+  // The shell would take it for its own option.
   if (program.empty() || program.front() == '-' || program.front() == '+') return Wrong("it does not name a program");
-  // `printf -v PATH ...` and `test -v 'a[...]'` do in some shells.
+  // In some shells `printf -v PATH ...` and `test -v 'a[...]'` set variables.
   const bool sets_variables = (program == "printf" || program == "test" || program == "[") && part.words.size() > 1 &&
                               part.words[1].starts_with("-v");
   if (ChangesTheShell(program) || sets_variables) {
@@ -149,7 +149,7 @@ bool Covers(const Part& part, const ShellCommand& command) {
   for (std::size_t i = 0; i < part.words.size(); ++i) {
     if (!command.words[i].is_literal() || command.words[i].text != part.words[i]) return false;
   }
-  // What comes through the pipe could be its program.
+  // The pipe could deliver its program.
   if (command.joint == ShellJoint::kPipe && !OnlyReadsItsInput(command.words)) return false;
   if (!part.is_open) return command.words.size() == part.words.size();
   const Tail* const tail = FindTail(part.words);
@@ -157,7 +157,7 @@ bool Covers(const Part& part, const ShellCommand& command) {
                      [&](const ShellWord& word) { return MayFollow(tail, word); });
 }
 
-// --- what holds back -------------------------------------------------------------------------------------------------
+// --- patterns that hold back -----------------------------------------------------------------------------------------
 
 bool IsSameProgram(std::string_view word, std::string_view program) {
   const std::string_view name = ProgramName(word), other = ProgramName(program);
@@ -170,8 +170,8 @@ bool Mentions(std::string_view text, std::string_view program) {
 
 Touch Strictest(Touch a, Touch b) { return static_cast<int>(a) > static_cast<int>(b) ? a : b; }
 
-// Whether the words from `first` on, which name the pattern's program, are what it speaks of. Options may stand between
-// them: "git -C folder push" is "git push".
+// Whether the words match the pattern; the one at `first` names its program. Options may come between: "git -C folder
+// push" is "git push".
 Touch WordsTouch(const Part& part, const std::vector<ShellWord>& words, std::size_t first) {
   std::size_t at = first + 1;
   Touch touch = Touch::kYes;
@@ -182,7 +182,7 @@ Touch WordsTouch(const Part& part, const std::vector<ShellWord>& words, std::siz
     const bool is_unclear = std::any_of(begin, found, [](const ShellWord& each) { return !each.is_literal(); });
     if (is_unclear) return Touch::kMaybe;
     if (wanted.starts_with('-')) {
-      // Options have several spellings, and no order.
+      // Options have several spellings and no fixed order.
       const bool has_options = std::any_of(words.begin() + static_cast<std::ptrdiff_t>(first) + 1, words.end(),
                                            [](const ShellWord& each) { return each.text.starts_with('-'); });
       if (std::find(words.begin() + static_cast<std::ptrdiff_t>(first), words.end(), ShellWord{wanted}) != words.end())
@@ -198,7 +198,7 @@ Touch WordsTouch(const Part& part, const std::vector<ShellWord>& words, std::siz
   return touch;
 }
 
-// Options by which git runs what it is given.
+// Whether options make git run other programs.
 bool IsReconfigured(const std::vector<ShellWord>& words) {
   if (ProgramName(words.front().text) != "git") return false;
   for (std::size_t i = 1; i < words.size() && words[i].text.starts_with('-'); ++i) {
@@ -210,7 +210,7 @@ bool IsReconfigured(const std::vector<ShellWord>& words) {
 
 Touch PartTouches(const Part& part, const ShellCommand& command, int depth = 0);
 
-// Of words that a program may run, as a command of its own or as text for a shell: "--exec 'rm x'", "-Orm", "run rm x".
+// Checks words that a program may run as a command or pass to a shell: "--exec 'rm x'", "-Orm", "run rm x".
 Touch GivenTouches(const Part& part, const std::vector<ShellWord>& words, int depth) {
   constexpr int kMostDepth = 3;
   constexpr std::size_t kShortOption = 2;
@@ -228,7 +228,7 @@ Touch GivenTouches(const Part& part, const std::vector<ShellWord>& words, int de
       texts.push_back(std::string_view(word).substr(kShortOption));
     for (const std::string_view text : texts) {
       const bool is_one_word = text.find_first_of(" \t\n;|&<>(){}$`'\"\\") == std::string_view::npos;
-      if (is_one_word && text.data() == word.data()) continue;  // looked at above, with what follows
+      if (is_one_word && text.data() == word.data()) continue;  // checked above, with the words after it
       const bool runs_text = !takes_names && IsInterpreter(text.substr(0, text.find_first_of(" \t")));
       if (!runs_text && !Mentions(text, part.words.front())) continue;
       const auto line = ParseCommandLine(text);
@@ -249,7 +249,7 @@ Touch PartTouches(const Part& part, const ShellCommand& command, int depth) {
   Touch touch = command.has_assignments ? Touch::kMaybe : Touch::kNo;
   const std::string& program = words.front().text;
   const bool runs_others = RunsWhatItIsGiven(program) || ChangesTheShell(ProgramName(program)) || IsReconfigured(words);
-  // What is not known may run it too.
+  // Unknown programs may run it too.
   const bool may_run_others = MayRunItsWords(words) || (KnownPrefix(words) == 0 && !HasSubCommands(program));
   if (!runs_others && may_run_others) touch = Strictest(touch, GivenTouches(part, words, depth));
   if (IsHandedAProgram(words)) touch = Strictest(touch, Touch::kMaybe);
@@ -317,11 +317,11 @@ std::vector<CallPattern> PatternsOfCommand(std::string_view command) {
       }
     }
     std::string text = TextOf(*pattern);
-    // Nothing in the sentence may look like its end.
+    // The text must not look like the end of the sentence.
     if (text.find('`') != std::string::npos) continue;
     const bool is_there = !patterns.empty() && patterns.back().pattern == text;
     if (is_there || text.size() > kMaxPatternBytes) continue;
-    // It must mean what it says, and cover the call that it is offered with.
+    // The pattern must be valid and cover the call that it is offered for.
     auto meaning = MeaningOfCommandPattern(text, PatternUse::kAllow);
     if (meaning && CommandCoveredBy({text}, command)) patterns.push_back({std::move(text), *std::move(meaning)});
   }

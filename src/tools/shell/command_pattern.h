@@ -16,19 +16,18 @@
 //   cd web && npm test  the same in a folder
 //   git log *; head *   each of these
 //
-// A pattern that allows covers a command line if each of its commands is covered by one that is allowed, and nothing
-// else happens in it. A pattern that holds back speaks of every command that begins so, whatever follows, and of what
-// could be one.
+// Patterns that allow cover a command line if each of its commands is covered by one of them and the line does nothing
+// else. A pattern that holds back applies to every command that begins like it, and to any that might.
 namespace reprise {
 
 std::vector<CallPattern> PatternsOfCommand(std::string_view command);
 Result<std::string> MeaningOfCommandPattern(std::string_view pattern, PatternUse use);
 std::optional<std::vector<std::size_t>> CommandCoveredBy(const std::vector<std::string>& patterns,
                                                          std::string_view command);
-// Whether other words may follow the pattern's.
+// Whether other words may follow those of the pattern.
 bool HasTail(std::string_view pattern);
-// The programs of the line that are looked up in PATH, and of which sentences do not say that files decide what they
-// do.
+// The programs of the line that are looked up in PATH and whose pattern's sentence does not warn that files decide what
+// they do.
 std::vector<std::string> ProgramsBelieved(std::string_view command);
 Touch CommandTouches(std::string_view pattern, std::string_view command);
 

@@ -36,7 +36,7 @@ void OutputCapture::Add(std::string_view bytes) {
   const std::size_t for_head = std::min(bytes.size(), max_head_ - head_.size());
   head_ += bytes.substr(0, for_head);
   tail_ += bytes.substr(for_head);
-  // Cut seldom, so that each byte is moved once on average.
+  // Cut rarely, so that each byte is moved once on average.
   if (tail_.size() > 2 * max_tail_) tail_.erase(0, tail_.size() - max_tail_);
 }
 
@@ -51,7 +51,7 @@ void OutputCapture::Stream(std::string_view bytes) {
 }
 
 std::string OutputCapture::Finish() {
-  // What was held back in mid-stream is cut there; at the true end it is a broken character and shown as one.
+  // Bytes held back in mid-stream are dropped; at the true end they are a broken character and shown as one.
   if (!held_back_.empty() && streamed_ == total_) on_output_(ToValidUtf8(held_back_));
   held_back_.clear();
   if (tail_.size() > max_tail_) tail_.erase(0, tail_.size() - max_tail_);
@@ -63,9 +63,9 @@ std::string OutputCapture::Finish() {
 
 namespace {
 
-// How long processes that were killed may take to vanish (one may hang in the kernel, on a dead network disk, say).
+// How long killed processes may take to vanish (one may hang in the kernel, on a dead network disk, say).
 constexpr std::chrono::seconds kMaxDying{5};
-// How long the supervisor may take for it.
+// How long the supervisor may take to end.
 constexpr std::chrono::seconds kMaxEnding{1};
 
 // A descriptor that becomes readable when `stop` is requested.
@@ -85,10 +85,10 @@ class StopEvent {
   };
 
   UniqueFd fd_;
-  std::stop_callback<Signal> signal_;  // last: gone before the descriptor is
+  std::stop_callback<Signal> signal_;  // last, so that it goes before the descriptor
 };
 
-// One run from start to end, on the caller's thread. A command that is cancelled is killed at once.
+// Runs a command to its end on the caller's thread. Kills a cancelled command at once.
 class CommandRun final : private StopEvent, private ChildLoop {
  public:
   CommandRun(SupervisedProcess process, const CommandLimits& limits, const std::stop_token& stop,
@@ -106,7 +106,7 @@ class CommandRun final : private StopEvent, private ChildLoop {
     if (const auto error = process().start_error()) return Fail(*error);
     CommandResult result{
         .end = end_.value_or(CommandResult::End::kExited), .output = capture_.Finish(), .left_behind = left_behind};
-    // Without a status somebody killed the supervisor itself.
+    // Without a status, the supervisor itself was killed.
     const int status = process().status().value_or(SIGKILL);
     result.status = WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status);
     if (!end_ && !WIFEXITED(status)) result.end = CommandResult::End::kSignalled;
@@ -131,9 +131,9 @@ class CommandRun final : private StopEvent, private ChildLoop {
     if (input_.empty()) process().CloseInput();
   }
 
-  std::string_view input_;  // what is left of it
+  std::string_view input_;  // the rest to write
   OutputCapture capture_;
-  std::optional<CommandResult::End> end_;  // set if it did not end by itself
+  std::optional<CommandResult::End> end_;  // set if we ended it
 };
 
 }  // namespace
@@ -159,7 +159,7 @@ std::string Inherited(const char* name, std::string otherwise) {
   return value == nullptr || *value == '\0' ? std::move(otherwise) : std::string(value);
 }
 
-// What a command may know of the server's environment: nothing that could be a secret.
+// The part of the server's environment for commands, without possible secrets.
 std::vector<std::string> CleanEnvironment(const ShellOptions& options, const std::string& path) {
   std::vector<std::string> environment = {
       "PATH=" + path,
@@ -185,13 +185,13 @@ Sandbox::Options SandboxOptions(const Workspace& workspace, const std::vector<st
                            .limits = options.limits};
   const std::string inside = workspace.directory() + "/";
   for (const std::string& secret : secret_paths) {
-    // A secret place that the workspace lies in is none: somebody has chosen to work there.
+    // Do not hide a secret path that contains the workspace, because a person has chosen to work there.
     if (!inside.starts_with(secret + "/")) sandbox.hidden_paths.push_back(secret);
   }
   return sandbox;
 }
 
-// What is among `missing` and there now, on one line; empty if nothing is.
+// The paths of `missing` that exist now, on one line; empty if there are none.
 std::string Appeared(const std::vector<std::string>& missing, const std::string& workspace) {
   std::string list;
   for (const std::string& path : missing) {
@@ -264,7 +264,7 @@ CommandRunner::CommandRunner(const Workspace& workspace, const std::vector<std::
       sandbox_(SandboxOptions(workspace, secret_paths, options_)) {}
 
 ToolOutcome CommandRunner::Run(const Job& job, const ToolContext& context) const {
-  // A plain error instead of what bubblewrap says about it.
+  // Report this plainly instead of with bubblewrap's message.
   if (const auto directory = workspace_.OpenDirectory("."); !directory) {
     return ToolFailure("cannot run the command: " + directory.error().message);
   }
@@ -279,7 +279,7 @@ ToolOutcome CommandRunner::Run(const Job& job, const ToolContext& context) const
                   .confined = true};
   if (state.available) command = sandbox_.Confined(std::move(command));
   command.environment.insert(command.environment.end(), job.environment.begin(), job.environment.end());
-  // Never the user's own home: programs would read tokens from there and leave files.
+  // Never the user's own home, where programs would read tokens and leave files.
   command.environment.push_back("HOME=" + (state.available ? sandbox_.home() : workspace_.directory()));
   const std::vector<std::string> missing = sandbox_.MissingHidden();
   const CommandLimits limits{.timeout = std::min<milliseconds>({job.timeout, options_.max_timeout, context.timeout})};
@@ -317,7 +317,7 @@ bool CommandRunner::FindsAmongFiles(const std::string& program) const {
     const bool is_program =
         ::stat(candidate.c_str(), &status) == 0 && S_ISREG(status.st_mode) && ::access(candidate.c_str(), X_OK) == 0;
     if (is_changed && is_program) return true;
-    // One that the command does not see is passed over there, and the next one is run.
+    // The sandbox skips a program that it does not show and runs the next one.
     if (is_program &&
         (!sandboxed || (sandbox_.Shows(candidate.string()) && sandbox_.Shows(Resolved(candidate).string())))) {
       return false;

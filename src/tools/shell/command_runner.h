@@ -18,15 +18,15 @@
 
 namespace reprise {
 
-// Gathers what a command prints: the beginning and the end of it, and how much is missing between. Passes the first
-// part on while it comes in, in whole characters.
+// Collects a command's output: its beginning, its end, and the size of the gap between. Passes on the first part as it
+// arrives, in whole characters.
 class OutputCapture {
  public:
-  // `on_output` may be empty. It gets at most `max_bytes` in all.
+  // `on_output` may be empty. It receives at most `max_bytes` in total.
   OutputCapture(std::size_t max_bytes, std::function<void(std::string_view)> on_output);
 
   void Add(std::string_view bytes);
-  // No more will come. Valid UTF-8.
+  // Ends the output and returns it as valid UTF-8.
   std::string Finish();
 
  private:
@@ -42,51 +42,48 @@ class OutputCapture {
 
 struct CommandLimits {
   std::chrono::milliseconds timeout{60'000};
-  std::chrono::milliseconds grace{
-      500};  // between SIGTERM and SIGKILL after the time-out; a cancelled command gets none
+  std::chrono::milliseconds grace{500};  // between SIGTERM and SIGKILL after the timeout; none for a cancelled command
   std::size_t max_output_bytes = 64 * 1024;
 };
 
 struct CommandResult {
   enum class End { kExited, kSignalled, kTimedOut, kCancelled };
   End end = End::kExited;
-  int status = 0;            // exit status or number of the signal
-  std::string output;        // stdout and stderr as they came, valid UTF-8, cut in the middle if too long
-  bool left_behind = false;  // something of it could not be ended
+  int status = 0;            // exit status or signal number
+  std::string output;        // stdout and stderr interleaved, valid UTF-8, cut in the middle if too long
+  bool left_behind = false;  // some process of it could not be ended
 };
 
-// Runs a command with stdin from /dev/null, in a session of its own, with no descriptor but 0, 1 and 2. Returns when it
-// has ended and every process it started is gone, daemons included. Thread-safe; `on_output` is called on this thread.
-// kUnavailable if it cannot be started.
+// Runs a SupervisedProcess with Streams::kOutput. Returns when the command and every process that it started, daemons
+// included, are gone. Thread-safe; calls `on_output` on this thread. kUnavailable if it cannot be started.
 Result<CommandResult> RunCommand(const Command& command, const CommandLimits& limits, std::stop_token stop,
                                  std::function<void(std::string_view)> on_output = {});
 
-// The same with `input` on stdin; the output is stdout alone, what it says on stderr is thrown away.
+// The same with `input` on stdin; the output is stdout only, stderr is discarded.
 Result<CommandResult> RunCommandOn(std::string_view input, const Command& command, const CommandLimits& limits,
                                    std::stop_token stop);
 
-// Runs what the agent wants to have run: in the workspace, in the sandbox where there is one, with a clean environment.
-// Thread-safe.
+// Runs the agent's programs in the workspace, in the sandbox if there is one, with a clean environment. Thread-safe.
 class CommandRunner {
  public:
-  // Reads HOME, PATH and the like from the server's environment now, not later. `secret_paths` (SecretPaths) are hidden
-  // from what it runs, but for those that the workspace lies in. `workspace` must outlive this.
+  // Reads HOME, PATH and the like from the server's environment in the constructor. Hides `secret_paths` (SecretPaths)
+  // from programs, except those that contain the workspace. `workspace` must outlive this.
   CommandRunner(const Workspace& workspace, const std::vector<std::string>& secret_paths, ShellOptions options);
 
   struct Job {
     std::vector<std::string> argv;
-    std::string input = {};                     // what its stdin holds
-    std::vector<std::string> environment = {};  // "NAME=value", beside the clean one
+    std::string input = {};                     // content of stdin
+    std::vector<std::string> environment = {};  // "NAME=value", added to the clean one
     std::chrono::milliseconds timeout{};
   };
-  // What it printed, and how it ended if that was not well, for the model.
+  // Returns the output for the model, and how the program ended unless it succeeded.
   ToolOutcome Run(const Job& job, const ToolContext& context) const;
 
-  // The absolute path of a program in PATH that a command can run; empty if there is none.
+  // The absolute path of a program in PATH that commands can run; empty if there is none.
   std::string Find(std::string_view program) const;
 
-  // Whether a bare name would be looked up in a place that the agent's commands can change: in a relative folder of
-  // PATH, in the workspace, or in what the sandbox may write.
+  // Whether a bare name would be found where the agent's commands can write: in a relative folder of PATH, in the
+  // workspace or in the sandbox's writable paths.
   bool FindsAmongFiles(const std::string& program) const;
 
   const Sandbox& sandbox() const { return sandbox_; }

@@ -20,14 +20,14 @@ std::string List(const std::vector<std::string>& paths) {
   return list;
 }
 
-// As they lead now: another folder behind the same link is something else to agree to.
+// Resolves links, because another folder behind the same link needs a new agreement.
 std::vector<std::string> AllResolved(const std::vector<std::string>& paths) {
   std::vector<std::string> resolved;
   for (const std::string& path : paths) resolved.push_back(Resolved(path).string());
   return resolved;
 }
 
-// Why it asks, in full: that says what confines the command. The terms hold what it may reach and use as well.
+// Sets the full reason, which says what confines the command. The terms also include what it may reach and use.
 void SetReason(ToolTraits& traits, const CommandRunner& runner, std::string reason) {
   const ResourceLimits& limits = runner.options().limits;
   std::string terms = runner.workspace().directory() + "\n" + reason;
@@ -80,8 +80,8 @@ const ToolTraits& CommandTool::traits() const {
 
 namespace {
 
-// The program comes in as stdin, a file without a name: nothing has to be quoted, it is in no list of processes and on
-// no disk. It is moved away from there, so that the program cannot read itself when it asks for input.
+// The program arrives on stdin as a nameless file, so it needs no quoting and appears in no process list and on no
+// disk. It moves to descriptor 3, so that the program does not read itself as its input.
 constexpr const char* kRunDescriptor3 = "exec 3<&0 </dev/null; exec \"$@\" /dev/fd/3";
 
 ToolSpec CodeSpec() {
@@ -103,7 +103,7 @@ class CodeTool final : public CommandTool {
   ToolOutcome Run(std::string_view arguments, const ToolContext& context) override {
     const Arguments given(arguments);
     const bool python = given.String("language") == "python";
-    // Some interpreters run what stands before it, and say nothing.
+    // Some interpreters silently run only the part before it.
     if (given.String("code").value_or("").find('\0') != std::string::npos) {
       return ToolFailure("the program contains a NUL character");
     }
@@ -116,8 +116,8 @@ class CodeTool final : public CommandTool {
         return ToolFailure("python3 is not installed on this machine; programs for \"shell\" can be run");
       }
       job.argv.push_back(interpreter);
-      // What it prints is shown at once, modules are found in the workspace and not where the program seems to lie, and
-      // importing them leaves no files behind.
+      // Shows output at once, finds modules in the workspace instead of beside the program, and leaves no files of
+      // imports.
       job.environment = {"PYTHONUNBUFFERED=1", "PYTHONSAFEPATH=1", "PYTHONDONTWRITEBYTECODE=1",
                          "PYTHONPATH=" + runner().workspace().directory()};
     } else {
@@ -174,7 +174,7 @@ class ShellTool final : public CommandTool {
     const std::string command = CommandOf(arguments);
     auto covering = CommandCoveredBy(patterns, command);
     if (!covering) return covering;
-    // A pattern speaks of the system's programs, not of one that somebody has put in their place.
+    // Patterns cover only the system's programs, not replacements in writable places.
     for (const std::string& program : ProgramsBelieved(command)) {
       if (runner().FindsAmongFiles(program)) return std::nullopt;
     }
@@ -187,7 +187,7 @@ class ShellTool final : public CommandTool {
   ToolOutcome Run(std::string_view arguments, const ToolContext& context) override {
     const Arguments given(arguments);
     const std::string command = CommandOf(arguments);
-    // The system would run what stands before it: another command than the one that was approved.
+    // The system would run only the part before it, which is not the approved command.
     if (command.find('\0') != std::string::npos) return ToolFailure("the command contains a NUL character");
     const auto timeout = given.Integer("timeout_s") ? std::chrono::seconds(*given.Integer("timeout_s"))
                                                     : runner().options().default_timeout;

@@ -10,14 +10,14 @@
 
 namespace reprise {
 
-// A tool that runs what the agent writes. Whoever is asked for approval is told whether there is a sandbox around it;
-// where it is not whole, a person is asked each time.
+// A tool that runs code of the agent. A request for approval says whether there is a sandbox; if it is incomplete,
+// every call asks.
 class CommandTool : public BuiltinTool {
  public:
   const ToolTraits& traits() const override;
 
  protected:
-  // `what` is for the approval's reason: "runs a shell command".
+  // `what` is part of the approval's reason: "runs a shell command".
   CommandTool(ToolSpec spec, const std::string& what, std::shared_ptr<const CommandRunner> runner);
   const CommandRunner& runner() const { return *runner_; }
 
@@ -25,7 +25,7 @@ class CommandTool : public BuiltinTool {
   const std::shared_ptr<const CommandRunner> runner_;
   const std::string what_;
   mutable Mutex mutex_;
-  // By what the sandbox lacks; what is in it stays as and where it is.
+  // Keyed by what the sandbox lacks. Entries never change or move.
   mutable std::map<std::string, ToolTraits> lacking_ GUARDED_BY(mutex_);
 };
 

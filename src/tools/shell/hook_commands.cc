@@ -63,7 +63,7 @@ std::string InputOf(const HookFacts& facts) {
       input["round_index"] = facts.round_index;
       input["call_id"] = facts.call_id;
       input["tool_name"] = facts.tool_name;
-      // As they are, not written anew: what a hook lets through is what runs.
+      // Pass the arguments unchanged, so that the hook judges exactly what will run.
       const auto arguments = ParseJson(facts.arguments);
       std::string text = DumpJson(input);
       text.pop_back();
@@ -82,8 +82,8 @@ std::vector<std::string> CleanEnvironment(const std::string& directory) {
   return environment;
 }
 
-// With -c and -m Python looks for modules in the working directory first, and for a script beside it: where tools
-// write. (Other scripts may have their modules beside them.)
+// With -c and -m Python looks for modules first in the working directory, and for a script first beside it. Tools can
+// write there. (Scripts elsewhere may have their modules beside them.)
 bool LooksForModulesIn(const std::string& directory, const std::vector<std::string>& words) {
   const auto python = std::find_if(words.begin(), words.end(), [](const std::string& word) {
     return std::filesystem::path(word).filename().string().starts_with("python");
@@ -96,7 +96,7 @@ bool LooksForModulesIn(const std::string& directory, const std::vector<std::stri
   return script->starts_with('-') || LeadsInto(std::filesystem::path(directory) / *script, directory);
 }
 
-// What the hook has said; an error if it failed, or one that is asked did not say it as it should.
+// The hook's verdict; an error if the hook failed, or if a hook that decides printed no valid verdict.
 Result<Hooks::Verdict> ReadVerdict(const CommandResult& result, HookEvent event) {
   const auto fail = [](std::string why) { return Fail(ErrorCode::kInvalidArgument, std::move(why)); };
   switch (result.end) {
@@ -137,7 +137,7 @@ Result<Hooks::Verdict> ReadVerdict(const CommandResult& result, HookEvent event)
 
 Result<Hooks::Verdict> Ask(const HookOptions& hook, const HookFacts& facts, const std::string& directory,
                            const std::vector<std::string>& environment, const std::stop_token& stop) {
-  // env finds the program in PATH.
+  // env searches PATH for the program.
   Command command{.argv = {"/usr/bin/env", "--"}, .environment = environment, .directory = directory};
   if (LooksForModulesIn(directory, hook.command)) command.environment.emplace_back("PYTHONSAFEPATH=1");
   command.argv.insert(command.argv.end(), hook.command.begin(), hook.command.end());

@@ -10,8 +10,8 @@
 namespace reprise {
 
 // Hooks that are commands: each gets a JSON object on its stdin (schemas/hook_input.schema.json) and prints one
-// (schemas/hook_output.schema.json). It runs in `directory` with a clean environment, and nothing of it outlives it.
-// Its PATH is without the folders in `directory`, where an agent could put programs.
+// (schemas/hook_output.schema.json). It runs in `directory` with a clean environment, and no process of it outlives it.
+// Its PATH omits folders in `directory`, where an agent could put programs.
 class HookCommands final : public Hooks {
  public:
   HookCommands(std::vector<HookOptions> hooks, std::string directory);

@@ -12,7 +12,7 @@ using Names = std::set<std::string_view>;
 
 const Names& Runners() {
   static const Names names = {
-      // shells, and what runs a command that it is given
+      // shells and programs that run a given command
       "sh", "ash", "bash", "rbash", "dash", "zsh", "ksh", "mksh", "fish", "csh", "tcsh", "yash", "busybox", "toybox",
       "env", "xargs", "parallel", "find", "fd", "fdfind", "sudo", "su", "doas", "pkexec", "runuser", "setpriv", "ssh",
       "scp", "sftp", "rsync", "nice", "ionice", "chrt", "taskset", "nohup", "timeout", "time", "setsid", "stdbuf",
@@ -21,7 +21,7 @@ const Names& Runners() {
       "start-stop-daemon", "tmux", "screen", "entr", "ld.so", "ld-linux-x86-64.so", "ld-linux.so",
       "ld-linux-aarch64.so", "xvfb-run", "dbus-run-session", "docker", "podman", "kubectl", "vagrant", "run-parts",
       "uv", "dbus-launch", "direnv",
-      // what builds by instructions that lie in a folder
+      // build tools, which obey files in a folder
       "make", "gmake", "cmake", "ctest", "ninja", "meson", "ant", "gradle", "gradlew", "mvn", "bazel", "just", "task",
       "rake", "tox", "nox", "pytest", "go", "dune", "scons", "waf", "npx", "pnpx", "bunx", "pip", "pipx", "poetry",
       "gem", "bundle", "composer", "apt", "apt-get", "dpkg",
@@ -31,7 +31,7 @@ const Names& Runners() {
       "ghc", "runghc", "ghci", "elixir", "iex", "erl", "guile", "sbcl", "clisp", "racket", "osascript", "gcc", "cc",
       "g++", "c++", "clang", "clang++", "tcc", "ld", "as", "m4", "bc", "dc", "awk", "gawk", "mawk", "nawk", "sed",
       "gsed", "ed", "jjs", "sqlite", "psql", "mysql", "gnuplot", "tex", "latex", "pdflatex", "xelatex", "lualatex",
-      // with a language, a shell or a pager of their own
+      // programs with their own language, shell or pager
       "ex", "vi", "view", "vim", "nvim", "rvim", "vimdiff", "nano", "emacs", "emacsclient", "less", "more", "most",
       "man", "info", "mail", "mutt", "ftp", "lftp", "telnet", "nc", "ncat", "netcat", "socat", "openssl", "gpg", "tar",
       "bsdtar", "cpio", "zip", "unzip", "7z", "7za", "ar", "split", "tee", "dd", "xxd", "date", "hostname", "mount",
@@ -65,7 +65,7 @@ const Names& Runners() {
   return names;
 }
 
-// Programs that others are made of as words: `timeout 5 sh`, `--rsh=sh`.
+// Programs that may appear as words of others: `timeout 5 sh`, `--rsh=sh`.
 const Names& Interpreters() {
   static const Names names = {"sh",   "ash",  "bash", "dash", "zsh",   "ksh",  "mksh",    "fish",   "csh",
                               "tcsh", "yash", "env",  "perl", "ruby",  "node", "busybox", "toybox", "python",
@@ -73,11 +73,11 @@ const Names& Interpreters() {
   return names;
 }
 
-// Options by which a program that otherwise runs nothing is handed another.
+// Options that hand another program to one that otherwise runs none.
 struct Handing {
-  std::string_view program, sub_command;       // without a sub-command: whatever it is
-  std::string_view letters = {};               // these may stand together with others
-  std::vector<std::string_view> options = {};  // long ones, which may be shortened and have a value
+  std::string_view program, sub_command;       // empty sub-command: any
+  std::string_view letters = {};               // may be combined with others
+  std::vector<std::string_view> options = {};  // long options, perhaps shortened or with a value
 };
 
 const std::vector<Handing>& Handings() {
@@ -137,7 +137,7 @@ const std::vector<Handing>& Handings() {
   };
   return handings;
 }
-// Options that are begun like one of those, and are others.
+// Other options with the same beginning as one of those.
 const Names& OtherOptions() {
   static const Names names = {"--text", "--global", "--no", "--", "--out"};
   return names;
@@ -253,7 +253,7 @@ bool FitsWords(const Tail& tail, std::size_t count, const auto& word_at) {
   if (tail.words.size() > count) return false;
   for (std::size_t i = 0; i < tail.words.size(); ++i) {
     const std::string_view expected = tail.words[i], word = word_at(i);
-    // A script's name, not an option or a list.
+    // The name of a script, not an option or a list.
     const bool is_script =
         !word.empty() && (IsAsciiLetter(word.front()) || word.front() == '_') && !RunsWhatItIsGiven(word);
     const bool fits = expected == "?" ? is_script : expected == word;
@@ -267,7 +267,7 @@ bool IsKnownOption(const Tail& tail, std::string_view word) {
   if (word.starts_with("--")) {
     const std::size_t equals = word.find('=');
     const std::string_view name = equals == std::string_view::npos ? word : word.substr(0, equals + 1);
-    // %G has git check signatures, by a program that the repository's configuration names.
+    // %G makes git check signatures with a program that the repository's configuration names.
     const bool checks = (name == "--format=" || name == "--pretty=") && word.find('G') != std::string_view::npos &&
                         word.find('%') != std::string_view::npos;
     return !checks && std::find(tail.options.begin(), tail.options.end(), name) != tail.options.end();
@@ -312,7 +312,7 @@ bool HasSubCommands(std::string_view program) {
 }
 
 bool MayRunItsWords(const std::vector<ShellWord>& words) {
-  // These run nothing that they are given. Of any other sub-command that is not known.
+  // These run none of their words. Other sub-commands are unknown, so they may.
   static const Names git = {
       "add",        "am",       "apply",        "blame",       "branch",       "cat-file",    "check-ignore",
       "checkout",   "cherry",   "clean",        "cherry-pick", "commit",       "describe",    "count-objects",
@@ -355,7 +355,7 @@ bool IsInterpreter(std::string_view word) {
 
 namespace {
 
-// Where the sub-command of git and its like stands; the number of words: nowhere.
+// The index of the sub-command of git and its like; the number of words if there is none.
 std::size_t SubCommandAt(const std::vector<ShellWord>& words) {
   std::size_t at = 1;
   while (at < words.size() && words[at].is_literal() && words[at].text.starts_with('-')) {
@@ -364,7 +364,7 @@ std::size_t SubCommandAt(const std::vector<ShellWord>& words) {
   return std::min(at, words.size());
 }
 
-// What git does itself: no alias can take its place.
+// Whether it is git's own sub-command, which no alias can replace.
 bool IsOfGit(std::string_view sub_command) {
   static const Names names = {"add",
                               "am",
@@ -498,7 +498,7 @@ bool IsOfCargo(std::string_view sub_command) {
   return names.contains(sub_command);
 }
 
-// `git config`, if it does more than to read, and more than to say who somebody is.
+// Whether `git config` does more than read, or change a harmless setting.
 bool SetsGit(const std::vector<ShellWord>& words, std::size_t at) {
   static const Names harmless = {"user.name",     "user.email",    "init.defaultbranch", "push.default",
                                  "pull.rebase",   "pull.ff",       "fetch.prune",        "merge.conflictstyle",
@@ -521,7 +521,7 @@ bool SetsGit(const std::vector<ShellWord>& words, std::size_t at) {
 bool IsHandedByOption(const Handing& handing, const std::vector<ShellWord>& words, std::size_t from) {
   for (std::size_t i = from; i < words.size(); ++i) {
     const std::string_view text = words[i].text;
-    // A file may be called like an option.
+    // A file may be named like an option.
     if (!words[i].is_literal() && (words[i].kind == ShellWord::Kind::kOpaque || text.empty() || text.front() == '-')) {
       return true;
     }
@@ -551,7 +551,7 @@ bool IsHandedAProgram(const std::vector<ShellWord>& words) {
     if (!words[at].is_literal()) return true;
     const std::string_view next = at + 1 < words.size() ? std::string_view(words[at + 1].text) : "";
     if (program == "git") {
-      // An alias, or a program called git-NAME; or one of git's own that is made for it.
+      // An alias or a program git-NAME, or one of git's own commands for this.
       if (!IsOfGit(sub_command)) return true;
       if (sub_command == "config" && SetsGit(words, at)) return true;
       const bool runs = (sub_command == "bisect" && next == "run") || (sub_command == "submodule" && next == "foreach");
@@ -562,7 +562,7 @@ bool IsHandedAProgram(const std::vector<ShellWord>& words) {
       return true;
     }
   }
-  // `ext::sh -c ...` is an address for git.
+  // git accepts `ext::sh -c ...` as an address.
   const bool runs_address = program == "git" && std::any_of(words.begin(), words.end(), [](const ShellWord& each) {
                               return each.text.find("ext::") != std::string::npos;
                             });
@@ -597,7 +597,7 @@ bool MayFollow(const Tail* tail, const ShellWord& word) {
   if (word.kind == ShellWord::Kind::kOpaque) return false;
   const std::string_view text = word.text;
   if (word.kind == ShellWord::Kind::kGlob) {
-    // Each name that the shell puts in its place begins like this.
+    // All names that the shell substitutes begin like this.
     const bool is_safe = !text.empty() && (IsAsciiLetter(text.front()) || text.front() == '.' || text.front() == '/' ||
                                            text.front() == '_');
     return is_safe && (tail == nullptr || (tail->takes_words && !tail->only_plain));

@@ -34,25 +34,25 @@ namespace reprise {
 
 namespace {
 
-// The same number on every architecture; older headers do not know the names.
+// The numbers are the same on all architectures; older headers lack the names.
 constexpr int kQuotactlFd = 443, kFchmodat2 = 452;
 
-// Without a reason to be in there.
+// Calls that no command in the sandbox needs.
 constexpr auto kForbidden = std::to_array<int>(
     {SCMP_SYS(add_key), SCMP_SYS(request_key), SCMP_SYS(keyctl),
      // namespaces and mounts
      SCMP_SYS(mount), SCMP_SYS(umount2), SCMP_SYS(pivot_root), SCMP_SYS(chroot), SCMP_SYS(setns), SCMP_SYS(unshare),
      SCMP_SYS(open_tree), SCMP_SYS(move_mount), SCMP_SYS(fsopen), SCMP_SYS(fsconfig), SCMP_SYS(fsmount),
      SCMP_SYS(fspick), SCMP_SYS(mount_setattr), SCMP_SYS(open_by_handle_at),
-     // the kernel's insides
+     // the kernel's internals
      SCMP_SYS(bpf), SCMP_SYS(perf_event_open), SCMP_SYS(userfaultfd), SCMP_SYS(kexec_load), SCMP_SYS(kexec_file_load),
      SCMP_SYS(init_module), SCMP_SYS(finit_module), SCMP_SYS(delete_module), SCMP_SYS(syslog), SCMP_SYS(acct),
      SCMP_SYS(quotactl), kQuotactlFd, SCMP_SYS(swapon), SCMP_SYS(swapoff), SCMP_SYS(reboot), SCMP_SYS(vhangup),
      SCMP_SYS(iopl), SCMP_SYS(ioperm), SCMP_SYS(settimeofday), SCMP_SYS(clock_settime), SCMP_SYS(clock_adjtime),
      SCMP_SYS(adjtimex)});
 
-// Whoever calls these tries another call then. The flags of clone3 and the mode of openat2 lie in memory, where a
-// filter cannot look; io_uring does calls that no filter sees.
+// Programs fall back to other calls if these are missing. A filter cannot see the flags of clone3 and the mode of
+// openat2, which lie in memory, nor the calls made through io_uring.
 constexpr auto kMissing = std::to_array<int>({SCMP_SYS(clone3), SCMP_SYS(openat2), SCMP_SYS(io_uring_setup),
                                               SCMP_SYS(io_uring_enter), SCMP_SYS(io_uring_register)});
 
@@ -64,7 +64,7 @@ using Filter = std::unique_ptr<void, Release>;
 bool Deny(const Filter& filter, int error, int call, std::initializer_list<scmp_arg_cmp> conditions = {}) {
   const int added = ::seccomp_rule_add_array(filter.get(), SCMP_ACT_ERRNO(static_cast<unsigned>(error)), call,
                                              static_cast<unsigned>(conditions.size()), conditions.begin());
-  return added == 0 || added == -EDOM;  // EDOM: this architecture has no such call
+  return added == 0 || added == -EDOM;  // EDOM: this architecture lacks the call
 }
 
 scmp_arg_cmp Bits(unsigned argument, std::uint64_t bits) { return {argument, SCMP_CMP_MASKED_EQ, bits, bits}; }
@@ -77,7 +77,7 @@ bool DenySetIdBits(const Filter& filter) {
          Deny(filter, EPERM, SCMP_SYS(fchmodat), {Bits(2, bit)}) && Deny(filter, EPERM, kFchmodat2, {Bits(2, bit)}) &&
          Deny(filter, EPERM, SCMP_SYS(creat), {Bits(1, bit)}) && Deny(filter, EPERM, SCMP_SYS(mknod), {Bits(1, bit)}) &&
          Deny(filter, EPERM, SCMP_SYS(mknodat), {Bits(2, bit)});
-    // The mode counts only for a file that is made; it may be anything otherwise.
+    // The mode counts only when a file is created; otherwise it may be anything.
     for (const std::uint64_t makes : {O_CREAT, O_TMPFILE & ~O_DIRECTORY}) {
       ok = ok && Deny(filter, EPERM, SCMP_SYS(open), {Bits(1, makes), Bits(2, bit)}) &&
            Deny(filter, EPERM, SCMP_SYS(openat), {Bits(2, makes), Bits(3, bit)});
@@ -86,9 +86,9 @@ bool DenySetIdBits(const Filter& filter) {
   return ok;
 }
 
-// All but Unix, IP and netlink: what else the kernel speaks, nobody needs here, and much of it is little tried.
+// Denies all families but Unix, IP and netlink, because commands need no others, and their kernel code is less tested.
 bool DenyOtherSockets(const Filter& filter) {
-  constexpr std::uint64_t kLow = 0xFFFFFFFF;  // the kernel looks at no more
+  constexpr std::uint64_t kLow = 0xFFFFFFFF;  // the kernel ignores the other bits
   if (!Deny(filter, EAFNOSUPPORT, SCMP_SYS(socket), {{0, SCMP_CMP_GT, AF_NETLINK, 0}})) return false;
   if (!Deny(filter, EAFNOSUPPORT, SCMP_SYS(socketpair), {{0, SCMP_CMP_GT, AF_UNIX, 0}})) return false;
   for (std::uint64_t family = AF_UNIX + 1; family < AF_NETLINK; ++family) {
@@ -122,7 +122,7 @@ std::string Exported(const Filter& filter) {
 std::string SyscallFilter() {
   const Filter filter(::seccomp_init(SCMP_ACT_ALLOW));
   if (!filter) return {};
-  // Programs for another architecture (32 bits) are told that there are no such calls.
+  // Calls of another architecture (32 bits) fail with ENOSYS.
   bool ok = ::seccomp_attr_set(filter.get(), SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ERRNO(ENOSYS)) == 0;
   for (const int call : kForbidden) ok = ok && Deny(filter, EPERM, call);
   for (const int call : kMissing) ok = ok && Deny(filter, ENOSYS, call);
@@ -139,20 +139,20 @@ constexpr std::array<const char*, 3> kPrograms = {"/usr/bin/bwrap", "/bin/bwrap"
 constexpr const char* kPrlimit = "/usr/bin/prlimit";
 constexpr std::uint64_t kMegabyte = 1024 * 1024;
 constexpr std::chrono::seconds kMaxTrial{10};
-constexpr std::chrono::seconds kLookAgain{10};  // for a sandbox that is not whole
+constexpr std::chrono::seconds kLookAgain{10};  // for an incomplete sandbox
 
-// Where programs, libraries and what they are set up with are.
+// The places of programs, libraries and their configuration.
 constexpr std::array<const char*, 9> kSystem = {"/usr",   "/bin",    "/sbin", "/lib", "/lib32",
                                                 "/lib64", "/libx32", "/etc",  "/opt"};
-// Folders in memory, besides home.
+// Folders in memory, in addition to home.
 constexpr std::array<const char*, 4> kScratch = {"/tmp", "/var/tmp", "/run", "/dev/shm"};
 
 struct Mount {
   enum class Kind { kReadOnly, kWritable, kMemory, kLink, kDevices, kProcesses };
   Kind kind;
-  std::string source;  // of the first two; what the link says
+  std::string source;  // of the first two kinds, or the link's target
 };
-// By place: what lies in another comes after it.
+// By path, so that nested mounts come after their parent.
 using Mounts = std::map<fs::path, Mount>;
 
 std::optional<fs::path> RealPath(const std::string& path) {
@@ -168,12 +168,12 @@ void AddNamed(const std::vector<std::string>& paths, Mount::Kind kind, Mounts& m
     mounts[*real] = {kind, real->string()};
     fs::path named = fs::path(path).lexically_normal();
     if (!named.has_filename()) named = named.parent_path();
-    // Also where it is said to be, unless that is within something else.
+    // Also mount it at the given path, unless another mount is there.
     if (named != *real && !mounts.contains(named)) mounts[named] = {Mount::Kind::kLink, real->string()};
   }
 }
 
-// What shows the path: the last one above it. Null: nothing does.
+// The innermost mount that contains the path; null if there is none.
 const Mounts::value_type* Above(const Mounts& mounts, const fs::path& path) {
   const Mounts::value_type* above = nullptr;
   for (const auto& mount : mounts) {
@@ -189,7 +189,7 @@ Mounts MountsFor(const Sandbox::Options& options, const std::string& home) {
   const fs::path workspace = options.workspace;
   for (const char* path : kSystem) {
     std::error_code error;
-    if (!workspace.empty() && LiesBeneath(path, workspace)) continue;  // as the workspace it can be written
+    if (!workspace.empty() && LiesBeneath(path, workspace)) continue;  // it is writable as the workspace
     if (fs::is_symlink(path, error)) {
       mounts[path] = {Mount::Kind::kLink, fs::read_symlink(path, error).string()};
     } else if (fs::is_directory(path, error)) {
@@ -198,13 +198,13 @@ Mounts MountsFor(const Sandbox::Options& options, const std::string& home) {
   }
   mounts["/dev"] = {Mount::Kind::kDevices, {}};
   mounts["/proc"] = {Mount::Kind::kProcesses, {}};
-  // Sockets of services (docker, D-Bus, agents with keys) are in /run.
+  // /run has the sockets of services (docker, D-Bus, key agents).
   for (const char* path : kScratch) mounts[path] = {Mount::Kind::kMemory, {}};
   if (!mounts.contains(home)) mounts[home] = {Mount::Kind::kMemory, {}};
   AddNamed(options.readable_paths, Mount::Kind::kReadOnly, mounts);
   AddNamed(options.writable_paths, Mount::Kind::kWritable, mounts);
   if (!workspace.empty()) mounts[workspace] = {Mount::Kind::kWritable, options.workspace};
-  // Nothing can be mounted where a link or something read-only that lacks it is.
+  // A mount point cannot be made below a link, or in a read-only mount that lacks it.
   std::erase_if(mounts, [&](const auto& mount) {
     if (IsBind(mount.second) || mount.first == "/dev/shm") return false;
     const Mounts::value_type* above = nullptr;
@@ -242,18 +242,18 @@ void Append(const fs::path& place, const Mount& mount, const ResourceLimits& lim
   }
 }
 
-// Whether it lies in a folder of git's own: then nothing else must come to stand there.
+// Whether the path lies in one of git's own folders, which must not be replaced.
 bool IsGits(const fs::path& path) {
   return std::any_of(path.begin(), path.end(), [](const fs::path& name) { return name == ".git"; });
 }
 
-// Closes what is there of `hidden` and makes read-only what is there of `read_only` where it would be seen: bubblewrap
-// cannot put something over nothing, nor into a directory that is hidden already. A mount point can be neither moved
-// nor removed, a directory above one can: so each of those that lie in what can be written becomes one too, and nothing
-// else can be put where a hidden path or a folder of git is.
+// Hides the existing paths of `hidden_paths` and makes those of `read_only` read-only if they are visible. bubblewrap
+// cannot mount over a missing path or into a hidden directory. A mount point can be neither moved nor removed, but a
+// directory above it can. So each such directory in a writable mount becomes a mount point too, and a hidden path or a
+// folder of git cannot be replaced.
 void AppendClosed(const std::vector<std::string>& hidden_paths, const std::vector<std::string>& read_only,
                   const Mounts& mounts, std::vector<std::string>& arguments) {
-  std::map<fs::path, bool> present;  // sorted: a directory comes before what lies in it; whether it is hidden
+  std::map<fs::path, bool> present;  // whether it is hidden; sorted, so parents come first
   const auto add = [&](const std::string& path, bool is_hidden) {
     auto real = RealPath(path);
     if (!real) return;
@@ -282,7 +282,7 @@ void AppendClosed(const std::vector<std::string>& hidden_paths, const std::vecto
     if (!is_hidden) {
       arguments.insert(arguments.end(), {"--ro-bind", path.string(), path.string()});
     } else if (fs::is_directory(path, error)) {
-      // Read-only too, so that nobody believes to have written something there.
+      // Read-only too, so that writes fail instead of being lost.
       arguments.insert(arguments.end(), {"--tmpfs", path.string(), "--remount-ro", path.string()});
       covered = path;
     } else {
@@ -291,7 +291,7 @@ void AppendClosed(const std::vector<std::string>& hidden_paths, const std::vecto
   }
 }
 
-// What is in /etc that this user may read and others may not: keys, password hashes (mostly of a server that is root).
+// The files in /etc that this user may read but others may not: keys, password hashes (mostly if the server is root).
 std::vector<std::string> ClosedIn(const fs::path& folder) {
   std::vector<std::string> closed;
   std::error_code error;
@@ -313,7 +313,7 @@ std::string LastLine(std::string text) {
   return OneLine(newline == std::string::npos ? text : text.substr(newline + 1));
 }
 
-// What bubblewrap complains of, without the advice that may follow: "bwrap: CAUSE, likely because ... See ...".
+// The cause in bubblewrap's complaint, without the advice: "bwrap: CAUSE, likely because ... See ...".
 std::string Cause(const std::string& complaint) {
   constexpr std::string_view kName = "bwrap: ";
   constexpr std::size_t kMaxShown = 120;
@@ -322,7 +322,7 @@ std::string Cause(const std::string& complaint) {
   return cause.substr(0, kMaxShown);
 }
 
-// The full path of bubblewrap, never by PATH; empty: it is not installed.
+// The full path of bubblewrap, not from PATH; empty if it is not installed.
 std::string Program() {
   const auto* const program =
       std::find_if(kPrograms.begin(), kPrograms.end(), [](const char* path) { return ::access(path, X_OK) == 0; });
@@ -335,7 +335,7 @@ std::string HomeFor(const Sandbox::Options& options) {
   std::error_code error;
   const bool usable = home.is_absolute() && home != home.root_path() && !LiesBeneath(home, options.workspace) &&
                       !LiesBeneath(fs::weakly_canonical(home, error), options.workspace);
-  // Not the workspace: programs would read tokens from there and leave files.
+  // Not the workspace, where programs would read tokens and leave files.
   return usable ? home.string() : "/tmp";
 }
 
@@ -392,15 +392,15 @@ std::vector<std::string> Sandbox::Wrap(const std::vector<std::string>& argv, boo
   std::vector<std::string> hidden = options_.hidden_paths;
   hidden.insert(hidden.end(), closed_etc_.begin(), closed_etc_.end());
   AppendClosed(hidden, RunByOthersThere(nullptr), mounts, wrapped);
-  // What is made for mount points lies in memory, without a limit to its size.
+  // bubblewrap's directories for mount points lie in memory without a size limit.
   wrapped.insert(wrapped.end(), {"--remount-ro", "/dev"});
   if (!mounts.contains("/")) wrapped.insert(wrapped.end(), {"--remount-ro", "/"});
   if (filtered) wrapped.insert(wrapped.end(), {"--seccomp", std::to_string(kExtraDescriptor)});
   wrapped.insert(wrapped.end(), {"--chdir", options_.workspace.empty() ? "/" : options_.workspace, "--"});
-  // In there, where the kernel counts the processes of this sandbox alone, and not all of the user.
+  // Set the limit inside, where the kernel counts only this sandbox's processes instead of all of the user's.
   if (options_.limits.processes > 0 && ::access(kPrlimit, X_OK) == 0) {
     rlimit own{};
-    // More than this process may have cannot be had.
+    // The limit cannot exceed that of this process.
     const rlim_t most = ::getrlimit(RLIMIT_NPROC, &own) == 0 ? own.rlim_max : RLIM_INFINITY;
     const std::string limit = std::to_string(std::min<rlim_t>(options_.limits.processes, most));
     wrapped.insert(wrapped.end(), {kPrlimit, "--nproc=" + limit + ":" + limit, "--"});

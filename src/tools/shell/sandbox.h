@@ -14,28 +14,27 @@
 
 namespace reprise {
 
-// The system calls that commands in the sandbox do not get, as a program for seccomp(2) in the form that bubblewrap
-// takes: what reaches beyond the sandbox's namespaces (kernel keyrings, new namespaces and mounts, BPF, performance
-// counters, sockets of other families than Unix and IP), what types into a terminal, and what makes a file
-// set-user-ID or set-group-ID. Those calls fail as if not permitted, or as if the kernel had none where programs know
-// how to do without. ptrace(2) stays: there is nobody else's process in there. Empty if there is none for this machine.
+// A seccomp(2) program, in bubblewrap's form, that denies system calls to sandboxed commands: calls that reach beyond
+// the sandbox's namespaces (kernel keyrings, new namespaces and mounts, BPF, performance counters, sockets of families
+// other than Unix, IP and netlink), that type into a terminal, or that make a file set-user-ID or set-group-ID. They
+// fail as not permitted, or as missing if programs have a fallback. ptrace(2) is allowed, because the sandbox holds no
+// foreign processes. Empty if there is no filter for this machine.
 std::string SyscallFilter();
 
-// How commands are kept from what is not theirs: bubblewrap with the system (/usr and its like, /etc as far as every
-// user may read it, /opt) read-only, the workspace writable at its own place, what the configuration names, fresh /tmp,
-// home, /run, /proc and /dev in memory, and nothing else; no network, no other processes, no new privileges, and
-// without system calls that reach beyond (SyscallFilter). What is hidden is so also where something
-// visible holds it: what of it is there when a command starts can be neither read, changed, moved nor replaced, not by
-// way of a directory above it in the workspace either. (Files cannot be renamed, only copied, into and out of such a
-// directory.) What the user's own tools run by themselves (tools/files/known_paths.h) is read-only likewise. What is
-// not there yet cannot be hidden: see MissingHidden. Sockets that lie in what is visible can be connected to.
+// Confines commands with bubblewrap. They see only the system read-only (/usr and its like, /opt, and the parts of /etc
+// that every user may read), the workspace writable at its own path, the configured paths, and fresh /tmp, home, /run,
+// /proc and /dev in memory. They have no network, no other processes, no new privileges and a filter of system calls
+// (SyscallFilter). Hidden paths within visible ones, if they exist when a command starts, can be neither read, changed,
+// moved nor replaced, not even through a directory above them in the workspace. (Files can only be copied, not renamed,
+// into and out of such a directory.) Files that the user's own tools run by themselves (tools/files/known_paths.h) are
+// read-only likewise. Missing paths cannot be hidden; see MissingHidden. Visible sockets can be connected to.
 // Thread-safe.
 class Sandbox {
  public:
   struct Options {
     SandboxUse use = SandboxUse::kWhenAvailable;
-    std::string workspace;                         // canonical; empty: there is none, and nothing can be written
-    std::string home = {};                         // $HOME; empty: there is none
+    std::string workspace;                         // canonical; empty: no workspace, nothing can be written
+    std::string home = {};                         // $HOME; empty if unset
     std::vector<std::string> hidden_paths = {};    // these need not exist
     std::vector<std::string> readable_paths = {};  // absolute; likewise
     std::vector<std::string> writable_paths = {};
@@ -43,36 +42,34 @@ class Sandbox {
   };
   explicit Sandbox(Options options);
 
-  // What is there of it, looked for at the first call (some 20 ms). As long as it is not whole it is looked for again,
-  // though not more often than every few seconds.
+  // What works of the sandbox. The first call checks it (some 20 ms). While it is incomplete, later calls check again,
+  // at most every few seconds.
   struct State {
-    bool available = false;  // commands can be run in it
+    bool available = false;  // commands can run in it
     bool filtered = false;   // with the filter of system calls
-    // What it lacks, in a few words: why it is not available, or the part that the system does not let it have. Empty:
-    // it is whole.
+    // Briefly, why it is not available, or the part that the system denies. Empty if it is complete.
     std::string missing{};
-    bool switched_off = false;  // by whoever runs this program
-    // Not less than was promised: a person has to agree each time.
+    bool switched_off = false;  // by the configuration
+    // Without a complete sandbox a person must agree to each call, unless the configuration switched it off.
     bool must_ask() const { return !missing.empty() && !switched_off; }
   };
   State state() const;
   bool available() const { return state().available; }
 
-  // The command, run in the sandbox. The environment's HOME is for the caller: see home(). REQUIRES: available().
+  // Wraps the command to run in the sandbox. The caller sets HOME; see home(). REQUIRES: available().
   Command Confined(Command command) const;
 
-  // The home folder of what runs in it: $HOME, empty but for what is named, or /tmp where the workspace holds it.
+  // The home folder in the sandbox: $HOME, empty except for configured paths, or /tmp if the workspace holds $HOME.
   const std::string& home() const { return home_; }
-  // Whether a path is to be seen in there.
+  // Whether a path is visible in the sandbox.
   bool Shows(std::string_view path) const;
 
-  // Hidden paths, and such as others run, in the workspace or in what else commands may write, at which there is
-  // nothing now.
+  // Missing paths, in the workspace or other writable places, that would be hidden or that other programs would run.
   std::vector<std::string> MissingHidden() const;
 
  private:
   State Look() const REQUIRES(mutex_);
-  // Empty: it works. Otherwise why it does not.
+  // Empty if it works, else the reason.
   std::string Try(bool filtered) const;
   std::vector<std::string> Wrap(const std::vector<std::string>& argv, bool filtered) const;
   Command Confined(Command command, bool filtered) const;
@@ -80,9 +77,9 @@ class Sandbox {
 
   const Options options_;
   const std::string home_;
-  mutable std::once_flag prepared_;              // after which these two are constant
-  mutable std::string filter_;                   // of system calls; empty: there is none for this machine
-  mutable std::vector<std::string> closed_etc_;  // what is in /etc but not for everybody
+  mutable std::once_flag prepared_;              // the next two are constant afterwards
+  mutable std::string filter_;                   // of system calls; empty if there is none for this machine
+  mutable std::vector<std::string> closed_etc_;  // files in /etc that not every user may read
   mutable Mutex mutex_;
   mutable std::optional<State> state_ GUARDED_BY(mutex_);
   mutable std::chrono::steady_clock::time_point looked_at_ GUARDED_BY(mutex_);

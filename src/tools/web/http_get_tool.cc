@@ -22,7 +22,7 @@ bool IsUsableUrl(const std::string& url) {
   return std::none_of(url.begin(), url.end(), [](unsigned char c) { return c <= 0x20 || c == 0x7f; });
 }
 
-// "https://example.com": what comes before the path, if the address is written as every program reads it. Empty: not.
+// The part before the path ("https://example.com") if all programs parse the URL alike; else empty.
 std::string OriginOf(const std::string& url) {
   const std::size_t scheme = url.starts_with("https://") ? 8 : url.starts_with("http://") ? 7 : 0;
   if (scheme == 0 || !IsUsableUrl(url)) return {};
@@ -31,13 +31,13 @@ std::string OriginOf(const std::string& url) {
   const bool is_plain = !host.empty() && std::all_of(host.begin(), host.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '-' || c == ':';
   });
-  // One colon, and a port behind it.
+  // At most one colon, followed by a port.
   const std::size_t colon = host.find(':');
   const bool has_port =
       colon == std::string::npos ||
       (colon > 0 && colon + 1 < host.size() && host.find_first_not_of("0123456789", colon + 1) == std::string::npos);
   if (!is_plain || !has_port || host.front() == '.' || host.front() == '-') return {};
-  // What is beyond it is plain as well: no backslash, which some take for a slash.
+  // The rest must be plain too, without a backslash, which some programs take for a slash.
   const bool is_ascii =
       std::all_of(url.begin(), url.end(), [](char c) { return static_cast<unsigned char>(c) < 0x7f && c != '\\'; });
   return is_ascii ? url.substr(0, end) : std::string();
@@ -48,7 +48,7 @@ std::string HostOf(std::string_view origin) {
   return std::string(host.substr(0, host.find(':')));
 }
 
-// Collects one response. Touched by the transport's thread only until Perform has returned.
+// Collects one response. The transport's thread uses it only until Perform returns.
 class CollectedResponse final : public HttpResponseHandler {
  public:
   explicit CollectedResponse(std::size_t max_bytes) : max_bytes_(max_bytes) {}

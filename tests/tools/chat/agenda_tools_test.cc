@@ -27,7 +27,7 @@ TEST_CASE("manage_tasks: adds, changes, removes and lists", "[tools]") {
   CHECK(f.agenda.tasks == std::vector<Task>{{"2", "Fly", "doing"}});
 }
 
-TEST_CASE("manage_tasks: what is wrong is told and changes nothing", "[tools]") {
+TEST_CASE("manage_tasks: errors are reported and change nothing", "[tools]") {
   Fixture f;
   f.Tasks(R"({"action":"add","title":"Pack"})");
   const Agenda before = f.agenda;
@@ -43,7 +43,7 @@ TEST_CASE("manage_tasks: what is wrong is told and changes nothing", "[tools]") 
   CHECK(MakeManageTasksTool()->Run(R"({"action":"list"})", {}).is_error);
 }
 
-TEST_CASE("update_plan: the steps replace those before", "[tools]") {
+TEST_CASE("update_plan: the steps replace the previous ones", "[tools]") {
   Fixture f;
   f.agenda.plan = {"old"};
   CHECK(MakeUpdatePlanTool()->Run(R"({"steps":["a","b"]})", f.context).output == "The plan has 2 steps.");

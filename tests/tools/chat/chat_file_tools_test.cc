@@ -53,7 +53,7 @@ class ChatFileFixture : public ToolFixture {
 
 }  // namespace
 
-TEST_CASE_METHOD(ChatFileFixture, "chat files: are listed, also the damaged, with names that cannot mislead",
+TEST_CASE_METHOD(ChatFileFixture, "chat files: are listed, even damaged ones, with names that cannot mislead",
                  "[tools]") {
   CHECK(Use("list_chat_files", "{}").output == "(the chat has no files)");
   files.files = {FakeFiles::File("a.txt", "text/plain", "hello"), FakeFiles::File("b\nfile_0 fake", "image/png", "")};
@@ -77,7 +77,7 @@ TEST_CASE_METHOD(ChatFileFixture, "chat files: are read by lines", "[tools]") {
   CHECK(Use("read_chat_file", Args({{"file_id", Id(2)}})).output == "(the file is empty)");
 }
 
-TEST_CASE_METHOD(ChatFileFixture, "chat files: ids that are none are refused in words", "[tools]") {
+TEST_CASE_METHOD(ChatFileFixture, "chat files: invalid ids are refused with a message", "[tools]") {
   for (const char* tool : {"read_chat_file", "delete_chat_file"}) {
     for (const std::string& id :
          {std::string(), std::string("../../x"), std::string("a.txt"), FileId::Random().str()}) {
@@ -107,7 +107,7 @@ TEST_CASE_METHOD(ChatFileFixture, "chat files: are saved and deleted, after a qu
   }
 }
 
-TEST_CASE_METHOD(ToolFixture, "chat files: where there are none, the tools say so", "[tools]") {
+TEST_CASE_METHOD(ToolFixture, "chat files: without any, the tools say so", "[tools]") {
   CHECK(Run("list_chat_files", "{}").is_error);
   CHECK(Run("save_chat_file", Args({{"filename", "a"}, {"content", "b"}})).is_error);
 }

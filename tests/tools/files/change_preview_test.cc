@@ -42,7 +42,7 @@ bool Has(const std::string& text, std::string_view part) { return text.find(part
 
 }  // namespace
 
-TEST_CASE_METHOD(PreviewFixture, "PreviewChange: is what the call then does, and does nothing itself", "[tools]") {
+TEST_CASE_METHOD(PreviewFixture, "PreviewChange: shows what the call then does, and changes nothing", "[tools]") {
   Write("notes", "one\ntwo\n");
   const std::string write = R"({"path":"a/b/new","content":"text"})";
   const std::string replace = R"({"path":"./a/../notes","content":""})";
@@ -79,7 +79,7 @@ TEST_CASE_METHOD(PreviewFixture, "PreviewChange: is what the call then does, and
   CHECK(Preview("delete_file", remove)->before == edited->after);  // as it is now
 }
 
-TEST_CASE_METHOD(PreviewFixture, "PreviewChange: what would fail is told as such", "[tools]") {
+TEST_CASE_METHOD(PreviewFixture, "PreviewChange: reports calls that would fail", "[tools]") {
   Write("f", "aXbXc");
   fs::create_directory(Inside("d"));
   CHECK(Has(Refusal("edit_file", R"({"path":"f","old_text":"Y","new_text":""})"), "old_text occurs 0 times"));
@@ -92,7 +92,7 @@ TEST_CASE_METHOD(PreviewFixture, "PreviewChange: what would fail is told as such
   for (const std::string& why : Refusals("pipe")) CHECK(Has(why, "not a regular file"));
 }
 
-TEST_CASE_METHOD(PreviewFixture, "PreviewChange: nothing outside or behind a link is looked at", "[tools]") {
+TEST_CASE_METHOD(PreviewFixture, "PreviewChange: never looks outside or behind a link", "[tools]") {
   fs::create_directory(Inside("sub"));
   Write("inside", "here\n");
   Link("../outside", "dirlink");

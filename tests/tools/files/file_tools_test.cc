@@ -208,7 +208,7 @@ TEST_CASE_METHOD(ToolFixture, "edit_file: replaces exactly one occurrence", "[to
   CHECK(Read("f") == "1 two two aaa");
 }
 
-TEST_CASE_METHOD(ToolFixture, "edit_file: of edits at the same time none is lost", "[tools]") {
+TEST_CASE_METHOD(ToolFixture, "edit_file: concurrent edits all count", "[tools]") {
   Write("f", "<0><1><2><3><4><5><6><7>");
   std::vector<std::thread> editors;
   for (int i = 0; i < 8; ++i) {
@@ -242,7 +242,7 @@ TEST_CASE_METHOD(ToolFixture, "read_file: offset and limit count lines from 1", 
   CHECK(Run("read_file", R"({"path":"empty"})").output == "(the file is empty)");
 }
 
-TEST_CASE_METHOD(ToolFixture, "read_file: going on with the offset it names shows the whole file", "[tools]") {
+TEST_CASE_METHOD(ToolFixture, "read_file: following the offsets it gives shows the whole file", "[tools]") {
   std::string content;
   for (int i = 0; content.size() < 600'000; ++i) content += "line " + std::to_string(i) + "\n";
   Write("big", content);

@@ -8,7 +8,7 @@ namespace {
 
 bool Has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
-// Each test runs with the sandbox, where the machine has one, and without.
+// Each test runs without the sandbox and, if the machine has one, with it.
 class CodeFixture : public ToolFixture {
  public:
   CodeFixture() : use_(GENERATE(SandboxUse::kWhenAvailable, SandboxUse::kNever)) { Remake(); }
@@ -64,7 +64,7 @@ TEST_CASE_METHOD(CodeFixture, "run_code: a large program, and one with NUL", "[t
   }
 }
 
-TEST_CASE_METHOD(CodeFixture, "run_code: failures are told in words", "[tools][code]") {
+TEST_CASE_METHOD(CodeFixture, "run_code: failures have messages", "[tools][code]") {
   const auto raised = Code("python", "print('before')\nraise ValueError('the reason')\n");
   CHECK(raised.is_error);
   CHECK(Has(raised.output, "before\n"));
@@ -77,7 +77,7 @@ TEST_CASE_METHOD(CodeFixture, "run_code: failures are told in words", "[tools][c
   CHECK(Has(Code("python", "pass").output, "(no output)"));
 }
 
-TEST_CASE_METHOD(CodeFixture, "run_code: arguments that are not in the contract are refused", "[tools][code]") {
+TEST_CASE_METHOD(CodeFixture, "run_code: refuses arguments outside the contract", "[tools][code]") {
   CHECK(Code("ruby", "puts 1").is_error);
   CHECK(Code("python", "").is_error);
   CHECK(Run("run_code", R"({"language":"python"})").is_error);
@@ -108,7 +108,7 @@ TEST_CASE_METHOD(CodeFixture, "run_code: sees nothing of the server's environmen
   CHECK((Has(output, "\n5\n") || Has(output, "\n6\n")));
 }
 
-TEST_CASE_METHOD(CodeFixture, "run_code: time and cancellation end it with all that it started", "[tools][code]") {
+TEST_CASE_METHOD(CodeFixture, "run_code: timeout and cancellation end it and all its processes", "[tools][code]") {
   const std::string code =
       "import subprocess, time\n"
       "subprocess.Popen(['setsid', 'sh', '-c', 'exec 3>life; echo held >&3; exec sleep 1000'])\n"
@@ -133,7 +133,7 @@ TEST_CASE_METHOD(CodeFixture, "run_code: time and cancellation end it with all t
   CHECK(life.AfterTheEnd() == "held\n");
 }
 
-TEST_CASE_METHOD(CodeFixture, "run_code: what it prints is shown while it runs, within limits", "[tools][code]") {
+TEST_CASE_METHOD(CodeFixture, "run_code: shows output while it runs, within limits", "[tools][code]") {
   std::string live;
   std::stop_source source;
   ToolContext context = StoppedBy(source);

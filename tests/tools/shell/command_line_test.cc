@@ -9,7 +9,7 @@
 
 #include "support/test.h"
 
-// What is recognised of a command line is what the shell makes of it: the real one is asked.
+// Compares the recognised words of a command line with those of real shells.
 namespace reprise::command_line_test {
 namespace {
 
@@ -19,7 +19,7 @@ std::vector<std::string> Literals(const ShellCommand& command) {
   return words;
 }
 
-// What `shell` prints when it runs the script.
+// The output of `shell` for the script.
 std::string Output(const char* shell, const std::string& script) {
   std::string file = "/tmp/reprise-command-line-XXXXXX";
   const int fd = ::mkstemp(file.data());
@@ -86,13 +86,13 @@ std::string RandomLine(std::mt19937& random) {
   return line;
 }
 
-// What those commands print, as far as that can be told; nullopt: it cannot.
+// The expected output of those commands; nullopt if it cannot be told.
 std::optional<std::string> Expected(const CommandLine& line) {
   std::string text;
   for (const ShellCommand& command : line) {
     const bool is_plain =
         !command.words.empty() && !command.has_assignments && !command.has_redirections && !command.in_background;
-    // Only what always runs and prints here.
+    // Only commands that always run and print here.
     if (!is_plain || command.joint == ShellJoint::kOr || command.joint == ShellJoint::kPipe) return std::nullopt;
     const auto& words = command.words;
     if (words.size() < 2 || words[0] != ShellWord{"printf"} || words[1] != ShellWord{"<%s>"}) return std::nullopt;
@@ -117,7 +117,7 @@ TEST_CASE("ParseCommandLine: words, quotes and joints", "[tools]") {
   CHECK(line->at(4).joint == ShellJoint::kThen);
 }
 
-TEST_CASE("ParseCommandLine: what is not surely one word is marked", "[tools]") {
+TEST_CASE("ParseCommandLine: marks words that may not be one word", "[tools]") {
   const auto kind = [](const char* word) { return ParseCommandLine("x " + std::string(word))->at(0).words.at(1).kind; };
   for (const char* word : {"a", "'*'", "\\*", "a=b", "a~", "HEAD^", "a#b"})
     CHECK(kind(word) == ShellWord::Kind::kLiteral);
@@ -127,7 +127,7 @@ TEST_CASE("ParseCommandLine: what is not surely one word is marked", "[tools]") 
   }
 }
 
-TEST_CASE("ParseCommandLine: redirections, assignments and the background are told", "[tools]") {
+TEST_CASE("ParseCommandLine: reports redirections, assignments and background commands", "[tools]") {
   const auto first = [](const char* text) { return ParseCommandLine(text)->at(0); };
   for (const char* text :
        {"a >/dev/null", "a 2>&1", "a > /dev/null 2>&1", "a </dev/null", "a 1>&2", "a 2>>/dev/null"}) {
@@ -145,7 +145,7 @@ TEST_CASE("ParseCommandLine: redirections, assignments and the background are to
   CHECK(first("a & b").in_background);
 }
 
-TEST_CASE("ParseCommandLine: what is beyond it is refused", "[tools]") {
+TEST_CASE("ParseCommandLine: refuses all other grammar", "[tools]") {
   for (const char* text : {"",           " ",
                            "\n",         "a &&",
                            "a |",        "| a",
@@ -172,7 +172,7 @@ TEST_CASE("ParseCommandLine: what is beyond it is refused", "[tools]") {
   CHECK_FALSE(ParseCommandLine(std::string("a\0b", 3)));
 }
 
-TEST_CASE("ParseCommandLine: the words are those that the shell makes", "[tools]") {
+TEST_CASE("ParseCommandLine: finds the same words as the shell", "[tools]") {
   const char* const chosen = std::getenv("REPRISE_COMMAND_LINES");
   const std::size_t wanted = chosen ? std::strtoul(chosen, nullptr, 10) : 1500;
   std::mt19937 random(Catch::rngSeed());
@@ -181,7 +181,7 @@ TEST_CASE("ParseCommandLine: the words are those that the shell makes", "[tools]
     std::string line = RandomLine(random);
     const auto parsed = ParseCommandLine(line);
     auto words = parsed ? Expected(*parsed) : std::nullopt;
-    if (!words) continue;  // nothing is believed of it
+    if (!words) continue;  // refused
     lines.push_back(std::move(line));
     expected.push_back(*std::move(words));
   }
@@ -201,7 +201,7 @@ TEST_CASE("ParseCommandLine: the words are those that the shell makes", "[tools]
   }
 }
 
-TEST_CASE("QuotedWord: a word is read back as it was", "[tools]") {
+TEST_CASE("QuotedWord: the parser reads the same word back", "[tools]") {
   for (const char* word :
        {"a", "", "a b", "it's", "$x", "*", "a=b", "--a=b", "if", "!", "~", "#", "a;b", "\\", "\"", "{a}", "time"}) {
     CAPTURE(word);

@@ -36,7 +36,7 @@ Lines Patterns(std::string_view command) {
 
 bool Covers(const Lines& patterns, std::string_view command) { return CommandCoveredBy(patterns, command).has_value(); }
 
-TEST_CASE("command patterns: no hostile line is covered by the usual patterns, and the harmless ones are", "[tools]") {
+TEST_CASE("command patterns: the usual patterns cover harmless lines and no hostile ones", "[tools]") {
   const auto table = Table();
   const Lines patterns = table.at("patterns");
   const Lines hostile = table.at("hostile"), harmless = table.at("harmless");
@@ -56,7 +56,7 @@ TEST_CASE("command patterns: no hostile line is covered by the usual patterns, a
   }
 }
 
-TEST_CASE("command patterns: what is offered covers its call, and no hostile line", "[tools]") {
+TEST_CASE("command patterns: an offered pattern covers its call and no hostile line", "[tools]") {
   const auto table = Table();
   Lines offered;
   for (const std::string line : table.at("harmless")) {
@@ -78,8 +78,7 @@ TEST_CASE("command patterns: what is offered covers its call, and no hostile lin
   }
 }
 
-TEST_CASE("command patterns: the narrowest comes first, and never a * where a program runs what it is given",
-          "[tools]") {
+TEST_CASE("command patterns: the narrowest comes first, without a * for programs that run their words", "[tools]") {
   CHECK(Patterns("git status") == Lines{"git status", "git status *"});
   CHECK(Patterns("git log -5 | head -2") == Lines{"git log -5; head -2", "git log *; head *"});
   CHECK(Patterns("cd web && npm test && ls") == Lines{"cd web && npm test && ls", "cd web && npm test * && ls *"});
@@ -118,7 +117,7 @@ TEST_CASE("command patterns: the sentence is made of the pattern", "[tools]") {
         "cannot be told asks.");
 }
 
-TEST_CASE("command patterns: what cannot be believed is none", "[tools]") {
+TEST_CASE("command patterns: refuses patterns that cannot be trusted", "[tools]") {
   for (const char* pattern :
        {"",        "*",           "git *",         "npm *",  "git push *", "git config *",   "env *",
         "bash *",  "python3 *",   "python3.11 *",  "find *", "sudo *",     "/usr/bin/env *", "make *",
@@ -135,7 +134,7 @@ TEST_CASE("command patterns: what cannot be believed is none", "[tools]") {
   }
 }
 
-TEST_CASE("command patterns: each part of a line needs one, and those that were needed are told", "[tools]") {
+TEST_CASE("command patterns: each part of a line needs one, and the needed ones are returned", "[tools]") {
   const Lines patterns = {"git status", "git log *", "head *"};
   CHECK(CommandCoveredBy(patterns, "git log | head -5 && git status") == std::vector<std::size_t>{1, 2, 0});
   CHECK(CommandCoveredBy(patterns, "git status") == std::vector<std::size_t>{0});
@@ -143,7 +142,7 @@ TEST_CASE("command patterns: each part of a line needs one, and those that were 
   CHECK_FALSE(CommandCoveredBy({}, "git status"));
 }
 
-TEST_CASE("command patterns: what holds back speaks of all that could be meant", "[tools]") {
+TEST_CASE("command patterns: one that holds back applies to all that might match", "[tools]") {
   const auto touch = [](const char* pattern, const char* command) { return CommandTouches(pattern, command); };
   for (const char* line : {"git push",
                            "git push origin main",
@@ -227,8 +226,7 @@ TEST_CASE("command patterns: what holds back speaks of all that could be meant",
   CHECK(touch("rm; mv", "mv a b") == Touch::kYes);
 }
 
-TEST_CASE("command patterns: a program that is handed another by an option, an alias or a setting cannot be told",
-          "[tools]") {
+TEST_CASE("command patterns: a program may run another through an option, an alias or a setting", "[tools]") {
   for (const char* line :
        {// an option of a program that otherwise runs nothing, in each of its spellings
         "sort -S 1b --compress-program=sh r.txt", "sort -S 1b --compress-program sh r.txt", "sort --comp=sh r.txt",
@@ -344,7 +342,7 @@ TEST_CASE("command patterns: a program that is handed another by an option, an a
     CAPTURE(line);
     CHECK(CommandTouches("touch", line) == Touch::kNo);
   }
-  // What is denied by name is seen behind them all the same.
+  // A denied name is still seen behind them.
   for (const char* line : {"git -c x=y push", "env git push", "git --no-pager -C x push"}) {
     CAPTURE(line);
     CHECK(CommandTouches("git push", line) != Touch::kNo);
@@ -353,7 +351,7 @@ TEST_CASE("command patterns: a program that is handed another by an option, an a
 
 // --- what really runs ------------------------------------------------------------------------------------------------
 
-// Lines of the table, spoilt at random by whatever means something to a shell.
+// Lines of the table, mutated at random with shell syntax.
 std::string Spoilt(std::mt19937& random, const Lines& harmless, const Lines& hostile) {
   static const Lines pieces = {"'",
                                "\"",
@@ -497,7 +495,7 @@ class Stage {
   Lines files_;
 };
 
-// By the pattern's words alone: which options may follow is for the other tests.
+// Uses only the pattern's words; other tests check the options that may follow.
 bool IsSpokenOf(const Lines& patterns, const Lines& words) {
   return std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
     std::istringstream text(pattern.starts_with("cd web && ") ? pattern.substr(10) : pattern);
@@ -510,7 +508,7 @@ bool IsSpokenOf(const Lines& patterns, const Lines& words) {
   });
 }
 
-TEST_CASE("command patterns: what a covered line runs in a real shell is what the patterns speak of", "[tools]") {
+TEST_CASE("command patterns: in a real shell a covered line runs only what the patterns cover", "[tools]") {
   const auto table = Table();
   const Lines patterns = table.at("patterns"), harmless = table.at("harmless"), hostile = table.at("hostile");
   const char* const chosen = std::getenv("REPRISE_COMMAND_LINES");

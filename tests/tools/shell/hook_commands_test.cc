@@ -41,7 +41,7 @@ struct Fixture {
 
 }  // namespace
 
-TEST_CASE("HookCommands: a hook reads what it is about, and allows", "[tools]") {
+TEST_CASE("HookCommands: a hook reads the facts and allows", "[tools]") {
   Fixture f;
   const auto verdict = f.Run({Fixture::Shell(R"(cat > in; env > environment; echo '{"decision":"allow"}')")});
   CHECK_FALSE(verdict.denied);
@@ -52,7 +52,7 @@ TEST_CASE("HookCommands: a hook reads what it is about, and allows", "[tools]") 
   CHECK(f.Read("environment").find("PATH=") != std::string::npos);
 }
 
-TEST_CASE("HookCommands: changes are handed on, and the first that denies is the last", "[tools]") {
+TEST_CASE("HookCommands: changes are passed on, and the first denial ends the chain", "[tools]") {
   Fixture f;
   const auto allow = Fixture::Shell(R"(echo '{"decision":"allow","arguments":{"command":"ls -l"}}')");
   const auto look = Fixture::Shell(R"(cat > seen; echo '{"decision":"allow"}')");
@@ -67,7 +67,7 @@ TEST_CASE("HookCommands: changes are handed on, and the first that denies is the
   CHECK_FALSE(std::ifstream(f.directory.path() + "/too_late"));
 }
 
-TEST_CASE("HookCommands: a hook that fails denies, but for what is only told", "[tools]") {
+TEST_CASE("HookCommands: a failing hook denies, except for events that only inform", "[tools]") {
   Fixture f;
   const HookOptions failing =
       GENERATE(Fixture::Shell("exit 3"), Fixture::Shell("kill -9 $$"), Fixture::Shell("sleep 30", 100ms),
@@ -94,8 +94,7 @@ TEST_CASE("HookCommands: a hook that fails denies, but for what is only told", "
   CHECK(f.Read("in").find("\"after_interaction\"") != std::string::npos);
 }
 
-TEST_CASE("HookCommands: a result is handed on as the one before has made it, what the model is told adds up",
-          "[tools]") {
+TEST_CASE("HookCommands: each hook gets the previous one's result, and notes for the model add up", "[tools]") {
   Fixture f;
   HookFacts facts = Fixture::Facts();
   HookOptions change = Fixture::Shell(R"(echo '{"decision":"allow","tool_output":"less"}')");
@@ -131,7 +130,7 @@ TEST_CASE("HookCommands: each event takes its own members only", "[tools]") {
   CHECK(f.Run({hook}, facts).denied);
 }
 
-TEST_CASE("HookCommands: only those for the tool and the event are asked", "[tools]") {
+TEST_CASE("HookCommands: runs only hooks for the tool and the event", "[tools]") {
   Fixture f;
   HookOptions other = Fixture::Shell("exit 1");
   other.tool = "write_*";
@@ -148,7 +147,7 @@ TEST_CASE("HookCommands: only those for the tool and the event are asked", "[too
   CHECK_FALSE(hooks.Wants(HookEvent::kBeforeTool));
 }
 
-TEST_CASE("HookCommands: a stop ends it at once, and it is denied", "[tools]") {
+TEST_CASE("HookCommands: a stop ends a hook at once and denies", "[tools]") {
   Fixture f;
   std::jthread stopping([&] {
     while (!std::ifstream(f.directory.path() + "/started")) std::this_thread::yield();
@@ -159,7 +158,7 @@ TEST_CASE("HookCommands: a stop ends it at once, and it is denied", "[tools]") {
   CHECK(std::chrono::steady_clock::now() - began < 10s);
 }
 
-TEST_CASE("HookCommands: nothing is run for what was stopped before", "[tools]") {
+TEST_CASE("HookCommands: runs nothing after a stop", "[tools]") {
   Fixture f;
   f.stop.request_stop();
   CHECK(f.Run({Fixture::Shell("touch started")}).denied);
@@ -184,7 +183,7 @@ TEST_CASE("HookCommands: many threads ask at once, and each gets its own answer"
   for (std::size_t i = 0; i < denied.size(); ++i) CHECK(denied[i] == "call_" + std::to_string(i));
 }
 
-TEST_CASE("HookCommands: much input that nobody reads, and much that is read, do no harm", "[tools]") {
+TEST_CASE("HookCommands: large input is harmless, read or unread", "[tools]") {
   Fixture f;
   HookFacts facts = Fixture::Facts();
   facts.arguments = R"({"content":")" + std::string(3'000'000, 'x') + R"("})";
@@ -193,7 +192,7 @@ TEST_CASE("HookCommands: much input that nobody reads, and much that is read, do
   CHECK(f.Read("in").size() > 3'000'000);
 }
 
-TEST_CASE("HookCommands: programs in the workspace are not found by way of PATH", "[tools]") {
+TEST_CASE("HookCommands: PATH does not find programs in the workspace", "[tools]") {
   Fixture f;
   const std::string before = std::getenv("PATH");
   ::setenv("PATH", (f.directory.path() + ":bin::" + f.directory.path() + "/bin/../x:/usr/bin:/bin").c_str(), 1);

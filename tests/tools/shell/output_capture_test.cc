@@ -11,7 +11,7 @@ TEST_CASE("OutputCapture: short output is kept as it is", "[tools]") {
   CHECK(capture.Finish() == "one two");
 }
 
-TEST_CASE("OutputCapture: of long output the beginning and the end are kept", "[tools]") {
+TEST_CASE("OutputCapture: keeps the beginning and the end of long output", "[tools]") {
   OutputCapture capture(10, {});
   for (int i = 0; i < 1000; ++i) capture.Add("0123456789");
   CHECK(capture.Finish() == "01234\n(... 9990 bytes cut ...)\n56789");

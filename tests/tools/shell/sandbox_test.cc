@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 bool Has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
-// An environment variable for as long as this lives.
+// Sets an environment variable during its life.
 class Variable {
  public:
   Variable(const char* name, const std::optional<std::string>& value) : name_(name) {
@@ -45,7 +45,7 @@ class Variable {
   std::optional<std::string> before_;
 };
 
-// A home with secrets and the like in it; the workspace lies in it, or is it.
+// A home with secrets; the workspace lies in it, or is it.
 class HomeFixture : public ToolFixture {
  public:
   HomeFixture() : home_variable_("HOME", home()) {
@@ -85,7 +85,8 @@ constexpr const char* kReadAll =
 
 }  // namespace
 
-TEST_CASE_METHOD(HomeFixture, "Sandbox: of the home only the workspace and what is named is seen", "[tools][sandbox]") {
+TEST_CASE_METHOD(HomeFixture, "Sandbox: shows only the workspace and configured paths of the home",
+                 "[tools][sandbox]") {
   fs::create_directory(home() + "/project");
   auto options = WorkingIn(home() + "/project");
   fs::create_directory_symlink(home() + "/toolchain", home() + "/current");
@@ -129,7 +130,7 @@ TEST_CASE_METHOD(HomeFixture, "Sandbox: in a home that is the workspace, secrets
   CHECK(ReadFrom(home() + "/.cargo/credentials.toml") == "canary\n");
 }
 
-TEST_CASE_METHOD(HomeFixture, "Sandbox: of /etc only what everybody may read is seen", "[tools][sandbox]") {
+TEST_CASE_METHOD(HomeFixture, "Sandbox: shows only the files of /etc that every user may read", "[tools][sandbox]") {
   Rebuild();
   if (!Sandboxed()) return;
   CHECK(Has(Shell("cat /etc/passwd"), "root:"));
@@ -219,7 +220,7 @@ TEST_CASE_METHOD(HomeFixture, "Sandbox: calls that reach beyond it are not permi
   CHECK_FALSE(fs::exists(Inside("node")));
 }
 
-TEST_CASE_METHOD(HomeFixture, "Sandbox: what is in memory has a size, and nothing else can be written",
+TEST_CASE_METHOD(HomeFixture, "Sandbox: folders in memory are limited, and nothing else is writable",
                  "[tools][sandbox]") {
   auto options = Options();
   options.shell.limits.tmp_mb = 1;
@@ -270,7 +271,7 @@ TEST_CASE_METHOD(HomeFixture, "Commands: compilers, interpreters and git work wi
   }
 }
 
-TEST_CASE_METHOD(HomeFixture, "Commands: a protected path that comes into being is told of", "[tools][sandbox]") {
+TEST_CASE_METHOD(HomeFixture, "Commands: a protected path that appears is reported", "[tools][sandbox]") {
   auto options = WorkingIn(home());
   options.protected_paths = {home() + "/reprise.json", home() + "/later/config"};
   options.shell.sandbox = GENERATE(SandboxUse::kWhenAvailable, SandboxUse::kNever);
@@ -308,7 +309,7 @@ TEST_CASE_METHOD(HomeFixture, "File tools: secrets in the home ask", "[tools][sa
   CHECK_FALSE(Has(Run("search_files", Args({{"pattern", "canary"}, {"path", path}})).output, ": canary"));
   CHECK(Run("write_file", Args({{"path", path}, {"content", "x"}})).is_error);
   CHECK(Run("edit_file", Args({{"path", path}, {"old_text", "canary"}, {"new_text", "x"}})).is_error);
-  // Of a link it would take the link itself.
+  // On a link it would act on the link itself.
   if (path != "innocent.txt") CHECK(Run("delete_file", Args({{"path", path}})).is_error);
   CHECK(ReadFrom(home() + "/" + path) == "canary\n");
   for (const char* open : {"other/file", "other", ".", "none", "none/at/all", "../"}) {
@@ -323,7 +324,7 @@ TEST_CASE_METHOD(HomeFixture, "File tools: secrets in the home ask", "[tools][sa
   CHECK_FALSE(Asks("list_files", "{}"));
 }
 
-TEST_CASE_METHOD(HomeFixture, "File tools: searches and listings pass secrets over, and say so", "[tools][sandbox]") {
+TEST_CASE_METHOD(HomeFixture, "File tools: searches and listings skip secrets and say so", "[tools][sandbox]") {
   Rebuild(WorkingIn(home()));
   const auto found = Run("search_files", Args({{"pattern", "canary"}}));
   CHECK(found.output ==
@@ -337,7 +338,7 @@ TEST_CASE_METHOD(HomeFixture, "File tools: searches and listings pass secrets ov
   CHECK_FALSE(Run("write_file", Args({{"path", ".ssh/config"}, {"content", "x"}}), approved).is_error);
 }
 
-TEST_CASE_METHOD(HomeFixture, "A workspace within a secret place is one to work in", "[tools][sandbox]") {
+TEST_CASE_METHOD(HomeFixture, "A workspace within a secret path is usable", "[tools][sandbox]") {
   fs::create_directory(home() + "/.claude");
   Rebuild(WorkingIn(home() + "/.claude"));
   CHECK_FALSE(Run("write_file", Args({{"path", "a"}, {"content", "text"}})).is_error);
@@ -346,7 +347,7 @@ TEST_CASE_METHOD(HomeFixture, "A workspace within a secret place is one to work 
   CHECK(fs::exists(home() + "/.claude/b"));
 }
 
-TEST_CASE("SecretPaths: of every home and every folder that the environment names", "[tools][sandbox]") {
+TEST_CASE("SecretPaths: covers every home and every folder in the environment", "[tools][sandbox]") {
   const auto paths =
       SecretPaths({.homes = {"/h", "/other"}, .configs = {"/c"}, .data = {"/d"}, .states = {"relative"}});
   const auto holds = [&](const char* path) { return std::find(paths.begin(), paths.end(), path) != paths.end(); };

@@ -17,11 +17,11 @@ namespace fs = std::filesystem;
 
 bool Has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
-// A process in a session of its own, with nothing of the command's left but the pipe.
+// A process in its own session that shares only the pipe with the command.
 constexpr const char* kDaemon =
     "setsid sh -c 'exec 3>life; echo held >&3; exec sleep 1000' </dev/null >/dev/null 2>&1 & ";
 
-// Each test runs with the sandbox, where the machine has one, and without.
+// Each test runs without the sandbox and, if the machine has one, with it.
 class ShellFixture : public ToolFixture {
  public:
   ShellFixture() { Use(GENERATE(SandboxUse::kWhenAvailable, SandboxUse::kNever)); }
@@ -57,7 +57,7 @@ TEST_CASE_METHOD(ShellFixture, "run_shell: returns what the command prints, in o
   CHECK(Has(Shell("true").output, "(no output)"));
 }
 
-TEST_CASE_METHOD(ShellFixture, "run_shell: a failure is told in words", "[tools][shell]") {
+TEST_CASE_METHOD(ShellFixture, "run_shell: a failure has a message", "[tools][shell]") {
   const auto failed = Shell("echo x; exit 3");
   CHECK(failed.is_error);
   CHECK(Has(failed.output, "x\n(exit status 3)"));
@@ -88,7 +88,7 @@ TEST_CASE_METHOD(ShellFixture, "run_shell: sees nothing of the server's environm
   }
 }
 
-TEST_CASE_METHOD(ShellFixture, "run_shell: passes on the environment it is told to", "[tools][shell]") {
+TEST_CASE_METHOD(ShellFixture, "run_shell: passes on the configured environment", "[tools][shell]") {
   auto options = Options();
   options.shell.extra_environment = {{"GREETING", "hello"}};
   options.shell.sandbox = sandboxed() ? SandboxUse::kWhenAvailable : SandboxUse::kNever;
@@ -112,7 +112,7 @@ TEST_CASE_METHOD(ShellFixture, "run_shell: signals are as a shell expects them",
             "SigBlk:0000000000000000SigIgn:0000000000000000"));
 }
 
-TEST_CASE_METHOD(ShellFixture, "run_shell: cancelling ends what it started, daemons too", "[tools][shell]") {
+TEST_CASE_METHOD(ShellFixture, "run_shell: cancelling ends all its processes, daemons too", "[tools][shell]") {
   const LifePipe life(Inside("life"));
   std::stop_source source;
   std::chrono::steady_clock::time_point asked;
@@ -130,7 +130,7 @@ TEST_CASE_METHOD(ShellFixture, "run_shell: cancelling ends what it started, daem
   CHECK(returned - asked < std::chrono::seconds(2));
 }
 
-TEST_CASE_METHOD(ShellFixture, "run_shell: the time-out ends what it started, daemons too", "[tools][shell]") {
+TEST_CASE_METHOD(ShellFixture, "run_shell: the timeout ends all its processes, daemons too", "[tools][shell]") {
   const LifePipe life(Inside("life"));
   const auto outcome =
       Shell(kDaemon + std::string("trap '' TERM; while :; do sleep 1000; done"), Within(std::chrono::seconds(2)));
@@ -157,7 +157,7 @@ TEST_CASE_METHOD(ShellFixture, "run_shell: a daemon does not outlive a command t
   CHECK(life.AfterTheEnd() == "held\n");
 }
 
-TEST_CASE_METHOD(ShellFixture, "run_shell: a cancel before the start starts nothing that lasts", "[tools][shell]") {
+TEST_CASE_METHOD(ShellFixture, "run_shell: a cancel before the start leaves no process", "[tools][shell]") {
   std::stop_source source;
   source.request_stop();
   const auto outcome = Shell("sleep 1000", StoppedBy(source));
@@ -168,7 +168,7 @@ TEST_CASE_METHOD(ShellFixture, "run_shell: a cancel before the start starts noth
 TEST_CASE_METHOD(ShellFixture, "run_shell: output is streamed while the command runs", "[tools][shell]") {
   ::mkfifo(Inside("go").c_str(), 0600);
   std::string seen;
-  // The command waits for the test, which waits for the output: without streaming this ends by the time-out.
+  // The command waits for the test, which waits for the output, so without streaming this would time out.
   std::thread starter;
   ToolContext context = Within(std::chrono::seconds(20));
   context.on_output = [&](std::string_view bytes) {
@@ -249,7 +249,7 @@ TEST_CASE_METHOD(ToolFixture, "Sandbox: only the workspace can be written, the s
   CHECK_FALSE(fs::exists("/tmp/own"));
 }
 
-TEST_CASE_METHOD(ToolFixture, "Sandbox: nothing is put where a hidden file is, by way of a directory above it",
+TEST_CASE_METHOD(ToolFixture, "Sandbox: a hidden file cannot be replaced through a directory above it",
                  "[tools][shell]") {
   fs::create_directories(Inside("a/b/c"));
   fs::create_directories(Inside("a/data/chat"));
@@ -274,7 +274,7 @@ TEST_CASE_METHOD(ToolFixture, "Sandbox: nothing is put where a hidden file is, b
   CHECK(Read("a/b/other.sh") == "mine");
   CHECK(Read("a/data/chat/file") == "mine");
   CHECK_FALSE(Has(outcome.output, "mine"));
-  CHECK(fs::exists(Inside("a/b/c/new")));  // the directories themselves can be worked in
+  CHECK(fs::exists(Inside("a/b/c/new")));  // the directories themselves are usable
   CHECK_FALSE(fs::exists(Inside("old")));
 }
 
@@ -290,7 +290,7 @@ TEST_CASE_METHOD(ToolFixture, "Sandbox: there is no network and no other process
   CHECK_FALSE(Has(self.output, "test_tools"));
 }
 
-TEST_CASE_METHOD(ToolFixture, "Sandbox: a hidden workspace, or what lies above it, opens nothing", "[tools][shell]") {
+TEST_CASE_METHOD(ToolFixture, "Sandbox: hiding the workspace or a parent of it opens nothing", "[tools][shell]") {
   const Sandbox sandbox({.workspace = workspace(), .hidden_paths = {workspace(), fs::path(workspace()).parent_path()}});
   const auto words = sandbox.Confined({.argv = {"true"}, .environment = {}, .directory = "/"}).argv;
   CHECK(std::count(words.begin(), words.end(), "--bind") == 1);  // the workspace's own
@@ -303,7 +303,7 @@ TEST_CASE("Sandbox: says why it is not available", "[tools][shell]") {
   CHECK_FALSE(sandbox.state().must_ask());
 }
 
-TEST_CASE("RunCommand: a program that is not there is an error", "[tools][shell]") {
+TEST_CASE("RunCommand: a missing program is an error", "[tools][shell]") {
   const auto result =
       RunCommand({.argv = {"/nonexistent/program"}, .environment = {}, .directory = "/"}, {}, std::stop_token());
   REQUIRE_FALSE(result.has_value());
@@ -311,7 +311,7 @@ TEST_CASE("RunCommand: a program that is not there is an error", "[tools][shell]
   CHECK(Has(result.error().message, "No such file"));
 }
 
-TEST_CASE_METHOD(ToolFixture, "RunCommand: who kills or stops the supervisor is ended all the same", "[tools][shell]") {
+TEST_CASE_METHOD(ToolFixture, "RunCommand: a command that kills or stops its supervisor still ends", "[tools][shell]") {
   const LifePipe life(Inside("life"));
   const std::string daemon = "s=$PPID; setsid sh -c \"exec 3>life; echo held >&3; ";
   const std::string script =

@@ -32,7 +32,7 @@ TEST_CASE_METHOD(ToolFixture, "http_get: asks for public addresses only, within 
   CHECK_FALSE(transport.last_request.public_addresses_only);
 }
 
-TEST_CASE_METHOD(ToolFixture, "http_get: sends nothing for what is not an http URL", "[tools]") {
+TEST_CASE_METHOD(ToolFixture, "http_get: sends nothing for other URLs", "[tools]") {
   for (const char* url : {"file:///etc/passwd", "ftp://a", "example.org", "http://a b", "gopher://x", " http://a",
                           "http://a\\r\\nX: y"}) {
     INFO(url);
@@ -50,7 +50,7 @@ TEST_CASE_METHOD(ToolFixture, "http_get: a long body is cut and the transfer end
   CHECK(transport.chunks_taken == 17);
 }
 
-TEST_CASE_METHOD(ToolFixture, "http_get: what is not text is described", "[tools]") {
+TEST_CASE_METHOD(ToolFixture, "http_get: describes a body that is not text", "[tools]") {
   transport.chunks = {std::string("\x89PNG\0", 5)};
   transport.headers = {{"content-type", "image/png"}};
   CHECK(Has(Run("http_get", kCall).output, "(the body is not text and is not shown: 5 bytes)"));
