@@ -329,7 +329,7 @@ class McpRoute {
     const Json& reference = MemberOf(asked.message.params, "ref");
     const Json& argument = MemberOf(asked.message.params, "argument");
     const bool is_known = TextMember(reference, "name") == mcp::kChatPrompt ||
-                          TextMember(reference, "uri") == mcp::ResourceTemplates().front()["uriTemplate"];
+                          TextMember(reference, "uri") == TextMember(mcp::ResourceTemplates().front(), "uriTemplate");
     if (!is_known) return ErrorTo(asked.message.id, Unknown("there is nothing of this name to complete"));
     const auto chats = engine_.ListChats();
     if (!chats) return ErrorTo(asked.message.id, Unknown(chats.error().message));

@@ -27,7 +27,7 @@ RE2::Options BytesAsTheyAre() {
   return options;
 }
 
-void AppendLiteral(std::string& regex, char c) { regex += RE2::QuoteMeta(std::string_view(&c, 1)); }
+void AppendLiteral(std::string& regex, char c) { regex += RE2::QuoteMeta(re2::StringPiece(&c, 1)); }
 
 // Appends the bracket expression at `at` and returns its end, npos if it has none. It never matches a slash.
 std::size_t AppendBracket(std::string& regex, std::string_view pattern, std::size_t at) {
@@ -174,8 +174,9 @@ std::shared_ptr<const IgnoreRules> IgnoreRules::Parse(std::string_view text, std
 bool IgnoreRules::Names(std::string_view path, bool is_directory) const {
   for (const IgnoreRules* rules = this; rules != nullptr; rules = rules->above_.get()) {
     if (!rules->patterns_->usable || !path.starts_with(rules->base_)) continue;
+    const std::string_view below = path.substr(rules->base_.size());
     std::vector<int> matches;
-    if (!rules->patterns_->set.Match(path.substr(rules->base_.size()), &matches)) continue;
+    if (!rules->patterns_->set.Match({below.data(), below.size()}, &matches)) continue;
     int last = -1;
     for (const int match : matches) {
       const auto& rule = rules->patterns_->rules[static_cast<std::size_t>(match)];

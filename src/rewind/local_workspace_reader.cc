@@ -66,7 +66,8 @@ struct Candidate {
 // The best matches, up to a limit.
 class Best {
  public:
-  Best(std::string_view words, std::size_t most) : words_(words, Literally()), empty_(words.empty()), most_(most) {}
+  Best(std::string_view words, std::size_t most)
+      : words_(re2::StringPiece(words.data(), words.size()), Literally()), empty_(words.empty()), most_(most) {}
 
   void Offer(std::string path) {
     const auto place = PlaceIn(path);

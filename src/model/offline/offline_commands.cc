@@ -75,7 +75,7 @@ std::string PatternOf(const Form& form) {
     std::string_view word = left.substr(0, left.find('|'));
     left.remove_prefix(std::min(word.size() + 1, left.size()));
     words += words.empty() ? "" : "|";
-    words += RE2::QuoteMeta(word) + (word.ends_with(':') ? "\\s*" : "(?::\\s*|\\s+|$)");
+    words += RE2::QuoteMeta({word.data(), word.size()}) + (word.ends_with(':') ? "\\s*" : "(?::\\s*|\\s+|$)");
   }
   std::string takes(form.takes);
   RE2::GlobalReplace(&takes, "\\{(\\w+)\\}", "(?P<\\1>\\\\S.*?)");
