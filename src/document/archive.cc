@@ -29,7 +29,8 @@ Reader Open(int fd) {
   Reader reader(archive_read_new());
   archive_read_support_format_zip_seekable(reader.get());
   if (archive_read_open_fd(reader.get(), fd, kBlock) != ARCHIVE_OK) {
-    throw Unreadable{"it is not a ZIP archive as such documents are (an old format, damaged, or encrypted as a whole)"};
+    throw Unreadable{
+        "it is no ZIP archive, as such documents are (an old format, or damaged, or encrypted as a whole)"};
   }
   return reader;
 }

@@ -159,7 +159,7 @@ Result<Identified> CheckClaims(std::string_view text, const IssuerOptions& optio
   if (*expires + kClocksDiffer <= now) return InvalidToken("the access token has expired");
   for (const char* begin : {"nbf", "iat"}) {
     const auto time = TRY(TimeClaim(claims, begin));
-    if (time && *time > now + kClocksDiffer) return InvalidToken("the access token is not valid yet");
+    if (time && *time > now + kClocksDiffer) return InvalidToken("the access token does not count yet");
   }
   Identified caller{.principal = {.role = Principal::Role::kUser, .org = std::string(kDefaultOrg)},
                     .until = *expires + kClocksDiffer,
