@@ -16,7 +16,7 @@
 
 namespace reprise {
 
-// Whether an interaction of this status goes on, or waits for a person.
+// Whether an interaction with this status runs or waits for a person.
 bool IsRunning(const std::string& status);
 // Whether a request failed because no server answered, or the server that did is about to end.
 bool IsLost(const Error& error);

@@ -1,8 +1,8 @@
 #include <algorithm>
-#include <charconv>
 #include <memory>
 #include <utility>
 
+#include "base/text.h"
 #include "reprise/accounting.h"
 #include "reprise/agenda.h"
 #include "reprise/interaction.h"
@@ -100,11 +100,9 @@ double CostOf(const TokenUsage& usage, const ModelPrice& price) {
 std::string NextTaskId(const std::vector<Task>& tasks) {
   unsigned highest = 0;
   for (const Task& task : tasks) {
-    unsigned number = 0;
-    const char* const end = task.id.data() + task.id.size();
-    const auto [rest, failure] = std::from_chars(task.id.data(), end, number);
+    const unsigned number = ParseNumber<unsigned>(task.id).value_or(0);
     // Stays far from the type's limit, whatever ids a client has made up.
-    if (failure == std::errc() && rest == end && number < 1'000'000'000) highest = std::max(highest, number);
+    if (number < 1'000'000'000) highest = std::max(highest, number);
   }
   return std::to_string(highest + 1);
 }

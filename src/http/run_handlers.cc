@@ -28,7 +28,7 @@ Outcome Defer(EventSubscription run, std::function<Result<Reply>()> finish) {
   return DeferredReply{.log = held->log, .hold = held, .finish = std::move(finish)};
 }
 
-// Written as text at once: of a long chat the state is megabytes, and as an object it takes several times as long.
+// Writes the text directly: the state of a long chat is megabytes, and a Json of it costs several times as much.
 Reply WholeInteraction(const Interaction& interaction) {
   Reply reply;
   AppendJson(reply.body, interaction);

@@ -431,7 +431,7 @@ void TrackedHistory::Recover(const std::function<Result<void>(const ChatId&, con
     }
     Sync(kSyncedOneByOne + 1);
     static_cast<void>(blobs_.WriteIntent(each.chat, ""));
-    LogInfo("files of the workspace were put back, as an earlier process had begun",
+    LogInfo("files of the workspace were put back: an earlier process had not finished",
             {{"chat", each.chat.str()}, {"files", intent->steps.size()}});
   }
 }

@@ -31,10 +31,10 @@ Result<IncomingChat> CopyUpTo(InteractionStore& from, const ChatId& source, Inte
 Result<void> AddFiles(FileStore& from, IncomingChat& chat);
 // And its blobs.
 Result<void> AddBlobs(BlobStore& from, IncomingChat& chat);
-// Adds those of another chat's files that can be read.
-// Of the blobs those that the interactions speak of, as far as they are there.
-Result<void> AddReadableBlobs(BlobStore& from, const ChatId& source, IncomingChat& chat);
+// Adds the readable files of another chat.
 Result<void> AddReadableFiles(FileStore& from, const ChatId& source, IncomingChat& chat);
+// Adds the blobs of another chat that exist and that the interactions name.
+Result<void> AddReadableBlobs(BlobStore& from, const ChatId& source, IncomingChat& chat);
 
 // Removes from a data folder what a process has left there that ended while it put a chat together.
 // REQUIRES: nobody does so now.

@@ -115,7 +115,7 @@ class Parser {
 
   Result<double> Named() {
     const std::size_t from = at_;
-    while (at_ < text_.size() && (IsAsciiAlnum(text_[at_]))) ++at_;
+    while (at_ < text_.size() && IsAsciiAlnum(text_[at_])) ++at_;
     const std::string_view name = text_.substr(from, at_ - from);
     if (name == "pi") return std::numbers::pi;
     if (name == "e") return std::numbers::e;

@@ -24,7 +24,7 @@ struct Skipping {
 template <typename... Events>
 using Ignoring = Skipping<void, Events...>;
 
-// Events that say nothing to a reader: they are counted elsewhere, or never stored. For writers of texts to inherit.
+// Skips the events that a reader of text does not need, because they are counted elsewhere or never stored.
 using IgnoredEvents = Skipping<std::string, event::Usage, event::InteractionStarted, event::ThinkingDelta,
                                event::TextDelta, event::ToolOutputDelta, event::InteractionComplete>;
 
