@@ -1,10 +1,13 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+
+#include "reprise/reasons.h"
 
 namespace reprise {
 
@@ -29,27 +32,42 @@ enum class ErrorCode {
   kInternal,     // a defect of Reprise
 };
 
-// The default wire code ("error.code") of a kind, e.g. "not_found".
+// What decides the flow of control: an Error is asked for it with Is(). The table is in reprise/reasons.h.
+enum class Reason : std::uint8_t {
+#define REPRISE_REASON(name, wire, kind, retryable) name,
+  REPRISE_REASONS(REPRISE_REASON)
+#undef REPRISE_REASON
+};
+
+// The name on the wire ("error.code"), e.g. "not_found".
+std::string_view NameOf(Reason reason);
+// The name that an error of this kind has if it has no reason of its own.
 std::string_view DefaultReason(ErrorCode code);
 
 // A failure as a value. `message` may be shown to a client and never holds a path, a secret or a stack;
 // `detail` (path, errno, offset) goes to the log only.
 struct Error {
   ErrorCode code = ErrorCode::kInternal;
-  std::string reason;             // machine-readable wire code, snake_case: "busy", "not_found", "integrity_auth"
+  std::string reason;             // the name of a Reason, or another one, from a newer server or a plug-in
   std::string message;            // one sentence for people
   std::string detail = {};        // for the log
   bool retryable = false;         // the same request may succeed later
   std::string details_json = {};  // optional JSON object for the client ("error.details")
   // The remote party's requested pause before a retry, if any.
   std::optional<std::chrono::milliseconds> retry_after = {};
+
+  bool Is(Reason other) const { return reason == NameOf(other); }
 };
 
 inline bool IsNotFound(const Error& error) { return error.code == ErrorCode::kNotFound; }
 
 // An Error with the kind's default reason.
 Error MakeError(ErrorCode code, std::string message, std::string detail = {});
-// One with a reason of its own.
+// An Error with a reason of the table, which has its kind and whether it is retryable:
+//
+//   return Fail(Refused(Reason::kBusy, "an interaction is running in this chat"));
+Error Refused(Reason reason, std::string message, std::string detail = {});
+// One with a reason that is not in the table.
 Error Refused(ErrorCode code, std::string reason, std::string message, std::string detail = {});
 
 }  // namespace reprise

@@ -15,5 +15,8 @@ inline tl::unexpected<Error> Fail(Error error) { return tl::unexpected<Error>(st
 inline tl::unexpected<Error> Fail(ErrorCode code, std::string message, std::string detail = {}) {
   return tl::unexpected<Error>(MakeError(code, std::move(message), std::move(detail)));
 }
+inline tl::unexpected<Error> Fail(Reason reason, std::string message, std::string detail = {}) {
+  return tl::unexpected<Error>(Refused(reason, std::move(message), std::move(detail)));
+}
 
 }  // namespace reprise

@@ -64,8 +64,7 @@ class RunHold {
   // `done` is outstanding.
   virtual Result<void> Finish(const Interaction& interaction) = 0;
   // The same without a wait: `done` gets the result, perhaps on a thread of the store, and must be quick. kConflict
-  // (reason kFinishAgain): call Finish instead. The hold must live until then.
-  static constexpr const char* kFinishAgain = "finish_again";
+  // (Reason::kFinishAgain): call Finish instead. The hold must live until then.
   virtual void FinishSoon(std::shared_ptr<const Interaction> interaction, Done done) { done(Finish(*interaction)); }
   // Ends the run as if it had never begun; its number is not used again.
   virtual Result<void> Discard() = 0;

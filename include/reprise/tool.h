@@ -132,7 +132,7 @@ struct FileChange {
 
 // The failure of Tool::PreviewChange; `why` is for the person who decides on the call.
 inline Error NoChangeToShow(std::string why) {
-  return Error{.code = ErrorCode::kConflict, .reason = "no_change_to_show", .message = std::move(why)};
+  return Refused(Reason::kNoChangeToShow, std::move(why));
 }
 
 // The use of a call pattern: kAllow lets a call pass only if the pattern surely covers it; kHold holds each call that

@@ -301,10 +301,8 @@ Result<Session*> Agent::FindSession(const Json& params) {
   const std::string chat = TRY(TextParameter(params, "sessionId"));
   const auto open = sessions_.find(chat);
   if (open != sessions_.end()) return open->second.get();
-  return Fail(Error{.code = ErrorCode::kNotFound,
-                    .reason = "not_found",
-                    .message = "there is no session " + Shortened(VisibleLine(chat), 80) +
-                               " here; session/new, session/load and session/resume open one"});
+  return Fail(Reason::kNotFound, "there is no session " + Shortened(VisibleLine(chat), 80) +
+                               " here; session/new, session/load and session/resume open one");
 }
 
 Result<Json> Agent::NewSession(const Json& params) {
@@ -336,7 +334,7 @@ Result<Json> Agent::ListSessions(const Json& params) {
   if (!cwd.empty() && !cwd.starts_with('/')) return Fail(Invalid("\"cwd\" must be an absolute path"));
   if (!link_.is_reached()) {
     auto reached = link_.Reach(cwd);
-    if (!reached && reached.error().reason == "other_workspace") return Json{{"sessions", Json::array()}};
+    if (!reached && reached.error().Is(Reason::kOtherWorkspace)) return Json{{"sessions", Json::array()}};
     if (!reached) return Fail(std::move(reached.error()));
   }
   const std::string& workspace = link_.workspace();
@@ -372,7 +370,7 @@ Result<Json> Agent::DeleteSession(const Json& params) {
     sessions_.erase(open);
   }
   auto deleted = link_.Call("DELETE", "/chats/" + chat);
-  if (!deleted && deleted.error().reason != "not_found") return Fail(std::move(deleted.error()));
+  if (!deleted && !deleted.error().Is(Reason::kNotFound)) return Fail(std::move(deleted.error()));
   return Json::object();
 }
 

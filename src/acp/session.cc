@@ -130,9 +130,7 @@ void Session::Prompt(const Json& request_id, const Json& blocks) {
     if (follows_ == Follows::kLost) LoseServer();
     AwaitEnd();
     if (follows_ == Follows::kLost) {
-      return refuse(Error{.code = ErrorCode::kUnavailable,
-                          .reason = "connection_failed",
-                          .message = "the server has ended and is not back yet"});
+      return refuse(Refused(Reason::kConnectionFailed, "the server has ended and is not back yet"));
     }
   }
   if (prompt_ || follows_ != Follows::kNothing) {
@@ -303,7 +301,7 @@ void Session::TakeCall(const std::string& id, const Json& request) {
 // what was asked for may have been done.
 void Session::AnswerEditor(const std::string& id, const Json& answer) {
   const auto taken = link_.Call("POST", path_ + "/editor/" + id, answer);
-  if (taken || taken.error().reason == "not_found" || answer.contains("error")) return;
+  if (taken || taken.error().Is(Reason::kNotFound) || answer.contains("error")) return;
   const Json why = {{"error", "it was done, but what came of it cannot be passed on: " + taken.error().message}};
   static_cast<void>(link_.Call("POST", path_ + "/editor/" + id, why));
 }
@@ -605,7 +603,7 @@ void Session::PutToPage(const OpenQuestion& question) {
 void Session::GiveAnswer(const std::string& id, const char* route, const Json& body) {
   const auto given = link_.Call("POST", run_->path() + route, body);
   // Or somebody else was quicker, or the terms have changed: the run says what becomes of it.
-  if (given || given.error().reason == "stale" || IsNoLongerOpen(given.error())) {
+  if (given || given.error().Is(Reason::kStale) || IsNoLongerOpen(given.error())) {
     run_->state().Settle(id);
     std::erase_if(open_, [&](const OpenQuestion& each) { return QuestionId(each.asked) == id; });
     return;

@@ -48,8 +48,7 @@ Error Ended(std::string_view reason, std::string message) {
 }
 
 Error TooMuchSaid(std::size_t limit) {
-  return Refused(
-      ErrorCode::kProvider, "response_too_large",
+  return Refused(Reason::kResponseTooLarge,
       "the model's answers in this interaction are longer than " + std::to_string(limit >> 20) + " MiB together");
 }
 
@@ -57,10 +56,7 @@ Error TooMuchSaid(std::size_t limit) {
 constexpr std::string_view kInternalFailure = "the run failed for an internal reason; the server's log says more";
 
 Error NoMemory() {
-  return Error{.code = ErrorCode::kUnavailable,
-               .reason = "overloaded",
-               .message = "the system has no memory left for this interaction",
-               .retryable = true};
+  return Refused(Reason::kOverloaded, "the system has no memory left for this interaction");
 }
 
 }  // namespace
@@ -385,7 +381,7 @@ Async<Result<ModelResponse>> AgentLoop::SendRequest() {
 // A provider refuses a whole request for one file that it cannot read, and would refuse all that follow in the chat:
 // the model is told of the files in text instead.
 bool AgentLoop::SendsNoParts(const Error& failure, int retries) {
-  if (failure.reason != "provider_bad_request" || !said_->silent() || turn_.stop.stop_requested()) return false;
+  if (!failure.Is(Reason::kProviderBadRequest) || !said_->silent() || turn_.stop.stop_requested()) return false;
   if (!shown_ || !MessageParts::HasAny(shown_->messages)) return false;
   LogWarning("a request with files was refused and is sent again without them", {{"detail", failure.message}});
   message_parts_.SendNone("the model provider refused the request that had it");

@@ -61,7 +61,7 @@ Finding CheckKeyFile(const Options& options) {
     if (!sound && sound.error().code == ErrorCode::kForbidden) return Failed("key file", sound.error().message);
   }
   if (options.plain) return Doubtful("key file", "chats are stored unencrypted (plain), so no key is needed");
-  if ((keys || keys.error().reason == "passphrase_needed") && OthersMayReplace(path)) {
+  if ((keys || keys.error().Is(Reason::kPassphraseNeeded)) && OthersMayReplace(path)) {
     return Doubtful("key file", "other users may replace " + path + "; make its folder yours alone (chmod 700)");
   }
   if (keys) {
@@ -72,7 +72,7 @@ Finding CheckKeyFile(const Options& options) {
   if (keys.error().code == ErrorCode::kNotFound) {
     return Doubtful("key file", path + " is not there yet; the first start creates it");
   }
-  if (keys.error().reason == "passphrase_needed") return Passed("key file", path + " is protected by a passphrase");
+  if (keys.error().Is(Reason::kPassphraseNeeded)) return Passed("key file", path + " is protected by a passphrase");
   return Failed("key file", keys.error().message);
 }
 

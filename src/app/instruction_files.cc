@@ -201,14 +201,10 @@ Result<void> InstructionFiles::Allow(std::string_view path, std::string_view dig
   const std::vector<File> files = List();
   const auto file = std::find_if(files.begin(), files.end(), [&](const File& each) { return each.path == path; });
   if (file == files.end() || file->digest.empty()) {
-    return Fail(Error{.code = ErrorCode::kNotFound,
-                      .reason = "no_such_file",
-                      .message = "there is no such file of instructions; GET /instructions lists them"});
+    return Fail(Reason::kNoSuchFile, "there is no such file of instructions; GET /instructions lists them");
   }
   if (file->digest != digest) {
-    return Fail(Error{.code = ErrorCode::kConflict,
-                      .reason = "stale",
-                      .message = "the file has changed meanwhile; look at it again (GET /instructions)"});
+    return Fail(Reason::kStale, "the file has changed meanwhile; look at it again (GET /instructions)");
   }
   if (file->state == State::kUsed) return {};
   return trusted_.Allow({{PlaceOf(file->path), file->digest}});

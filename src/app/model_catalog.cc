@@ -81,10 +81,7 @@ Result<std::unique_ptr<Audio>> MakeAudio(Transport& transport, const Options& op
        {std::pair<std::string, std::string>("transcription", options.audio.transcription),
         {"speech", options.audio.speech}}) {
     if (model.empty() || audio.providers.contains(model.substr(0, model.find('/')))) continue;
-    return Fail(
-        Error{.code = ErrorCode::kInvalidArgument,
-              .reason = "invalid_config",
-              .message = "key \"audio." + setting + "\": there is no provider of the type openai for " + model});
+    return Fail(Reason::kInvalidConfig, "key \"audio." + setting + "\": there is no provider of the type openai for " + model);
   }
   return std::make_unique<OpenAiAudio>(transport, std::move(audio));
 }

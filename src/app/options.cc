@@ -86,7 +86,7 @@ Result<void> RequireTrustOf(const ConfigText& config, const Options& options) {
   FileDigests files = {{PlaceOf(config.path), Sha256Digest({config.text})}};
   // A person is asked once about all of it. Who never runs the programs need not hear what is wrong with them.
   const auto configuration = RequireTrust(options, files, /*ask=*/false);
-  if (configuration || configuration.error().reason != "untrusted") return configuration;
+  if (configuration || !configuration.error().Is(Reason::kUntrusted)) return configuration;
   if (auto named = FilesToTrust(options)) files.merge(*named);
   return RequireTrust(options, files);
 }

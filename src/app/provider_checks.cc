@@ -54,7 +54,7 @@ Finding Judge(const ProviderOptions& provider, const Options& options, const std
   if (!*answer) {
     const Error& error = answer->error();
     // Something is there and answers, but keeps no list: many servers do without.
-    const bool answers = error.reason == "provider_not_found" || error.reason == "provider_bad_request";
+    const bool answers = error.Is(Reason::kProviderNotFound) || error.Is(Reason::kProviderBadRequest);
     if (answers) return {check, Verdict::kOk, "it answers, and does not list its models" + at};
     return {check, Verdict::kFailure, error.message + at};
   }

@@ -101,10 +101,7 @@ PromptSource WithServersWords(PromptSource source, const ToolRegistry& tools) {
 }
 
 Error BucketSilent() {
-  return {.code = ErrorCode::kUnavailable,
-          .reason = "bucket_unreachable",
-          .message = "the bucket of the chats' files does not answer",
-          .retryable = true};
+  return Refused(Reason::kBucketUnreachable, "the bucket of the chats' files does not answer");
 }
 
 Error RedisAway() {

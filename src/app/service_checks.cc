@@ -149,7 +149,7 @@ Finding CheckMcpServer(const McpServerOptions& server, Transport& transport, OAu
   std::optional<Session> connected(std::in_place, *std::move(channel), hooks);
   const RequestOptions options{.timeout = server.startup_timeout};
   auto facts = Greet(*connected, std::string(Version()), McpEra::kUnknown, options);
-  if (!facts && facts.error().reason == kMcpProbeRefused && !server.command.empty()) {
+  if (!facts && facts.error().Is(Reason::kMcpProbeRefused) && !server.command.empty()) {
     channel = open();
     if (!channel) return failed(channel.error());
     connected.emplace(*std::move(channel), hooks);

@@ -70,10 +70,7 @@ Result<void> MarkTenantFolder(const std::string& folder, const Principal& princi
   }
   const auto marked = ReadMark(folder, disk);
   if (marked && marked->org == principal.org && marked->user == principal.user) return {};
-  return Fail(Error{.code = ErrorCode::kCorruption,
-                    .reason = "integrity_swap",
-                    .message = "the folder of this user's chats says that it is another's",
-                    .detail = folder});
+  return Fail(Reason::kIntegritySwap, "the folder of this user's chats says that it is another's", folder);
 }
 
 std::vector<Principal> ListTenants(const std::string& data_dir, FileSystem& disk) {

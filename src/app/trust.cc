@@ -34,15 +34,11 @@ Error Untrusted(const Options& options, const FileDigests& files) {
   hint += " " + (options.config_file.empty() ? names : options.config_file);
   if (options.workspace != ".") hint += " --workspace " + options.workspace;
   const bool one = files.size() == 1;
-  return Error{
-      .code = ErrorCode::kForbidden,
-      .reason = "untrusted",
-      .message =
-          names +
+  return Refused(Reason::kUntrusted, names +
           (one ? " is new or has changed since you allowed it, and the agent's tools could have written it; `"
                : " are new or have changed since you allowed them, and the agent's tools could have written them; `") +
           hint + "` shows what the server would do and allows " + (one ? "it" : "them") +
-          ", --config FILE uses another configuration"};
+          ", --config FILE uses another configuration");
 }
 
 // Nothing that was typed before the question was drawn answers it.

@@ -40,7 +40,7 @@ AuditEntry Answered(const ToolCall& call, const std::string& approval_id, const 
   const auto event = answer.approved ? AuditEntry::Event::kApproved : AuditEntry::Event::kRejected;
   AuditEntry line = LineOf(event, call, arguments, approval_id);
   if (answer.approved) line.reason = ToString(answer.scope);
-  if (answer.expired) line.reason = "expired";
+  if (answer.expired) line.reason = NameOf(Reason::kExpired);
   line.answered_by = answer.answered_by;
   return line;
 }

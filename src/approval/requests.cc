@@ -19,7 +19,7 @@ bool IsWithin(const Pending& pending, const std::optional<InteractionRef>& withi
 
 template <typename Kind>
 Error AlreadyProcessed() {
-  return Refused(ErrorCode::kInvalidArgument, "already_processed",
+  return Refused(Reason::kAlreadyProcessed,
                  "this " + std::string(Kind::kWord) + " was already processed");
 }
 
@@ -159,7 +159,7 @@ template <typename Kind>
 Result<void> Requests<Kind>::CheckOpen(const Entry& entry) const {
   if (entry.state != Entry::State::kOpen) return Fail(AlreadyProcessed<Kind>());
   if (!entry.has_expired()) return {};
-  return Fail(Refused(ErrorCode::kInvalidArgument, "expired", "this " + std::string(Kind::kWord) + " has expired"));
+  return Fail(Reason::kExpired, "this " + std::string(Kind::kWord) + " has expired");
 }
 
 template <typename Kind>

@@ -24,10 +24,7 @@ namespace reprise {
 namespace {
 
 Error KeyNeeded(const std::string& path) {
-  return {.code = ErrorCode::kForbidden,
-          .reason = "key_needed",
-          .message = "the file is sealed and there is no key file",
-          .detail = path};
+  return Refused(Reason::kKeyNeeded, "the file is sealed and there is no key file", path);
 }
 
 // None for a plain file, and if there is no key file. What is plain must not cost a passphrase.

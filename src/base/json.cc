@@ -260,9 +260,9 @@ Result<Json> ParseJsonWithComments(std::string_view text) {
     const auto line = 1 + std::count(text.begin(), text.begin() + offset, '\n');
     error.message = "not valid JSON (line " + std::to_string(line) + ")";
   }
-  if (error.reason == "invalid_json") error.message.insert(0, "is ");
-  if (error.reason == "too_deep") error.message = "is nested too deeply";
-  if (error.reason == "duplicate_member") error.message.insert(0, "is ambiguous: ");
+  if (error.Is(Reason::kInvalidJson)) error.message.insert(0, "is ");
+  if (error.Is(Reason::kTooDeep)) error.message = "is nested too deeply";
+  if (error.Is(Reason::kDuplicateMember)) error.message.insert(0, "is ambiguous: ");
   return Fail(std::move(error));
 }
 

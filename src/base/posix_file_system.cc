@@ -19,7 +19,7 @@ namespace reprise {
 namespace {
 
 tl::unexpected<Error> NotAFile(std::string message, const std::string& path) {
-  return Fail(Refused(ErrorCode::kCorruption, "integrity_missing", std::move(message), path));
+  return Fail(Reason::kIntegrityMissing, std::move(message), path);
 }
 
 tl::unexpected<Error> FailErrno(std::string_view call, const std::string& path, int error) {
@@ -180,11 +180,7 @@ tl::unexpected<Error> PosixFileSystem::Failed(std::string_view call, const std::
     return !S_ISDIR(status.st_mode);
   });
   if (!gone) return FailErrno(call, path, error);
-  return Fail(Error{.code = ErrorCode::kUnavailable,
-                    .reason = "data_folder_gone",
-                    .message = "the data folder is not there",
-                    .detail = std::string(call) + " " + path,
-                    .retryable = true});
+  return Fail(Reason::kDataFolderGone, "the data folder is not there", std::string(call) + " " + path);
 }
 
 Result<std::string> PosixFileSystem::ReadFile(const std::string& path, std::uint64_t max_bytes) {

@@ -87,7 +87,7 @@ Result<std::string> ReadToken(const std::string& path) {
 namespace {
 
 tl::unexpected<Error> Exists(const std::string& what) {
-  return Fail(Refused(ErrorCode::kConflict, "file_exists", what));
+  return Fail(Reason::kFileExists, what);
 }
 
 tl::unexpected<Error> IsThereAlready(const std::string& path) {

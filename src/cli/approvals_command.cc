@@ -88,8 +88,8 @@ int AnswerApproval(ServerClient& server, const CommandLine& line, const Json& wa
   if (const std::string digest = TextMember(shown, "arguments_digest"); !digest.empty())
     body["arguments_digest"] = digest;
   const auto answered = server.Call("POST", "/approvals/" + id, body);
-  if (!answered && answered.error().reason == "not_found") return Complain(NoSuchApproval(id, server));
-  if (!answered && answered.error().reason == "already_processed") {
+  if (!answered && answered.error().Is(Reason::kNotFound)) return Complain(NoSuchApproval(id, server));
+  if (!answered && answered.error().Is(Reason::kAlreadyProcessed)) {
     return Complain(MakeError(ErrorCode::kConflict, id + " was answered before, or its interaction has ended"));
   }
   if (!answered) return Complain(NotAnswering(answered.error(), server));

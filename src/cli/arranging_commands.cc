@@ -89,7 +89,7 @@ Error NotDeleted(const std::vector<Deleted>& entries, const std::string& wanted,
 
 Error NotRestored(Error error, const Deleted& entry) {
   const std::string& chat = entry.chat;
-  if (error.reason == "chat_exists") {
+  if (error.Is(Reason::kChatExists)) {
     error.message = "there is a chat " + chat +
                     " already, and the one in the trash can only come back under this name: " + "`reprise fork " +
                     chat + " --as OTHER` and `reprise rm " + chat + "` make room for it";
@@ -157,7 +157,7 @@ int RunMv(const CommandLine& line, const Environment& environment) {
   const auto writer = ChatWriter::Open(line.flags, line.url, environment);
   if (!writer) return ComplainOfUse(writer.error());
   const auto renamed = (*writer)->Rename(*chat, title);
-  if (!renamed && renamed.error().reason == "invalid_member") return Misused(renamed.error().message);
+  if (!renamed && renamed.error().Is(Reason::kInvalidMember)) return Misused(renamed.error().message);
   if (!renamed) return Complain(renamed.error());
   Print(line.json ? DumpJson(*renamed) + "\n"
                   : chat->str() + " has the title \"" + VisibleLine(TextMember(*renamed, "title")) + "\" now\n");
@@ -173,10 +173,10 @@ int RunFork(const CommandLine& line, const Environment& environment) {
   const auto writer = ChatWriter::Open(line.flags, line.url, environment);
   if (!writer) return ComplainOfUse(writer.error());
   auto copy = (*writer)->Fork(what->chat, what->interaction, line.as);
-  if (!copy && copy.error().reason == "chat_exists") {
+  if (!copy && copy.error().Is(Reason::kChatExists)) {
     copy.error().message = "there is a chat " + line.as + " already (--as gives the copy another name)";
   }
-  if (!copy && copy.error().reason == "not_finished") {
+  if (!copy && copy.error().Is(Reason::kNotFinished)) {
     copy.error().message +=
         " (CHAT/INTERACTION names an earlier one; `reprise ls " + what->chat.str() + "` lists them)";
   }

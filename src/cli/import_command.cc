@@ -48,9 +48,9 @@ TakeIn ThroughServer(ServerClient& server, WorkCounter& counter) {
     foreign.name = name.str();
     const std::string path = may_have_another ? "/import" : "/import?as=" + name.str();
     auto taken = server.CallAndWait(path, ToChatDocument(foreign), counter.stop_token());
-    if (!taken && taken.error().reason == "too_large") {
+    if (!taken && taken.error().Is(Reason::kTooLarge)) {
       taken.error().message = "the chat is too large to go through the server; stop it and import the chat then";
-    } else if (!taken && taken.error().reason == "chat_exists") {
+    } else if (!taken && taken.error().Is(Reason::kChatExists)) {
       taken.error().message = "there is a chat " + name.str() + " already";
     }
     if (!taken) return Fail(NotAnswering(std::move(taken.error()), server));

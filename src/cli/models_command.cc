@@ -70,7 +70,7 @@ int RunModels(const CommandLine& line, const Environment& environment) {
   if (!options) return ComplainOfUse(options.error());
   auto server = OpenServer(line.url, *options, environment);
   // A folder that something else has does not keep the configuration from being read.
-  if (!server && server.error().reason == "store_locked") server = nullptr;
+  if (!server && server.error().Is(Reason::kStoreLocked)) server = nullptr;
   if (!server) return ComplainOfUse(server.error());
   SetLogLevel(LogLevel::kError);
   auto models = *server ? (*server)->Call("GET", "/models") : ConfiguredModels(*options);

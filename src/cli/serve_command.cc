@@ -50,10 +50,7 @@ std::string ReachableHost(const std::string& host) {
 constexpr std::chrono::minutes kUsualDrain{3};
 
 Error Draining() {
-  return {.code = ErrorCode::kUnavailable,
-          .reason = "stopping",
-          .message = "the server is stopping, and takes nothing new",
-          .retryable = true};
+  return Refused(Reason::kStopping, "the server is stopping, and takes nothing new");
 }
 
 int Serve(const Options& options, const CommandLine& line, StopSignals& signals, ProviderCheck& providers,

@@ -23,9 +23,7 @@ namespace reprise {
 namespace {
 
 Error NothingToFork(const ChatId& chat) {
-  return {.code = ErrorCode::kConflict,
-          .reason = "empty_chat",
-          .message = "the chat " + chat.str() + " has no interaction yet: there is nothing to fork"};
+  return Refused(Reason::kEmptyChat, "the chat " + chat.str() + " has no interaction yet: there is nothing to fork");
 }
 
 Json ForkRequest(InteractionId interaction, const std::string& as) {
@@ -67,7 +65,7 @@ class ServedChats final : public ChatWriter {
                     const std::optional<RecordReference>& about) {
     auto answer = server_->Call(method, path, body);
     if (answer) return answer;
-    if (answer.error().reason == "not_found" && about) return Fail(Missing(*about));
+    if (answer.error().Is(Reason::kNotFound) && about) return Fail(Missing(*about));
     return Fail(NotAnswering(std::move(answer.error()), *server_));
   }
   Error Missing(const RecordReference& what) {

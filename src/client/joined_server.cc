@@ -55,12 +55,9 @@ Error Differs(const RunningServer& server, const TurnSettings& wanted, const Opt
   for (std::size_t i = 0; i < std::min(kMostNamed, differences.size()); ++i)
     what += (i == 0 ? "" : "; ") + differences[i];
   if (differences.size() > kMostNamed) what += "; and " + std::to_string(differences.size() - kMostNamed) + " more";
-  return Error{
-      .code = ErrorCode::kConflict,
-      .reason = "other_settings",
-      .message = "a server of these chats runs already, with other settings: " + what + ". " +
+  return Refused(Reason::kOtherSettings, "a server of these chats runs already, with other settings: " + what + ". " +
                  (server.pid.empty() ? "Leave its clients" : "Leave its clients or stop it (kill " + server.pid + ")") +
-                 ", or take other chats (--data-dir DIR), or work with it as it is (--url " + server.url + ")"};
+                 ", or take other chats (--data-dir DIR), or work with it as it is (--url " + server.url + ")");
 }
 
 }  // namespace reprise

@@ -235,10 +235,10 @@ void McpBridge::End(Relay& relay) {
   if (!*relay.ended) {
     const Error& error = relay.ended->error();
     // Nothing of it has arrived anywhere: it is safe to send it once more.
-    if (error.reason == "connection_failed" && !relay.is_again && link_.FindAgain(/*may_start=*/true)) {
+    if (error.Is(Reason::kConnectionFailed) && !relay.is_again && link_.FindAgain(/*may_start=*/true)) {
       return Forward(relay.message, relay.purpose, /*is_again=*/true);
     }
-    if (error.reason != "connection_failed") {
+    if (!error.Is(Reason::kConnectionFailed)) {
       return refuse("the connection to the server broke; what it has begun is in its chat, where `approve` follows it");
     }
     return refuse(NotAnswering(error, link_.server()).message);

@@ -48,9 +48,9 @@ int TellQuestion(const PendingQuestion& question, const std::string& chat) {
 
 // Why a message was not taken.
 int TellRefusal(const Error& error, const std::string& chat, std::size_t message_bytes) {
-  if (error.reason == "busy") {
+  if (error.Is(Reason::kBusy)) {
     Warn("chat " + chat + " is running, or waits for you: `reprise --chat " + chat + "` shows it");
-  } else if (error.reason == "too_large") {
+  } else if (error.Is(Reason::kTooLarge)) {
     Warn("the message has " + Grouped(message_bytes) + " bytes: " + error.message +
          "; write it to a file in the workspace, and name the file in the message");
   } else {

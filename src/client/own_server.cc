@@ -149,10 +149,10 @@ Result<Error> AskToJoin(const RunningServer& server, const Options& options) {
   const auto client = TRY(ConnectTo(server, options));
   const auto there = client->Call("GET", "/healthz");
   if (there && !NotedSettings(options).empty()) return Error{};
-  if (there) return Error{.code = ErrorCode::kConflict, .reason = "other_settings", .message = {}};  // an older program
+  if (there) return Refused(Reason::kOtherSettings, {});  // an older program
   const Error& error = there.error();
-  if (!EndsOrHasEnded(error) && error.reason != "other_settings") return Fail(NotAnswering(error, *client));
-  return error.reason == "connection_failed" ? NotAnswering(error, *client) : error;
+  if (!EndsOrHasEnded(error) && !error.Is(Reason::kOtherSettings)) return Fail(NotAnswering(error, *client));
+  return error.Is(Reason::kConnectionFailed) ? NotAnswering(error, *client) : error;
 }
 
 }  // namespace
@@ -192,7 +192,7 @@ Result<RunningServer> FindOrStartServer(const Flags& flags, const Environment& e
       (*running)->settings = DigestOf(wanted);
       refused = TRY(AskToJoin(**running, options));
       if (refused.reason.empty()) return **std::move(running);
-      if (refused.reason == "other_settings") {
+      if (refused.Is(Reason::kOtherSettings)) {
         // Its last client may have gone a moment ago.
         const bool is_left = refused.details_json.find("true") != std::string::npos;
         if (!is_left || std::exchange(was_left, true)) return Fail(Differs(**running, wanted, options));
@@ -212,7 +212,7 @@ Result<RunningServer> FindOrStartServer(const Flags& flags, const Environment& e
       continue;
     } else {
       refused = std::move(running.error());
-      if (refused.reason != "store_locked") return Fail(std::move(refused));
+      if (!refused.Is(Reason::kStoreLocked)) return Fail(std::move(refused));
       if (!std::exchange(has_settled, true)) {
         if (!DirectoryLock::AwaitSettled(lock_file, deadline)) return Fail(std::move(refused));
         continue;

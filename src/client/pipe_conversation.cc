@@ -111,8 +111,8 @@ void PipeConversation::Say(const std::string& message) {
 
 void PipeConversation::Undo(const Json& files) {
   const auto undone = server_.Call("POST", path_ + "/undo", files);
-  if (!undone && undone.error().reason == "not_found") return Warn("there is nothing to undo yet: say something first");
-  if (!undone && undone.error().reason == "nothing_to_undo") {
+  if (!undone && undone.error().Is(Reason::kNotFound)) return Warn("there is nothing to undo yet: say something first");
+  if (!undone && undone.error().Is(Reason::kNothingToUndo)) {
     return Failed(
         MakeError(ErrorCode::kConflict, "the first message cannot be taken back; /edit TEXT says another one instead"));
   }
@@ -123,7 +123,7 @@ void PipeConversation::Undo(const Json& files) {
 
 void PipeConversation::Edit(const std::string& text) {
   const auto chat = server_.Call("GET", path_);
-  if (!chat && chat.error().reason != "not_found") return Failed(chat.error());
+  if (!chat && !chat.error().Is(Reason::kNotFound)) return Failed(chat.error());
   const std::string head = chat ? TextMember(*chat, "head") : "";
   if (head.empty()) return Warn("there is no message to edit yet: say something first");
   Exchange(path_ + "/interactions/" + head + "/edit", {{"new_user_message", text}});
@@ -131,7 +131,7 @@ void PipeConversation::Edit(const std::string& text) {
 
 void PipeConversation::History() {
   const auto chat = server_.Call("GET", path_);
-  if (!chat && chat.error().reason == "not_found") return Warn("nothing was said in this chat yet");
+  if (!chat && chat.error().Is(Reason::kNotFound)) return Warn("nothing was said in this chat yet");
   if (!chat) return Failed(chat.error());
   if (json_) return Show(DumpJson(*chat) + "\n");
   for (const Json& interaction : MemberOf(*chat, "interactions")) {
@@ -215,7 +215,7 @@ void PipeConversation::Follow(RunStream& run) {
   if (leaving_) return;
   EndText();
   if (const auto& ended = *run.ended(); !ended) {
-    if (ended.error().reason == "busy") {
+    if (ended.error().Is(Reason::kBusy)) {
       status_ = kExitFailure;
       return Warn("something runs in this chat already: /follow shows it, /queue TEXT says this when it has ended");
     }
@@ -357,7 +357,7 @@ PipeConversation::Answered PipeConversation::Answer(const std::string& prompt, s
 bool PipeConversation::Give(const std::string& route, const Json& body) {
   const auto given = server_.Call("POST", run_path_ + route, body);
   if (given) return true;
-  if (given.error().reason == "stale") return Warn(given.error().message), true;  // the question follows
+  if (given.error().Is(Reason::kStale)) return Warn(given.error().message), true;  // the question follows
   if (!IsRefusal(given.error()) || IsNoLongerOpen(given.error())) return Failed(given.error()), true;
   Warn(given.error().message);
   return false;

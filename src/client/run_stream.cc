@@ -25,7 +25,7 @@ void KeepWaiting(std::vector<PendingQuestion>& open, const Json& stream_open) {
 
 bool IsRunning(const std::string& status) { return status == "RUNNING" || status.starts_with("WAITING"); }
 
-bool IsLost(const Error& error) { return EndsOrHasEnded(error) || error.reason == "idle_timeout"; }
+bool IsLost(const Error& error) { return EndsOrHasEnded(error) || error.Is(Reason::kIdleTimeout); }
 
 std::vector<PendingQuestion> QuestionsIn(const Json& waiting) {
   std::vector<PendingQuestion> questions;

@@ -40,11 +40,9 @@ Result<std::optional<RunningServer>> FindServer(const Options& options) {
   if (!*holder) return std::nullopt;
   if (!(*holder)->url.empty()) return RunningServer{.url = std::move((*holder)->url), .pid = std::move((*holder)->pid)};
   const std::string& pid = (*holder)->pid;
-  return Fail(Error{.code = ErrorCode::kConflict,
-                    .reason = "store_locked",
-                    .message = (pid.empty() ? "another process" : "process " + pid) + " uses the data folder " +
+  return Fail(Refused(Reason::kStoreLocked, (pid.empty() ? "another process" : "process " + pid) + " uses the data folder " +
                                options.data_dir +
-                               " and takes no requests yet; try again when it is ready or has ended"});
+                               " and takes no requests yet; try again when it is ready or has ended"));
 }
 
 Result<std::unique_ptr<ServerClient>> ConnectTo(const RunningServer& server, const Options& options) {
@@ -89,11 +87,11 @@ Result<std::vector<ChatId>> ChatsAt(ServerClient& server) {
 
 Error NotAnswering(Error error, const ServerClient& server) {
   // A server's own words name what is wrong; those of the transport do not say where.
-  if (error.reason == "unauthenticated") {
+  if (error.Is(Reason::kUnauthenticated)) {
     error.message = server.url() + " wants a token (--token-file names the file that has it)";
     return error;
   }
-  const bool reached = !error.reason.empty() && error.reason != "connection_failed" && error.reason != "timeout";
+  const bool reached = !error.reason.empty() && !error.Is(Reason::kConnectionFailed) && !error.Is(Reason::kTimeout);
   if (reached) return error;
   error.message = "no Reprise server answers at " + server.url() + " (`reprise serve` starts one): " + error.message;
   return error;

@@ -32,7 +32,7 @@ Result<std::optional<RunningServer>> FindServer(const Options& options);
 
 // Whether a server answers so that is just ending, or is gone.
 inline bool EndsOrHasEnded(const Error& error) {
-  return error.reason == "connection_failed" || error.reason == "connection_lost" || error.reason == "stopping";
+  return error.Is(Reason::kConnectionFailed) || error.Is(Reason::kConnectionLost) || error.Is(Reason::kStopping);
 }
 
 // The first of these flags that a server which was named does not heed, in words: it has settings of its own.

@@ -13,7 +13,7 @@ namespace reprise {
 namespace {
 
 bool NobodyAnswers(const Error& error) {
-  return error.reason == "connection_failed" || error.reason == "connection_lost" || error.reason == "timeout";
+  return error.Is(Reason::kConnectionFailed) || error.Is(Reason::kConnectionLost) || error.Is(Reason::kTimeout);
 }
 
 }  // namespace
@@ -40,7 +40,7 @@ Result<void> ServerLink::Reach(const std::string& cwd) {
     // The folder that the editor has open, unless somebody has said another one.
     if (!cwd.empty() && !is_chosen && options_.workspace == Options().workspace) start_flags_["workspace"] = cwd;
     auto server = FindOrStartServer(start_flags_, environment_, own_);
-    if (!server && server.error().reason == "other_settings" && !cwd.empty() && !is_chosen) {
+    if (!server && server.error().Is(Reason::kOtherSettings) && !cwd.empty() && !is_chosen) {
       // A folder in that of the server will do as well (docs/acp.md).
       const std::string there = NotedSettings(options_)["workspace"];
       if (!LiesBeneath(Resolved(cwd).string(), there)) return Fail(std::move(server.error()));
@@ -71,11 +71,9 @@ Result<void> ServerLink::CheckWorkspace(const std::string& cwd) const {
   if (cwd.empty() || workspace_.empty()) return {};
   const std::string wanted = Resolved(cwd).string();
   if (LiesBeneath(wanted, workspace_)) return {};
-  return Fail(Error{.code = ErrorCode::kInvalidArgument,
-                    .reason = "other_workspace",
-                    .message = "the server of these chats works in " + VisibleLine(workspace_) + ", not in " +
+  return Fail(Refused(Reason::kOtherWorkspace, "the server of these chats works in " + VisibleLine(workspace_) + ", not in " +
                                VisibleLine(wanted) +
-                               "; stop it, or give this folder chats of its own: reprise acp --data-dir DIR"});
+                               "; stop it, or give this folder chats of its own: reprise acp --data-dir DIR"));
 }
 
 Result<Json> ServerLink::Call(const std::string& method, const std::string& path, const Json& body) {

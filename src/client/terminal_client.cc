@@ -140,7 +140,7 @@ void TerminalClient::Failed(const Error& error) {
 
 Result<Json> TerminalClient::Call(const std::string& method, const std::string& path, const Json& body) {
   auto answer = server_.Call(method, path, body);
-  const bool refused = answer || (!answer.error().reason.empty() && answer.error().reason != "connection_failed");
+  const bool refused = answer || (!answer.error().reason.empty() && !answer.error().Is(Reason::kConnectionFailed));
   if (refused || !find_server_) return answer;
   if (auto found = find_server_(); !found) return Fail(std::move(found.error()));
   return server_.Call(method, path, body);
@@ -182,7 +182,7 @@ void TerminalClient::Attach() {
   }
   TellOfInstructions();
   const auto chat = Call("GET", path_);
-  if (!chat && chat.error().reason != "not_found") return Failed(chat.error());
+  if (!chat && !chat.error().Is(Reason::kNotFound)) return Failed(chat.error());
   if (!chat || !(*chat)["interactions"].is_array()) return;
   std::vector<Json> turns;
   for (const Json& interaction : (*chat)["interactions"]) {
@@ -333,7 +333,7 @@ void TerminalClient::Start(const std::string& path, Json body, const std::string
   if (const auto& ended = stream->ended(); ended && !*ended && stream->received().empty()) {
     draft_ = text;  // it was not taken: it is there to be sent again
     Failed(ended->error());
-    if (ended->error().reason == "too_large") Tell("(write it to a file in the workspace, and name the file instead)");
+    if (ended->error().Is(Reason::kTooLarge)) Tell("(write it to a file in the workspace, and name the file instead)");
     return;
   }
   attachments_.clear();
@@ -563,10 +563,10 @@ void TerminalClient::FinishRun() {
 void TerminalClient::FollowAgain() {
   lost_ = true;
   auto chat = Call("GET", path_);
-  if (!chat && chat.error().reason == "connection_lost") chat = Call("GET", path_);  // it was just ending
-  const bool answers = chat || !(chat.error().reason.empty() || chat.error().reason == "connection_failed");
+  if (!chat && chat.error().Is(Reason::kConnectionLost)) chat = Call("GET", path_);  // it was just ending
+  const bool answers = chat || !(chat.error().reason.empty() || chat.error().Is(Reason::kConnectionFailed));
   lost_ = !answers;
-  if (!chat && chat.error().reason == "not_found") return;  // nothing has been said yet
+  if (!chat && chat.error().Is(Reason::kNotFound)) return;  // nothing has been said yet
   if (!chat) return Failed(chat.error());
   Follow(*chat);
 }

@@ -206,7 +206,7 @@ std::optional<std::string> TerminalClient::FindChat(const std::string& text) {
   if (ChatId::Parse(text)) {
     const auto there = Call("GET", "/chats/" + text + "?limit=1&state=none");
     if (there) return text;
-    if (there.error().reason != "not_found") return Failed(there.error()), std::nullopt;
+    if (!there.error().Is(Reason::kNotFound)) return Failed(there.error()), std::nullopt;
   }
   // In this order: the beginning of an id, a title, a part of a title.
   std::array<std::vector<std::string>, 3> found;
@@ -236,7 +236,7 @@ std::optional<std::string> TerminalClient::FindChat(const std::string& text) {
 std::optional<std::vector<Json>> TerminalClient::Turns(std::string_view nothing_yet) {
   const auto chat = Call("GET", path_);
   std::vector<Json> turns;
-  if (!chat && chat.error().reason != "not_found") {
+  if (!chat && !chat.error().Is(Reason::kNotFound)) {
     Failed(chat.error());
     return std::nullopt;
   }
@@ -372,7 +372,7 @@ std::optional<Json> TerminalClient::FilesChoice(const std::string& arguments) {
 
 // Those that keep files from being restored.
 bool TerminalClient::TellsOfConflicts(const Error& error) {
-  if (error.reason != "workspace_conflict") return false;
+  if (!error.Is(Reason::kWorkspaceConflict)) return false;
   const auto details = ParseJson(error.details_json);
   const Json files = details ? details->value("files", Json::array()) : Json::array();
   for (std::size_t i = 0; i < std::min(files.size(), kListedFiles); ++i) {
@@ -485,7 +485,7 @@ void TerminalClient::Redo(const std::string& arguments) {
   if (head.empty()) {
     // Of an earlier visit: the newest that hangs at where the chat ends now.
     const auto chat = Call("GET", path_ + "?branches=all&state=none");
-    if (!chat) return chat.error().reason == "not_found" ? Complain("there is nothing to redo") : Failed(chat.error());
+    if (!chat) return chat.error().Is(Reason::kNotFound) ? Complain("there is nothing to redo") : Failed(chat.error());
     const std::string now = TextMember(*chat, "head");
     for (const Json& interaction : chat->value("interactions", Json::array())) {
       if (TextMember(interaction, "parent_id") == now) head = std::max(head, TextMember(interaction, "id"));
@@ -509,7 +509,7 @@ void TerminalClient::GoForward(const std::string& head, Json files) {
 
 void TerminalClient::Branches(const std::string& arguments) {
   const auto chat = Call("GET", path_ + "?branches=all&state=none");
-  if (!chat && chat.error().reason == "not_found") return Complain("nothing was said in this chat yet");
+  if (!chat && chat.error().Is(Reason::kNotFound)) return Complain("nothing was said in this chat yet");
   if (!chat) return Failed(chat.error());
   const std::string head = TextMember(*chat, "head");
   std::set<std::string> parents;
@@ -691,7 +691,7 @@ void TerminalClient::Approvals(const std::string&) {
 
 void TerminalClient::Tasks(const std::string&) {
   const auto agenda = Call("GET", path_ + "/tasks");
-  if (!agenda && agenda.error().reason == "not_found") return Tell("no plan and no tasks yet");
+  if (!agenda && agenda.error().Is(Reason::kNotFound)) return Tell("no plan and no tasks yet");
   if (!agenda) return Failed(agenda.error());
   const auto known = AgendaFromJson(*agenda);
   if (!known || (known->plan.empty() && known->tasks.empty())) return Tell("no plan and no tasks");
@@ -701,7 +701,7 @@ void TerminalClient::Tasks(const std::string&) {
 
 void TerminalClient::Usage(const std::string&) {
   const auto usage = Call("GET", path_ + "/usage");
-  if (!usage && usage.error().reason == "not_found") return Tell("nothing was used in this chat yet");
+  if (!usage && usage.error().Is(Reason::kNotFound)) return Tell("nothing was used in this chat yet");
   if (!usage) return Failed(usage.error());
   const auto number = [](const Json& json, const char* name) {
     return Grouped(json.contains(name) && json[name].is_number_unsigned() ? json[name].get<std::uint64_t>() : 0);
@@ -799,7 +799,7 @@ void TerminalClient::Export(const std::string& file) {
     return Complain("there is a file " + file + " already; choose another name");
   }
   const auto chat = Call("GET", path_);
-  if (!chat && chat.error().reason == "not_found") return Complain("nothing was said in this chat yet");
+  if (!chat && chat.error().Is(Reason::kNotFound)) return Complain("nothing was said in this chat yet");
   if (!chat) return Failed(chat.error());
   std::string text;
   if (file.ends_with(".md")) {
@@ -833,7 +833,7 @@ void TerminalClient::Search(const std::string& text) {
 void TerminalClient::Queue(const std::string& text) {
   if (!text.empty()) return Say(text);
   const auto queue = Call("GET", path_ + "/queue");
-  if (!queue && queue.error().reason != "not_found") return Failed(queue.error());
+  if (!queue && !queue.error().Is(Reason::kNotFound)) return Failed(queue.error());
   const Json waiting = queue ? queue->value("queue", Json::array()) : Json::array();
   if (waiting.empty()) return Tell("no message is queued in this chat");
   for (const Json& each : waiting) Tell("queued: " + VisibleLine(TextMember(each, "user_message")));

@@ -207,7 +207,7 @@ bool TerminalClient::AskToTrust(const Json& file) {
 bool TerminalClient::Give(const OpenQuestion& question, const std::string& route, const Json& body) {
   const auto given = Call("POST", question.run() + route, body);
   if (given) return true;
-  if (given.error().reason == "stale") return Complain(given.error().message), true;  // the question follows
+  if (given.error().Is(Reason::kStale)) return Complain(given.error().message), true;  // the question follows
   if (IsNoLongerOpen(given.error())) return Failed(given.error()), true;
   Complain(given.error().message);
   return false;
@@ -244,7 +244,7 @@ std::vector<std::string> TerminalClient::DescribeQuestion(const OpenQuestion& qu
       Append(lines, Wrap(VisibleLine(asked.reason), screen_.columns()));
       return lines;
     }
-    if (!change && change.error().reason == "no_change_to_show") {
+    if (!change && change.error().Is(Reason::kNoChangeToShow)) {
       Append(lines, Painted(Style::kWarning, VisibleLine(change.error().message)));
     }
   }

@@ -63,7 +63,7 @@ class SecretParser {
 };
 
 tl::unexpected<Error> InvalidKeys(std::string what) {
-  return Fail(Refused(ErrorCode::kCorruption, "key_file_invalid", "the key file cannot be used: " + std::move(what)));
+  return Fail(Reason::kKeyFileInvalid, "the key file cannot be used: " + std::move(what));
 }
 
 // A kid is copied into every sealed file, so it must not need an escape in JSON.

@@ -62,7 +62,7 @@ constexpr std::uint64_t kMinN = 1 << 17, kMaxN = 1 << 20, kR = 8, kMaxP = 4;
 constexpr std::size_t kMinSaltBytes = 16, kMaxSaltBytes = 64;
 
 tl::unexpected<Error> InvalidKeyFile(std::string_view what) {
-  return Fail(Refused(ErrorCode::kCorruption, "key_file_invalid", "the key file cannot be used: " + std::string(what)));
+  return Fail(Reason::kKeyFileInvalid, "the key file cannot be used: " + std::string(what));
 }
 
 std::uint64_t NumberIn(const Json& header, const char* name) {
@@ -124,7 +124,7 @@ Result<std::string> PassphraseKey::Seal(const KeySet& keys) const {
 Result<KeySet> PassphraseKey::Open(std::string_view text) const {
   auto opened = OpenJwe(text, key_);
   if (!opened) {
-    return Fail(Refused(ErrorCode::kForbidden, "passphrase_wrong", "the passphrase does not open the key file"));
+    return Fail(Reason::kPassphraseWrong, "the passphrase does not open the key file");
   }
   auto keys = KeySet::Parse(opened->plaintext);
   WipeBytes(opened->plaintext.data(), opened->plaintext.size());

@@ -13,7 +13,7 @@ std::optional<std::string> ReadText(const Json& json) {
 }
 
 tl::unexpected<Error> Malformed() {
-  return Fail(Refused(ErrorCode::kCorruption, "integrity_auth", "a stored question or its answer is not valid"));
+  return Fail(Reason::kIntegrityAuth, "a stored question or its answer is not valid");
 }
 
 }  // namespace

@@ -81,8 +81,7 @@ Result<StoredFile> MakeFile(std::string_view filename, std::string_view mime_typ
   const std::string_view whole = type;
   if (type.size() > kMaxMimeType || slash == std::string::npos || !IsToken(whole.substr(0, slash)) ||
       !IsToken(whole.substr(slash + 1))) {
-    return Fail(
-        Refused(ErrorCode::kUnsupportedType, "unsupported_type", "the file's Content-Type is not a media type"));
+    return Fail(Reason::kUnsupportedType, "the file's Content-Type is not a media type");
   }
   StoredFile file{.info = {.id = FileId::Random(),
                            .filename = CleanFilename(filename),
@@ -136,7 +135,7 @@ Result<StoredFile> StoredFileFromJson(const Json& json) {
     if (!bytes) reader.Reject("content is not base64url");
     content = std::move(bytes).value_or("");
   } else if (encoding != kAsText && !reader.error()) {
-    return Fail(Refused(ErrorCode::kCorruption, "integrity_version", "its content has an unknown encoding"));
+    return Fail(Reason::kIntegrityVersion, "its content has an unknown encoding");
   }
   if (content.size() != file.info.size_bytes || ArgumentsDigest(content) != file.info.digest) {
     reader.Reject("its content does not match its digest");

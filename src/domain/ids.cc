@@ -23,8 +23,8 @@ constexpr std::size_t kFileIdBytes = 16;  // random bytes
 Result<ChatId> ChatId::Parse(std::string_view text) {
   const auto allowed = [](char c) { return IsAsciiAlnum(c) || c == '_' || c == '-'; };
   if (text.empty() || text.size() > 64 || !IsAsciiAlnum(text[0]) || !std::all_of(text.begin(), text.end(), allowed)) {
-    return Fail(Refused(ErrorCode::kInvalidArgument, "invalid_chat_id",
-                        "a chat id is 1 to 64 letters, digits, '_' or '-', the first a letter or digit"));
+    return Fail(Reason::kInvalidChatId,
+                        "a chat id is 1 to 64 letters, digits, '_' or '-', the first a letter or digit");
   }
   return ChatId(std::string(text));
 }
@@ -38,7 +38,7 @@ Result<InteractionId> InteractionId::Parse(std::string_view text) {
       return InteractionId(*number);
     }
   }
-  return Fail(Refused(ErrorCode::kInvalidArgument, "invalid_interaction_id", "an interaction id looks like int_001"));
+  return Fail(Reason::kInvalidInteractionId, "an interaction id looks like int_001");
 }
 
 InteractionId InteractionId::FromNumber(std::uint32_t number) {
@@ -58,8 +58,7 @@ Result<FileId> FileId::Parse(std::string_view text) {
   if (text.starts_with(kFilePrefix) && hex.size() == 2 * kFileIdBytes && std::all_of(hex.begin(), hex.end(), is_hex)) {
     return FileId(std::string(text));
   }
-  return Fail(
-      Refused(ErrorCode::kInvalidArgument, "invalid_file_id", "a file's id is \"file_\" and 32 hexadecimal digits"));
+  return Fail(Reason::kInvalidFileId, "a file's id is \"file_\" and 32 hexadecimal digits");
 }
 
 FileId FileId::Random() { return FileId(std::string(kFilePrefix) + RandomHex(kFileIdBytes)); }

@@ -200,8 +200,8 @@ InteractionJson ToInteractionJson(const AddedInteraction& added) {
 Result<Interaction> InteractionFromJson(const Json& json) {
   JsonReader reader(json, "interaction");
   if (reader.Integer("schema") != kSchema && !reader.error()) {
-    return Fail(Refused(ErrorCode::kCorruption, "integrity_version",
-                        "the stored interaction has a format version that this program does not know"));
+    return Fail(Reason::kIntegrityVersion,
+                        "the stored interaction has a format version that this program does not know");
   }
   const auto id = InteractionId::Parse(reader.String("id"));
   if (!id) reader.Reject("id");

@@ -108,7 +108,7 @@ class JsonReader {
 
   void Reject(std::string_view why) {
     if (!error_) {
-      error_ = Refused(ErrorCode::kCorruption, "integrity_format",
+      error_ = Refused(Reason::kIntegrityFormat,
                        "the stored " + what_ + " is not in the expected form", what_ + ": " + std::string(why));
     }
   }

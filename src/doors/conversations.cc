@@ -483,11 +483,9 @@ Result<EventSubscription> Conversations::Begin(const ConversationPlan& plan, Sta
   }
   std::optional<InteractionId> after = plan.after;
   if (plan.unknown.size() > kMostUnknown) {
-    return Fail(Error{.code = ErrorCode::kInvalidArgument,
-                      .reason = "conversation_too_long",
-                      .message = "no chat has the first " + std::to_string(plan.unknown.size()) +
+    return Fail(Reason::kConversationTooLong, "no chat has the first " + std::to_string(plan.unknown.size()) +
                                  " turns of this conversation, and only " + std::to_string(kMostUnknown) +
-                                 " can be added at a time: import it, or send its newest turns"});
+                                 " can be added at a time: import it, or send its newest turns");
   }
   if (!plan.unknown.empty()) {
     after = TRY(engine_.AddTurns(plan.chat, plan.after, plan.replaces, plan.unknown));

@@ -36,7 +36,7 @@ bool IsJsonObject(const std::string& text) {
 }
 
 Error InvalidAnswer(std::string message) {
-  return Refused(ErrorCode::kInvalidArgument, "invalid_answer", std::move(message));
+  return Refused(Reason::kInvalidAnswer, std::move(message));
 }
 
 }  // namespace
@@ -69,17 +69,15 @@ Result<PendingApproval> Answers::AnswerApproval(std::string_view approval_id, Ap
 Result<void> Answers::CheckApproval(const ChatId& chat, const event::ApprovalRequired& request,
                                     const ApprovalAnswer& answer, const std::function<Result<void>()>& supersede) {
   if (answer.arguments_digest && *answer.arguments_digest != request.arguments_digest) {
-    return Fail(
-        Conflict("digest_mismatch", "arguments_digest is not the digest of the arguments that wait for approval"));
+    return Fail(Reason::kDigestMismatch, "arguments_digest is not the digest of the arguments that wait for approval");
   }
   if (!answer.approved) return {};
   TRY(CheckGrant(request, answer));
   const auto tools = services_.editors.ToolsNow(chat, services_.parts.tools);
   if (IsOutdated(request, *tools)) {
     if (auto withdrawn = supersede(); !withdrawn) return Fail(WhyNotGiven(withdrawn.error()));
-    return Fail(Conflict("stale",
-                         "the tool, or where it would run, is not what was shown any more; the call was not approved "
-                         "and is asked about again"));
+    return Fail(Reason::kStale, "the tool, or where it would run, is not what was shown any more; the call was not approved "
+                         "and is asked about again");
   }
   const Tool* const tool = tools->Find(request.tool_name);
   if (answer.arguments) {
@@ -90,9 +88,9 @@ Result<void> Answers::CheckApproval(const ChatId& chat, const event::ApprovalReq
     const std::string& arguments = answer.arguments ? *answer.arguments : request.tool_input;
     const auto hold = FindHold(services_.options.rules, *tool, arguments);
     if (hold && hold->action == RuleAction::kDeny) {
-      return Fail(Conflict("denied_by_rule", RuleName(hold->rule) +
+      return Fail(Reason::kDeniedByRule, RuleName(hold->rule) +
                                                  " of the server's configuration denies this call; reject it, or send "
-                                                 "other arguments"));
+                                                 "other arguments");
     }
   }
   return DropOutdatedGrants(tool);
@@ -279,7 +277,7 @@ bool Answers::WasAsked(std::string_view id, const InteractionRef& within) const 
 
 // Nobody need have answered what does not wait any more when the engine stops; the next one may ask again.
 Error Answers::WhyNotGiven(const Error& error) const {
-  return busy_.is_stopping() && error.reason == "already_processed" ? Stopping() : error;
+  return busy_.is_stopping() && error.Is(Reason::kAlreadyProcessed) ? Stopping() : error;
 }
 
 // The grant is there before the answer: whoever reads that may ask for the next call at once.
@@ -337,7 +335,7 @@ Result<void> Answers::KeepAnswer(const std::shared_ptr<Run>& run, const std::str
     return Fail(NoThreads(error.what()));
   }
   if (outcome.wait_for(kRecordLimit) == std::future_status::ready) return outcome.get();
-  return Fail(Refused(ErrorCode::kUnavailable, "not_on_record", "the answer was taken, but the disk does not respond"));
+  return Fail(Reason::kNotOnRecord, "the answer was taken, but the disk does not respond");
 }
 
 }  // namespace reprise

@@ -157,7 +157,7 @@ void TranscribeAgain(Audio& audio, FilesOfChat& files, const ModelAbilities& abi
 Result<StoredFile> FindOne(FileStore* store, const ChatId& chat, const FileId& id) {
   auto file = store ? store->Get(chat, id) : Fail(ErrorCode::kNotFound, "this server keeps no files");
   if (!file && IsNotFound(file.error())) {
-    return Fail(Refused(ErrorCode::kNotFound, "no_such_file", "the chat has no file " + id.str()));
+    return Fail(Reason::kNoSuchFile, "the chat has no file " + id.str());
   }
   return file;
 }

@@ -5,11 +5,7 @@
 namespace reprise {
 
 Error Busy(std::optional<InteractionId> run) {
-  Error error{.code = ErrorCode::kConflict,
-              .reason = "busy",
-              .message = "an interaction is running in this chat",
-              .detail = {},
-              .retryable = true};
+  Error error = Refused(Reason::kBusy, "an interaction is running in this chat");
   if (run) error.details_json = R"({"interaction_id":")" + run->str() + R"("})";
   return error;
 }
@@ -41,11 +37,7 @@ Result<void> BusyChats::Occupy(const ChatId& chat) {
   if (draining_) return Fail(Stopping());
   if (const auto found = active_.find(chat); found != active_.end()) return Fail(Busy(found->second));
   if (active_.size() >= services_.options.max_active_runs) {
-    return Fail(Error{.code = ErrorCode::kUnavailable,
-                      .reason = "overloaded",
-                      .message = "too many interactions are running",
-                      .detail = {},
-                      .retryable = true});
+    return Fail(Reason::kOverloaded, "too many interactions are running");
   }
   active_.emplace(chat, nullptr);
   return {};
@@ -54,7 +46,7 @@ Result<void> BusyChats::Occupy(const ChatId& chat) {
 Result<void> BusyChats::OccupyWhenStopped(const ChatId& chat, std::string_view reason) {
   for (;;) {
     auto occupied = Occupy(chat);
-    if (occupied || occupied.error().reason != "busy") return occupied;
+    if (occupied || !occupied.error().Is(Reason::kBusy)) return occupied;
     // One that was about to start when it was asked for is there now; another may follow it.
     if (const auto run = RunOf(chat)) {
       run->RequestStop(reason);

@@ -20,7 +20,7 @@ constexpr std::string_view kNoResult = "The result of this call is not known.";
 constexpr std::size_t kMaxChatId = 64;
 
 tl::unexpected<Error> Unusable(const std::string& where, std::string_view what) {
-  return Fail(Refused(ErrorCode::kInvalidArgument, "invalid_document", where + ": " + std::string(what)));
+  return Fail(Reason::kInvalidDocument, where + ": " + std::string(what));
 }
 
 // ISO 8601 as it is found in the wild: a space for the T, any number of decimals, a zone as an offset, or none (UTC).

@@ -20,8 +20,8 @@ namespace {
 
 // A chat that is busy is there.
 Error ExistsAlready(Error error) {
-  if (error.reason != "busy") return error;
-  return Conflict("chat_exists", "there is a chat of this name already");
+  if (!error.Is(Reason::kBusy)) return error;
+  return Refused(Reason::kChatExists, "there is a chat of this name already");
 }
 
 // Gives ids to the tasks that have none.
@@ -29,7 +29,7 @@ Result<void> NameTasks(std::vector<Task>& tasks) {
   std::set<std::string> ids;
   for (const Task& task : tasks) {
     if (task.id.empty() || ids.insert(task.id).second) continue;
-    return Fail(Refused(ErrorCode::kInvalidArgument, "invalid_member", "two tasks have the id \"" + task.id + "\""));
+    return Fail(Reason::kInvalidMember, "two tasks have the id \"" + task.id + "\"");
   }
   for (Task& task : tasks) {
     if (task.id.empty()) task.id = NextTaskId(tasks);
@@ -348,13 +348,13 @@ Result<InteractionId> Chats::AddTurns(const ChatId& chat, std::optional<Interact
 
 Result<std::optional<InteractionId>> Chats::StateBefore(const ChatId& chat,
                                                         const std::optional<InteractionId>& head) const {
-  if (!head) return Fail(Conflict("nothing_to_undo", "the chat has no interaction"));
+  if (!head) return Fail(Reason::kNothingToUndo, "the chat has no interaction");
   return TRY(services_.parts.store.LoadInteraction(chat, *head)).parent_id;
 }
 
 Result<InteractionId> Chats::BeforeHead(const ChatId& chat, const std::optional<InteractionId>& head) const {
   const auto parent = TRY(StateBefore(chat, head));
-  if (!parent) return Fail(Conflict("nothing_to_undo", "there is no interaction before the chat's head"));
+  if (!parent) return Fail(Reason::kNothingToUndo, "there is no interaction before the chat's head");
   return *parent;
 }
 
@@ -416,8 +416,8 @@ Result<ChatSummary> Chats::Change(const ChatId& chat, ChatSettings settings) {
   const bool sets_mode = settings.approval_mode && *settings.approval_mode;
   if (sets_mode && services_.options.approval_mode == ApprovalMode::kDenyAll &&
       **settings.approval_mode != ApprovalMode::kDenyAll) {
-    return Fail(Refused(ErrorCode::kForbidden, "mode_not_allowed",
-                        "the server's \"approval_mode\" is deny_all, which holds in every chat"));
+    return Fail(Reason::kModeNotAllowed,
+                        "the server's \"approval_mode\" is deny_all, which holds in every chat");
   }
   if (settings.model && !settings.model->empty()) {
     settings.model = TRY(services_.parts.models.Resolve(*settings.model)).full_name;
@@ -450,7 +450,7 @@ Result<void> Chats::Delete(const ChatId& chat) {
       TRY(StopElsewhere(chat, "chat_deleted"));
       return DeleteIdle(chat);
     });
-    if (deleted || deleted.error().reason != "busy" || std::chrono::steady_clock::now() > until) return deleted;
+    if (deleted || !deleted.error().Is(Reason::kBusy) || std::chrono::steady_clock::now() > until) return deleted;
     if (busy_.is_stopping()) return Fail(Stopping());
     Pause();
   }
@@ -532,7 +532,7 @@ Result<ChatListEntry> Chats::BringIn(const ChatId& chat, const Take& take, const
 Result<ChatListEntry> Chats::Fork(const ChatId& source, InteractionId interaction, const ChatId& chat,
                                   const std::optional<std::string>& title, FilesChoice files) {
   if (busy_.RunOf(source, interaction) || TRY(services_.parts.runs.HeldElsewhere(source)) == interaction) {
-    return Fail(Conflict("not_finished", "the interaction has not come to its end yet", /*retryable=*/true));
+    return Fail(Reason::kNotFinished, "the interaction has not come to its end yet");
   }
   const auto fork = [&] {
     return BringIn(

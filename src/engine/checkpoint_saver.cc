@@ -28,7 +28,7 @@ CheckpointSaver::Done CheckpointSaver::Limited(Done done) {
       if (!late || late->settled.exchange(true)) return;
       pool_.Submit([late] {
         late->done(
-            Fail(Refused(ErrorCode::kDeadlineExceeded, "save_timeout", "the checkpoint could not be written in time")));
+            Fail(Reason::kSaveTimeout, "the checkpoint could not be written in time"));
       });
     });
   return [race](Result<void> result) {
@@ -57,7 +57,7 @@ class CheckpointSaver::Finishing {
 
   void End(Result<void> saved) {
     if (!done_) return;
-    if (saved || saved.error().reason != RunHold::kFinishAgain) return done_(std::move(saved));
+    if (saved || !saved.error().Is(Reason::kFinishAgain)) return done_(std::move(saved));
     saver_.pool_.Submit([hold = std::move(hold_), interaction = std::move(interaction_), done = std::move(done_)] {
       Result<void> again = Fail(HasThrown());
       Guarded("a store", [&] { again = hold->Finish(*interaction); });

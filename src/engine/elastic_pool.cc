@@ -164,10 +164,7 @@ Result<void> Readiness::Check() {
 }
 
 Error Readiness::DiskSilent() {
-  return {.code = ErrorCode::kUnavailable,
-          .reason = "disk_not_responding",
-          .message = "the disk of the data folder does not respond",
-          .retryable = true};
+  return Refused(Reason::kDiskNotResponding, "the disk of the data folder does not respond");
 }
 
 }  // namespace reprise

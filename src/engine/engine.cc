@@ -69,7 +69,7 @@ Result<EventSubscription> Engine::Impl::Begin(const ChatId& chat, const StartPoi
     if (auto before = TRY(FollowRepeated(chat, *key))) return *std::move(before);
   }
   auto started = turns.Start(chat, from, std::move(request));
-  if (started || !key || (started.error().reason != "busy" && started.error().reason != "request_begun"))
+  if (started || !key || (!started.error().Is(Reason::kBusy) && !started.error().Is(Reason::kRequestBegun)))
     return started;
   // It was sent twice at once.
   if (auto meanwhile = TRY(FollowRepeated(chat, *key))) return *std::move(meanwhile);

@@ -186,7 +186,7 @@ TokenUsage EventLog::pending_usage() const {
 Result<std::uint64_t> EventLog::OffsetAfter(std::uint64_t seq) const {
   const std::lock_guard lock(mutex_);
   if (seq > last_visible_seq_) {
-    return Fail(Refused(ErrorCode::kInvalidArgument, "cursor_ahead", "there is no event with that number yet"));
+    return Fail(Reason::kCursorAhead, "there is no event with that number yet");
   }
   // The last segment that begins at or before `seq`; then frame by frame. Data is one line of JSON, so the first empty
   // line ends the frame.

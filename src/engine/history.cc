@@ -72,8 +72,7 @@ class Reader final : public HistoryReader {
     if (outline) outline_ = *std::move(outline);
     if (is_new) outline_.has_before = !range_.before || *range_.before == running->id;
     if (!outline_.has_before) {
-      return Fail(
-          Refused(ErrorCode::kInvalidArgument, "invalid_parameter", "\"before\" is no interaction of this history"));
+      return Fail(Reason::kInvalidParameter, "\"before\" is no interaction of this history");
     }
     if (!running || outline_.has_running) return {};
     FillFromBegun(outline_.summary, *running);

@@ -137,7 +137,7 @@ Result<Interaction> Interactions::FindReplayable(const ChatId& chat, Interaction
     if (finished || !IsNotFound(finished.error())) return finished;
     if (TRY(services_.parts.runs.HeldElsewhere(chat)) != id) return finished;
   }
-  return Fail(Refused(ErrorCode::kConflict, "not_replayable", "the interaction has not come to its end yet"));
+  return Fail(Reason::kNotReplayable, "the interaction has not come to its end yet");
 }
 
 Result<void> Interactions::CheckChat(const ChatId& chat) const {

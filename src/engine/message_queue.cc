@@ -9,19 +9,16 @@
 namespace reprise {
 namespace {
 
-Error Dequeued() { return Refused(ErrorCode::kGone, "dequeued", "the message was removed from the queue"); }
+Error Dequeued() { return Refused(Reason::kDequeued, "the message was removed from the queue"); }
 
 // This server was taken for dead meanwhile.
 Error BegunElsewhere(InteractionId id) {
-  return Refused(ErrorCode::kConflict, "begun_elsewhere",
+  return Refused(Reason::kBegunElsewhere,
                  "another server has begun this message, as " + id.str() + "; follow that");
 }
 
 Error StoppingWithQueue() {
-  return {.code = ErrorCode::kUnavailable,
-          .reason = "stopping",
-          .message = "the server is stopping; a queued message runs after its next start",
-          .retryable = true};
+  return Refused(Reason::kStopping, "the server is stopping; a queued message runs after its next start");
 }
 
 tl::unexpected<Error> NoneWaits() { return Fail(ErrorCode::kNotFound, "no such message waits in this chat"); }
@@ -169,7 +166,7 @@ Result<void> MessageQueues::Add(const std::shared_ptr<QueuedRun>& run) {
   {
     const MutexLock lock(mutex_);
     // Perhaps it is kept, and nobody could say so: then it goes.
-    if (!added && added.error().reason == "database_unavailable") erased_.insert(run->id);
+    if (!added && added.error().Is(Reason::kDatabaseUnavailable)) erased_.insert(run->id);
     if (!added) return added;
     queues_[run->chat_id].push_back(run);
     run->state_ = QueuedRun::State::kWaiting;

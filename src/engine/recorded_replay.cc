@@ -255,7 +255,7 @@ void Replay::Generate(const ModelRequest& request, ModelStream& stream, std::sto
         Error why = WhyNoResponse();
         const bool has_shown = round && (round->message || !round->thinking.empty());
         // It had come to its end: only then are its tokens known.
-        if (has_shown && (why.reason == "hook_denied" || round->usage != TokenUsage{})) {
+        if (has_shown && (why.Is(Reason::kHookDenied) || round->usage != TokenUsage{})) {
           if (why.code == ErrorCode::kCancelled) stop_.request_stop();
           response = ModelResponse{.tool_calls = {}, .usage = round->usage, .extras = {}};
           unheard_ = std::move(why);

@@ -60,7 +60,7 @@ std::shared_ptr<EventLog> RecordedLog(const Interaction& interaction) {
 namespace {
 
 tl::unexpected<Error> NotReplayable(std::string message) {
-  return Fail(Refused(ErrorCode::kConflict, "not_replayable", std::move(message)));
+  return Fail(Reason::kNotReplayable, std::move(message));
 }
 
 // Only a model that said something leads to one of these.

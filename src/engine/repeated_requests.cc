@@ -13,13 +13,12 @@ namespace {
 constexpr std::size_t kMostChats = 1000;  // whose branches are remembered
 
 Error Reused() {
-  return Refused(ErrorCode::kUnprocessable, "idempotency_key_reused",
+  return Refused(Reason::kIdempotencyKeyReused,
                  "another request of this chat had this Idempotency-Key; take a new one");
 }
 
 Error Waits() {
-  return Conflict("request_waits", "this request waits in the chat's queue; it can be followed when it has begun",
-                  /*retryable=*/true);
+  return Refused(Reason::kRequestWaits, "this request waits in the chat's queue; it can be followed when it has begun");
 }
 
 bool WasLeft(const Interaction& interaction) {

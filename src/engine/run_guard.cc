@@ -135,8 +135,7 @@ Result<void> UsageLimits::ForRequest() {
     for (const auto& [chat, used] : running_) day += used;
   }
   if (day < budget_.max_tokens_per_day) return {};
-  return Fail(
-      Refused(ErrorCode::kForbidden, "budget_exceeded", Exceeded("user, today,", day, budget_.max_tokens_per_day)));
+  return Fail(Reason::kBudgetExceeded, Exceeded("user, today,", day, budget_.max_tokens_per_day));
 }
 
 void UsageLimits::AddRequest(const TokenUsage& used) { CountForDay(used); }
@@ -209,8 +208,7 @@ Result<void> Guardrails::Admit(std::string_view user_message) const {
     return !pattern->ok() || re2::RE2::PartialMatch(text, *pattern);
   });
   if (!refused) return {};
-  return Fail(
-      Refused(ErrorCode::kInvalidArgument, "guardrail", "the message has what this server is told not to take"));
+  return Fail(Reason::kGuardrail, "the message has what this server is told not to take");
 }
 
 std::string Guardrails::Redacted(std::string output) const {
@@ -223,7 +221,7 @@ std::string Guardrails::Redacted(std::string output) const {
 
 namespace {
 
-Error DeniedByHook(std::string why) { return Refused(ErrorCode::kForbidden, "hook_denied", std::move(why)); }
+Error DeniedByHook(std::string why) { return Refused(Reason::kHookDenied, std::move(why)); }
 
 bool IsSameJson(std::string_view one, std::string_view other) {
   const auto a = ParseJson(one), b = ParseJson(other);

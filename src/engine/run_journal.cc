@@ -45,7 +45,7 @@ std::uint32_t TakeNumber(std::string_view& from) {
 Json TextOrNull(const std::optional<InteractionId>& id) { return id ? Json(id->str()) : Json(); }
 
 tl::unexpected<Error> Malformed() {
-  return Fail(Refused(ErrorCode::kCorruption, "integrity_auth", "a journal's record is not what it should be"));
+  return Fail(Reason::kIntegrityAuth, "a journal's record is not what it should be");
 }
 
 // Reading throws where a member is missing or of another type; ReadRun turns that into its one error.

@@ -64,28 +64,12 @@ struct EngineServices {
   CheckpointSaver saver;
 };
 
-inline Error Conflict(std::string reason, std::string message, bool retryable = false) {
-  return Error{.code = ErrorCode::kConflict,
-               .reason = std::move(reason),
-               .message = std::move(message),
-               .detail = {},
-               .retryable = retryable};
-}
-
 inline Error Stopping() {
-  return Error{.code = ErrorCode::kUnavailable,
-               .reason = "stopping",
-               .message = "the server is stopping",
-               .detail = {},
-               .retryable = true};
+  return Refused(Reason::kStopping, "the server is stopping");
 }
 
 inline Error NoThreads(const char* detail) {
-  return Error{.code = ErrorCode::kUnavailable,
-               .reason = "overloaded",
-               .message = "the system has no thread left for this interaction",
-               .detail = detail,
-               .retryable = true};
+  return Refused(Reason::kOverloaded, "the system has no thread left for this interaction", detail);
 }
 
 }  // namespace reprise

@@ -46,7 +46,9 @@ Result<Beginning> StartPoints::Load(const ChatId& chat, const StartPoint& from, 
   auto beginning = AtHead(chat, which);
   if (!beginning) return beginning;
   if (request.follows && *request.follows != beginning->parent) {
-    return Fail(Conflict("stale", "the chat has changed meanwhile", /*retryable=*/true));
+    Error stale = Refused(Reason::kStale, "the chat has changed meanwhile");
+    stale.retryable = true;  // what follows the new head is another request
+    return Fail(std::move(stale));
   }
   beginning->attached = std::move(attached);
   beginning->user_message = request.user_message;
@@ -88,7 +90,7 @@ Result<Beginning> StartPoints::BesideEdited(const ChatId& chat, const StartPoint
   auto edited = TRY(services_.parts.store.LoadInteraction(chat, *from.interaction));
   const bool again = from.kind == StartPoint::Kind::kRegenerate;
   if (again && edited.user_message.empty()) {
-    return Fail(Conflict("no_message", "the interaction has no message that could be sent again"));
+    return Fail(Reason::kNoMessage, "the interaction has no message that could be sent again");
   }
   std::string model = ModelFor(chat, request, edited.model);
   const PartRecipient recipient = RecipientOf(model);
@@ -110,10 +112,10 @@ Result<Beginning> StartPoints::BesideEdited(const ChatId& chat, const StartPoint
 Result<Beginning> StartPoints::WhereItStopped(const ChatId& chat, const StartPoint& from, const StartRequest& request) {
   auto ended = TRY(services_.parts.store.LoadInteraction(chat, *from.interaction));
   if (ended.status == InteractionStatus::kCompleted || !ended.final_agent_state) {
-    return Fail(Conflict("not_resumable", "the interaction came to its end; there is nothing to resume"));
+    return Fail(Reason::kNotResumable, "the interaction came to its end; there is nothing to resume");
   }
   if (ended.user_message.empty()) {
-    return Fail(Conflict("not_resumable", "the interaction has no message; what it was for can be asked for again"));
+    return Fail(Reason::kNotResumable, "the interaction has no message; what it was for can be asked for again");
   }
   Beginning beginning{.parent = ended.parent_id,
                       .edited_from = ended.id,
@@ -138,9 +140,9 @@ Result<void> StartPoints::Check(const ChatId& chat, const StartPoint& from, cons
     TRY(interactions_.Find(chat, *from.interaction));
   }
   if (request.if_running == IfRunning::kQueue && (has_attachments || request.compact)) {
-    return Fail(Refused(ErrorCode::kInvalidArgument, "invalid_member",
+    return Fail(Reason::kInvalidMember,
                         std::string(has_attachments ? "\"attachments\" do" : "\"compact\" does") +
-                            " not go with \"if_running\": \"queue\""));
+                            " not go with \"if_running\": \"queue\"");
   }
   if (!has_attachments || request.if_running == IfRunning::kReject) return {};
   return FindFiles(services_.parts.files, chat, *request.attachments);

@@ -18,11 +18,7 @@ namespace {
 constexpr std::size_t kAtOnce = 20;  // abandoned runs that are claimed together
 
 Error NoMemory() {
-  return Error{.code = ErrorCode::kUnavailable,
-               .reason = "overloaded",
-               .message = "the system has no memory left for this interaction",
-               .detail = {},
-               .retryable = true};
+  return Refused(Reason::kOverloaded, "the system has no memory left for this interaction");
 }
 
 Error NotStarted() {
@@ -31,8 +27,8 @@ Error NotStarted() {
 
 // What a client is told when its interaction is not where it should be.
 Error NotSaved(Error error) {
-  if (error.code == ErrorCode::kStorageFull || error.reason == "save_timeout") return error;
-  error.reason = "save_failed";
+  if (error.code == ErrorCode::kStorageFull || error.Is(Reason::kSaveTimeout)) return error;
+  error.reason = NameOf(Reason::kSaveFailed);
   error.message = "the interaction could not be saved in its chat's folder";
   return error;
 }
@@ -51,7 +47,7 @@ const Answer* GivenTo(const InterruptedRun& run, const std::string& id) {
 Result<EventSubscription> Turns::Start(const ChatId& chat, const StartPoint& from, StartRequest request) {
   TRY(start_points_.Check(chat, from, request));
   if (auto occupied = busy_.Occupy(chat); !occupied) {
-    const bool waits = request.if_running != IfRunning::kReject && occupied.error().reason == "busy";
+    const bool waits = request.if_running != IfRunning::kReject && occupied.error().Is(Reason::kBusy);
     return waits ? Wait(chat, from, std::move(request)) : Fail(occupied.error());
   }
   bool is_made = false;
@@ -59,7 +55,7 @@ Result<EventSubscription> Turns::Start(const ChatId& chat, const StartPoint& fro
     if (!is_made) busy_.Release(chat);
   });
   auto made = Make(chat, from, request, {});
-  const bool is_taken = !made && (made.error().reason == "busy" || made.error().reason == "not_next");
+  const bool is_taken = !made && (made.error().Is(Reason::kBusy) || made.error().Is(Reason::kNotNext));
   if (is_taken && request.if_running != IfRunning::kReject) {
     busy_.Release(chat);  // its run, or what waits in it, is another process's
     is_made = true;
@@ -83,7 +79,7 @@ Result<std::shared_ptr<Run>> Turns::Make(const ChatId& chat, const StartPoint& f
         which == StartPoints::Head::kKnown && (beginning ? beginning->makes_chat : !from.interaction);
     auto made = MakeFrom(std::move(beginning), chat, from, request, waited);
     if (made || made.error().code == ErrorCode::kUnavailable) return made;
-    if (made.error().reason != "head_moved" && !is_assumed) {
+    if (!made.error().Is(Reason::kHeadMoved) && !is_assumed) {
       if (!IsNotFound(made.error())) return made;
       const auto running = TRY(services_.parts.runs.HeldElsewhere(chat));  // nothing is stored of it
       const bool is_meant = from.interaction ? running == from.interaction : running.has_value();
@@ -104,7 +100,7 @@ Result<std::shared_ptr<Run>> Turns::MakeFrom(Result<Beginning> beginning, const 
     // Begin fails.
     if (!beginning->expected_head) beginning->expected_head = HeadOf(chat);
     auto before = TRY(repeated_.Find(chat, *request.request));
-    if (before) return Fail(Conflict("request_begun", "another server has just begun this request"));
+    if (before) return Fail(Reason::kRequestBegun, "another server has just begun this request");
   }
   for (const std::string* text :
        {&beginning->user_message, &beginning->attached.text, &beginning->attached.documents}) {
@@ -275,7 +271,7 @@ void Turns::Save(const std::shared_ptr<Run>& run) {
   services_.saver.Save(run->hold(), finished, [this, run, finished](const Result<void>& saved) {
     if (saved && run->chat_version()) workspace_.RunEnded(run->chat_id(), *run->chat_version() + 1);
     if (saved) return Complete(run, finished->status);
-    saved.error().reason == "fenced" ? Abandon(run) : Rescue(run, *finished, saved.error());
+    saved.error().Is(Reason::kFenced) ? Abandon(run) : Rescue(run, *finished, saved.error());
   });
 }
 
@@ -292,7 +288,7 @@ void Turns::Rescue(const std::shared_ptr<Run>& run, Interaction finished, const 
                                                {"interaction", run->id().str()},
                                                {"code", error.reason},
                                                {"detail", error.detail}});
-  if (error.reason != "database_unavailable") run->hold()->SetAside();  // else others take it up
+  if (!error.Is(Reason::kDatabaseUnavailable)) run->hold()->SetAside();  // else others take it up
   run->FailToSave(finished, NotSaved(error));
   interactions_.Rescue(finished);
   const auto rescued = std::make_shared<Interaction>(std::move(finished));
@@ -514,7 +510,7 @@ void Turns::TakeUp(AbandonedRun run, Engine::Recovered& recovered) {
               {"code", outcome.error().reason},
               {"detail", outcome.error().message}});
     // What cannot be reached now is not damaged: the hold goes, and whoever asks next takes the run up.
-    if (outcome.error().reason != "database_unavailable") hold->SetAside();
+    if (!outcome.error().Is(Reason::kDatabaseUnavailable)) hold->SetAside();
   } else if (*outcome == RecoveredAs::kWaiting) {
     ++recovered.waiting;
   } else if (*outcome == RecoveredAs::kFailed) {

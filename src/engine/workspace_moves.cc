@@ -21,13 +21,13 @@ namespace {
 
 constexpr std::string_view kReadingTool = "read_file";
 
-Error NotReadable(std::string why) { return Refused(ErrorCode::kForbidden, "not_readable", std::move(why)); }
+Error NotReadable(std::string why) { return Refused(Reason::kNotReadable, std::move(why)); }
 
 }  // namespace
 
 Result<const WorkspaceReader*> NamedFiles::Reader() const {
   if (services_.parts.workspace_reader != nullptr) return services_.parts.workspace_reader;
-  return Fail(Refused(ErrorCode::kNotFound, "no_workspace", "this server has no workspace whose files could be named"));
+  return Fail(Reason::kNoWorkspace, "this server has no workspace whose files could be named");
 }
 
 // In the mode that asks, whatever holds for the server: nobody is here to be asked, and no chat's grants count.
@@ -58,8 +58,8 @@ Result<StoredFile> NamedFiles::Read(std::string_view path) const {
   auto content = reader->Read(path);
   if (!content) {
     Error error = std::move(content.error());
-    if (error.code == ErrorCode::kNotFound) error.reason = "no_such_file";
-    if (error.code == ErrorCode::kTooLarge) error.reason = "file_too_large";
+    if (error.code == ErrorCode::kNotFound) error.reason = NameOf(Reason::kNoSuchFile);
+    if (error.code == ErrorCode::kTooLarge) error.reason = NameOf(Reason::kFileTooLarge);
     error.detail.clear();  // it is the person's, and no trouble of the server
     return Fail(std::move(error));
   }
@@ -335,8 +335,8 @@ Result<FilesPreview> WorkspaceMoves::Preview(const ChatId& chat, State head, Sta
 Result<WorkspaceMoves::Plan> WorkspaceMoves::Prepare(const ChatId& chat, State head, State target,
                                                      const FilesChoice& choice) const {
   if (!is_on()) {
-    return Fail(Refused(ErrorCode::kInvalidArgument, "no_workspace_history",
-                        "\"files\": \"restore\": this server does not record what changes in a workspace"));
+    return Fail(Reason::kNoWorkspaceHistory,
+                        "\"files\": \"restore\": this server does not record what changes in a workspace");
   }
   Plan plan;
   Json conflicts = Json::array(), imported = Json::array();
@@ -360,8 +360,7 @@ Result<WorkspaceMoves::Plan> WorkspaceMoves::Prepare(const ChatId& chat, State h
     plan.steps.push_back(std::move(each.step));
   }
   if (!imported.empty() && !choice.allow_imported) {
-    Error error = Conflict("imported_files",
-                           Counted(imported.size(), "file") +
+    Error error = Refused(Reason::kImportedFiles, Counted(imported.size(), "file") +
                                " would become what an imported chat says, which was not seen here: look at it with "
                                "\"dry_run\": true; \"allow_imported\": true restores it");
     error.details_json = DumpJson({{"files", std::move(imported)}});
@@ -376,7 +375,7 @@ Result<WorkspaceMoves::Plan> WorkspaceMoves::Prepare(const ChatId& chat, State h
     message +=
         Counted(plans.omitted, "changed file") + " cannot be put back: too many changed for all to be recorded; ";
   }
-  Error error = Conflict("workspace_conflict", message + "\"force\": true restores what can be");
+  Error error = Refused(Reason::kWorkspaceConflict, message + "\"force\": true restores what can be");
   Json details = {{"files", std::move(conflicts)}};
   if (plans.omitted > 0) details["omitted"] = plans.omitted;
   error.details_json = DumpJson(details);
@@ -448,7 +447,7 @@ Result<InteractionDiff> WorkspaceMoves::DiffOf(const ChatId& chat, InteractionId
   constexpr std::size_t kMostBytes = 32 << 20;  // of an answer
   const auto found = interactions_.Find(chat, interaction);
   if (found && !call_id && !interactions_.FindFinished(chat, interaction)) {
-    return Fail(Conflict("not_finished", "the interaction has not come to its end yet", /*retryable=*/true));
+    return Fail(Reason::kNotFinished, "the interaction has not come to its end yet");
   }
   if (!found) return Fail(found.error());
   std::vector<WorkspaceChange> changes;

@@ -120,7 +120,7 @@ class AgUiRoute {
       const auto plan = TRY(conversations_->Find(input.conversation));
       auto started = BeginWithFiles(engine_, *conversations_, plan, input.files, start);
       if (started) return Follow(std::move(input), *std::move(started));
-      if (started.error().reason != "stale" || tries >= kMostTries) return Fail(std::move(started.error()));
+      if (!started.error().Is(Reason::kStale) || tries >= kMostTries) return Fail(std::move(started.error()));
     }
   }
 
@@ -243,7 +243,7 @@ class AgUiRoute {
       }
     }
     const auto is_settled = [](const Error& error) {
-      return error.reason == "already_processed" || error.reason == "stale" || error.reason == "expired";
+      return error.Is(Reason::kAlreadyProcessed) || error.Is(Reason::kStale) || error.Is(Reason::kExpired);
     };
     for (auto& [id, answer] : inputs) {
       if (auto given = engine_.AnswerInput(id, std::move(answer), within); !given && !is_settled(given.error())) {

@@ -27,7 +27,7 @@ struct UnderWay {
 // Whose fault it is: here the provider's failure is no event, and its client has to know what to do next.
 Error AsAnswer(Error error) {
   if (error.code == ErrorCode::kProvider) {
-    error.code = error.reason == "provider_bad_request" ? ErrorCode::kInvalidArgument : ErrorCode::kUnavailable;
+    error.code = error.Is(Reason::kProviderBadRequest) ? ErrorCode::kInvalidArgument : ErrorCode::kUnavailable;
   }
   return error;
 }
@@ -48,7 +48,7 @@ Outcome Await(const std::function<void(std::stop_token, Audio::Done)>& begin,
                        }};
 }
 
-Error NoAudio() { return Refused(ErrorCode::kNotFound, "not_configured", "this server neither listens nor speaks"); }
+Error NoAudio() { return Refused(Reason::kNotConfigured, "this server neither listens nor speaks"); }
 
 }  // namespace
 
@@ -56,7 +56,7 @@ Result<Outcome> AwaitTranscription(Audio* audio, TranscriptionRequest speech,
                                    const std::function<Reply(std::string)>& reply) {
   if (audio == nullptr) return Fail(NoAudio());
   if (speech.content.empty()) {
-    return Fail(Refused(ErrorCode::kInvalidArgument, "invalid_body", "the file is empty"));
+    return Fail(Reason::kInvalidBody, "the file is empty");
   }
   return Await([&](std::stop_token stop,
                    Audio::Done done) { audio->Transcribe(std::move(speech), std::move(stop), std::move(done)); },

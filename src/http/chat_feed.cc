@@ -197,8 +197,8 @@ std::string ChatFeed::MakeEpoch() { return RandomHex(8); }
 
 Result<FeedReply> ChatFeed::Open(std::optional<std::string> given, const std::vector<ChatId>& chats) {
   if (chats.size() > kMostFollowed) {
-    return Fail(Refused(ErrorCode::kInvalidArgument, "invalid_parameter",
-                        "\"chat\" may be there " + std::to_string(kMostFollowed) + " times at most"));
+    return Fail(Reason::kInvalidParameter,
+                        "\"chat\" may be there " + std::to_string(kMostFollowed) + " times at most");
   }
   ChatChanges& changes = engine_.changes();
   auto cursor = given ? Cursor::Parse(*given) : std::nullopt;

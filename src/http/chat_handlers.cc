@@ -25,7 +25,7 @@ namespace {
 constexpr std::size_t kUsualChats = 50, kMostChats = 500;
 
 tl::unexpected<Error> BadParameter(std::string message) {
-  return Fail(Refused(ErrorCode::kInvalidArgument, "invalid_parameter", std::move(message)));
+  return Fail(Reason::kInvalidParameter, std::move(message));
 }
 
 // A place in the list of chats, newest first. It stays right when chats are added or go.
@@ -252,7 +252,7 @@ Result<Outcome> Events(ChatFeed& feed, const Request& request) {
   for (const std::string& name : request.QueryAll("chat")) {
     const auto chat = ChatId::Parse(name);
     if (!chat) {
-      return Fail(Refused(ErrorCode::kInvalidArgument, "invalid_parameter", "\"chat\" must be a chat's id"));
+      return Fail(Reason::kInvalidParameter, "\"chat\" must be a chat's id");
     }
     if (std::find(chats.begin(), chats.end(), *chat) == chats.end()) chats.push_back(*chat);
   }
@@ -300,7 +300,7 @@ constexpr std::size_t kMostOnPage = 500;
 constexpr std::size_t kPieceBytes = 128 * 1024;
 
 tl::unexpected<Error> Unfit(std::string message) {
-  return Fail(Refused(ErrorCode::kInvalidArgument, "invalid_parameter", std::move(message)));
+  return Fail(Reason::kInvalidParameter, std::move(message));
 }
 
 Result<HistoryRange> ParseRange(const Request& request) {

@@ -191,9 +191,7 @@ bool Connection::IsStillWelcome() {
 
 void Connection::EndUnwelcome() {
   if (state_ != State::kBody) return Close();
-  SendAndEnd(ErrorReply({.code = ErrorCode::kUnauthenticated,
-                         .reason = "invalid_token",
-                         .message = "the token has ended, and this request with it"}));
+  SendAndEnd(ErrorReply(Refused(Reason::kInvalidToken, "the token has ended, and this request with it")));
 }
 
 // --- reading --------------------------------------------------------------------------------------------------------

@@ -139,7 +139,7 @@ Result<ForeignChat> ReadBody(const Request& request) {
 // Under its own name, or that with the first number that is free.
 Result<ChatListEntry> ImportUnderFreeName(Engine& engine, const IncomingChat& chat) {
   auto imported = engine.ImportChat(chat);
-  for (int number = 2; !imported && imported.error().reason == "chat_exists"; ++number) {
+  for (int number = 2; !imported && imported.error().Is(Reason::kChatExists); ++number) {
     imported = engine.ImportChat(RenamedTo(NumberedName(chat.summary.id, number), chat));
   }
   return imported;
@@ -178,8 +178,7 @@ Result<bool> Flag(const Request& request, const char* name, bool otherwise) {
   const auto given = request.Query(name);
   if (!given) return otherwise;
   if (*given == "true" || *given == "false") return *given == "true";
-  return Fail(
-      Refused(ErrorCode::kInvalidArgument, "invalid_parameter", std::string("\"") + name + "\" must be true or false"));
+  return Fail(Reason::kInvalidParameter, std::string("\"") + name + "\" must be true or false");
 }
 
 Result<Outcome> Connect(Engine& engine, const Request& request) {

@@ -200,7 +200,7 @@ bool IsProbe(const RequestHead& head) {
   return (head.method == "GET" || head.method == "HEAD") && (head.target == "/healthz" || head.target == "/readyz");
 }
 
-Error NoToken() { return Refused(ErrorCode::kUnauthenticated, "unauthenticated", "a valid bearer token is needed"); }
+Error NoToken() { return Refused(Reason::kUnauthenticated, "a valid bearer token is needed"); }
 
 // "192.0.2.1:8000" or "[2001:db8::1]:8000".
 bool IsAddressWithPort(std::string_view text, int port) {

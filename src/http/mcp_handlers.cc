@@ -51,7 +51,7 @@ mcp::RpcError Unknown(const std::string& what) { return {.code = mcp::kInvalidPa
 // What the engine says no to, for the model of the client to read.
 Json Refusal(const Error& error) {
   std::string text = error.message;
-  if (error.reason == "busy") text += "; `approve` with this chat_id follows what runs there";
+  if (error.Is(Reason::kBusy)) text += "; `approve` with this chat_id follows what runs there";
   return mcp::ToolResult(text, nullptr, /*is_error=*/true);
 }
 
@@ -463,8 +463,8 @@ class McpRoute {
   Result<void> Give(const Request& request, const std::string& id, const Json& response,
                     const std::optional<InteractionRef>& within) const {
     const auto settled = [](const Error& error) {
-      return error.code == ErrorCode::kNotFound || error.reason == "already_processed" || error.reason == "stale" ||
-             error.reason == "expired";
+      return error.code == ErrorCode::kNotFound || error.Is(Reason::kAlreadyProcessed) || error.Is(Reason::kStale) ||
+             error.Is(Reason::kExpired);
     };
     if (const auto pending = engine_.FindApproval(id)) {
       auto answer = TRY(mcp::ApprovalIn(pending->request, response));

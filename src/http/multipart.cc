@@ -19,7 +19,7 @@ constexpr std::size_t kMaxParts = 8;
 constexpr std::string_view kForm = "multipart/form-data";
 
 tl::unexpected<Error> Malformed(std::string message) {
-  return Fail(Refused(ErrorCode::kInvalidArgument, "invalid_body", std::move(message)));
+  return Fail(Reason::kInvalidBody, std::move(message));
 }
 
 // A header's value: `form-data; name="file"; filename="a \"b\".txt"`.

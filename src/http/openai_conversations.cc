@@ -121,8 +121,7 @@ class ConversationRoutes {
       for (Json& item : TRY(ItemsOf(engine_, *each, PageAddress(context_, request)))) data.push_back(std::move(item));
     }
     if (data.empty()) {
-      return Fail(
-          Refused(ErrorCode::kConflict, "stale", "the items were added, and the conversation went elsewhere since"));
+      return Fail(Reason::kStale, "the items were added, and the conversation went elsewhere since");
     }
     Json first = data.front()["id"], last = data.back()["id"];
     return JsonReply({{"object", "list"},

@@ -96,7 +96,7 @@ class AnswerRoute {
   Result<Outcome> AskModel(const Request& request, const OpenAiRequest& asked) const {
     const auto answer = std::make_shared<ModelAnswer>(asked, make_writer_(asked));
     if (auto begun = answer->Begin(context_.engine, asked, TraceParentOf(request)); !begun) {
-      if (begun.error().reason != "unknown_model") return Fail(std::move(begun.error()));
+      if (!begun.error().Is(Reason::kUnknownModel)) return Fail(std::move(begun.error()));
       return ProtocolErrorReply(404, "model_not_found", begun.error().message);
     }
     HeaderList headers;
@@ -137,13 +137,13 @@ class AnswerRoute {
       const auto plan = TRY(Find(asked));
       auto started = BeginWithFiles(context_.engine, *conversations_, plan, asked.files, start);
       if (started) return Follow(request, asked, *std::move(started));
-      if (started.error().reason == "stale" && tries < kMostTries) continue;
+      if (started.error().Is(Reason::kStale) && tries < kMostTries) continue;
       // Found by its words, by another client as well: there may be another one with the same.
-      if (started.error().reason == "busy" && !asked.conversation.chat && busy != plan.chat && tries < kMostTries) {
+      if (started.error().Is(Reason::kBusy) && !asked.conversation.chat && busy != plan.chat && tries < kMostTries) {
         busy = plan.chat;
         continue;
       }
-      if (started.error().reason == "unknown_model") {
+      if (started.error().Is(Reason::kUnknownModel)) {
         return ProtocolErrorReply(404, "model_not_found", started.error().message);
       }
       return Fail(std::move(started.error()));

@@ -81,7 +81,7 @@ Result<Outcome> Asset(std::span<const PageAsset> page, const Request& request, s
 Result<Outcome> LogIn(const Gate& gate, const Request& request) {
   auto session = gate.LogIn(TRY(ParseLoginBody(request.body)), request.head);
   if (!session) {
-    return Fail(Refused(ErrorCode::kUnauthenticated, "unauthenticated", "this is no token of this server"));
+    return Fail(Reason::kUnauthenticated, "this is no token of this server");
   }
   Reply reply{.status = 204};
   if (!session->page_key.empty()) {

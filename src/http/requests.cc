@@ -108,7 +108,7 @@ class BodyReader {
     if (value->is_string()) {
       const auto inner = ParseJson(value->get_ref<const std::string&>());
       if (inner && inner->is_object()) return value->get<std::string>();
-      if (!inner && inner.error().reason == "duplicate_member") {
+      if (!inner && inner.error().Is(Reason::kDuplicateMember)) {
         Reject(inner.error().reason, "in \"" + std::string(name) + "\" " + inner.error().message);
         return std::nullopt;
       }

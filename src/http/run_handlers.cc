@@ -63,7 +63,7 @@ Result<Outcome> Start(Engine& engine, const Request& request) {
   body.request.request = TRY(ClientRequestOf(request));
   auto started = engine.Start(chat, std::move(body.request));
   // Unlike all that is unavailable for a while: it is this client that has to send less.
-  if (!started && started.error().reason == "queue_full") {
+  if (!started && started.error().Is(Reason::kQueueFull)) {
     return ProtocolErrorReply(429, started.error().reason, started.error().message);
   }
   return Follow(engine, std::move(started), body.stream);

@@ -87,7 +87,7 @@ void SetOption(int fd, int level, int option, int value) {
 
 Error ListenError(int error) {
   if (error == EADDRINUSE) {
-    return Refused(ErrorCode::kUnavailable, "address_in_use", "another program listens on this port already");
+    return Refused(Reason::kAddressInUse, "another program listens on this port already");
   }
   return MakeError(ErrorCode::kIo, "cannot listen on this address", std::strerror(error));
 }

@@ -243,7 +243,7 @@ Result<Outcome> Trust(const HandlerContext& context, const Request& request) {
   const auto body = TRY(ParseTrustInstructionsBody(request.body));
   ProjectInstructions* const instructions = context.engine.instructions();
   if (instructions == nullptr) {
-    return Fail(Refused(ErrorCode::kNotFound, "no_such_file", "this server tells models of no instructions"));
+    return Fail(Reason::kNoSuchFile, "this server tells models of no instructions");
   }
   TRY(instructions->Allow(body.path, body.digest));
   return JsonReply(ListOf(instructions));

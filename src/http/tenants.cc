@@ -29,8 +29,7 @@ std::string KeyOf(const Principal& principal) { return principal.org + "\n" + pr
 std::int64_t Moment() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
 
 Error Stopping() {
-  return {
-      .code = ErrorCode::kUnavailable, .reason = "stopping", .message = "the server is stopping", .retryable = true};
+  return Refused(Reason::kStopping, "the server is stopping");
 }
 
 }  // namespace
@@ -76,10 +75,7 @@ Result<std::shared_ptr<TenantService>> Tenants::Open(Tenant& tenant, const Princ
   if (tenant.service) return tenant.service;
   if (stopping_) return Fail(Stopping());
   if (open_.load() >= kMostOpen) {
-    return Fail(Error{.code = ErrorCode::kUnavailable,
-                      .reason = "overloaded",
-                      .message = "too many users are busy at once; try again",
-                      .retryable = true});
+    return Fail(Reason::kOverloaded, "too many users are busy at once; try again");
   }
   auto engine = TRY(source_.open(principal));
   tenant.service = std::make_shared<TenantService>(std::move(engine), shared_);

@@ -160,7 +160,7 @@ constexpr std::size_t kMaxKeptErrors = 16 * 1024;
 // A message that is too long is passed over up to its end; one that has no end is no message.
 constexpr std::size_t kMaxPassedOver = 256u << 20;
 
-Error Closed(std::string message) { return Refused(ErrorCode::kUnavailable, "mcp_server_ended", std::move(message)); }
+Error Closed(std::string message) { return Refused(Reason::kMcpServerEnded, std::move(message)); }
 
 // Without what stands before it: a mark of byte order, words of a log.
 std::string_view MessageIn(std::string_view line) {

@@ -194,7 +194,7 @@ Result<Json> RequestWithInput(Session& session, const std::string& method, Json 
 Error NotOpened(const std::vector<ToolQuestion>& urls) {
   std::string text = "the user must open a page first and has not done so:";
   for (const ToolQuestion& each : urls) text += " " + each.url + (each.text.empty() ? "" : " (" + each.text + ")");
-  return Refused(ErrorCode::kProvider, kMcpUrlsRequired, std::move(text));
+  return Refused(Reason::kMcpUrlsRequired, std::move(text));
 }
 
 std::vector<ToolQuestion> RequiredUrls(const Error& error) {
@@ -216,7 +216,7 @@ std::vector<ToolQuestion> RequiredUrls(const Error& error) {
 Result<Json> RequestCall(Session& session, const Json& params, const RequestOptions& options) {
   for (int round = 1;; ++round) {
     auto result = RequestWithInput(session, "tools/call", params, options);
-    if (result || result.error().reason != kMcpUrlsRequired) return result;
+    if (result || !result.error().Is(Reason::kMcpUrlsRequired)) return result;
     const std::vector<ToolQuestion> urls = RequiredUrls(result.error());
     if (urls.empty()) return result;
     if (!options.ask || round == kMaxUrlRounds) return Fail(NotOpened(urls));
@@ -266,7 +266,7 @@ Result<std::optional<ServerFacts>> Discover(Session& session, const std::string&
                                             const RequestOptions& options) {
   session.SpeakStateless(kStatelessVersion, {{"name", "reprise"}, {"version", client_version}});
   auto result = session.Request("server/discover", Json::object(), options);
-  if (!result && result.error().reason == kMcpUnsupportedVersion) {
+  if (!result && result.error().Is(Reason::kMcpUnsupportedVersion)) {
     const auto data = ParseJson(result.error().details_json);
     const Json none;
     const Json& supported = data ? MemberOf(*data, "supported") : none;
@@ -279,9 +279,9 @@ Result<std::optional<ServerFacts>> Discover(Session& session, const std::string&
   if (!result) {
     const Error& why = result.error();
     const bool is_modern =
-        why.reason == kMcpUnsupportedVersion || why.reason == kMcpHeaderMismatch || why.reason == kMcpMissingCapability;
-    if (is_modern || why.code == ErrorCode::kCancelled || why.reason == "mcp_unauthorized") return Fail(why);
-    if (session.closed()) return Fail(Refused(ErrorCode::kUnavailable, kMcpProbeRefused, why.message));
+        why.Is(Reason::kMcpUnsupportedVersion) || why.Is(Reason::kMcpHeaderMismatch) || why.Is(Reason::kMcpMissingCapability);
+    if (is_modern || why.code == ErrorCode::kCancelled || why.Is(Reason::kMcpUnauthorized)) return Fail(why);
+    if (session.closed()) return Fail(Reason::kMcpProbeRefused, why.message);
     return std::optional<ServerFacts>();
   }
   const Json& supported = MemberOf(*result, "supportedVersions");
@@ -343,7 +343,7 @@ Result<ServerFacts> Greet(Session& session, const std::string& client_version, M
   rest.timeout = std::max(options.timeout - spent, options.timeout / 3);
   auto facts = Initialize(session, client_version, rest);
   // It may have been too slow for the probe, as it had just been started.
-  const bool was_slow = !facts && facts.error().reason == "mcp_error" && spent >= probe.timeout;
+  const bool was_slow = !facts && facts.error().Is(Reason::kMcpError) && spent >= probe.timeout;
   if (!facts && facts.error().code == ErrorCode::kDeadlineExceeded) {
     return Fail(ErrorCode::kDeadlineExceeded,
                 "the server did not answer within " + std::to_string(options.timeout.count()) + " ms");

@@ -56,7 +56,6 @@ struct McpPrompt {
 // reason kMcpProbeRefused: connect again, with McpEra::kHandshake.
 Result<ServerFacts> Greet(Session& session, const std::string& client_version, McpEra known,
                           const RequestOptions& options);
-inline constexpr const char* kMcpProbeRefused = "mcp_probe_refused";
 
 // The handshake of 2025-11-25 and before: agrees on a version and on capabilities.
 Result<ServerFacts> Initialize(Session& session, const std::string& client_version, const RequestOptions& options);

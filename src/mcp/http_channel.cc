@@ -79,8 +79,8 @@ bool IsForGood(int status) { return status == 301 || status == 308; }
 
 // Whether nobody is there. Any other failure is that of one request.
 bool IsUnreachable(const Error& error) {
-  return error.reason == "connection_failed" || error.reason == "name_not_resolved" || error.reason == "tls_failed" ||
-         error.reason == "connect_timeout";
+  return error.Is(Reason::kConnectionFailed) || error.Is(Reason::kNameNotResolved) || error.Is(Reason::kTlsFailed) ||
+         error.Is(Reason::kConnectTimeout);
 }
 
 // What an exchange of request and response is for.
@@ -428,7 +428,7 @@ class HttpChannel final : public Channel {
     if (renewed) return Post(exchange.message, exchange.fruitless, exchange.renewals + 1);
     if (exchange.request_id) {
       Error why = renewed.error();
-      why.reason = "mcp_unauthorized";
+      why.reason = NameOf(Reason::kMcpUnauthorized);
       listener_->OnRequestFailed(*exchange.request_id, std::move(why));
     }
   }

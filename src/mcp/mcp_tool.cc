@@ -170,7 +170,7 @@ class McpTool final : public Tool {
             is_object ? WithoutNulls(arguments, offer_.definition.input_schema) : std::string(arguments);
         const auto outcome = call(session, offer_.definition.name, told, options);
         if (outcome) return *outcome;
-        if (outcome.error().reason == kMcpHeaderMismatch) server_->ListAgain();  // its tools may have changed
+        if (outcome.error().Is(Reason::kMcpHeaderMismatch)) server_->ListAgain();  // its tools may have changed
         return {.output = "The call of the MCP server " + Name() + " failed: " + outcome.error().message,
                 .is_error = true};
       }

@@ -59,7 +59,6 @@ class OAuthCredentials {
 using OAuthBrowser = std::function<Result<std::string>(const OAuthAttempt& attempt, const std::stop_token& stop)>;
 
 // The reason of a failed Renew: a person must log in, and there is nobody here.
-inline constexpr const char* kMcpLoginRequired = "mcp_login_required";
 
 // Tokens for one MCP server by OAuth: those that are kept, new ones for old ones, and, where there is a browser, those
 // of a person who logs in. A token is bound to the server's URL, and what belongs to an authorization server to its

@@ -144,7 +144,7 @@ std::string RootMetadataUrl(const UrlParts& server) {
 
 }  // namespace
 
-Error OAuthError(std::string message) { return Refused(ErrorCode::kForbidden, "mcp_oauth", std::move(message)); }
+Error OAuthError(std::string message) { return Refused(Reason::kMcpOauth, std::move(message)); }
 
 std::optional<OAuthChallenge> ParseChallenge(std::string_view www_authenticate) {
   auto challenge = ChallengeReader(www_authenticate.substr(0, 8192)).Bearer();

@@ -109,13 +109,13 @@ void ServerConnection::Main(const std::stop_token& stop) {
     // A command that does not work will not by itself; a machine that cannot be reached may be back tomorrow.
     const bool gives_up = options_.url.empty() && failures >= kMaxFailures;
     given_up_ = gives_up;
-    wants_login_ = why.reason == "mcp_unauthorized" ? why.message : "";
+    wants_login_ = why.Is(Reason::kMcpUnauthorized) ? why.message : "";
     if (failures >= kMaxFailures) offers_.clear();
     lock.unlock();
     SetState(ToolServer::State::kFailed, why.message);
     if (gives_up) return;
     const seconds pause = std::min(seconds(1) * (1 << std::min(failures - 1, 6)), kLongestPause);
-    if (Pause(pause, why.reason == "mcp_unauthorized", stop)) failures = 0;
+    if (Pause(pause, why.Is(Reason::kMcpUnauthorized), stop)) failures = 0;
   }
 }
 
@@ -227,11 +227,11 @@ Result<ServerFacts> ServerConnection::GreetServer(Session& session, const std::s
   auto facts = Greet(session, parts_.client_version, era_, {.timeout = options_.startup_timeout, .stop = stop});
   if (facts) {
     Remember(*facts);
-  } else if (facts.error().reason == kMcpProbeRefused && !options_.command.empty()) {
+  } else if (facts.error().Is(Reason::kMcpProbeRefused) && !options_.command.empty()) {
     era_ = McpEra::kHandshake;  // some end at a request before the handshake
     remembered_.reset();
     greets_again_ = true;
-  } else if (remembered_ && facts.error().reason != "mcp_unauthorized") {
+  } else if (remembered_ && !facts.error().Is(Reason::kMcpUnauthorized)) {
     era_ = McpEra::kUnknown;  // it may be another one by now; once more, without what was remembered
     remembered_.reset();
     greets_again_ = true;

@@ -47,13 +47,13 @@ Error ServerError(const Json& error) {
   const Json& words = error.is_object() ? MemberOf(error, "message") : error;
   std::string text = "the server reports: " + (words.is_null() ? std::string("an error") : TextOrJson(words));
   if (code.is_number_integer()) text += " (" + code.dump() + ")";
-  Error reported{.code = ErrorCode::kProvider, .reason = "mcp_error", .message = std::move(text)};
+  Error reported = Refused(Reason::kMcpError, std::move(text));
   const Json& data = MemberOf(error, "data");
-  if (code == kUrlElicitationRequired && data.is_object()) reported.reason = kMcpUrlsRequired;
-  if (code == kHeaderMismatch) reported.reason = kMcpHeaderMismatch;
-  if (code == kMissingCapability) reported.reason = kMcpMissingCapability;
-  if (code == kUnsupportedVersion) reported.reason = kMcpUnsupportedVersion;
-  if (reported.reason == "mcp_error") {
+  if (code == kUrlElicitationRequired && data.is_object()) reported.reason = NameOf(Reason::kMcpUrlsRequired);
+  if (code == kHeaderMismatch) reported.reason = NameOf(Reason::kMcpHeaderMismatch);
+  if (code == kMissingCapability) reported.reason = NameOf(Reason::kMcpMissingCapability);
+  if (code == kUnsupportedVersion) reported.reason = NameOf(Reason::kMcpUnsupportedVersion);
+  if (reported.Is(Reason::kMcpError)) {
     if (!data.is_null()) reported.message += ": " + TextOrJson(data);
   } else if (data.is_object()) {
     reported.details_json = DumpJson(data);
@@ -155,11 +155,11 @@ void DescribeEnd(Span& span, const std::string& method, const Result<Json>& resu
 }  // namespace
 
 Error McpProtocolError(std::string message) {
-  return Refused(ErrorCode::kUnavailable, "mcp_protocol", std::move(message));
+  return Refused(Reason::kMcpProtocol, std::move(message));
 }
 
 Error McpTooLargeError() {
-  return Refused(ErrorCode::kUnavailable, "mcp_too_large",
+  return Refused(Reason::kMcpTooLarge,
                  "the server's answer is larger than " + std::to_string(kMaxMcpMessageBytes >> 20) +
                      " MiB, the most that is taken; what was asked for may be done");
 }
@@ -175,7 +175,7 @@ std::optional<Error> Session::closed() const {
 }
 
 void Session::Close() {
-  OnClosed(Refused(ErrorCode::kUnavailable, "mcp_closed", "the connection was closed"));
+  OnClosed(Refused(Reason::kMcpClosed, "the connection was closed"));
   channel_->Close();
 }
 
@@ -400,7 +400,7 @@ void Session::OnMessage(std::string_view bytes, std::optional<std::int64_t> aske
   const auto mended = MendJson(bytes);
   const std::string_view text = mended ? *mended : bytes;
   auto message = ParseJson(text);
-  if (!message && message.error().reason == "duplicate_member") return TakeAmbiguous(text, message.error(), asked);
+  if (!message && message.error().Is(Reason::kDuplicateMember)) return TakeAmbiguous(text, message.error(), asked);
   if (!message) {
     AnswerScanner scanner;
     scanner.Feed(text);

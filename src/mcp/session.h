@@ -58,12 +58,8 @@ struct RequestOptions {
 
 // The reason of the error of a server that wants the user to open URLs first ("URLElicitationRequiredError");
 // Error::details_json is the error's data.
-inline constexpr const char* kMcpUrlsRequired = "mcp_urls_required";
 
 // The reasons of errors that only servers of revision 2026-07-28 answer with; Error::details_json is the error's data.
-inline constexpr const char* kMcpHeaderMismatch = "mcp_header_mismatch";
-inline constexpr const char* kMcpMissingCapability = "mcp_missing_capability";
-inline constexpr const char* kMcpUnsupportedVersion = "mcp_unsupported_version";
 
 // One connection with a server in JSON-RPC 2.0: finds the request to each response and answers what the server asks
 // (ping, roots/list, elicitation/create). With a server of revision 2026-07-28 (SpeakStateless) each request says which

@@ -21,8 +21,7 @@ constexpr ModelAbilities kOfflineAbilities{
     .tools = true, .images = false, .pdf = false, .audio = false, .reasoning = false};
 
 Error InvalidConfig(std::string message) {
-  return Error{
-      .code = ErrorCode::kInvalidArgument, .reason = "invalid_config", .message = std::move(message), .detail = {}};
+  return Refused(Reason::kInvalidConfig, std::move(message));
 }
 
 std::string Quoted(std::string_view name) {
@@ -114,10 +113,7 @@ Error ConfiguredModelDirectory::UnknownModel(std::string_view what) const {
     known += name;
     if (provider.has_models) known += "/MODEL";
   }
-  return Error{.code = ErrorCode::kInvalidArgument,
-               .reason = "unknown_model",
-               .message = std::string(what) + "; known are: " + known,
-               .detail = {}};
+  return Refused(Reason::kUnknownModel, std::string(what) + "; known are: " + known);
 }
 
 Result<ModelDirectory::Resolved> ConfiguredModelDirectory::Resolve(std::string_view name) const {

@@ -160,54 +160,38 @@ Error MakeProviderError(const ProviderFault& fault, std::string_view api_key) {
 }
 
 Error ProtocolError(std::string message, bool retryable) {
-  return Error{.code = ErrorCode::kProvider,
-               .reason = "provider_protocol",
-               .message = std::move(message),
-               .detail = {},
-               .retryable = retryable};
+  return Refused(Reason::kProviderProtocol, std::move(message));
 }
 
 Error TooLargeError(bool of_interaction) {
-  return Error{.code = ErrorCode::kProvider,
-               .reason = "response_too_large",
-               .message = of_interaction ? "The model provider's answers in this interaction are longer than " +
+  return Refused(Reason::kResponseTooLarge, of_interaction ? "The model provider's answers in this interaction are longer than " +
                                                std::to_string(kMaxInteractionBytes >> 20) + " MiB together"
                                          : "The model provider's answer is longer than " +
-                                               std::to_string(kMaxResponseBytes >> 20) + " MiB",
-               .detail = {}};
+                                               std::to_string(kMaxResponseBytes >> 20) + " MiB");
 }
 
 Error OutputLimitError(std::string_view setting) {
-  return Error{.code = ErrorCode::kProvider,
-               .reason = "provider_output_limit",
-               .message =
-                   "The model's answer reached its limit (max_output_tokens) in the middle of a tool call, which "
+  return Refused(Reason::kProviderOutputLimit, "The model's answer reached its limit (max_output_tokens) in the middle of a tool call, which "
                    "was not run. " +
-                   std::string(setting),
-               .detail = {}};
+                   std::string(setting));
 }
 
 Error NothingWithinLimitError() {
-  return Error{
-      .code = ErrorCode::kProvider,
-      .reason = "provider_output_limit",
-      .message =
-          "The model's answer reached its limit before it said anything. Raise max_output_tokens of the model, "
-          "or ask it for less effort",
-      .detail = {}};
+  return Refused(Reason::kProviderOutputLimit, "The model's answer reached its limit before it said anything. Raise max_output_tokens of the model, "
+          "or ask it for less effort");
 }
 
 Error FromTransportError(const Error& error, bool head_seen) {
   Error mapped = error;
   switch (error.code) {
     case ErrorCode::kDeadlineExceeded:
-      mapped.reason = "provider_timeout";
-      mapped.message = error.reason == "connect_timeout" ? "Connecting to the model provider took too long"
+      mapped.reason = NameOf(Reason::kProviderTimeout);
+      mapped.message = error.Is(Reason::kConnectTimeout) ? "Connecting to the model provider took too long"
                                                          : "The model provider was silent for too long";
       mapped.retryable = true;
       return mapped;
     case ErrorCode::kUnavailable:
-      if (error.reason == "head_too_large") {
+      if (error.Is(Reason::kHeadTooLarge)) {
         mapped = ProtocolError("The model provider's response headers are too large");
         mapped.detail = error.detail;
         return mapped;
@@ -217,13 +201,13 @@ Error FromTransportError(const Error& error, bool head_seen) {
         mapped.detail = error.message + ": " + error.detail;
         return mapped;
       }
-      mapped.reason = "provider_unreachable";
+      mapped.reason = NameOf(Reason::kProviderUnreachable);
       mapped.message = "The model provider cannot be reached: " + error.message;
       return mapped;
     case ErrorCode::kInvalidArgument:
     case ErrorCode::kForbidden:
       mapped.code = ErrorCode::kUnavailable;
-      mapped.reason = "provider_unreachable";
+      mapped.reason = NameOf(Reason::kProviderUnreachable);
       mapped.message = "The model provider's configured address or key cannot be used: " + error.message;
       mapped.retryable = false;
       return mapped;

@@ -321,7 +321,7 @@ ToolLessons::Tools ToolLessons::TakenBy(const std::string& model, const std::vec
 }
 
 bool ToolLessons::Learn(const std::string& model, const std::vector<ToolSpec>& sent, const Error& error) {
-  if (error.reason != "provider_bad_request" || sent.empty()) return false;
+  if (!error.Is(Reason::kProviderBadRequest) || sent.empty()) return false;
   constexpr std::size_t kLongestReason = 300;
   const std::string& words = error.detail.size() > error.message.size() ? error.detail : error.message;
   const MutexLock lock(mutex_);

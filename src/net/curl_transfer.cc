@@ -28,24 +28,8 @@ constexpr int kCurlTooLarge = 100;  // CURLE_TOO_LARGE, which libcurl has since 
 constexpr milliseconds kDrainTime{250};
 constexpr std::size_t kMaxDrainedBytes = 64 * 1024;
 
-Error Unreachable(std::string_view reason, std::string message, std::string detail = {}) {
-  return Error{.code = ErrorCode::kUnavailable,
-               .reason = std::string(reason),
-               .message = std::move(message),
-               .detail = std::move(detail),
-               .retryable = true};
-}
-
-Error TimedOut(std::string_view reason, std::string message) {
-  return Error{.code = ErrorCode::kDeadlineExceeded,
-               .reason = std::string(reason),
-               .message = std::move(message),
-               .retryable = true};
-}
-
 Error AddressNotAllowed(std::string message) {
-  return Error{
-      .code = ErrorCode::kForbidden, .reason = "address_not_allowed", .message = std::move(message), .detail = {}};
+  return Refused(Reason::kAddressNotAllowed, std::move(message));
 }
 
 // "HTTP/1.1 200 OK" -> 200.
@@ -303,9 +287,7 @@ Result<void> CurlTransfer::ResultOf(CURLcode code) const {
   // The errors for libcurl's own limit on a header line, in old and new versions.
   const bool line_too_long = code == CURLE_OUT_OF_MEMORY || static_cast<int>(code) == kCurlTooLarge;
   if (head_too_large_ || (line_too_long && !head_done_ && Info<curl_off_t>(CURLINFO_PRETRANSFER_TIME_T) > 0)) {
-    Error error = Unreachable("head_too_large", "the server's response headers are too large", detail);
-    error.retryable = false;
-    return Fail(std::move(error));
+    return Fail(Reason::kHeadTooLarge, "the server's response headers are too large", detail);
   }
   switch (code) {
     case CURLE_URL_MALFORMAT:
@@ -313,16 +295,16 @@ Result<void> CurlTransfer::ResultOf(CURLcode code) const {
     case CURLE_UNSUPPORTED_PROTOCOL:
       if (Info<long>(CURLINFO_REDIRECT_COUNT) > 0)
         return Fail(AddressNotAllowed("the redirect is not to http or https"));
-      return Fail(Unreachable("connection_lost", "the server did not answer in HTTP", detail));
+      return Fail(Reason::kConnectionLost, "the server did not answer in HTTP", detail);
     case CURLE_TOO_MANY_REDIRECTS:
-      return Fail(Unreachable("too_many_redirects", "too many redirects"));
+      return Fail(Reason::kTooManyRedirects, "too many redirects");
     case CURLE_COULDNT_RESOLVE_HOST:
     case CURLE_COULDNT_RESOLVE_PROXY:
-      return Fail(Unreachable("name_not_resolved", "the server's name could not be resolved", detail));
+      return Fail(Reason::kNameNotResolved, "the server's name could not be resolved", detail);
     case CURLE_COULDNT_CONNECT:
-      return Fail(Unreachable("connection_failed", "could not connect to the server", detail));
+      return Fail(Reason::kConnectionFailed, "could not connect to the server", detail);
     case CURLE_OPERATION_TIMEDOUT:  // the connect timeout is the only libcurl time limit in use
-      return Fail(TimedOut("connect_timeout", "connecting to the server took too long"));
+      return Fail(Reason::kConnectTimeout, "connecting to the server took too long");
     case CURLE_SSL_CONNECT_ERROR:
     case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_SSL_CERTPROBLEM:
@@ -333,15 +315,12 @@ Result<void> CurlTransfer::ResultOf(CURLcode code) const {
     case CURLE_SSL_INVALIDCERTSTATUS:
     case CURLE_SSL_ENGINE_NOTFOUND:
     case CURLE_SSL_ENGINE_SETFAILED:
-    case CURLE_USE_SSL_FAILED: {
-      Error error = Unreachable("tls_failed", "no secure connection to the server could be made", detail);
-      error.retryable = false;
-      return Fail(std::move(error));
-    }
+    case CURLE_USE_SSL_FAILED:
+      return Fail(Reason::kTlsFailed, "no secure connection to the server could be made", detail);
     case CURLE_OUT_OF_MEMORY:
       return Fail(ErrorCode::kInternal, "out of memory", detail);
     default:
-      return Fail(Unreachable("connection_lost", "the connection to the server was lost", detail));
+      return Fail(Reason::kConnectionLost, "the connection to the server was lost", detail);
   }
 }
 
@@ -360,14 +339,14 @@ SteadyTime CurlTransfer::NextDeadline() const {
 
 std::optional<Error> CurlTransfer::CheckLimits(SteadyTime now) {
   if (request_.total_timeout && now >= started_ + *request_.total_timeout) {
-    return TimedOut("total_timeout", "the server took too long to answer");
+    return Refused(Reason::kTotalTimeout, "the server took too long to answer");
   }
   // While connecting, idle_timeout does not count; libcurl enforces connect_timeout.
   const curl_off_t connected_after = Info<curl_off_t>(CURLINFO_PRETRANSFER_TIME_T);
   if (touched_) last_life_ = std::max(last_life_, now);  // its batch has not ended yet
   last_life_ = connected_after == 0 ? now : std::max(last_life_, started_ + microseconds(connected_after));
   if (now < last_life_ + request_.idle_timeout) return std::nullopt;
-  return TimedOut("idle_timeout", "the server was silent for too long");
+  return Refused(Reason::kIdleTimeout, "the server was silent for too long");
 }
 
 }  // namespace reprise

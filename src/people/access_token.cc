@@ -116,7 +116,7 @@ Result<std::string> NameClaim(const Json& claims, const std::string& claim) {
 }  // namespace
 
 tl::unexpected<Error> InvalidToken(std::string message) {
-  return Fail(Refused(ErrorCode::kUnauthenticated, "invalid_token", std::move(message)));
+  return Fail(Reason::kInvalidToken, std::move(message));
 }
 
 Result<AccessToken> ReadAccessToken(std::string_view text) {

@@ -147,7 +147,7 @@ Result<std::optional<Timestamp>> Authenticator::Accepts(std::string_view token) 
   const MutexLock lock(mutex_);
   const auto found = tokens_.find(DigestOfToken(token));
   if (found != tokens_.end() && IsCurrent(found->second)) return found->second.expires_at;
-  return Fail(Refused(ErrorCode::kUnauthenticated, "unauthenticated", "this is no API token of this server"));
+  return Fail(Reason::kUnauthenticated, "this is no API token of this server");
 }
 
 void Authenticator::NoteUse(const std::string& id) {

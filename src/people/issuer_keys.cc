@@ -20,10 +20,7 @@ constexpr std::size_t kMostDocumentBytes = 1 << 20, kMostKeys = 100, kMostWaitin
 tl::unexpected<Error> Unusable(std::string what) { return Fail(ErrorCode::kInvalidArgument, std::move(what)); }
 
 Error Unreachable() {
-  return {.code = ErrorCode::kUnavailable,
-          .reason = "issuer_unreachable",
-          .message = "the keys of the access token's issuer cannot be fetched",
-          .retryable = true};
+  return Refused(Reason::kIssuerUnreachable, "the keys of the access token's issuer cannot be fetched");
 }
 
 // The part of the URL between "://" and the path: "user@host:port".

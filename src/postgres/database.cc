@@ -22,16 +22,11 @@ constexpr milliseconds kFirstPause{50}, kLongestPause{2000}, kLookEvery{500};
 constexpr std::size_t kMostUnderWay = 256;
 
 Error Stopped() {
-  return Error{
-      .code = ErrorCode::kUnavailable, .reason = "stopping", .message = "the server is stopping", .retryable = true};
+  return Refused(Reason::kStopping, "the server is stopping");
 }
 
 Error NoConnection(std::string detail) {
-  return Error{.code = ErrorCode::kUnavailable,
-               .reason = "database_unavailable",
-               .message = "the database cannot be reached",
-               .detail = std::move(detail),
-               .retryable = true};
+  return Refused(Reason::kDatabaseUnavailable, "the database cannot be reached", std::move(detail));
 }
 
 Error FailureOf(std::string_view state, const char* message) {

@@ -5,9 +5,9 @@ namespace reprise {
 Result<const PostgresLibrary*> PostgresLibrary::Load() {
   static const PostgresLibrary library;
   if (library.problem().empty()) return &library;
-  return Fail(Refused(ErrorCode::kUnavailable, "no_postgres_library",
+  return Fail(Reason::kNoPostgresLibrary,
                       "the PostgreSQL client library (libpq 14 or newer; Debian's package libpq5) is not available",
-                      library.problem()));
+                      library.problem());
 }
 
 }  // namespace reprise

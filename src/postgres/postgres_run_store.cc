@@ -88,7 +88,7 @@ class PostgresRunStore::Hold final : public RunHold {
         owner_.signals_.TellNews(*followers_, key_);
         if (!finished) return done(Fail(std::move(finished.error())));
         const bool is_saved = *finished == PostgresStore::Finished::kSaved;
-        done(is_saved ? Result<void>() : Conflict(kFinishAgain, "the chat has changed, or the run is not held"));
+        done(is_saved ? Result<void>() : Fail(Reason::kFinishAgain, "the chat has changed, or the run is not held"));
       });
     });
   }
@@ -327,7 +327,7 @@ Result<std::unique_ptr<RunHold>> PostgresRunStore::Begin(const RunBeginning& beg
       const bool is_there = beginning.makes_chat && now.truth(0, 4);
       if (is_other || is_there || beginning.expected_head.value_or(head) != head) return HeadMoved();
       if (now.number(0, 0) > InteractionId::kMaxNumber) {
-        return Conflict("chat_full", "the chat has too many interactions");
+        return Fail(Reason::kChatFull, "the chat has too many interactions");
       }
     }
     hold = Claim(beginning, now.empty() ? NumberedId(1) : NumberedId(now.number(0, 0)), now.empty());
@@ -366,7 +366,7 @@ Result<std::unique_ptr<RunHold>> PostgresRunStore::Claim(const RunBeginning& beg
   auto committed = store_.CommitTogether(std::move(begin));
   if (!committed && committed.error().detail.starts_with(kDequeuedState)) return Dequeued();
   if (!committed && committed.error().detail.starts_with(kNotNextState)) {
-    return Conflict("not_next", "messages wait in this chat, before this one");
+    return Fail(Reason::kNotNext, "messages wait in this chat, before this one");
   }
   const Rows begun = TRY(committed);
   if (begun.is_null(0, 0)) {

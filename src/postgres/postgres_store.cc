@@ -39,7 +39,7 @@ std::string NameOf(const std::string& path) { return path.substr(path.rfind('/')
 
 }  // namespace
 
-Error Fenced() { return Refused(ErrorCode::kConflict, "fenced", "another server has taken up this interaction"); }
+Error Fenced() { return Refused(Reason::kFenced, "another server has taken up this interaction"); }
 
 std::string SqlByteArray(const std::vector<std::string>& list) {
   std::string array = "{";
@@ -91,7 +91,7 @@ Result<InteractionId> PostgresStore::ReserveInteraction(const ChatId& chat) {
        .values = {tenant(), chat.str(), SqlValue::Bytes(record)}}));
   Forget(chat);
   const std::int64_t number = rows.number(0, 0);
-  if (number > InteractionId::kMaxNumber) return Conflict("chat_full", "the chat has too many interactions");
+  if (number > InteractionId::kMaxNumber) return Fail(Reason::kChatFull, "the chat has too many interactions");
   return NumberedId(number);
 }
 
@@ -232,7 +232,7 @@ Result<void> PostgresStore::CheckSame(const Interaction& interaction) {
   AppendJson(meant, interaction);
   AppendJson(there, stored);
   if (meant == there) return {};
-  return Conflict("interaction_exists", "another interaction is stored under this id");
+  return Fail(Reason::kInteractionExists, "another interaction is stored under this id");
 }
 
 Result<SealedInteraction> PostgresStore::Seal(const Interaction& interaction, const ChatRow& row, bool is_patient) {
@@ -376,7 +376,7 @@ Result<ChatSummary> PostgresStore::CreateChat(const ChatId& chat, const std::str
            "set index_record = excluded.index_record, version = c.version + 1 "
            "where (c.index_record is null and c.running is null) or c.index_record = excluded.index_record returning 1",
        .values = {tenant(), chat.str(), SqlValue::Bytes(record)}}));
-  if (made.empty()) return Conflict("chat_exists", "there is a chat of this name already");
+  if (made.empty()) return Fail(Reason::kChatExists, "there is a chat of this name already");
   return index.summary;
 }
 
@@ -499,7 +499,7 @@ Result<ChatSummary> PostgresStore::AddWhole(const IncomingChat& incoming) {
   if (added.empty()) {
     const auto there = TRY(ReadRow(chat));  // by the same statement before?
     if (!there || !there->has_index || there->index.leaves != row.index.leaves) {
-      return Conflict("chat_exists", "there is a chat of this name already");
+      return Fail(Reason::kChatExists, "there is a chat of this name already");
     }
   }
   SealedFileStore files = ChatsFiles();
@@ -635,7 +635,7 @@ Result<ChatSummary> PostgresStore::RestoreChat(const ChatId& chat, const std::st
               "select 1 from c",
        .values = {tenant(), chat.str(), next, SqlValue::OrNull(head), SqlValue::Bytes(*record), entry,
                   SqlNumberArray(numbers), SqlTextArray(digests)}}));
-  if (restored.empty()) return Conflict("chat_exists", "there is a chat of this name already");
+  if (restored.empty()) return Fail(Reason::kChatExists, "there is a chat of this name already");
   return index.summary;
 }
 

@@ -43,12 +43,12 @@ class PostgresStore final : public InteractionStore {
   // seems to be gone, and is there when it is looked for again.
   Result<Interaction> LoadInteraction(const ChatId& chat, InteractionId id) override {
     auto read = reader_->LoadInteraction(chat, id);
-    const bool seems_gone = !read && read.error().reason == "integrity_missing";
+    const bool seems_gone = !read && read.error().Is(Reason::kIntegrityMissing);
     return seems_gone ? reader_->LoadInteraction(chat, id) : std::move(read);
   }
   Result<AddedInteraction> LoadAdded(const ChatId& chat, InteractionId id) override {
     auto read = reader_->LoadAdded(chat, id);
-    const bool seems_gone = !read && read.error().reason == "integrity_missing";
+    const bool seems_gone = !read && read.error().Is(Reason::kIntegrityMissing);
     return seems_gone ? reader_->LoadAdded(chat, id) : std::move(read);
   }
   Result<Chat> LoadChat(const ChatId& chat) override {

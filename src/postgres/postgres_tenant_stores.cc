@@ -53,7 +53,7 @@ Result<void> PostgresQuestionStore::Open(const std::vector<PendingQuestion>& que
                     SqlValue::OrNull(ExpiryOf(question)), instance_},
          .is_patient = true}));
     if (held.number(0, 0) == 0) {
-      return Fail(Refused(ErrorCode::kConflict, "fenced", "another server has taken up this interaction"));
+      return Fail(Reason::kFenced, "another server has taken up this interaction");
     }
   }
   return {};

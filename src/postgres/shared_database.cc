@@ -57,10 +57,7 @@ SharedDatabase::~SharedDatabase() {
 
 Result<void> SharedDatabase::CheckReady() {
   if (database_->is_connected() && lease_->is_fresh()) return {};
-  return Fail(Error{.code = ErrorCode::kUnavailable,
-                    .reason = "database_unavailable",
-                    .message = "the database cannot be reached",
-                    .retryable = true});
+  return Fail(Reason::kDatabaseUnavailable, "the database cannot be reached");
 }
 
 void SharedDatabase::BeginStop() {
@@ -77,8 +74,7 @@ Result<void> SharedDatabase::NoteTenant(const std::string& tenant, const Princip
   const auto known =
       TRY(ReadTenants({.sql = "select org, name from reprise.tenants where tenant = $1", .values = {tenant}}));
   if (known.size() == 1 && known[0].org == principal.org && known[0].user == principal.user) return {};
-  return Fail(
-      Refused(ErrorCode::kCorruption, "integrity_swap", "the rows of this user say that they are another's", tenant));
+  return Fail(Reason::kIntegritySwap, "the rows of this user say that they are another's", tenant);
 }
 
 Result<std::vector<Principal>> SharedDatabase::ReadTenants(Statement statement) {

@@ -26,11 +26,7 @@ using std::chrono::milliseconds;
 constexpr std::size_t kReadBytes = 64 * 1024;
 
 Error NotReached(std::string detail) {
-  return Error{.code = ErrorCode::kUnavailable,
-               .reason = "redis_unavailable",
-               .message = "Redis cannot be reached",
-               .detail = std::move(detail),
-               .retryable = true};
+  return Refused(Reason::kRedisUnavailable, "Redis cannot be reached", std::move(detail));
 }
 
 Error Lost() { return NotReached(std::generic_category().message(errno)); }

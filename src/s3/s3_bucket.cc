@@ -62,15 +62,11 @@ constexpr std::uint64_t kMostOfAnAnswer = 4 << 20;  // a thousand objects, or an
 constexpr std::string_view kPageSize = "1000";
 
 Error Unreachable(std::string detail) {
-  return {.code = ErrorCode::kUnavailable,
-          .reason = "bucket_unreachable",
-          .message = "the bucket of the chats' files cannot be reached",
-          .detail = std::move(detail),
-          .retryable = true};
+  return Refused(Reason::kBucketUnreachable, "the bucket of the chats' files cannot be reached", std::move(detail));
 }
 
 Error BucketRefused(std::string message) {
-  return Refused(ErrorCode::kUnavailable, "bucket_refused", std::move(message));
+  return Refused(Reason::kBucketRefused, std::move(message));
 }
 
 // "403 SignatureDoesNotMatch"
@@ -90,7 +86,7 @@ bool MayPass(int status, const std::string& code) {
 Error FromStatus(int status, const std::string& code) {
   const std::string said = Said(status, code);
   if (status == 507 || code == "QuotaExceeded" || code == "XMinioStorageFull") {
-    return Refused(ErrorCode::kStorageFull, "bucket_full", "the bucket of the chats' files is full (" + said + ")");
+    return Refused(Reason::kBucketFull, "the bucket of the chats' files is full (" + said + ")");
   }
   if (MayPass(status, code)) return Unreachable("the bucket answered " + said);
   if (status == 404) return BucketRefused("there is no bucket with the configured name (" + said + ")");
@@ -101,13 +97,13 @@ Error FromStatus(int status, const std::string& code) {
     return BucketRefused("the bucket of the chats' files denies access to this server (" + said +
                          "); check files.access_key, files.secret_key and the clock");
   }
-  return Refused(ErrorCode::kUnavailable, "bucket_failed",
+  return Refused(Reason::kBucketFailed,
                  "the bucket of the chats' files refused the request (" + said + ")");
 }
 
 Error FromTransport(const Error& error) {
   if (error.code == ErrorCode::kCancelled) return error;
-  Error failed = error.reason == "tls_failed"
+  Error failed = error.Is(Reason::kTlsFailed)
                      ? BucketRefused("no secure connection to the bucket of the chats' files can be made")
                      : Unreachable(error.message);
   if (!error.detail.empty()) failed.detail = error.detail;
@@ -175,8 +171,8 @@ Result<ObjectPage> S3Bucket::List(const std::string& prefix, const std::string& 
   }
   page.has_more = answer.body.find("<IsTruncated>true</IsTruncated>") != std::string::npos;
   if (answer.body.find("<ListBucketResult") == std::string::npos || (page.objects.empty() && page.has_more)) {
-    return Fail(Refused(ErrorCode::kUnavailable, "bucket_failed",
-                        "the bucket of the chats' files sent no valid list of objects"));
+    return Fail(Reason::kBucketFailed,
+                        "the bucket of the chats' files sent no valid list of objects");
   }
   return page;
 }
@@ -196,7 +192,7 @@ Result<S3Bucket::Answer> S3Bucket::Call(const S3Call& call, std::uint64_t most, 
       return answer;
     }
     const Error& error = answer.error();
-    if (error.reason != "bucket_unreachable" || !error.retryable) return answer;
+    if (!error.Is(Reason::kBucketUnreachable) || !error.retryable) return answer;
     if (tried >= tries || Clock::now() - began >= limits_.in_all) {
       NoteOutcome(false);
       return answer;

@@ -20,18 +20,18 @@ namespace reprise {
 
 Result<void> CheckLimits(const FileLimits& limits, const FileListing& present, const StoredFile& file, bool there) {
   if (file.content.size() > limits.file_bytes) {
-    return Fail(Refused(ErrorCode::kTooLarge, "file_too_large",
-                        "a file may have " + std::to_string(limits.file_bytes) + " bytes"));
+    return Fail(Reason::kFileTooLarge,
+                        "a file may have " + std::to_string(limits.file_bytes) + " bytes");
   }
   if (there) {
-    return Fail(Refused(ErrorCode::kConflict, "file_exists", "there is a file of this id already"));
+    return Fail(Reason::kFileExists, "there is a file of this id already");
   }
   std::uint64_t bytes = file.content.size();
   for (const FileInfo& other : present.files) bytes += other.size_bytes;
   if (bytes > limits.chat_bytes || present.files.size() + present.damaged.size() >= limits.files) {
-    return Fail(Refused(ErrorCode::kStorageFull, "chat_files_full",
+    return Fail(Reason::kChatFilesFull,
                         "the files of a chat may be " + std::to_string(limits.files) + ", with " +
-                            std::to_string(limits.chat_bytes) + " bytes together; delete some"));
+                            std::to_string(limits.chat_bytes) + " bytes together; delete some");
   }
   return {};
 }
@@ -60,7 +60,7 @@ Result<Interaction> ParseInteraction(const RecordPlace& place, std::string_view 
   state_link = *std::move(link);
   auto interaction = InteractionFromJson(*json);
   if (interaction) return interaction;
-  const bool version = interaction.error().reason == "integrity_version";
+  const bool version = interaction.error().Is(Reason::kIntegrityVersion);
   return Fail(IntegrityError(version ? "version" : "auth", place, interaction.error().message));
 }
 
@@ -286,7 +286,7 @@ Result<void> ChatFiles::AddNewer(ChatOnDisk& chat) const {
 Result<JournalContent> ChatFiles::ReadJournal(const RecordPlace& place, std::string_view text,
                                               const KeySet* keys) const {
   auto content = ReadJournalText(text, place, keys);
-  if (content || content.error().reason != "integrity_swap") return content;
+  if (content || !content.error().Is(Reason::kIntegritySwap)) return content;
   // A file that served another interaction before, and nothing of this one had reached the disk when the power went.
   const auto served = JournalCipher::ClaimedPlace(text.substr(0, text.find('\n')));
   if (!served || !served->interaction || !ReadInteraction(served->chat, *served->interaction)) return content;

@@ -199,12 +199,12 @@ Result<RemovedBranch> BranchToRemove(const Chat& chat, InteractionId from) {
   }
   if (gone.empty()) return NoSuchInteraction();
   if (chat.summary.head && gone.contains(*chat.summary.head)) {
-    return Conflict("on_head_branch", "the chat ends on this branch: go to another one first");
+    return Fail(Reason::kOnHeadBranch, "the chat ends on this branch: go to another one first");
   }
   // What is damaged may continue any of them.
   for (const DamagedInteraction& each : chat.damaged) {
     if (each.parent_id && gone.contains(*each.parent_id)) {
-      return Conflict("still_used", each.id.str() + " is damaged and continues this branch");
+      return Fail(Reason::kStillUsed, each.id.str() + " is damaged and continues this branch");
     }
   }
   bool goes_on = false;
@@ -212,7 +212,7 @@ Result<RemovedBranch> BranchToRemove(const Chat& chat, InteractionId from) {
     if (gone.contains(each.id)) continue;
     goes_on = goes_on || (before && each.parent_id == before);
     const bool uses = each.record && each.record->resumed_from && gone.contains(each.record->resumed_from->interaction);
-    if (uses) return Conflict("still_used", each.id.str() + " goes on where this branch was left");
+    if (uses) return Fail(Reason::kStillUsed, each.id.str() + " goes on where this branch was left");
   }
   RemovedBranch removed{.interactions = {gone.begin(), gone.end()}};
   if (before && !goes_on) removed.new_leaf = before;

@@ -44,8 +44,7 @@ Result<void> CheckPrivateDirectory(const std::string& path) {
     return Fail(SystemError(errno, path, "the folder cannot be looked at"));
   }
   if (!IsSafe(status)) {
-    return Fail(
-        Refused(ErrorCode::kForbidden, "folder_not_private", "another user could change what is stored there", path));
+    return Fail(Reason::kFolderNotPrivate, "another user could change what is stored there", path);
   }
   const std::string parent = ParentDirectory(path);
   if (parent == path || parent == ".") return {};
@@ -95,7 +94,7 @@ std::string UrlIn(const std::string& text) {
 
 Error Locked(int fd, const std::string& path) {
   const std::string pid = PidIn(ReadText(fd));
-  return Refused(ErrorCode::kConflict, "store_locked",
+  return Refused(Reason::kStoreLocked,
                  "another server" + (pid.empty() ? "" : " (process " + pid + ")") + " uses this data folder", path);
 }
 
@@ -229,8 +228,8 @@ Result<std::optional<DirectoryLock::Holder>> DirectoryLock::FindHolder(const std
   struct stat status {};
   if (file.get() < 0 && errno != ELOOP) return FailErrno(lock_file);
   if (file.get() < 0 || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) {
-    return Fail(Refused(ErrorCode::kCorruption, "integrity_missing",
-                        "something that is no file is in the place of the data folder's lock", lock_file));
+    return Fail(Reason::kIntegrityMissing,
+                        "something that is no file is in the place of the data folder's lock", lock_file);
   }
   if (::flock(file.get(), LOCK_SH | LOCK_NB) == 0) return std::nullopt;
   if (errno != EWOULDBLOCK) return FailErrno(lock_file);

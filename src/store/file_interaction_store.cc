@@ -199,7 +199,7 @@ Result<void> FileInteractionStore::CheckWritable() const {
 Result<ChatSummary> FileInteractionStore::CreateChat(const ChatId& chat, const std::string& title) {
   TRY(CheckWritable());
   auto held = TRY(HoldChat(chat, Missing::kLeave, Hold::kStateAndIndex));
-  if (!held.created) return Conflict("chat_exists", "there is a chat of this name already");
+  if (!held.created) return Fail(Reason::kChatExists, "there is a chat of this name already");
   ChatIndex index = held->index;
   index.summary.title = title;
   auto made =
@@ -212,7 +212,7 @@ Result<InteractionId> FileInteractionStore::ReserveInteraction(const ChatId& cha
   TRY(CheckWritable());
   auto held = TRY(HoldChat(chat, Missing::kCreate, Hold::kState));
   ChatState& state = *held.state;
-  if (state.next_number > InteractionId::kMaxNumber) return Conflict("chat_full", "the chat has too many interactions");
+  if (state.next_number > InteractionId::kMaxNumber) return Fail(Reason::kChatFull, "the chat has too many interactions");
   if (options_.access == Access::kServer) {
     TRY(MakeDirectories(chat, held));
   }
@@ -427,7 +427,7 @@ Result<void> FileInteractionStore::CheckSame(const Interaction& interaction) {
   const auto stored = TRY(ReadWhole(interaction.chat_id, interaction.id, Version::kAny));
   // Compared as they are written: text that is not UTF-8 changes on its way to the file.
   if (DumpJson(ToJson(stored.interaction)) == DumpJson(ToJson(interaction))) return {};
-  return Conflict("interaction_exists", "another interaction is stored under this id");
+  return Fail(Reason::kInteractionExists, "another interaction is stored under this id");
 }
 
 // --- long states -----------------------------------------------------------------------------------------------------

@@ -157,7 +157,7 @@ bool IncomingChats::Has(const ChatId& chat) const {
 
 Result<void> IncomingChats::Add(const IncomingChat& chat) const {
   if (Has(chat.summary.id)) {
-    return Fail(Refused(ErrorCode::kConflict, "chat_exists", "there is a chat " + chat.summary.id.str() + " already"));
+    return Fail(Reason::kChatExists, "there is a chat " + chat.summary.id.str() + " already");
   }
   const std::string folder = IncomingDirectory(options_.root);
   auto added = options_.file_system.CreateDirectory(folder)
@@ -308,7 +308,7 @@ Result<ChatSummary> FileInteractionStore::ForkChat(const ChatId& source, Interac
     TRY(LoadSummary(source));
     const auto before = FindState(source);
     auto copied = CopyChat(source, last, chat, title);
-    if (copied || IsNotFound(copied.error()) || copied.error().reason == "chat_exists") return copied;
+    if (copied || IsNotFound(copied.error()) || copied.error().Is(Reason::kChatExists)) return copied;
     // What was deleted meanwhile is neither damaged nor a fault of the disk.
     const auto held = HoldChat(source, Missing::kFail, Hold::kState);
     if (!held && IsNotFound(held.error())) return Fail(held.error());
@@ -336,7 +336,7 @@ Result<ChatSummary> FileInteractionStore::AddWhole(const IncomingChat& incoming)
   auto held = HoldChat(chat, Missing::kLeave, Hold::kStateAndIndex);
   if (!held && held.error().code != ErrorCode::kCorruption) return Fail(std::move(held.error()));
   // Also by a damaged one.
-  if (!held || !held->created) return Conflict("chat_exists", "there is a chat of this name already");
+  if (!held || !held->created) return Fail(Reason::kChatExists, "there is a chat of this name already");
   auto folder = IncomingChats::Open({.root = options_.root,
                                      .keys = options_.keys,
                                      .file_system = options_.file_system,

@@ -181,7 +181,7 @@ Result<std::optional<StateLink>> UnlinkState(Json& interaction) {
     RestoreTexts(interaction, state->at("messages"), json);
     return LinkFromJson(json);
   } catch (const std::exception&) {
-    return Fail(Refused(ErrorCode::kCorruption, "integrity_auth", "the link to the state before it cannot be used"));
+    return Fail(Reason::kIntegrityAuth, "the link to the state before it cannot be used");
   }
 }
 

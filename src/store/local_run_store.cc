@@ -122,7 +122,7 @@ Result<void> LocalRunStore::CheckWaits(const ChatId& chat, const QueuedRef& queu
   for (const WaitingMessage& each : TRY(store_.LoadQueue(chat))) {
     if (each.message.id != queued.id) continue;
     if (each.version == queued.version) return {};
-    return Conflict("not_next", "the message was changed meanwhile");
+    return Fail(Reason::kNotNext, "the message was changed meanwhile");
   }
   return Dequeued();
 }

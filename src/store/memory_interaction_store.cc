@@ -27,7 +27,7 @@ MemoryInteractionStore::StoredChat& MemoryInteractionStore::FindOrCreate(const C
 
 Result<ChatSummary> MemoryInteractionStore::CreateChat(const ChatId& chat, const std::string& title) {
   const MutexLock lock(mutex_);
-  if (chats_.contains(chat)) return Conflict("chat_exists", "there is a chat of this name already");
+  if (chats_.contains(chat)) return Fail(Reason::kChatExists, "there is a chat of this name already");
   ChatSummary& summary = FindOrCreate(chat).summary;
   summary.title = title;
   return summary;
@@ -47,7 +47,7 @@ Result<void> MemoryInteractionStore::SaveInteraction(const Interaction& interact
   StoredChat& chat = FindOrCreate(interaction.chat_id);
   const auto [stored, is_new] = chat.interactions.try_emplace(interaction.id, interaction);
   if (!is_new && stored->second == interaction) return {};
-  if (!is_new) return Conflict("interaction_exists", "another interaction is stored under this id");
+  if (!is_new) return Fail(Reason::kInteractionExists, "another interaction is stored under this id");
   ChatSummary& summary = chat.summary;
   if (summary.title.empty()) summary.title = TitleFromMessage(interaction.user_message);
   summary.created_at = std::min(summary.created_at, interaction.created_at);
@@ -141,7 +141,7 @@ Result<ChatSummary> MemoryInteractionStore::ForkChat(const ChatId& source, Inter
   const auto found = TRY(Find(source));
   const StoredChat& original = *found;
   if (!original.interactions.contains(last)) return NoSuchInteraction();
-  if (chats_.contains(chat)) return Conflict("chat_exists", "there is a chat of this name already");
+  if (chats_.contains(chat)) return Fail(Reason::kChatExists, "there is a chat of this name already");
   const Timestamp now = Now();
   StoredChat copy{.summary = {.id = chat,
                               .title = title.value_or(original.summary.title),
@@ -175,7 +175,7 @@ Result<ChatSummary> MemoryInteractionStore::ImportChat(const IncomingChat& chat)
   }
   const MutexLock lock(mutex_);
   const auto [place, is_new] = chats_.emplace(chat.summary.id, std::move(stored));
-  if (!is_new) return Conflict("chat_exists", "there is a chat of this name already");
+  if (!is_new) return Fail(Reason::kChatExists, "there is a chat of this name already");
   return place->second.summary;
 }
 

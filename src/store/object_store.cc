@@ -95,9 +95,7 @@ Result<FetchedFile> FetchFile(const RecordFormat& format, const RecordPlace& pla
                               const FileBucket* bucket) {
   if (bucket == nullptr) {
     return Fail(
-        About(place, {.code = ErrorCode::kUnavailable,
-                      .reason = "no_bucket",
-                      .message = "it is in a bucket, and the configuration names none that can be used (files)"}));
+        About(place, Refused(Reason::kNoBucket, "it is in a bucket, and the configuration names none that can be used (files)")));
   }
   auto text = bucket->objects.Get(reference.object_key);
   if (!text && IsNotFound(text.error())) {

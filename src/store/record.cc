@@ -123,7 +123,7 @@ class SealedFormat final : public RecordFormat {
     auto opened = OpenJwe(text, *keys_);
     if (!opened) {
       if (opened.error().code != ErrorCode::kCorruption) return Fail(std::move(opened.error()));
-      if (opened.error().reason == "integrity_swap") return Damaged("swap", place, opened.error().message);
+      if (opened.error().Is(Reason::kIntegritySwap)) return Damaged("swap", place, opened.error().message);
       return NotSealed(place, text, opened.error().message);
     }
     const auto header = ParseJson(opened->protected_header);
@@ -219,7 +219,7 @@ Result<RecordFile> ReadRecordFile(const std::string& path, const KeySet* keys, F
     return Fail(ErrorCode::kCorruption, "the file is neither a sealed record nor a JSON object", path);
   }
   if (keys == nullptr) {
-    return Fail(Refused(ErrorCode::kForbidden, "key_needed", "the file is sealed and there is no key file", path));
+    return Fail(Reason::kKeyNeeded, "the file is sealed and there is no key file", path);
   }
   auto opened = OpenJwe(text, *keys);
   if (!opened) {
@@ -351,7 +351,7 @@ Result<FileEntry> FileEntryFromJson(const RecordPlace& place, std::string_view t
   auto entry = schema == kReferenceSchema
                    ? ReferenceFromJson(*json)
                    : StoredFileFromJson(*json).map([](StoredFile file) -> FileEntry { return file; });
-  if (!entry) return damaged(entry.error().reason == "integrity_version" ? "version" : "auth", entry.error().message);
+  if (!entry) return damaged(entry.error().Is(Reason::kIntegrityVersion) ? "version" : "auth", entry.error().message);
   if (chat != place.chat.str() || InfoOf(*entry).id != place.file)
     return damaged("swap", "it belongs to another place");
   return entry;

@@ -20,15 +20,11 @@ inline tl::unexpected<Error> NoSuchChat() { return Fail(ErrorCode::kNotFound, "n
 inline tl::unexpected<Error> NoneWaits() { return Fail(ErrorCode::kNotFound, "no such message waits in this chat"); }
 
 inline tl::unexpected<Error> Dequeued() {
-  return Fail(Refused(ErrorCode::kGone, "dequeued", "the message was removed from the queue"));
+  return Fail(Reason::kDequeued, "the message was removed from the queue");
 }
 
 inline Error MissingFile(const ChatId& chat, InteractionId id) {
   return IntegrityError("missing", {.chat = chat, .interaction = id}, "the file is gone");
-}
-
-inline tl::unexpected<Error> Conflict(std::string reason, std::string message) {
-  return Fail(Refused(ErrorCode::kConflict, std::move(reason), std::move(message)));
 }
 
 // What every RunStore says of a chat that has a run, or will have one in a moment (nullopt).
@@ -41,10 +37,7 @@ inline Error RunsAlready(const std::optional<InteractionId>& id) {
 }
 
 inline tl::unexpected<Error> HeadMoved() {
-  return Fail(Error{.code = ErrorCode::kConflict,
-                    .reason = "head_moved",
-                    .message = "the chat has gone on meanwhile",
-                    .retryable = true});
+  return Fail(Reason::kHeadMoved, "the chat has gone on meanwhile");
 }
 
 }  // namespace reprise

@@ -15,7 +15,7 @@ namespace {
 
 tl::unexpected<Error> NotInTrash() { return Fail(ErrorCode::kNotFound, "there is no such chat in the trash"); }
 
-Error NameTaken() { return Refused(ErrorCode::kConflict, "chat_exists", "there is a chat of this name already"); }
+Error NameTaken() { return Refused(Reason::kChatExists, "there is a chat of this name already"); }
 
 Result<bool> HasName(FileSystem& file_system, const std::string& folder, const std::string& name) {
   return file_system.ListDirectory(folder).map([&](const std::vector<DirectoryEntry>& entries) {

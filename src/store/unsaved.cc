@@ -58,7 +58,7 @@ bool IsSavedAfterAll(const Interaction& unsaved, const Interaction& saved) {
 
 Result<void> Bring(const Interaction& unsaved, InteractionStore& home) {
   auto saved = SaveBelowHead(unsaved, home);
-  if (saved || saved.error().reason != "interaction_exists") return saved;
+  if (saved || !saved.error().Is(Reason::kInteractionExists)) return saved;
   const auto there = home.LoadInteraction(unsaved.chat_id, unsaved.id);
   return there && IsSavedAfterAll(unsaved, *there) ? Result<void>() : saved;
 }

@@ -252,8 +252,7 @@ Result<std::vector<StoredObject>> ListAll(const FileBucket& bucket) {
     all.insert(all.end(), std::make_move_iterator(page.objects.begin()), std::make_move_iterator(page.objects.end()));
     if (!page.has_more) return all;
     if (all.empty() || all.back().key <= after) {
-      return Fail(
-          Refused(ErrorCode::kUnavailable, "bucket_failed", "the bucket lists the same objects again and again"));
+      return Fail(Reason::kBucketFailed, "the bucket lists the same objects again and again");
     }
     after = all.back().key;
   }
@@ -342,8 +341,8 @@ Result<void> RewrapObjects(const BucketUpkeep& upkeep, Rewrapped& done) {
     // Only who has seen it there may drop the old key.
     const auto again = TRY(FetchFile(*format, file.place, *reference, &upkeep.bucket));
     if (KeyIdOf(again.record) != keys.current().kid) {
-      return Fail(Refused(ErrorCode::kUnavailable, "bucket_failed",
-                          "the bucket does not hold what was put into it: " + reference->object_key));
+      return Fail(Reason::kBucketFailed,
+                          "the bucket does not hold what was put into it: " + reference->object_key);
     }
     ++done.files;
     return {};

@@ -290,7 +290,7 @@ Result<VerifyReport> CheckTwice(const std::string& root, const ChatId& chat, con
 // --- a file that lies anywhere ---------------------------------------------------------------------------------------
 
 Error NotOurs() {
-  return Refused(ErrorCode::kCorruption, "integrity_auth",
+  return Refused(Reason::kIntegrityAuth,
                  "it is neither a record nor a journal, or too damaged to tell");
 }
 
@@ -330,7 +330,7 @@ Result<void> CheckRecord(std::string_view text, std::shared_ptr<const KeySet> ke
   if (!content) return Fail(IntegrityError("auth", *place, "its content is not JSON"));
   const auto interaction = InteractionFromJson(*content);
   if (!interaction) {
-    const bool version = interaction.error().reason == "integrity_version";
+    const bool version = interaction.error().Is(Reason::kIntegrityVersion);
     return Fail(IntegrityError(version ? "version" : "auth", *place, interaction.error().message));
   }
   if (interaction->chat_id != place->chat || interaction->id != *place->interaction) {

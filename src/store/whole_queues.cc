@@ -10,10 +10,7 @@ namespace reprise {
 
 Result<void> CheckQueueHasRoom(std::size_t messages, std::size_t bytes) {
   if (messages <= kMaxQueued && bytes <= kMaxQueuedBytes) return {};
-  return Fail(Error{.code = ErrorCode::kUnavailable,
-                    .reason = "queue_full",
-                    .message = "too many messages wait in this chat",
-                    .retryable = true});
+  return Fail(Reason::kQueueFull, "too many messages wait in this chat");
 }
 
 Result<WholeQueues::Queue*> WholeQueues::Find(const ChatId& chat) {

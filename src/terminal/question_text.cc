@@ -382,7 +382,7 @@ std::string CancelledText(const std::string& reason) {
 }
 
 bool IsNoLongerOpen(const Error& error) {
-  return error.reason == "already_processed" || error.reason == "not_found" || error.reason == "no_such_approval" ||
+  return error.Is(Reason::kAlreadyProcessed) || error.Is(Reason::kNotFound) || error.reason == "no_such_approval" ||
          error.reason == "no_such_request";
 }
 

@@ -11,13 +11,11 @@ namespace reprise::agui {
 namespace {
 
 Error Wrong(const std::string& what) {
-  return Error{.code = ErrorCode::kInvalidArgument, .reason = "invalid_member", .message = what};
+  return Refused(Reason::kInvalidMember, what);
 }
 
 Error WrongPayload(const std::string& id, const std::string& what) {
-  return Error{.code = ErrorCode::kInvalidArgument,
-               .reason = "invalid_payload",
-               .message = "the payload for the interrupt " + id + " " + what};
+  return Refused(Reason::kInvalidPayload, "the payload for the interrupt " + id + " " + what);
 }
 
 Result<std::string> NeededText(const Json& object, const char* name) {
@@ -159,8 +157,7 @@ Result<void> TakeResume(const Json& resume, RunInput& input) {
 Result<RunInput> ParseRunInput(std::string_view body) {
   const Json json = TRY(ParseJson(body));
   if (!json.is_object()) {
-    return Fail(Error{
-        .code = ErrorCode::kInvalidArgument, .reason = "invalid_body", .message = "the body must be a JSON object"});
+    return Fail(Reason::kInvalidBody, "the body must be a JSON object");
   }
   RunInput input;
   input.thread_id = TRY(NeededText(json, "threadId"));

@@ -13,7 +13,7 @@ namespace reprise::mcp {
 namespace {
 
 Error Unusable(std::string why) {
-  return Error{.code = ErrorCode::kInvalidArgument, .reason = "invalid_answer", .message = std::move(why)};
+  return Refused(Reason::kInvalidAnswer, std::move(why));
 }
 
 // "accept", "decline" or "cancel"; empty: the client could not ask.

@@ -38,9 +38,7 @@ Json Answered() {
 }
 
 Error Wrong(const char* name, const std::string& what) {
-  return Error{.code = ErrorCode::kInvalidArgument,
-               .reason = "invalid_argument",
-               .message = std::string("\"") + name + "\" " + what};
+  return Refused(Reason::kInvalidArgument, std::string("\"") + name + "\" " + what);
 }
 
 }  // namespace

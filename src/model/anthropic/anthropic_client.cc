@@ -62,7 +62,7 @@ struct AnthropicClient::Lessons {
   }
   // Of the refusal of a request that was made with `known`. True if it may be sent again in another way.
   bool Learn(const std::string& model, const Lesson& known, const Error& error) {
-    if (error.reason != "provider_bad_request") return false;
+    if (!error.Is(Reason::kProviderBadRequest)) return false;
     const std::string message = error.message + error.detail;
     const auto says = [&](std::string_view words) { return message.find(words) != std::string::npos; };
     const MutexLock lock(mutex);

@@ -133,19 +133,15 @@ OpenAiAudio::~OpenAiAudio() {
 Result<OpenAiAudio::Target> OpenAiAudio::Find(const std::string& asked, const std::string& configured,
                                               std::string_view setting) const {
   if (configured.empty()) {
-    return Fail(Error{.code = ErrorCode::kNotFound,
-                      .reason = "not_configured",
-                      .message = "this server has no model for it: \"" + std::string(setting) +
-                                 "\" in its configuration names one, as PROVIDER/MODEL"});
+    return Fail(Reason::kNotConfigured, "this server has no model for it: \"" + std::string(setting) +
+                                 "\" in its configuration names one, as PROVIDER/MODEL");
   }
   const std::string& name = asked.empty() ? configured : asked;
   const std::size_t slash = name.find('/');
   const auto provider = options_.providers.find(std::string_view(name).substr(0, slash));
   if (slash == std::string::npos || slash + 1 == name.size() || provider == options_.providers.end()) {
-    return Fail(Error{.code = ErrorCode::kInvalidArgument,
-                      .reason = "unknown_model",
-                      .message = "\"" + std::string(Utf8Prefix(name, 80)) +
-                                 "\" is not PROVIDER/MODEL of a provider of the type openai"});
+    return Fail(Reason::kUnknownModel, "\"" + std::string(Utf8Prefix(name, 80)) +
+                                 "\" is not PROVIDER/MODEL of a provider of the type openai");
   }
   return Target{&provider->second, name.substr(slash + 1)};
 }
@@ -153,10 +149,7 @@ Result<OpenAiAudio::Target> OpenAiAudio::Find(const std::string& asked, const st
 Result<void> OpenAiAudio::Begin() {
   const MutexLock lock(mutex_);
   if (under_way_ == kMostUnderWay) {
-    return Fail(Error{.code = ErrorCode::kUnavailable,
-                      .reason = "overloaded",
-                      .message = "so much is spoken and listened to already; try again",
-                      .retryable = true});
+    return Fail(Reason::kOverloaded, "so much is spoken and listened to already; try again");
   }
   ++under_way_;
   return {};

@@ -40,7 +40,7 @@ std::string_view FormRefusedIn(const std::string& message) {
 // "Function tools with reasoning_effort are not supported for ... in /v1/chat/completions. To use function tools, use
 // /v1/responses or ...", "This model is only supported in v1/responses and not in v1/chat/completions."
 bool WantsResponses(const Error& error) {
-  return (error.reason == "provider_bad_request" || error.reason == "provider_not_found") &&
+  return (error.Is(Reason::kProviderBadRequest) || error.Is(Reason::kProviderNotFound)) &&
          (error.message + error.detail).find("v1/responses") != std::string::npos;
 }
 
@@ -73,7 +73,7 @@ struct OpenAiClient::Refusals {
     Names& known = by_model[model];
     // A server that fills a template says so with the status 500.
     if (const std::string_view form = FormRefusedIn(message); !form.empty()) return known.emplace(form).second;
-    if (error.reason != "provider_bad_request") return false;
+    if (!error.Is(Reason::kProviderBadRequest)) return false;
     bool any = false;
     for (const std::string& name : sent) {
       if (RefusesMember(message, name)) any = known.insert(name).second || any;

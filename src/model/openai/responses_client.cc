@@ -49,7 +49,7 @@ struct ResponsesClient::Refusals {
   }
   // True if the request may be sent again without what was refused.
   bool Learn(const std::string& model, const Error& error) {
-    if (error.reason != "provider_bad_request") return false;
+    if (!error.Is(Reason::kProviderBadRequest)) return false;
     for (const Refusal& refusal : kRefusals) {
       if ((error.message + error.detail).find(refusal.words) == std::string::npos) continue;
       const MutexLock lock(mutex);

@@ -27,10 +27,10 @@ constexpr std::chrono::hours kForEver{24 * 365};
 constexpr const char* kOfficeProgram = "reprise-document";
 
 Error UnreadableDocument(std::string message) {
-  return Refused(ErrorCode::kInvalidArgument, "document_unreadable", std::move(message));
+  return Refused(Reason::kDocumentUnreadable, std::move(message));
 }
 Error MissingReader(std::string message) {
-  return Refused(ErrorCode::kUnavailable, "document_reader_missing", std::move(message));
+  return Refused(Reason::kDocumentReaderMissing, std::move(message));
 }
 
 std::string ProgramAt(const fs::path& path) {
@@ -140,9 +140,8 @@ SandboxedReader::Text SandboxedReader::Run(std::vector<std::string> argv, const 
       return Fail(ErrorCode::kCancelled, "cancelled");
     case CommandResult::End::kTimedOut:
       LogWarning("a document took too long to read", {{"file", file.info.id.str()}, {"bytes", file.info.size_bytes}});
-      return Fail(
-          Refused(ErrorCode::kDeadlineExceeded, "document_timeout",
-                  "it takes longer than " + std::to_string(options_.timeout.count() / 1000) + " seconds to read"));
+      return Fail(Reason::kDocumentTimeout,
+                  "it takes longer than " + std::to_string(options_.timeout.count() / 1000) + " seconds to read");
     case CommandResult::End::kSignalled:
       return Fail(UnreadableDocument("the program that reads it has crashed over it"));
     case CommandResult::End::kExited:
