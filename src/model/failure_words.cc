@@ -11,7 +11,7 @@
 namespace reprise {
 namespace {
 
-constexpr int kDeepest = 8;  // nesting of messages within messages
+constexpr int kDeepest = 8;  // levels of messages within messages
 
 // Normalizes names: "errorMessage" and "error_message" are equal.
 std::string Plain(std::string_view name) {
@@ -49,7 +49,7 @@ bool IsForNames(std::string_view plain) {
 
 std::string WordsIn(const Json& value, int depth = 0);
 
-// The text of the first non-empty member that `wanted` accepts, followed by the texts nested in it.
+// The text in the first member that `wanted` accepts and that holds any, at any depth.
 template <typename Wanted>
 std::string WordsOfMembers(const Json& object, int depth, Wanted wanted) {
   for (const auto& [name, member] : object.items()) {
@@ -72,7 +72,7 @@ std::string PlaceOf(const Json& object) {
 
 std::string WordsOfObject(const Json& object, int depth) {
   const std::string where = PlaceOf(object);
-  // The best description first, then the text around it.
+  // Takes the best description; uses other members only if there is none.
   std::string words =
       WordsOfMembers(object, depth, [](std::string_view name) { return name == "message" || name == "msg"; });
   if (words.empty()) words = WordsOfMembers(object, depth, IsForErrors);
@@ -108,7 +108,7 @@ std::string WordsIn(const Json& value, int depth) {
   return words;
 }
 
-// Any text of an object in an unknown form.
+// The first text in a value of unknown form.
 std::string AnyWords(const Json& value, int depth = 0) {
   if (value.is_string()) return WordsIn(value, depth);
   if (depth > kDeepest || !value.is_structured()) return {};
@@ -140,7 +140,7 @@ std::string CodeOf(const Json& object) {
   return {};
 }
 
-// The nested object that describes the failure.
+// The object that describes the failure, without the objects and arrays around it.
 const Json& Described(const Json& root) {
   const Json* at = &root;
   for (int depth = 0; depth < kDeepest; ++depth) {

@@ -23,8 +23,8 @@ Error MakeProviderError(const ProviderFault& fault, std::string_view api_key);
 // kProvider, reason provider_protocol: the provider violated the protocol.
 Error ProtocolError(std::string message, bool retryable = false);
 
-// kProvider, reason response_too_large: the answer exceeds kMaxResponseBytes, or all answers of the interaction
-// kMaxInteractionBytes.
+// kProvider, reason response_too_large: the answer exceeds kMaxResponseBytes, or the interaction's answers together
+// exceed kMaxInteractionBytes.
 Error TooLargeError(bool of_interaction = false);
 
 // kProvider, reason provider_output_limit: the output limit cut the answer off in the middle of a tool call. `setting`:

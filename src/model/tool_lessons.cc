@@ -16,7 +16,7 @@
 namespace reprise {
 namespace {
 
-constexpr std::size_t kMostModels = 64;  // models with remembered errors
+constexpr std::size_t kMostModels = 64;  // models of which something is remembered
 constexpr int kDeepestSchema = kMaxJsonDepth;
 
 // --- schemas ---------------------------------------------------------------------------------------------------------

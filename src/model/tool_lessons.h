@@ -12,9 +12,9 @@
 
 namespace reprise {
 
-// A tool's schema as providers accept it: an object with `properties`, without combinations at the top (their
-// alternatives are merged), with `items` for every array, and without members that are null or have an unknown type.
-// Other constraints on arguments are left to the tool.
+// A tool's schema in a form that providers accept: an object with `properties`, with `items` for every array, without
+// null members and unknown types, and without combinations at the top, whose branches are merged. The merged schema may
+// allow more arguments than the original; the tool itself checks the rest.
 std::string CompleteSchema(std::string_view schema);
 
 // The tools to offer to a provider's models: as many as it accepts, without those it has rejected. Thread-safe.

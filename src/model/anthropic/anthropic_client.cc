@@ -44,10 +44,10 @@ std::int64_t AllowedOutput(std::string_view message) {
 // Facts about models that the provider's errors have revealed. Each is learned once.
 struct AnthropicClient::Lessons {
   struct Lesson {
-    std::int64_t max_output = 0;    // 0: no request was too large yet
+    std::int64_t max_output = 0;    // 0: no request has exceeded the limit
     bool adapts = false;            // rejects a budget for thinking
     bool always_thinks = false;     // thinking cannot be turned off
-    bool binds_thoughts = false;    // rejects thinking blocks behind other messages than the original ones
+    bool binds_thoughts = false;    // rejects thinking whose preceding messages have changed
     bool wants_signatures = false;  // rejects thinking without a signature
     bool wants_thoughts = false;    // while thinking is on, rejects calls from an answer without thinking
     bool forgets_thoughts = false;  // cannot be told to ignore foreign thinking, so none is sent
@@ -94,7 +94,7 @@ namespace {
 
 using Lesson = AnthropicClient::Lessons::Lesson;
 
-// Whether an answer without thinking blocks that `provider` recognizes made calls in the current turn.
+// Whether the current turn has calls from an answer without thinking for `provider`.
 bool CallsWithoutThought(const Messages& messages, std::string_view provider) {
   for (auto message = messages.rbegin(); message != messages.rend() && message->role != Role::kUser; ++message) {
     if (message->tool_calls.empty()) continue;

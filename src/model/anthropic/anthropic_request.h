@@ -7,7 +7,8 @@
 
 namespace reprise {
 
-// Translates the effort into a thinking mode: off for "none", adaptive if the model supports it, else a budget.
+// Applies the effort to the thinking mode: "none" turns thinking off, any other effort sets a budget, unless the
+// model's mode is set already (such as adaptive).
 ModelFacts WithEffort(ModelFacts facts);
 
 // How the request mentions thinking, beside the mode.

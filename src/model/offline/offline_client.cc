@@ -17,10 +17,10 @@ namespace {
 // An answer quotes at most this much of one tool's output.
 constexpr std::size_t kMaxQuotedMessage = 2000;
 constexpr std::chrono::milliseconds kSlowPause{100}, kReadingPause{20};  // between two words
-// The number of remembered requests that failed once.
+// At most this many requests that failed once are remembered.
 constexpr std::size_t kMaxRemembered = 64;
 
-// The messages since the user's last one.
+// The user's last message and the messages after it.
 struct Turn {
   std::string_view user_text;
   Messages after;
@@ -50,7 +50,7 @@ std::int64_t CountInputWords(const Messages& messages) {
   return words;
 }
 
-// A tool message does not mark failures, but the agent and the tools begin them with these words.
+// A tool message has no mark for failures and rejections, but the agent and the tools begin them with these words.
 enum class ResultKind { kOutput, kRejected, kFailed };
 
 ResultKind KindOf(std::string_view output) {

@@ -118,7 +118,7 @@ Facts GatherFacts(const Messages& turn, const std::vector<ToolSpec>& tools, bool
   return facts;
 }
 
-// "SCENE_ID_missing" describes a call that was not made.
+// "SCENE_ID_missing" describes a call that was left out, rejected or failed.
 std::string ValueOf(std::string_view name, const Facts& facts) {
   const bool tells = name.ends_with("_missing");
   if (tells) name.remove_suffix(std::string_view("_missing").size());

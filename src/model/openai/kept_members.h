@@ -9,11 +9,11 @@
 
 namespace reprise {
 
-// Members that belong to nobody but the provider: reasoning that it wants back in the next request (DeepSeek's
+// Members that only the provider understands: reasoning that it wants back in the next request (DeepSeek's
 // `reasoning_content`, https://api-docs.deepseek.com/guides/thinking_mode; vLLM's `reasoning`; OpenRouter's
 // `reasoning_details`, https://openrouter.ai/docs/guides/best-practices/reasoning-tokens), signatures of thoughts
-// (Gemini's `extra_content`, https://ai.google.dev/gemini-api/docs/thought-signatures), and what there will be. Nothing
-// No further meaning is known, so they are kept unchanged, and one rule joins the pieces of a stream.
+// (Gemini's `extra_content`, https://ai.google.dev/gemini-api/docs/thought-signatures), and future members. Their
+// meaning is unknown, so they are kept unchanged, and one rule joins the pieces of a stream.
 
 // True for the members of an assistant message, of a tool call and of its `function` that chat completions define
 // (https://platform.openai.com/docs/api-reference/chat), and for those that describe only the response. They are not

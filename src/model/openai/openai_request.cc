@@ -219,7 +219,7 @@ void AppendMessage(std::string& out, const Message& message, const Recipient& re
   out += '}';
 }
 
-// Some providers accept only text in a tool's result, so a user message with the files follows the results.
+// A tool's result can hold only text, so the files of the results before `end` follow in a user message.
 void AppendToolFiles(std::string& out, const Messages& messages, std::size_t end, FilesOfChat* files) {
   std::size_t begin = end;
   while (begin > 0 && messages[begin - 1].role == Role::kTool) --begin;

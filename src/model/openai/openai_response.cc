@@ -273,7 +273,7 @@ void OpenAiResponse::Json::TakeToolCalls(OpenAiResponse& self, element calls, Fo
   if (!calls.is_array()) return self.Reject(WrongChunkForm());
   const simdjson::dom::array all(calls);
   if (form == Form::kAgain && !self.tool_calls_.empty()) {
-    if (all.size() > self.tool_calls_.size()) self.Reject(WrongChunkForm());  // some were malformed
+    if (all.size() > self.tool_calls_.size()) self.Reject(WrongChunkForm());  // the pieces lacked some
     return;
   }
   for (const element call : all) {

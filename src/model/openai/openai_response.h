@@ -15,7 +15,7 @@ namespace reprise {
 // beside the members of the message itself. As parts of the content (Mistral), where a text part gives its number of
 // bytes of the message:
 //
-//  "parts": [{"type":"thinking","thinking":[{"type":"text","text":"..."}]}, {"type":"text","bytes":12}]
+//   "parts": [{"type":"thinking","thinking":[{"type":"text","text":"..."}]}, {"type":"text","bytes":12}]
 //
 // or between tags before the content: "think": "..." for "<think>...</think>".
 inline constexpr std::string_view kContentParts = "parts";

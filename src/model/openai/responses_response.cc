@@ -140,8 +140,8 @@ void ResponsesResponse::Json::TakeCall(ResponsesResponse& self, std::int64_t pla
   }
 }
 
-// Whether this text was streamed for an item without an end, because some servers change an item's id between its
-// pieces and its end.
+// Whether this text was already streamed for an item that has not ended, because some servers name the item differently
+// in its pieces and at its end.
 bool ResponsesResponse::Json::IsSaid(const ResponsesResponse& self, const Digest& text) {
   return text.bytes > 0 && std::any_of(self.items_.begin(), self.items_.end(), [&](const auto& each) {
            return each.second.whole == nullptr && each.second.text == text;
