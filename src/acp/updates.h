@@ -25,8 +25,7 @@ class Updates {
   // `workspace`: the folder that paths of files are relative to; may be empty.
   Updates(std::string workspace, UpdateAbilities abilities) : workspace_(std::move(workspace)), abilities_(abilities) {}
 
-  // The following events belong to this interaction. Its id becomes part of call ids, because ACP's must be unique in a
-  // session.
+  // The following events belong to this interaction. Its id makes call ids unique in the session, as ACP demands.
   void Begin(const std::string& interaction);
 
   // The update for a user's message.

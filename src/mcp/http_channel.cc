@@ -307,8 +307,7 @@ class HttpChannel final : public Channel {
     if (over_) return;
     if (exchange->too_long || exchange->has_no_room || exchange->parser.overflowed()) return TooLong(*exchange);
     if (IsRedirect(exchange->status) && !exchange->location.empty()) return Redirected(*exchange);
-    // Some servers end a stream without the blank line after the last event. If the stream can be resumed, the event
-    // may be torn and must be complete JSON.
+    // Some servers omit the blank line after the last event. In a stream that can be resumed, the event may be torn.
     const bool may_go_on = !exchange->last_event_id().empty();
     if (const auto last = exchange->parser.Finish(); result && last && (!may_go_on || ParseJson(last->data))) {
       listener_->OnMessage(last->data, std::nullopt);
