@@ -2,7 +2,8 @@
 
 // The one table of reasons. A reason says why something failed, and programs are told its name ("error.code", see
 // docs/http.md). Each row: the enumerator, the name, the kind of the error, and whether the same request may succeed
-// later without a change. Names are promises to clients: a row may be added, never renamed.
+// later without a change. Names are promises to clients: a row may be added, never renamed. Those of MCP
+// servers' answers carry the answer's data in Error::details_json.
 #define REPRISE_REASONS(REASON)                                                      \
   /* requests */                                                                     \
   REASON(kInvalidRequest, "invalid_request", kInvalidArgument, false)                \

@@ -23,7 +23,7 @@ namespace {
 
 constexpr int kProtocolVersion = 1;
 constexpr int kMaxMessageDepth = kMaxJsonDepth + 16;
-constexpr int kLastWordsMs = 1000;  // for what the client has not read when it closes its end
+constexpr int kLastWordsMs = 1000;  // for unsent messages when the client closes its end
 constexpr const char* kAuthMethod = "configuration";
 
 struct Mode {
@@ -96,12 +96,12 @@ int Agent::Run() {
   return kExitOk;
 }
 
-// Until there is something to do.
+// Waits until there is something to do.
 void Agent::Wait() {
   std::vector<pollfd> waits = {{channel_.in(), POLLIN, 0}, {channel_.has_unsent() ? channel_.out() : -1, POLLOUT, 0}};
   int timeout_ms = -1;
   for (const auto& [chat, session] : sessions_) {
-    // Who reads slowly is not given more: the streams wait, and the server with them.
+    // A client that reads slowly gets nothing more: the streams wait, and so does the server.
     waits.push_back({channel_.is_crowded() ? -1 : session->descriptor(), POLLIN, 0});
     waits.push_back({channel_.is_crowded() ? -1 : session->editor_descriptor(), POLLIN, 0});
     waits.push_back({session->tools_descriptor(), POLLIN, 0});
@@ -235,7 +235,7 @@ Result<Json> Agent::Initialize(const Json& params) {
       {"agentInfo", {{"name", "reprise"}, {"title", "Reprise"}, {"version", std::string(Version())}}}};
 }
 
-// Nobody logs in: what a server needs is configured. It is looked for, so that what is missing is said now.
+// Needs no log-in, because the keys are in the configuration. Checks it, so that a missing setting is reported now.
 Result<Json> Agent::Authenticate(const Json& params) {
   const std::string method = TRY(TextParameter(params, "methodId"));
   if (method != kAuthMethod) return Fail(Invalid("\"methodId\" must be \"configuration\""));
@@ -243,7 +243,7 @@ Result<Json> Agent::Authenticate(const Json& params) {
   return Json::object();
 }
 
-// The server for a request that says where it works.
+// Finds or starts the server for the request's "cwd".
 Result<void> Agent::Reach(const Json& params) {
   const std::string cwd = TRY(TextParameter(params, "cwd"));
   if (!cwd.starts_with('/')) return Fail(Invalid("\"cwd\" must be an absolute path"));
@@ -256,7 +256,7 @@ Result<void> Agent::Reach(const Json& params) {
   return {};
 }
 
-// Null: the client names none.
+// Null if the client names no servers, or they cannot be started.
 Result<std::unique_ptr<ClientTools>> Agent::StartTools(const Json& params) {
   const auto servers = TRY(ClientTools::Read(MemberOf(params, "mcpServers")));
   if (servers.empty()) return std::unique_ptr<ClientTools>();
@@ -277,8 +277,8 @@ std::unique_ptr<Session> Agent::MakeSession(const std::string& chat, bool exists
                                                   .tools = std::move(tools)});
 }
 
-// A session of a chat that is there, or that is open here. One that is open goes on whatever becomes of the request:
-// all of it is looked at before anything changes.
+// Opens a session for an existing chat, or finds the open one. An open session must survive a failed request, so
+// everything is checked before anything changes.
 Result<Agent::Opened> Agent::OpenSession(const Json& params) {
   const std::string chat = TRY(TextParameter(params, "sessionId"));
   TRY(Reach(params));
@@ -342,7 +342,7 @@ Result<Json> Agent::ListSessions(const Json& params) {
   if (!cwd.empty() && !workspace.empty() && !LiesBeneath(wanted, workspace)) return Json{{"sessions", Json::array()}};
   if (cursor.find_first_of("&#? %/") != std::string::npos) return Fail(Invalid("\"cursor\" is none of this agent's"));
   const auto list = TRY(link_.Call("GET", "/chats?limit=50" + (cursor.empty() ? "" : "&cursor=" + cursor)));
-  // A chat is bound to no folder below the workspace: one that is not open here can be opened in each.
+  // A chat is not bound to a folder in the workspace, so one that is not open here can be opened in any.
   std::string elsewhere = cwd.empty() ? workspace : cwd;
   if (elsewhere.empty()) elsewhere = "/";
   Json sessions = Json::array();

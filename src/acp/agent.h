@@ -13,14 +13,14 @@
 
 namespace reprise::acp {
 
-// An agent of the Agent Client Protocol, version 1 (agentclientprotocol.com): JSON-RPC messages, one a line. All that
-// it does is done by a running server; here is no agent and no rule of its own. For one thread.
+// An agent of the Agent Client Protocol, version 1 (agentclientprotocol.com): JSON-RPC messages, one per line. A
+// running server does all the work; this has no agent loop and no rules of its own. For one thread.
 class Agent final : public SessionClient {
  public:
   // `link` must outlive it.
   Agent(ServerLink& link, int in, int out) : link_(link), channel_(in, out) {}
 
-  // Until the client closes its end, or takes nothing any more. Returns the exit status.
+  // Runs until the client closes its end or stops reading. Returns the exit status.
   int Run();
 
   // SessionClient.
@@ -37,7 +37,7 @@ class Agent final : public SessionClient {
   void TakeNotification(const std::string& method, const Json& params);
   void TakeResponse(const Json& message);
 
-  // The methods that are answered at once.
+  // A method that is answered at once.
   struct Method {
     const char* name;
     Result<Json> (Agent::*run)(const Json& params);
@@ -75,7 +75,7 @@ class Agent final : public SessionClient {
   std::map<std::string, std::unique_ptr<Session>> sessions_;
   std::map<int, Answered> asked_;
   int next_request_ = 1;
-  std::string announce_;  // the session whose commands are told after the answer
+  std::string announce_;  // the session whose commands are announced after the answer
   std::string follow_;    // the session whose run is followed after the answer
 };
 

@@ -18,16 +18,16 @@ namespace reprise::acp {
 namespace {
 
 constexpr std::size_t kMostServers = 32;
-constexpr std::size_t kMostTools = 250, kMostBytes = 8u << 20;  // that the server is told of
-constexpr std::size_t kMostFiles = 20;                          // of one call
-constexpr std::chrono::minutes kLongestCall{60};                // the server's limit is the one that counts
+constexpr std::size_t kMostTools = 250, kMostBytes = 8u << 20;  // offered to the server
+constexpr std::size_t kMostFiles = 20;                          // per call
+constexpr std::chrono::minutes kLongestCall{60};                // the server's own limit decides
 constexpr const char* kAnyBytes = "application/octet-stream";
 
 Error BadServer(const std::string& message) {
   return MakeError(ErrorCode::kInvalidArgument, "\"mcpServers\": " + message);
 }
 
-// As a name that a folder and a tool can have, and that no other has.
+// Makes a unique name that folders and tools can have.
 std::string PlainName(std::string name, const std::vector<McpServerOptions>& others) {
   constexpr std::size_t kMost = 40;
   for (char& c : name) {
@@ -124,7 +124,7 @@ Result<std::unique_ptr<ClientTools>> ClientTools::Start(const std::vector<McpSer
   UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (wake.get() < 0) return Fail(ErrorCode::kUnavailable, "the system has no room for another descriptor");
   std::unique_ptr<ClientTools> tools(new ClientTools(servers.size(), std::move(folder), std::move(wake)));
-  // Nobody agrees to anything here, and nobody logs in: the server that has the chat asks for each call.
+  // Approvals and log-ins do not happen here, because the chat's server asks the user about each call.
   const std::string own = tools->folder_.path();
   McpServers::Parts parts{.transport = tools->transport_,
                           .file_system = Disk(),
@@ -220,7 +220,7 @@ std::shared_ptr<Tool> ClientTools::Find(const std::string& name) {
 void ClientTools::Call(const std::string& id, const std::string& tool, const std::string& terms,
                        const Json& arguments) {
   auto found = Find(tool);
-  if (found && found->traits().terms.value_or("") != terms) found.reset();  // not what somebody has agreed to
+  if (found && found->traits().terms.value_or("") != terms) found.reset();  // not the tool that the user agreed to
   const auto work = [this, id, found, given = DumpJson(arguments)](const std::stop_token& stop) {
     Json answer = {{"error", "this tool is not there any more, or is not what it was; nothing was done"}};
     const auto run = [&] {
@@ -263,7 +263,7 @@ std::optional<std::pair<std::string, Json>> ClientTools::TakeAnswer() {
     answer = std::move(answers_.front());
     answers_.pop_front();
   }
-  calls_.erase(answer.first);  // it has nothing left to do
+  calls_.erase(answer.first);  // its thread has nothing left to do
   return answer;
 }
 

@@ -23,41 +23,41 @@
 
 namespace reprise::acp {
 
-// The MCP servers that a client names for a session. They run here, beside the client. The server that has the chat is
-// told what they offer (PUT /chats/{chat}/editor) and asks for each call that is to be made. For one thread, but
-// for what the constructor's servers call.
+// The MCP servers that a client names for a session. They run here, beside the client. The chat's server gets their
+// tools (PUT /chats/{chat}/editor) and requests each call. For one thread, except Hear, which the MCP servers' threads
+// call.
 class ClientTools {
  public:
-  // Of "mcpServers" of session/new, load and resume. kInvalidArgument, with a message for people.
+  // Reads "mcpServers" of session/new, load and resume. kInvalidArgument, with a message for people.
   static Result<std::vector<McpServerOptions>> Read(const Json& servers);
 
-  // Starts them; `workspace` is what they are told of. kUnavailable: there is no private folder for them.
+  // Starts the servers; `workspace` is their root. kUnavailable: there is no private folder for them.
   static Result<std::unique_ptr<ClientTools>> Start(const std::vector<McpServerOptions>& servers,
                                                     const std::string& workspace);
-  // Ends them, which takes a second at most.
+  // Ends the servers, which takes at most a second.
   ~ClientTools();
 
-  // Readable: there is something to take.
+  // Readable when there is something to take.
   int descriptor() const { return wake_.get(); }
-  // To be called first when it is.
+  // Call first when it is readable.
   void ClearWake();
-  // Until each has said what it offers, or that it does not come, and no longer than that.
+  // Waits until each server has listed its tools or failed, but not longer than `limit`.
   void AwaitOffers(std::chrono::milliseconds limit);
-  // The body that tells what they offer, if that has changed since it was taken last, or `anyway`.
+  // The request body with the offered tools, if they have changed since the last call or `anyway` is true.
   std::optional<Json> TakeOffer(bool anyway);
 
-  // Has the call made of the tool that was offered with these terms; its answer comes later, with this id.
+  // Starts a call of the tool that was offered with these terms. TakeAnswer returns its answer later, with this id.
   void Call(const std::string& id, const std::string& tool, const std::string& terms, const Json& arguments);
   void Cancel(const std::string& id);
   void CancelAll();
-  // A call that has ended, and the body that answers it.
+  // The id of a call that has ended, and its answer's body.
   std::optional<std::pair<std::string, Json>> TakeAnswer();
 
  private:
   struct Source {
     ToolServer server;
     std::vector<std::shared_ptr<Tool>> tools;
-    bool was_told_of = false;  // that it does not come
+    bool was_told_of = false;  // whether its failure was reported
   };
   ClientTools(std::size_t servers, ServerFolder folder, UniqueFd wake);
   void Hear(ToolServer server, std::vector<std::shared_ptr<Tool>> tools);

@@ -45,7 +45,7 @@ std::string Decoded(std::string_view text) {
   return ToValidUtf8(decoded);
 }
 
-// A path in the workspace as tools name it; else the URI as it is.
+// The path in the tools' form: relative if the file is in the workspace. Other URIs than files are returned unchanged.
 std::string PlaceOf(const std::string& uri, const std::string& workspace) {
   constexpr std::string_view kFile = "file://";
   if (!uri.starts_with(kFile)) return uri;

@@ -13,14 +13,14 @@ struct PromptFile {
   std::string name, bytes;
 };
 
-// What a person has sent: the blocks of a session/prompt as a message of a chat.
+// A user's message: the blocks of a session/prompt as a message of a chat.
 struct Prompt {
   std::string text;
   std::vector<PromptFile> files;
 };
 
-// `blocks`: the request's "prompt". `workspace`: files in it are named as the agent's tools do. kInvalidArgument names
-// the block that is wrong.
+// `blocks`: the request's "prompt". `workspace`: files in it get the names that the agent's tools use. kInvalidArgument
+// names the wrong block.
 Result<Prompt> ReadPrompt(const Json& blocks, const std::string& workspace);
 
 }  // namespace reprise::acp

@@ -24,7 +24,7 @@ Json Option(const std::string& id, const std::string& name, const char* kind) {
   return {{"optionId", id}, {"name", name}, {"kind", kind}};
 }
 
-// A member of a form in the words of ACP, which knows titles of choices as "oneOf" and does not know "enumNames".
+// A member of a form in ACP's terms, which has "oneOf" for titles of choices instead of "enumNames".
 Json FormProperty(const Json& property) {
   static constexpr const char* kKnown[] = {"type",    "title",   "description", "default",   "enum",
                                            "oneOf",   "format",  "minLength",   "maxLength", "pattern",
@@ -101,7 +101,7 @@ std::optional<Json> ApprovalAnswer(const event::ApprovalRequired& asked, const s
   if (option_id.starts_with("allow_chat")) body["scope"] = "chat";
   if (option_id.starts_with("allow_always")) body["scope"] = "always";
   if (const std::size_t colon = option_id.find(':'); colon != std::string::npos) {
-    const std::size_t index = std::stoul(option_id.substr(colon + 1));  // one of those that were offered
+    const std::size_t index = std::stoul(option_id.substr(colon + 1));  // valid, because it was offered
     body["pattern"] = asked.patterns[index].pattern;
   }
   return body;

@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "reprise/error.h"
 
-// What JSON-RPC and ACP call errors.
+// The errors of JSON-RPC and ACP.
 namespace reprise::rpc {
 
 inline constexpr int kParseError = -32700, kInvalidRequest = -32600, kMethodNotFound = -32601, kInvalidParams = -32602,
@@ -16,7 +16,7 @@ inline constexpr int kParseError = -32700, kInvalidRequest = -32600, kMethodNotF
 // `reason` goes into "data", for programs.
 Json ErrorObject(int code, const std::string& message, const std::string& reason = {});
 
-// The server's words, under the code that a client of ACP knows.
+// The server's message with the matching code of ACP.
 Json ErrorObject(const Error& error);
 
 }  // namespace reprise::rpc

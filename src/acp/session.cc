@@ -23,13 +23,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A server that was started by somebody else has this long to come back before another one is started.
+// A server that another process started has this long to come back before one is started here.
 constexpr std::chrono::seconds kComesBack{15};
 constexpr std::chrono::seconds kGivenUp{60};
 constexpr std::chrono::milliseconds kFirstTry{20}, kBetweenTries{200}, kOutputStep{100};
 constexpr int kEditorOpensMs = 2000;
-constexpr std::chrono::seconds kRunEnds{2};    // one that is cancelled
-constexpr std::chrono::seconds kToolsCome{5};  // those that take longer come in a later round
+constexpr std::chrono::seconds kRunEnds{2};    // the wait for the end of a cancelled run
+constexpr std::chrono::seconds kToolsCome{5};  // slower tools are offered in a later round
 
 struct Command {
   const char *name, *description;
@@ -41,7 +41,7 @@ constexpr std::array kCommands = {
     Command{"undo", "Go back to before the last message; nothing is lost"},
 };
 
-// The file of the workspace that a call is about, as clients name files; empty: there is none.
+// The absolute path of the workspace file that a call concerns; empty if there is none.
 std::string PathOf(const event::ApprovalRequired& asked, const std::string& workspace) {
   const auto given = ParseJson(asked.tool_input);
   const std::string path = given ? TextMember(*given, "path") : "";
@@ -73,7 +73,7 @@ Session::Session(Parts parts)
   if (abilities_.has_terminal) terminal_.emplace(client_, chat_, cwd_);
 }
 
-// --- what the client is told -------------------------------------------------------------------------------------
+// --- messages to the client --------------------------------------------------------------------------------------
 
 void Session::Update(Json update) {
   client_.Notify("session/update", {{"sessionId", chat_}, {"update", std::move(update)}});
@@ -83,7 +83,7 @@ void Session::Show(std::vector<Json> updates) {
   for (Json& update : updates) Update(std::move(update));
 }
 
-// Words of ours, in the place of the agent's.
+// Sends our own text in place of the agent's.
 void Session::Say(const std::string& text) {
   Update({{"sessionUpdate", "agent_message_chunk"}, {"content", {{"type", "text"}, {"text", text}}}});
 }
@@ -126,7 +126,7 @@ void Session::Prompt(const Json& request_id, const Json& blocks) {
     prompt_ = request_id;
     return GiveAnswer(asked.request_id, "/respond", *body);
   }
-  if (!prompt_ && cancel_wanted_) {  // the last one was cancelled while nobody answered: its run ends first
+  if (!prompt_ && cancel_wanted_) {  // the last one was cancelled while the server was lost, so its run must end first
     if (follows_ == Follows::kLost) LoseServer();
     AwaitEnd();
     if (follows_ == Follows::kLost) {
@@ -163,7 +163,7 @@ Result<Json> Session::Newest() {
   return interactions.is_array() && !interactions.empty() ? interactions.back() : Json(nullptr);
 }
 
-// True: it was a command, which is under way or answered.
+// True if the text is a command, which is now under way or answered.
 Result<bool> Session::RunCommand(const Json& request_id, const std::string& text) {
   std::string name = text.substr(1);
   while (name.ends_with(' ') || name.ends_with('\n')) name.pop_back();
@@ -213,8 +213,8 @@ void Session::Resume() {
 
 // --- files that the client has open, and its tools ---------------------------------------------------------------
 
-// From now on the chat's tools ask for what is not saved, and the client's are among them. Waits until the server
-// knows: a run that begins now would read the disk, and have none of them.
+// Connects the client's open files and tools to the chat. Waits until the server knows them, because a run that begins
+// earlier would read saved files only and lack the client's tools.
 void Session::OpenEditor() {
   const bool is_wanted = abilities_.reads_files || tools_ || terminal_;
   if (!is_wanted || (editor_ && !editor_->ended())) return;
@@ -246,7 +246,7 @@ void Session::ServeEditor() {
     if (tools_) tools_->Cancel(id);
     if (terminal_) terminal_->Cancel(id);
   }
-  if (editor_->ended()) CloseEditor();  // with the server, or for another client; the next prompt opens it again
+  if (editor_->ended()) CloseEditor();  // the server ended or another client took over; the next prompt reopens it
 }
 
 void Session::CloseEditor() {
@@ -297,8 +297,8 @@ void Session::TakeCall(const std::string& id, const Json& request) {
   }
 }
 
-// Who asked may not wait any more. An answer that the server does not take, as it is too long, say, is told to be so:
-// what was asked for may have been done.
+// The server may not wait any more ("not_found"). If it rejects an answer, such as one that is too long, it gets that
+// as an error instead, because the request may have taken effect.
 void Session::AnswerEditor(const std::string& id, const Json& answer) {
   const auto taken = link_.Call("POST", path_ + "/editor/" + id, answer);
   if (taken || taken.error().Is(Reason::kNotFound) || answer.contains("error")) return;
@@ -306,7 +306,7 @@ void Session::AnswerEditor(const std::string& id, const Json& answer) {
   static_cast<void>(link_.Call("POST", path_ + "/editor/" + id, why));
 }
 
-// All of them, if that has changed or the server has not been told yet.
+// Offers all tools, if they have changed or the server does not know them yet.
 void Session::OfferTools() {
   if (!is_connected_ || !editor_ || editor_->ended()) return;
   auto offer = tools_ ? tools_->TakeOffer(!has_offered_) : std::nullopt;
@@ -317,7 +317,7 @@ void Session::OfferTools() {
   has_offered_ = true;
   if (taken) return;
   Warn("the server does not take the client's tools: " + VisibleLine(taken.error().message));
-  // What it had before may not be there any more.
+  // Removes the earlier offer, because its tools may no longer exist.
   static_cast<void>(link_.Call("PUT", path_ + "/editor", Json{{"tools", Json::array()}}));
 }
 
@@ -328,9 +328,9 @@ void Session::ServeTools() {
   while (const auto answer = tools_->TakeAnswer()) AnswerEditor(answer->first, answer->second);
 }
 
-// --- a session that was there before -----------------------------------------------------------------------------
+// --- an existing session -----------------------------------------------------------------------------------------
 
-// The editor's side of what is being done for the session is left alone where it stays the same.
+// Leaves requests to the editor alone if nothing changes for it.
 void Session::Reopen(std::string cwd, std::unique_ptr<ClientTools> tools) {
   AnswerLoad();
   if (!tools_ && !tools && cwd == cwd_) return;
@@ -347,7 +347,7 @@ void Session::Load(const Json& request_id, Json response) {
   const bool follows = follows_ != Follows::kNothing;
   updates_ = Updates(link_.workspace(), abilities_.updates);
   const std::string running = Replay(*chat);
-  // A prompt that the server has not answered yet: its run is shown when it has.
+  // A prompt is under way that the server has not answered yet; its run is shown when it begins.
   if (follows && run_->interaction().empty()) return client_.Answer(request_id, std::move(response));
   load_ = {request_id, std::move(response)};
   follows_ = Follows::kNothing;
@@ -357,7 +357,7 @@ void Session::Load(const Json& request_id, Json response) {
   Attach(running);
 }
 
-// Shows what was said until now; returns the interaction that runs, of which only the message is shown.
+// Shows the history. Returns the running interaction, of which only the user's message is shown.
 std::string Session::Replay(const Json& chat) {
   for (const Json& interaction : MemberOf(chat, "interactions")) {
     const std::string id = TextMember(interaction, "id");
@@ -370,7 +370,7 @@ std::string Session::Replay(const Json& chat) {
       const auto event = ReceivedEvent(each);
       if (!event || std::holds_alternative<event::Retry>(event->payload) ||
           std::holds_alternative<event::LoopDetected>(event->payload)) {
-        continue;  // these were told when it happened
+        continue;  // these matter only while they happen
       }
       Show(updates_.Take(*event));
     }
@@ -380,7 +380,7 @@ std::string Session::Replay(const Json& chat) {
 }
 
 void Session::FollowRun() {
-  if (follows_ != Follows::kNothing) {  // the client has been shown what came until now
+  if (follows_ != Follows::kNothing) {  // the client has seen the run so far
     if (hears()) OpenEditor();
     return AskAgain();
   }
@@ -409,13 +409,13 @@ Result<void> Session::Change(const Json& settings) {
 
 void Session::CancelRun() {
   if (!run_ || run_->interaction().empty()) return;
-  static_cast<void>(link_.Call("POST", run_->path() + "/cancel", Json::object()));  // what it says comes as an event
+  static_cast<void>(link_.Call("POST", run_->path() + "/cancel", Json::object()));  // the outcome arrives as an event
 }
 
 void Session::Cancel() {
   if (!prompt_ && !hears() && open_.empty()) return;
   cancel_wanted_ = true;
-  if (follows_ == Follows::kLost) return AnswerPrompt("cancelled");  // the run is told when the server is back
+  if (follows_ == Follows::kLost) return AnswerPrompt("cancelled");  // the run is cancelled when the server is back
   CancelRun();
 }
 
@@ -428,7 +428,7 @@ bool Session::CancelRequest(const Json& request_id) {
 void Session::Close() {
   if (prompt_) {
     Cancel();
-    AwaitEnd();  // whoever has the answer may open the session again, and prompt
+    AwaitEnd();  // after the answer the client may open the session again and prompt
     AnswerPrompt("cancelled");
   }
   AnswerLoad();
@@ -438,7 +438,7 @@ void Session::Close() {
   CloseEditor();
 }
 
-// --- what a run asks ---------------------------------------------------------------------------------------------
+// --- a run's questions -------------------------------------------------------------------------------------------
 
 Session::OpenQuestion* Session::FindQuestion(const std::string& id) {
   const auto found =
@@ -446,7 +446,7 @@ Session::OpenQuestion* Session::FindQuestion(const std::string& id) {
   return found == open_.end() ? nullptr : &*found;
 }
 
-// It needs no answer any more, whoever has given it.
+// Removes a question that needs no answer any more.
 void Session::Settle(const std::string& id) {
   const OpenQuestion* const question = FindQuestion(id);
   if (question == nullptr) return;
@@ -458,7 +458,7 @@ void Session::SettleAll() {
   while (!open_.empty()) Settle(std::string(QuestionId(open_.front().asked)));
 }
 
-// For a client that opens the session again: it may have forgotten what it was asked.
+// For a client that opens the session again, because it may have forgotten its questions.
 void Session::AskAgain() {
   for (const OpenQuestion& question : std::exchange(open_, {})) {
     if (question.request != 0) client_.Withdraw(question.request);
@@ -466,7 +466,7 @@ void Session::AskAgain() {
   }
 }
 
-// What does not wait any more has been answered, by whomever.
+// Removes questions that the run no longer waits for, because any client may answer them.
 void Session::KeepOpen() {
   std::vector<std::string> gone;
   for (const OpenQuestion& question : open_) {
@@ -480,8 +480,7 @@ void Session::Ask(const PendingQuestion& question) {
   approval != nullptr ? LookAtChange(*approval) : AskInput(std::get<PendingInput>(question));
 }
 
-// What a call would make of a file is shown with the question: of the file as it is on the disk, or as the client has
-// it.
+// Shows the call's change to a file with the question: to the file on the disk, or to the client's unsaved text.
 void Session::LookAtChange(const PendingApproval& question) {
   const event::ApprovalRequired& asked = question.request;
   const std::string &tool = asked.tool_name, &id = asked.approval_id;
@@ -508,7 +507,7 @@ void Session::LookAtChange(const PendingApproval& question) {
 void Session::ShowChangeInEditor(const PendingApproval& question, const Json& on_disk, const Json& response) {
   const event::ApprovalRequired& asked = question.request;
   const std::string& id = asked.approval_id;
-  if (FindQuestion(id) == nullptr) return;  // somebody has answered meanwhile
+  if (FindQuestion(id) == nullptr) return;  // it was answered meanwhile
   std::erase_if(open_, [&](const OpenQuestion& each) { return QuestionId(each.asked) == id; });
   const Json& content = MemberOf(MemberOf(response, "result"), "content");
   const auto given = ParseJson(asked.tool_input);
@@ -582,14 +581,14 @@ void Session::AskInput(const PendingInput& input) {
           body ? GiveAnswer(id, "/respond", *body) : PutToPage(*open);
         });
   } else {
-    // The turn ends, the run waits on: the person can only speak when it is their turn.
+    // Ends the turn although the run waits, because users can only write between turns.
     Say(QuestionText(asked));
     AnswerPrompt("end_turn");
   }
   open_.push_back(std::move(question));
 }
 
-// The client has no answer to give: it can be given elsewhere, and the run waits for it.
+// The client gave no usable answer. The run still waits, so tells the user where to answer.
 void Session::PutToPage(const OpenQuestion& question) {
   if (const auto* const input = std::get_if<PendingInput>(&question.asked)) {
     Say(QuestionText(input->request));
@@ -602,7 +601,7 @@ void Session::PutToPage(const OpenQuestion& question) {
 
 void Session::GiveAnswer(const std::string& id, const char* route, const Json& body) {
   const auto given = link_.Call("POST", run_->path() + route, body);
-  // Or somebody else was quicker, or the terms have changed: the run says what becomes of it.
+  // If another client was faster or the terms have changed, the run's events say what follows.
   if (given || given.error().Is(Reason::kStale) || IsNoLongerOpen(given.error())) {
     run_->state().Settle(id);
     std::erase_if(open_, [&](const OpenQuestion& each) { return QuestionId(each.asked) == id; });
@@ -647,7 +646,7 @@ void Session::Hear(const RunStream::Heard& heard) {
 }
 
 void Session::Hear(const AgentEvent& event) {
-  // False: it was answered before it came here.
+  // False if the question was answered before its event arrived here.
   const auto ask = [&](const std::string& id) {
     for (const PendingQuestion& each : run_->state().open) {
       if (QuestionId(each) == id) return Ask(PendingQuestion(each)), true;
@@ -668,7 +667,7 @@ void Session::Hear(const AgentEvent& event) {
   }
 }
 
-// What the model's window is filled with.
+// Reports how full the model's context window is.
 void Session::TellUsage(const TokenUsage& usage) {
   const auto number = [](const Json& value) { return value.is_number_integer() ? value.get<std::int64_t>() : 0; };
   for (const Json& model : MemberOf(link_.Models(), "models")) {
@@ -678,19 +677,19 @@ void Session::TellUsage(const TokenUsage& usage) {
   }
 }
 
-// The stream has ended: with the run, or because something went wrong.
+// The stream has ended, with the run or because of an error.
 void Session::Ended() {
   const Result<void> ended = *run_->ended();
   follows_ = Follows::kNothing;
   if (run_->is_complete()) return Finish();
-  // A stream that has nothing more to say is of a run that had ended before.
+  // A stream without further events belongs to a run that had ended before.
   if (ended && run_->is_attached() && FinishIfEnded()) return;
   if (ended || IsLost(ended.error())) {
     if (std::exchange(has_heard_, false)) lost_at_ = Clock::now();
     next_try_ = Clock::now() + kFirstTry;
     was_lost_ = true;
     follows_ = Follows::kLost;
-    if (cancel_wanted_) AnswerPrompt("cancelled");  // as nobody was there to take it: see Cancel
+    if (cancel_wanted_) AnswerPrompt("cancelled");  // as in Cancel
     return;
   }
   Show(updates_.Flush(/*all=*/true));
@@ -699,7 +698,7 @@ void Session::Ended() {
   RefusePrompt(rpc::ErrorObject(ended.error()));
 }
 
-// True: the run had ended while it was not heard.
+// True if the run has ended while its stream was not followed; then finishes it.
 bool Session::FinishIfEnded() {
   const auto interaction = link_.Call("GET", run_->path());
   const auto status = ParseInteractionStatus(interaction ? TextMember(*interaction, "status") : "");
@@ -711,7 +710,7 @@ bool Session::FinishIfEnded() {
   return true;
 }
 
-// Of a run that is cancelled, so that the chat is free; what it still says is not shown. Does not wait for long.
+// Waits briefly for the end of a cancelled run, so that the chat is free. Its last events are not shown.
 void Session::AwaitEnd() {
   const auto until = Clock::now() + kRunEnds;
   while (hears() && !run_->ended()) {
@@ -721,7 +720,7 @@ void Session::AwaitEnd() {
     run_->Receive();
     while (const auto heard = run_->Next()) {
       const bool begins = heard->event && std::holds_alternative<event::InteractionStarted>(heard->event->payload);
-      if (begins) Hear(*heard);  // only now can it be cancelled
+      if (begins) Hear(*heard);  // it can be cancelled only now
     }
   }
   if (!hears()) return;
@@ -730,7 +729,7 @@ void Session::AwaitEnd() {
   follows_ = Follows::kNothing;
 }
 
-// Nobody answers: looks for the server until it is back, or long enough.
+// Searches for the lost server, and gives up after kGivenUp.
 void Session::LoseServer() {
   const auto now = Clock::now();
   const bool is_given_up = now - lost_at_ > kGivenUp;
@@ -759,7 +758,7 @@ void Session::Finish() {
   Show(updates_.Flush(/*all=*/true));
   SettleAll();
   AnswerLoad();
-  // The server ended under the run: it goes on where it was, once.
+  // The server ended during the run, so the run is resumed, once.
   if (prompt_ && has_failed && code == "interrupted" && was_lost_ && !has_resumed_ && !cancel_wanted_) {
     Begin(run_->path() + "/resume", Json::object());
     has_resumed_ = true;

@@ -22,16 +22,16 @@
 
 namespace reprise::acp {
 
-// What the client has said of itself.
+// The client's capabilities.
 struct ClientAbilities {
   UpdateAbilities updates;
   FormAbilities forms;
-  bool reads_files = false, writes_files = false;  // as it has them open, with what is not saved
+  bool reads_files = false, writes_files = false;  // the files it has open, with unsaved changes
   bool has_terminal = false;
 };
 
-// A session of ACP, which is a chat of the server: the prompt that is under way, the run that it began, and what that
-// asks. For one thread.
+// A session of ACP, which is a chat of the server: the prompt under way, the run that it started, and the run's
+// questions. For one thread.
 class Session {
  public:
   struct Parts {
@@ -39,7 +39,7 @@ class Session {
     SessionClient& client;
     ClientAbilities abilities;
     std::string chat, cwd;
-    bool exists;                           // the server has the chat
+    bool exists;                           // whether the server has the chat
     std::unique_ptr<ClientTools> tools{};  // null: the client names no MCP servers
   };
   explicit Session(Parts parts);
@@ -51,42 +51,42 @@ class Session {
   void Prompt(const Json& request_id, const Json& blocks);
   // session/cancel.
   void Cancel();
-  // `$/cancel_request`: true if that was the prompt.
+  // `$/cancel_request`: true if the request is the prompt under way.
   bool CancelRequest(const Json& request_id);
-  // session/load and session/resume of a session that is open: from now on with these. What it does goes on.
+  // session/load and session/resume of an open session: replaces its folder and tools. A run under way continues.
   void Reopen(std::string cwd, std::unique_ptr<ClientTools> tools);
-  // session/load: shows all that was said, and answers then. What runs is followed.
+  // session/load: shows the whole history, then answers. Follows a run under way.
   void Load(const Json& request_id, Json response);
-  // session/resume: follows what runs. What it waits for a person for is asked again.
+  // session/resume: follows a run under way, and asks its open questions again.
   void FollowRun();
   // session/close.
   void Close();
 
-  // For messages from now on; empty: the chat's.
+  // The model of later messages; empty: the chat's.
   void UseModel(std::string model) { wanted_model_ = std::move(model); }
   // Settings of the chat (PATCH).
   Result<void> Change(const Json& settings);
   // The chat as the server lists it; an empty object if it does not exist yet.
   Result<Json> Summary();
 
-  // What the client is told beside answers.
+  // Notifications to the client.
   void Update(Json update);
   void AnnounceCommands();
 
-  // --- for whoever waits
-  // Readable when there is something to do; -1: nothing will be.
+  // --- for the loop that waits
+  // Readable when there is something to do; -1: there is nothing to wait for.
   int descriptor() const { return hears() ? run_->descriptor() : -1; }
   int editor_descriptor() const { return editor_ ? editor_->descriptor() : -1; }
   int tools_descriptor() const { return tools_ ? tools_->descriptor() : -1; }
-  // Until Proceed is to be called at the latest; -1: none.
+  // The longest time until Proceed must be called; -1: unlimited.
   int TimeoutMs() const;
   void Proceed();
 
  private:
-  // Something that the run waits for a person for.
+  // A question to the user that the run waits for.
   struct OpenQuestion {
     PendingQuestion asked;
-    int request = 0;  // of the client; 0: it is answered by the next message
+    int request = 0;  // the request to the client; 0: the user's next message, or another client, answers it
   };
 
   Result<bool> RunCommand(const Json& request_id, const std::string& text);
@@ -140,37 +140,37 @@ class Session {
   const ClientAbilities abilities_;
   const std::string chat_, path_;
   bool exists_;
-  bool is_new_;  // its title has not been told
+  bool is_new_;  // the client does not know its title yet
   Updates updates_;
 
   std::string wanted_model_;
 
   // --- the prompt
   std::optional<Json> prompt_;                 // the request's id
-  std::optional<std::pair<Json, Json>> load_;  // a session/load that is not answered yet, and its answer
+  std::optional<std::pair<Json, Json>> load_;  // the id and the answer of a session/load that is not answered yet
   bool cancel_wanted_ = false;
 
   std::string cwd_;
   std::unique_ptr<ClientTools> tools_;
   std::optional<TerminalTool> terminal_;  // nullopt: the client has none
   bool is_connected_ = false;             // the server knows of the stream
-  bool has_offered_ = false;              // the tools, since it does
-  // What the server asks of the files that the client has open, and of its tools; null: there are neither.
+  bool has_offered_ = false;              // the server has got the tools since then
+  // The server's requests about the client's open files and its tools; null: not open.
   std::unique_ptr<ArrivingEvents> editor_;
-  std::map<std::string, int> editor_requests_;  // that the client has not answered: the server's ids, and its own
+  std::map<std::string, int> editor_requests_;  // open requests to the client, by the server's ids
 
   // --- the run
   enum class Follows {
     kNothing,
     kRun,   // its stream
-    kLost,  // nobody answers; the server is looked for
+    kLost,  // the server does not answer; it is searched for
   };
   Follows follows_ = Follows::kNothing;
   std::unique_ptr<RunStream> run_;  // the last one
   std::vector<OpenQuestion> open_;
   bool was_lost_ = false, has_resumed_ = false;
   std::chrono::steady_clock::time_point lost_at_{}, next_try_{};
-  bool has_heard_ = false;  // something, since the server was lost last
+  bool has_heard_ = false;  // whether anything has arrived since the server was last lost
 };
 
 }  // namespace reprise::acp

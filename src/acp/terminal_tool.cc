@@ -6,9 +6,9 @@
 namespace reprise::acp {
 namespace {
 
-constexpr int kMostOutput = 64 << 10;  // bytes that the client keeps: the end
+constexpr int kMostOutput = 64 << 10;  // the client keeps the last bytes
 
-// How a command has ended, for the model; empty: well.
+// How a command has failed, for the model; empty if it succeeded.
 std::string Ending(const Json& status) {
   const Json& code = MemberOf(status, "exitCode");
   if (const std::string signal = TextMember(status, "signal"); !signal.empty()) return "ended by " + signal;
@@ -95,7 +95,7 @@ void TerminalTool::Fail(const std::string& id, const Json& response) {
   running.mapped().done({{"error", why.empty() ? "the terminal does not say what became of it" : why}});
 }
 
-// One whose terminal is not there yet is ended when it is: nobody else would.
+// If the terminal is not created yet, Created ends it.
 void TerminalTool::Cancel(const std::string& id) {
   const auto running = running_.extract(id);
   if (running.empty() || running.mapped().terminal.empty()) return;

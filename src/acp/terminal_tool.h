@@ -9,20 +9,20 @@
 
 namespace reprise::acp {
 
-// The client's terminal as a tool of the chat (terminal/* of ACP): a command runs where the person works, outside the
-// server's sandbox, and the client shows it while it runs. For one thread.
+// The client's terminal as a tool of the chat (terminal/* of ACP): a command runs in the user's environment, outside
+// the server's sandbox, and the client shows it while it runs. For one thread.
 class TerminalTool {
  public:
   static constexpr const char* kName = "run_in_terminal";
-  // As PUT /chats/{chat}/editor takes it.
+  // The tool's description for PUT /chats/{chat}/editor.
   static Json Offer();
 
   // `client` must outlive it. Commands start in `cwd`, an absolute path.
   TerminalTool(SessionClient& client, std::string session, std::string cwd)
       : client_(client), session_(std::move(session)), cwd_(std::move(cwd)) {}
 
-  // `shown` gets the terminal's id when it is there, `done` the body that answers the call. Neither is called after
-  // Cancel.
+  // `shown` gets the terminal's id when the client has created it, `done` the body of the call's answer. Neither is
+  // called after Cancel.
   using Shown = std::function<void(const std::string& terminal)>;
   using Done = std::function<void(const Json& answer)>;
   void Call(const std::string& id, const Json& arguments, Shown shown, Done done);
@@ -32,8 +32,8 @@ class TerminalTool {
 
  private:
   struct Running {
-    std::string terminal;  // empty: it is not there yet
-    int request = 0;       // of the client, under way
+    std::string terminal;  // empty: not created yet
+    int request = 0;       // the request to the client under way
     Shown shown;
     Done done;
   };
@@ -42,7 +42,7 @@ class TerminalTool {
   void Finished(const std::string& id, const Json& status, const Json& response);
   void Fail(const std::string& id, const Json& response);
   int Ask(const char* method, const std::string& terminal, SessionClient::Answered answered);
-  // Nobody waits for what becomes of it.
+  // Releases the terminal without waiting for the responses.
   void End(const std::string& terminal, bool kill);
 
   SessionClient& client_;

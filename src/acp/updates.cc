@@ -17,7 +17,7 @@ namespace {
 constexpr const char* kText = "agent_message_chunk";
 constexpr const char* kThought = "agent_thought_chunk";
 constexpr std::chrono::milliseconds kBetweenOutputs{100};
-constexpr std::size_t kMaxOutput = 16'384;  // of a tool that still runs: each update repeats it
+constexpr std::size_t kMaxOutput = 16'384;  // of a running tool, because each update repeats it
 
 Json TextBlock(const std::string& text) { return {{"type", "text"}, {"text", text}}; }
 Json TextContent(const std::string& text) { return {{"type", "content"}, {"content", TextBlock(text)}}; }
@@ -51,7 +51,7 @@ bool NamesWorkspaceFile(std::string_view tool) {
   return false;
 }
 
-// As a block of code, whatever stands in it.
+// A block of code with a fence longer than any in the text.
 std::string Fenced(const std::string& text) {
   std::size_t longest = 0, run = 0;
   for (const char c : text) longest = std::max(longest, run = c == '`' ? run + 1 : 0);
@@ -59,7 +59,7 @@ std::string Fenced(const std::string& text) {
   return fence + "\n" + text + (text.ends_with('\n') ? "" : "\n") + fence;
 }
 
-// The end of a text that has become long, from the beginning of a character on.
+// Cuts a long text to its end, without splitting a character.
 void KeepEnd(std::string& text) {
   if (text.size() <= 2 * kMaxOutput) return;
   std::size_t from = text.size() - kMaxOutput;
@@ -72,7 +72,7 @@ Json JsonOf(const std::string& tool_input) {
   return arguments ? *std::move(arguments) : Json(tool_input);
 }
 
-// For the editor, which may read numbers as doubles: those that would be rounded come as the text that they are in.
+// The arguments for the editor, which may read numbers as doubles; sent as text if that would round a number.
 Json RawInput(const std::string& tool_input) {
   Json arguments = JsonOf(tool_input);
   return !arguments.is_string() && HasLongNumber(tool_input) ? Json(tool_input) : arguments;
@@ -106,7 +106,7 @@ void Updates::FlushText(std::vector<Json>& updates) {
   if (!held_.empty()) updates.push_back(Chunk(held_kind_, std::exchange(held_, {})));
 }
 
-// `whole` repeats what came in pieces; only what has not been shown is new.
+// `whole` repeats the deltas; sends only the part that has not been shown.
 void Updates::TakeText(std::vector<Json>& updates, const char* kind, std::string& shown, const std::string& whole) {
   if (whole.size() > shown.size() && whole.starts_with(shown))
     updates.push_back(Chunk(kind, whole.substr(shown.size())));
@@ -127,13 +127,13 @@ Json Updates::Locations(const Call& call) const {
   return locations;
 }
 
-// `tool` and `input` may be empty: they are not told.
+// Empty `tool` and `input` are unknown and change nothing.
 Updates::Call& Updates::CallOf(const std::string& id, const std::string& tool, const std::string& input) {
   Call& call = calls_[id];
   if (!tool.empty()) call.tool_name = tool;
   if (!input.empty() && input != call.tool_input) {
     call.tool_input = input;
-    // Of a call that nobody was asked about, and of one whose arguments were changed.
+    // For a call without a question, or with changed arguments.
     call.diff = nullptr;
     const Json arguments = JsonOf(input);
     const std::string path = FullPath(TextMember(arguments, "path"));
@@ -288,7 +288,7 @@ Json Updates::Ended(const event::ToolResult& result) {
   Call& call = CallOf(result.id, result.tool_name, "");
   call.output = result.tool_output;
   call.is_dirty = false;
-  if (result.is_error) call.diff = nullptr;  // nothing was changed
+  if (result.is_error) call.diff = nullptr;  // the file was not changed
   Json update = {{"sessionUpdate", "tool_call_update"}, {"toolCallId", CallId(result.id)}};
   if (!call.is_announced) update = Announce(result.id, call, "pending");
   update["status"] = result.is_error ? "failed" : "completed";

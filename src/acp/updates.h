@@ -14,51 +14,51 @@
 
 namespace reprise::acp {
 
-// What a client of ACP can be told beside what all can.
+// The optional updates that a client of ACP accepts.
 struct UpdateAbilities {
   bool notices = false, compaction = false;
 };
 
-// Makes ACP's session updates of the events of one interaction after the other, live or recorded. For one thread.
+// Translates the events of one interaction after another, live or recorded, into ACP's session updates. For one thread.
 class Updates {
  public:
   // `workspace`: the folder that paths of files are relative to; may be empty.
   Updates(std::string workspace, UpdateAbilities abilities) : workspace_(std::move(workspace)), abilities_(abilities) {}
 
-  // The events that follow are of this one. Ids of calls are told apart by it: those of ACP are unique in a session.
+  // The following events belong to this interaction. Its id makes call ids unique in the session, as ACP demands.
   void Begin(const std::string& interaction);
 
-  // What stands in a person's message.
+  // The update for a user's message.
   static Json UserMessage(const std::string& interaction, const std::string& text);
 
-  // What an event says to a client; in the order in which it is to be sent.
+  // The updates for an event, in the order to send them.
   std::vector<Json> Take(const AgentEvent& event);
-  // What was held back: text that came in pieces, and (with `all`, or when its time has come) output of tools.
+  // The held-back updates: text deltas and, with `all` or after a short time, output of tools.
   std::vector<Json> Flush(bool all);
-  // Whether there is output that waits for its time.
+  // Whether output of tools is held back.
   bool HoldsOutput() const;
 
-  // The call that is asked about, before Take has the event.
+  // Notes the call that the approval is about, before Take gets the event.
   void Know(const event::ApprovalRequired& asked) { CallOf(asked.call_id, asked.tool_name, asked.tool_input); }
-  // From now on the call shows this difference: the file's text now and after it.
+  // Sets the difference that the call shows: the file's text before and after it.
   void SetDiff(const std::string& call_id, const std::string& path, std::optional<std::string> before,
                const std::string& after);
 
-  // The client shows in this terminal what the call of its own tool does that is under way, or is about to be.
+  // Attaches the client's terminal to the call of its terminal tool, which is under way or about to start.
   std::vector<Json> SetTerminal(const std::string& terminal);
 
   std::string CallId(const std::string& call_id) const { return interaction_ + "/" + call_id; }
-  // What a request for permission shows of the call: an update of it.
+  // The call's description for a request for permission, in the form of an update.
   Json DescribeCall(const std::string& call_id) const;
 
  private:
   struct Call {
     std::string tool_name, tool_input;
-    std::string output;  // so far; its end
-    std::string nested;  // what a sub-agent does for it
+    std::string output;  // the end of the output so far
+    std::string nested;  // the steps of its sub-agent
     Json diff = nullptr;
-    std::string terminal;     // of the client, that shows what it does
-    std::vector<Json> asked;  // content that a person needs to decide
+    std::string terminal;     // the client's terminal that shows it
+    std::vector<Json> asked;  // content that the user needs for a decision
     bool is_announced = false, is_dirty = false;
   };
   Call& CallOf(const std::string& id, const std::string& tool, const std::string& input);
@@ -81,10 +81,10 @@ class Updates {
   UpdateAbilities abilities_;
   std::string interaction_;
   std::map<std::string, Call> calls_;  // of this interaction, by their ids
-  std::string terminal_call_;          // the call of the client's terminal that has begun last
-  std::string terminal_;               // came before its call
-  std::string thought_, text_;         // shown of what is being said
-  std::string held_;                   // came in pieces, and has not been sent
+  std::string terminal_call_;          // the latest call of the client's terminal tool
+  std::string terminal_;               // a terminal that came before its call
+  std::string thought_, text_;         // the deltas so far of the current thinking and text
+  std::string held_;                   // deltas that are not sent yet
   const char* held_kind_ = nullptr;
   std::size_t message_ = 0;  // number of the message within the interaction
   std::chrono::steady_clock::time_point flushed_{};

@@ -15,7 +15,7 @@ namespace reprise {
 
 namespace {
 
-// Notes when the first words come.
+// Measures the time to the first delta.
 class TimedStream final : public ModelStream {
  public:
   explicit TimedStream(ModelStream& stream, bool keeps_text) : stream_(stream), keeps_text_(keeps_text) {}
@@ -46,7 +46,7 @@ class TimedStream final : public ModelStream {
   std::string text_;
 };
 
-// What was said, as those who watch may see it, in the form of gen_ai.input.messages.
+// Message content for spans: redacted, in the form of gen_ai.input.messages.
 class Content {
  public:
   explicit Content(const CallGuard* guard) : guard_(guard) {}
@@ -70,7 +70,7 @@ class Content {
     for (const ToolCall& call : message.tool_calls) parts.push_back(CallPart(call));
     return parts;
   }
-  // The last ones: as many as an attribute has room for.
+  // The last messages, as many as fit into an attribute.
   std::string Told(const Messages& messages) const {
     std::string all;
     for (auto message = messages.rbegin(); message != messages.rend(); ++message) {
@@ -94,7 +94,7 @@ class Content {
   const CallGuard* const guard_;
 };
 
-// Of a client that a program has brought along: nobody else knows its interface.
+// "custom" for a client that an embedding program supplies.
 std::string ProviderOf(const ModelService& service) { return service.provider.empty() ? "custom" : service.provider; }
 
 void DescribeRequest(Span& span, const AgentParts& parts, const ModelRequest& request) {
@@ -155,7 +155,7 @@ void DescribeOutcome(Span& span, const AgentOutcome& outcome) {
 
 namespace {
 
-// Until a request is answered, or refused for a reason that the client cannot do anything about.
+// Repeats the request while the client learns from errors, until it is answered or fails for another reason.
 Async<Result<ModelResponse>> AskUntilTaken(const AgentParts& parts, const ModelRequest& request, ModelStream& stream,
                                            const std::stop_token& stop) {
   for (int lessons = 0;; ++lessons) {

@@ -28,95 +28,91 @@
 
 namespace reprise {
 
-// Stands between an agent and what it does: may refuse or change its tool calls, keeps account of them, and takes out
-// of what tools say that which nobody is to see. Thread-safe; its functions block on the thread that they are called
-// on.
+// Stands between an agent and its acts: may reject or change its tool calls, writes them to the audit log, and redacts
+// tool output. Thread-safe; its functions block the calling thread.
 class CallGuard {
  public:
   virtual ~CallGuard() = default;
 
   // True if Begin or Admit may take a while.
   virtual bool reviews_requests() const { return false; }
-  // Before anything else. What fails here does not begin, and the run FAILED; likewise Admit and Heard.
+  // Called before anything else. If it fails, the run does not begin and is FAILED; Admit and Heard fail the run too.
   virtual Result<void> Begin(const std::stop_token& /*stop*/) { return {}; }
-  // Before what is asked of the model in a round, and again when it is asked again. Gives what the model is to be told
-  // with it.
+  // Called before each request to the model in a round, retries included. Returns text to add to the prompt.
   virtual Result<std::string> Admit(std::uint32_t /*round_index*/, const std::string& /*model*/,
                                     const std::stop_token& /*stop*/) {
     return std::string();
   }
-  // What the model has said, before anything of it is done.
+  // Gets the model's response before any of its calls run.
   virtual Result<void> Heard(std::uint32_t /*round_index*/, const std::string& /*model*/, const std::string& /*text*/,
                              const std::stop_token& /*stop*/) {
     return {};
   }
 
   struct Verdict {
-    std::optional<std::string> refusal{};    // why it does not run, for the model
-    std::optional<std::string> arguments{};  // to be taken in place of the model's
+    std::optional<std::string> refusal{};    // why the call does not run, for the model
+    std::optional<std::string> arguments{};  // replace the model's
   };
-  // Of a call with valid arguments, before anybody is asked about it.
+  // Reviews a call with valid arguments, before any person is asked about it.
   virtual Verdict Review(std::uint32_t round_index, const ToolCall& call, const std::stop_token& stop) = 0;
-  // Puts it on account; who and where is filled in. What fails here must not happen.
+  // Writes an audit entry; the guard fills in the user and the place. If it fails, the act must not happen.
   virtual Result<void> Note(AuditEntry entry) = 0;
-  // What a tool says, as it may be seen.
+  // `text` without secrets.
   virtual std::string Redacted(std::string text) const { return text; }
-  // What a call has led to, as it may be seen.
+  // A call's outcome after redaction and hooks.
   virtual ToolOutcome Passed(std::uint32_t round_index, const ToolCall& call, ToolOutcome outcome,
                              const std::stop_token& stop) = 0;
-  // The same for one call's live output: takes it piece by piece, gives back what may be shown by now. Empty: all may.
+  // A filter for one call's live output: takes pieces, and returns the text that may be shown so far. Empty: no filter.
   virtual std::function<std::string(std::string_view)> LiveFilter() const { return {}; }
 };
 
-// What an agent is made of, and what it says to whoever runs it.
+// The parts of an agent, and its interfaces to its caller.
 
-// Where the agent tells what happens. Called by the thread that it works on, the model client's and tools' threads;
-// Emit by several at once while tools run together.
+// Receives the agent's events. Called on the agent's thread and on the threads of the model client and tools; Emit is
+// called concurrently while tools run together.
 class AgentObserver {
  public:
   virtual ~AgentObserver() = default;
-  // The event is numbered, kept and shown before this returns.
+  // Numbers, stores and shows the event before it returns.
   virtual void Emit(std::uint32_t round_index, EventPayload payload) = 0;
   // Deltas gather until FlushDeltas shows them.
   virtual void AddTextDelta(std::uint32_t round_index, std::string_view text) = 0;
   virtual void AddThinkingDelta(std::uint32_t round_index, std::string_view text) = 0;
   virtual void FlushDeltas() = 0;
-  // The state has grown; told before the event that shows it.
+  // The state has changed. Called before the event that shows this.
   virtual void StateGrew(const AgentState& state) = 0;
-  // What a response with calls has cost; told before what it says is shown. The usage event follows when the calls have
+  // The cost of a response with calls. Called before the response is shown; the usage event follows when the calls have
   // ended.
   virtual void Spent(std::uint32_t /*round_index*/, const TokenUsage& /*usage*/) {}
 };
 
-// Where the agent asks a person. What is awaited goes on with a job of `executor`.
+// Asks a person for the agent. Waiting coroutines resume as jobs of `executor`.
 class ApprovalGate {
  public:
   virtual ~ApprovalGate() = default;
   // Makes the requests answerable and shows them as approval_required (the gate fills in approval_id, created_at,
-  // expires_at), all of them or, if the process ends, none. Returns their ids. Shown before them: that an earlier one
-  // is `withdrawn`.
+  // expires_at): all of them or, if the process ends, none. Returns their ids. The event of an earlier request that is
+  // `withdrawn` is shown first.
   virtual std::vector<std::string> Ask(std::uint32_t round_index, std::vector<event::ApprovalRequired> requests,
                                        std::optional<event::Rejected> withdrawn) = 0;
   struct Answered {
     std::string approval_id;
     ApprovalAnswer answer;
   };
-  // Until one of these is answered or expires. When `stop` is requested first, nobody can answer them any more:
-  // kCancelled.
+  // Waits until one of these is answered or expires. kCancelled if `stop` is requested first; then they can no longer
+  // be answered.
   virtual Async<Result<Answered>> AwaitAnswer(std::vector<std::string> approval_ids, std::stop_token stop,
                                               const Executor& executor) = 0;
-  // What decides on this call now, as it may have been changed meanwhile. (To a record it makes a difference which call
-  // it is.)
+  // The current mode, which may change during a run. (A recorded replay has a mode for each call.)
   virtual ApprovalMode ModeFor(const std::string& call_id) = 0;
-  // What a person has allowed in every chat that bears on this call (GrantStore::For), and that a call ran because of
-  // it.
+  // The grants for all chats that concern this call (GrantStore::For), and a note that a call ran because of some.
   virtual std::vector<Grant> StandingGrants(const Grant& call) = 0;
   virtual void NoteUse(const std::vector<std::string>& grant_ids) = 0;
   struct Reply {
     std::string request_id;
     InputAnswer answer;
   };
-  // Asks what a tool asks, shown as input_required (the gate fills in request_id), and waits as AwaitAnswer does.
+  // Asks a tool's question, shown as input_required (the gate fills in request_id), and waits like AwaitAnswer.
   virtual Async<Result<Reply>> AskInput(std::uint32_t round_index, event::InputRequired request, std::stop_token stop,
                                         const Executor& executor) = 0;
 };
@@ -124,24 +120,24 @@ class ApprovalGate {
 struct AgentLimits {
   int max_rounds = 25;
   std::chrono::milliseconds tool_timeout{60'000};
-  bool nobody_to_ask = false;  // what would ask is refused
+  bool nobody_to_ask = false;  // calls that need an answer are rejected
   RetryPolicy retry{};
-  std::int64_t context_window = 0;                       // of the model, tokens; 0: not known, and everything is sent
+  std::int64_t context_window = 0;                       // of the model, tokens; 0: unknown, so everything is sent
   ModelAbilities abilities{};                            // of the model
-  PartLimits parts{};                                    // what of files goes into one request as it is
-  std::size_t max_said = kMaxInteractionBytes;           // by the model, in all responses
-  bool sum_up_first = false;                             // a person wants a summary in place of what was said before
+  PartLimits parts{};                                    // of files that one request sends as they are
+  std::size_t max_said = kMaxInteractionBytes;           // of the model's responses together
+  bool sum_up_first = false;                             // a person wants a summary of the earlier messages
   bool only_sum_up = false;                              // and nothing else
-  bool check_confirmations = true;                       // false, of a replay: the record knows what was refused
-  bool find_standstills = true;                          // false, of a replay whose record has none: nobody looked
-  std::shared_ptr<const std::vector<ToolRule>> rules{};  // of the configuration; null: none
+  bool check_confirmations = true;                       // false in a replay: the record knows the rejected calls
+  bool find_standstills = true;                          // false in a replay of a record without any
+  std::shared_ptr<const std::vector<ToolRule>> rules{};  // from the configuration; null: none
 };
 
-// What holds the agent back. Null: nothing does.
+// Limits that end a run or reject a call. Null: no limit.
 struct AgentGuards {
-  // Why no further request may be sent, after the run has used so much.
+  // The reason why no further request may be sent after this usage.
   std::function<std::optional<std::string>(const TokenUsage& used)> over_budget{};
-  // Asked once for each call that could run, before a person is: why it may not, for the model.
+  // Called once for each call that could run, before a person is asked. Returns why it must not run, for the model.
   std::function<std::optional<std::string>()> refuse_call{};
 };
 
@@ -151,35 +147,35 @@ struct AgentParts {  // all must outlive the agent
   AgentObserver& observer;
   ApprovalGate& approvals;
   Executor executor;
-  Delay delay{};  // null: a request that failed is not sent again
+  Delay delay{};  // null: failed requests are not retried
   SystemPrompt prompt{};
   AgentGuards guards{};
   FilesOfChat* files = nullptr;         // of the chat, for the tools and for parts of messages
-  DocumentReader* documents = nullptr;  // likewise; null: nobody reads documents
-  EditorFiles* editor = nullptr;        // likewise; null: nobody edits
-  RunRecorder* recorder = nullptr;      // of what calls change in the workspace; null: nobody records it
-  CallGuard* guard = nullptr;           // null: everything may be done, and nothing is kept account of
-  // What the models of an interaction have said, in bytes; null: nothing yet.
+  DocumentReader* documents = nullptr;  // likewise; null: documents cannot be read
+  EditorFiles* editor = nullptr;        // likewise; null: no editor is connected
+  RunRecorder* recorder = nullptr;      // of the calls' changes in the workspace; null: they are not recorded
+  CallGuard* guard = nullptr;           // null: no hooks, no redaction and no audit log
+  // Bytes of all model responses of the interaction, shared with sub-agents; null: starts at zero.
   std::shared_ptr<std::atomic<std::size_t>> said{};
-  const Span* span = nullptr;  // of the run, for those who watch; null: nobody does
-  std::string conversation{};  // which they know the run's chat by
+  const Span* span = nullptr;  // the run's span; null: no tracing
+  std::string conversation{};  // the chat's id in traces
 };
 
-// A call that is not over, and what has been shown of it.
+// A call that has not ended, and the parts of it that were shown.
 struct OpenCall {
   ToolCall call;
   std::string approval_id{};               // a person was asked for approval
-  std::string terms_digest{};              // and was shown this
+  std::string terms_digest{};              // and saw these terms
   std::vector<CallPattern> patterns{};     // and was offered these
-  std::optional<ApprovalAnswer> answer{};  // and has said this
-  bool has_asked = false;                  // it runs and has asked a person, who has not answered
-  std::optional<ToolOutcome> outcome{};    // all that there will ever be of it
+  std::optional<ApprovalAnswer> answer{};  // and gave this answer
+  bool has_asked = false;                  // it is running and waits for an answer to its own question
+  std::optional<ToolOutcome> outcome{};    // its final result, without running (again)
   bool was_shown() const { return !approval_id.empty() || has_asked || outcome; }
   bool waits() const { return !approval_id.empty() && !answer && !outcome; }
 };
 
-// Where an agent that was interrupted goes on: in this round, with what is left of its calls (those that were shown
-// come first); without calls it asks the model.
+// Where an interrupted agent resumes: in this round, with its remaining calls (those that were shown come first). If
+// there are none, it asks the model.
 struct Interrupted {
   std::uint32_t round_index = 0;
   std::vector<OpenCall> calls{};
@@ -187,19 +183,19 @@ struct Interrupted {
 
 struct AgentOutcome {
   InteractionStatus status = InteractionStatus::kFailed;  // finished
-  AgentState state;                                       // well-formed for a provider, whatever happened
+  AgentState state;                                       // always well-formed for a provider
   TokenUsage usage;
   std::optional<Error> error;  // why it FAILED
 };
 
-// What agents tell those who watch (reprise/telemetry.h), in the words of OpenTelemetry's conventions for generative
-// AI. Spans may be empty.
+// Spans of agents (reprise/telemetry.h), with the names of OpenTelemetry's conventions for generative AI. Spans may be
+// empty.
 
 void DescribeAgent(Span& span, const char* agent, const ModelClient& model, const std::string& model_name);
 void DescribeOutcome(Span& span, const AgentOutcome& outcome);
 
-// Has the model respond (ModelClient::Generate), which is a span beneath `parent`. `request`, `stream` and `parent`
-// must live until then.
+// Sends a request to the model (ModelClient::Generate) in a child span of `parent`. `request`, `stream` and `parent`
+// must live until the response.
 Async<Result<ModelResponse>> AskModelClient(const AgentParts& parts, const ModelRequest& request, ModelStream& stream,
                                             std::stop_token stop, const Span& parent);
 

@@ -32,7 +32,7 @@ std::size_t SizeBesideText(const ModelResponse& response) {
   return bytes;
 }
 
-// Of the calls since the user spoke. Whoever watches tells calls of an interaction apart by them.
+// The ids of calls since the last user message, because clients identify an interaction's calls by their ids.
 std::vector<std::string> UsedCallIds(const Messages& messages) {
   std::vector<std::string> ids;
   for (auto message = messages.rbegin(); message != messages.rend() && message->role != Role::kUser; ++message) {
@@ -52,7 +52,7 @@ Error TooMuchSaid(std::size_t limit) {
       "the model's answers in this interaction are longer than " + std::to_string(limit >> 20) + " MiB together");
 }
 
-// Of a model, a tool, a guard or of the server itself: it is one run's.
+// An exception of a model, a tool, a guard or the server itself fails only its run.
 constexpr std::string_view kInternalFailure = "the run failed for an internal reason; the server's log says more";
 
 Error NoMemory() {
@@ -61,7 +61,7 @@ Error NoMemory() {
 
 }  // namespace
 
-// Passes the model's deltas on and keeps what was said: the only copy, whole or broken off.
+// Passes on the model's deltas and keeps the only copy of the text, complete or not.
 class AgentLoop::StreamRelay : public ModelStream {
  public:
   StreamRelay(AgentObserver& observer, std::uint32_t round) : observer_(observer), round_(round) {}
@@ -113,7 +113,7 @@ void AgentLoop::Start(std::function<void(AgentOutcome)> done, Interrupted where)
   Run(std::move(where), std::move(done));
 }
 
-// The run as a whole, however it ends. `done` may let go of this object.
+// The whole run, including its failures. `done` may destroy this object.
 Detached AgentLoop::Run(Interrupted where, std::function<void(AgentOutcome)> done) {
   Result<Nothing> ended = Nothing{};
   try {
@@ -141,10 +141,10 @@ Detached AgentLoop::Run(Interrupted where, std::function<void(AgentOutcome)> don
   done(std::move(outcome));
 }
 
-// A turn, from the user's message to the answer.
+// Takes a turn, from the user's message to the answer.
 Async<Result<Nothing>> AgentLoop::TakeTurn(Interrupted where) {
   const bool takes_time = (parts_.guard && parts_.guard->reviews_requests()) || !where.calls.empty();
-  if (takes_time) {  // the calling thread is not for it
+  if (takes_time) {  // must not block the calling thread
     FromCallback<Nothing> on_own_thread(parts_.executor, [](std::function<void(Nothing)> go_on) { go_on({}); });
     co_await on_own_thread;
   }
@@ -179,7 +179,7 @@ void AgentLoop::BeginRound() {
   turn_.span.Set("reprise.round.index", static_cast<std::int64_t>(turn_.round));
 }
 
-// What the model says in this round: the first response that comes whole. What a client saw of another one stays.
+// Returns the round's response: the first that is complete. Text of a broken response that clients have seen is kept.
 Async<Result<ModelResponse>> AgentLoop::AskModel() {
   for (int retries = 0;; ++retries) {
     if (auto may_ask = MayAsk(); !may_ask) co_return Fail(may_ask.error());
@@ -194,7 +194,7 @@ Async<Result<ModelResponse>> AgentLoop::AskModel() {
           parts_.guard ? parts_.guard->Heard(turn_.round, model_name_, said_->text(), turn_.stop) : Result<void>();
       turn_.usage += response->usage;
       if (heard) co_return response;
-      // What was shown stays; what the model wanted to be done is not done.
+      // The shown text is kept; the calls do not run.
       RecordPartial();
       ShowUsage(response->usage);
       co_return Fail(Admitted(heard).error());
@@ -206,7 +206,7 @@ Async<Result<ModelResponse>> AgentLoop::AskModel() {
   }
 }
 
-// A turn without a message.
+// A turn that only makes a summary.
 Async<Result<Nothing>> AgentLoop::OnlySumUp() {
   if (auto may_ask = MayAsk(); !may_ask) co_return Fail(may_ask.error());
   BeginRound();
@@ -218,7 +218,7 @@ Async<Result<Nothing>> AgentLoop::OnlySumUp() {
   co_return co_await SumUp(*std::move(due));
 }
 
-// A failure ends the run.
+// Checks before a request. A failure ends the run.
 Result<void> AgentLoop::MayAsk() {
   if (turn_.stop.stop_requested()) return Fail(Stopped());
   if (turn_.round == static_cast<std::uint32_t>(limits_.max_rounds)) {
@@ -235,7 +235,7 @@ Result<void> AgentLoop::MayAsk() {
   return {};
 }
 
-// Why the guard ends the run, unless a stop does.
+// The guard's error, or the cancellation if the run was stopped.
 Result<void> AgentLoop::Admitted(Result<void> admitted) const {
   if (!admitted && turn_.stop.stop_requested()) return Fail(Stopped());
   return admitted;
@@ -244,21 +244,21 @@ Result<void> AgentLoop::Admitted(Result<void> admitted) const {
 void AgentLoop::ComposeSystemPrompt() {
   const std::string today = FormatTimestamp(Now()).substr(0, std::string_view("2026-11-21").size());
   PromptValues values{.date = today, .memory = memory_};
-  // Bytes, three for a token: what a project tells may take a quarter of a request.
+  // In bytes, three per token: a project's instructions may take a quarter of a request.
   if (context_.budget() > 0) values.max_plain_bytes = static_cast<std::size_t>(context_.budget()) * 3 / 4;
   system_ = ComposePrompt(parts_.prompt, ToldSpecs(), values);
   if (!told_by_guard_.empty()) system_ += (system_.empty() ? "" : "\n\n") + told_by_guard_;
   context_.SetSystemPrompt(system_);
 }
 
-// What tools have named stands in the messages, as long as those are sent. So the model is told what those named that
-// are summed up: at any other time a change of the prompt would cost the provider's cache of the whole conversation.
+// The prompt lists only entities from messages that were summed up, because the other messages still name theirs. It
+// changes only with a summary: any other change would cost the provider's cache of the whole conversation.
 void AgentLoop::ShowMemory() {
   const auto& compaction = turn_.state.compaction;
   memory_ = compaction ? DescribeMemory(NamedBefore(turn_.state.messages, compaction->end)) : std::string();
 }
 
-// A model with little room is told less of its tools; it could not be sent anything else beside them.
+// A model with little room gets short descriptions of its tools, because full ones would fill the request.
 const std::vector<ToolSpec>& AgentLoop::ToldSpecs() {
   if (told_of_ != turn_.tools) {
     const bool was_short = told_shortly_.has_value();
@@ -279,7 +279,7 @@ const std::vector<ToolSpec>& AgentLoop::ToldSpecs() {
 
 // --- what fits -------------------------------------------------------------------------------------------------------
 
-// Reading files and documents takes time, and the calling thread may not be for it.
+// Reading files and documents takes time and must not block the calling thread.
 Async<Nothing> AgentLoop::ShowParts() {
   shown_.reset();
   if (!MessageParts::HasAny(turn_.state.messages)) co_return Nothing{};
@@ -295,7 +295,7 @@ Async<Result<Nothing>> AgentLoop::FitContext() {
   co_return Nothing{};
 }
 
-// What a summary is to stand for in this request, its text still to be written.
+// The extent of the summary that this request needs, without its text; nullopt if it needs none.
 std::optional<Compaction> AgentLoop::CompactionDue() {
   const AgentState& state = Sent();
   const std::vector<ToolSpec>& tools = ToldSpecs();
@@ -307,7 +307,7 @@ std::optional<Compaction> AgentLoop::CompactionDue() {
   Compaction next = context_.NextExtent(state, tools);
   const bool is_new = next.end > next.first && (!state.compaction || state.compaction->end != next.end);
   if (!is_new) return std::nullopt;
-  // No summary is worth asking for if what stays does not fit either.
+  // A summary is useless if the remaining messages do not fit either.
   AgentState summed_up = state;
   summed_up.compaction = next;
   if (!context_.View(summed_up, tools)) return std::nullopt;
@@ -326,7 +326,7 @@ Async<Result<Nothing>> AgentLoop::SumUp(Compaction next) {
   ShowUsage(summary.usage);
   if (turn_.stop.stop_requested()) co_return Fail(Stopped());
   next.summary = std::move(summary.text);
-  // A model that cannot is no reason to fail.
+  // If the model fails to make a summary, an outline replaces it.
   if (next.summary.empty()) {
     next.summary = Outline(state.messages, next.first, next.end, context_.max_summary_bytes());
   }
@@ -377,9 +377,9 @@ Async<Result<ModelResponse>> AgentLoop::SendRequest() {
   co_return response;
 }
 
-// What a client has seen cannot be taken back, so a response that had begun to show is not asked for twice.
-// A provider refuses a whole request for one file that it cannot read, and would refuse all that follow in the chat:
-// the model is told of the files in text instead.
+// Shown text cannot be taken back, so a request is not repeated once its response has begun to show.
+// A provider rejects a whole request because of one file that it cannot read, and would reject all later ones in the
+// chat, so the model gets the files as text instead.
 bool AgentLoop::SendsNoParts(const Error& failure, int retries) {
   if (!failure.Is(Reason::kProviderBadRequest) || !said_->silent() || turn_.stop.stop_requested()) return false;
   if (!shown_ || !MessageParts::HasAny(shown_->messages)) return false;
@@ -407,14 +407,14 @@ Async<bool> AgentLoop::PauseToRetry(Error failure, int retries) {
   co_return true;
 }
 
-// --- what was said ---------------------------------------------------------------------------------------------------
+// --- recording -------------------------------------------------------------------------------------------------------
 
 void AgentLoop::RecordThinking() {
   std::string thinking = said_->TakeThinking();
   if (!thinking.empty()) parts_.observer.Emit(turn_.round, event::Thinking{std::move(thinking)});
 }
 
-// What a client saw of a broken response stays: as events and in the history.
+// Keeps the shown part of a broken response, as events and in the history.
 void AgentLoop::RecordPartial() {
   parts_.observer.FlushDeltas();
   RecordThinking();

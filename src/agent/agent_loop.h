@@ -14,9 +14,9 @@
 
 namespace reprise {
 
-// The agent: asks the model, runs the tools it calls, and again, until it answers without a call. One object per run.
-// It holds a thread of the executor while it works (more while several tools run at once), and none while the model
-// writes, a person thinks, or a request that failed waits to be sent again.
+// The agent: asks the model, runs the tools it calls, and asks again, until the model answers without a call. One
+// object per run. It holds a thread of the executor while it works (more while tools run together), and none while it
+// waits for the model, a person, or a retry.
 class AgentLoop {
  public:
   // `state` ends with the user's message. `model_name` is the provider's own name for the model.
@@ -25,16 +25,16 @@ class AgentLoop {
   AgentLoop(const AgentLoop&) = delete;
   AgentLoop& operator=(const AgentLoop&) = delete;
 
-  // Emits everything but the frames and the last word (error, cancelled), which are the caller's. Begins on the calling
-  // thread, unless hooks or tools come first. `done` is called exactly once, on a thread of the executor or within this
-  // call; until then the loop must live.
+  // Emits all events except the first and last ones (start, completion, error, cancellation), which the caller emits.
+  // Begins on the calling thread, unless hooks or tools come first. `done` is called exactly once, on a thread of the
+  // executor or within this call; until then the loop must live.
   void Start(std::function<void(AgentOutcome)> done, Interrupted where = {});
 
  private:
   class StreamRelay;
 
   Detached Run(Interrupted where, std::function<void(AgentOutcome)> done);
-  // Failures: why the interaction does not come to its end; kCancelled if it was stopped.
+  // Fails with the reason why the interaction did not complete; kCancelled if it was stopped.
   Async<Result<Nothing>> TakeTurn(Interrupted where);
   void BeginRound();
   Async<Result<ModelResponse>> AskModel();
@@ -44,15 +44,15 @@ class AgentLoop {
   void ShowMemory();
   Async<Result<Nothing>> OnlySumUp();
   Async<Nothing> ShowParts();
-  // What requests are made of: the state, with the parts of its messages as this model gets them.
+  // The state for requests: its messages' parts have the form that this model gets.
   const AgentState& Sent() const { return shown_ ? *shown_ : turn_.state; }
   Async<Result<Nothing>> FitContext();
   std::optional<Compaction> CompactionDue();
   Async<Result<Nothing>> SumUp(Compaction next);
   Async<Result<ModelResponse>> SendRequest();
-  // Whether the failed request is to be sent again, with files told in text.
+  // Whether to send the failed request again, with files as text.
   bool SendsNoParts(const Error& failure, int retries);
-  // The same, after the pause is over.
+  // Whether to send the failed request again; returns after the pause.
   Async<bool> PauseToRetry(Error failure, int retries);
   Result<void> Admitted(Result<void> admitted) const;
   void RecordThinking();
@@ -68,13 +68,13 @@ class AgentLoop {
   Context context_;
   MessageParts message_parts_;
   std::optional<AgentState> shown_;         // see Sent
-  std::shared_ptr<const ToolSet> told_of_;  // the tools that the model is told of
-  std::optional<ShortTools> told_shortly_;  // what it is told of them, if it has little room
-  std::string memory_;                      // as the model is told it; see ShowMemory
-  std::string system_;                      // prompt of the request under way
-  std::string told_by_guard_;               // part of it
+  std::shared_ptr<const ToolSet> told_of_;  // the tools described to the model
+  std::optional<ShortTools> told_shortly_;  // their short descriptions, if the model has little room
+  std::string memory_;                      // the memory in the prompt; see ShowMemory
+  std::string system_;                      // the prompt of the request under way
+  std::string told_by_guard_;               // the guard's part of it
   std::int64_t estimate_ = 0;               // of the request under way
-  std::unique_ptr<StreamRelay> said_;       // by the model, in this round
+  std::unique_ptr<StreamRelay> said_;       // the model's output in this round
 };
 
 }  // namespace reprise

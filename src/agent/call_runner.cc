@@ -22,13 +22,13 @@
 namespace reprise {
 namespace {
 
-constexpr std::size_t kMaxLiveOutput = 256 * 1024;  // of one call, as tool_output_delta; its result has its own cap
+constexpr std::size_t kMaxLiveOutput = 256 * 1024;  // per call, as tool_output_delta; its result has its own limit
 constexpr std::string_view kNoMoreLiveOutput = "\n(... more follows; it is not shown while the tool runs)\n";
-constexpr std::size_t kMaxTogether = 8;  // calls of one round at once
+constexpr std::size_t kMaxTogether = 8;  // concurrent calls of a round
 
 ToolOutcome Failure(std::string_view text) { return {.output = std::string(text), .is_error = true}; }
 
-// The call as the model made it; null if it is not in the state.
+// The model's original call; null if it is not in the state.
 const ToolCall* AsMade(const Messages& messages, const std::string& id) {
   const auto calling = std::find_if(messages.rbegin(), messages.rend(),
                                     [](const Message& message) { return message.role == Role::kAssistant; });
@@ -54,7 +54,7 @@ void EndWait(Span& wait, std::string_view decision) {
   wait.End();
 }
 
-// In place of an equal one, and of those that have ended.
+// Adds a grant, replacing an equal one and removing expired ones.
 void AddGrant(std::vector<Grant>& grants, Grant grant) {
   std::erase_if(grants, [id = GrantId(grant), now = Now()](const Grant& each) {
     return each.has_expired(now) || GrantId(each) == id;
@@ -107,7 +107,7 @@ Async<Nothing> CallRunner::Finish(std::vector<OpenCall> left) {
 
 // --- before a call runs ----------------------------------------------------------------------------------------------
 
-// `before`, if there is no news.
+// The tool's current offer; `before` if nothing has changed.
 OfferedTool CallRunner::OfferedNow(const OfferedTool& before, const std::string& name) const {
   if (before.tool != nullptr) before.tool->AwaitOffer(turn_.stop);
   auto now = turn_.parts.tools.Current();
@@ -124,7 +124,7 @@ CallRunner::PreparedCall CallRunner::Prepare(const ToolCall& call, OfferedTool o
   return prepared;
 }
 
-// The model made the call to the tool as it was when the round began; what it is now decides who is asked, and runs.
+// The model called the tool that existed when the round began, but the current one decides who is asked, and runs.
 void CallRunner::Renew(PreparedCall& call) const {
   OfferedTool now = OfferedNow(call.offered, call.call.name);
   if (now.tool == call.offered.tool) return;
@@ -137,7 +137,7 @@ void CallRunner::Renew(PreparedCall& call) const {
   call.is_reviewed = is_reviewed;
 }
 
-// Before anybody is asked about the call, and after those before it have run: who reviews it may look at what they did.
+// Runs before any person is asked about the call, and after the calls before it, so that hooks can see their effects.
 void CallRunner::Review(PreparedCall& call) const {
   const auto is_settled = [&] { return call.refused || is_stopped() || turn_.goes_round; };
   const auto refuse = [&](std::string why, std::string result) {
@@ -168,8 +168,8 @@ std::optional<std::string> CallRunner::FailureOf(const PreparedCall& call) const
   return call.offered.tool->FailureOf(call.call.arguments, context);
 }
 
-// The first of these, as many as `fits` takes; each is reviewed and decided on. What follows them is reviewed later:
-// only a call that its review has made into one that does not fit is reviewed already.
+// The longest prefix of `calls` that `fits` accepts; each call in it is reviewed and decided. Later calls are reviewed
+// later, except one that stopped fitting because of its review.
 template <typename Fits>
 CallRunner::Calls CallRunner::TakeWhile(Calls calls, const Fits& fits) const {
   std::size_t end = 0;
@@ -181,7 +181,7 @@ CallRunner::Calls CallRunner::TakeWhile(Calls calls, const Fits& fits) const {
     }
     Review(next);
     DecideNow(next);
-    // What those before it do may let it succeed.
+    // Only for the first, because earlier calls may let the others succeed.
     if (end == 0 && !std::exchange(next.is_tried, true)) next.failure = FailureOf(next);
     if (end == 0 && next.failure) {
       next.decision = {Decision::Refuse{.why = "would_fail", .result = *next.failure, .is_shown = true}};
@@ -191,15 +191,15 @@ CallRunner::Calls CallRunner::TakeWhile(Calls calls, const Fits& fits) const {
   return calls.first(end);
 }
 
-// Nothing but its tool decides what becomes of such a call, and the tool does not mind others beside it.
+// Calls that need no answer and whose tools may run concurrently.
 CallRunner::Calls CallRunner::ThatRunTogether(Calls calls) const {
   return TakeWhile(calls.first(std::min(calls.size(), kMaxTogether)), [this](Calls, const PreparedCall& call) {
     return call.decision.run() != nullptr && MayRunBeside(call.offered.tool->traits()) && !turn_.goes_round;
   });
 }
 
-// A call equal to one that is asked about waits for that answer: it may be a grant. One that would fail waits for what
-// those before it do.
+// A call equal to an earlier one waits for that one's answer, which may be a grant. A call that would fail waits for
+// the effects of those before it.
 CallRunner::Calls CallRunner::ThatAskTogether(Calls calls) const {
   return TakeWhile(calls, [this](Calls before, const PreparedCall& call) {
     const bool has_equal = std::any_of(before.begin(), before.end(), [&](const PreparedCall& each) {
@@ -210,7 +210,7 @@ CallRunner::Calls CallRunner::ThatAskTogether(Calls calls) const {
   });
 }
 
-// --- calls that nobody is asked about --------------------------------------------------------------------------------
+// --- calls without a question ----------------------------------------------------------------------------------------
 
 Async<Nothing> CallRunner::RunAlone(const PreparedCall& prepared, const ToolCall& made) {
   const ToolCall& call = prepared.call;
@@ -236,18 +236,18 @@ Async<Nothing> CallRunner::RunAlone(const PreparedCall& prepared, const ToolCall
   co_return Nothing{};
 }
 
-// Calls that run at the same time. Each is done by the thread that claims it; its result is recorded when those of the
-// calls before it are.
+// Calls that run concurrently. The thread that claims a call runs it; its result is recorded after those of the calls
+// before it.
 struct CallRunner::Batch {
-  const Calls calls;  // there as long as one is claimed
+  const Calls calls;  // valid until the last call is recorded
   std::vector<std::optional<ToolOutcome>> outcomes = std::vector<std::optional<ToolOutcome>>(calls.size());
   std::size_t claimed = 0, recorded = 0;
-  std::exception_ptr thrown = nullptr;          // first; nothing is recorded after it, and the run fails by it
-  std::function<void(Nothing)> done = nullptr;  // when all are recorded
-  Mutex mutex{};                                // guards all this, and the turn's state meanwhile
+  std::exception_ptr thrown = nullptr;          // the first; nothing is recorded after it, and it fails the run
+  std::function<void(Nothing)> done = nullptr;  // called when all are recorded
+  Mutex mutex{};                                // guards these members, and the turn's state meanwhile
 };
 
-// First all are shown and then each result in its turn: the events come in the same order however long each call takes.
+// Shows all calls first and then each result in turn, so that the order of events does not depend on their durations.
 Async<Nothing> CallRunner::RunTogether(Calls calls) {
   for (const PreparedCall& prepared : calls) {
     const ToolCall& call = prepared.call;
@@ -255,21 +255,21 @@ Async<Nothing> CallRunner::RunTogether(Calls calls) {
     CountUse(*prepared.decision.run());
     Emit(event::ToolCallStarted{call.id, call.name, call.arguments});
   }
-  // Shared with threads that may come when all is done.
+  // Shared, because threads may arrive after all calls have ended.
   const std::shared_ptr<Batch> batch(new Batch{.calls = calls});
   FromCallback<Nothing> all_recorded(turn_.parts.executor, [this, batch](std::function<void(Nothing)> done) {
     batch->done = std::move(done);
     for (std::size_t i = 1; i < batch->calls.size(); ++i) {
       turn_.parts.executor([this, batch] { WorkOn(*batch); });
     }
-    WorkOn(*batch);  // if nobody else can come, this thread does them all
+    WorkOn(*batch);  // if no other thread is free, this one runs all calls
   });
   co_await all_recorded;
   if (batch->thrown) std::rethrow_exception(batch->thrown);
   co_return Nothing{};
 }
 
-// This object is there as long as a call that was claimed is not recorded.
+// This object lives until every claimed call is recorded.
 void CallRunner::WorkOn(Batch& batch) {
   MutexLock lock(batch.mutex);
   while (batch.claimed < batch.calls.size()) {
@@ -280,7 +280,7 @@ void CallRunner::WorkOn(Batch& batch) {
     std::exception_ptr thrown;
     try {
       outcome = RunTool({next.offered, next.call, next.call.arguments, *next.decision.run()});
-    } catch (...) {  // others may still be at work here: the run fails when they are done
+    } catch (...) {  // other threads may still run calls, so the run fails when they have ended
       thrown = std::current_exception();
     }
     lock.lock();
@@ -301,9 +301,9 @@ void CallRunner::WorkOn(Batch& batch) {
   if (done) done({});
 }
 
-// --- calls that a person is asked about ------------------------------------------------------------------------------
+// --- calls with a question -------------------------------------------------------------------------------------------
 
-// All are asked about before any of them runs, so that they can be answered together and in any order.
+// Asks about all calls before any of them runs, so that they can be answered together and in any order.
 Async<Nothing> CallRunner::Ask(Calls calls) {
   std::vector<event::ApprovalRequired> requests;
   std::vector<AskedCall> asked;
@@ -320,7 +320,7 @@ Async<Nothing> CallRunner::Ask(Calls calls) {
   co_return co_await RunAsked(std::move(asked));
 }
 
-// A call that a person is asked about is a span of its own: what runs is only a part of it.
+// A call with a question has its own span, because its execution is only a part of it.
 void CallRunner::BeginCallSpans(AskedCall& asked) const {
   if (!turn_.span) return;
   if (!asked.span) {
@@ -332,15 +332,15 @@ void CallRunner::BeginCallSpans(AskedCall& asked) const {
   asked.wait.Set("reprise.approval.id", asked.open.approval_id);
 }
 
-// Each runs when it and those before it are answered.
+// Runs each call when it and those before it are answered.
 Async<Nothing> CallRunner::RunAsked(std::vector<AskedCall> calls) {
   for (AskedCall& next : calls) {
     do {
       while (next.open.waits()) co_await TakeAnswer(calls);
     } while (AsksAnew(next));
     ToolOutcome outcome = co_await RunAnswered(next);
-    // A stop may leave what waits, and with it this call, which has not run, to another process. That has to be known
-    // before anything is said of it.
+    // A stop may leave the waiting calls, and this one, which has not run, to another process. TakeAnswer finds that
+    // out, so the result of this call must not be recorded before it.
     const bool was_stopped = is_stopped() && outcome.output == kCancelledResult;
     const auto waits = [](const AskedCall& each) { return each.open.waits(); };
     while (was_stopped && std::any_of(calls.begin(), calls.end(), waits)) co_await TakeAnswer(calls);
@@ -350,8 +350,7 @@ Async<Nothing> CallRunner::RunAsked(std::vector<AskedCall> calls) {
   co_return Nothing{};
 }
 
-// Waits for an answer to one of those that have none, and shows it at once: what a person has said is kept however long
-// the others take.
+// Waits for an answer to one of the open calls and records it at once, so that it is not lost while the others wait.
 Async<Nothing> CallRunner::TakeAnswer(std::vector<AskedCall>& calls) {
   std::vector<std::string> ids;
   for (const AskedCall& each : calls) {
@@ -374,8 +373,8 @@ Async<Nothing> CallRunner::TakeAnswer(std::vector<AskedCall>& calls) {
   co_return Nothing{};
 }
 
-// What was agreed to is what runs: if that has changed when the call's turn comes, the call is asked about again as it
-// is now, whatever the answer was worth. True if it waits now.
+// A call must run on the terms that the person agreed to. If they have changed when its turn comes, asks again on the
+// new terms, and the answer no longer counts. True if the call waits now.
 bool CallRunner::AsksAnew(AskedCall& asked) {
   OpenCall& open = asked.open;
   const bool is_agreed = open.answer && (open.answer->approved || open.answer->superseded);
@@ -439,7 +438,7 @@ Async<ToolOutcome> CallRunner::RunAnswered(AskedCall& asked) {
   if (open.outcome) co_return *std::move(open.outcome);
   if (answer && answer->superseded) co_return Failure(kOutdatedResult);
   if (answer && !answer->approved) co_return Failure(RejectedResult(*answer));
-  // An answer and a cancellation may meet: what is not wanted any more does not run.
+  // An answer and a cancellation may coincide; then the call does not run.
   if ((is_stopped() || !answer) && !open.has_asked) co_return Failure(kCancelledResult);
   if (asked.offered.tool == nullptr) {
     const auto refused = CheckCall(call, asked.offered, turn_.state, turn_.policy);
@@ -457,7 +456,7 @@ Async<ToolOutcome> CallRunner::RunAnswered(AskedCall& asked) {
                             .goes_on = open.has_asked,
                             .parent = asked.span ? &asked.span : nullptr};
   ToolOutcome outcome;
-  // A rule of the configuration, which came after the question or speaks of what the answer has made of the call.
+  // A rule of the configuration that is newer than the question, or that matches the arguments changed by the answer.
   if (const Decision::Refuse* refuse = asked.decision.refuse(); refuse != nullptr && !refuse->decided_by.empty()) {
     NoteRefusal(call, refuse->why, refuse->decided_by);
     outcome = Failure(refuse->result);
@@ -493,7 +492,7 @@ ToolOutcome CallRunner::RunTool(const Execution& execution) {
   try {
     outcome = RunWithRetries(*execution.offered.tool, execution.arguments, ContextOf(execution, span));
   } catch (const std::exception& error) {
-    // A tool must not throw; one that does must not take the run, whose state would be lost, with it.
+    // Tools must not throw. If one does, it must not end the run, because the run's state would be lost.
     LogError("a tool threw", {{"tool", execution.call.name}, {"what", error.what()}});
     outcome = Failure("The tool failed for an internal reason.");
   } catch (...) {
@@ -501,7 +500,7 @@ ToolOutcome CallRunner::RunTool(const Execution& execution) {
     outcome = Failure("The tool failed for an internal reason.");
   }
   outcome = End(execution, std::move(outcome), std::move(span));
-  EndRecording(execution, std::move(recorder));  // what hooks did besides is the call's too
+  EndRecording(execution, std::move(recorder));  // includes changes by hooks
   return outcome;
 }
 
@@ -534,7 +533,7 @@ Span CallRunner::BeginSpan(const Execution& execution) const {
 std::optional<ToolOutcome> CallRunner::Begin(const Execution& execution) const {
   if (execution.goes_on) return std::nullopt;
   if (is_stopped()) return Failure(kCancelledResult);
-  // What could not be put on account is not done.
+  // A call that cannot be written to the audit log does not run.
   if (!Note(audit::Started(execution.call, execution.arguments, execution.permission, execution.approval_id))) {
     return Failure("Not run: the audit log could not be written.");
   }
@@ -621,7 +620,7 @@ void CallRunner::RecordResult(const ToolCall& call, ToolOutcome outcome) {
       event::ToolResult{call.id, call.name, std::move(outcome.output), outcome.is_error, AttachmentsOf(outcome.parts)});
 }
 
-// With the last result of a round; it tells the model too.
+// Checks a complete round for progress. If there is none, adds a note for the model to the round's last result.
 void CallRunner::LookForStandstill(std::string& output) {
   if (is_stopped() || !turn_.limits.find_standstills) return;
   const auto standstill = FindStandstill(turn_.state.messages);
@@ -629,13 +628,13 @@ void CallRunner::LookForStandstill(std::string& output) {
   Emit(event::LoopDetected{standstill->tool_name, standstill->count, std::string(standstill->pattern)});
   turn_.stands_still = standstill->ends;
   const std::string note = StandstillNote(*standstill);
-  if (output.ends_with(note)) return;  // it is from a record
+  if (output.ends_with(note)) return;  // the output comes from a record
   output += note;
   Message& last = turn_.state.messages.Change(turn_.state.messages.size() - 1);
   last.content = ToldOutput(last.name, output);
 }
 
-// --- what a tool asks of people and of the agent ---------------------------------------------------------------------
+// --- questions and requests of tools ---------------------------------------------------------------------------------
 
 event::InputRequired CallRunner::RequestFor(const ToolCall& call, const ToolQuestion& question) const {
   const auto seen = [this](const std::string& text) {
@@ -646,7 +645,7 @@ event::InputRequired CallRunner::RequestFor(const ToolCall& call, const ToolQues
   request.question = seen(question.text);
   for (const std::string& option : question.options) request.options.push_back(seen(option));
   if (!question.schema.empty()) request.schema = seen(question.schema);
-  if (request.schema && !ParseJson(*request.schema)) request.schema = "{}";  // a pattern has cut through it
+  if (request.schema && !ParseJson(*request.schema)) request.schema = "{}";  // redaction has damaged it
   if (!question.url.empty()) request.url = seen(question.url);
   return request;
 }
@@ -659,7 +658,7 @@ ToolAnswer CallRunner::TakeReply(const ToolCall& call, Result<ApprovalGate::Repl
   return {.action = ToolAnswer::Action::kAccept, .content = *std::move(response)};
 }
 
-// For a tool that asks in the middle of its work, on its thread.
+// Asks for a tool in the middle of its work, on the tool's thread.
 ToolAnswer CallRunner::AskAndWait(const ToolCall& call, const ToolQuestion& question,
                                   const std::stop_token& over) const {
   const Executor at_once = [](const std::function<void()>& job) { job(); };
@@ -695,9 +694,9 @@ void CallRunner::CountUse(const Decision::Run& permission) {
   if (permission.why != "rule" && !elsewhere.empty()) turn_.parts.approvals.NoteUse(elsewhere);
 }
 
-// --- the account -----------------------------------------------------------------------------------------------------
+// --- audit log -------------------------------------------------------------------------------------------------------
 
-// An account that cannot be written is no reason to run what was refused.
+// Ignores failures of the audit log, because a rejected call does not run anyway.
 void CallRunner::NoteRefusal(const ToolCall& call, std::string_view why,
                              const std::vector<std::string>& decided_by) const {
   static_cast<void>(Note(audit::Refused(call, why, decided_by)));

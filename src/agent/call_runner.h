@@ -15,7 +15,7 @@
 
 namespace reprise {
 
-// What an agent is in the middle of: its loop and what runs the calls of a round work on it in turn.
+// The state of a turn, shared by AgentLoop and CallRunner, which use it in alternation.
 struct Turn {
   const AgentParts& parts;
   const AgentLimits& limits;
@@ -23,40 +23,40 @@ struct Turn {
   const std::stop_token stop;
   const ApprovalPolicy policy;
   AgentState state;
-  std::shared_ptr<const ToolSet> tools;  // what the model knows of in this round
+  std::shared_ptr<const ToolSet> tools;  // the model's tools in this round
   std::uint32_t round = 0;
   TokenUsage usage{};
   TokenUsage usage_before_calls{};  // of this round
   Span span{};                      // of this round
-  bool goes_round = false;          // it makes the same calls again and again, though it was told
-  bool stands_still = false;        // its calls lead nowhere, though it was told
+  bool goes_round = false;          // the model repeats the same calls despite a warning
+  bool stands_still = false;        // its calls make no progress despite a warning
 };
 
-// Runs the tool calls of a round: reviews each when its turn comes, asks people, runs what fits together at the same
-// time, and records one result for each. Holds a thread while tools run, and none while a person thinks.
+// Runs the tool calls of a round: reviews each when its turn comes, asks people, runs compatible calls concurrently,
+// and records one result for each. Holds a thread while tools run, and none while it waits for a person.
 class CallRunner {
  public:
   explicit CallRunner(Turn& turn) : turn_(turn) {}
 
-  // All that the model asks for, in its order.
+  // Runs all calls of a response, in order.
   Async<Nothing> Run(std::vector<ToolCall> made);
-  // What an interrupted run has left of its calls. Those that were shown as waiting wait, whatever the configuration
-  // says by now.
+  // Runs the remaining calls of an interrupted run. Those that were shown as waiting still wait, whatever the current
+  // configuration says.
   Async<Nothing> Finish(std::vector<OpenCall> left);
 
  private:
   struct PreparedCall : ReviewedCall {
     bool is_reviewed = false;
     Decision decision{};
-    std::optional<std::string> failure{};  // once its turn has come; an editor is asked only once what it holds
-    bool is_tried = false;
+    std::optional<std::string> failure{};  // see FailureOf; set when its turn comes
+    bool is_tried = false;                 // whether it is set; computed once, because it may ask an editor
   };
   struct AskedCall {
     OpenCall open;
     OfferedTool offered;
-    Decision decision{};  // once it is answered
+    Decision decision{};  // set when it is answered
     Span span{};          // from the question to the result
-    Span wait{};          // until it is answered
+    Span wait{};          // until the answer
   };
   // A call that runs now.
   struct Execution {
@@ -64,9 +64,9 @@ class CallRunner {
     const ToolCall& call;
     const std::string& arguments;
     Decision::Run permission;
-    std::string approval_id = {};  // of the approval of this very call; empty: none was needed
-    bool goes_on = false;          // it began before the process was another, and stands on account
-    const Span* parent = nullptr;  // what it is a part of; null: of the round
+    std::string approval_id = {};  // of this call's own approval; empty: none was needed
+    bool goes_on = false;          // it began in an earlier process and is already in the audit log
+    const Span* parent = nullptr;  // null: the round's span
     std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();
   };
   struct Batch;
@@ -76,7 +76,7 @@ class CallRunner {
   void Renew(PreparedCall& call) const;
   void Review(PreparedCall& call) const;
   void DecideNow(PreparedCall& call) const { call.decision = Decide(call, turn_.state, turn_.policy); }
-  // What the model is told of a call that would be asked about and must fail; nullopt: it may succeed.
+  // The result of a call that would be asked about but cannot succeed; nullopt if it may succeed.
   std::optional<std::string> FailureOf(const PreparedCall& call) const;
 
   using Calls = std::span<PreparedCall>;
@@ -97,13 +97,13 @@ class CallRunner {
   void RecordAnswer(const OpenCall& asked);
   Async<ToolOutcome> RunAnswered(AskedCall& asked);
 
-  // As RunTool, also for a tool that only asks.
+  // Like RunTool, but also for a tool that only asks.
   Async<ToolOutcome> Execute(const Execution& execution);
   ToolOutcome RunTool(const Execution& execution);
-  // Why it does not run after all.
+  // The result of a call that does not run after all; nullopt if it runs.
   std::optional<ToolOutcome> Begin(const Execution& execution) const;
   Span BeginSpan(const Execution& execution) const;
-  // From here to EndRecording the workspace is watched; null: nobody does.
+  // Records workspace changes until EndRecording; null if they are not recorded.
   std::unique_ptr<CallRecorder> BeginRecording(const Execution& execution) const;
   void EndRecording(const Execution& execution, std::unique_ptr<CallRecorder> recorder) const;
   ToolOutcome End(const Execution& execution, ToolOutcome outcome, Span span) const;
@@ -119,7 +119,7 @@ class CallRunner {
 
   Result<void> Note(AuditEntry entry) const;
   void NoteRefusal(const ToolCall& call, std::string_view why, const std::vector<std::string>& decided_by = {}) const;
-  // That a call runs because of what was granted.
+  // Counts the use of the grants that let a call run.
   void CountUse(const Decision::Run& permission);
   void Emit(EventPayload payload) const { turn_.parts.observer.Emit(turn_.round, std::move(payload)); }
   bool is_stopped() const { return turn_.stop.stop_requested(); }

@@ -15,14 +15,14 @@ namespace reprise {
 namespace {
 
 constexpr std::int64_t kBytesPerToken = 3;
-constexpr std::int64_t kTokensPerMessage = 4, kTokensPerTool = 8;  // for what stands around the texts
-constexpr std::int64_t kMaxResponse = 64 * 1024;                   // tokens that are kept free for it, at most
+constexpr std::int64_t kTokensPerMessage = 4, kTokensPerTool = 8;  // for the JSON around the texts
+constexpr std::int64_t kMaxResponse = 64 * 1024;                   // at most this many tokens are reserved for it
 constexpr std::int64_t kMaxPercent = 400;
-constexpr std::int64_t kMeaningfulTokens = 1000;  // in less than this a provider's own additions weigh too much
+constexpr std::int64_t kMeaningfulTokens = 1000;  // below this a provider's own additions weigh too much
 constexpr std::size_t kMaxSummaryBytes = 6000;    // every later checkpoint of the chat repeats it
-constexpr std::size_t kMaxMaterial = 128 * 1024;  // of which one is made where the model's limits are not known
+constexpr std::size_t kMaxMaterial = 128 * 1024;  // material for one if the model's limits are unknown
 constexpr std::size_t kLeastKept = 5;
-constexpr std::int64_t kLeastShortened = 50;  // tokens: enough to say that it was
+constexpr std::int64_t kLeastShortened = 50;  // tokens: room for the note about it
 constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
 
 constexpr std::string_view kSummaryIntro =
@@ -33,7 +33,7 @@ std::int64_t Tokens(std::size_t bytes) {
   return (static_cast<std::int64_t>(bytes) + kBytesPerToken - 1) / kBytesPerToken;
 }
 
-// At most so many bytes of a UTF-8 text, in whole characters.
+// At most `bytes` of a UTF-8 text, in whole characters.
 std::string_view Beginning(std::string_view text, std::size_t bytes) {
   if (text.size() <= bytes) return text;
   text = text.substr(0, bytes);
@@ -42,7 +42,7 @@ std::string_view Beginning(std::string_view text, std::size_t bytes) {
 
 std::size_t ContentBytes(const Message& message) { return message.content ? message.content->size() : 0; }
 
-// nullopt: it is short enough.
+// nullopt if the message is short enough.
 std::optional<Message> Shortened(const Message& message, std::int64_t limit) {
   const std::size_t size = ContentBytes(message);
   if (Tokens(size) <= limit) return std::nullopt;
@@ -68,17 +68,17 @@ class Parts {
     while (first_ < messages_.size() && messages_[first_].role == Role::kSystem) ++first_;
   }
 
-  std::size_t first() const { return first_; }  // behind what always stays at the beginning
+  std::size_t first() const { return first_; }  // after the messages that always stay at the beginning
   std::size_t size() const { return messages_.size(); }
 
-  // What the state has summed up; an empty extent if it has not, or not of these messages.
+  // The state's own compaction; an empty extent if it has none, or one for other messages.
   Compaction Known() const {
     const auto& known = state_.compaction;
     if (known && known->first == first_ && known->end > known->first && known->end <= size()) return *known;
     return {.first = first_, .end = first_};
   }
 
-  // Where the group that ends at `end` begins: a message, with the results of its calls.
+  // The beginning of the group that ends at `end`: a message with the results of its calls.
   std::size_t GroupBegin(std::size_t end) const {
     --end;
     while (end > first_ && messages_[end].role == Role::kTool) --end;
@@ -97,13 +97,13 @@ class Parts {
     for (std::size_t i = begin; i < end; ++i) cost += Cost(i, limits);
     return cost;
   }
-  // What the user said last stays though it be further up than what is kept.
+  // The last user message stays, even if it lies before the messages that are kept.
   template <typename Limits>
   std::int64_t CostOfLastUser(const Limits& limits) const {
     return last_user_ != kNone && last_user_ >= first_ ? Cost(last_user_, limits) : 0;
   }
   bool IsLastUser(std::size_t i) const { return i == last_user_; }
-  // Where it is; behind all if the user has said nothing.
+  // Its index; the number of messages if there is none.
   std::size_t last_user() const { return std::min(last_user_, size()); }
 
   template <typename Limits>
@@ -146,7 +146,7 @@ std::int64_t EstimateAll(const Messages& messages) {
   return tokens;
 }
 
-// Looks at no more of a long history than has room.
+// Stops early in a history that is too long.
 bool IsWithin(const Messages& messages, std::int64_t room) {
   for (const Message& message : messages) {
     room -= EstimateTokens(message);
@@ -206,7 +206,7 @@ std::int64_t Context::Room(const std::vector<ToolSpec>& tools) const {
   return budget_ * 100 / percent_ - EstimateTokens(tools) - system_tokens_;
 }
 
-// From none to the most.
+// Ordered from none to the strongest.
 std::vector<Context::Limits> Context::Shortenings(std::int64_t room) const {
   const auto part = [room](std::int64_t of) { return std::max(room / of, kLeastShortened); };
   return {{kNoLimit, kNoLimit}, {part(4), kNoLimit}, {part(8), kNoLimit},  {part(16), kNoLimit},
@@ -239,7 +239,7 @@ Compaction Context::NextExtent(const AgentState& state, const std::vector<ToolSp
       const std::size_t group = parts.GroupBegin(begin);
       std::int64_t more = 0;
       for (std::size_t i = group; i < begin; ++i) more += parts.IsLastUser(i) ? 0 : parts.Cost(i, limits);
-      // Beyond the last few, no more than half: the next turns have to fit as well.
+      // Beyond the last few messages, uses at most half of the room, so that the next turns fit too.
       const bool must = parts.size() - begin < kLeastKept;
       if (cost + more > (must ? left : left / 2)) break;
       cost += more;
@@ -291,7 +291,7 @@ std::string Outline(const Messages& messages, std::size_t first, std::size_t end
   end = std::min(end, messages.size());
   const std::size_t count = end > first ? end - first : 0;
   const std::size_t length = std::clamp(max_bytes / std::max<std::size_t>(count, 1), kShortLine, longest_line);
-  // The newest weigh most; results are told by what was said about them if there is not room for all.
+  // The newest messages come first. If there is not room for all, results are left out.
   const bool with_results = count * kShortLine <= max_bytes;
   std::vector<std::string> lines;
   std::size_t bytes = 0, left_out = 0;
@@ -313,7 +313,7 @@ std::string Outline(const Messages& messages, std::size_t first, std::size_t end
 
 namespace {
 
-constexpr std::size_t kBytesPerWord = 8;  // in any language, about
+constexpr std::size_t kBytesPerWord = 8;  // approximate, for any language
 constexpr std::size_t kLongestLine = 4000;
 constexpr std::chrono::seconds kTimeout{30};
 const std::vector<ToolSpec> kNoTools;
@@ -339,7 +339,7 @@ std::string Material(const SummaryTask& task) {
   return text + Outline(task.state.messages, from, task.extent.end, room, kLongestLine);
 }
 
-// Keeps the text up to its limit; a model that goes on is stopped.
+// Keeps the text up to its limit, then stops the request.
 class Collector : public ModelStream {
  public:
   Collector(std::size_t max_bytes, std::stop_source stop) : max_bytes_(max_bytes), stop_(std::move(stop)) {}
@@ -366,8 +366,8 @@ class Collector : public ModelStream {
 
 Async<Summary> Summarize(const AgentParts& parts, const std::string& model_name, const SummaryTask& task,
                          std::stop_token stop, const Span& span) {
-  const std::stop_source end;  // of the request: with the run, at the limits of time and length
-  // It may end who holds it.
+  const std::stop_source end;  // ends the request: with the run, or at the limits of time and length
+  // A copy, because the call may destroy the function that holds `end`.
   const auto end_it = [end] { std::stop_source(end).request_stop(); };
   const std::stop_callback<std::function<void()>> with_run(std::move(stop), end_it);
   if (parts.delay) parts.delay(kTimeout, end_it);

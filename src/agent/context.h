@@ -14,47 +14,47 @@
 
 namespace reprise {
 
-// What a provider will count, estimated on the safe side: a token for three bytes.
+// A safe estimate of the provider's count: a token for three bytes.
 std::int64_t EstimateTokens(const Message& message);
 std::int64_t EstimateTokens(const std::vector<ToolSpec>& tools);
 
-// Which messages a request has, when the model cannot take all of them. What does not fit is told by a summary that
-// stands behind the first user message; system messages, the last thing the user said and the last five messages stay,
-// tool calls and their results together. This is a view: nothing is taken out of the state.
+// Chooses the messages of a request if the model cannot take all of them. A summary behind the first user message
+// replaces those that do not fit; system messages, the last user message and the last five messages stay, and tool
+// calls stay with their results. This is only a view: the state keeps all messages.
 class Context {
  public:
-  // `window` is what request and response may have together, in tokens; 0: not known, and there is no limit.
+  // `window` is the limit of request and response together, in tokens; 0: unknown, so there is no limit.
   explicit Context(std::int64_t window);
 
-  // Tokens that a request may have. 0: not known.
+  // The limit of a request in tokens; 0: unknown.
   std::int64_t budget() const { return budget_; }
-  // Bytes that a summary may have: a tenth of the budget, and never much.
+  // The limit of a summary in bytes: a tenth of the budget, up to a maximum.
   std::size_t max_summary_bytes() const;
-  // Bytes that may be sent to have one made.
+  // The limit of a request for a summary, in bytes.
   std::size_t max_material_bytes() const;
 
   // Counts as part of every request.
   void SetSystemPrompt(std::string_view text);
 
-  // What the provider counted where `estimated` was the estimate: later estimates are no lower than that.
+  // Raises later estimates by the ratio of the provider's count to the estimate, if that is higher than before.
   void Calibrate(std::int64_t estimated, std::int64_t counted);
-  // Of a whole request, as it has turned out so far.
+  // The calibrated estimate of a whole request.
   std::int64_t Estimate(const Messages& messages, const std::vector<ToolSpec>& tools) const;
 
   bool FitsWhole(const AgentState& state, const std::vector<ToolSpec>& tools) const;
-  // Whether the messages fit with the state's summary in place of those that it tells.
+  // Whether the messages fit if the state's summary replaces its part of them.
   bool Fits(const AgentState& state, const std::vector<ToolSpec>& tools) const;
-  // For a state that does not fit: what a summary should stand for, its text still to be written. An extent that is
-  // empty or that of the state's own compaction: there is nothing more to sum up.
+  // For a state that does not fit: the extent of the next summary, without its text. If it is empty or the extent of
+  // the state's own compaction, nothing more can be summed up.
   Compaction NextExtent(const AgentState& state, const std::vector<ToolSpec>& tools) const;
-  // What a summary should stand for that a person asks for: all that was said before the last message of the user.
+  // The extent of a summary that a person requests: everything before the last user message.
   Compaction RequestedExtent(const AgentState& state) const;
-  // What is sent. Where a summary is not enough tool results are shortened, then what the user said before, and say so;
-  // what is sent never exceeds the budget. kTooLarge (reason "context_length") if even that does not help.
+  // The messages to send, never beyond the budget. If a summary is not enough, shortens tool results, then earlier user
+  // messages, each with a note. kTooLarge (reason "context_length") if even that does not help.
   Result<Messages> View(const AgentState& state, const std::vector<ToolSpec>& tools) const;
 
  private:
-  // Messages that are longer than so many tokens are cut.
+  // Longer messages are cut to this many tokens.
   struct Limits {
     std::int64_t tool, user;
   };
@@ -63,27 +63,27 @@ class Context {
 
   const std::int64_t budget_;
   std::int64_t system_tokens_ = 0;
-  std::int64_t percent_ = 100;  // of an estimate that the provider counts
+  std::int64_t percent_ = 100;  // the provider's count in percent of our estimate
 };
 
-// A summary made without a model: a line for what was said and called, shortened evenly. At most `max_bytes`.
+// A summary made without a model: a line for each message and its calls, shortened evenly. At most `max_bytes`.
 std::string Outline(const Messages& messages, std::size_t first, std::size_t end, std::size_t max_bytes,
                     std::size_t longest_line = 300);
 
-// What is to be summed up.
+// A summary to make.
 struct SummaryTask {
   const AgentState& state;  // its own summary, if it has one, is part of it
   const Compaction& extent;
   std::size_t max_bytes;          // of the summary
-  std::size_t max_request_bytes;  // of what is sent for it
+  std::size_t max_request_bytes;  // of the material sent for it
 };
 
 struct Summary {
-  std::string text;  // at most max_bytes, valid UTF-8; empty if the model did not manage in half a minute
+  std::string text;  // at most max_bytes, valid UTF-8; empty if the model failed or took more than half a minute
   TokenUsage usage;
 };
 
-// Has a model sum up messages that it will not be sent any more, beneath `span`, which must live until then. Ends
+// Lets the model sum up messages that later requests omit, in a child of `span`, which must live until then. Ends
 // within milliseconds when `stop` is requested.
 Async<Summary> Summarize(const AgentParts& parts, const std::string& model_name, const SummaryTask& task,
                          std::stop_token stop, const Span& span);

@@ -41,8 +41,8 @@ std::string ChangedByHook(const std::string& arguments) {
 
 namespace {
 
-constexpr std::size_t kMostFiles = 20;  // of one call
-// Text of documents, of one and of all together: a message must leave room for the rest. Tools read more.
+constexpr std::size_t kMostFiles = 20;  // per call
+// Limits for the text of one document and of all together, to leave room for the rest. Tools can read more.
 constexpr std::size_t kMaxDocumentText = 32 * 1024;
 constexpr std::size_t kMaxAllText = 128 * 1024;
 
@@ -123,7 +123,7 @@ void KeepFiles(FilesOfChat& files, std::string_view tool_name, ToolOutcome& outc
     AddLine(outcome.output,
             "[" + info->id.str() + ": \"" + info->filename + "\", " + info->mime_type + ", " + size + " bytes]");
     if (!nature.problem.empty()) AddLine(outcome.output, "(it cannot be shown to you: " + nature.problem + ")");
-    if (!part) continue;  // it is named; models take no such file
+    if (!part) continue;  // only named, because models accept no such file
     part->file_id = info->id;
     part->filename = info->filename;
     outcome.parts.push_back(*std::move(part));
@@ -144,8 +144,7 @@ std::string MarkedText(const FileId& id, std::string_view text, std::size_t room
   return marked;
 }
 
-// --- what one model gets
-// -----------------------------------------------------------------------------------------------
+// --- MessageParts ----------------------------------------------------------------------------------------------------
 
 struct MessageParts::Room {
   std::uint64_t bytes;
@@ -153,7 +152,7 @@ struct MessageParts::Room {
   std::int64_t tokens;
   std::size_t text;
 
-  // Why the part does not fit; empty: it does, and has taken its room.
+  // Why the part does not fit; empty if it fits, and then takes its room.
   std::string Take(const MessagePart& part) {
     if (part.size_bytes > bytes) return "the files of one request would be too large together";
     if (part.kind == MessagePart::Kind::kImage && images == 0) return "one request would have too many images";
@@ -172,12 +171,12 @@ bool MessageParts::HasAny(const Messages& messages) {
   return std::any_of(messages.begin(), messages.end(), [](const Message& message) { return !message.parts.empty(); });
 }
 
-// The rest is for what was said, and for the answer.
+// The rest is for the messages' texts and for the answer.
 std::int64_t MessageParts::MostTokens() const {
   return recipient_.window == 0 ? std::numeric_limits<std::int64_t>::max() : recipient_.window / 2;
 }
 
-// Of one document.
+// The limit for one document.
 std::size_t MessageParts::MostText() const {
   if (recipient_.window == 0) return kMaxDocumentText;
   return std::min(kMaxDocumentText, static_cast<std::size_t>(recipient_.window / 2));  // a sixth of the window's bytes
@@ -239,14 +238,14 @@ const MessageParts::DocumentText& MessageParts::TextOf(const MessagePart& part, 
     return {.text = **text};
   };
   DocumentText text = read();
-  if (stop.stop_requested()) {  // it is not known what it would have been
+  if (stop.stop_requested()) {  // the real outcome is unknown, so it is not cached
     static const DocumentText kStopped{.text = {}, .problem = "cancelled"};
     return kStopped;
   }
   return texts_.emplace(part.file_id, std::move(text)).first->second;
 }
 
-// What stands for a part that is not sent.
+// The text in place of a part that is not sent.
 std::string MessageParts::Told(const MessagePart& part, const std::string& why, std::size_t& room,
                                const std::stop_token& stop) {
   const std::string name = "\n[" + part.file_id.str() + ", \"" + part.filename + "\"";

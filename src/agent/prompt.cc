@@ -13,13 +13,13 @@ namespace reprise {
 
 namespace {
 
-constexpr std::size_t kMaxPerCall = 5;  // one listing must not push out everything
+constexpr std::size_t kMaxPerCall = 5;  // so that one listing does not push out everything
 constexpr std::size_t kMaxIdBytes = 120, kMaxNameCharacters = 40, kMaxTypeBytes = 24;
-constexpr std::size_t kMaxJsonBytes = 64 * 1024;  // of a result that is taken apart
+constexpr std::size_t kMaxJsonBytes = 64 * 1024;  // larger results are not parsed
 constexpr std::size_t kMaxTextBytes = 1024;       // longer texts are content, not news
 constexpr int kMaxDepth = 4;
 
-// What an id, a path or an address may have in it: nothing that could be read as a sentence.
+// Whether the text can be an id, a path or a URL: it has no characters that could form a sentence.
 bool IsUsable(std::string_view id) {
   constexpr std::string_view kRefused = "\"'`<>{}|\\^";
   const auto allowed = [&](char c) {
@@ -28,7 +28,7 @@ bool IsUsable(std::string_view id) {
   return !id.empty() && id.size() <= kMaxIdBytes && std::all_of(id.begin(), id.end(), allowed);
 }
 
-// A kind's name: letters, digits and '_'.
+// Reduces a kind's name to letters, digits and '_'.
 std::string TypeOf(std::string_view text) {
   std::string type;
   for (const char c : text.substr(0, kMaxTypeBytes)) {
@@ -79,7 +79,7 @@ void AddPlaces(const Json& object, Found& found, const std::string& name = {}) {
   if (auto url = FirstOf(object, {"url", "uri"})) found.Add("url", *std::move(url), name);
 }
 
-// `key` is the member that `json` stands under; it says what kind of thing it is if the object itself does not.
+// `key` is the member that holds `json`; it gives the object's kind if the object itself does not.
 void Walk(const Json& json, std::string_view key, int depth, Found& found) {
   if (depth > kMaxDepth || found.full()) return;
   if (json.is_array()) {
@@ -116,7 +116,7 @@ bool IsUuid(std::string_view word) {
   return true;
 }
 
-// "page" of "page-123" and "page_123"; empty if the word is not of that form.
+// "page" for "page-123" and "page_123"; empty if the word has another form.
 std::string_view KindInId(std::string_view word) {
   const std::size_t dash = word.find_first_of("-_");
   if (dash == word.npos || dash < 2 || dash + 1 == word.size()) return {};
@@ -175,7 +175,7 @@ void Remember(std::vector<Entity>& memory, const ToolCall& call, const ToolOutco
 }
 
 std::vector<Entity> NamedBefore(const Messages& messages, std::size_t end) {
-  constexpr std::size_t kMostResults = 64;  // more than enough to name so few
+  constexpr std::size_t kMostResults = 64;  // more than enough for kMaxEntities
   end = std::min(end, messages.size());
   std::size_t begin = end, results = 0;
   while (begin > 0 && results < kMostResults) {
@@ -217,11 +217,11 @@ namespace {
 constexpr std::string_view kOpen = "{{", kClose = "}}";
 
 struct Placeholder {
-  std::size_t begin, end;  // in the text, with the braces
+  std::size_t begin, end;  // in the text, including the braces
   std::string_view name;
 };
 
-// The next {{name}} from `from` on. Braces around anything but small letters are text.
+// The next {{name}} from `from` on. Braces around anything but lower-case letters are ordinary text.
 std::optional<Placeholder> FindPlaceholder(std::string_view text, std::size_t from) {
   for (std::size_t begin = text.find(kOpen, from); begin != text.npos; begin = text.find(kOpen, begin + 1)) {
     const std::size_t end = text.find(kClose, begin);
@@ -240,7 +240,7 @@ std::string Names(const std::vector<ToolSpec>& tools) {
   return names;
 }
 
-// In whole characters; what is cut off is told.
+// Cuts between characters and adds a note.
 std::string CutTo(std::string_view text, std::size_t bytes) {
   if (text.size() <= bytes) return std::string(text);
   const std::size_t size = text.size();

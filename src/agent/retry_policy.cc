@@ -29,7 +29,7 @@ Async<Nothing> Pause(const Executor& executor, const Delay& delay, std::chrono::
                      std::stop_token stop) {
   std::optional<std::stop_callback<std::function<void()>>> on_stop;
   FromCallback<Nothing> over(executor, [&](std::function<void(Nothing)> done) {
-    // The two may meet, and only one counts.
+    // The delay and the stop may coincide, and only the first counts.
     const auto is_over = std::make_shared<std::atomic<bool>>(false);
     const auto end = [is_over, done = std::move(done)] {
       if (!is_over->exchange(true)) done({});

@@ -11,27 +11,26 @@
 
 namespace reprise {
 
-// When a model request that failed is sent again.
+// When a failed model request is sent again.
 struct RetryPolicy {
-  int max_retries = 3;                                     // of one request
+  int max_retries = 3;                                     // per request
   std::chrono::milliseconds first_delay{1000};             // doubled with each retry ...
   std::chrono::milliseconds max_delay{10'000};             // ... up to this
-  std::chrono::milliseconds max_requested_delay{120'000};  // a provider that asks for more has refused
+  std::chrono::milliseconds max_requested_delay{120'000};  // a longer one requested by a provider means no retry
 };
 
-// The pause before a request that has been repeated `retries` times and failed again is sent once more; nullopt: never.
-// Only failures that may pass are repeated. What the provider asks for is kept to; otherwise the pause is a fifth
-// shorter to a fifth longer than the policy's (`random` in [0, 1) says where between them), so that many runs which
-// failed together do not come back together.
+// The pause before the next retry of a request that has failed after `retries` retries; nullopt: do not retry. Only
+// retryable errors are retried. A pause requested by the provider is respected; otherwise it is the policy's, up to a
+// fifth shorter or longer (according to `random` in [0, 1)), so that runs which failed together do not retry together.
 std::optional<std::chrono::milliseconds> RetryDelay(const RetryPolicy& policy, const Error& error, int retries,
                                                     double random);
 
-// Over when its time is, or when `stop` is requested.
+// Waits for `length` or until `stop` is requested.
 Async<Nothing> Pause(const Executor& executor, const Delay& delay, std::chrono::milliseconds length,
                      std::stop_token stop);
 
-// Runs a tool, and again after a pause, twice at most, if it only reads, may run twice and failed for a reason that may
-// pass (ToolOutcome::transient). Says so in its live output and in the outcome. A stop ends the pause.
+// Runs a tool, and retries it after a pause, at most twice, if it is read-only and idempotent and its failure is
+// temporary (ToolOutcome::transient). Reports retries in the live output and in the outcome. A stop ends the pause.
 ToolOutcome RunWithRetries(Tool& tool, std::string_view arguments, const ToolContext& context);
 
 }  // namespace reprise

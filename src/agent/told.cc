@@ -20,11 +20,11 @@ constexpr char kEscape = '\x1b', kBell = '\a';
 constexpr std::string_view kStringEnd = "\x1b\\";
 constexpr std::size_t kToldAtEachEnd = 16 << 10;  // bytes
 
-// Of what begins with an escape, all that a terminal would not show. `has_ends`: a string's end may follow; once none
-// does, none is looked for again.
+// The length of the control sequence at the beginning of `text`, an escape at least. `has_ends`: a string's end may
+// follow; reset after the first search without one, so that it is not repeated.
 std::size_t EscapedLength(std::string_view text, bool& has_ends) {
   if (const std::size_t length = ControlSequenceLength(text); length > 0) return length;
-  // Titles, links and the like: a string with its end. One without is none.
+  // Titles, links and the like: strings up to their end. Without an end it is no string.
   if (text.size() > 1 && std::string_view("]P_^X").find(text[1]) != std::string_view::npos && has_ends) {
     for (std::size_t at = text.find_first_of("\x1b\a", 2); at != std::string_view::npos;
          at = text.find_first_of("\x1b\a", at + 1)) {
@@ -36,11 +36,11 @@ std::size_t EscapedLength(std::string_view text, bool& has_ends) {
   return 1;
 }
 
-// As a terminal shows it in the end.
+// The text that a terminal would finally show.
 std::string PlainText(std::string_view text) {
   std::string plain;
-  std::size_t line = 0;      // where the last one begins
-  bool is_returned = false;  // what follows is written over it
+  std::size_t line = 0;      // the beginning of the last line
+  bool is_returned = false;  // the next character overwrites the line
   bool has_ends = true;
   while (!text.empty()) {
     std::size_t length = 1;
@@ -61,7 +61,7 @@ std::string PlainText(std::string_view text) {
   return plain;
 }
 
-// The whole lines of it, unless one is most of it.
+// Cut to whole lines, unless a single line is most of the text.
 std::string_view Head(std::string_view text) {
   const std::size_t end = text.rfind('\n');
   if (end != std::string_view::npos && end >= text.size() / 2) return text.substr(0, end + 1);
@@ -72,14 +72,14 @@ std::string_view Tail(std::string_view text) {
   return end < text.size() / 2 ? text.substr(end + 1) : FromUtf8Start(text);
 }
 
-// What the tool itself has left out beyond the line that says so (tools/shell/command_runner).
+// The bytes that the tool itself has cut, minus its line about that (tools/shell/command_runner).
 std::uint64_t CutByTool(std::string_view text) {
   constexpr std::string_view kBegin = "\n(... ", kEnd = " bytes cut ...)\n";
   const std::size_t end = text.find(kEnd), begin = text.rfind(kBegin, end);
   std::uint64_t cut = 0;
   if (end == std::string_view::npos || begin == std::string_view::npos) return 0;
   std::from_chars(text.data() + begin + kBegin.size(), text.data() + end, cut);
-  return cut - (end + kEnd.size() - begin);  // may wrap: that line is part of what is counted besides
+  return cut - (end + kEnd.size() - begin);  // may wrap, because the caller's count includes that line
 }
 
 }  // namespace
@@ -104,7 +104,7 @@ namespace {
 
 constexpr std::size_t kLongestSentence = 160;
 
-// The most useful first; those that are not named here stand between the two lists.
+// The most useful first; tools that are not named here rank between the two lists.
 constexpr std::string_view kFirst[] = {"read_file", "list_files",  "search_files", "write_file",
                                        "edit_file", "delete_file", "run_shell",    "ask_human"};
 constexpr std::string_view kLast[] = {"calculator",     "current_time",   "http_get", "run_code",
@@ -132,7 +132,7 @@ std::string FirstSentence(std::string_view text) {
   return std::string(Utf8Prefix(text, kLongestSentence));
 }
 
-// Leaves what says which values are valid.
+// Removes members that do not constrain values.
 void Strip(Json& schema) {
   if (!schema.is_object()) return;
   for (const char* name : {"description", "title", "examples", "example", "default", "$comment", "$schema"}) {
@@ -169,7 +169,7 @@ std::optional<ShortTools> ShortToolsWithin(const std::vector<ToolSpec>& specs, s
   ShortTools told;
   for (const ToolSpec& spec : specs) told.specs.push_back(Short(spec));
   while (!told.specs.empty() && EstimateTokens(told.specs) > budget / 3) {
-    // Of those that are equally useful the one that comes last.
+    // The last of the least useful tools.
     const auto least =
         std::max_element(told.specs.rbegin(), told.specs.rend(),
                          [](const ToolSpec& a, const ToolSpec& b) { return Rank(a.name) < Rank(b.name); });

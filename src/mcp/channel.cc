@@ -67,7 +67,7 @@ void AnswerScanner::EndMember() {
   std::int64_t number = 0;
   const char* const end = word_.data() + word_.size();
   const auto [stopped, error] = std::from_chars(word_.data(), end, number);
-  // Some servers write the number as a text, or with a point.
+  // Some servers write the number as a string or with a decimal point.
   const bool is_whole = std::string_view(stopped, static_cast<std::size_t>(end - stopped)).find_first_not_of(".0") ==
                         std::string_view::npos;
   if (name_ == "id" && error == std::errc() && is_whole) id_ = number;
@@ -90,7 +90,7 @@ bool HasAny(std::string_view line, std::initializer_list<std::string_view> words
                      [&](std::string_view each) { return line.find(each) != std::string_view::npos; });
 }
 
-// What runtimes and package managers put around the reason: stack frames, source lines, notes and versions.
+// Lines that runtimes and package managers print around the reason: stack frames, source lines, notes and versions.
 bool IsSurrounding(std::string_view line) {
   return line.empty() || line.front() == ' ' || line.front() == '\t' ||
          line.find_first_not_of("^~ {}[](),;") == std::string_view::npos ||
@@ -124,9 +124,9 @@ std::string LastWords(std::string_view errors) {
   const auto lines = LinesOf(errors);
   std::string words;
   const auto add = [&](std::string_view line) { words += (words.empty() ? "" : " | ") + std::string(line); };
-  auto last = lines.size();  // the last line that is not only around the reason
+  auto last = lines.size();  // one past the last line that may be the reason
   while (last > 0 && IsSurrounding(lines[last - 1])) --last;
-  auto error = last;  // the first of the last lines in a row that name an error
+  auto error = last;  // one past the first line of the last group that names an error
   while (error > 0 && (IsSurrounding(lines[error - 1]) || !NamesError(lines[error - 1]))) --error;
   while (error > 1 && !IsSurrounding(lines[error - 2]) && NamesError(lines[error - 2])) --error;
   if (error > 0) {
@@ -138,7 +138,7 @@ std::string LastWords(std::string_view errors) {
     if (next < last) add(lines[last - 1]);
   } else if (last > 0) {
     add(lines[last - 1]);
-  } else {  // nothing but what is usually around it
+  } else {  // only surrounding lines
     const auto some = std::find_if(lines.rbegin(), lines.rend(), [](std::string_view line) { return !line.empty(); });
     if (some != lines.rend()) add(some->substr(std::min(some->find_first_not_of(" \t"), some->size())));
   }
@@ -153,16 +153,16 @@ namespace {
 constexpr std::chrono::milliseconds kPatience{300};  // after each of: end of file on stdin, SIGTERM
 constexpr std::chrono::seconds kMaxDying{1};         // after each of: SIGKILL, the supervisor's end
 constexpr std::size_t kKeptLine = 64 * 1024;
-// What a server that does not read may leave unread.
+// The most that may wait for a server that does not read.
 constexpr std::size_t kMaxUnsent = 2 * kMaxMcpMessageBytes;
 constexpr std::size_t kMaxBeforeMessage = 4096;
 constexpr std::size_t kMaxKeptErrors = 16 * 1024;
-// A message that is too long is passed over up to its end; one that has no end is no message.
+// A message that is too long is skipped up to its end. The server is ended if this many bytes do not reach it.
 constexpr std::size_t kMaxPassedOver = 256u << 20;
 
 Error Closed(std::string message) { return Refused(Reason::kMcpServerEnded, std::move(message)); }
 
-// Without what stands before it: a mark of byte order, words of a log.
+// The line without a byte order mark or log text before the message.
 std::string_view MessageIn(std::string_view line) {
   std::size_t begin = std::string_view::npos;
   for (const char* first : {"{\"jsonrpc\"", "{\"id\"", "{\"result\"", "{\"error\""}) {
@@ -208,12 +208,12 @@ class StdioChannel final : public Channel, private ChildLoop {
   void Loop() {
     sigset_t all;
     ::sigfillset(&all);
-    ::pthread_sigmask(SIG_BLOCK, &all, nullptr);  // SIGPIPE too: a write to a server that has gone only fails
+    ::pthread_sigmask(SIG_BLOCK, &all, nullptr);  // SIGPIPE too, so that a write to an ended server only fails
     Guarded("an MCP server's channel", [this] {
-      if (!Run()) LogError("processes of an MCP server do not die");
+      if (!Run()) LogError("processes of an MCP server cannot be killed");
     });
     if (!std::exchange(told_, true)) {
-      Guarded("who listens to an MCP server", [this] { listener_->OnClosed(WhyItEnded()); });
+      Guarded("the listener of an MCP server's channel", [this] { listener_->OnClosed(WhyItEnded()); });
     }
   }
 
@@ -223,17 +223,17 @@ class StdioChannel final : public Channel, private ChildLoop {
     unsent_.clear();
     if (outgoing_.size() > kMaxUnsent) Break("does not read what it is sent");
     if (!closing_ || ending() != Ending::kNot) return;
-    told_ = true;  // whoever closes knows
+    told_ = true;  // the caller of Close knows
     CloseInput();
   }
 
-  // End of file is the protocol's way to end a server; one that does not take it is ended.
+  // End of file is the protocol's way to end a server. If the server stays, it is killed.
   void CloseInput() {
     outgoing_.clear();
     End(Ending::kInputClosed);
   }
 
-  // The server broke the rules: it is ended at once.
+  // The server violated the protocol, so it is killed at once.
   void Break(std::string_view what) {
     if (ending() >= Ending::kKilled) return;
     broken_ = what;
@@ -242,7 +242,7 @@ class StdioChannel final : public Channel, private ChildLoop {
     End(Ending::kKilled);
   }
 
-  // Usually it is about to end; if not, it is of no use any more.
+  // Usually the server is about to end. If not, it is useless without its output.
   void OnOutputEnd() override {
     if (ending() == Ending::kNot) CloseInput();
   }
@@ -315,12 +315,12 @@ class StdioChannel final : public Channel, private ChildLoop {
   std::string unsent_ GUARDED_BY(mutex_);
   bool closing_ GUARDED_BY(mutex_) = false;
 
-  // --- the thread's
+  // --- used by the thread only
   ChannelListener* listener_ = nullptr;
-  bool told_ = false;  // the listener will not be called any more
+  bool told_ = false;  // the listener must not be called any more
   std::string broken_;
   std::string outgoing_, line_, errors_;
-  std::optional<AnswerScanner> passing_over_;  // reads a message that is too long
+  std::optional<AnswerScanner> passing_over_;  // set while a message that is too long is skipped
   std::size_t passed_over_ = 0;
 
   std::jthread thread_;  // last: ends before what it uses is gone

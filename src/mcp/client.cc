@@ -16,11 +16,11 @@ namespace reprise {
 namespace {
 
 constexpr const char* kStatelessVersion = "2026-07-28";
-// Those with a handshake.
+// The versions with a handshake.
 constexpr std::array<std::string_view, 4> kVersions = {"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"};
 using std::chrono::milliseconds;
 
-constexpr milliseconds kTaskKept{60'000};  // after the time that we wait for it
+constexpr milliseconds kTaskKept{60'000};  // added to the time that we wait for a task
 constexpr std::size_t kMaxPages = 100;
 constexpr std::size_t kMaxItems = 1000;
 constexpr std::size_t kMaxNameBytes = 256;
@@ -39,15 +39,15 @@ milliseconds FreshFor(const Json& result) {
   return milliseconds(hint.is_number_integer() ? std::clamp<std::int64_t>(hint.get<std::int64_t>(), 0, kLongest) : 0);
 }
 
-// Goes through all pages of a list and hands `take` each item; false from it: enough. What has come counts, if the
-// pages after it cannot be had. `freshness` becomes that of the page that is the first to grow old.
+// Goes through all pages of a list and passes each item to `take`, until that returns false. If a later page fails, the
+// items so far count. `freshness` becomes the shortest of all pages.
 template <typename Take>
 Result<void> ForEach(Session& session, const std::string& method, const char* member, const RequestOptions& options,
                      Take take, McpFreshness* freshness = nullptr) {
   std::set<std::string> cursors;
   Json params = Json::object();
   const auto end_early = [&](const std::string& why) {
-    LogWarning("an MCP server's list is cut: what has come of it is used",
+    LogWarning("an MCP server's list is incomplete; the part that was received is used",
                {{"list", method}, {"pages", cursors.size()}, {"error", why}});
     return Result<void>();
   };
@@ -77,8 +77,8 @@ Result<void> ForEach(Session& session, const std::string& method, const char* me
   return end_early("the server's list has too many pages");
 }
 
-// The schema of a tool's arguments, which are an object whatever else it says; null: it says that they are not. Some
-// servers leave it out where there are no arguments, or leave out its type where it has alternatives.
+// The schema of a tool's arguments, with type "object"; null if it excludes objects. Some servers omit the schema of a
+// tool without arguments, or the type of a schema with alternatives.
 Json ObjectSchema(const Json& given) {
   if (given.is_null() || given == true) return {{"type", "object"}, {"properties", Json::object()}};
   const Json& type = MemberOf(given, "type");
@@ -115,7 +115,7 @@ std::optional<McpToolDefinition> DefinitionOf(const Json& item) {
   return tool;
 }
 
-// Sets `tool` to nullopt if it cannot be called.
+// Adds the tool's header parameters; resets `tool` if it cannot be called.
 void TakeHeaderParameters(const Json& item, std::optional<McpToolDefinition>& tool) {
   auto parameters = HeaderParameters(MemberOf(item, "inputSchema"));
   if (!parameters) {
@@ -124,7 +124,7 @@ void TakeHeaderParameters(const Json& item, std::optional<McpToolDefinition>& to
     return tool.reset();
   }
   tool->header_parameters = *std::move(parameters);
-  tool->as_task = false;  // tasks are of older revisions
+  tool->as_task = false;  // only older revisions have tasks
 }
 
 Result<std::vector<McpResource>> Resources(Session& session, const std::string& method, const char* member,
@@ -147,7 +147,7 @@ constexpr std::size_t kMaxUrls = 4;
 constexpr int kMaxInputRounds = 10;
 constexpr std::size_t kMaxInputRequests = 16;
 
-// What the server is given for one thing that it asks before it goes on.
+// The response to one request of a server that wants input before it continues.
 Result<Json> InputResponse(Session& session, const Json& request, const RequestOptions& options) {
   const std::string method = TextMember(request, "method");
   if (method == "roots/list") return session.Roots();
@@ -157,14 +157,14 @@ Result<Json> InputResponse(Session& session, const Json& request, const RequestO
   const auto question = ParseQuestion(MemberOf(request, "params"));
   if (!question) return Fail(McpProtocolError("the server asks what cannot be asked: " + question.error().message));
   if (!options.ask) return Json{{"action", "decline"}};
-  // Nobody else can end this question: the server waits for nothing.
+  // Only our caller can end this question, because a stateless server does not wait for it.
   const ToolAnswer answer = options.ask(*question, options.stop);
   if (options.stop.stop_requested()) return Fail(ErrorCode::kCancelled, "the call was cancelled");
   return AnswerToJson(*question, answer);
 }
 
-// Sends a request until the server has asked everything that it wants to know. Its questions and its state belong to
-// this request alone.
+// Sends a request, and repeats it with the answers as long as the server asks questions. The questions and the server's
+// state belong to this request alone.
 Result<Json> RequestWithInput(Session& session, const std::string& method, Json params, const RequestOptions& options) {
   for (int round = 1;; ++round) {
     auto result = TRY(session.Request(method, params, options));
@@ -190,7 +190,7 @@ Result<Json> RequestWithInput(Session& session, const std::string& method, Json 
   }
 }
 
-// What the server wants opened first, told to the model when nobody has opened it.
+// The error for the model when the user has not opened the pages that the server requires.
 Error NotOpened(const std::vector<ToolQuestion>& urls) {
   std::string text = "the user must open a page first and has not done so:";
   for (const ToolQuestion& each : urls) text += " " + each.url + (each.text.empty() ? "" : " (" + each.text + ")");
@@ -211,8 +211,8 @@ std::vector<ToolQuestion> RequiredUrls(const Error& error) {
   return urls;
 }
 
-// Sends a call. If the server answers that the user must open URLs first, it has done nothing: the user is asked to,
-// and the call is sent again.
+// Sends a call. If the server answers that the user must open URLs first, it has done nothing yet, so the user is asked
+// to open them and the call is sent again.
 Result<Json> RequestCall(Session& session, const Json& params, const RequestOptions& options) {
   for (int round = 1;; ++round) {
     auto result = RequestWithInput(session, "tools/call", params, options);
@@ -228,7 +228,7 @@ Result<Json> RequestCall(Session& session, const Json& params, const RequestOpti
   }
 }
 
-// The bytes that a person was shown are those that are sent: a number may not survive being read and written.
+// Sends exactly the bytes that the user was shown, because parsing and writing may change a number.
 Result<RequestOptions> WithArguments(std::string_view arguments, RequestOptions options) {
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   if (arguments.starts_with(kByteOrderMark)) arguments.remove_prefix(kByteOrderMark.size());
@@ -247,7 +247,7 @@ void ReadCapabilities(const Json& capabilities, ServerFacts& facts) {
   facts.prompts = MemberOf(capabilities, "prompts").is_object();
 }
 
-// The server's name stands in its capabilities' answer, or, later, beside every result.
+// Reads the server's name and version from its Implementation object.
 void ReadName(const Json& info, ServerFacts& facts) {
   facts.name = Utf8Prefix(TextMember(info, "name"), kMaxShortText);
   facts.version = Utf8Prefix(TextMember(info, "version"), kMaxShortText);
@@ -261,7 +261,7 @@ bool NamesOneWithHandshake(const Json& versions) {
   return std::any_of(kVersions.begin(), kVersions.end(), [&](std::string_view each) { return Names(versions, each); });
 }
 
-// What a server of revision 2026-07-28 says of itself; nullopt: it is an older one.
+// Asks a server of revision 2026-07-28 for its description; nullopt if the server is older.
 Result<std::optional<ServerFacts>> Discover(Session& session, const std::string& client_version,
                                             const RequestOptions& options) {
   session.SpeakStateless(kStatelessVersion, {{"name", "reprise"}, {"version", client_version}});
@@ -270,7 +270,7 @@ Result<std::optional<ServerFacts>> Discover(Session& session, const std::string&
     const auto data = ParseJson(result.error().details_json);
     const Json none;
     const Json& supported = data ? MemberOf(*data, "supported") : none;
-    if (Names(supported, kStatelessVersion)) {  // it has said no to what it takes; once more, and not for ever
+    if (Names(supported, kStatelessVersion)) {  // it rejected a version that it supports, so try once more
       result = session.Request("server/discover", Json::object(), options);
     } else if (NamesOneWithHandshake(supported)) {
       return std::optional<ServerFacts>();
@@ -331,7 +331,7 @@ Result<ServerFacts> Initialize(Session& session, const std::string& client_versi
 Result<ServerFacts> Greet(Session& session, const std::string& client_version, McpEra known,
                           const RequestOptions& options) {
   if (known == McpEra::kHandshake) return Initialize(session, client_version, options);
-  // An older server may not answer at all what it does not know; then there must be time left to greet it.
+  // An older server may ignore an unknown request, so the probe leaves time for the handshake.
   RequestOptions probe = options;
   probe.timeout = options.timeout / 3;
   const auto begun = std::chrono::steady_clock::now();
@@ -342,7 +342,7 @@ Result<ServerFacts> Greet(Session& session, const std::string& client_version, M
   const auto spent = std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - begun);
   rest.timeout = std::max(options.timeout - spent, options.timeout / 3);
   auto facts = Initialize(session, client_version, rest);
-  // It may have been too slow for the probe, as it had just been started.
+  // A server that had just been started may have been too slow for the probe.
   const bool was_slow = !facts && facts.error().Is(Reason::kMcpError) && spent >= probe.timeout;
   if (!facts && facts.error().code == ErrorCode::kDeadlineExceeded) {
     return Fail(ErrorCode::kDeadlineExceeded,
@@ -363,7 +363,7 @@ Result<std::vector<McpToolDefinition>> ListTools(Session& session, const Request
   std::vector<McpToolDefinition> tools;
   std::set<std::string> names;
   std::size_t left_out = 0;
-  std::string example;  // of those that are left out
+  std::string example;  // the first that is left out
   const auto take = [&](const Json& item) {
     const bool has_room = tools.size() < kMaxMcpTools;
     auto tool = DefinitionOf(item);
@@ -398,12 +398,12 @@ Result<ToolOutcome> CallToolAsTask(Session& session, const std::string& name, st
   const auto created = TRY(
       RequestCall(session, {{"name", name}, {"task", {{"ttl", options.timeout.count() + kTaskKept.count()}}}}, call));
   const std::string task = TextMember(MemberOf(created, "task"), "taskId");
-  if (task.empty()) return ToolResultText(created);  // it did without one
+  if (task.empty()) return ToolResultText(created);  // the server answered without a task
   const auto result = session.Request("tasks/result", {{"taskId", task}}, options);
   if (result) return ToolResultText(*result);
   const bool given_up =
       result.error().code == ErrorCode::kCancelled || result.error().code == ErrorCode::kDeadlineExceeded;
-  // A task outlives the request that waits for it. Its server may take its time to say that it has ended it.
+  // A task outlives the request that waits for it, so it is cancelled, without waiting for the server's response.
   if (given_up) session.Tell("tasks/cancel", {{"taskId", task}});
   return Fail(result.error());
 }

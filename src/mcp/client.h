@@ -11,29 +11,29 @@
 #include "reprise/result.h"
 #include "reprise/tool.h"
 
-// The operations of the Model Context Protocol over a session: of revision 2026-07-28, which has requests that stand
-// for themselves (here: stateless), and of 2025-11-25 and older ones back to 2024-11-05, which begin with a handshake.
-// Each may fail as Session::Request does, and with reason "mcp_protocol" if the answer is not what it must be.
+// The operations of the Model Context Protocol over a session: of revision 2026-07-28, whose requests need no session
+// (here: stateless), and of revisions 2024-11-05 to 2025-11-25, which begin with a handshake. Each may fail as
+// Session::Request does, and with reason "mcp_protocol" if the answer has another form than the protocol demands.
 namespace reprise {
 
-inline constexpr std::size_t kMaxMcpTools = 256;  // of one server; more are left out
+inline constexpr std::size_t kMaxMcpTools = 256;  // per server; further ones are left out
 
-// How a server wants to be spoken to. It is found out once and remembered.
+// The kind of protocol that a server speaks. It is detected once and remembered.
 enum class McpEra { kUnknown, kHandshake, kStateless };
 
 struct ServerFacts {
   std::string name, version, protocol;
   McpEra era = McpEra::kHandshake;
-  std::string instructions;  // how its tools are to be used, in its own words
+  std::string instructions;  // the server's own text on how to use its tools
   bool tools = false, resources = false, prompts = false;
-  bool tool_changes = false;  // it says when its tools change
+  bool tool_changes = false;  // it sends a notification when its tools change
 };
 
 struct McpToolDefinition {
   std::string name;  // the server's own
   std::string description;
   std::string input_schema;  // JSON text of an object schema
-  std::string other;         // JSON text of what else the server says: title, annotations, outputSchema
+  std::string other;         // JSON text of the other members: title, annotations, outputSchema
   bool read_only_hint = false, idempotent_hint = false;
   bool destructive_hint = true;
   bool as_task = false;  // must be called as a task
@@ -51,30 +51,31 @@ struct McpPrompt {
   std::vector<std::pair<std::string, bool>> arguments;  // name, required
 };
 
-// Finds out how the server wants to be spoken to, if `known` does not say, and greets it so; once, before anything
-// else. `options.timeout` is for all of it. A server that ends the connection at a request that it does not know has
-// reason kMcpProbeRefused: connect again, with McpEra::kHandshake.
+// Detects the server's era unless `known` gives it, and greets the server accordingly. Call once, before any other
+// request. `options.timeout` limits the whole. Reason::kMcpProbeRefused: the server ended the connection because it does
+// not know the request, so connect again with McpEra::kHandshake.
 Result<ServerFacts> Greet(Session& session, const std::string& client_version, McpEra known,
                           const RequestOptions& options);
 
-// The handshake of 2025-11-25 and before: agrees on a version and on capabilities.
+// The handshake of 2025-11-25 and older revisions: agrees on a version and on capabilities.
 Result<ServerFacts> Initialize(Session& session, const std::string& client_version, const RequestOptions& options);
-// From now on SessionHooks::on_tools_changed is called when the server's tools change, if it says so at all.
+// Subscribes to changes of the server's tools, if the server offers that and does not send them anyway. Each calls
+// SessionHooks::on_tools_changed.
 void WatchTools(Session& session, const ServerFacts& facts);
 
-// For how long a list may be taken to be what the server has; from when it came. Zero: the server does not say.
+// How long a list stays valid after its arrival. Zero: the server does not say.
 struct McpFreshness {
   std::chrono::milliseconds for_at_least{0};
 };
 
-// All pages; those that have come where they do not end, or a later one cannot be had. What cannot be offered to a
-// model (no name, a schema of no object, parameters that would have to go into impossible headers) is left out.
+// Reads all pages; if a later page fails or the pages do not end, returns the tools received so far. Leaves out tools
+// that cannot be offered to a model (no name, a schema of no object, parameters for impossible headers).
 Result<std::vector<McpToolDefinition>> ListTools(Session& session, const RequestOptions& options,
                                                  McpFreshness* freshness = nullptr);
-// `arguments` is JSON object text. An error of the tool is an outcome. What the server asks before it goes on is asked
-// (`options.ask`; declined if nobody can be), and the call is repeated with the answers. `options.header_parameters`
-// are the tool's. A server of 2025-11-25 that wants URLs opened first is called again when the user has agreed to each;
-// if not, the error names them (reason kMcpUrlsRequired).
+// `arguments` is JSON object text. An error of the tool is an outcome. If the server asks questions first, they go to
+// `options.ask` (declined if that is empty), and the call is repeated with the answers. `options.header_parameters` are
+// the tool's. If a server of 2025-11-25 wants URLs opened first, the call is repeated when the user has agreed to each;
+// if the user does not, the error names them (Reason::kMcpUrlsRequired).
 Result<ToolOutcome> CallTool(Session& session, const std::string& name, std::string_view arguments,
                              const RequestOptions& options);
 // The same for a tool that must be called as a task: starts it and waits for its result.

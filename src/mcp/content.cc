@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kMaxText = 128 * 1024;
 
-// Of base64, without decoding it.
+// The decoded size of base64, computed without decoding.
 std::string SizeText(const std::string& base64) {
   const std::size_t bytes = base64.size() / 4 * 3;
   return bytes < 1024 ? std::to_string(bytes) + " bytes" : std::to_string(bytes / 1024) + " KiB";
@@ -36,7 +36,7 @@ std::string ContentsText(const Json& contents) {
   return "(" + uri + TypeText(contents) + ", " + SizeText(TextMember(contents, "blob")) + ", not text)";
 }
 
-// What is not text, as a file; nullopt if it is no base64.
+// The base64 in this member as a file; nullopt if it is not valid base64.
 std::optional<ToolFile> FileOf(const Json& object, const char* member) {
   std::string text = TextMember(object, member);
   for (char& c : text) {
@@ -49,13 +49,13 @@ std::optional<ToolFile> FileOf(const Json& object, const char* member) {
   return ToolFile{.mime_type = TextMember(object, "mimeType"), .content = *std::move(bytes)};
 }
 
-// "report.pdf" of "file:///a/report.pdf?x"; empty if there is none.
+// "report.pdf" for "file:///a/report.pdf?x"; empty if there is no name.
 std::string NameIn(const std::string& uri) {
   const std::string path = uri.substr(0, uri.find_first_of("?#"));
   return path.substr(path.find_last_of('/') + 1);
 }
 
-// Contents of a resource that are not text.
+// A resource's contents as a file; nullopt if they are text.
 std::optional<ToolFile> FileOfContents(const Json& contents) {
   if (!MemberOf(contents, "blob").is_string()) return std::nullopt;
   auto file = FileOf(contents, "blob");
@@ -63,7 +63,7 @@ std::optional<ToolFile> FileOfContents(const Json& contents) {
   return file;
 }
 
-// A block that is a file, taken as one: its text is what names it then.
+// Adds a block that holds a file to `files`. False if the block holds none.
 bool TakeFile(const Json& block, std::vector<ToolFile>& files) {
   const std::string type = TextMember(block, "type");
   std::optional<ToolFile> file;
@@ -88,12 +88,12 @@ std::string BlockText(const Json& block) {
     if (const std::string about = TextMember(block, "description"); !about.empty()) text += " " + about;
     return text;
   }
-  Json described = block;  // of a type that is not known, or without one: the model may make something of it
+  Json described = block;  // its type is unknown or missing, but the model may understand it
   DescribeMedia(described);
   return DumpJson(described);
 }
 
-// Text that is nothing but base64, or a data: URL of some: of no use to a model that reads it.
+// Whether text is only base64, or a data: URL with base64, which is useless to a model.
 bool IsEncoded(std::string_view text) {
   static constexpr std::size_t kLongerThanAnyKey = 512;
   static constexpr std::string_view kAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_";
@@ -112,7 +112,7 @@ bool IsMedium(const Json& value) {
          MemberOf(value, "blob").is_string();
 }
 
-// Replaces what is not text in `value` by its description.
+// Replaces media and base64 in `value` by descriptions.
 void DescribeMedia(Json& value) {
   if (IsMedium(value)) {
     value = MemberOf(value, "blob").is_string() ? ContentsText(value) : BlockText(value);
@@ -123,7 +123,7 @@ void DescribeMedia(Json& value) {
   }
 }
 
-// Some servers put what is not text into text.
+// Some servers put media into text blocks.
 std::string TextBlock(const std::string& text) {
   auto parsed = ParseJson(text);
   if (!parsed) return IsEncoded(text) ? "(base64, " + SizeText(text) + ", not shown)" : text;
@@ -137,15 +137,15 @@ void AddLine(std::string& text, const std::string& line) {
   text += line;
 }
 
-// Whether `text` is `value`, as it is or as JSON.
+// Whether `text` equals `value`, as a string or as JSON.
 bool Tells(const std::string& text, const Json& value) {
   if (value == text) return true;
   const auto parsed = ParseJson(text);
   return parsed && *parsed == value;
 }
 
-// Servers repeat structured content as blocks, for those who do not know it: a text that is all of it or its only
-// member, a text for each element of that member, or the blocks themselves as the member.
+// Servers repeat structured content as blocks for older clients: one text with all of it or with its only member, one
+// text for each element of that member, or the blocks themselves as the member.
 bool Repeats(const Json& blocks, const Json& structured) {
   const auto tells = [](const Json& block, const Json& value) {
     return TextMember(block, "type") == "text" && Tells(TextMember(block, "text"), value);
@@ -159,7 +159,7 @@ bool Repeats(const Json& blocks, const Json& structured) {
          std::equal(blocks.begin(), blocks.end(), only.begin(), tells);
 }
 
-// The content of a tool's result as blocks. Some servers give one block, a text, or a result that has none at all.
+// The content of a tool's result as blocks. Some servers send a single block, a text, or a result without content.
 Json BlocksOf(const Json& result) {
   if (!result.is_object()) return result.is_null() ? Json::array() : result.is_array() ? result : Json::array({result});
   const Json& content = MemberOf(result, "content");
@@ -215,7 +215,7 @@ ToolOutcome ResourceOutcome(const Json& result) {
       }
     }
   }
-  if (given.is_null() && !result.empty()) outcome.output = DumpJson(result);  // the model may make something of it
+  if (given.is_null() && !result.empty()) outcome.output = DumpJson(result);  // the model may understand it
   if (outcome.output.empty() && outcome.files.empty()) outcome.output = "(empty)";
   outcome.output = Cut(std::move(outcome.output));
   return outcome;

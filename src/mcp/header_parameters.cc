@@ -31,10 +31,10 @@ tl::unexpected<Error> Wrong(const std::string& what) {
 
 class Collector {
  public:
-  // Annotations may stand in schemas that are reached by "properties" alone; anywhere else they spoil the tool.
+  // Annotations are allowed only in schemas that are reached through "properties"; anywhere else the tool is rejected.
   Result<void> Properties(const Json& schema) {
     for (const auto& [keyword, value] : schema.items()) {
-      if (keyword == kAnnotation) continue;  // looked at by whoever has got here
+      if (keyword == kAnnotation) continue;  // the caller has checked it
       if (keyword == "properties" && value.is_object()) {
         TRY(Members(value));
       } else if (IsAnnotated(value)) {
@@ -71,7 +71,7 @@ class Collector {
     return {};
   }
 
-  // In a default or an enum the word means nothing, but such a schema is rare enough to be left out.
+  // In a default or an enum the word has no meaning, but such a schema is so rare that its tool is rejected too.
   static bool IsAnnotated(const Json& value) {
     if (!value.is_structured()) return false;
     if (value.is_object() && value.contains(kAnnotation)) return true;

@@ -21,17 +21,17 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kNoLimit = std::chrono::hours(24);  // calls have deadlines of their own; streams may be silent
+constexpr milliseconds kNoLimit = std::chrono::hours(24);  // calls have their own deadlines; streams may be silent
 constexpr milliseconds kGoodbye{500};
 constexpr milliseconds kProbeLimit{10'000};
 constexpr milliseconds kFirstRetry{1000}, kShortestRetry{50}, kLongestRetry{30'000};
-constexpr int kMaxResumes = 5;  // without having got anything in between
+constexpr int kMaxResumes = 5;  // in a row, without an event in between
 constexpr std::size_t kMaxExchanges = 64;
 constexpr std::size_t kMaxWaitingBytes = 4 * kMaxMcpMessageBytes;
 constexpr std::size_t kMaxErrorBytes = 64 * 1024;
 constexpr int kMaxRenewals = 2;  // of tokens, for one request
 constexpr int kMaxRedirects = 5;
-constexpr std::size_t kMaxAddress = 300, kMaxType = 100;  // in words about them
+constexpr std::size_t kMaxAddress = 300, kMaxType = 100;  // bytes quoted in errors
 
 Error Broken(std::string reason, std::string message) {
   return Refused(ErrorCode::kUnavailable, std::move(reason), std::move(message));
@@ -53,7 +53,7 @@ bool IsSameOrigin(const std::string& a, const std::string& b) {
   return normal(a) == normal(b);
 }
 
-// Where an `endpoint` event or a redirect of a server leads; empty: to another server.
+// The URL that an `endpoint` event or a redirect leads to; empty if it is on another server.
 std::string ResolveEndpoint(const std::string& base, std::string_view reference) {
   const std::string origin = ServerPart(base);
   if (reference.starts_with("//")) {
@@ -73,29 +73,29 @@ std::string ResolveEndpoint(const std::string& base, std::string_view reference)
 bool IsEventStream(std::string_view content_type) { return LowerCase(content_type).starts_with("text/event-stream"); }
 bool IsJson(std::string_view content_type) { return LowerCase(content_type).starts_with("application/json"); }
 
-// Those that mean the same request at another address. What a 303 leads to is no answer to a message.
+// Statuses that demand the same request at another address. A 303 leads to a page that answers no message.
 bool IsRedirect(int status) { return status == 301 || status == 302 || status == 307 || status == 308; }
 bool IsForGood(int status) { return status == 301 || status == 308; }
 
-// Whether nobody is there. Any other failure is that of one request.
+// Whether the server is unreachable. Any other failure concerns only its request.
 bool IsUnreachable(const Error& error) {
   return error.Is(Reason::kConnectionFailed) || error.Is(Reason::kNameNotResolved) || error.Is(Reason::kTlsFailed) ||
          error.Is(Reason::kConnectTimeout);
 }
 
-// What an exchange of request and response is for.
+// The purpose of an exchange of request and response.
 enum class Purpose {
   kPost,       // carries a message
-  kSubscribe,  // carries a message whose answer is a stream that goes on
-  kResume,     // takes up the stream that answered a POST
-  kListen,     // what the server says by itself
-  kLegacy,     // the one stream of HTTP+SSE
-  kProbe,      // a ping that tells whether the session is there
+  kSubscribe,  // carries a message whose response is a lasting stream
+  kResume,     // resumes the stream that answered a POST
+  kListen,     // receives the server's own messages
+  kLegacy,     // the single stream of HTTP+SSE
+  kProbe,      // a ping that tests whether the session still exists
 };
 
 class HttpChannel;
 
-// One request under way. OnHead and OnData are called on the transport's thread; the rest belongs to the queue's.
+// One request under way. OnHead and OnData run on the transport's thread; the rest belongs to the queue's thread.
 class Exchange final : public HttpResponseHandler {
  public:
   Exchange(HttpChannel& channel, Purpose its_purpose) : purpose(its_purpose), channel_(channel) {}
@@ -107,20 +107,20 @@ class Exchange final : public HttpResponseHandler {
   std::optional<std::int64_t> request_id;
   bool is_initialize = false;
   bool is_stateless = false;
-  OutgoingMessage message;  // kept to be sent again: with another token, to another address, a subscription
-  std::string url;          // that it was sent to
-  int redirects = 0;        // that have led there
-  std::string token;        // that it was sent with
-  int renewals = 0;         // of tokens for this message
+  OutgoingMessage message;  // kept in case it must be sent again: new token, redirect, broken subscription
+  std::string url;          // the URL it was sent to
+  int redirects = 0;        // the number of redirects that led there
+  std::string token;        // the token it was sent with
+  int renewals = 0;         // the number of new tokens for this message
   std::stop_source stop;
-  int fruitless = 0;  // streams of this kind before this one that brought nothing
+  int fruitless = 0;  // preceding streams of this kind without an event
   std::string resumed_from;
 
   // --- after the end
   int status = 0;
   std::optional<OAuthChallenge> challenge;
   std::string content_type, location;
-  std::string body;  // of an error only if it is JSON and the message was stateless
+  std::string body;  // an error's body only if it is JSON and the message was stateless
   bool is_stream = false, too_long = false, has_no_room = false;
   std::size_t events = 0;
   SseParser parser{kMaxMcpMessageBytes};
@@ -129,7 +129,7 @@ class Exchange final : public HttpResponseHandler {
 
  private:
   HttpChannel& channel_;
-  bool is_kept_ = false;  // the body
+  bool is_kept_ = false;  // whether the body is kept
 };
 
 class HttpChannel final : public Channel {
@@ -169,7 +169,7 @@ class HttpChannel final : public Channel {
       const MutexLock lock(alive_->mutex);
       alive_->is_open = false;
     }
-    queue_.Stop();  // from here on this thread is alone with exchanges_, but for the ends that Ended counts
+    queue_.Stop();  // from here on only this thread uses exchanges_
     for (const auto& exchange : exchanges_) exchange->stop.request_stop();
     std::string session;
     {
@@ -182,7 +182,7 @@ class HttpChannel final : public Channel {
   }
 
   // --- for exchanges, on the transport's thread ---
-  // False: there is no room for it now, as others wait to be read.
+  // False if too many bytes already wait to be read.
   bool Deliver(std::string message) {
     {
       const MutexLock lock(mutex_);
@@ -215,19 +215,19 @@ class HttpChannel final : public Channel {
     return request;
   }
 
-  // --- on the queue's thread from here on, but for what says otherwise ---
+  // --- on the queue's thread from here on, unless a comment says otherwise ---
 
-  // `url` is where redirects have led; empty: the usual one.
+  // `url` is the target of redirects; empty: the usual URL.
   void Post(OutgoingMessage message, int fruitless = 0, int renewals = 0, const std::string& url = "",
             int redirects = 0) {
-    // Such a server hears of a call that nobody waits for any more by the end of its connection, and of nothing else.
+    // A stateless server gets no notifications; it learns that a call was abandoned when the connection ends.
     if (message.is_stateless && !message.request_id) return;
     if (legacy_ && post_url_.empty()) {
-      held_back_ = std::move(message);  // until the endpoint is known; only `initialize` can be that early
+      held_back_ = std::move(message);  // until the endpoint is known; only `initialize` can come this early
       return;
     }
     if (exchanges_.size() >= kMaxExchanges && !message.request_id) {
-      return LogWarning("an MCP server asks more than it reads answers: one is left out");
+      return LogWarning("an MCP server does not read what it is sent; a message to it is dropped");
     }
     auto exchange = std::make_shared<Exchange>(*this, message.is_subscription ? Purpose::kSubscribe : Purpose::kPost);
     exchange->request_id = message.request_id;
@@ -272,7 +272,7 @@ class HttpChannel final : public Channel {
     }
     transport_.Send(std::move(request), *exchange, exchange->stop.get_token(), [this, exchange](Result<void> result) {
       queue_.Post([this, exchange, result = std::move(result)] { Ended(exchange, result); });
-      // Nothing of this object may be touched once the count is told.
+      // After the last count the channel may be destroyed, so nothing of it may be used any more.
       const MutexLock lock(mutex_);
       if (--under_way_ == 0) all_ended_.notify_all();
     });
@@ -287,7 +287,7 @@ class HttpChannel final : public Channel {
       const MutexLock lock(mutex_);
       ++under_way_;
     }
-    // Whether the server takes it does not matter: sessions that nobody uses end by themselves.
+    // The server's response does not matter, because unused sessions expire.
     transport_.Send(std::move(request), *exchange, {}, [this, exchange](const Result<void>&) {
       const MutexLock lock(mutex_);
       if (--under_way_ == 0) all_ended_.notify_all();
@@ -307,7 +307,7 @@ class HttpChannel final : public Channel {
     if (over_) return;
     if (exchange->too_long || exchange->has_no_room || exchange->parser.overflowed()) return TooLong(*exchange);
     if (IsRedirect(exchange->status) && !exchange->location.empty()) return Redirected(*exchange);
-    // Some servers end a stream without the blank line that ends an event. One that may be taken up again is torn.
+    // Some servers omit the blank line after the last event. In a stream that can be resumed, the event may be torn.
     const bool may_go_on = !exchange->last_event_id().empty();
     if (const auto last = exchange->parser.Finish(); result && last && (!may_go_on || ParseJson(last->data))) {
       listener_->OnMessage(last->data, std::nullopt);
@@ -331,17 +331,17 @@ class HttpChannel final : public Channel {
     }
   }
 
-  // What is too long is the answer to a request: that one has failed, and the session goes on.
+  // A message that is too long fails its request only; the session continues.
   void TooLong(const Exchange& exchange) {
     const Error why = exchange.has_no_room ? Broken("mcp_protocol", "the server sends faster than it can be read")
                                            : McpTooLargeError();
-    if (exchange.purpose == Purpose::kLegacy) return CloseFor(why);  // no other stream brings the rest
-    LogWarning("what an MCP server sent is not taken", {{"error", why.message}});
+    if (exchange.purpose == Purpose::kLegacy) return CloseFor(why);  // all messages come through this stream
+    LogWarning("a message from an MCP server is dropped", {{"error", why.message}});
     if (exchange.request_id) return listener_->OnRequestFailed(*exchange.request_id, why);
     if (exchange.purpose == Purpose::kListen) ListenEnded(exchange, {});
   }
 
-  // The same request goes to another address of the same server. Nothing of it goes to another server.
+  // Sends the same request to another address of the same server. Another server gets nothing of it.
   void Redirected(const Exchange& exchange) {
     const std::string target = ResolveEndpoint(exchange.url, exchange.location);
     if (target.empty() || exchange.redirects == kMaxRedirects) {
@@ -356,7 +356,7 @@ class HttpChannel final : public Channel {
     }
     const bool is_post = exchange.purpose == Purpose::kPost || exchange.purpose == Purpose::kSubscribe;
     if (IsForGood(exchange.status) && exchange.url == (is_post ? post_url_ : url_)) {
-      if (post_url_ == url_) post_url_ = target;  // the two are one but for HTTP+SSE
+      if (post_url_ == url_) post_url_ = target;  // the two differ only for HTTP+SSE
       (is_post && legacy_ ? post_url_ : url_) = target;
     }
     if (is_post) return Post(exchange.message, exchange.fruitless, exchange.renewals, target, exchange.redirects + 1);
@@ -388,7 +388,7 @@ class HttpChannel final : public Channel {
         return listener_->OnMessage(error, exchange.request_id);
       return listener_->OnRequestFailed(*exchange.request_id, StatusError(status));
     }
-    if (legacy_ && exchange.purpose == Purpose::kPost) return;  // the answer comes by the stream
+    if (legacy_ && exchange.purpose == Purpose::kPost) return;  // the answer comes through the stream
     const std::string from = exchange.last_event_id();
     const int fruitless = exchange.events > 0 ? 0 : exchange.fruitless + 1;
     if (!exchange.is_stream || from.empty() || exchange.is_stateless || fruitless > kMaxResumes) {
@@ -396,13 +396,13 @@ class HttpChannel final : public Channel {
       return listener_->OnRequestFailed(
           *exchange.request_id, result ? Broken("mcp_protocol", "the server sent no answer" + what) : result.error());
     }
-    // The server has let go of the stream, or the network has: the rest waits where it broke.
+    // The server closed the stream or the network broke it, so the stream is resumed where it ended.
     queue_.After(RetryDelay(exchange, 0), [this, from, id = exchange.request_id, fruitless] {
       if (listener_->IsWaiting(*id)) OpenStream(Purpose::kResume, from, id, fruitless);
     });
   }
 
-  // True: the server wants another token, and the message waits for it. It has not been looked at by the server.
+  // True if the server wants another token; then the message waits for it. The server has not processed the message.
   bool Renews(const std::shared_ptr<Exchange>& exchange) {
     const bool wants_more =
         exchange->status == 403 && exchange->challenge && exchange->challenge->error == "insufficient_scope";
@@ -433,8 +433,8 @@ class HttpChannel final : public Channel {
     }
   }
 
-  // What a server without sessions says in the body of an error: a JSON-RPC error, which need not name the request.
-  // Empty: it is none.
+  // The JSON-RPC error in the body of a stateless server's response, completed by the request's id, which the server
+  // may omit. Empty if there is none.
   static std::string ErrorMessage(const Exchange& exchange) {
     const bool wants_login = exchange.status == 401 || exchange.status == 403;
     if (exchange.body.empty() || !exchange.is_stateless || wants_login) return "";
@@ -444,7 +444,7 @@ class HttpChannel final : public Channel {
     return DumpJson({{"jsonrpc", "2.0"}, {"id", *exchange.request_id}, {"error", MemberOf(*parsed, "error")}});
   }
 
-  // A server need not offer it; one that did is asked again, less and less often while there is nothing.
+  // Servers need not offer subscriptions. If this one did, it is asked again, with growing pauses while nothing comes.
   void SubscriptionEnded(const Exchange& exchange, const Result<void>& result) {
     if (!result && result.error().code == ErrorCode::kCancelled) return;
     if (exchange.status >= 300 || (result && !exchange.is_stream)) return;
@@ -454,8 +454,8 @@ class HttpChannel final : public Channel {
                  [this, message = exchange.message, fruitless] { Post(message, fruitless); });
   }
 
-  // A server that has forgotten the session says 404, but many say 400, as they do to a request that is wrong by
-  // itself. A ping tells which it was; until then the request that was refused waits.
+  // A server that has forgotten the session should answer 404, but many answer 400, as for an invalid request. A ping
+  // tells the two apart; until its end the rejected request waits.
   void AskWhetherSessionLives(const Exchange& refused) {
     if (refused.request_id) refused_.push_back(*refused.request_id);
     if (std::exchange(probing_, true)) return;
@@ -476,7 +476,7 @@ class HttpChannel final : public Channel {
     }
   }
 
-  // A server need not offer this stream; one that did is asked again for as long as it answers.
+  // Servers need not offer this stream. If this one did, it is asked again as long as it answers.
   void ListenEnded(const Exchange& exchange, const Result<void>& result) {
     if (exchange.status == 404 && HasSession()) {
       forgotten_ = true;
@@ -538,7 +538,7 @@ class HttpChannel final : public Channel {
     listener_->OnClosed(why);
   }
 
-  // Whether somebody who renews a token may still post to the queue.
+  // Whether the callback of a token's renewal may still post to the queue.
   struct Alive {
     Mutex mutex;
     bool is_open GUARDED_BY(mutex) = true;
@@ -555,18 +555,18 @@ class HttpChannel final : public Channel {
   std::string version_ GUARDED_BY(mutex_), session_id_ GUARDED_BY(mutex_);
   std::size_t under_way_ GUARDED_BY(mutex_) = 0;
   std::size_t waiting_bytes_ GUARDED_BY(mutex_) = 0;
-  bool closed_ = false;  // Close's caller's
+  bool closed_ = false;  // used by Close's caller only
 
-  // --- the queue's thread's
+  // --- used by the queue's thread only
   std::set<std::shared_ptr<Exchange>> exchanges_;
-  std::string url_ = address_.url;  // or where it has moved to
-  std::string post_url_;            // empty: not known yet
+  std::string url_ = address_.url;  // changed by permanent redirects
+  std::string post_url_;            // empty: not known yet (HTTP+SSE)
   bool legacy_ = false;
   Error refusal_;  // of the first POST
   OutgoingMessage held_back_;
   bool over_ = false, forgotten_ = false;
   bool probing_ = false;
-  std::vector<std::int64_t> refused_;  // requests whose end waits for the probe's
+  std::vector<std::int64_t> refused_;  // rejected requests that wait for the probe's end
 
   TimedQueue queue_;  // last: ends before what it uses is gone
 };
@@ -585,7 +585,7 @@ void Exchange::OnHead(int its_status, const HttpHeaders& headers) {
     }
   }
   is_stream = status < 300 && IsEventStream(content_type);
-  // Some servers call their JSON something else, or nothing.
+  // Some servers label their JSON wrongly or not at all.
   const bool is_post = purpose == Purpose::kPost || purpose == Purpose::kSubscribe;
   is_kept_ = status < 300 ? is_post && !is_stream : is_stateless && IsJson(content_type);
 }
@@ -598,13 +598,13 @@ bool Exchange::OnData(std::string_view bytes) {
     if (fits) body += bytes;
     return fits;
   }
-  if (!is_stream) return status < 300;  // the body of an error is of no interest
+  if (!is_stream) return status < 300;  // an error's body is ignored
   parser.Feed(bytes);
   while (const auto event = parser.Next()) {
     ++events;
     if (purpose == Purpose::kLegacy && event->type == "endpoint") {
       channel_.TakeEndpoint(std::string(event->data));
-    } else if (!event->data.empty()) {  // whatever type the server has made up for its messages
+    } else if (!event->data.empty()) {  // servers use various event types for messages
       has_no_room = !channel_.Deliver(std::string(event->data)) || has_no_room;
     }
   }

@@ -12,15 +12,15 @@
 
 namespace reprise {
 
-// Has tokens for a server that wants some. Thread-safe; nothing but the destructor blocks.
+// Provides tokens for a server that requires them. Thread-safe; only the destructor blocks.
 class HttpAuthorizer {
  public:
   virtual ~HttpAuthorizer() = default;
-  // What goes behind "Bearer "; empty: there is none.
+  // The token after "Bearer "; empty if there is none.
   virtual std::string Token() const = 0;
-  // The server has refused a request that had this token, or none; `is_second` after it had refused an earlier one.
-  // Calls `done` once, on any thread, within this call or later: ok: it may be sent again, with the token that there is
-  // then.
+  // The server has rejected a request with the token `refused` (empty: without one); `is_second`: it had rejected the
+  // same request before. Calls `done` once, on any thread, within this call or later. ok: the request may be sent again
+  // with the then current token.
   virtual void Renew(const OAuthChallenge& challenge, const std::string& refused, bool is_second,
                      std::function<void(Result<void>)> done) = 0;
 };
@@ -28,17 +28,17 @@ class HttpAuthorizer {
 struct HttpServerAddress {
   std::string url;
   std::vector<std::pair<std::string, std::string>> headers{};  // sent with every request; may hold secrets
-  std::shared_ptr<HttpAuthorizer> authorizer{};                // null: the headers are all there is
+  std::shared_ptr<HttpAuthorizer> authorizer{};                // null: only the headers authorize
 };
 
-// Speaks with a server by streamable HTTP: each message is a POST, answered by JSON or by a stream of events; a GET
-// stream brings what the server says by itself. Streams that break are taken up where they were (Last-Event-ID). With a
-// server of revision 2026-07-28 there is neither GET nor taking up: a request whose stream breaks has failed, and a
-// subscription is sent again. A request that is refused for want of a token, or
-// of one for more, is sent again with what the authorizer gets, twice at most. A server that refuses the first POST is
-// tried by the transport of 2024-11-05 (HTTP+SSE). Redirects to the same origin are followed with method and body; to
-// another one nothing is sent. The channel closes when the server cannot be reached or has forgotten the session (404;
-// or 400, to a ping too). `transport` must outlive the channel.
+// Speaks streamable HTTP with a server: each message is a POST, answered by JSON or by a stream of events; a GET stream
+// brings the server's own messages. Broken streams are resumed (Last-Event-ID). With a server of revision 2026-07-28
+// there is neither GET nor resuming: a request whose stream breaks has failed, and a subscription is sent again. If the
+// server rejects a request because it has no token, or one with too few rights, the request is sent again with the
+// authorizer's new token, at most twice. If the server rejects the first POST, the transport of 2024-11-05 (HTTP+SSE)
+// is tried. Redirects to the same origin are followed with method and body; nothing is sent to another origin. The
+// channel closes when the server cannot be reached or has forgotten the session (404; or 400, if a ping gets it too).
+// `transport` must outlive the channel.
 std::unique_ptr<Channel> OpenHttpChannel(Transport& transport, HttpServerAddress address);
 
 }  // namespace reprise

@@ -11,7 +11,7 @@
 namespace reprise {
 namespace {
 
-// Of the servers that are asked before there is a page to open: some documents, each with a limit of its own.
+// Until the log-in's page is known. Before that several documents are fetched, each with its own limit.
 constexpr std::chrono::seconds kPageLimit{60};
 
 std::vector<std::string> NamesOf(const std::vector<McpServerOptions>& servers) {
@@ -53,11 +53,11 @@ void McpServers::Start() {
 }
 
 void McpServers::StopLogins() {
-  std::map<std::string, std::shared_ptr<LoginAttempt>> given_up;  // ends when no lock is held
+  std::map<std::string, std::shared_ptr<LoginAttempt>> given_up;  // destroyed after the lock is released
   const MutexLock lock(mutex_);
   stopped_ = true;
   given_up.swap(attempts_);
-  for (const auto& [name, attempt] : given_up) attempt->GiveUp();  // whoever waits for its page
+  for (const auto& [name, attempt] : given_up) attempt->GiveUp();  // also wakes callers that wait for its page
 }
 
 Result<std::shared_ptr<ServerConnection>> McpServers::Find(const std::string& server) const {
@@ -79,10 +79,10 @@ Result<std::string> McpServers::BeginLogin(const std::string& server) {
   const auto done = [connection](const Result<bool>& logged_in) {
     if (logged_in) return connection->ConnectAgain();
     if (logged_in.error().code == ErrorCode::kCancelled) return;
-    LogWarning("a log-in at an MCP server came to nothing",
+    LogWarning("a log-in at an MCP server failed",
                {{"server", connection->options().name}, {"error", logged_in.error().message}});
   };
-  std::shared_ptr<LoginAttempt> attempt, before;  // one that is given up ends when no lock is held
+  std::shared_ptr<LoginAttempt> attempt, before;  // `before` is destroyed after the lock is released
   try {
     const MutexLock lock(mutex_);
     if (stopped_) return Fail(ErrorCode::kUnavailable, "the server is stopping");
@@ -96,7 +96,7 @@ Result<std::string> McpServers::BeginLogin(const std::string& server) {
 
 Result<bool> McpServers::LogOut(const std::string& server) {
   const auto connection = TRY(Find(server));
-  std::shared_ptr<LoginAttempt> given_up;  // ends when no lock is held
+  std::shared_ptr<LoginAttempt> given_up;  // destroyed after the lock is released
   {
     const MutexLock lock(mutex_);
     if (const auto found = attempts_.find(server); found != attempts_.end()) {

@@ -17,8 +17,7 @@
 namespace reprise {
 
 // The configured servers of the Model Context Protocol. Each has a thread that connects in the background; without
-// servers this costs nothing. Calls in which a person is asked, and what a person approved, are the business of the
-// tools that come out.
+// servers this costs nothing. The resulting tools handle questions to the user and the user's approvals themselves.
 class McpServers final : public ToolServerLogins {
  public:
   struct Parts {  // all must outlive the object
@@ -27,20 +26,20 @@ class McpServers final : public ToolServerLogins {
     std::string approvals_file, logins_file, eras_file;
     std::shared_ptr<const KeySet> keys;  // null: a plain data folder
     std::string workspace;
-    std::string folders;  // where each command gets a folder to start in (ServerFolder)
+    std::string folders;  // parent of the folders that commands start in (ServerFolder)
     std::string client_version;
-    // A server has these tools now. Called by the servers' threads and by those that tools run on, for one server never
-    // two at once; the first call for each comes before Start returns.
+    // Receives a server's current tools. Called on the servers' threads and on those that tools run on, never two calls
+    // at once for one server; the first call for each comes before its Start returns.
     ServerConnection::OnChange on_change;
   };
   McpServers(const std::vector<McpServerOptions>& servers, Parts parts);
-  // Ends all servers, which takes a second at most.
+  // Ends all servers, which takes at most a second.
   ~McpServers() override;
   McpServers(const McpServers&) = delete;
   McpServers& operator=(const McpServers&) = delete;
 
   void Start();
-  // Gives up the log-ins that have begun; no other begins.
+  // Cancels the log-ins under way; later ones are rejected.
   void StopLogins();
 
   Result<std::string> BeginLogin(const std::string& server) override;

@@ -21,7 +21,7 @@ constexpr std::string_view kBetween = "__";
 
 std::string McpToolName(std::string_view server, std::string_view tool) {
   std::string name = std::string(server) + std::string(kBetween) + std::string(tool);
-  // The first "__" must be the one between the two.
+  // The first "__" must be the separator.
   const bool one_reading = server.find(kBetween) == std::string_view::npos && !server.ends_with('_');
   if (one_reading && !tool.empty() && name.size() <= kMaxName &&
       std::all_of(name.begin(), name.end(), IsToolNameCharacter)) {
@@ -38,7 +38,7 @@ namespace {
 
 // How long a call waits for a server that is being started.
 constexpr std::chrono::seconds kMaxStarting{30};
-// How long it is waited for what a server offers now, where a call that comes too early does no harm.
+// How long AwaitOffer waits for the server's current tools. An early call is harmless, because Run checks again.
 constexpr std::chrono::seconds kMaxListing{5};
 
 template <typename T, typename Line>
@@ -76,7 +76,7 @@ ToolOutcome TextOutcome(const Result<std::string>& text) {
   return {.output = *text, .is_error = false};
 }
 
-// Whether this argument need not be there, and may not be null.
+// Whether this argument is optional but must not be null.
 bool RefusesNull(const Json& schema, const std::string& argument) {
   const Json& required = MemberOf(schema, "required");
   if (required.is_array() && std::find(required.begin(), required.end(), argument) != required.end()) return false;
@@ -92,7 +92,8 @@ std::string StringMember(const Json& object, const char* name) {
   return object.contains(name) && object[name].is_string() ? object[name].get<std::string>() : std::string();
 }
 
-// Models give null for what they leave out, and servers refuse it where a text is wanted. The rest stays byte for byte.
+// Removes null arguments where the schema allows no null, because models write null for an omitted argument and servers
+// reject it. The rest stays unchanged, byte for byte.
 std::string WithoutNulls(std::string_view arguments, const std::string& schema) {
   const auto parsed = ParseJson(schema);
   if (!parsed) return std::string(arguments);
@@ -156,7 +157,7 @@ class McpTool final : public Tool {
  private:
   const std::string& Name() const { return server_->options().name; }
 
-  // The program that runs now is not the one that was offered, asked about and approved.
+  // Whether the program that runs now differs from the one that was offered and approved.
   bool IsAnother() const { return server_->launch() != launch_; }
 
   ToolOutcome Call(Session& session, std::string_view arguments, const RequestOptions& options) const {
@@ -213,7 +214,7 @@ class UnlistedMcpTool final : public Tool {
 
   void AwaitOffer(const std::stop_token& stop) override { static_cast<void>(server_->AwaitOffers(kMaxStarting, stop)); }
 
-  // Whoever calls it has waited for the server in vain. What is not known cannot have been agreed to.
+  // The caller has waited for the server in vain. An unknown tool cannot have been approved, so nothing runs.
   ToolOutcome Run(std::string_view, const ToolContext& context) override {
     const auto known = server_->AwaitOffers(std::chrono::milliseconds(0), context.stop);
     const std::string why = known ? "it was still being started" : known.error().message;
@@ -232,7 +233,7 @@ std::shared_ptr<Tool> MakeMcpTool(std::shared_ptr<ServerConnection> server, McpO
 }
 
 std::shared_ptr<Tool> MakeUnlistedMcpTool(std::shared_ptr<ServerConnection> server, std::string_view name) {
-  // As far as every name of this server is the same, whatever the tool's.
+  // Compares the part that the names of all this server's tools share.
   const std::string example = McpToolName(server->options().name, "x");
   if (!name.starts_with(example.substr(0, server->options().name.size() + 2))) return nullptr;
   return std::make_shared<UnlistedMcpTool>(std::move(server), name);

@@ -19,7 +19,7 @@ namespace {
 constexpr std::uint64_t kMaxFile = 4u << 20;
 constexpr const char* kType = "reprise/mcp-logins";
 constexpr int kVersion = 1;
-constexpr std::chrono::seconds kLongestWait{10};  // for another process that writes
+constexpr std::chrono::seconds kLongestWait{10};  // for another process that is writing
 
 Json ToJson(const OAuthRegistration& registration) {
   return {{"issuer", registration.issuer},
@@ -115,7 +115,7 @@ Result<OAuthLogin> OAuthCredentials::Change(const std::string& server, const std
   const MutexLock lock(mutex_);
   const auto alone = TRY(FolderLock::Take(ParentDirectory(path_), kLongestWait));
   auto servers = Read();
-  if (!servers) {  // kept for whoever wants to know what it was
+  if (!servers) {  // set aside, so that it can be examined
     TRY(file_system_.Rename(path_, path_ + ".damaged." + RandomHex(4)));
     servers = Json::object();
   }
@@ -141,7 +141,7 @@ OAuthAuthorizer::OAuthAuthorizer(Parts parts)
   if (login && !StepsUp(*login)) Use(login->tokens);
 }
 
-// Somebody is there to agree to what the server has asked for since the last log-in.
+// Whether a browser is available to agree to scopes that the server has requested since the last log-in.
 bool OAuthAuthorizer::StepsUp(const OAuthLogin& login) const { return parts_.browser && !login.wanted_scope.empty(); }
 
 OAuthAuthorizer::~OAuthAuthorizer() { stop_.request_stop(); }
@@ -173,13 +173,13 @@ Result<void> OAuthAuthorizer::RenewNow(const OAuthChallenge& challenge, const st
   OAuthLogin login = kept ? *std::move(kept) : OAuthLogin{};
   login.url = parts_.url;
   if (StepsUp(login)) return LogIn(challenge, login);
-  // Another request, or another process, may have got a token meanwhile.
+  // Another request or process may have obtained a token meanwhile.
   if (!login.tokens.access_token.empty() && login.tokens.access_token != refused) {
     Use(login.tokens);
     return {};
   }
-  // A fresh token would be for no more than the old one was; and who has just got one and is refused wants another
-  // log-in.
+  // A refreshed token has the same rights as the old one, so it does not help if the server wants more rights or has
+  // just rejected a new token.
   if (!wants_more && !is_second && !login.tokens.refresh_token.empty()) {
     const auto refreshed = RefreshNow(login);
     if (refreshed) return {};
@@ -209,7 +209,7 @@ Result<void> OAuthAuthorizer::RefreshNow(OAuthLogin& login) {
     ours = *known;
   }
   auto tokens = TRY(flow_.Refresh(login.tokens, ours, stop_.get_token()));
-  // A refresh token may count once: what is not kept now is lost. But whoever has logged in, or out, meanwhile wins.
+  // A refresh token may be valid only once, so the new tokens are stored at once. A log-in or log-out meanwhile wins.
   const auto kept = parts_.credentials.Change(parts_.server, parts_.url, [&](OAuthLogin& now) {
     if (now.tokens.access_token == login.tokens.access_token) now.tokens = tokens;
   });
@@ -221,7 +221,7 @@ Result<void> OAuthAuthorizer::RefreshNow(OAuthLogin& login) {
 }
 
 Result<void> OAuthAuthorizer::LogIn(const OAuthChallenge& challenge, OAuthLogin& login) {
-  // Without a browser nothing is begun: the next log-in asks for what the server wants now.
+  // Without a browser no log-in can begin, so the next one will ask for the scopes that the server wants now.
   if (!parts_.browser) {
     if (!challenge.scope.empty()) {
       static_cast<void>(parts_.credentials.Change(parts_.server, parts_.url, [&](OAuthLogin& now) {
@@ -235,7 +235,7 @@ Result<void> OAuthAuthorizer::LogIn(const OAuthChallenge& challenge, OAuthLogin&
   }
   const std::string before = ScopeUnion(login.tokens.scope, login.wanted_scope);
   const auto attempt = TRY(flow_.Begin(challenge, parts_.redirect_uri, login.registrations, before, stop_.get_token()));
-  // An id, and its secret, are those of one authorization server: no other gets them because a server says so.
+  // A client id and its secret belong to one authorization server. No other gets them just because the server names it.
   const bool has_moved = !login.tokens.issuer.empty() && login.tokens.issuer != attempt.server.issuer;
   if (has_moved && !parts_.options.client_id.empty() && parts_.options.issuer.empty()) {
     return Fail(OAuthError("the server now names another authorization server, " + attempt.server.issuer +

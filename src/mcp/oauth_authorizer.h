@@ -17,31 +17,31 @@
 
 namespace reprise {
 
-// What there is of log-ins at one MCP server.
+// The stored log-in at one MCP server.
 struct OAuthLogin {
-  std::string url;  // of the MCP server: what belongs to another one is not used
+  std::string url;  // of the MCP server; a log-in for another URL is not used
   std::vector<OAuthRegistration> registrations;
-  OAuthTokens tokens;        // no access token: nobody is logged in
-  std::string wanted_scope;  // that the server has asked for since
+  OAuthTokens tokens;        // without an access token: logged out
+  std::string wanted_scope;  // requested by the server since the last log-in
 };
 
-// The log-ins at MCP servers, in a file of the data folder (schemas/FILES.md): sealed like chats, if those are. The
-// file is read each time, as another process may have logged in; who writes it holds a lock on its folder. Thread-safe.
+// The log-ins at MCP servers, in a file of the data folder (schemas/FILES.md) that is sealed if chats are. The file is
+// read each time, because another process may have logged in; writers hold a lock on its folder. Thread-safe.
 class OAuthCredentials {
  public:
   // `keys` is null for a plain data folder. `file_system` must outlive the object.
   OAuthCredentials(FileSystem& file_system, std::string path, std::shared_ptr<const KeySet> keys)
       : file_system_(file_system), path_(std::move(path)), keys_(std::move(keys)) {}
 
-  // An empty one if there is none for this server at this address. A file that cannot be read is an error: it is not
-  // taken for one that holds nothing.
+  // The log-in for this server at this URL; empty if there is none. A file that cannot be read is an error and does not
+  // count as empty.
   Result<OAuthLogin> Look(const std::string& server, const std::string& url);
-  // Changes it in one step, and returns it as it is kept: `change` gets it as it is then, and no other thread or
-  // process writes meanwhile (kUnavailable if one does for ten seconds). A file that cannot be read is set aside
-  // (".damaged.<random>").
+  // Changes the log-in atomically and returns the stored result: `change` gets the current one, and no other thread or
+  // process writes meanwhile (kUnavailable if one holds the lock for ten seconds). A file that cannot be read is set
+  // aside (".damaged.<random>").
   Result<OAuthLogin> Change(const std::string& server, const std::string& url,
                             const std::function<void(OAuthLogin&)>& change);
-  // Whether somebody was logged in.
+  // Removes the log-in. Returns whether there was an access token.
   Result<bool> Forget(const std::string& server);
 
  private:
@@ -54,15 +54,12 @@ class OAuthCredentials {
   Mutex mutex_;
 };
 
-// Has a person log in: shows the attempt's URL and returns what the browser came back with, without its question mark.
-// Blocks until then; kCancelled when `stop` is requested.
+// Lets the user log in: shows the attempt's URL and returns the query that the browser comes back with, without its
+// question mark. Blocks until then; kCancelled when `stop` is requested.
 using OAuthBrowser = std::function<Result<std::string>(const OAuthAttempt& attempt, const std::stop_token& stop)>;
 
-// The reason of a failed Renew: a person must log in, and there is nobody here.
-
-// Tokens for one MCP server by OAuth: those that are kept, new ones for old ones, and, where there is a browser, those
-// of a person who logs in. A token is bound to the server's URL, and what belongs to an authorization server to its
-// issuer.
+// OAuth tokens for one MCP server: from the stored log-in, by refresh, or, if there is a browser, from a new log-in. A
+// token is bound to the server's URL, and data of an authorization server to its issuer.
 class OAuthAuthorizer final : public HttpAuthorizer {
  public:
   struct Parts {  // all must outlive the object
@@ -70,8 +67,8 @@ class OAuthAuthorizer final : public HttpAuthorizer {
     OAuthCredentials& credentials;
     std::string server, url;
     OAuthClientOptions options;
-    std::string redirect_uri;  // where a browser comes back to
-    OAuthBrowser browser;      // empty: nobody can log in here
+    std::string redirect_uri;  // where the browser comes back to
+    OAuthBrowser browser;      // empty: no log-in is possible here
   };
   explicit OAuthAuthorizer(Parts parts);
   ~OAuthAuthorizer() override;

@@ -18,7 +18,7 @@ constexpr std::size_t kMaxUrl = 2048, kMaxScopes = 4096, kMaxServers = 8, kMaxMe
 tl::unexpected<Error> Unusable(std::string what) { return Fail(OAuthError(std::move(what))); }
 
 bool IsTokenCharacter(char c) {
-  static constexpr std::string_view kOther = "!#$%&'*+-.^_`|~/=:";  // and those of token68
+  static constexpr std::string_view kOther = "!#$%&'*+-.^_`|~/=:";  // includes the characters of token68
   return IsAsciiAlnum(c) || kOther.find(c) != std::string_view::npos;
 }
 
@@ -28,7 +28,7 @@ Result<Json> Document(std::string_view text, const std::string& whose) {
   return Unusable("the " + whose + "'s metadata cannot be read: " + json.error().message);
 }
 
-// A walk over the challenges of one header: SCHEME NAME=VALUE, NAME="VALUE", SCHEME ...
+// Walks over the challenges of a header: SCHEME NAME=VALUE, NAME="VALUE", SCHEME ...
 class ChallengeReader {
  public:
   explicit ChallengeReader(std::string_view text) : text_(text) {}
@@ -39,7 +39,7 @@ class ChallengeReader {
     while (Skip()) {
       const std::string word = Word();
       if (word.empty()) {
-        ++at_;  // what nobody can read is passed over
+        ++at_;  // skips a character that belongs to no word
         continue;
       }
       if (!Takes('=')) {  // a scheme
@@ -65,7 +65,7 @@ class ChallengeReader {
     while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == ',')) ++at_;
     return at_ < text_.size();
   }
-  // Up to a "=" or what no word has.
+  // Reads up to a "=" or a character that no word has.
   std::string Word() {
     const std::size_t begin = at_;
     while (at_ < text_.size() && text_[at_] != '=' && IsTokenCharacter(text_[at_])) ++at_;
@@ -97,7 +97,7 @@ class ChallengeReader {
   std::size_t at_ = 0;
 };
 
-// Nothing but what scopes are made of (RFC 6749, 3.3).
+// Whether `text` has only characters of scopes (RFC 6749, 3.3).
 bool IsScope(std::string_view text) {
   return text.size() <= kMaxScopes &&
          std::all_of(text.begin(), text.end(), [](char c) { return c >= 0x20 && c <= 0x7e && c != '"' && c != '\\'; });
@@ -116,14 +116,13 @@ bool Has(const Json& list, std::string_view text) {
   return list.is_array() && std::find(list.begin(), list.end(), text) != list.end();
 }
 
-// "" for "/", so that a path can be put behind it.
+// "" for "/", so that a path can be appended.
 std::string WithoutLastSlash(std::string path) {
   if (path.ends_with('/')) path.pop_back();
   return path;
 }
 
-// A server is the resource, or below it. One at the root of its origin has it alone; any other shares it with whoever
-// has the other paths.
+// Whether the server is the resource or lies below it.
 bool Covers(const UrlParts& resource, const UrlParts& server) {
   if (resource.origin() != server.origin()) return false;
   if (resource.path == server.path) return resource.query.empty() || resource.query == server.query;
@@ -212,7 +211,7 @@ Result<OAuthResource> ReadResourceMetadata(std::string_view document, const UrlP
   OAuthResource resource{.resource = TextMember(json, "resource"), .authorization_servers = {}, .scopes = {}};
   const auto url = ParseUrl(resource.resource);
   if (!url || !Covers(*url, server)) return Unusable("the server's metadata speaks of another resource");
-  // A token for all of the origin is good at the servers of others there, so that only the origin itself may want it.
+  // A token for the whole origin is valid at other owners' servers there, so only the origin itself may ask for it.
   if (url->path == "/" && document_url != RootMetadataUrl(server))
     resource.resource = server.origin() + server.path + server.query;
   const Json& servers = MemberOf(json, "authorization_servers");

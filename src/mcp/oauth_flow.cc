@@ -47,7 +47,8 @@ std::string Base64(std::string_view bytes) {
   return text;
 }
 
-// The last that is configured or registered for; with a secret Basic is what every server must know (RFC 6749, 2.3.1).
+// The token endpoint's authentication method: `wanted` if the server supports it. With a secret the default is Basic,
+// which every server must support (RFC 6749, 2.3.1).
 std::string TokenMethod(const OAuthServer& server, const std::string& wanted, bool has_secret) {
   const auto takes = [&](std::string_view method) {
     return std::find(server.token_methods.begin(), server.token_methods.end(), method) != server.token_methods.end();
@@ -60,7 +61,7 @@ std::string TokenMethod(const OAuthServer& server, const std::string& wanted, bo
   return "none";
 }
 
-// What a server says of its refusal: words of RFC 6749, 5.2, nothing else of the body.
+// The reason that a server gives for an error: only the members of RFC 6749, 5.2.
 std::string ReasonIn(std::string_view body) {
   const auto json = ParseJson(body);
   if (!json) return "";
@@ -69,7 +70,7 @@ std::string ReasonIn(std::string_view body) {
   return std::string(Utf8Prefix(text, kMaxWords));
 }
 
-// What may stand in a header and an argument: visible characters.
+// Whether text is safe in a header and an argument: only visible characters.
 bool IsCredential(std::string_view text) {
   return !text.empty() && text.size() <= kMaxToken &&
          std::all_of(text.begin(), text.end(), [](char c) { return c > 0x20 && c <= 0x7e; });
@@ -83,7 +84,7 @@ Error Unavailable(const std::string& what, int status) {
   return MakeError(ErrorCode::kUnavailable, what + " cannot be had now (HTTP status " + std::to_string(status) + ")");
 }
 
-// Of an authorization server, for its redirect address.
+// A path for an authorization server's own redirect URI.
 std::string PathOf(const std::string& issuer) {
   constexpr std::size_t kDigits = 16;
   const std::string digest = Sha256Digest({issuer});
@@ -98,8 +99,8 @@ const std::string& MemberIn(const std::vector<std::pair<std::string, std::string
 
 }  // namespace
 
-// A server that is not on this machine sends nobody to an address in here: its metadata may name any host, and only its
-// own may be on this network.
+// A server elsewhere must not direct requests to this machine or network: its metadata may name any host, but only the
+// server's own host may have a private address.
 Result<OAuthFlow::Answer> OAuthFlow::Send(HttpRequest request, const std::stop_token& stop) const {
   const auto target = ParseUrl(request.url), server = ParseUrl(server_url_);
   if (!target || !server || !IsSafeOAuthUrl(request.url)) return Fail(OAuthError("a URL of the log-in is not https"));
@@ -127,7 +128,7 @@ Result<OAuthResource> OAuthFlow::FindResource(const OAuthChallenge& challenge, c
   if (!server) return Fail(OAuthError("the server's URL cannot be used for log-ins"));
   std::vector<std::string> urls = ResourceMetadataUrls(*server);
   if (!challenge.resource_metadata.empty()) {
-    // On the server itself: nobody else may say what its tokens are for.
+    // Must be on the server itself, because no other server may say what its tokens are for.
     const auto named = ParseUrl(challenge.resource_metadata);
     if (!named || named->origin() != server->origin())
       return Fail(OAuthError("the server says that its metadata is on another server"));
@@ -140,7 +141,7 @@ Result<OAuthResource> OAuthFlow::FindResource(const OAuthChallenge& challenge, c
   }
   if (!challenge.resource_metadata.empty())
     return Fail(OAuthError("the server does not say who gives tokens for it (its metadata is not where it says)"));
-  // Revision 2025-03-26: the authorization server is at the root of the server, and knows of no resources.
+  // Revision 2025-03-26: the authorization server is at the server's root and does not know resources.
   return OAuthResource{.resource = {}, .authorization_servers = {server->origin()}, .scopes = {}};
 }
 
@@ -154,7 +155,7 @@ Result<OAuthServer> OAuthFlow::FindServer(const std::string& issuer, const std::
     auto answer = TRY(Get(url, stop));
     if (answer.status == 200) {
       auto found = ReadServerMetadata(answer.body, issuer);
-      // As an address an origin ends with a slash, and some call themselves so.
+      // Some servers write their issuer with the trailing slash of an origin's URL.
       return found || !IsOwnOrigin(issuer) ? found : ReadServerMetadata(answer.body, issuer + "/");
     }
     if (answer.status >= 500) return Fail(Unavailable("the authorization server's metadata", answer.status));
@@ -199,7 +200,7 @@ Result<OAuthRegistration> OAuthFlow::Register(const OAuthServer& server, const s
                      {"application_type", "native"}};
   request.body = DumpJson(wish);
   const auto answer = TRY(Send(std::move(request), stop));
-  if (answer.status >= 400 && earlier != known.end()) return *earlier;  // as many as it takes, say
+  if (answer.status >= 400 && earlier != known.end()) return *earlier;  // it may limit registrations
   const auto json = ParseJson(answer.body);
   ours.client_id = json && answer.status < 300 ? TextMember(*json, "client_id") : "";
   if (!IsCredential(ours.client_id)) {
@@ -250,7 +251,7 @@ Result<OAuthTokens> OAuthFlow::Finish(const OAuthAttempt& attempt, std::string_v
                                       const std::stop_token& stop) const {
   const auto form = TRY(ParseForm(query));
   if (MemberIn(form, "state") != attempt.state) return Fail(OAuthError("the answer belongs to another log-in"));
-  // Before anything else of it counts, as it may be another server's (RFC 9207).
+  // Checked before any other member, because the answer may be another server's (RFC 9207).
   const std::string& issuer = MemberIn(form, "iss");
   if (issuer.empty() ? attempt.server.says_issuer : issuer != attempt.server.issuer)
     return Fail(OAuthError("the answer is not that of the authorization server that was asked"));
@@ -268,7 +269,7 @@ Result<OAuthTokens> OAuthFlow::Finish(const OAuthAttempt& attempt, std::string_v
                                   {"code_verifier", attempt.verifier}},
                                  attempt.resource, stop));
   tokens.resource = attempt.resource;
-  // What was asked for and not given would be asked for again and again.
+  // Includes requested scopes that were not granted; otherwise they would be requested again and again.
   tokens.scope = ScopeUnion(attempt.scope, tokens.scope);
   return tokens;
 }
@@ -294,7 +295,7 @@ Result<OAuthTokens> OAuthFlow::AskForTokens(const OAuthServer& server, const OAu
   request.url = server.token_endpoint;
   request.headers = {{"Content-Type", "application/x-www-form-urlencoded"}};
   if (registration.token_method == "client_secret_basic") {
-    // Both are encoded first (RFC 6749, 2.3.1): "a=b" is "a" = "b" without its name.
+    // RFC 6749, 2.3.1 wants both form-encoded first. FormText writes "=value" for an empty name; substr drops the "=".
     const std::string id = FormText({{"", registration.client_id}}).substr(1);
     const std::string secret = FormText({{"", registration.client_secret}}).substr(1);
     request.headers.emplace_back("Authorization", "Basic " + Base64(id + ":" + secret));

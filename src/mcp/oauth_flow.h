@@ -11,34 +11,34 @@
 #include "reprise/result.h"
 #include "reprise/transport.h"
 
-// OAuth 2.1 as a client of MCP servers has it: finding the authorization server, being known to it, the two halves of a
-// log-in around the person's browser, and new tokens for old. No state: what must be remembered is handed out.
+// The client's side of OAuth 2.1 for MCP servers: finds the authorization server, registers with it, runs the two
+// halves of a log-in before and after the user's browser, and refreshes tokens. Keeps no state; the caller does.
 namespace reprise {
 
-// What the configuration says of the client that logs in.
+// The configured client.
 struct OAuthClientOptions {
-  std::string client_id{}, client_secret{};  // as the authorization server's operator has given them; empty: none
+  std::string client_id{}, client_secret{};  // given by the authorization server's operator; empty: none
   std::string client_metadata_url{};         // of a document that describes this client; empty: none
-  std::string issuer{};                      // of the authorization server that must be asked; empty: the first
-  std::string scopes{};                      // asked for beside those that the server wants
+  std::string issuer{};                      // of the authorization server to use; empty: the first
+  std::string scopes{};                      // requested in addition to those that the server wants
 };
 
-// By what an authorization server knows this client.
+// This client's identity at an authorization server.
 struct OAuthRegistration {
   std::string issuer, client_id, client_secret, token_method;
-  std::string redirect_uri{};  // that it was registered with
-  bool is_configured = false;  // by the configuration: not to be kept
+  std::string redirect_uri{};  // the one it was registered with
+  bool is_configured = false;  // from the configuration, so it is not stored
 };
 
 struct OAuthTokens {
-  std::string issuer, resource;  // whose, and for what
+  std::string issuer, resource;  // who issued them, and for which resource
   std::string access_token, refresh_token, scope;
-  std::int64_t expires_at = 0;  // seconds since 1970; 0: not said
+  std::int64_t expires_at = 0;  // seconds since 1970; 0: unknown
 };
 
-// What a log-in needs from its first half to its second.
+// The state between the first and the second half of a log-in.
 struct OAuthAttempt {
-  std::string url;  // to be opened in a browser
+  std::string url;  // to open in a browser
   std::string state, verifier, redirect_uri, resource, scope;
   OAuthServer server;
   OAuthRegistration registration;
@@ -50,19 +50,19 @@ class OAuthFlow {
   OAuthFlow(Transport& transport, std::string server_url, OAuthClientOptions options)
       : transport_(transport), server_url_(std::move(server_url)), options_(std::move(options)) {}
 
-  // The first half: whom to ask, for what, and where the person goes. A client that registers by itself does so for
-  // each log-in: an authorization server that has forgotten it tells the browser alone. `known` are the registrations
-  // of earlier times, of which that of the issuer is used if there is no new one. `asked_before` are scopes that shall
-  // not be lost. kForbidden (reason "mcp_oauth"): it cannot be done, and why; kUnavailable: somebody cannot be reached.
-  // The browser comes back to `redirect_uri` or, where the configuration names no issuer, to a path below it that is
-  // the authorization server's alone: what another one answers is not taken for its answer.
+  // The first half: finds the authorization server and the scopes, and makes the URL to open. An unconfigured client
+  // registers for each log-in, because an authorization server that has forgotten it tells only the browser. `known`
+  // are earlier registrations; the issuer's is used if there is no new one. `asked_before` are scopes to keep.
+  // kForbidden (reason "mcp_oauth") says why no log-in is possible; kUnavailable: a server cannot be reached.
+  // The browser comes back to `redirect_uri` or, if no issuer is configured, to a path below it that only this
+  // authorization server uses, so that another server's answer is not mistaken for its answer.
   Result<OAuthAttempt> Begin(const OAuthChallenge& challenge, const std::string& redirect_uri,
                              const std::vector<OAuthRegistration>& known, const std::string& asked_before,
                              const std::stop_token& stop) const;
-  // The second half: `query` is what the browser came back with, without its question mark. Nothing of an answer that
-  // is not the issuer's is used or shown.
+  // The second half: `query` is the query that the browser came back with, without its question mark. An answer from
+  // another issuer is neither used nor shown.
   Result<OAuthTokens> Finish(const OAuthAttempt& attempt, std::string_view query, const std::stop_token& stop) const;
-  // New tokens for old ones, without a person. The authorization server is asked anew what its endpoints are.
+  // Refreshes tokens, without the user. Fetches the authorization server's endpoints anew.
   Result<OAuthTokens> Refresh(const OAuthTokens& tokens, const OAuthRegistration& registration,
                               const std::stop_token& stop) const;
 
@@ -87,7 +87,7 @@ class OAuthFlow {
   const OAuthClientOptions options_;
 };
 
-// The reason of a failed Refresh when the refresh token counts no more: the person must log in again.
+// The reason of a failed Refresh if the refresh token is no longer valid: the user must log in again.
 inline constexpr const char* kOAuthGrantEnded = "mcp_grant_ended";
 
 }  // namespace reprise

@@ -18,11 +18,11 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr int kMaxFailures = 5;       // one after the other, of a command
-constexpr seconds kHealthy{60};       // what ends a series of failures
+constexpr int kMaxFailures = 5;       // of a command, in a row
+constexpr seconds kHealthy{60};       // a run of this length ends a series of failures
 constexpr seconds kLongestPause{60};  // between two attempts
-constexpr seconds kBetweenLooks{2};   // whether somebody has logged in
-constexpr seconds kBetweenLists{1};   // however often a server says that its tools have changed
+constexpr seconds kBetweenLooks{2};   // between two checks for a log-in
+constexpr seconds kBetweenLists{1};   // at least, however often a server announces changes of its tools
 constexpr std::size_t kMaxDescription = 4000;
 
 McpOffer Own(McpOffer::Kind kind, std::string name, std::string description, std::string schema) {
@@ -89,7 +89,7 @@ void ServerConnection::Main(const std::stop_token& stop) {
     Error why;
     try {
       why = ConnectAndServe(stop);
-    } catch (const std::system_error& error) {  // of a thread that cannot be started
+    } catch (const std::system_error& error) {  // a thread cannot be started
       why = MakeError(ErrorCode::kUnavailable, "the system is out of threads", error.what());
     } catch (const std::exception& error) {
       why = MakeError(ErrorCode::kInternal, "an internal failure", error.what());
@@ -104,9 +104,9 @@ void ServerConnection::Main(const std::stop_token& stop) {
     }
     if (ready_since_ != Clock::time_point::max() && Clock::now() - ready_since_ >= kHealthy) failures = 0;
     ++failures;
-    LogWarning("an MCP server is not there", {{"server", options_.name}, {"error", why.message}});
+    LogWarning("an MCP server is unavailable", {{"server", options_.name}, {"error", why.message}});
     MutexLock lock(mutex_);
-    // A command that does not work will not by itself; a machine that cannot be reached may be back tomorrow.
+    // A broken command does not repair itself, but an unreachable machine may be back tomorrow.
     const bool gives_up = options_.url.empty() && failures >= kMaxFailures;
     given_up_ = gives_up;
     wants_login_ = why.Is(Reason::kMcpUnauthorized) ? why.message : "";
@@ -125,7 +125,7 @@ Result<std::unique_ptr<Channel>> ServerConnection::OpenChannel() {
     folder_.emplace(std::move(folder));
   }
   const std::string directory = folder_ ? folder_->path() : options_.cwd;
-  // Each time, as a program may be another one when its server is started again.
+  // At each start, because the program may have changed meanwhile.
   auto launch = TRY(LaunchDigest(options_, directory, parts_.workspace));
   {
     const MutexLock lock(mutex_);
@@ -140,7 +140,7 @@ std::string ServerConnection::launch() {
   return launch_;
 }
 
-// Returns why it is over.
+// Returns why the connection ended.
 Error ServerConnection::ConnectAndServe(const std::stop_token& stop) {
   auto channel = OpenChannel();
   if (!channel) return channel.error();
@@ -171,7 +171,7 @@ Error ServerConnection::ConnectAndServe(const std::stop_token& stop) {
   if (!facts) {
     why = facts.error();
   } else {
-    WatchTools(*session, *facts);  // before they are listed, so that no change is missed
+    WatchTools(*session, *facts);  // before the first list, so that no change is missed
     auto offers = ListOffers(*session, *facts, stop);
     if (!offers) {
       why = offers.error();
@@ -183,7 +183,7 @@ Error ServerConnection::ConnectAndServe(const std::stop_token& stop) {
         instructions_ = facts->instructions;
       }
       SetState(ToolServer::State::kReady, facts->name + " " + facts->version);
-      {  // after they were published: who has waited for this finds them in the catalog
+      {  // after the offers were published, so that callers waiting for this find them in the catalog
         const MutexLock lock(mutex_);
         session_ = session;
         wants_login_.clear();
@@ -196,13 +196,13 @@ Error ServerConnection::ConnectAndServe(const std::stop_token& stop) {
       session_ = nullptr;
     }
   }
-  // A connection that broke says more than the request that broke with it.
+  // The connection's error says more than the error of the request that failed with it.
   const auto closed = session->closed();
   session->Close();
   return closed.value_or(why);
 }
 
-// What was found out about a server holds for as long as it is the same one.
+// Uses the stored era of the server if its launch is still the same.
 void ServerConnection::Recall() {
   std::string now = launch();
   if (now == era_launch_) return;
@@ -215,7 +215,7 @@ void ServerConnection::Recall() {
 void ServerConnection::Remember(const ServerFacts& facts) {
   const std::string version = facts.name + " " + facts.version;
   era_ = facts.era;
-  // A newer version may speak the newer era too, and takes the older one meanwhile: the next start asks again.
+  // A new version may also support the newer era, so the next start detects it again.
   const bool asks_again = remembered_ && *remembered_ != version && facts.era == McpEra::kHandshake;
   remembered_.reset();
   if (asks_again) return parts_.eras.Forget(options_.name);
@@ -228,11 +228,11 @@ Result<ServerFacts> ServerConnection::GreetServer(Session& session, const std::s
   if (facts) {
     Remember(*facts);
   } else if (facts.error().Is(Reason::kMcpProbeRefused) && !options_.command.empty()) {
-    era_ = McpEra::kHandshake;  // some end at a request before the handshake
+    era_ = McpEra::kHandshake;  // some servers end at a request before the handshake
     remembered_.reset();
     greets_again_ = true;
   } else if (remembered_ && !facts.error().Is(Reason::kMcpUnauthorized)) {
-    era_ = McpEra::kUnknown;  // it may be another one by now; once more, without what was remembered
+    era_ = McpEra::kUnknown;  // the server may have changed, so try again without the stored era
     remembered_.reset();
     greets_again_ = true;
   } else if (!remembered_ && !session.closed()) {
@@ -280,7 +280,7 @@ Error ServerConnection::Serve(Session& session, const ServerFacts& facts, const 
     if (!offers) {
       LogWarning("the tools of an MCP server cannot be listed",
                  {{"server", options_.name}, {"error", offers.error().message}});
-      pause = std::min(2 * pause, kLongestPause);  // nothing is called before they are known again
+      pause = std::min(2 * pause, kLongestPause);  // calls wait until the tools are known again
       continue;
     }
     pause = kBetweenLists;
@@ -300,7 +300,7 @@ Result<void> ServerConnection::WaitForOffers(MutexLock& lock, milliseconds timeo
     ++changes_;
     changed_.notify_all();
   }
-  // A list that begins from now on will do, however often a server says that it has changed.
+  // Any list that begins from now on is new enough, even if the server announces further changes.
   const auto are_known = [this, wanted = changes_]() REQUIRES(mutex_) { return session_ && listed_ >= wanted; };
   changed_.wait_for(lock, stop, timeout,
                     [&]() REQUIRES(mutex_) { return are_known() || given_up_ || !wants_login_.empty(); });
@@ -330,8 +330,8 @@ void ServerConnection::ListAgain() {
   changed_.notify_all();
 }
 
-// Until then, or until there is a reason to try at once (true): somebody wants it, or has logged in, here or by a
-// command.
+// Pauses for `length`. Ends early and returns true if ConnectAgain was called or a log-in has changed the token, here
+// or in another process.
 bool ServerConnection::Pause(seconds length, bool wants_login, const std::stop_token& stop) {
   const std::string token = wants_login ? TokenNow() : "";
   for (const auto end = Clock::now() + length; Clock::now() < end && !stop.stop_requested();) {
@@ -377,7 +377,7 @@ void ServerConnection::Approved(const McpOffer& offer) {
 
 void ServerConnection::Keep(const McpOffer& offer) {
   if (auto given = parts_.consents.Give(options_.name, offer.definition.name, Fingerprint(offer)); !given) {
-    LogWarning("an approval could not be kept; the tool will ask again",
+    LogWarning("an approval could not be stored; the tool will ask again",
                {{"server", options_.name}, {"error", given.error().message}});
   }
 }

@@ -24,7 +24,7 @@
 
 namespace reprise {
 
-// What a server offers to a model: its tools, and its resources and prompts made into tools.
+// Something that a server offers to a model: one of its tools, or a tool for its resources or prompts.
 struct McpOffer {
   enum class Kind { kTool, kListResources, kReadResource, kListPrompts, kGetPrompt };
   Kind kind = Kind::kTool;
@@ -32,9 +32,9 @@ struct McpOffer {
   bool operator==(const McpOffer&) const = default;
 };
 
-// Keeps one configured server running and connected, on a thread of its own: connects, lists what it offers, lists
-// again when that changes, and starts it again, less and less often and not for ever, when it has ended. Calls that
-// were under way then have failed and stay failed. Thread-safe.
+// Keeps one configured server running and connected, on its own thread: connects, lists the server's offers, lists them
+// again after changes, and restarts an ended server, with growing pauses; a command that keeps failing is given up.
+// Calls that were under way then have failed and are not repeated. Thread-safe.
 class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
  public:
   using OnChange = std::function<void(ToolServer, std::vector<std::shared_ptr<Tool>>, UnlistedTool)>;
@@ -43,33 +43,33 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
     Consents& consents;
     OAuthCredentials& credentials;
     ServerEras& eras;
-    std::string workspace;  // the root that servers are told of; commands do not run there, nor come from there
-    std::string folders;    // where a command gets a folder to start in
+    std::string workspace;  // the root given to servers; commands neither run there nor come from there
+    std::string folders;    // parent of the folder that a command starts in
     std::string client_version;
-    OnChange on_change;  // called by several threads, never two calls at once
+    OnChange on_change;  // called on several threads, never two calls at once
   };
   ServerConnection(McpServerOptions options, Parts parts);
 
   void Start();
   void RequestStop();
-  // Returns when the server is gone and nothing calls on_change any more.
+  // Returns when the server has ended and on_change will not be called any more.
   void Stop();
 
   const McpServerOptions& options() const { return options_; }
-  // Waits until it is known what the server offers: if it is just being started (again), or has said that its tools
-  // have changed. Then on_change has been called. kUnavailable with the reason if that is not so in time.
+  // Waits until the server's offers are known, if it is being started or has announced a change of its tools. Then
+  // on_change has been called. kUnavailable with the reason if they are not known in time.
   Result<void> AwaitOffers(std::chrono::milliseconds timeout, const std::stop_token& stop);
-  // The session, if the server offers this, and exactly this, at this moment (as far as it has said). Waits as above;
-  // kConflict if it offers something else.
+  // The session, if the server's current list has exactly this offer. Waits as above; kConflict if the list does not
+  // have it.
   Result<std::shared_ptr<Session>> SessionFor(const McpOffer& offer, std::chrono::milliseconds timeout,
                                               const std::stop_token& stop);
-  // What the server offers may not be what it has said.
+  // Lists the offers again, because the list may be outdated.
   void ListAgain();
-  // At once and anew: whoever speaks to the server may be known to it now, or no longer.
+  // Connects again at once, after a log-in or a log-out.
   void ConnectAgain();
-  // A person has agreed to this tool as it is.
+  // Stores the user's consent to this tool in its current form.
   void Approved(const McpOffer& offer);
-  // What the command or address of the server is now, or was when it last ran; see LaunchDigest.
+  // The digest of the server's command or address at its last start; see LaunchDigest.
   std::string launch();
 
  private:
@@ -78,8 +78,8 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
   void Main(const std::stop_token& stop);
   Error ConnectAndServe(const std::stop_token& stop);
   bool Pause(std::chrono::seconds length, bool wants_login, const std::stop_token& stop);
-  std::string TokenNow();   // empty: nobody is logged in
-  bool IsToConnectAgain();  // once for each time that it was asked for
+  std::string TokenNow();   // empty: logged out
+  bool IsToConnectAgain();  // true once after ConnectAgain
   Result<std::unique_ptr<Channel>> OpenChannel();
   Result<ServerFacts> GreetServer(Session& session, const std::stop_token& stop);
   void Recall();
@@ -102,29 +102,30 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
   bool stopped_ GUARDED_BY(publish_mutex_) = false;
 
   Mutex mutex_;
-  std::condition_variable_any changed_;  // any of what follows
+  std::condition_variable_any changed_;  // signals changes of the members below
   ToolServer::State state_ GUARDED_BY(mutex_) = ToolServer::State::kConnecting;
   std::string message_ GUARDED_BY(mutex_);
   std::vector<McpOffer> offers_ GUARDED_BY(mutex_);
-  std::string instructions_ GUARDED_BY(mutex_);          // of the server, as it last said
+  std::string instructions_ GUARDED_BY(mutex_);          // the server's latest
   std::shared_ptr<Session> session_ GUARDED_BY(mutex_);  // null: not ready
   bool given_up_ GUARDED_BY(mutex_) = false;
-  std::string wants_login_ GUARDED_BY(mutex_);    // its words, if it has last refused for want of a log-in
-  std::uint64_t changes_ GUARDED_BY(mutex_) = 0;  // how often the server has said that its tools have changed
-  std::uint64_t listed_ GUARDED_BY(mutex_) = 0;   // changes_ when the list began that offers_ is
+  std::string wants_login_ GUARDED_BY(mutex_);    // the error's message, if the last one demands a log-in
+  std::uint64_t changes_ GUARDED_BY(mutex_) = 0;  // how often the list had to be read again
+  std::uint64_t listed_ GUARDED_BY(mutex_) = 0;   // changes_ at the start of the listing that filled offers_
   bool session_ended_ GUARDED_BY(mutex_) = false;
   bool connects_again_ GUARDED_BY(mutex_) = false;
-  // Until when the list may be taken to be what the server has; nullopt: until it says that it has changed.
+  // When the list becomes stale; nullopt: only when the server announces a change.
   std::optional<Clock::time_point> fresh_until_ GUARDED_BY(mutex_);
   std::string launch_ GUARDED_BY(mutex_);
 
-  Clock::time_point ready_since_;       // the thread's
-  std::optional<ServerFolder> folder_;  // the thread's
-  McpEra era_ = McpEra::kUnknown;       // the thread's: how the server wants to be spoken to, as it was last found
-  std::string era_launch_;              // the thread's: launch_ when that was found
-  // The thread's: era_ is from before this start, where the server said that it was of this version.
+  // --- used by the thread only
+  Clock::time_point ready_since_;
+  std::optional<ServerFolder> folder_;
+  McpEra era_ = McpEra::kUnknown;  // the server's era, as last detected
+  std::string era_launch_;         // launch_ at that time
+  // The server's version when its era was stored by an earlier process; nullopt: era_ is not from there.
   std::optional<std::string> remembered_;
-  bool greets_again_ = false;  // the thread's: the greeting failed for what was thought of the server
+  bool greets_again_ = false;  // the greeting failed because of a wrong era_
   std::jthread thread_;
 };
 

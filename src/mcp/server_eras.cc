@@ -69,9 +69,9 @@ void ServerEras::Write() {
                      {"version", known.version}};
   }
   const std::string text = DumpJsonPretty({{"schema", 1}, {"servers", std::move(servers)}}) + "\n";
-  // What a power loss takes is asked anew.
+  // Not synced, because entries lost by a power failure are only detected again.
   if (auto kept = ReplaceFile(file_system_, path_, text, Durability::kUnsynced); !kept) {
-    LogWarning("what is known of an MCP server could not be kept", {{"file", path_}, {"error", kept.error().message}});
+    LogWarning("the protocol of an MCP server could not be stored", {{"file", path_}, {"error", kept.error().message}});
   }
 }
 

@@ -11,27 +11,27 @@
 
 namespace reprise {
 
-// How a server was last spoken to.
+// How a server was last used.
 struct KnownServer {
-  std::string launch;  // how it was run or reached then; see LaunchDigest
+  std::string launch;  // the digest of its command or address then; see LaunchDigest
   McpEra era = McpEra::kUnknown;
-  std::string version;  // its name and version, as it has said
+  std::string version;  // its name and version, as given by the server
   bool operator==(const KnownServer&) const = default;
 };
 
-// Which era each MCP server turned out to be of, kept in a file of the data folder (schemas/FILES.md) over restarts, so
-// that a server need not be asked again. Only a hint: who uses it tries once more without it. A file that cannot be
-// read holds nothing. Thread-safe.
+// The detected era of each MCP server, kept in a file of the data folder (schemas/FILES.md), so that it need not be
+// detected again after a restart. Only a hint: if it fails, the user of it tries again without it. A file that cannot
+// be read counts as empty. Thread-safe.
 class ServerEras {
  public:
-  // `servers` are those that are configured: of others nothing is kept. `file_system` must outlive the object. The file
-  // is read at the first look.
+  // `servers` are the configured ones; entries of others in the file are dropped. `file_system` must outlive the
+  // object. The file is read at the first use.
   ServerEras(FileSystem& file_system, std::string path, const std::vector<std::string>& servers)
       : file_system_(file_system), path_(std::move(path)), servers_(servers) {}
 
-  // nullopt: nothing is known of this server, run or reached in this way.
+  // nullopt if nothing is known about this server with this launch.
   std::optional<KnownServer> Look(const std::string& server, const std::string& launch);
-  // From now on this is known of it, as far as the disk can take it. Writes only what is new.
+  // Stores this, if it is new. A disk error is only logged.
   void Keep(const std::string& server, KnownServer known);
   void Forget(const std::string& server);
 

@@ -43,14 +43,14 @@ std::string FindProgram(const std::string& name, std::string_view path) {
   while (!path.empty()) {
     const std::size_t colon = path.find(':');
     const std::string directory(path.substr(0, colon));
-    // An empty or relative entry means the current directory: nothing to take programs from.
+    // Skips empty and relative entries: they depend on the current directory, which is no safe source of programs.
     if (directory.starts_with('/') && IsProgram(directory + "/" + name)) return directory + "/" + name;
     path.remove_prefix(colon == std::string_view::npos ? path.size() : colon + 1);
   }
   return "";
 }
 
-// "python" of "/usr/bin/python3.11".
+// "python" for "/usr/bin/python3.11".
 std::string StemOf(const std::string& program) {
   const std::string name = std::filesystem::path(program).filename().string();
   return name.substr(0, name.find_first_of("0123456789."));
@@ -121,7 +121,7 @@ Result<std::string> LaunchDigest(const McpServerOptions& options, const std::str
                                  const std::string& workspace) {
   Json launch = {
       {"command", options.command}, {"args", options.arguments}, {"env", options.environment}, {"url", options.url}};
-  launch["workspace"] = workspace;  // it is told to the server
+  launch["workspace"] = workspace;  // because the server is given it as a root
   if (options.roots) launch["roots"] = *options.roots;
   if (!options.url.empty()) return Sha256Digest({DumpJson(launch)});
   const auto command = TRY(ServerCommand(options, directory, workspace));
@@ -159,7 +159,7 @@ Result<ServerFolder> ServerFolder::Make(const std::string& parent, const std::st
 ServerFolder::ServerFolder(ServerFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
 
 ServerFolder::~ServerFolder() {
-  std::error_code ignored;  // it is empty, or what a server has left there
+  std::error_code ignored;  // at worst a server's files stay behind
   if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
 }
 

@@ -15,35 +15,35 @@
 
 namespace reprise {
 
-// How a configured server is run: its program looked up in PATH, in `directory` (or the configured `cwd`), with PATH,
-// HOME, USER, LOGNAME, SHELL, LANG, LC_ALL, TERM, TZ and TMPDIR of this process and the configured variables, and
-// nothing else. PATH is without relative folders and those in `workspace`: others write there. kNotFound if there is no
-// such program, or no folder `cwd`.
+// The command of a configured server: its program from PATH, run in `directory` (or the configured `cwd`), with only
+// PATH, HOME, USER, LOGNAME, SHELL, LANG, LC_ALL, TERM, TZ and TMPDIR of this process and the configured variables.
+// PATH loses relative folders and those in `workspace`, because others may write there. kNotFound if there is no such
+// program, or no folder `cwd`.
 Result<Command> ServerCommand(const McpServerOptions& options, const std::string& directory,
                               const std::string& workspace);
 
-// True of programs that run what their first file argument holds: "node", "python3.11".
+// True for programs that run their first file argument: "node", "python3.11".
 bool IsInterpreter(const std::string& program);
 
-// True of those that run a folder too (its __main__.py, index.js, package.json).
+// True for those that can also run a folder (its __main__.py, index.js, package.json).
 bool RunsFolders(const std::string& program);
 
-// True of a file that by its name holds no code: a database, a table, a text, a picture, a log.
+// True for a file that holds no code, judged by its name: a database, a table, a text, a picture, a log.
 bool IsDataFile(const std::filesystem::path& file);
 
-// What a person agrees to of how a server is run or reached: the command with its arguments and variables or the
-// address, the program that is found for it and what that file holds; likewise the file that an interpreter is given,
-// and every argument that is a file in the workspace, but for data (IsDataFile). Changes when one of them does. Headers
-// are left out, as tokens in them change by themselves. Fails as ServerCommand does, or if a file cannot be read.
+// A digest of the launch that a user agrees to: the address, or the command with its arguments and variables; the path
+// and content of its program and of an interpreter's script; the same for arguments that are files in the workspace,
+// except data (IsDataFile); and the roots. Leaves out headers, because the tokens in them change. Fails like
+// ServerCommand, or if a file cannot be read.
 Result<std::string> LaunchDigest(const McpServerOptions& options, const std::string& directory,
                                  const std::string& workspace);
 
-// A folder of its own (0700, a name that nobody knows before) for a server to start in: programs look there for what
-// they load, so nobody else may have put anything there. It holds a package.json without anything in it, at which npm
-// ends its search for packages in the folders above. Removed with all it holds at the end; links are not followed.
+// A private folder (0700, an unpredictable name) for a server to start in. Programs load files from their current
+// folder, so no one else may put files there. It holds an empty package.json, which ends npm's search for packages in
+// the folders above. The destructor removes it with its content; links are not followed.
 class ServerFolder {
  public:
-  // Below `parent`, which is there and private.
+  // Makes the folder in `parent`, which must exist and be private.
   static Result<ServerFolder> Make(const std::string& parent, const std::string& name);
   ServerFolder(ServerFolder&& other) noexcept;
   ServerFolder& operator=(ServerFolder&&) = delete;
@@ -56,16 +56,16 @@ class ServerFolder {
   std::string path_;  // empty: moved from
 };
 
-// Who has the tokens for a configured server, where somebody logs in; null for others. `browser` may be empty.
+// Provides the tokens for a configured server with log-in; null for other servers. `browser` may be empty.
 std::shared_ptr<HttpAuthorizer> AuthorizerFor(const McpServerOptions& options, Transport& transport,
                                               OAuthCredentials& credentials, std::string redirect_uri,
                                               OAuthBrowser browser);
 
-// The folders that a configured server is told to work in.
+// The folders that a configured server is told to work in (the workspace by default).
 std::vector<SessionRoot> RootsFor(const McpServerOptions& options, const std::string& workspace);
 
-// Starts the command (in `directory`, or where the configuration says; see ServerCommand) or prepares the connection of
-// a configured server. `transport` must outlive the channel.
+// Starts the command of a configured server (in `directory` or the configured folder; see ServerCommand), or prepares
+// the connection to it. `transport` must outlive the channel.
 Result<std::unique_ptr<Channel>> OpenServerChannel(const McpServerOptions& options, Transport& transport,
                                                    const std::string& directory, const std::string& workspace,
                                                    std::shared_ptr<HttpAuthorizer> authorizer = nullptr);

@@ -39,14 +39,14 @@ constexpr std::string_view kDone =
     "went well is said where you began it.";
 constexpr std::string_view kNothing = "<!doctype html><title>Reprise</title><p>There is nothing here.";
 
-// Whoever has connected and has not said yet what it wants.
+// A connection whose request is not complete yet.
 struct Visitor {
   UniqueFd connection;
   Clock::time_point deadline;
   std::string head{};
 
   bool has_head() const { return head.find("\r\n\r\n") != std::string::npos; }
-  // False: nothing more comes of it.
+  // False if nothing more can be read.
   bool Read() {
     char bytes[2048];
     const ssize_t count = ::recv(connection.get(), bytes, sizeof bytes, 0);
@@ -63,12 +63,12 @@ void Answer(int connection, std::string_view status, std::string_view body) {
       "\r\nContent-Security-Policy: default-src 'none'\r\nReferrer-Policy: no-referrer\r\n"
       "Cache-Control: no-store\r\nConnection: close\r\n\r\n" +
       std::string(body);
-  // A browser that does not read it loses nothing but this page.
+  // If the browser does not read the response, it only misses this page.
   static_cast<void>(::send(connection, response.data(), response.size(), MSG_NOSIGNAL));
   ::shutdown(connection, SHUT_WR);
 }
 
-// "a=b" of "GET /mcp/callback?a=b HTTP/1.1"; nullopt: it is another request.
+// "a=b" for "GET /mcp/callback?a=b HTTP/1.1"; nullopt for another request.
 std::optional<std::string> QueryOf(std::string_view head, const std::string& path) {
   const std::string begin = "GET " + path + "?";
   if (!head.starts_with(begin)) return std::nullopt;
@@ -113,7 +113,7 @@ Result<std::string> LoopbackRedirect::Await(const std::string& address, const st
   const std::stop_callback stopped(stop, [&] { ::eventfd_write(wake.get(), 1); });
   const std::string path = address.substr(uri().size() - std::string_view(kPath).size());
   const std::string host = "\r\nhost: 127.0.0.1:" + std::to_string(port_) + "\r\n";
-  std::deque<Visitor> visitors;  // side by side, the oldest first: whoever says nothing holds nobody up
+  std::deque<Visitor> visitors;  // oldest first; read concurrently, so that a silent one does not block the others
   for (;;) {
     std::vector<pollfd> watched = {{.fd = wake.get(), .events = POLLIN, .revents = 0},
                                    {.fd = socket_.get(), .events = POLLIN, .revents = 0}};
@@ -153,7 +153,7 @@ namespace {
 
 constexpr std::chrono::minutes kPersonsTime{15};
 
-// The port that an authorization server has been told of: one that registers nobody now still knows it.
+// The port of the last registration, because the authorization server may not accept a new registration.
 std::uint16_t PortOf(const OAuthLogin& login) {
   const auto uri = login.registrations.empty() ? std::nullopt : ParseUrl(login.registrations.back().redirect_uri);
   const std::size_t colon = uri ? uri->authority.rfind(':') : std::string::npos;
@@ -185,7 +185,7 @@ Result<bool> LogInAtServer(const McpServerOptions& server, const ServerLogin& lo
   Session session(std::move(channel), {});
   const RequestOptions limits{.timeout = kPersonsTime, .stop = stop};
   const auto facts = TRY(Greet(session, login.client_version, McpEra::kUnknown, limits));
-  // Some say only now that they want to know who asks.
+  // Some servers demand a log-in only for this request.
   if (facts.tools) TRY(ListTools(session, limits));
   return asked;
 }

@@ -19,15 +19,15 @@
 
 namespace reprise {
 
-// Where a browser comes back to after a log-in: a port of this machine (RFC 8252, 7.3) that answers one path.
+// The address that a browser comes back to after a log-in: a port of this machine (RFC 8252, 7.3) with one path.
 class LoopbackRedirect {
  public:
-  // `port` 0: any that is free. kConflict if it is in use.
+  // `port` 0: any free port. kConflict if the port is in use.
   static Result<LoopbackRedirect> Open(std::uint16_t port);
 
   std::string uri() const;  // "http://127.0.0.1:PORT/mcp/callback"
-  // The query of the first request to this address, which begins with `uri()`, that has this `state`; without its
-  // question mark. Others are told that there is nothing here. Blocks until then; kCancelled when `stop` is requested.
+  // Waits for a request to `address`, which begins with `uri()`, with this `state`, and returns its query without the
+  // question mark. Other requests get a 404. kCancelled when `stop` is requested.
   Result<std::string> Await(const std::string& address, const std::string& state, const std::stop_token& stop) const;
 
  private:
@@ -36,33 +36,32 @@ class LoopbackRedirect {
   std::uint16_t port_ = 0;
 };
 
-// A person logs in at a configured server, in a browser of this machine.
-
+// A user's log-in at a configured server, in a browser on this machine.
 struct ServerLogin {
   Transport& transport;
   OAuthCredentials& credentials;
   std::string workspace, client_version;
-  std::uint16_t port = 0;  // that the browser comes back to; 0: any
+  std::uint16_t port = 0;  // the port that the browser comes back to; 0: the last registered one, or any
 };
 
-// Connects to the server and has a person log in if it wants that: `show` gets the URL to open, on a thread of its own,
-// which then waits for the browser. False: the server wanted nothing, as a log-in counts already. Blocks, a quarter of
-// an hour at most. kInvalidArgument (reason "no_login") if the configuration has no log-in for it; kForbidden (reason
-// "mcp_oauth"): it cannot be done, and why; kUnavailable, kCancelled.
+// Connects to the server and lets the user log in if the server demands it: `show` gets the URL to open, on another
+// thread, which then waits for the browser. False if the server demanded nothing, such as with a valid log-in. Blocks
+// for at most a quarter of an hour. kInvalidArgument (reason "no_login") if the configuration has no log-in for the
+// server; kForbidden (reason "mcp_oauth") says why no log-in is possible; kUnavailable, kCancelled.
 Result<bool> LogInAtServer(const McpServerOptions& server, const ServerLogin& login,
                            const std::function<void(const std::string& url)>& show, const std::stop_token& stop);
 
-// The same, on a thread of its own. Ends with the object.
+// A log-in on its own thread. The destructor cancels it.
 class LoginAttempt {
  public:
   using Show = std::function<void(const std::string& url)>;
   using LogIn = std::function<Result<bool>(const Show& show, const std::stop_token& stop)>;
-  // `log_in` is called once, and then `done`, on that thread. std::system_error if there is no thread for it.
+  // Calls `log_in` once, and then `done`, on that thread. std::system_error if the thread cannot be started.
   LoginAttempt(LogIn log_in, std::function<void(const Result<bool>&)> done);
   ~LoginAttempt();
 
   void GiveUp() { thread_.request_stop(); }
-  // The URL to open, as soon as it is known; empty: no log-in is wanted. The error of an attempt that has failed.
+  // Waits for the URL to open; empty if no log-in is needed. Returns the error of a failed attempt.
   Result<std::string> AwaitPage(std::chrono::milliseconds limit);
 
  private:

@@ -19,16 +19,16 @@ constexpr std::size_t kMaxPending = 256;
 constexpr std::size_t kMaxProgressWaiting = 64;
 constexpr std::size_t kMaxQuestions = 4;
 constexpr std::size_t kMaxErrorText = 1000;
-// More than a server that works for us has to say in this time.
+// More messages or bytes in this time than a working server sends.
 constexpr std::chrono::seconds kFloodWindow{10};
 constexpr std::size_t kFloodMessages = 20'000;
 constexpr std::size_t kFloodBytes = 256u << 20;
 
-// Of JSON-RPC 2.0, section 5.1.
+// JSON-RPC 2.0, section 5.1.
 constexpr int kParseError = -32700, kInvalidRequest = -32600, kMethodNotFound = -32601, kInvalidParams = -32602;
 // Model Context Protocol 2025-11-25, "Elicitation": the user must open a URL first.
 constexpr int kUrlElicitationRequired = -32042;
-// Of revision 2026-07-28.
+// Revision 2026-07-28.
 constexpr int kHeaderMismatch = -32020, kMissingCapability = -32021, kUnsupportedVersion = -32022;
 
 const Json& Params(const Json& message) {
@@ -41,7 +41,7 @@ std::string TextOrJson(const Json& value) {
   return std::string(Utf8Prefix(value.is_string() ? value.get<std::string>() : DumpJson(value), kMaxErrorText));
 }
 
-// `error` is an object, as the protocol has it, or what some servers write instead.
+// `error` is an object, as the protocol demands, or any value that some servers send instead.
 Error ServerError(const Json& error) {
   const Json& code = MemberOf(error, "code");
   const Json& words = error.is_object() ? MemberOf(error, "message") : error;
@@ -61,13 +61,13 @@ Error ServerError(const Json& error) {
   return reported;
 }
 
-// What a request is about, as the header Mcp-Name repeats it; empty: nothing of the kind.
+// The value of the header Mcp-Name for a request; empty if its method has none.
 std::string NameOf(const std::string& method, const Json& params) {
   if (method == "tools/call" || method == "prompts/get") return TextMember(params, "name");
   return method == "resources/read" ? TextMember(params, "uri") : "";
 }
 
-// A request of ours, as its answer names it: some servers make the number a text, or a number with a point.
+// Our request's id, from an answer: some servers make the number a string or add a decimal point.
 std::optional<std::int64_t> RequestOf(const Json& id) {
   constexpr double kMaxExact = 9007199254740992.0;  // 2^53
   if (id.is_number_unsigned() && id.get<std::uint64_t>() > std::numeric_limits<std::int64_t>::max())
@@ -82,11 +82,11 @@ std::optional<std::int64_t> RequestOf(const Json& id) {
   return ParseNumber<std::int64_t>(id.get_ref<const std::string&>());
 }
 
-// Whether who reads the answer takes any value for its result.
+// Whether the caller of this method accepts a result of any type.
 bool IsCall(const std::string& method) { return method == "tools/call" || method == "tasks/result"; }
 
-// Whether the members that say what the message is come more than once. REQUIRES: `text` is a JSON object but for
-// members that come twice.
+// Whether a member of the message itself is repeated, so that its kind or request is ambiguous. REQUIRES: `text` is a
+// JSON object, except for repeated members.
 bool IsEnvelopeAmbiguous(std::string_view text) {
   std::set<std::string> names;
   for (const RawJsonMember& member : RawMembers(text)) {
@@ -96,7 +96,7 @@ bool IsEnvelopeAmbiguous(std::string_view text) {
   return false;
 }
 
-// The message that stands behind words of a log on the same line; nullopt if none does.
+// The message after log text on the same line; nullopt if there is none.
 std::optional<Json> MessageBehindLog(std::string_view text) {
   constexpr int kMaxTries = 4;
   std::size_t at = text.find("{\"", 1);
@@ -127,8 +127,8 @@ std::string ProgressText(const Json& params) {
 // RFC 8089.
 std::string FileUri(const std::string& path) { return "file://" + PercentEncoded(path, "-._~/!$&'()*+,;=:@"); }
 
-// A request is a span beneath the call that it is for. It has no gen_ai.operation.name: the execution of the tool,
-// which it lies within, has that already, and is counted by it.
+// Begins a request's span, a child of its call's span. It has no gen_ai.operation.name, because the tool execution
+// around it has that and is counted by it.
 Span BeginSpan(const Span* parent, const std::string& method, std::int64_t id, const Json& params) {
   if (parent == nullptr) return {};
   const std::string_view target = method == "tools/call"    ? "gen_ai.tool.name"
@@ -212,7 +212,7 @@ Result<Json> Session::Request(const std::string& method, Json params, const Requ
     if (!span.context().state.empty()) params["_meta"]["tracestate"] = span.context().state;
   }
   std::string request = DumpJson({{"jsonrpc", "2.0"}, {"id", id}, {"method", method}, {"params", std::move(params)}});
-  // As the last of params, which is the last of the message. On stdio a message is a line.
+  // Inserts the arguments as the last member of params, which end the message. On stdio a message is one line.
   if (!options.arguments.empty()) request.insert(request.size() - 2, ",\"arguments\":" + OnOneLine(options.arguments));
   message.json = std::move(request);
   channel_->Send(std::move(message));
@@ -221,7 +221,7 @@ Result<Json> Session::Request(const std::string& method, Json params, const Requ
   return result;
 }
 
-// Until there is a response, or nobody waits any more.
+// Waits for the response, the deadline or a stop request. Meanwhile passes on progress and questions.
 Result<Json> Session::Await(Pending& pending, std::int64_t id, const RequestOptions& options) {
   auto deadline = Clock::now() + options.timeout;
   MutexLock lock(mutex_);
@@ -335,7 +335,7 @@ void Session::Settle(std::int64_t id, Result<std::shared_ptr<Json>> response, st
   {
     const MutexLock lock(mutex_);
     const auto found = pending_.find(id);
-    if (found == pending_.end()) return;  // nobody waits (any more), or the server made the id up
+    if (found == pending_.end()) return;  // the caller has given up, or the server invented the id
     const auto pending = found->second;
     pending_.erase(found);
     pending->error_code = error_code;
@@ -346,7 +346,7 @@ void Session::Settle(std::int64_t id, Result<std::shared_ptr<Json>> response, st
   if (asking) asking->over.request_stop();
 }
 
-// --- what the channel tells ------------------------------------------------------------------------------------------
+// --- the channel's calls ---------------------------------------------------------------------------------------------
 
 void Session::OnRequestFailed(std::int64_t id, Error error) { Settle(id, Fail(std::move(error))); }
 
@@ -355,7 +355,7 @@ bool Session::IsWaiting(std::int64_t id) const {
   return pending_.contains(id);
 }
 
-// Whether a tool's call is what waits for the response to this request.
+// Whether a tool's call waits for the response to this request.
 bool Session::IsCallWaiting(std::int64_t id) const {
   const MutexLock lock(mutex_);
   const auto found = pending_.find(id);
@@ -407,18 +407,18 @@ void Session::OnMessage(std::string_view bytes, std::optional<std::int64_t> aske
     if (const auto id = scanner.request()) {
       return Settle(*id, Fail(McpProtocolError("the server's answer cannot be read: " + message.error().message)));
     }
-    // Some servers print their log on stdout.
+    // Some servers print their log to stdout.
     auto behind = MessageBehindLog(text);
     if (behind) return Dispatch(*behind, asked);
-    return Log(LogLevel::kDebug, "an MCP server sent what is not a message", {{"error", message.error().message}});
+    return Log(LogLevel::kDebug, "an MCP server sent text that is no message", {{"error", message.error().message}});
   }
   if (!message->is_array()) return Dispatch(*message, asked);
-  // A batch, which 2025-03-26 allowed. What is in it may be the answer to more than one request.
+  // A batch, which 2025-03-26 allowed. It may answer several requests.
   for (Json& each : *message) Dispatch(each, std::nullopt);
 }
 
-// What a tool has done is done: the result's own members may be ambiguous, and the last counts. Of any other message
-// nothing counts but which requests it belongs to: who waits for an answer, or the server, is told.
+// A tool's call has taken effect, so its result is accepted even if members within it are repeated; the last one
+// counts. Any other ambiguous message only fails the request that it answers, or is rejected if it is a request.
 void Session::TakeAmbiguous(std::string_view text, const Error& why, std::optional<std::int64_t> asked) {
   auto message = ParseJson(text, kMaxJsonDepth, DuplicateMembers::kLastWins);
   LogWarning("an MCP server sent a message that is ambiguous", {{"error", why.message}});
@@ -451,7 +451,7 @@ void Session::Dispatch(Json& message, std::optional<std::int64_t> asked) {
   message.contains("id") ? TakeRequest(name, message) : TakeNotification(name, message);
 }
 
-// The one that waits, if no other does.
+// The waiting request, if there is exactly one.
 std::optional<std::int64_t> Session::OnlyRequest() const {
   const MutexLock lock(mutex_);
   return pending_.size() == 1 ? std::optional(pending_.begin()->first) : std::nullopt;
@@ -462,11 +462,11 @@ void Session::TakeResponse(Json& message, std::optional<std::int64_t> asked) {
   const Json& error = MemberOf(message, "error");
   const Json& code = MemberOf(error, "code");
   auto id = RequestOf(named);
-  // A server that could not read a request does not know its id (JSON-RPC 2.0, 5). Nothing else without an id is taken
-  // for an answer to whoever happens to wait: some servers answer notifications like that.
+  // A server that could not read a request does not know its id (JSON-RPC 2.0, 5). No other message without an id is
+  // assigned to a waiting request, because some servers answer notifications like that.
   if (!id && named.is_null() && (message.contains("result") || !error.is_null())) id = asked;
   if (!id && named.is_null() && (code == kParseError || code == kInvalidRequest)) id = OnlyRequest();
-  if (!id) return LogWarning("an MCP server sent an answer that names no request", {{"id", TextOrJson(named)}});
+  if (!id) return LogWarning("an MCP server sent an answer without the id of a request", {{"id", TextOrJson(named)}});
   if (!error.is_null()) {
     return Settle(*id, Fail(ServerError(error)),
                   code.is_number_integer() ? std::optional(code.get<std::int64_t>()) : std::nullopt);
@@ -481,7 +481,7 @@ void Session::TakeResponse(Json& message, std::optional<std::int64_t> asked) {
 void Session::TakeRequest(const std::string& method, const Json& message) {
   const Json& id = message["id"];
   if (!id.is_string() && !id.is_number()) return;  // there is no way to answer it
-  if (is_stateless()) return;                      // such a server asks by its results
+  if (is_stateless()) return;                      // such a server asks only in its results
   if (method == "ping") return Reply(id, Json::object());
   if (method == "roots/list") return Reply(id, Roots());
   if (method == "elicitation/create") return TakeQuestion(id, Params(message));
@@ -491,7 +491,7 @@ void Session::TakeRequest(const std::string& method, const Json& message) {
 void Session::TakeNotification(const std::string& method, const Json& message) {
   const Json& params = Params(message);
   if (method == "notifications/progress") return TakeProgress(params);
-  // A second acknowledgement is that of a subscription that was taken up again.
+  // A second acknowledgement means that the subscription was sent again.
   const bool again = method == "notifications/subscriptions/acknowledged" && std::exchange(acknowledged_, true);
   if ((again || method == "notifications/tools/list_changed") && hooks_.on_tools_changed)
     return hooks_.on_tools_changed();
@@ -519,7 +519,7 @@ void Session::TakeProgress(const Json& params) {
 
 // --- questions for a person ------------------------------------------------------------------------------------------
 
-// The protocol does not say to which call a question belongs; it is asked where the newest call waits.
+// The protocol does not say which call a question belongs to, so the newest waiting call asks it.
 void Session::TakeQuestion(const Json& id, const Json& params) {
   auto parsed = ParseQuestion(params);
   if (!parsed) return ReplyError(id, kInvalidParams, parsed.error().message);
@@ -546,20 +546,20 @@ void Session::TakeQuestion(const Json& id, const Json& params) {
   Reply(id, {{"action", "decline"}});
 }
 
-// On the thread of the call that waits.
+// Runs on the waiting call's thread.
 void Session::Answer(const std::shared_ptr<Question>& question, const RequestOptions& options) {
   const std::stop_callback stopped(options.stop, [&] { question->over.request_stop(); });
   const ToolAnswer answer = options.ask(question->question, question->over.get_token());
   {
     const MutexLock lock(mutex_);
-    if (questions_.erase(question->id) == 0) return;  // the connection is over
+    if (questions_.erase(question->id) == 0) return;  // the connection has ended
   }
   if (question->over.stop_requested() && !options.stop.stop_requested()) return;  // withdrawn by the server
   const auto id = ParseJson(question->id);
   if (id) Reply(*id, AnswerToJson(question->question, answer));
 }
 
-// What was never shown to anybody, because the call is over. Nobody else holds these questions.
+// Cancels questions that were never shown because their call has ended. Only the caller holds these questions.
 void Session::Dismiss(const std::deque<std::shared_ptr<Question>>& questions) {
   for (const auto& question : questions) {
     {
@@ -570,7 +570,7 @@ void Session::Dismiss(const std::deque<std::shared_ptr<Question>>& questions) {
   }
 }
 
-// Servers without sessions are sent no responses.
+// Stateless servers get no responses.
 void Session::Reply(const Json& id, Json result) {
   if (is_stateless()) return;
   channel_->Send({.json = DumpJson({{"jsonrpc", "2.0"}, {"id", id}, {"result", std::move(result)}})});

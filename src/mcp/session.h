@@ -24,7 +24,7 @@
 
 namespace reprise {
 
-// The server does not keep to the protocol: reason "mcp_protocol".
+// The server violated the protocol: reason "mcp_protocol".
 Error McpProtocolError(std::string message);
 
 // A folder that the server is told to work in.
@@ -41,31 +41,26 @@ struct SessionHooks {
 };
 
 struct RequestOptions {
-  std::chrono::milliseconds timeout{30'000};  // time that a person takes to answer the server does not count
+  std::chrono::milliseconds timeout{30'000};  // without the time that a person takes to answer the server's questions
   std::stop_token stop = {};
-  // JSON object text that goes into params as "arguments", byte for byte (but for line breaks between its tokens, which
-  // become spaces); params has another member. Empty: none.
+  // JSON object text that is added to params as "arguments", byte for byte (except that line breaks between its tokens
+  // become spaces); params must have another member. Empty: none.
   std::string_view arguments = {};
-  // Beside those that every request has, for a server that is spoken to over HTTP without a session.
+  // Additional headers, for stateless requests over HTTP.
   std::vector<std::pair<std::string, std::string>> headers = {};
-  const std::vector<McpHeaderParameter>* header_parameters = nullptr;  // of the tool that is called (CallTool)
-  const Span* span = nullptr;  // that the request is a part of; null: nobody watches
-  bool may_cancel = true;      // tell the server when nobody waits any more
-  // Called on the thread that waits.
+  const std::vector<McpHeaderParameter>* header_parameters = nullptr;  // of the called tool (CallTool)
+  const Span* span = nullptr;  // the parent of the request's span; null: no tracing
+  bool may_cancel = true;      // tells the server when the caller stops waiting
+  // Called on the waiting thread.
   std::function<void(std::string_view text)> on_progress = {};
   std::function<ToolAnswer(const ToolQuestion&, const std::stop_token&)> ask = {};
 };
 
-// The reason of the error of a server that wants the user to open URLs first ("URLElicitationRequiredError");
-// Error::details_json is the error's data.
-
-// The reasons of errors that only servers of revision 2026-07-28 answer with; Error::details_json is the error's data.
-
-// One connection with a server in JSON-RPC 2.0: finds the request to each response and answers what the server asks
-// (ping, roots/list, elicitation/create). With a server of revision 2026-07-28 (SpeakStateless) each request says which
-// version it is of and what this client can do, and the server asks by its results alone. Thread-safe. No request is
-// ever sent twice, but for subscriptions. What a server may cost is limited: size and number of messages, requests
-// under way, questions, depth.
+// A connection to a server over JSON-RPC 2.0: matches responses to requests and answers the server's requests (ping,
+// roots/list, elicitation/create). With a server of revision 2026-07-28 (SpeakStateless) each request carries its
+// version and this client's capabilities, and the server asks questions only in its results. Thread-safe. The session
+// never sends a request twice, except subscriptions. Limits what a server may cost: size and number of messages,
+// requests under way, questions, depth.
 class Session final : private ChannelListener {
  public:
   Session(std::unique_ptr<Channel> channel, SessionHooks hooks);
@@ -73,25 +68,25 @@ class Session final : private ChannelListener {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // Sends a request and waits for its result, an object. kCancelled and kDeadlineExceeded at once when that is so, the
-  // server is told; kProvider (reason "mcp_error", or kMcpUrlsRequired) if the server answers with an error;
-  // kUnavailable (reason "mcp_protocol") if its answer cannot be read; otherwise why the connection broke: at once if
-  // it has.
+  // Sends a request and waits for its result, an object except for tool calls. kCancelled and kDeadlineExceeded do not
+  // wait for the server, which is told; kProvider (kMcpError, or the reason of the server's code) if the server answers
+  // with an error; kUnavailable (reason "mcp_protocol") if its answer cannot be read; otherwise the reason why the
+  // connection ended, at once if it has ended already.
   Result<Json> Request(const std::string& method, Json params, const RequestOptions& options);
   void Notify(const std::string& method, Json params);
-  // Sends a request whose response nobody waits for.
+  // Sends a request without waiting for its response.
   void Tell(const std::string& method, Json params);
-  // Sends subscriptions/listen: what it brings are notifications, for as long as the connection lasts. Where it is
-  // taken up again after a break, on_tools_changed is called, as changes may have been missed.
+  // Sends subscriptions/listen, which brings notifications as long as the connection lasts. If it is sent again after a
+  // break, on_tools_changed is called, because changes may have been missed.
   void Subscribe(Json notifications);
 
-  // Every request from now on is of this version, which has no sessions, and carries `client` (Implementation).
-  // Between requests only.
+  // Makes all later requests stateless: they are of this version and carry `client` (Implementation). Call only while
+  // no request is under way.
   void SpeakStateless(const std::string& version, const Json& client);
-  // Takes that back: the server turned out to be older.
+  // Reverts SpeakStateless, because the server turned out to be older.
   void SpeakWithSession();
   bool is_stateless() const;
-  // What the server is told of this client's abilities, as JSON. Roots are those of the hooks.
+  // This client's capabilities as JSON, and the hooks' roots.
   static Json Capabilities();
   Json Roots() const;
 
@@ -99,9 +94,9 @@ class Session final : private ChannelListener {
   void Agreed(const std::string& version) { channel_->Agreed(version); }
   void Listen() { channel_->Listen(); }
 
-  // Why the connection is over; none while it is not.
+  // Why the connection ended; nullopt while it has not.
   std::optional<Error> closed() const;
-  // Ends it; requests under way fail. Idempotent.
+  // Ends the connection; requests under way fail. Idempotent.
   void Close();
 
  private:
@@ -113,13 +108,13 @@ class Session final : private ChannelListener {
   };
   struct Pending {
     std::condition_variable_any wake;
-    std::optional<std::int64_t> error_code;  // of the server's, in JSON-RPC
+    std::optional<std::int64_t> error_code;  // the server's, from JSON-RPC
     std::optional<Result<std::shared_ptr<Json>>> response;
     std::deque<std::string> progress;
     std::deque<std::shared_ptr<Question>> questions;
-    std::shared_ptr<Question> asking;  // a person is asked this now
+    std::shared_ptr<Question> asking;  // the question that a person is asked now
     bool can_ask = false;
-    bool is_call = false;  // of a tool: what it has done is done, so its result is read as well as it can be
+    bool is_call = false;  // a tool's call: it has taken effect, so its result is read as leniently as possible
   };
 
   void OnMessage(std::string_view bytes, std::optional<std::int64_t> asked) override;
@@ -151,14 +146,14 @@ class Session final : private ChannelListener {
   mutable Mutex mutex_;
   std::int64_t next_id_ GUARDED_BY(mutex_) = 1;
   std::map<std::int64_t, std::shared_ptr<Pending>> pending_ GUARDED_BY(mutex_);    // requests under way
-  std::map<std::string, std::shared_ptr<Question>> questions_ GUARDED_BY(mutex_);  // of the server, not answered yet
+  std::map<std::string, std::shared_ptr<Question>> questions_ GUARDED_BY(mutex_);  // the server's open questions
   std::optional<Error> closed_ GUARDED_BY(mutex_);
-  std::shared_ptr<const Json> request_meta_ GUARDED_BY(mutex_);  // of every request; null: there is a session
+  std::shared_ptr<const Json> request_meta_ GUARDED_BY(mutex_);  // of every request; null: not stateless
 
-  // --- the channel's thread's
+  // --- used by the channel's thread only
   Clock::time_point window_began_;
   std::size_t window_messages_ = 0, window_bytes_ = 0;
-  bool acknowledged_ = false;  // a subscription
+  bool acknowledged_ = false;  // whether a subscription was acknowledged
 
   const std::unique_ptr<Channel> channel_;  // last: ends before what it calls is gone
 };

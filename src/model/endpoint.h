@@ -10,22 +10,22 @@
 
 namespace reprise {
 
-// What the configuration adds to each request to a provider, the one for its models included.
+// Additions from the configuration to every request to a provider, including the request for its models.
 struct EndpointAdditions {
-  std::vector<std::pair<std::string, std::string>> headers{};  // in place of ours of the same name
-  std::vector<std::pair<std::string, std::string>> query{};    // names and values as they stand in a URL
+  std::vector<std::pair<std::string, std::string>> headers{};  // replace ours of the same name
+  std::vector<std::pair<std::string, std::string>> query{};    // names and values, URL-encoded
 };
 
-// `base_url` and `path`, which may have a query of its own, with the configured one behind it.
+// `base_url` and `path`, which may have a query, followed by the configured query.
 std::string UrlOf(std::string_view base_url, std::string_view path, const EndpointAdditions& additions);
 
-// What is served at `base_url`.
+// The service at `base_url`.
 ModelService ServiceAt(std::string provider, std::string_view base_url);
 
-// Makes it a POST of JSON whose answer is to be streamed; for the caller's trace too, if there is one.
+// Makes `http` a POST of JSON with a streamed answer, and adds the caller's trace if there is one.
 void AskForStream(HttpRequest& http, const ModelRequest& request);
 
-// Adds the configured headers. Nothing may add others after that.
+// Adds the configured headers. Call last: no other headers may follow.
 void AddHeaders(HttpRequest& request, const EndpointAdditions& additions);
 
 }  // namespace reprise

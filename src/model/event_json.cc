@@ -10,7 +10,7 @@
 namespace reprise {
 namespace {
 
-// Larger events are rare; their buffers are not kept (simdjson wants some ten times the text).
+// Larger events are rare, so their buffers are not kept (simdjson needs about ten times the text).
 constexpr std::size_t kKeptCapacity = 64 * 1024;
 
 simdjson::error_code ParseWith(simdjson::dom::parser& parser, std::string_view json, simdjson::dom::element& root) {
@@ -31,7 +31,7 @@ EventJson::EventJson(std::string_view json) {
   const auto parse_mended = [&](std::string mended) {
     mended_ = std::move(mended);
     json = mended_;
-    // It may be longer than what it replaces, so the size class may change.
+    // The mended text may be longer, so it may need the other parser.
     error = ParseWith(mended_.size() > kKeptCapacity ? large_parser_ : parser, mended_, root_);
   };
   if (error == simdjson::UTF8_ERROR) parse_mended(ToValidUtf8(json));

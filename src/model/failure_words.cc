@@ -11,9 +11,9 @@
 namespace reprise {
 namespace {
 
-constexpr int kDeepest = 8;  // of words within words
+constexpr int kDeepest = 8;  // levels of messages within messages
 
-// Names as they are compared: "errorMessage" and "error_message" are one.
+// Normalizes names: "errorMessage" and "error_message" are equal.
 std::string Plain(std::string_view name) {
   std::string plain = LowerCase(name);
   std::erase_if(plain, [](char c) { return c == '_' || c == '-'; });
@@ -25,13 +25,13 @@ bool IsAmong(std::string_view text, const std::array<std::string_view, kCount>& 
   return std::find(all.begin(), all.end(), text) != all.end();
 }
 
-// Members that a good answer has only empty.
+// Members that are empty in a successful answer.
 bool IsForErrors(std::string_view plain) {
   return plain.find("error") != plain.npos || plain.find("fault") != plain.npos ||
          plain.find("exception") != plain.npos || plain == "baseresp" || plain == "errmsg" || plain == "failure";
 }
 
-// Members that have the words of an error; in a good answer they do not stand at the root.
+// Members that hold an error's message; a successful answer has none of them at the root.
 bool IsForWords(std::string_view plain) {
   static constexpr std::array<std::string_view, 10> kNames{"message",       "msg",        "detail", "details",
                                                            "statusmsg",     "reason",     "title",  "description",
@@ -39,7 +39,7 @@ bool IsForWords(std::string_view plain) {
   return IsAmong(plain, kNames);
 }
 
-// Members that say what an object is, and not what happened.
+// Members that say what an object is, not what happened.
 bool IsForNames(std::string_view plain) {
   static constexpr std::array<std::string_view, 17> kNames{
       "id",   "object",    "type",      "event",   "status",   "state", "model",   "created", "createdat",
@@ -49,7 +49,7 @@ bool IsForNames(std::string_view plain) {
 
 std::string WordsIn(const Json& value, int depth = 0);
 
-// Of the members that `wanted` is true of, the first that has any; behind them what they have beneath them.
+// The text in the first member that `wanted` accepts and that holds any, at any depth.
 template <typename Wanted>
 std::string WordsOfMembers(const Json& object, int depth, Wanted wanted) {
   for (const auto& [name, member] : object.items()) {
@@ -59,7 +59,7 @@ std::string WordsOfMembers(const Json& object, int depth, Wanted wanted) {
   return {};
 }
 
-// Where a complaint about a request belongs (FastAPI).
+// The place in the request that a complaint is about (FastAPI).
 std::string PlaceOf(const Json& object) {
   std::string where;
   const Json& location = MemberOf(object, "loc");
@@ -72,12 +72,12 @@ std::string PlaceOf(const Json& object) {
 
 std::string WordsOfObject(const Json& object, int depth) {
   const std::string where = PlaceOf(object);
-  // What describes it best, and then what is around that.
+  // Takes the best description; uses other members only if there is none.
   std::string words =
       WordsOfMembers(object, depth, [](std::string_view name) { return name == "message" || name == "msg"; });
   if (words.empty()) words = WordsOfMembers(object, depth, IsForErrors);
   if (words.empty()) words = WordsOfMembers(object, depth, IsForWords);
-  // A router's: what the provider behind it has said.
+  // A router quotes the error of the provider behind it here.
   const auto is_raw = [](std::string_view name) { return name == "raw"; };
   if (const Json& metadata = MemberOf(object, "metadata"); metadata.is_object()) {
     const std::string raw = WordsOfMembers(metadata, depth, is_raw);
@@ -108,7 +108,7 @@ std::string WordsIn(const Json& value, int depth) {
   return words;
 }
 
-// Any text of what nothing is known of.
+// The first text in a value of unknown form.
 std::string AnyWords(const Json& value, int depth = 0) {
   if (value.is_string()) return WordsIn(value, depth);
   if (depth > kDeepest || !value.is_structured()) return {};
@@ -130,7 +130,7 @@ bool IsGood(const std::string& code) {
   return plain.empty() || plain == "0" || plain == "200" || plain == "ok" || plain == "success" || plain == "succeeded";
 }
 
-// The name of the failure.
+// The failure's code.
 std::string CodeOf(const Json& object) {
   for (const char* name :
        {"code", "error_code", "errorCode", "status_code", "statusCode", "errcode", "type", "status"}) {
@@ -140,7 +140,7 @@ std::string CodeOf(const Json& object) {
   return {};
 }
 
-// The object that describes the failure, within what it came in.
+// The object that describes the failure, without the objects and arrays around it.
 const Json& Described(const Json& root) {
   const Json* at = &root;
   for (int depth = 0; depth < kDeepest; ++depth) {
@@ -167,7 +167,7 @@ bool IsErrorByName(const Json& root) {
   return MemberOf(root, "success") == false || MemberOf(root, "ok") == false;
 }
 
-// A root that belongs to an answer: what of its members is for errors, and has something to say.
+// A root that belongs to an answer: its non-empty error members.
 ProviderFault FaultOfMembers(const Json& root) {
   ProviderFault fault;
   for (const auto& [name, member] : root.items()) {

@@ -7,24 +7,24 @@
 
 namespace reprise {
 
-// What a JSON object of a provider is taken for.
+// How a provider's JSON object is interpreted.
 enum class RootKind {
-  kError,    // it is an error: whatever words it has are about that
-  kUnknown,  // nothing that belongs to an answer is in it: words make it an error
-  kKnown,    // it belongs to an answer: only members that are for errors make it one
+  kError,    // an error: any text in it describes that
+  kUnknown,  // no member belongs to an answer: any text makes it an error
+  kKnown,    // part of an answer: only error members make it an error
 };
 
-// What a provider says of a failure, in the forms in use: {"error":{"message","code","type"}}, {"error":"..."},
+// Extracts a failure from a provider's JSON, in the forms in use: {"error":{"message","code","type"}}, {"error":"..."},
 // {"message":"..."}, {"detail":[{"loc","msg"}]}, {"code","msg"}, {"base_resp":{"status_code","status_msg"}}, an array
-// of any of them, and texts that are JSON themselves (a router's `metadata.raw`). Of several words the deepest count.
-// Neither code nor message: it tells of none, as {"error":null} and {"error":{}} do not.
+// of any of them, and texts that are JSON themselves (a router's `metadata.raw`). Of several messages the deepest
+// counts. Code and message are empty if there is no failure, as in {"error":null} and {"error":{}}.
 ProviderFault FaultIn(const Json& root, RootKind kind);
 
-// The body of an error with this HTTP status (0: an error within a stream). Text that is no JSON is quoted from a
-// stream alone: a body may be a proxy's page.
+// Reads an error's body with this HTTP status (0: an error within a stream). Text that is not JSON is quoted only from
+// a stream, because a body may be a proxy's page.
 ProviderFault ReadErrorBody(int status, std::string_view body);
 
-// Whether a word or a line of text is about a failure: "network_error", "upstream timed out".
+// Whether a word or line mentions a failure: "network_error", "upstream timed out".
 bool TellsOfFailure(std::string_view text);
 
 }  // namespace reprise

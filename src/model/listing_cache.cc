@@ -18,7 +18,7 @@ struct ListingCache::State {
   struct Listing {
     std::vector<ListedModel> models;
     Clock::time_point good_until{};
-    bool asked = false;  // and not answered yet
+    bool asked = false;  // and has not answered yet
     Clock::time_point asked_at{};
   };
   const Listing* Find(std::string_view provider) const REQUIRES(mutex) {
@@ -63,11 +63,11 @@ void ListingCache::Refresh(const std::map<std::string, ModelClient*>& clients) {
       State::Listing& listing = state->listings[name];
       listing.asked = false;
       listing.good_until = Clock::now() + (models ? limits.keep : limits.keep_failure);
-      if (models) listing.models = *std::move(models);  // else what was known stays
+      if (models) listing.models = *std::move(models);  // on failure, keeps the old list
       state->answered.notify_all();
     });
   }
-  // Whoever comes while one is being asked waits for the rest of its time only.
+  // If a provider was asked already, waits only for the rest of its time.
   MutexLock lock(state_->mutex);
   for (const auto& [provider, client] : clients) {
     const State::Listing& listing = state_->listings[provider];

@@ -18,23 +18,23 @@ class ListingCache {
  public:
   struct Limits {
     std::chrono::milliseconds wait{3000};     // for a provider's answer
-    std::chrono::milliseconds keep{300'000};  // an answer
+    std::chrono::milliseconds keep{300'000};  // age limit of an answer
     std::chrono::milliseconds keep_failure{15'000};
   };
   explicit ListingCache(Limits limits);
-  // Stops what is under way and waits for its end, which takes milliseconds.
+  // Cancels requests under way and waits for their end, which takes milliseconds.
   ~ListingCache();
   ListingCache(const ListingCache&) = delete;
   ListingCache& operator=(const ListingCache&) = delete;
 
-  // Asks those clients whose answer is missing or old, all at once, and waits for them, until each was asked `wait` ago
-  // at most. One that is being asked already is not asked twice. Who answers later is remembered all the same. The
-  // clients must outlive this.
+  // Asks the clients whose answer is missing or old, all at once, and waits until each has answered or was asked `wait`
+  // ago. A client that is being asked is not asked again. Late answers are remembered too. The clients must outlive
+  // this.
   void Refresh(const std::map<std::string, ModelClient*>& clients);
 
-  // The last answer of a provider; empty before there is one. Does not block.
+  // The last answer of a provider; empty before the first. Does not block.
   std::vector<ListedModel> Models(std::string_view provider) const;
-  // As it is listed; nullopt: it is not.
+  // The model's entry in the list; nullopt if it has none.
   std::optional<ListedModel> Find(std::string_view provider, std::string_view model) const;
 
  private:

@@ -15,25 +15,25 @@
 namespace reprise {
 
 struct ProviderConfig {
-  std::string name = {};  // what stands before the '/' of a model's full name
+  std::string name = {};  // the part of a model's full name before the '/'
   std::string type = {};  // "openai", "anthropic" or "offline"
   std::string base_url = {};
   std::string api_key = {};
   std::chrono::milliseconds connect_timeout{10'000};
   std::chrono::milliseconds idle_timeout{120'000};
-  std::vector<std::string> models = {};  // for List; others can be used all the same
-  bool lists_models = true;              // List asks it for more
+  std::vector<std::string> models = {};  // for List; other models can be used too
+  bool lists_models = true;              // List also asks the provider
   bool asks_people = true;               // of type "offline": see OfflineOptions
   EndpointAdditions additions = {};
   std::map<std::string, ModelFacts, std::less<>> facts = {};  // by the provider's own names
 };
 
-// The configured providers. "offline" is always there.
+// The configured providers. "offline" always exists.
 class ConfiguredModelDirectory : public ModelDirectory {
  public:
-  // `transport` must outlive the directory. An empty default model is "offline". kInvalidArgument (reason
-  // "invalid_config") for a name that is empty, taken or has a '/' in it, an unknown type, or one without
-  // base_url that needs it; (reason "unknown_model") for a default model that cannot be resolved.
+  // `transport` must outlive the directory. An empty default model means "offline". kInvalidArgument (reason
+  // "invalid_config"): a name is empty, taken or contains a '/', a type is unknown, or a type needs a base_url and has
+  // none; (reason "unknown_model"): the default model cannot be resolved.
   static Result<std::unique_ptr<ConfiguredModelDirectory>> Create(Transport& transport,
                                                                   std::vector<ProviderConfig> providers,
                                                                   std::string default_model,
@@ -47,14 +47,14 @@ class ConfiguredModelDirectory : public ModelDirectory {
  private:
   struct Provider {
     std::unique_ptr<ModelClient> client;
-    bool has_models;  // its names are "provider/model"; otherwise it is one model itself
+    bool has_models;  // its models are "provider/model"; otherwise it is a single model
     bool lists_models = false;
     std::map<std::string, ModelFacts, std::less<>> facts = {};
   };
   explicit ConfiguredModelDirectory(ListingCache::Limits limits) : listings_(limits) {}
   Result<void> Add(Transport& transport, ProviderConfig config);
   Error UnknownModel(std::string_view what) const;
-  // What is configured, then what the provider has listed, then what is built in.
+  // From the configuration, then from the provider's list, then built in.
   ModelFacts FactsOf(std::string_view provider_name, const Provider& provider, std::string_view model) const;
 
   std::map<std::string, Provider, std::less<>> providers_;

@@ -30,8 +30,8 @@ constexpr std::size_t kMaxModels = 5000;
 constexpr std::size_t kMaxNameBytes = 256;
 constexpr std::int64_t kMaxContextWindow = 1'000'000'000;
 
-// vLLM, OpenRouter, Groq, LM Studio, Mistral, Anthropic, llama.cpp (in "meta"). What is loaded counts more than what
-// the model was trained for.
+// vLLM, OpenRouter, Groq, LM Studio, Mistral, Anthropic, llama.cpp (in "meta"). The loaded context size beats the
+// trained one.
 constexpr std::array kContextMembers{
     "max_model_len",      "loaded_context_length", "context_length", "context_window", "max_context_length",
     "max_context_window", "max_input_tokens",      "n_ctx",          "n_ctx_train"};
@@ -53,13 +53,13 @@ struct AbilityWord {
   std::optional<bool> ModelAbilities::*member;
 };
 
-// OpenRouter, and those that list for it.
+// OpenRouter, and servers with its list format.
 constexpr AbilityWord kModalities[] = {{"image", &ModelAbilities::images},
                                        {"file", &ModelAbilities::pdf},
                                        {"pdf", &ModelAbilities::pdf},
                                        {"audio", &ModelAbilities::audio}};
 constexpr AbilityWord kParameters[] = {{"tools", &ModelAbilities::tools}, {"reasoning", &ModelAbilities::reasoning}};
-// Anthropic and Mistral in an object, llama.cpp, LM Studio and Ollama in an array; Fireworks as members of the model.
+// Anthropic and Mistral use an object, llama.cpp, LM Studio and Ollama an array, Fireworks members of the model.
 constexpr AbilityWord kCapabilities[] = {
     {"function_calling", &ModelAbilities::tools}, {"tools", &ModelAbilities::tools},
     {"tool_use", &ModelAbilities::tools},         {"supports_tools", &ModelAbilities::tools},
@@ -68,7 +68,7 @@ constexpr AbilityWord kCapabilities[] = {
     {"pdf_input", &ModelAbilities::pdf},          {"audio", &ModelAbilities::audio},
     {"thinking", &ModelAbilities::reasoning},     {"reasoning", &ModelAbilities::reasoning}};
 
-// A list of words. `is_whole`: what is not in it, the model cannot do.
+// Reads a list of words. `is_whole`: the model lacks every ability that the list does not name.
 void ReadWords(const Json& holder, const char* member, std::span<const AbilityWord> words, bool is_whole,
                ModelAbilities& abilities) {
   const auto list = holder.find(member);
@@ -110,7 +110,7 @@ ModelAbilities AbilitiesIn(const Json& entry) {
 
 // --- what it costs ---------------------------------------------------------------------------------------------------
 
-// Of one token, as OpenRouter writes it: "0.0000025". nullopt: not said, or that it depends ("-1").
+// The price of one token, as OpenRouter writes it: "0.0000025". nullopt: unknown, or variable ("-1").
 std::optional<double> PriceIn(const Json& pricing, const char* member) {
   const auto found = pricing.find(member);
   if (found == pricing.end() || !found->is_string()) return std::nullopt;
@@ -119,7 +119,7 @@ std::optional<double> PriceIn(const Json& pricing, const char* member) {
   if (!text) return std::nullopt;
   const double price = *text * kTokensPerPrice;
   if (!(price >= 0 && price <= kMost)) return std::nullopt;
-  constexpr double kLeastDigit = 1e6;  // as people write it, not 0.15000000000000002
+  constexpr double kLeastDigit = 1e6;  // rounds to readable values, not 0.15000000000000002
   return std::round(price * kLeastDigit) / kLeastDigit;
 }
 

@@ -11,7 +11,7 @@
 namespace reprise {
 namespace {
 
-// OpenAI's, by the beginnings of their names; the longer one first. https://platform.openai.com/docs/models
+// OpenAI's models by prefix, longer prefixes first. https://platform.openai.com/docs/models
 struct Row {
   std::string_view prefix;
   std::int64_t context_window, max_output_tokens;
@@ -37,7 +37,7 @@ constexpr std::array kOpenAi{
     Row{"o3", 200'000, 100'000, kReasons},         Row{"o4-mini", 200'000, 100'000, kReasons},
 };
 
-// Claude's version: claude-sonnet-4-6 and claude-3-7-sonnet-20250219 are 4.6 and 3.7. A long number is a date.
+// Claude's version: 4.6 for claude-sonnet-4-6, 3.7 for claude-3-7-sonnet-20250219. A long number is a date.
 std::pair<int, int> ClaudeVersion(std::string_view name) {
   std::array<int, 2> version{0, 0};
   std::size_t found = 0;
@@ -52,13 +52,14 @@ std::pair<int, int> ClaudeVersion(std::string_view name) {
   return {version[0], version[1]};
 }
 
-// https://platform.claude.com/docs/en/models/overview. A model that can do less says so, and is then asked for that.
+// https://platform.claude.com/docs/en/models/overview. A model with a lower limit says so in an error, and later
+// requests respect it.
 constexpr std::int64_t kRecentOutput = 64'000;
 
 ModelFacts ClaudeFacts(std::string_view name) {
   const auto version = ClaudeVersion(name);
   if (version.first == 0) {
-    // Families without a number are new, but for these.
+    // Families without a number are new, except these.
     const bool old = name.starts_with("instant") || name.starts_with("v");
     return {.context_window = 200'000,
             .max_output_tokens = old ? 4096 : kRecentOutput,
@@ -75,7 +76,7 @@ ModelFacts ClaudeFacts(std::string_view name) {
                     : version >= std::pair(3, 5) ? kPapers
                     : version.first == 3         ? kPictures
                                                  : kNothing;
-  // From 4.6 on; from 4.7 on it is the only way to make them think.
+  // Supported since 4.6; since 4.7 the only thinking mode.
   if (version >= std::pair(4, 6)) facts.thinking = ThinkingMode::kAdaptive;
   return facts;
 }

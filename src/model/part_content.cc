@@ -27,7 +27,7 @@ PartContent ReadPart(const MessagePart& part, FilesOfChat* files) {
 
 void AppendDataUrl(std::string& out, const MessagePart& part, std::string_view bytes) {
   out += "\"data:";
-  out += part.mime_type;  // a plain one, or there are no bytes
+  out += part.mime_type;  // a plain MIME type, or there are no bytes
   out += ";base64,";
   AppendBase64(out, bytes);
   out += '"';

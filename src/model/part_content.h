@@ -10,12 +10,12 @@
 
 namespace reprise {
 
-// The content of a part, as it is put into a request.
+// A part's content for a request.
 struct PartContent {
   std::string bytes;
-  std::string problem{};  // why there is none, for the model: "(\"x.png\" cannot be sent: ...)"; empty: there is
+  std::string problem{};  // why it is missing, for the model: "(\"x.png\" cannot be sent: ...)"; empty: it is there
 };
-// Reads it from the files of the chat; `files` may be null.
+// Reads the content from the chat's files; `files` may be null.
 PartContent ReadPart(const MessagePart& part, FilesOfChat* files);
 
 // Appends "data:TYPE;base64,..." as a JSON string.
@@ -23,10 +23,10 @@ void AppendDataUrl(std::string& out, const MessagePart& part, std::string_view b
 // Appends the bytes in base64 as a JSON string.
 void AppendBase64String(std::string& out, std::string_view bytes);
 
-// How providers call the format of a recording; empty: they take none of this type.
+// The providers' name for a recording's format; empty if they do not accept this type.
 std::string_view AudioFormat(const MessagePart& part);
 
-// About what the parts of all messages take in a request.
+// Approximate size of all messages' parts in a request.
 std::size_t EncodedSize(const Messages& messages);
 
 }  // namespace reprise

@@ -11,9 +11,9 @@ namespace reprise {
 namespace {
 
 constexpr std::size_t kMaxQuotedError = 300, kMaxLoggedError = 4000;
-// So much of the beginning of a key is taken for the key.
+// A prefix of this length identifies the key.
 constexpr std::size_t kTellingKeyPrefix = 6;
-// A key that is shorter would be found in words that have nothing to do with it.
+// A shorter key could match unrelated words.
 constexpr std::size_t kShortestKey = 8;
 
 struct Failure {
@@ -39,7 +39,7 @@ bool ContainsAny(std::string_view text, const std::array<std::string_view, kCoun
                      [&](std::string_view needle) { return text.find(needle) != std::string_view::npos; });
 }
 
-// OpenAI, Azure, llama.cpp, vLLM, Ollama, OpenRouter, Mistral have no common code for this.
+// OpenAI, Azure, llama.cpp, vLLM, Ollama, OpenRouter and Mistral have no common code for this.
 bool IsContextLength(const std::string& code, const std::string& message) {
   static constexpr std::array<std::string_view, 9> kPhrases{
       "context_length",     "context length",    "context window",           "context size",        "too many tokens",
@@ -47,7 +47,7 @@ bool IsContextLength(const std::string& code, const std::string& message) {
   return ContainsAny<9>(code, kPhrases) || ContainsAny<9>(message, kPhrases);
 }
 
-// `code`: a name, or words. Without a status that is all that tells what may pass.
+// `code`: a name or a phrase. Without a status it alone decides what is retryable.
 Failure FailureOfCode(const std::string& code) {
   using Names = std::array<std::string_view, 3>;
   if (ContainsAny<3>(code, Names{"billing", "quota", "arrear"})) return kQuota;
@@ -63,7 +63,7 @@ Failure FailureOfCode(const std::string& code) {
   return kFailed;
 }
 
-// With a status that says "too many requests": words such as "exceeded your current quota" mean a minute's quota too.
+// Status 429 needs stricter words, because "exceeded your current quota" may also mean a quota per minute.
 bool IsUsedUp(const std::string& code, const std::string& message) {
   static constexpr std::array<std::string_view, 5> kPhrases{"insufficient_quota", "insufficient quota",
                                                             "credit balance", "insufficient balance",
@@ -71,7 +71,7 @@ bool IsUsedUp(const std::string& code, const std::string& message) {
   return ContainsAny<5>(code, kPhrases) || ContainsAny<5>(message, kPhrases);
 }
 
-// Some put the HTTP status into error.code, as a number or as text.
+// Some servers put the HTTP status into error.code, as a number or a text.
 int StatusInCode(const std::string& code) {
   const int status = ParseNumber<int>(code).value_or(0);
   return status >= 400 && status < 600 ? status : 0;
@@ -145,7 +145,7 @@ Error MakeProviderError(const ProviderFault& fault, std::string_view api_key) {
   std::string message(failure.message), detail;
   if (status >= 300) message += " (HTTP " + std::to_string(status) + ")";
   if (!fault.message.empty()) {
-    // Redacted before it is cut: half a key is a key too.
+    // Redacts before cutting, because half a key is also a secret.
     const std::string quote = RedactKey(OneLine(fault.message), api_key);
     message += ": ";
     const std::string_view begin = Utf8Prefix(quote, kMaxQuotedError);
@@ -212,7 +212,7 @@ Error FromTransportError(const Error& error, bool head_seen) {
       mapped.retryable = false;
       return mapped;
     default:
-      return mapped;  // cancelled, or a fault of our own
+      return mapped;  // cancelled, or an internal error
   }
 }
 

@@ -8,8 +8,8 @@
 
 namespace reprise {
 
-// The member of Message::extras that holds what an answer has beside its text and calls, by the name of the provider
-// that wrote it. It goes back to that provider, whichever of its models is asked, and to no other:
+// The member of Message::extras that holds an answer's data beside its text and calls, by the name of the provider that
+// wrote it. It is sent back only to that provider, for any of its models:
 //
 //   "provider_extras": {"deepseek": {"message": {"reasoning_content": "..."},
 //                                    "tool_calls": {"call_1": {"extra_content": {...}, "function": {...}}}}}
@@ -19,10 +19,10 @@ inline constexpr std::string_view kProviderExtras = "provider_extras";
 // Message::extras of an answer of `provider` with these members; empty if there are none.
 std::string MakeProviderExtras(std::string_view provider, Json members);
 
-// Message::extras as an object; empty if it is none.
+// Message::extras as an object; empty if it is not one.
 Json ParseExtras(const Message& message);
 
-// What `provider` has kept in `extras`: an object; null if it has nothing there.
+// The part of `extras` for `provider`, an object; null if there is none.
 const Json* FindProviderExtras(const Json& extras, std::string_view provider);
 
 }  // namespace reprise

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kLongestWord = 64;
 
-// "error", and not "response.failed", which has words of its own in its place.
+// "error", but not "response.failed", whose message stands elsewhere.
 bool IsErrorEvent(std::string_view type) {
   return !type.empty() && !type.starts_with("response.") && TellsOfFailure(type);
 }
@@ -55,7 +55,7 @@ bool ProviderResponse::TakeEvent(std::string_view data, std::string_view type) {
   return !failed() && !is_over();
 }
 
-// A line of text, as some keep a connection alive with; or other JSON, which is an error if it has words.
+// A line of text that keeps the connection alive, or other JSON, which is an error if it has a message.
 void ProviderResponse::TakeNoObject(std::string_view data) {
   if (data.front() == '{') return Reject(NotJson());
   const std::string text = ToValidUtf8(data);

@@ -14,69 +14,67 @@ namespace reprise {
 
 class EventJson;
 
-// Puts a model's answer together from what its provider sends, in one provider's form. Text is handed on as it comes
-// and not kept. Not thread-safe.
+// Assembles a model's answer from a provider's events, in that provider's form. Text is passed on at once and not kept.
+// Not thread-safe.
 //
-// What is not understood is no success: an answer is whole only if something was said, called or thought, and nothing
-// told of a failure.
+// An answer counts as complete only if it has text, calls or thinking and reported no failure.
 class ProviderResponse {
  public:
-  // Where the answer comes from, and how long it may be.
+  // The answer's source and its limit.
   struct Source {
     std::string_view api_key = {};
-    std::string_view provider = {};  // as it is configured
+    std::string_view provider = {};  // its configured name
     std::size_t max_bytes = kMaxResponseBytes;
-    std::vector<std::string> used_call_ids = {};  // that its calls may not have
+    std::vector<std::string> used_call_ids = {};  // that its calls must not reuse
   };
 
-  // The stream and what the source names must outlive this.
+  // The stream and everything that `source` refers to must outlive this.
   ProviderResponse(ModelStream& stream, Source source) : stream_(stream), source_(std::move(source)) {}
   virtual ~ProviderResponse() = default;
   ProviderResponse(const ProviderResponse&) = delete;
   ProviderResponse& operator=(const ProviderResponse&) = delete;
 
-  // Takes the data of one event, and the type that the stream gave it. False: no more is wanted, because the answer is
-  // complete or broken.
+  // Takes the data of one event and the stream's type for it. False: the answer is complete or broken, so stop reading.
   bool TakeEvent(std::string_view data, std::string_view type = {});
-  // Takes a whole answer that came as JSON from a provider that does not stream: as one document, or as the pieces of a
-  // stream in its lines or in an array.
+  // Takes a whole answer in JSON from a provider that does not stream: one document, or the pieces of a stream as lines
+  // or an array.
   void TakeDocument(std::string_view json);
   // The provider has said that the answer is complete.
   virtual bool complete() const = 0;
-  // The answer. kProvider if it is broken, or was cut off before it was complete.
+  // The answer. kProvider if it is broken or incomplete.
   virtual Result<ModelResponse> Take() = 0;
 
-  // The network's batch has ended.
+  // Ends a batch of network data.
   void EndBatch();
   bool failed() const { return error_.has_value(); }
-  // Whether the model has said anything since the last call. Pings, empty deltas and what is passed over say nothing.
+  // Whether the model has produced anything since the last call. Pings, empty deltas and ignored events do not count.
   bool TakeProgress() { return std::exchange(progressed_, false); }
 
  protected:
-  // Takes the object of an event, or of a document that is the whole answer.
+  // Takes the object of an event, or of a document that holds the whole answer.
   virtual void TakeObject(const EventJson& json, bool is_whole) = 0;
   // "[DONE]" has come.
   virtual void TakeDone() {}
-  // Nothing that comes now is wanted.
+  // No further data is needed.
   virtual bool is_over() const { return false; }
 
   void AddText(std::string_view text);
-  // False if there is no room for it.
+  // False if the answer would exceed its limit.
   bool AddThinking(std::string_view text);
-  // Something was thought that is not shown.
+  // Notes thinking that is not shown.
   void NoteThought() { has_thinking_ = true; }
-  // Counts so many bytes of whatever else is kept. False, and the answer is rejected, if they are too many.
+  // Counts `bytes` of other kept data. False, and the answer is rejected, if the limit is exceeded.
   bool HasRoomFor(std::size_t bytes);
   void Progressed() { progressed_ = true; }
-  // The first error counts.
+  // Only the first error counts.
   void Reject(Error error);
-  // An object, or a part of one, that may tell of a failure: rejects the answer if it does. `is_known`: it belongs to
-  // an answer, so that only members for errors count.
+  // Rejects the answer if `json`, an object or a part of one, reports a failure. `is_known`: it belongs to an answer,
+  // so only error members count.
   void CheckForFailure(std::string_view json, bool is_known);
-  // The answer is complete and nothing was rejected: what it is worth if it has `calls`. `reason`: why it is not whole
-  // (see ModelResponse::truncated), empty if it is.
+  // Checks a complete answer that was not rejected. `reason`: why it is incomplete (see ModelResponse::truncated), or
+  // empty.
   Result<void> CheckSaid(bool has_calls, std::string_view reason) const;
-  // A provider's own word for why an answer ended, as it can be shown.
+  // The provider's own word for why an answer ended, made displayable.
   static std::string OwnWord(std::string_view reason);
   const std::optional<Error>& error() const { return error_; }
   std::string_view api_key() const { return source_.api_key; }
@@ -85,7 +83,7 @@ class ProviderResponse {
   bool has_text() const { return has_text_; }  // other than thinking
   bool has_thinking() const { return has_thinking_; }
 
-  // What tells texts apart without keeping them.
+  // Compares texts without keeping them.
   struct Digest {
     std::size_t bytes = 0;
     std::uint64_t hash = 1469598103934665603u;  // FNV-1a
@@ -103,7 +101,7 @@ class ProviderResponse {
   bool progressed_ = false;
   bool has_text_ = false;
   bool has_thinking_ = false;
-  bool handed_over_ = false;  // something, in this batch
+  bool handed_over_ = false;  // whether this batch produced output
   std::optional<Error> error_;
 };
 

@@ -12,7 +12,7 @@ namespace reprise {
 namespace {
 
 constexpr std::size_t kMaxErrorBytes = 64 * 1024;
-constexpr std::size_t kMaxDocumentBytes = 2 * kMaxResponseBytes;  // with what stands around the answer
+constexpr std::size_t kMaxDocumentBytes = 2 * kMaxResponseBytes;  // includes the JSON around the answer
 
 constexpr std::string_view kBlankBytes = " \t\r\n";
 
@@ -33,8 +33,8 @@ void ResponseReader::OnHead(int status, const HttpHeaders& headers) {
   kind_ = Kind::kUnknown;
 }
 
-// Labels are often wrong, so what has come decides: JSON begins with a bracket, a page with '<', and nothing else that
-// an event stream can have. More is needed as long as nothing but blanks and a byte order mark have come.
+// Content types are often wrong, so the data decides: JSON begins with a bracket, a page with '<', and an event stream
+// with neither. Waits for more while only whitespace and a byte order mark have arrived.
 void ResponseReader::FindKind(std::string_view bytes) {
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   for (const char c : bytes) {
@@ -68,8 +68,8 @@ bool ResponseReader::OnData(std::string_view bytes) {
   return false;
 }
 
-// The transport's own clock starts again with every byte, pings included; this one only with what says something. Only
-// now everything that the socket held has been looked at.
+// The transport's own timer restarts with every byte, pings included; this one only with real progress. It is checked
+// here, after all data from the socket has been processed.
 bool ResponseReader::OnBatchEnd() {
   response_->EndBatch();
   const auto now = Clock::now();
@@ -77,7 +77,7 @@ bool ResponseReader::OnBatchEnd() {
   if (std::exchange(any_body_, false) || progressed) {
     last_progress_ = now;
   } else if (now - last_progress_ >= idle_timeout_ && !error_) {
-    if (response_->complete()) return false;  // what may follow it is not worth the wait
+    if (response_->complete()) return false;  // later data is not worth the wait
     error_ = FromTransportError(MakeError(ErrorCode::kDeadlineExceeded, {}), /*head_seen=*/true);
   }
   return !error_;
@@ -92,7 +92,7 @@ Result<ModelResponse> ResponseReader::Take(const Result<void>& transported) {
     return Fail(std::move(error));
   }
   if (response_->failed()) return response_->Take();
-  // What comes after the end of the answer (the usage, [DONE]) may be missing.
+  // The events after the answer's end (the usage, [DONE]) are optional.
   if (!transported && !response_->complete()) return Fail(FromTransportError(transported.error(), status_ != 0));
   if (kind_ == Kind::kDocument && transported) response_->TakeDocument(body_);
   if (kind_ == Kind::kEvents) TakeUnfinishedEvent();
@@ -122,7 +122,7 @@ bool ResponseReader::Append(std::string_view bytes, std::size_t limit) {
   return body_.size() < limit;
 }
 
-// An event without its blank line at the end is taken if it is whole, which only its JSON can tell.
+// Accepts an event without its final blank line if its JSON is complete.
 void ResponseReader::TakeUnfinishedEvent() {
   if (response_->complete()) return;
   const auto event = parser_.Finish();

@@ -16,10 +16,9 @@
 
 namespace reprise {
 
-// Reads the HTTP response to one model request, whichever of three it turns out to be: an event stream, JSON (one
-// document, or one in each line), or an error. Its bytes say which, and not its media type. What says nothing
-// (comments, pings, events with empty deltas, blanks around a document) is no progress: a provider that sends only that
-// for `idle_timeout` is given up when the first of it after that has been read, with everything that came with it.
+// Reads the HTTP response to a model request and detects its kind: an event stream, JSON (a document, or one per line),
+// or an error. The data decides, not the content type. Comments, pings, empty deltas and whitespace are not progress:
+// if a provider sends only those for `idle_timeout`, the batch with the first of them after the limit ends the request.
 class ResponseReader : public HttpResponseHandler {
  public:
   // `api_key` must outlive this.
@@ -30,7 +29,7 @@ class ResponseReader : public HttpResponseHandler {
   bool OnData(std::string_view bytes) override;
   bool OnBatchEnd() override;
 
-  // The answer, when the transport has ended with `transported`.
+  // The answer, after the transport has ended with `transported`.
   Result<ModelResponse> Take(const Result<void>& transported);
 
  private:
@@ -55,9 +54,9 @@ class ResponseReader : public HttpResponseHandler {
   std::optional<Error> error_;
 };
 
-// Sends a model request and hands over what `reader`, whose `api_key` outlives the request, makes of the answer.
-// `learns`, on the transport's thread, is told of a failure: true if the next request of this kind leaves out what was
-// refused. The error is retryable then, at once.
+// Sends a model request and passes on the answer that `reader` builds; its `api_key` must outlive the request. On
+// failure calls `learns` on the transport's thread: true if later requests of this kind omit the rejected part. Then
+// the error is retryable at once.
 void SendModelRequest(Transport& transport, HttpRequest http, std::shared_ptr<ResponseReader> reader,
                       std::stop_token stop, std::function<bool(const Error&)> learns, ModelClient::Done done);
 

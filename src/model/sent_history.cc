@@ -16,7 +16,7 @@ bool HasNoText(const std::optional<std::string>& text) {
   return !text || text->find_first_not_of(" \t\r\n") == std::string::npos;
 }
 
-// Content in parts that came with an import stands in the extras.
+// Imported content in parts stands in the extras.
 bool HasContent(const Message& message) {
   return !HasNoText(message.content) || !message.parts.empty() ||
          (!message.content && message.extras.find("\"content\"") != std::string::npos);
@@ -26,7 +26,7 @@ bool IsSilent(const Message& message) {
   return message.role != Role::kTool && message.tool_calls.empty() && !HasContent(message);
 }
 
-// Whether every result stands behind its call, and every call has one.
+// Whether every result follows its call, and every call has a result.
 bool AreCallsPaired(const Messages& messages) {
   const Message* asking = nullptr;
   std::size_t results = 0;
@@ -79,7 +79,7 @@ Message ToldResult(const Message& result) {
           .parts = result.parts};
 }
 
-// The calls of `asking` with an id each, and behind them their results, which are taken out of `rest`.
+// Appends `asking` with unique call ids, followed by the results, which are removed from `rest`.
 void AppendWithResults(std::vector<Message>& mended, Message asking, std::vector<Message>& rest, std::size_t next) {
   std::set<std::string> ids;
   for (ToolCall& call : asking.tool_calls) {

@@ -11,21 +11,21 @@
 
 namespace reprise {
 
-// How a provider wants the messages of a request.
+// A provider's demands on a request's messages.
 struct HistoryForm {
-  bool unique_call_ids = false;  // no call has the id of another, in the whole conversation
-  bool joins_users = false;      // neighbouring messages of the user become one
-  bool joins_answers = false;    // and neighbouring answers
+  bool unique_call_ids = false;  // call ids are unique in the whole conversation
+  bool joins_users = false;      // consecutive user messages become one
+  bool joins_answers = false;    // likewise consecutive answers
 };
 
-// The messages as any provider takes them; none if they are so already. An answer in which nothing was said is left
-// out; texts that are empty say so; behind a call stands its one result; a result without its call is told as text.
-// Nothing that was stored can make every later request of a chat fail.
+// The messages in a form that any provider accepts; nullopt if they already are. Empty answers are left out; empty
+// texts get a placeholder; each call is followed by its one result; a result without a call becomes text. So no stored
+// message can make every later request of a chat fail.
 std::optional<Messages> MendHistory(const Messages& messages, const HistoryForm& form = {});
 
-// A name or an id with the characters and the length that providers take. One that is longer ends in its hash.
+// A name or id with the characters and length that providers accept. A longer one ends in its hash.
 std::string SentName(std::string_view name, std::size_t longest);
-// An id with exactly nine letters and digits, as Mistral wants it.
+// An id of exactly nine letters and digits, as Mistral requires.
 std::string ShortCallId(std::string_view id);
 
 }  // namespace reprise

@@ -15,12 +15,12 @@ namespace {
 
 constexpr std::size_t kCallIdBytes = 12;
 
-// A member that comes twice is for the tool's side to refuse, in words that the model can mend.
+// Duplicate members pass here; the tool rejects them with a message that the model can act on.
 bool IsWhole(std::string_view arguments) {
   return arguments.empty() || ParseJson(arguments, kMaxJsonDepth, DuplicateMembers::kLastWins).has_value();
 }
 
-// How long the JSON value is that the text begins with; npos if it is not whole. REQUIRES: it begins with '{'.
+// The length of the JSON value that begins the text; npos if it is incomplete. REQUIRES: `text` begins with '{'.
 std::size_t FirstObject(std::string_view text) {
   std::size_t depth = 0;
   bool in_string = false;
@@ -40,7 +40,7 @@ std::size_t FirstObject(std::string_view text) {
   return std::string_view::npos;
 }
 
-// Arguments that came more than once, or behind an empty object: what they are. Else as they are.
+// Arguments that were sent more than once, or after an empty object, reduced to one. Others unchanged.
 std::string Once(std::string arguments) {
   std::optional<Json> found;
   std::string once;
@@ -63,13 +63,13 @@ std::string Once(std::string arguments) {
 
 }  // namespace
 
-// The call that a piece continues, or null if it begins a new one.
+// The call that a piece continues; null if it begins a new one.
 ToolCallAssembler::Slot* ToolCallAssembler::Find(const ToolCallDelta& delta) {
   const auto found = std::find_if(slots_.rbegin(), slots_.rend(),
                                   [&](const Slot& slot) { return !delta.index || slot.index == *delta.index; });
   if (found == slots_.rend()) return nullptr;
   const bool other_id = !delta.id.empty() && !found->call.id.empty() && delta.id != found->call.id;
-  if (other_id && !delta.name.empty()) return nullptr;  // a new call behind the same (or no) index
+  if (other_id && !delta.name.empty()) return nullptr;  // a new call with the same index, or without one
   if (!delta.index && delta.id.empty() && !delta.name.empty()) return nullptr;
   if (!delta.index && other_id) return nullptr;
   return &*found;

@@ -16,7 +16,7 @@
 namespace reprise {
 namespace {
 
-constexpr std::size_t kMostModels = 64;  // that something is remembered of
+constexpr std::size_t kMostModels = 64;  // models of which something is remembered
 constexpr int kDeepestSchema = kMaxJsonDepth;
 
 // --- schemas ---------------------------------------------------------------------------------------------------------
@@ -28,7 +28,7 @@ bool IsType(const Json& type) {
          std::find(kTypes.begin(), kTypes.end(), type.get_ref<const std::string&>()) != kTypes.end();
 }
 
-// Names that other languages have for them.
+// Other languages' names for JSON types.
 Json TypeCalled(const std::string& name) {
   static const std::map<std::string, std::string, std::less<>> kOthers{
       {"int", "integer"}, {"long", "integer"}, {"float", "number"}, {"double", "number"}, {"bool", "boolean"},
@@ -89,7 +89,7 @@ void CompleteItems(Json& schema, int depth) {
   const auto items = schema.find("items");
   if (items == schema.end()) {
     schema["items"] = Json::object();
-  } else if (items->is_array()) {  // one for each place
+  } else if (items->is_array()) {  // one schema per position
     Json any = Json::object();
     if (items->size() == 1) any = (*items)[0];
     if (items->size() > 1) any["anyOf"] = *items;
@@ -100,7 +100,7 @@ void CompleteItems(Json& schema, int depth) {
   CompleteOne(schema["items"], depth + 1);
 }
 
-// Those that there are, once each.
+// Keeps the required names that exist, once each.
 void CompleteRequired(Json& schema) {
   const auto required = schema.find("required");
   if (required == schema.end()) return;
@@ -146,7 +146,7 @@ void CompleteOne(Json& schema, int depth) {
   CompleteRequired(schema);
 }
 
-// What `branch` allows, beside what the schema has.
+// Adds what `branch` allows to the schema.
 void AddBranch(Json& schema, const Json& branch) {
   const Json& properties = MemberOf(branch, "properties");
   if (!properties.is_object()) return;
@@ -174,7 +174,7 @@ std::vector<std::string> RequiredBy(const Json& schema) {
   return names;
 }
 
-// Without combinations at the top, which OpenAI and Anthropic refuse there.
+// Removes combinations at the top, which OpenAI and Anthropic reject.
 void Flatten(Json& schema) {
   std::vector<std::string> required = RequiredBy(schema);
   for (const char* name : {"allOf", "anyOf", "oneOf"}) {
@@ -214,7 +214,7 @@ bool HasWord(std::string_view text, std::string_view word) {
   return false;
 }
 
-// The number behind `begin`, which is written as [3], .3 or 3.
+// The number after `begin`, written as [3], .3 or 3.
 std::optional<std::size_t> NumberBehind(std::string_view text, std::string_view begin) {
   for (std::size_t at = text.find(begin); at != text.npos; at = text.find(begin, at + 1)) {
     std::string_view rest = text.substr(at + begin.size());
@@ -225,12 +225,12 @@ std::optional<std::size_t> NumberBehind(std::string_view text, std::string_view 
   return std::nullopt;
 }
 
-// "Invalid schema for function 'x'", "tools.14.custom.input_schema: Field required",
-// "tools[0].function_declarations[5].parameters...": the tool whose definition is refused.
+// The rejected tool: "Invalid schema for function 'x'", "tools.14.custom.input_schema: Field required",
+// "tools[0].function_declarations[5].parameters...".
 const ToolSpec* RefusedIn(std::string_view words, const std::vector<ToolSpec>& sent) {
   const std::string lower = LowerCase(words);
   const auto says = [&](std::string_view word) { return lower.find(word) != lower.npos; };
-  if (says("messages.") || says("messages[")) return nullptr;  // of the conversation
+  if (says("messages.") || says("messages[")) return nullptr;  // about the conversation
   if (says("schema") || says("function") || says("tool") || says("parameters")) {
     const ToolSpec* longest = nullptr;
     for (const ToolSpec& tool : sent) {
@@ -245,12 +245,12 @@ const ToolSpec* RefusedIn(std::string_view words, const std::vector<ToolSpec>& s
   return nullptr;
 }
 
-// "Invalid 'tools': array too long. Expected an array with maximum length 128, but got an array with length 141
-// instead.", "tools: List should have at most 64 items": 128, 64. Zero: nothing of the kind is said.
+// The maximum in "Invalid 'tools': array too long. Expected an array with maximum length 128, but got an array with
+// length 141 instead." or "tools: List should have at most 64 items": 128, 64. Zero if the error names none.
 std::size_t MostAllowed(std::string_view words, std::size_t sent) {
   const std::string lower = LowerCase(words);
   if (lower.find("tools") == lower.npos && lower.find("functions") == lower.npos) return 0;
-  if (lower.find("character") != lower.npos) return 0;  // of a name
+  if (lower.find("character") != lower.npos) return 0;  // the limit of a name
   for (const char* begin : {"maximum length", "at most", "maximum of", "up to", "maximum number of tools is",
                             "limit of", "limit is", "no more than", "maximum is", "exceeds the maximum", "max "}) {
     const auto number = NumberBehind(lower, begin);

@@ -12,30 +12,30 @@
 
 namespace reprise {
 
-// A tool's schema as providers take it: an object with `properties`, without combinations at the top (what these allow
-// is allowed together), with `items` for every array, and without members that are null or of a type that does not
-// exist. What it says of valid arguments beyond that is left to the tool.
+// A tool's schema in a form that providers accept: an object with `properties`, with `items` for every array, without
+// null members and unknown types, and without combinations at the top, whose branches are merged. The merged schema may
+// allow more arguments than the original; the tool itself checks the rest.
 std::string CompleteSchema(std::string_view schema);
 
-// Which tools the models of one provider are told of: as many as it takes, and none that it has refused. Thread-safe.
+// The tools to offer to a provider's models: as many as it accepts, without those it has rejected. Thread-safe.
 class ToolLessons {
  public:
-  // `most`: that a request may have; 0: as many as there are.
+  // `most`: the maximum per request; 0: unlimited.
   explicit ToolLessons(std::size_t most) : most_(most) {}
 
   using Tools = std::shared_ptr<const std::vector<ToolSpec>>;
-  // What a request to `model` has of these, with their schemas completed. Those that do not fit are named in the log.
+  // The tools for a request to `model`, with completed schemas. Logs the names of those beyond the maximum.
   Tools TakenBy(const std::string& model, const std::vector<ToolSpec>& tools);
-  // Of a refusal of a request that had `sent`. True if the next one leaves out what was refused.
+  // Learns from the error of a request with the tools `sent`. True if the next request omits the rejected part.
   bool Learn(const std::string& model, const std::vector<ToolSpec>& sent, const Error& error);
   std::vector<LeftOutTool> LeftOut() const;
 
  private:
   struct Model {
-    std::map<std::string, std::string, std::less<>> refused{};  // tools, with the provider's words
+    std::map<std::string, std::string, std::less<>> refused{};  // rejected tools, with the provider's message
     std::size_t most = 0;
-    std::vector<std::string> beyond{};  // `most`, in the last request
-    std::size_t hash = 0;               // of what `taken` was made of
+    std::vector<std::string> beyond{};  // the tools beyond `most` in the last request
+    std::size_t hash = 0;               // of the tools that `taken` was built from
     Tools taken{};
   };
   std::size_t MostOf(const Model& model) const;

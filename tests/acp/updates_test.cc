@@ -25,7 +25,7 @@ Updates Begun(UpdateAbilities abilities = {}) {
 
 }  // namespace
 
-TEST_CASE("Updates: text that came in pieces is not repeated", "[acp]") {
+TEST_CASE("Updates: streamed text is not repeated", "[acp]") {
   Updates updates = Begun();
   const auto shown = After(updates, {event::ThinkingDelta{"hm"}, event::TextDelta{"Hel"}, event::TextDelta{"lo"},
                                      event::Thinking{"hm"}, event::Answer{"Hello."}});
@@ -65,7 +65,7 @@ TEST_CASE("Updates: plan and tasks are one plan", "[acp]") {
   CHECK(shown[1]["entries"][1]["status"] == "in_progress");
 }
 
-TEST_CASE("Updates: notices are for clients that take them", "[acp]") {
+TEST_CASE("Updates: notices go only to clients that accept them", "[acp]") {
   const std::vector<EventPayload> events = {event::Retry{1, 10, "busy", "later"}, event::LoopDetected{"read_file", 3},
                                             event::Compacted{.summary = "they spoke"}};
   Updates silent = Begun();

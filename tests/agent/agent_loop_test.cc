@@ -72,16 +72,16 @@ class Recorder : public AgentObserver, public ApprovalGate {
   ApprovalMode mode = ApprovalMode::kAsk;
   std::vector<EventPayload> events;
   std::string deltas;
-  std::optional<ApprovalAnswer> answer;  // to whatever has none in `answers`
-  std::vector<Answered> answers;         // in the order in which they come
+  std::optional<ApprovalAnswer> answer;  // for requests without one in `answers`
+  std::vector<Answered> answers;         // in order of arrival
   std::vector<std::vector<std::string>> awaited;
   Grant granted;  // for always
   std::optional<InputAnswer> reply;
-  Agenda agenda;  // as last told
+  Agenda agenda;  // the latest
   std::function<void()> on_ask;
 
  private:
-  std::mutex mutex_;  // tools that run together emit at once
+  std::mutex mutex_;  // because tools that run together emit concurrently
 };
 
 // The terms of a tool of these.
@@ -107,7 +107,7 @@ struct Fixture {
   }
   AgentOutcome Run(AgentLimits limits = {}) {
     state.messages.push_back(Message{.role = Role::kUser, .content = "go"});
-    // Rounds run one within the other; a promise tells the end.
+    // Rounds run nested in each other; a promise reports the end.
     const Executor at_once = [](const std::function<void()>& job) { job(); };
     const Executor apart = [this](std::function<void()> job) {
       const std::lock_guard lock(mutex);
@@ -141,7 +141,7 @@ struct Fixture {
     }
     return ended;
   }
-  // A tool that ends when `count` of them run at once, or fails after a long time.
+  // A tool that ends when `count` of its calls run together, or fails after a long time.
   void AddMeeting(const std::string& name, int count, bool read_only = true,
                   Concurrency concurrency = Concurrency::kIfReadOnly) {
     ToolTraits traits;
@@ -164,11 +164,11 @@ struct Fixture {
   SystemPrompt prompt;
   AgentGuards guards;
   std::vector<std::string> ran;
-  std::vector<std::chrono::milliseconds> pauses;  // that would have been waited
+  std::vector<std::chrono::milliseconds> pauses;  // requested, but not waited for
   std::function<void()> on_pause;
   CallGuard* guard = nullptr;
   const ToolRegistry* registry = nullptr;  // null: `tools`
-  bool on_threads = false;                 // the executor gives each job one
+  bool on_threads = false;                 // the executor gives each job its own thread
   std::atomic<bool> has_ended = false;
   std::mutex mutex;
   std::condition_variable met;
@@ -216,7 +216,7 @@ class Guard : public CallGuard {
     if (allowed) return {};
     return Fail(Error{.code = ErrorCode::kForbidden, .reason = "hook_denied", .message = "no"});
   }
-  std::mutex mutex_;  // tools that run together are noted at once
+  std::mutex mutex_;  // because tools that run together are noted concurrently
 };
 
 Error Busy() {
@@ -261,7 +261,7 @@ TEST_CASE("AgentLoop: calls run in order and their results go back to the model"
   CHECK(request[3].content == R"(echoed {"a":2})");
 }
 
-TEST_CASE("AgentLoop: unknown tools and bad arguments are results that the model can mend", "[agent]") {
+TEST_CASE("AgentLoop: unknown tools and bad arguments become results that the model can correct", "[agent]") {
   Fixture f;
   f.model.ThenCall({{"1", "nope", "{}"}, {"2", "echo", "[]"}});
   f.model.ThenAnswer("sorry");
@@ -272,7 +272,7 @@ TEST_CASE("AgentLoop: unknown tools and bad arguments are results that the model
   CHECK(f.recorder.Last<event::ToolResult>().is_error);
 }
 
-TEST_CASE("AgentLoop: an approved call runs exactly what was shown", "[agent]") {
+TEST_CASE("AgentLoop: an approved call runs exactly as shown", "[agent]") {
   Fixture f;
   f.recorder.answer = ApprovalAnswer{.approved = true};
   f.model.ThenCall({{"1", "danger", R"({ "x" : 1 })"}});
@@ -283,7 +283,7 @@ TEST_CASE("AgentLoop: an approved call runs exactly what was shown", "[agent]") 
   CHECK(f.recorder.Last<event::ApprovalRequired>().arguments_digest == ArgumentsDigest(R"({ "x" : 1 })"));
 }
 
-TEST_CASE("AgentLoop: a rejection and its words reach the model, and nothing runs", "[agent]") {
+TEST_CASE("AgentLoop: a rejection and its feedback reach the model, and nothing runs", "[agent]") {
   Fixture f;
   f.recorder.answer = ApprovalAnswer{.approved = false, .arguments = {}, .feedback = "too risky"};
   f.model.ThenCall({{"1", "danger", "{}"}});
@@ -294,7 +294,7 @@ TEST_CASE("AgentLoop: a rejection and its words reach the model, and nothing run
   CHECK(f.model.requests().at(1)[2].content->find("too risky") != std::string::npos);
 }
 
-TEST_CASE("AgentLoop: replaced arguments are what runs, and the model is told", "[agent]") {
+TEST_CASE("AgentLoop: a call runs with the replaced arguments, and the model is told", "[agent]") {
   Fixture f;
   f.recorder.answer = ApprovalAnswer{.approved = true, .arguments = R"({"x":2})", .feedback = {}};
   f.model.ThenCall({{"1", "danger", R"({"x":1})"}});
@@ -317,7 +317,7 @@ TEST_CASE("AgentLoop: a grant for the chat covers equal arguments and no others"
   CHECK(outcome.state.grants.size() == 2);
 }
 
-TEST_CASE("AgentLoop: what was approved does not run as anything else: the call is asked about again", "[agent]") {
+TEST_CASE("AgentLoop: an approved call does not run on changed terms; it is asked about again", "[agent]") {
   Fixture f;
   FakeTools others;
   ToolTraits traits = f.tools.Current()->Find("danger")->traits();
@@ -345,8 +345,7 @@ TEST_CASE("AgentLoop: what was approved does not run as anything else: the call 
   CHECK(ran == Names{R"({"x":1})"});
 }
 
-TEST_CASE("AgentLoop: what runs unasked is asked about if the tool has changed since the model was told of it",
-          "[agent]") {
+TEST_CASE("AgentLoop: a call without approval asks if its tool has changed since the round began", "[agent]") {
   Fixture f;
   FakeTools others;
   ToolTraits traits = f.tools.Current()->Find("echo")->traits();
@@ -366,7 +365,7 @@ TEST_CASE("AgentLoop: what runs unasked is asked about if the tool has changed s
   CHECK(f.recorder.names == Names{"approval_required", "rejected", "tool_result", "answer"});
 }
 
-TEST_CASE("AgentLoop: a grant covers no call on other terms, nor one of version 0.1 any", "[agent]") {
+TEST_CASE("AgentLoop: a grant covers no call on other terms, and one of version 0.1 covers none", "[agent]") {
   Fixture f;
   SECTION("other terms") { f.state.grants = {{"danger", ArgumentsDigest("{}"), ArgumentsDigest("other")}}; }
   SECTION("none") { f.state.grants = {{"danger", ArgumentsDigest("{}")}}; }
@@ -399,7 +398,7 @@ TEST_CASE("AgentLoop: a grant for always covers the call, unless its tool needs 
   CHECK(std::count(decisions.begin(), decisions.end(), "approve_always") == (needs_consent ? 0 : 1));
 }
 
-TEST_CASE("AgentLoop: calls side by side are asked about at once, answered in any order and run in theirs", "[agent]") {
+TEST_CASE("AgentLoop: neighbouring calls ask together, are answered in any order and run in order", "[agent]") {
   Fixture f;
   f.recorder.answers = {{"approval_3", {.approved = true}},
                         {"approval_2", {.approved = false, .feedback = "not this"}},
@@ -417,7 +416,7 @@ TEST_CASE("AgentLoop: calls side by side are asked about at once, answered in an
         std::vector<Names>{{"approval_1", "approval_2", "approval_3"}, {"approval_1", "approval_2"}, {"approval_1"}});
 }
 
-TEST_CASE("AgentLoop: a call that asks nobody ends the row of those that are asked about", "[agent]") {
+TEST_CASE("AgentLoop: a call without a question ends the group of calls that ask together", "[agent]") {
   Fixture f;
   f.recorder.answer = ApprovalAnswer{.approved = true};
   f.model.ThenCall({{"1", "danger", R"({"n":1})"}, {"2", "echo", "{}"}, {"3", "danger", R"({"n":3})"}});
@@ -426,7 +425,7 @@ TEST_CASE("AgentLoop: a call that asks nobody ends the row of those that are ask
   CHECK(f.recorder.awaited == std::vector<Names>{{"approval_1"}, {"approval_3"}});
 }
 
-TEST_CASE("AgentLoop: a cancellation voids what was not answered, and what was answered does not run", "[agent]") {
+TEST_CASE("AgentLoop: a cancellation voids open questions, and answered calls do not run", "[agent]") {
   Fixture f;
   f.recorder.answers = {{"approval_2", {.approved = true}}};
   f.recorder.on_ask = [&] { f.stop.request_stop(); };
@@ -448,7 +447,7 @@ TEST_CASE("AgentLoop: an approval that expired is a rejection that says so", "[a
   CHECK(f.recorder.Last<event::ToolResult>().tool_output == "Nobody approved this call in time. It was not run.");
 }
 
-TEST_CASE("AgentLoop: what a tool wants confirmed runs after the user's next message, once", "[agent]") {
+TEST_CASE("AgentLoop: a call that needs confirmation runs once after the user's next message", "[agent]") {
   Fixture f;
   f.tools.Add("remove", false, [&](std::string_view arguments, const ToolContext&) {
     f.ran.emplace_back(arguments);
@@ -456,7 +455,7 @@ TEST_CASE("AgentLoop: what a tool wants confirmed runs after the user's next mes
     return ToolOutcome{.output = confirmed ? "removed" : "Remove it?", .requires_confirmation = !confirmed};
   });
   const std::string plain = R"({"what":"a"})", confirmed = R"({"confirmed":true,"what":"a"})";
-  f.model.ThenCall({{"1", "remove", confirmed}});  // without having asked
+  f.model.ThenCall({{"1", "remove", confirmed}});  // before the tool has asked
   f.model.ThenCall({{"2", "remove", plain}});
   f.model.ThenCall({{"3", "remove", confirmed}});  // in the same turn
   f.model.ThenAnswer("Shall I?");
@@ -489,7 +488,7 @@ TEST_CASE("AgentLoop: approval modes", "[agent]") {
   CHECK(f.ran.size() == runs);
 }
 
-TEST_CASE("AgentLoop: a mode that is changed while the agent works decides on its next call", "[agent]") {
+TEST_CASE("AgentLoop: a changed mode applies to the agent's next call", "[agent]") {
   Fixture f;
   f.recorder.mode = ApprovalMode::kDenyAll;
   f.model.ThenCall({{"1", "danger", R"({"a":1})"}});
@@ -504,7 +503,7 @@ TEST_CASE("AgentLoop: a mode that is changed while the agent works decides on it
   CHECK(f.ran.size() == 1);
 }
 
-TEST_CASE("AgentLoop: a cancellation that meets an approval wins, and every call has its result", "[agent]") {
+TEST_CASE("AgentLoop: a cancellation wins over a simultaneous approval, and every call has its result", "[agent]") {
   Fixture f;
   f.recorder.answer = ApprovalAnswer{.approved = true};
   f.recorder.on_ask = [&] { f.stop.request_stop(); };
@@ -518,7 +517,7 @@ TEST_CASE("AgentLoop: a cancellation that meets an approval wins, and every call
   CHECK(std::count(f.recorder.names.begin(), f.recorder.names.end(), "tool_result") == 2);
 }
 
-TEST_CASE("AgentLoop: what was said before a failure stays in events and history", "[agent]") {
+TEST_CASE("AgentLoop: text before a failure stays in events and history", "[agent]") {
   Fixture f;
   f.model.Then([](const auto&, ModelStream& stream, std::stop_token) -> Result<ModelResponse> {
     stream.OnText("half an ans");
@@ -543,7 +542,7 @@ TEST_CASE("AgentLoop: max_rounds ends the run with a well-formed history", "[age
   CHECK(outcome.state.messages.size() == 7);
 }
 
-TEST_CASE("AgentLoop: a model that repeats itself is told so, and then stopped", "[agent]") {
+TEST_CASE("AgentLoop: a model that repeats itself is warned, and then stopped", "[agent]") {
   Fixture f;
   for (int i = 0; i < 6; ++i) f.model.ThenCall({{std::to_string(i), "echo", R"({"a":1})"}, {"x", "echo", "{}"}});
   const AgentOutcome outcome = f.Run();
@@ -557,23 +556,23 @@ TEST_CASE("AgentLoop: a model that repeats itself is told so, and then stopped",
   CHECK(f.model.requests().at(3).back().content->find("Do not make it again") != std::string::npos);
 }
 
-TEST_CASE("AgentLoop: a model that heeds the warning goes on", "[agent]") {
+TEST_CASE("AgentLoop: a model that heeds the warning continues", "[agent]") {
   Fixture f;
   for (int i = 0; i < 3; ++i) f.model.ThenCall({{std::to_string(i), "danger", R"({"a":1})"}});
   f.model.ThenCall({{"3", "echo", "{}"}});
   f.model.ThenAnswer("done");
   f.recorder.mode = ApprovalMode::kApproveAll;
   CHECK(f.Run().status == InteractionStatus::kCompleted);
-  CHECK(f.ran.size() == 2);  // nor asked about a third time
+  CHECK(f.ran.size() == 2);  // the third call does not run
   CHECK(f.recorder.Last<event::LoopDetected>() == event::LoopDetected{"danger", 3});
 }
 
-TEST_CASE("AgentLoop: what does not fit is summed up for the request and stays in the state", "[agent]") {
+TEST_CASE("AgentLoop: messages that do not fit are summed up for the request and stay in the state", "[agent]") {
   Fixture f;
   f.state.messages.push_back({.role = Role::kUser, .content = "first"});
   for (int i = 0; i < 100; ++i)
     f.state.messages.push_back({.role = Role::kAssistant, .content = std::string(300, 'x')});
-  const std::string summary = GENERATE("they talked", "");  // what the model makes of it
+  const std::string summary = GENERATE("they talked", "");  // the model's summary
   f.model.ThenAnswer(summary);
   f.model.ThenAnswer("done");
   AgentLimits limits;
@@ -645,7 +644,7 @@ TEST_CASE("AgentLoop: a message that no request can hold is a clear error", "[ag
   CHECK(f.model.requests().empty());
 }
 
-TEST_CASE("AgentLoop: calls that only read run at once, and their results keep the calls' order", "[agent]") {
+TEST_CASE("AgentLoop: read-only calls run together, and their results keep the calls' order", "[agent]") {
   Fixture f;
   f.on_threads = true;
   f.AddMeeting("look", 3);
@@ -666,7 +665,7 @@ TEST_CASE("AgentLoop: calls that only read run at once, and their results keep t
   CHECK(results == Names{"1", "2", "3"});
 }
 
-TEST_CASE("AgentLoop: a call that writes waits for those before it, and those behind wait for it", "[agent]") {
+TEST_CASE("AgentLoop: a call that writes waits for those before it, and those after it wait too", "[agent]") {
   Fixture f;
   f.on_threads = true;
   f.AddMeeting("look", 2);
@@ -691,7 +690,7 @@ TEST_CASE("AgentLoop: a call that writes waits for those before it, and those be
 }
 
 TEST_CASE("AgentLoop: without another thread the calls still run, all shown first", "[agent]") {
-  Fixture f;  // whose executor runs each job within the call
+  Fixture f;  // its executor runs each job within the call
   f.model.ThenCall({{"1", "echo", R"({"n":1})"}, {"2", "echo", R"({"n":2})"}, {"3", "echo", R"({"n":3})"}});
   f.model.ThenAnswer("done");
   CHECK(f.Run().status == InteractionStatus::kCompleted);
@@ -699,7 +698,7 @@ TEST_CASE("AgentLoop: without another thread the calls still run, all shown firs
         Names{"tool_call", "tool_call", "tool_call", "tool_result", "tool_result", "tool_result", "answer"});
 }
 
-TEST_CASE("AgentLoop: a stop while calls run at once leaves each with its result", "[agent]") {
+TEST_CASE("AgentLoop: a stop while calls run together leaves each with its result", "[agent]") {
   Fixture f;
   f.on_threads = true;
   ToolTraits traits;
@@ -747,7 +746,7 @@ TEST_CASE("AgentLoop: a tool that throws becomes an error result", "[agent]") {
   CHECK(f.recorder.Last<event::ToolResult>().is_error);
 }
 
-TEST_CASE("AgentLoop: a request that failed is sent again, unchanged, after pauses that double", "[agent]") {
+TEST_CASE("AgentLoop: a failed request is sent again, unchanged, after doubling pauses", "[agent]") {
   Fixture f;
   for (int i = 0; i < 3; ++i) f.model.Then(FailWith(Busy()));
   f.model.ThenAnswer("hello");
@@ -771,7 +770,7 @@ TEST_CASE("AgentLoop: a request that failed is sent again, unchanged, after paus
   CHECK(outcome.state.messages.size() == 2);
 }
 
-TEST_CASE("AgentLoop: the last failure is told when the retries are used up", "[agent]") {
+TEST_CASE("AgentLoop: the last failure is reported when the retries are used up", "[agent]") {
   Fixture f;
   for (int i = 0; i < 3; ++i) f.model.Then(FailWith(Busy()));
   AgentLimits limits;
@@ -783,7 +782,7 @@ TEST_CASE("AgentLoop: the last failure is told when the retries are used up", "[
   CHECK(f.model.requests().size() == 3);
 }
 
-TEST_CASE("AgentLoop: a response that had begun to show is not asked for again", "[agent]") {
+TEST_CASE("AgentLoop: a request is not repeated after its response has begun to show", "[agent]") {
   Fixture f;
   f.model.Then(FailWith(Busy(), "half"));
   CHECK(f.Run().status == InteractionStatus::kFailed);
@@ -791,7 +790,7 @@ TEST_CASE("AgentLoop: a response that had begun to show is not asked for again",
   CHECK(f.pauses.empty());
 }
 
-TEST_CASE("AgentLoop: a failure that will not pass is not tried again", "[agent]") {
+TEST_CASE("AgentLoop: a permanent failure is not retried", "[agent]") {
   Fixture f;
   Error error = Busy();
   error.retryable = false;
@@ -813,12 +812,12 @@ TEST_CASE("AgentLoop: each round counts its own retries", "[agent]") {
   CHECK(f.pauses.size() == 2);
 }
 
-TEST_CASE("AgentLoop: a stop ends the pause at once, and its end comes to nothing", "[agent]") {
+TEST_CASE("AgentLoop: a stop ends the pause at once, and the pause's own end has no effect", "[agent]") {
   Fixture f;
   f.model.Then(FailWith(Busy()));
   f.on_pause = [&] {
-    f.stop.request_stop();     // the pause's end, which follows, is the second to come
-    CHECK_FALSE(f.has_ended);  // the loop may go once it has: not from under what still uses it
+    f.stop.request_stop();     // the pause's own end comes second
+    CHECK_FALSE(f.has_ended);  // otherwise the loop could be destroyed while it is still in use
   };
   const AgentOutcome outcome = f.Run();
   CHECK(outcome.status == InteractionStatus::kCancelled);
@@ -834,7 +833,7 @@ TEST_CASE("AgentLoop: a failed call is marked in the history", "[agent]") {
   CHECK_FALSE(outcome.state.messages[3].is_error);
 }
 
-TEST_CASE("AgentLoop: a tool that needs consent asks in spite of grants, and knows that it was approved", "[agent]") {
+TEST_CASE("AgentLoop: a tool that needs consent asks despite grants, and knows that it was approved", "[agent]") {
   Fixture f;
   std::vector<bool> approved;
   ToolTraits traits;
@@ -857,7 +856,7 @@ TEST_CASE("AgentLoop: a tool that needs consent asks in spite of grants, and kno
   CHECK(approved == std::vector<bool>{true, false});
 }
 
-TEST_CASE("AgentLoop: what a tool asks is shown, and the answer goes to the tool", "[agent]") {
+TEST_CASE("AgentLoop: a tool's question is shown, and the answer goes to the tool", "[agent]") {
   Fixture f;
   std::vector<ToolAnswer> got;
   f.tools.Add("asks", false, [&](std::string_view, const ToolContext& context) {
@@ -892,7 +891,7 @@ TEST_CASE("AgentLoop: what a tool asks is shown, and the answer goes to the tool
   }
 }
 
-TEST_CASE("AgentLoop: tasks and plan are in the state, and what changes is told", "[agent]") {
+TEST_CASE("AgentLoop: tasks and plan are in the state, and changes emit events", "[agent]") {
   Fixture f;
   const auto alone = [](const std::string& name) {
     ToolTraits traits;
@@ -922,8 +921,7 @@ TEST_CASE("AgentLoop: tasks and plan are in the state, and what changes is told"
   CHECK(outcome.state.messages[2].content == "2");
 }
 
-TEST_CASE("AgentLoop: each request has the system prompt, with what was named in messages that are summed up",
-          "[agent]") {
+TEST_CASE("AgentLoop: each request has the system prompt, with entities from summed-up messages", "[agent]") {
   Fixture f;
   f.prompt = {.modules = {{"10-a", "In {{workspace}} with {{tools}}."}, {"20-b", "Known: {{memory}}"}},
               .workspace = "/w"};
@@ -942,7 +940,7 @@ TEST_CASE("AgentLoop: each request has the system prompt, with what was named in
   CHECK(outcome.state.messages.front().role == Role::kUser);
 }
 
-TEST_CASE("AgentLoop: the system prompt counts, memory is told anew when messages are summed up", "[agent]") {
+TEST_CASE("AgentLoop: the system prompt counts, and its memory changes when messages are summed up", "[agent]") {
   Fixture f;
   f.prompt = {.modules = {{"10-a", std::string(6000, 'p')}, {"20-b", "{{memory}}"}}};
   f.state.messages.push_back({.role = Role::kUser, .content = "first"});
@@ -962,7 +960,7 @@ TEST_CASE("AgentLoop: the system prompt counts, memory is told anew when message
   const auto requests = f.model.requests();
   REQUIRE(told.size() == 3);
   CHECK(told[0] == std::string(6000, 'p'));
-  CHECK(told[1].empty());  // the summary's request has words of its own
+  CHECK(told[1].empty());  // the summary's request has its own prompt
   CHECK(told[2] == std::string(6000, 'p') + "\n\npage: page-1");
   for (std::size_t i = 0; i < told.size(); ++i) {
     auto tokens = static_cast<std::int64_t>(told[i].size() / 3);
@@ -975,7 +973,7 @@ TEST_CASE("AgentLoop: the system prompt counts, memory is told anew when message
   CHECK(outcome.error->reason == "context_length");
 }
 
-TEST_CASE("AgentLoop: a budget that is used up ends the run before the next request", "[agent]") {
+TEST_CASE("AgentLoop: a used-up budget ends the run before the next request", "[agent]") {
   Fixture f;
   const std::int64_t budget = GENERATE(0, 10);
   f.guards.over_budget = [budget](const TokenUsage& used) -> std::optional<std::string> {
@@ -993,7 +991,7 @@ TEST_CASE("AgentLoop: a budget that is used up ends the run before the next requ
   CHECK(outcome.state.messages.size() == (budget == 0 ? 1 : 3));
 }
 
-TEST_CASE("AgentLoop: a call beyond the rate is not run, nor asked about, and the model is told", "[agent]") {
+TEST_CASE("AgentLoop: a call beyond the rate neither runs nor asks, and the model is told", "[agent]") {
   Fixture f;
   int left = 1;
   f.guards.refuse_call = [&left]() -> std::optional<std::string> {
@@ -1011,7 +1009,7 @@ TEST_CASE("AgentLoop: a call beyond the rate is not run, nor asked about, and th
   CHECK(outcome.state.messages[4].is_error);
 }
 
-TEST_CASE("AgentLoop: what cannot be put on account does not run", "[agent]") {
+TEST_CASE("AgentLoop: a call that cannot be written to the audit log does not run", "[agent]") {
   Fixture f;
   Guard guard;
   f.guard = &guard;
@@ -1030,7 +1028,7 @@ TEST_CASE("AgentLoop: what cannot be put on account does not run", "[agent]") {
   CHECK(guard.entries[1].arguments_digest == ArgumentsDigest("{}"));
 }
 
-TEST_CASE("AgentLoop: what a guard makes of the arguments is asked about and runs, and the model is told", "[agent]") {
+TEST_CASE("AgentLoop: a call asks and runs with the guard's arguments, and the model is told", "[agent]") {
   Fixture f;
   Guard guard;
   f.guard = &guard;
@@ -1046,7 +1044,7 @@ TEST_CASE("AgentLoop: what a guard makes of the arguments is asked about and run
   CHECK(f.recorder.Last<event::ToolResult>().tool_output == "(A hook changed the arguments to {\"a\":2})\nboom!");
 }
 
-TEST_CASE("AgentLoop: what a guard does not want heard is shown and counted, and not acted upon", "[agent]") {
+TEST_CASE("AgentLoop: a response that a guard rejects is shown and counted, but its calls do not run", "[agent]") {
   Fixture f;
   Guard guard;
   f.guard = &guard;
@@ -1069,7 +1067,7 @@ TEST_CASE("AgentLoop: what a guard does not want heard is shown and counted, and
   CHECK(outcome.state.messages.back().tool_calls.empty());
 }
 
-TEST_CASE("AgentLoop: what a guard tells the model stands behind the system prompt", "[agent]") {
+TEST_CASE("AgentLoop: a guard's text for the model follows the system prompt", "[agent]") {
   Fixture f;
   Guard guard;
   f.guard = &guard;
@@ -1080,7 +1078,7 @@ TEST_CASE("AgentLoop: what a guard tells the model stands behind the system prom
   CHECK(f.model.system_prompts() == std::vector<std::string>{"Be kind.\n\nIt rains."});
 }
 
-TEST_CASE("AgentLoop: a call is reviewed when those before it have run, what is asked together, together", "[agent]") {
+TEST_CASE("AgentLoop: a call is reviewed after those before it have run, or together if they ask together", "[agent]") {
   Fixture f;
   Guard guard;
   f.guard = &guard;
@@ -1095,7 +1093,7 @@ TEST_CASE("AgentLoop: a call is reviewed when those before it have run, what is 
   CHECK(reviews == std::vector<std::string>{"c1 after 0", "c2 after 0", "c3 after 2"});
 }
 
-TEST_CASE("AgentLoop: the account says why a call ran or did not", "[agent]") {
+TEST_CASE("AgentLoop: the audit log says why a call ran or did not", "[agent]") {
   Fixture f;
   Guard guard;
   f.guard = &guard;
@@ -1135,7 +1133,7 @@ TEST_CASE("AgentLoop: the account says why a call ran or did not", "[agent]") {
   CHECK(guard.entries[0].approval_id == approval_id);
 }
 
-TEST_CASE("AgentLoop: a guard refuses calls, and requests", "[agent]") {
+TEST_CASE("AgentLoop: a guard rejects calls and requests", "[agent]") {
   Fixture f;
   Guard guard;
   f.guard = &guard;
@@ -1160,7 +1158,7 @@ TEST_CASE("AgentLoop: a guard refuses calls, and requests", "[agent]") {
   CHECK(f.ran.empty());
 }
 
-TEST_CASE("AgentLoop: calls that run at once are each on account, and what each says passes the guard", "[agent]") {
+TEST_CASE("AgentLoop: calls that run together are all audited, and their outputs pass the guard", "[agent]") {
   Fixture f;
   Guard guard;
   f.guard = &guard;
@@ -1180,8 +1178,7 @@ TEST_CASE("AgentLoop: calls that run at once are each on account, and what each 
   for (std::size_t i = 2; i < 5; ++i) CHECK(outcome.state.messages[i].content->ends_with("!"));
 }
 
-TEST_CASE("AgentLoop: what a call was made into by a guard is told of those that were shown, and of no others",
-          "[agent]") {
+TEST_CASE("AgentLoop: changes by a guard are mentioned for calls that were shown, and for no others", "[agent]") {
   Fixture f;
   Guard guard;
   f.guard = &guard;
@@ -1195,7 +1192,7 @@ TEST_CASE("AgentLoop: what a call was made into by a guard is told of those that
   CHECK(guard.entries.back().arguments_digest == ArgumentsDigest(R"({"a":1})"));
 }
 
-TEST_CASE("AgentLoop: what a tool asks is redacted like what it says", "[agent]") {
+TEST_CASE("AgentLoop: a tool's question is redacted like its output", "[agent]") {
   Fixture f;
   Guard guard;
   f.guard = &guard;
@@ -1215,7 +1212,7 @@ TEST_CASE("AgentLoop: what a tool asks is redacted like what it says", "[agent]"
   CHECK(asked.options == Names{"a [redacted]"});
 }
 
-TEST_CASE("AgentLoop: a tool that asks again after a restart stands on account once", "[agent]") {
+TEST_CASE("AgentLoop: a tool that asks again after a restart is audited once", "[agent]") {
   Fixture f;
   Guard guard;
   f.guard = &guard;

@@ -82,7 +82,7 @@ TEST_CASE("Context: a long chat never exceeds the budget and keeps its beginning
   CHECK(state.compaction->summary.find("User: question") != std::string::npos);
 }
 
-TEST_CASE("Context: what fits is sent whole, whatever was summed up for a smaller window", "[agent]") {
+TEST_CASE("Context: messages that fit are sent whole, even if a smaller window needed a summary", "[agent]") {
   AgentState state{.messages = {User("a"), Assistant("b"), User("c")}};
   state.compaction = Compaction{.first = 1, .end = 2, .summary = "s"};
   for (const std::int64_t window : {std::int64_t{0}, kWindow}) {
@@ -117,7 +117,7 @@ TEST_CASE("Context: long tool results are shortened, and the turn's own question
   CHECK(state.messages.back().content->size() == 30'000);
 }
 
-TEST_CASE("Context: what cannot be made to fit is an error", "[agent]") {
+TEST_CASE("Context: a message that cannot be made to fit is an error", "[agent]") {
   const Context context(kWindow);
   const AgentState state{.messages = {User("first"), Assistant("hello"), User(std::string(30'000, 'x'))}};
   const auto view = context.View(state, {});
@@ -125,7 +125,7 @@ TEST_CASE("Context: what cannot be made to fit is an error", "[agent]") {
   CHECK(view.error().reason == "context_length");
   const std::vector<ToolSpec> tools{{"tool", std::string(30'000, 'x'), "{}"}};
   CHECK_FALSE(context.View({.messages = {User("hi")}}, tools));
-  // An old one of that size was sent to a larger model: it is shortened.
+  // An older message of that size, from a larger model, is shortened.
   AgentState old{.messages = {User(std::string(30'000, 'x')), Assistant("hello"), User("and?")}};
   const auto shortened = context.View(old, {});
   REQUIRE(shortened);
@@ -133,7 +133,7 @@ TEST_CASE("Context: what cannot be made to fit is an error", "[agent]") {
   CHECK(shortened->back().content == "and?");
 }
 
-TEST_CASE("Context: a compaction that is not of these messages is no use", "[agent]") {
+TEST_CASE("Context: a compaction of other messages is ignored", "[agent]") {
   const Context context(kWindow);
   AgentState state{.messages = {User("first")}};
   for (int i = 0; i < 100; ++i) state.messages.push_back(Assistant(std::string(300, 'x')));
@@ -146,20 +146,20 @@ TEST_CASE("Context: a compaction that is not of these messages is no use", "[age
   }
 }
 
-TEST_CASE("Context: a provider that counts more makes room smaller", "[agent]") {
+TEST_CASE("Context: a provider that counts more tokens reduces the room", "[agent]") {
   Context context(kWindow);
   AgentState state{.messages = {User(std::string(12'000, 'x')), Assistant("hello"), User("and?")}};
   CHECK(context.FitsWhole(state, {}));
-  context.Calibrate(100, 1000);  // too little to go by
+  context.Calibrate(100, 1000);  // too few tokens to count
   CHECK(context.FitsWhole(state, {}));
   context.Calibrate(4000, 8000);
   CHECK_FALSE(context.FitsWhole(state, {}));
   CHECK(Total(context.View(state, {}).value()) <= kBudget / 2);
-  context.Calibrate(4000, 1000);  // once seen, it is kept to
+  context.Calibrate(4000, 1000);  // the higher ratio is kept
   CHECK_FALSE(context.FitsWhole(state, {}));
 }
 
-TEST_CASE("Outline: tells the newest, says what is left out, keeps to its size", "[agent]") {
+TEST_CASE("Outline: has the newest, mentions omissions, respects its size", "[agent]") {
   Messages messages{User("hi\n\nthere"), Calling("1"), ResultOf("1", "found"), Assistant("done")};
   CHECK(Outline(messages, 0, 4, 1000) == "User: hi there\nAssistant: [read {}] \nResult: found\nAssistant: done\n");
   CHECK(Outline(messages, 1, 1, 1000).empty());

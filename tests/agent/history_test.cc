@@ -19,14 +19,14 @@ Message User(const std::string& text) { return {.role = Role::kUser, .content = 
 
 }  // namespace
 
-TEST_CASE("CompleteToolCalls: a whole history is left alone", "[agent]") {
+TEST_CASE("CompleteToolCalls: a complete history is not changed", "[agent]") {
   Messages messages{User("a"), Calls({"1", "2"}), ResultOf("2"), ResultOf("1"), User("b")};
   const auto before = messages;
   CHECK(CompleteToolCalls(messages, "missing") == 0);
   CHECK(messages == before);
 }
 
-TEST_CASE("CompleteToolCalls: each gap is filled behind its own call, real results stay", "[agent]") {
+TEST_CASE("CompleteToolCalls: each gap is filled after its own call, and real results stay", "[agent]") {
   Messages messages{User("a"), Calls({"1", "2", "3"}), ResultOf("3"), User("b"), Calls({"4"})};
   CHECK(CompleteToolCalls(messages, "missing") == 3);
   REQUIRE(messages.size() == 8);

@@ -14,7 +14,7 @@ std::string Compose(std::vector<PromptModule> modules, std::string memory = {}) 
 
 }  // namespace
 
-TEST_CASE("ComposePrompt: modules in their order, without the blanks around them", "[agent]") {
+TEST_CASE("ComposePrompt: modules in order, trimmed", "[agent]") {
   CHECK(Compose({{"10-a", "\n one \n\n"}, {"20-b", "  \n"}, {"30-c", "two"}}) == "one\n\ntwo");
   CHECK(Compose({}).empty());
 }
@@ -25,7 +25,7 @@ TEST_CASE("ComposePrompt: placeholders are filled in once", "[agent]") {
   CHECK(Compose({{"10-a", "a {{ date }} {x} {{A}} {{{date}}} {{"}}) == "a {{ date }} {x} {{A}} {2026-11-21} {{");
 }
 
-TEST_CASE("ComposePrompt: a module whose placeholders stand for nothing is left out", "[agent]") {
+TEST_CASE("ComposePrompt: a module whose placeholders are all empty is left out", "[agent]") {
   CHECK(Compose({{"10-a", "Known:\n{{memory}}"}, {"20-b", "b"}}) == "b");
   CHECK(Compose({{"10-a", "Known on {{date}}:\n{{memory}}"}}) == "Known on 2026-11-21:");
 }

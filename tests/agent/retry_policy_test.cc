@@ -27,7 +27,7 @@ TEST_CASE("RetryDelay: 1, 2, 4, 8 seconds, and then always 10", "[agent]") {
   CHECK(RetryDelay(policy, Passing(), 99, 0.5) == 10s);
 }
 
-TEST_CASE("RetryDelay: varies by a fifth and never passes the longest", "[agent]") {
+TEST_CASE("RetryDelay: varies by a fifth and never exceeds the maximum", "[agent]") {
   const RetryPolicy policy{.max_retries = 100};
   CHECK(RetryDelay(policy, Passing(), 0, 0.0) == 800ms);
   CHECK(RetryDelay(policy, Passing(), 1, 0.999999) == 2400ms);
@@ -35,16 +35,16 @@ TEST_CASE("RetryDelay: varies by a fifth and never passes the longest", "[agent]
   CHECK(RetryDelay(policy, Passing(), 9, 0.0) == 8s);
 }
 
-TEST_CASE("RetryDelay: what the provider asks for is kept to, up to two minutes", "[agent]") {
+TEST_CASE("RetryDelay: the provider's pause is respected, up to two minutes", "[agent]") {
   const RetryPolicy policy;
   CHECK(RetryDelay(policy, Passing(2s), 0, 0.9) == 2s);
   CHECK(RetryDelay(policy, Passing(50ms), 2, 0.9) == 50ms);
   CHECK(RetryDelay(policy, Passing(120s), 0, 0.9) == 120s);
   CHECK_FALSE(RetryDelay(policy, Passing(120'001ms), 0, 0.9));
-  CHECK(RetryDelay(policy, Passing(0s), 1, 0.5) == 2s);  // "at once" is no reason to hurry
+  CHECK(RetryDelay(policy, Passing(0s), 1, 0.5) == 2s);  // "at once" does not shorten the pause
 }
 
-TEST_CASE("RetryDelay: only what may pass, and only so often", "[agent]") {
+TEST_CASE("RetryDelay: only retryable errors, up to the maximum number", "[agent]") {
   CHECK_FALSE(RetryDelay({}, MakeError(ErrorCode::kProvider, "bad key"), 0, 0.5));
   CHECK(RetryDelay({}, Passing(), 2, 0.5));
   CHECK_FALSE(RetryDelay({}, Passing(), 3, 0.5));

@@ -89,7 +89,7 @@ using Names = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE("RunSubAgent: works on its own and gives its answer", "[agent]") {
+TEST_CASE("RunSubAgent: works on its own and returns its answer", "[agent]") {
   Fixture f;
   f.AddTool("look", false);
   f.model.ThenCall({{"call_1", "look", "{}"}}, "I look.");
@@ -121,7 +121,7 @@ TEST_CASE("RunSubAgent: has no tools that change anything, ask or delegate", "[a
   const auto mode =
       GENERATE(ApprovalMode::kAsk, ApprovalMode::kReadOnly, ApprovalMode::kApproveAll, ApprovalMode::kDenyAll);
   Names names{"alone", "delegates", "writes", "unknown"};
-  // What it reads with may be used if nobody would be asked.
+  // Reading tools may be used if they would not ask.
   if (mode == ApprovalMode::kAsk || mode == ApprovalMode::kDenyAll) names.emplace_back("asks");
   std::vector<ToolCall> calls;
   for (const std::string& name : names) calls.push_back({"call_" + name, name, "{}"});
@@ -140,7 +140,7 @@ TEST_CASE("RunSubAgent: has no tools that change anything, ask or delegate", "[a
   CHECK(refused == names.size());
 }
 
-TEST_CASE("RunSubAgent: a failure is told, to the caller and as its last step", "[agent]") {
+TEST_CASE("RunSubAgent: a failure is reported to the caller and as its last step", "[agent]") {
   Fixture f;
   Error error = MakeError(ErrorCode::kProvider, "no key");
   error.reason = "provider_auth";
@@ -151,7 +151,7 @@ TEST_CASE("RunSubAgent: a failure is told, to the caller and as its last step", 
   CHECK(std::get<event::Failed>(f.observer.steps.back().step).code == "provider_auth");
 }
 
-TEST_CASE("RunSubAgent: ends when it is stopped, with nothing to say", "[agent]") {
+TEST_CASE("RunSubAgent: ends when it is stopped, without output", "[agent]") {
   Fixture f;
   f.model.ThenHang("well");
   auto outcome = std::async(std::launch::async, [&] { return f.Run(); });
@@ -171,7 +171,7 @@ TEST_CASE("RunSubAgent: its tokens are the outcome's", "[agent]") {
   CHECK(f.observer.Types() == Names{"ANSWER", "USAGE"});
 }
 
-TEST_CASE("RunSubAgent: is held back as the other agent is, by what both have used", "[agent]") {
+TEST_CASE("RunSubAgent: has the calling agent's limits, for the usage of both", "[agent]") {
   Fixture f;
   f.AddTool("look", false);
   f.used_before = {.input_tokens = 90};

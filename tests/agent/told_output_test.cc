@@ -9,7 +9,7 @@ namespace told_output_test {
 
 std::string Told(const std::string& output) { return ToldOutput("run_shell", output); }
 
-TEST_CASE("ToldOutput: a command's output is told as a terminal shows it in the end", "[agent]") {
+TEST_CASE("ToldOutput: a command's output is the text that a terminal finally shows", "[agent]") {
   CHECK(Told("\x1b[1;31mred\x1b[0m and \x1b[38;5;12mblue\x1b(B\n") == "red and blue\n");
   CHECK(Told("10 %\r20 %\r\x1b[K100 %\ndone\n") == "100 %\ndone\n");
   CHECK(Told("short\r\nlines\r\n") == "short\nlines\n");
@@ -22,7 +22,7 @@ TEST_CASE("ToldOutput: a command's output is told as a terminal shows it in the 
   CHECK(Told("tab\tand \xc3\xa4") == "tab\tand \xc3\xa4");
 }
 
-TEST_CASE("ToldOutput: of a long output the beginning and the end are told, and how much is left out", "[agent]") {
+TEST_CASE("ToldOutput: a long output keeps its beginning and end, with the size of the gap", "[agent]") {
   std::string lines;
   for (int i = 0; i < 10'000; ++i) lines += std::to_string(i) + "\n";
   const std::string told = Told(lines);
@@ -38,13 +38,13 @@ TEST_CASE("ToldOutput: of a long output the beginning and the end are told, and 
   std::string left = std::to_string(lines.size() - head.size() - tail.size());
   left.insert(left.size() - 3, ",");
   CHECK(told.substr(note).starts_with("(... " + left + " bytes left out here"));
-  // What the tool had cut before counts too.
+  // Bytes that the tool itself has cut count too.
   const std::string cut =
       Told(std::string(32 << 10, 'a') + "\n(... 5000000 bytes cut ...)\n" + std::string(32 << 10, 'b'));
   CHECK(cut.find("(... 5,032,") != std::string::npos);
 }
 
-TEST_CASE("ToldOutput: characters stay whole where a long line is cut", "[agent]") {
+TEST_CASE("ToldOutput: a long line is cut between characters", "[agent]") {
   for (const std::size_t shift : {0, 1, 2, 3}) {
     std::string line(shift, 'x');
     while (line.size() < 40'000) line += "\xe2\x82\xac";
@@ -55,13 +55,13 @@ TEST_CASE("ToldOutput: characters stay whole where a long line is cut", "[agent]
   }
 }
 
-TEST_CASE("ToldOutput: progress that was written over costs nothing", "[agent]") {
+TEST_CASE("ToldOutput: overwritten progress costs nothing", "[agent]") {
   std::string progress;
   for (int i = 0; i < 20'000; ++i) progress += "\r" + std::to_string(i);
   CHECK(Told(progress + "\ndone\n") == "19999\ndone\n");
 }
 
-TEST_CASE("ToldOutput: strings that begin again and again, and never end, are looked for once", "[agent]") {
+TEST_CASE("ToldOutput: repeated strings without an end are searched only once", "[agent]") {
   std::string begins, ends;
   for (int i = 0; i < 1 << 20; ++i) begins += "\x1b]", ends += "\x1b]0;t\a";
   CHECK(Told(begins + "done\n").ends_with("]]done\n"));
@@ -69,7 +69,7 @@ TEST_CASE("ToldOutput: strings that begin again and again, and never end, are lo
   CHECK(Told("\x1b]0;title\x1b\\a\x1b]8;;http://x\x1b\\b\x1b]never") == "ab]never");
 }
 
-TEST_CASE("ToldOutput: other tools' outputs stay as they are", "[agent]") {
+TEST_CASE("ToldOutput: other tools' outputs stay unchanged", "[agent]") {
   const std::string text = "\x1b[31mred\rx" + std::string(100'000, 'x');
   CHECK(ToldOutput("read_file", text) == text);
 }

@@ -25,14 +25,14 @@ std::vector<std::string> NamesOf(const std::vector<ToolSpec>& specs) {
   return names;
 }
 
-TEST_CASE("ShortToolsWithin: with room enough nothing is shortened", "[agent]") {
+TEST_CASE("ShortToolsWithin: with enough room nothing is shortened", "[agent]") {
   const std::vector<ToolSpec> specs{Tool("a"), Tool("b")};
   for (const std::int64_t budget : {std::int64_t{0}, 2 * EstimateTokens(specs), std::int64_t{1'000'000}}) {
     CHECK_FALSE(ShortToolsWithin(specs, budget));
   }
 }
 
-TEST_CASE("ShortToolsWithin: with little room tools are told shortly", "[agent]") {
+TEST_CASE("ShortToolsWithin: with little room descriptions are short", "[agent]") {
   const std::vector<ToolSpec> specs{Tool("a"), Tool("b")};
   const auto told = ShortToolsWithin(specs, 2 * EstimateTokens(specs) - 1);
   REQUIRE(told);
@@ -44,7 +44,7 @@ TEST_CASE("ShortToolsWithin: with little room tools are told shortly", "[agent]"
         R"("list":{"type":"array","items":{"type":"integer"}}},"required":["description"]})");
 }
 
-TEST_CASE("ShortToolsWithin: the least useful are left out, in any case the same ones", "[agent]") {
+TEST_CASE("ShortToolsWithin: the least useful are left out, always the same ones", "[agent]") {
   const std::vector<ToolSpec> specs{Tool("echo"), Tool("theirs_1"), Tool("read_file"), Tool("theirs_2"),
                                     Tool("run_shell")};
   std::vector<ToolSpec> one{Tool("x")};

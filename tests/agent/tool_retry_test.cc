@@ -27,7 +27,7 @@ struct Failing {
 
 }  // namespace
 
-TEST_CASE("RunWithRetries: a failure that passes is told and forgotten", "[agent]") {
+TEST_CASE("RunWithRetries: a temporary failure is retried and reported", "[agent]") {
   Failing failing(1);
   std::string live;
   ToolContext context;
@@ -46,7 +46,7 @@ TEST_CASE("RunWithRetries: gives up after three times", "[agent]") {
   CHECK(outcome.output == "no connection\n(tried 3 times)");
 }
 
-TEST_CASE("RunWithRetries: what changes something, or may not run twice, runs once", "[agent]") {
+TEST_CASE("RunWithRetries: a tool that writes or is not idempotent runs once", "[agent]") {
   Failing writes(10, /*read_only=*/false), once(10, /*read_only=*/true, /*idempotent=*/false);
   CHECK(writes.Run({}).output == "no connection");
   CHECK(once.Run({}).output == "no connection");
@@ -54,7 +54,7 @@ TEST_CASE("RunWithRetries: what changes something, or may not run twice, runs on
 }
 
 TEST_CASE("RunWithRetries: a stop ends the pause", "[agent]") {
-  // A busy machine can make one of them long, not every one.
+  // A busy machine can delay one of them, but not all.
   auto fastest = std::chrono::steady_clock::duration::max();
   for (int i = 0; i < 5; ++i) {
     Failing failing(10);

@@ -12,7 +12,7 @@ std::vector<Entity> After(std::string output, std::string arguments = "{}", std:
 
 }  // namespace
 
-TEST_CASE("Remember: ids, names and places of a JSON result", "[agent]") {
+TEST_CASE("Remember: ids, names, paths and URLs of a JSON result", "[agent]") {
   CHECK(After(R"({"id":"page-123","type":"page","title":"About us"})") ==
         std::vector<Entity>{{"page", "page-123", "About us"}});
   CHECK(After(R"({"pages":[{"id":7,"name":"a"},{"id":8}]})") == std::vector<Entity>{{"page", "7", "a"}, {"page", "8"}});
@@ -21,7 +21,7 @@ TEST_CASE("Remember: ids, names and places of a JSON result", "[agent]") {
         std::vector<Entity>{{"url", "https://example.org/x"}, {"user", "u1"}, {"file", "a/b.txt"}});
 }
 
-TEST_CASE("Remember: ids in a short text, and what the call was about", "[agent]") {
+TEST_CASE("Remember: ids in a short text, and the call's arguments", "[agent]") {
   CHECK(After("Created page-12 and 0f8fad5b-d9cb-469f-a165-70867728950e.") ==
         std::vector<Entity>{{"page", "page-12"}, {"id", "0f8fad5b-d9cb-469f-a165-70867728950e"}});
   CHECK(After("42", R"({"path":"notes.txt"})") == std::vector<Entity>{{"file", "notes.txt"}});
@@ -29,7 +29,7 @@ TEST_CASE("Remember: ids in a short text, and what the call was about", "[agent]
   CHECK(After("page-1 " + std::string(2000, 'x')).empty());  // content, not news
 }
 
-TEST_CASE("Remember: what is hostile, broken or empty names nothing", "[agent]") {
+TEST_CASE("Remember: hostile, broken and empty results name nothing", "[agent]") {
   CHECK(After("").empty());
   CHECK(After("{\"id\":").empty());
   CHECK(After("null").empty());

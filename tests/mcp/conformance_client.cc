@@ -66,7 +66,7 @@ Result<void> CallTools(Session& session, const std::vector<McpToolDefinition>& t
     for (const auto& [name, arguments] : wanted) {
       if (name == tool.name) calls.push_back(arguments);
     }
-    // One scenario wants to see what has become of the schema of its other tool.
+    // One scenario checks the schema of its other tool.
     if (calls.empty()) {
       calls.push_back(tool.name == "json_schema_echo" && tools.size() > 1
                           ? "{\"schema\":" + OtherThan(tools, tool).input_schema + "}"
@@ -90,7 +90,7 @@ int Play(CurlTransport& transport, HttpServerAddress address) {
   options.ask = [](const ToolQuestion&, const std::stop_token&) {
     return ToolAnswer{.action = ToolAnswer::Action::kAccept};
   };
-  // Not every scenario's server says that it has tools.
+  // Not every scenario's server announces tools.
   const auto tools = ListTools(session, options);
   if (!tools && facts->tools) return Complain(tools.error());
   if (tools) {

@@ -41,7 +41,7 @@ TEST_CASE("ToolResultText: structured content is shown once", "[mcp]") {
   CHECK(Outcome(R"({"structuredContent":{"a":1}})").output == R"({"a":1})");
 }
 
-TEST_CASE("ToolResultText: structured content that repeats the blocks is not told again", "[mcp]") {
+TEST_CASE("ToolResultText: structured content that repeats the blocks is left out", "[mcp]") {
   const std::string image = R"({"type":"image","mimeType":"image/png","data":"QUJD"})";
   const ToolOutcome once = Outcome(R"({"content":[)" + image + R"(],"structuredContent":{"content":[)" + image + "]}}");
   CHECK((once.output.empty() && once.files.size() == 1));
@@ -55,7 +55,7 @@ TEST_CASE("ToolResultText: structured content that repeats the blocks is not tol
         "a\n{\"result\":[\"a\",\"b\"]}");
 }
 
-TEST_CASE("ToolResultText: no base64 reaches the model as text, wherever it stands", "[mcp]") {
+TEST_CASE("ToolResultText: base64 never reaches the model as text", "[mcp]") {
   std::string data(80'000, 'Q');
   const std::string size = "58 KiB";
   const Json image = {{"type", "image"}, {"mimeType", "image/png"}, {"data", data}};
@@ -69,7 +69,7 @@ TEST_CASE("ToolResultText: no base64 reaches the model as text, wherever it stan
         "{\"content\":[\"(image, image/png, " + size + ", not shown)\"]}");
   CHECK(described({{"content", {{{"type", "text"}, {"text", data}}}}}) == "(base64, " + size + ", not shown)");
   CHECK(described({{"content", {{{"type", "text"}, {"text", "data:image/png;base64," + data}}}}}).size() < 100);
-  // Long text that is not: words, a list of hashes, one long line of code.
+  // Long text that is not base64: words, a list of hashes, one long line of code.
   for (const std::string& words : {data + " and more", std::string(64, 'a') + "\n" + data, "x = '" + data + "'"}) {
     CHECK(described({{"content", {{{"type", "text"}, {"text", words}}}}}) == words);
   }
@@ -96,7 +96,7 @@ TEST_CASE("ToolResultText: long results are cut between characters", "[mcp]") {
   CHECK(outcome.output.find("bytes cut") != std::string::npos);
 }
 
-TEST_CASE("ResourceOutcome, PromptText: what a server returns, as text", "[mcp]") {
+TEST_CASE("ResourceOutcome, PromptText: a server's results as text", "[mcp]") {
   CHECK(ResourceOutcome(*ParseJson(R"({"contents":[{"uri":"a","text":"1"},{"uri":"b","text":"2"}]})")).output ==
         "[a]\n1\n[b]\n2");
   CHECK(ResourceOutcome(*ParseJson("{}")).output == "(empty)");

@@ -11,7 +11,7 @@ Result<std::vector<McpHeaderParameter>> Of(const std::string& schema) { return H
 
 }  // namespace
 
-TEST_CASE("HeaderParameters: those beneath properties, at any depth", "[mcp]") {
+TEST_CASE("HeaderParameters: are found below properties, at any depth", "[mcp]") {
   const auto found = Of(R"({"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"},
       "at":{"type":"object","properties":{"n":{"type":"integer","x-mcp-header":"N"}}},"q":{"type":"number"}}})");
   REQUIRE(found.has_value());
@@ -20,7 +20,7 @@ TEST_CASE("HeaderParameters: those beneath properties, at any depth", "[mcp]") {
   CHECK(Of(R"({"type":"object"})")->empty());
 }
 
-TEST_CASE("HeaderParameters: what must not be used is refused", "[mcp]") {
+TEST_CASE("HeaderParameters: invalid ones are rejected", "[mcp]") {
   for (const std::string member :
        {R"({"type":"string","x-mcp-header":""})", R"({"type":"string","x-mcp-header":"A b"})",
         R"({"type":"string","x-mcp-header":"A\r\nX"})", R"({"type":"string","x-mcp-header":"Ä"})",
@@ -38,7 +38,7 @@ TEST_CASE("HeaderParameters: what must not be used is refused", "[mcp]") {
                   .has_value());
 }
 
-TEST_CASE("ParameterHeaders: values as headers hold them, and what is not given has none", "[mcp]") {
+TEST_CASE("ParameterHeaders: values in the form of headers, none for missing ones", "[mcp]") {
   const std::vector<McpHeaderParameter> parameters{
       {"Mcp-Param-S", {"s"}, "string"}, {"Mcp-Param-I", {"o", "i"}, "integer"}, {"Mcp-Param-B", {"b"}, "boolean"}};
   const auto headers = ParameterHeaders(parameters, *ParseJson(R"({"s":"x","o":{"i":42.0},"b":false})"));
@@ -50,7 +50,7 @@ TEST_CASE("ParameterHeaders: values as headers hold them, and what is not given 
   CHECK_FALSE(ParameterHeaders(parameters, *ParseJson(R"({"o":{"i":9007199254740992}})")).has_value());
 }
 
-TEST_CASE("HeaderText: what a header cannot hold is encoded and marked", "[mcp]") {
+TEST_CASE("HeaderText: text that a header cannot hold is encoded and marked", "[mcp]") {
   CHECK(HeaderText("us west 1") == "us west 1");
   CHECK(HeaderText("") == "");
   CHECK(HeaderText("Hello, 世界") == "=?base64?SGVsbG8sIOS4lueVjA==?=");

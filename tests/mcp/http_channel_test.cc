@@ -32,7 +32,7 @@ Json TextResult(const std::string& text) { return {{"content", {{{"type", "text"
 // A streamable HTTP server that greets by itself and leaves tool calls, and what else a test wants to see, to it.
 class McpHttpServer {
  public:
-  // True: it has answered.
+  // True if it has answered.
   using Handler = std::function<bool(ScriptedConnection&, const ReceivedRequest&, const Json& message)>;
   explicit McpHttpServer(Handler handler)
       : handler_(std::move(handler)), server_([this](ScriptedConnection& connection) { Serve(connection); }) {}
@@ -114,7 +114,7 @@ TEST_CASE("HttpChannel: JSON answers, session, version and the user's headers, D
     CHECK(request.Header("x-token") == "t");
     if (request.method == "POST") CHECK(request.Header("accept") == "application/json, text/event-stream");
   }
-  // Not the last that arrives: "initialized" goes out over a connection of its own, which nobody waits for.
+  // It need not arrive last, because "initialized" uses its own connection, which the client does not wait for.
   CHECK(server.Count("DELETE") == 1);
 }
 
@@ -141,7 +141,7 @@ TEST_CASE("HttpChannel: an answer in a stream, with progress before it", "[mcp]"
   CHECK(progress == std::vector<std::string>{"1"});
 }
 
-TEST_CASE("HttpChannel: a stream that breaks is taken up with Last-Event-ID, the call is not sent again", "[mcp]") {
+TEST_CASE("HttpChannel: a broken stream is resumed with Last-Event-ID, and the call is not sent again", "[mcp]") {
   Json asked;
   McpHttpServer server([&](ScriptedConnection& connection, const ReceivedRequest& request, const Json& message) {
     if (IsCall(message)) {
@@ -201,7 +201,7 @@ TEST_CASE("HttpChannel: a forgotten session closes the channel", "[mcp]") {
   CHECK(server.Count("DELETE") == 0);
 }
 
-TEST_CASE("HttpChannel: a server that says 400 to a ping too has forgotten the session", "[mcp]") {
+TEST_CASE("HttpChannel: a server that also answers a ping with 400 has forgotten the session", "[mcp]") {
   std::atomic<bool> restarted = false;
   McpHttpServer server([&](ScriptedConnection& connection, const ReceivedRequest& request, auto&) {
     if (!restarted || request.method != "POST") return false;
@@ -218,7 +218,7 @@ TEST_CASE("HttpChannel: a server that says 400 to a ping too has forgotten the s
   CHECK(client.session.closed()->reason == "mcp_session_ended");
 }
 
-TEST_CASE("HttpChannel: a 400 to one request does not end a session that lives", "[mcp]") {
+TEST_CASE("HttpChannel: a 400 to one request does not end a live session", "[mcp]") {
   McpHttpServer server([](ScriptedConnection& connection, auto&, const Json& message) {
     if (!IsCall(message)) return false;
     connection.SendResponse("400 Bad Request", "text/plain", "no");
@@ -232,7 +232,7 @@ TEST_CASE("HttpChannel: a 400 to one request does not end a session that lives",
   CHECK_FALSE(client.session.closed().has_value());
 }
 
-TEST_CASE("HttpChannel: failures of one request leave the others alone", "[mcp]") {
+TEST_CASE("HttpChannel: a failed request does not affect others", "[mcp]") {
   std::string status = "500 Internal Server Error";
   McpHttpServer server([&](ScriptedConnection& connection, auto&, const Json& message) {
     if (!IsCall(message)) return false;
@@ -244,12 +244,12 @@ TEST_CASE("HttpChannel: failures of one request leave the others alone", "[mcp]"
   CHECK(client.Call() == "FAILED: the server answered with HTTP status 500");
   status = "401 Unauthorized";
   CHECK(client.Call().find("wants authorization (HTTP status 401)") != std::string::npos);
-  status = "200 OK";  // HTML all the same
+  status = "200 OK";  // but still HTML
   CHECK(client.Call() == "FAILED: the server sent no answer (but text/html)");
   CHECK(client.session.Request("ping", Json::object(), kLimits).has_value());
 }
 
-TEST_CASE("HttpChannel: the server speaks first on its own stream, and is answered", "[mcp]") {
+TEST_CASE("HttpChannel: the server sends requests on its own stream, and gets answers", "[mcp]") {
   test::Gate answered;
   McpHttpServer server([&](ScriptedConnection& connection, const ReceivedRequest& request, const Json& message) {
     if (request.method == "GET") {
@@ -292,7 +292,7 @@ TEST_CASE("HttpChannel: a cancelled call ends its request and tells the server",
   CHECK(left.Wait());
 }
 
-TEST_CASE("HttpChannel: a message that is too long fails its call, and the session goes on", "[mcp]") {
+TEST_CASE("HttpChannel: a message that is too long fails its call, and the session continues", "[mcp]") {
   for (const char* type : {"application/json", "text/event-stream"}) {
     INFO(type);
     std::atomic<bool> is_long = true;
@@ -315,7 +315,7 @@ TEST_CASE("HttpChannel: a message that is too long fails its call, and the sessi
   }
 }
 
-TEST_CASE("HttpChannel: what servers call their answers, and how they end them, does not matter", "[mcp]") {
+TEST_CASE("HttpChannel: content types of answers, and their endings, do not matter", "[mcp]") {
   const std::vector<std::pair<std::string, std::string>> answers = {
       {"Application/JSON", "RESULT"},
       {"application/json;charset=UTF-8",
@@ -351,8 +351,7 @@ TEST_CASE("HttpChannel: what servers call their answers, and how they end them, 
   }
 }
 
-TEST_CASE("HttpChannel: redirects on the same origin keep method and body, others are refused with the address",
-          "[mcp]") {
+TEST_CASE("HttpChannel: redirects on the same origin keep method and body, others fail with the address", "[mcp]") {
   for (const int status : {301, 302, 307, 308}) {
     INFO(status);
     const std::string line = std::to_string(status) + " Moved";
@@ -404,7 +403,7 @@ TEST_CASE("HttpChannel: redirects on the same origin keep method and body, other
   CHECK(client.Call() == "FAILED: the server's redirects do not end; the last leads to /mcp");
 }
 
-TEST_CASE("HttpChannel: a connection that breaks fails its call alone", "[mcp]") {
+TEST_CASE("HttpChannel: a broken connection fails only its call", "[mcp]") {
   McpHttpServer server([](ScriptedConnection& connection, auto&, const Json& message) {
     if (!IsCall(message) || message["params"]["name"] != "breaks") return false;
     connection.Reset();
@@ -418,7 +417,7 @@ TEST_CASE("HttpChannel: a connection that breaks fails its call alone", "[mcp]")
   CHECK_FALSE(client.session.closed().has_value());
 }
 
-TEST_CASE("HttpChannel: a server that asks and does not read the answers keeps its session", "[mcp]") {
+TEST_CASE("HttpChannel: a server that sends requests without reading the answers keeps its session", "[mcp]") {
   McpHttpServer server([](ScriptedConnection& connection, const ReceivedRequest& request, const Json& message) {
     if (message.contains("result")) {
       connection.WaitForClose();
@@ -447,7 +446,7 @@ TEST_CASE("HttpChannel: a server that cannot be reached closes the channel", "[m
   CHECK(client.session.closed().has_value());
 }
 
-TEST_CASE("HttpChannel: a server of 2024-11-05 is spoken to by its stream", "[mcp]") {
+TEST_CASE("HttpChannel: a server of 2024-11-05 is reached over its stream", "[mcp]") {
   for (const auto& [endpoint, works] : std::vector<std::pair<std::string, bool>>{
            {"/messages?session=1", true}, {"messages?session=1", true}, {"http://evil.test/messages", false}}) {
     INFO(endpoint);

@@ -4,7 +4,7 @@
 
 namespace reprise::last_words_test {
 
-TEST_CASE("LastWords: the lines that say why, of every runtime", "[mcp]") {
+TEST_CASE("LastWords: the lines with the reason, for every runtime", "[mcp]") {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"", ""},
       {"first words\nlast words\n", "last words"},

@@ -39,7 +39,7 @@ class Servers {
     servers_->Start();
   }
 
-  // The first state, from the `from`-th on, that satisfies the condition.
+  // The first state from index `from` on that satisfies the condition.
   template <typename Condition>
   ToolServer Await(const std::string& name, Condition condition, std::size_t from = 0) {
     std::unique_lock lock(mutex_);
@@ -60,7 +60,7 @@ class Servers {
     return Await(
         name, [&](const ToolServer& server) { return server.state == state; }, from);
   }
-  // What stood for tools that were not known yet.
+  // The stand-ins for tools that were not known yet.
   std::shared_ptr<Tool> Unlisted(const std::string& tool) {
     const std::lock_guard lock(mutex_);
     return first_unlisted_ ? first_unlisted_(tool) : nullptr;
@@ -105,7 +105,7 @@ TEST_CASE("McpServers: tools appear under the server's name, and are called", "[
   CHECK(servers.AwaitState("scripted", State::kReady).message == "scripted 1");
   const auto echo = servers.Find("scripted", "scripted__echo");
   REQUIRE(echo != nullptr);
-  CHECK_FALSE(echo->traits().read_only);  // it says so, but who says that it is true
+  CHECK_FALSE(echo->traits().read_only);  // the server claims it, but is not trusted
   CHECK(echo->traits().requires_approval);
   CHECK(echo->traits().spec.description == "The tool echo.");
   CHECK(servers.Call("scripted__echo", R"({"text":"x"})").output == "x");
@@ -114,7 +114,7 @@ TEST_CASE("McpServers: tools appear under the server's name, and are called", "[
   CHECK(refused.output == "The call of the MCP server scripted failed: the server reports: not today (-32050)");
 }
 
-TEST_CASE("McpServers: a changed list of tools is taken over", "[mcp]") {
+TEST_CASE("McpServers: a changed list of tools is adopted", "[mcp]") {
   Servers servers({ScriptedStdioServer("plain")});
   servers.AwaitState("scripted", State::kReady);
   CHECK(servers.Find("scripted", "scripted__grown") == nullptr);
@@ -124,7 +124,7 @@ TEST_CASE("McpServers: a changed list of tools is taken over", "[mcp]") {
   CHECK(servers.Find("scripted", "scripted__grown") != nullptr);
 }
 
-TEST_CASE("McpServers: after a crash the server is started again and the call is not", "[mcp]") {
+TEST_CASE("McpServers: after a crash the server is restarted, but the call is not repeated", "[mcp]") {
   Servers servers({ScriptedStdioServer("plain")});
   servers.AwaitState("scripted", State::kReady);
   const std::size_t before = servers.Changes("scripted");
@@ -134,7 +134,7 @@ TEST_CASE("McpServers: after a crash the server is started again and the call is
         "The call of the MCP server scripted failed: the server ended with exit status 7: last words");
   CHECK(servers.AwaitState("scripted", State::kFailed, before).message ==
         "the server ended with exit status 7: last words");
-  // A call meanwhile waits for the server that is being started; had the crash been repeated, it would crash again.
+  // A call meanwhile waits for the restarting server; if the crashing call were repeated, it would crash again.
   CHECK(servers.Call("scripted__echo", R"({"text":"back"})").output == "back");
 }
 
@@ -164,7 +164,7 @@ TEST_CASE("McpServers: the first approved call is the consent, which a restart r
     CHECK_FALSE(servers.Find("scripted", "scripted__echo")->traits().needs_consent);
   }
   {
-    // Another description, by another command line: the command is what is named.
+    // Both the command line and the description change: the command is named.
     Servers servers({ScriptedStdioServer("described", "second")}, approvals);
     servers.AwaitState("scripted", State::kReady);
     const auto echo = servers.Find("scripted", "scripted__echo");
@@ -173,7 +173,7 @@ TEST_CASE("McpServers: the first approved call is the consent, which a restart r
   }
 }
 
-TEST_CASE("McpServers: what stands for a tool that is not known yet waits for it, and does nothing itself", "[mcp]") {
+TEST_CASE("McpServers: the stand-in for an unknown tool waits for it, and does nothing itself", "[mcp]") {
   Servers servers({ScriptedStdioServer("plain")});
   CHECK(servers.Unlisted("other__echo") == nullptr);
   const auto unknown = servers.Unlisted("scripted__echo");
@@ -190,7 +190,7 @@ TEST_CASE("McpServers: what stands for a tool that is not known yet waits for it
   CHECK(echo->Run(R"({"text":"x"})", context).output == "x");
 }
 
-TEST_CASE("McpServers: a tool that stayed as it was is called after others have changed", "[mcp]") {
+TEST_CASE("McpServers: an unchanged tool can be called after others have changed", "[mcp]") {
   Servers servers({ScriptedStdioServer("plain")});
   servers.AwaitState("scripted", State::kReady);
   const auto echo = servers.Find("scripted", "scripted__echo");
@@ -200,7 +200,7 @@ TEST_CASE("McpServers: a tool that stayed as it was is called after others have 
   CHECK(echo->Run(R"({"text":"x"})", {}).output == "x");
 }
 
-TEST_CASE("McpServers: another workspace is another way to run a server", "[mcp]") {
+TEST_CASE("McpServers: another workspace changes a server's launch", "[mcp]") {
   TempDirectory one, other;
   const std::string approvals = one.File("approved");
   {
@@ -214,7 +214,7 @@ TEST_CASE("McpServers: another workspace is another way to run a server", "[mcp]
   CHECK(servers.Find("scripted", "scripted__echo")->traits().needs_consent);
 }
 
-TEST_CASE("McpServers: annotations count only where they are trusted", "[mcp]") {
+TEST_CASE("McpServers: annotations count only if they are trusted", "[mcp]") {
   McpServerOptions options = ScriptedStdioServer("plain");
   options.trust_annotations = true;
   Servers servers({options});
@@ -228,7 +228,7 @@ TEST_CASE("McpServers: annotations count only where they are trusted", "[mcp]") 
   CHECK(fail.requires_approval);
 }
 
-TEST_CASE("McpServers: a server that never answers holds nobody up", "[mcp]") {
+TEST_CASE("McpServers: a server that never answers does not block others", "[mcp]") {
   McpServerOptions deaf = ScriptedStdioServer("deaf");
   deaf.name = "deaf";
   deaf.startup_timeout = std::chrono::milliseconds(200);
@@ -237,7 +237,7 @@ TEST_CASE("McpServers: a server that never answers holds nobody up", "[mcp]") {
   CHECK(servers.AwaitState("deaf", State::kFailed).message == "the server did not answer within 200 ms");
 }
 
-TEST_CASE("Consents: what was approved, and what of it has changed", "[mcp]") {
+TEST_CASE("Consents: approvals, and changes since", "[mcp]") {
   TempDirectory directory;
   PosixFileSystem disk;
   const std::string path = directory.File("approved");
@@ -254,7 +254,7 @@ TEST_CASE("Consents: what was approved, and what of it has changed", "[mcp]") {
   CHECK(again.Look("s", "t", {.launch = "a", .description = "b", .schema = "x"}) == Consents::State::kSchemaChanged);
 }
 
-TEST_CASE("Consents: what was not written under a key that is here approves nothing", "[mcp]") {
+TEST_CASE("Consents: a file that no known key has sealed approves nothing", "[mcp]") {
   TempDirectory directory;
   PosixFileSystem disk;
   const std::string path = directory.File("approved");
@@ -278,11 +278,11 @@ TEST_CASE("Consents: what was not written under a key that is here approves noth
   CHECK(Consents(disk, path, keys).Look("s", "t", {.launch = "x", .description = "b", .schema = "c"}) ==
         Consents::State::kNew);
 
-  REQUIRE(Consents(disk, path, nullptr).Give("s", "t", shown));  // by a plain folder's server, or by hand
+  REQUIRE(Consents(disk, path, nullptr).Give("s", "t", shown));  // written by a server with a plain folder, or by hand
   CHECK(look(keys) == Consents::State::kNew);
 }
 
-TEST_CASE("Consents: a damaged file approves nothing and is kept aside", "[mcp]") {
+TEST_CASE("Consents: a damaged file approves nothing and is set aside", "[mcp]") {
   TempDirectory directory;
   PosixFileSystem disk;
   const std::string path = directory.File("approved");

@@ -36,7 +36,7 @@ bool WriteMany(const std::string& path, const std::shared_ptr<const KeySet>& key
 
 }  // namespace
 
-TEST_CASE("OAuthCredentials: processes that write at once lose nothing of each other", "[mcp]") {
+TEST_CASE("OAuthCredentials: concurrent processes lose no change", "[mcp]") {
   const TempDirectory directory;
   const std::string path = directory.File("logins");
   const auto keys =
@@ -71,8 +71,7 @@ TEST_CASE("OAuthCredentials: processes that write at once lose nothing of each o
   CHECK(disk.ListDirectory(directory.path())->size() == 1);  // no lock file, nothing set aside
 }
 
-TEST_CASE("OAuthCredentials: a process that has stopped while it wrote holds others up for a while only",
-          "[mcp][long]") {
+TEST_CASE("OAuthCredentials: a process that is stopped while it writes blocks others only for a while", "[mcp][long]") {
   const TempDirectory directory;
   PosixFileSystem disk;
   OAuthCredentials credentials(disk, directory.File("logins"), nullptr);
@@ -81,7 +80,7 @@ TEST_CASE("OAuthCredentials: a process that has stopped while it wrote holds oth
   const auto refused = credentials.Change("s", kUrl, [](OAuthLogin& login) { login.tokens.access_token = "t"; });
   REQUIRE_FALSE(refused.has_value());
   CHECK(refused.error().code == ErrorCode::kUnavailable);
-  CHECK(credentials.Look("s", kUrl)->tokens.access_token.empty());  // who only reads waits for nobody
+  CHECK(credentials.Look("s", kUrl)->tokens.access_token.empty());  // readers do not wait
   held.Reset();
   CHECK(credentials.Change("s", kUrl, [](OAuthLogin& login) { login.tokens.access_token = "t"; }).has_value());
   CHECK(credentials.Look("s", kUrl)->tokens.access_token == "t");

@@ -22,7 +22,7 @@ TEST_CASE("ParseChallenge: the Bearer challenge among others", "[mcp]") {
   CHECK(ParseChallenge("\xff Bearer ===\"\\")->scope.empty());
 }
 
-TEST_CASE("ParseUrl: what could be read in two ways is refused", "[mcp]") {
+TEST_CASE("ParseUrl: ambiguous URLs are rejected", "[mcp]") {
   CHECK(ParseUrl("HTTPS://Example:443/P?q")->origin() == "https://example");
   CHECK(ParseUrl("https://example")->path == "/");
   CHECK(ParseUrl("http://[::1]:80/")->origin() == "http://[::1]");
@@ -39,7 +39,7 @@ TEST_CASE("ParseUrl: what could be read in two ways is refused", "[mcp]") {
   }
 }
 
-TEST_CASE("Where metadata is looked for, in the order of the specification", "[mcp]") {
+TEST_CASE("Metadata URLs are in the order of the specification", "[mcp]") {
   CHECK(ResourceMetadataUrls(kServer) ==
         std::vector<std::string>{"https://mcp.example/.well-known/oauth-protected-resource/a/mcp",
                                  "https://mcp.example/.well-known/oauth-protected-resource"});
@@ -52,7 +52,7 @@ TEST_CASE("Where metadata is looked for, in the order of the specification", "[m
                                  "https://as.example/.well-known/openid-configuration"});
 }
 
-TEST_CASE("ReadResourceMetadata: only of the server itself, or of what it is below", "[mcp]") {
+TEST_CASE("ReadResourceMetadata: only for the server itself, or a resource above it", "[mcp]") {
   const std::string own = ResourceMetadataUrls(kServer).front(), root = ResourceMetadataUrls(kServer).back();
   const auto read = [&](const std::string& resource, const std::string* from = nullptr) {
     return ReadResourceMetadata(
@@ -64,7 +64,7 @@ TEST_CASE("ReadResourceMetadata: only of the server itself, or of what it is bel
     INFO(good);
     REQUIRE(read(good).has_value());
     CHECK(read(good)->authorization_servers == std::vector<std::string>{"https://as.example"});
-    // A token for all that is on the origin: for nobody but the origin.
+    // A token for the whole origin: only for the origin itself.
     const bool is_origin = ParseUrl(good)->path == "/";
     CHECK(read(good)->resource == (is_origin ? "https://mcp.example/a/mcp" : good));
     CHECK(read(good, &root)->resource == good);
@@ -80,7 +80,7 @@ TEST_CASE("ReadResourceMetadata: only of the server itself, or of what it is bel
                   .has_value());
 }
 
-TEST_CASE("ReadServerMetadata: exactly the issuer's, with PKCE, to where secrets may go", "[mcp]") {
+TEST_CASE("ReadServerMetadata: only the issuer's, with PKCE and safe endpoints", "[mcp]") {
   const auto read = [](const std::string& more, const std::string& issuer = "https://as.example") {
     return ReadServerMetadata(
         R"({"issuer":"https://as.example","authorization_endpoint":"https://as.example/a",)" + more, issuer);

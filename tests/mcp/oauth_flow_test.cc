@@ -46,7 +46,7 @@ struct World {
 
 }  // namespace
 
-TEST_CASE("OAuthFlow: a log-in, half by half", "[mcp]") {
+TEST_CASE("OAuthFlow: the two halves of a log-in", "[mcp]") {
   World world;
   world.web.pages["https://auth.example/token"] =
       R"({"access_token":"abc","token_type":"bearer","refresh_token":"def","expires_in":60})";
@@ -61,17 +61,17 @@ TEST_CASE("OAuthFlow: a log-in, half by half", "[mcp]") {
   const HttpRequest& asked = world.web.requests.back();
   CHECK(asked.body.find("code_verifier=" + attempt->verifier) != std::string::npos);
   CHECK(asked.body.find("resource=https%3A%2F%2Fmcp.example%2Fmcp") != std::string::npos);
-  CHECK(asked.body.find("client_secret") == std::string::npos);  // in a header, both parts encoded
+  CHECK(asked.body.find("client_secret") == std::string::npos);  // it is in a header, both parts encoded
 }
 
-TEST_CASE("OAuthFlow: what a server elsewhere names is asked for at public addresses only", "[mcp]") {
+TEST_CASE("OAuthFlow: a server elsewhere can name only public addresses", "[mcp]") {
   World world("https://10.0.0.1");
   REQUIRE(world.Begin().has_value());
   for (const HttpRequest& request : world.web.requests)
     CHECK(request.public_addresses_only == !request.url.starts_with("https://mcp.example/"));
 }
 
-TEST_CASE("OAuthFlow: a server elsewhere sends nobody to this machine", "[mcp]") {
+TEST_CASE("OAuthFlow: a server elsewhere cannot direct log-ins to this machine", "[mcp]") {
   for (const char* issuer : {"http://127.0.0.1:9", "https://localhost", "http://[::1]:9"}) {
     World world(issuer);
     const auto attempt = world.Begin();
@@ -81,7 +81,7 @@ TEST_CASE("OAuthFlow: a server elsewhere sends nobody to this machine", "[mcp]")
   }
 }
 
-TEST_CASE("OAuthFlow: an answer that is not the issuer's costs no code", "[mcp]") {
+TEST_CASE("OAuthFlow: an invalid answer does not use up the code", "[mcp]") {
   World world;
   const OAuthFlow flow(world.web, kServer, {.client_id = "us"});
   const auto attempt = flow.Begin({}, kRedirect, {}, "", {});
@@ -97,20 +97,20 @@ TEST_CASE("OAuthFlow: an answer that is not the issuer's costs no code", "[mcp]"
   CHECK(world.web.requests.size() == before);
 }
 
-TEST_CASE("OAuthFlow: each authorization server has a redirect address of its own", "[mcp]") {
+TEST_CASE("OAuthFlow: each authorization server has its own redirect URI", "[mcp]") {
   World one, other("https://other.example");
   const auto first = one.Begin(), second = other.Begin();
   REQUIRE((first && second));
   CHECK(first->redirect_uri != second->redirect_uri);
   CHECK(first->redirect_uri.starts_with(std::string(kRedirect) + "/"));
   CHECK(first->url.find(FormText({{"redirect_uri", first->redirect_uri}})) != std::string::npos);
-  // One that the configuration names needs none, so that its operator can be told the address.
+  // A configured issuer has the plain address, so that its operator can be told it.
   const auto named = one.Begin({.client_id = "us", .issuer = "https://auth.example"});
   REQUIRE(named.has_value());
   CHECK(named->redirect_uri == kRedirect);
 }
 
-TEST_CASE("OAuthFlow: a server of 2025-03-26, which has no metadata of its own", "[mcp]") {
+TEST_CASE("OAuthFlow: a server of 2025-03-26, which has no metadata", "[mcp]") {
   Web web;
   const OAuthFlow flow(web, kServer, {});
   SECTION("its authorization server describes itself") {
@@ -145,7 +145,7 @@ TEST_CASE("OAuthFlow: a server of 2025-03-26, which has no metadata of its own",
   }
 }
 
-TEST_CASE("OAuthFlow: a client registers for each log-in, as it may have been forgotten", "[mcp]") {
+TEST_CASE("OAuthFlow: a client registers for each log-in, because the server may have forgotten it", "[mcp]") {
   World world;
   std::string& metadata = world.web.pages["https://auth.example/.well-known/oauth-authorization-server"];
   metadata.insert(metadata.size() - 1, R"(,"registration_endpoint":"https://auth.example/register")");
@@ -156,11 +156,11 @@ TEST_CASE("OAuthFlow: a client registers for each log-in, as it may have been fo
   old.client_id = "old";
   const OAuthFlow flow(world.web, kServer, {});
   CHECK(flow.Begin({}, kRedirect, {old}, "", {})->registration.client_id == "new");
-  world.web.pages.erase("https://auth.example/register");  // it takes no more
+  world.web.pages.erase("https://auth.example/register");  // it accepts no more registrations
   CHECK(flow.Begin({}, kRedirect, {old}, "", {})->registration.client_id == "old");
 }
 
-TEST_CASE("OAuthFlow: an id of ours is that of the issuer that the configuration names", "[mcp]") {
+TEST_CASE("OAuthFlow: a configured client id belongs to the configured issuer", "[mcp]") {
   World world;
   CHECK(world.Begin({.client_id = "us", .issuer = "https://auth.example"}).has_value());
   CHECK_FALSE(world.Begin({.client_id = "us", .issuer = "https://else.example"}).has_value());

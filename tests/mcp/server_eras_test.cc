@@ -16,7 +16,7 @@ const KnownServer kNewer{.launch = "sha256:b", .era = McpEra::kStateless, .versi
 
 }  // namespace
 
-TEST_CASE("ServerEras: what is known of a server outlives the process, for as long as it is the same one", "[mcp]") {
+TEST_CASE("ServerEras: a server's era outlives the process, as long as its launch is the same", "[mcp]") {
   const TempDirectory directory;
   PosixFileSystem disk;
   const std::string path = directory.File("eras");
@@ -32,16 +32,16 @@ TEST_CASE("ServerEras: what is known of a server outlives the process, for as lo
   ServerEras second(disk, path, {"s", "t"});
   CHECK(second.Look("s", "sha256:a") == kOlder);
   CHECK(second.Look("t", "sha256:b") == kNewer);
-  CHECK(second.Look("s", "sha256:b") == std::nullopt);  // its command is another
+  CHECK(second.Look("s", "sha256:b") == std::nullopt);  // its command has changed
   second.Forget("t");
   CHECK(ServerEras(disk, path, {"s", "t"}).Look("t", "sha256:b") == std::nullopt);
 
-  ServerEras third(disk, path, {"t"});  // s is not configured any more
+  ServerEras third(disk, path, {"t"});  // s is no longer configured
   third.Keep("t", kNewer);
   CHECK(ServerEras(disk, path, {"s", "t"}).Look("s", "sha256:a") == std::nullopt);
 }
 
-TEST_CASE("ServerEras: what is known already is not written again", "[mcp]") {
+TEST_CASE("ServerEras: an unchanged era is not written again", "[mcp]") {
   const TempDirectory directory;
   PosixFileSystem disk;
   const std::string path = directory.File("eras");
@@ -52,7 +52,7 @@ TEST_CASE("ServerEras: what is known already is not written again", "[mcp]") {
   CHECK_FALSE(std::filesystem::exists(path));
 }
 
-TEST_CASE("ServerEras: a file that is damaged, or a link, holds nothing and is replaced", "[mcp]") {
+TEST_CASE("ServerEras: a damaged file, or a link, counts as empty and is replaced", "[mcp]") {
   const TempDirectory directory, elsewhere;
   PosixFileSystem disk;
   disk.Confine(directory.path());

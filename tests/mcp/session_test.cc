@@ -40,7 +40,7 @@ TEST_CASE("Session: greets, lists all pages, calls", "[mcp]") {
   CHECK(OutputOf(server.Call("echo", R"({"text":"hällo"})")) == "hällo");
 }
 
-TEST_CASE("Session: older versions are agreed to, unknown ones are not", "[mcp]") {
+TEST_CASE("Session: older versions are accepted, unknown ones are not", "[mcp]") {
   for (const char* version : {"2024-11-05", "2025-03-26", "2025-06-18"}) {
     StdioSession server(ScriptedStdioServer("version", version));
     const auto facts = Initialize(server.session(), "1", StdioSession::Limits());
@@ -66,7 +66,7 @@ TEST_CASE("Session: a tool's failure is an outcome, the server's an error", "[mc
   CHECK(refused.error().message == "the server reports: not today (-32050)");
 }
 
-TEST_CASE("Session: a crash fails what is under way at once, with the exit status", "[mcp]") {
+TEST_CASE("Session: a crash fails calls under way at once, with the exit status", "[mcp]") {
   StdioSession server("plain");
   server.Greeted();
   Result<ToolOutcome> sleeping;
@@ -131,14 +131,14 @@ TEST_CASE("Session: a question is answered where the call waits, with defaults",
         R"({"action": "accept", "content": {"name": "Ann", "age": 30}})");
   CHECK(asked.text == "Your name?");
   CHECK(asked.schema.find(R"("age")") != std::string::npos);
-  answer.content = "{}";  // a required field lacks
+  answer.content = "{}";  // a required field is missing
   CHECK(OutputOf(server.Call("ask", "{}", options)) == R"({"action": "cancel"})");
   answer.action = ToolAnswer::Action::kDecline;
   CHECK(OutputOf(server.Call("ask", "{}", options)) == R"({"action": "decline"})");
-  CHECK(OutputOf(server.Call("ask")) == R"({"action": "decline"})");  // nobody can be asked
+  CHECK(OutputOf(server.Call("ask")) == R"({"action": "decline"})");  // no person can be asked
 }
 
-TEST_CASE("Session: time that a person takes does not count, and a cancelled run ends the question", "[mcp]") {
+TEST_CASE("Session: a person's time does not count, and a cancelled run ends the question", "[mcp]") {
   StdioSession server("plain");
   server.Greeted();
   std::stop_source stop;
@@ -149,14 +149,14 @@ TEST_CASE("Session: time that a person takes does not count, and a cancelled run
     over_seen = over.stop_requested();
     return ToolAnswer{};
   };
-  // A result that is already there counts more than the cancellation; this server keeps it to itself.
+  // An existing result would win over the cancellation, so this server holds it back.
   const auto cancelled = server.Call("ask", R"({"ends_silent":true})", options);
   REQUIRE_FALSE(cancelled.has_value());
   CHECK(cancelled.error().code == ErrorCode::kCancelled);
   CHECK(over_seen);
 }
 
-TEST_CASE("Session: the server is told the roots, pings are answered, sampling is refused", "[mcp]") {
+TEST_CASE("Session: the server gets the roots, pings are answered, sampling is rejected", "[mcp]") {
   SessionHooks hooks;
   hooks.roots = {{.path = "/a b/ü", .name = "workspace"}};
   StdioSession server("plain", std::move(hooks));
@@ -165,7 +165,7 @@ TEST_CASE("Session: the server is told the roots, pings are answered, sampling i
         R"([{"roots": [{"uri": "file:///a%20b/%C3%BC", "name": "workspace"}]}, {}, "error"])");
 }
 
-TEST_CASE("Session: wrong, repeated and odd ids are passed over", "[mcp]") {
+TEST_CASE("Session: wrong, repeated and odd ids are ignored", "[mcp]") {
   StdioSession server("plain");
   server.Greeted();
   CHECK(OutputOf(server.Call("wrong_ids")) == "right");
@@ -188,21 +188,21 @@ TEST_CASE("Session: an answer that cannot be read ends its call at once, and say
             .starts_with("FAILED: the server's answer cannot be read"));
   CHECK(call(R"({"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text")")
             .starts_with("FAILED: the server's answer cannot be read"));
-  // One that could be read in two ways, alone and in a batch.
+  // An ambiguous answer, alone and in a batch.
   for (const bool batch : {false, true}) {
     std::string line = R"({"jsonrpc":"2.0","id":ID,"result":{"content":[]},"result":{"content":[1]}})";
     if (batch) line = "[7," + line + "]";
     CHECK(call(line).starts_with("FAILED: in the server's answer "));
   }
-  // What a tool has done is done: members of its result that come twice do not lose it.
+  // The call has taken effect, so repeated members do not lose its result.
   CHECK(call(R"({"jsonrpc":"2.0","id":ID,"result":{"content":"a","content":"b"}})") == "b");
-  // Bytes that are not UTF-8 are replaced, as everywhere.
+  // Invalid UTF-8 is replaced, as everywhere.
   CHECK(call("{\"jsonrpc\":\"2.0\",\"id\":ID,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"a\xc3\"}]}}") ==
         "a\xEF\xBF\xBD");
   CHECK(OutputOf(server.Call("echo", R"({"text":"next"})")) == "next");
 }
 
-TEST_CASE("Session: what servers really send is read", "[mcp]") {
+TEST_CASE("Session: real servers' deviations are accepted", "[mcp]") {
   StdioSession server("plain");
   server.Greeted();
   const auto call = [&](const std::string& line) {
@@ -265,10 +265,10 @@ TEST_CASE("Session: what servers really send is read", "[mcp]") {
   CHECK(OutputOf(server.Call("echo", R"({"text":"next"})")) == "next");
 }
 
-TEST_CASE("Session: an answer that is too large fails its call, and the server goes on", "[mcp]") {
+TEST_CASE("Session: an answer that is too large fails its call, and the server keeps running", "[mcp]") {
   StdioSession server("plain");
   server.Greeted();
-  // Its id stands before the rest or, as many libraries write it, behind.
+  // Its id comes before the rest or, as many libraries write it, after it.
   for (const char* order : {"first", "last"}) {
     INFO(order);
     CHECK(OutputOf(server.Call("large", std::string(R"({"bytes":20000000,"id":")") + order + R"("})")) ==
@@ -302,21 +302,21 @@ TEST_CASE("Session: a call that needs a page opened first asks for it and is sen
       "FAILED: the user must open a page first and has not done so: https://login.example/x (Log in)";
   StdioSession server("plain");
   server.Greeted();
-  CHECK(OutputOf(server.Call("open_first")) == refused);  // nobody can be asked
+  CHECK(OutputOf(server.Call("open_first")) == refused);  // no person can be asked
   StdioSession other("plain");
   other.Greeted();
   answer.action = ToolAnswer::Action::kDecline;
   CHECK(OutputOf(other.Call("open_first", "{}", options)) == refused);
 }
 
-TEST_CASE("Session: garbage on stdout is passed over", "[mcp]") {
+TEST_CASE("Session: garbage on stdout is ignored", "[mcp]") {
   StdioSession server("garbage");
   server.Greeted();
   CHECK(OutputOf(server.Call("echo", R"({"text":"x"})")) == "x");
 }
 
 TEST_CASE("Session: a server that floods is ended", "[mcp]") {
-  // A machine too slow to see a flood in it sees in the end that its answers are not read.
+  // A machine that is too slow to detect the flood finally detects that its answers are not read.
   const RequestOptions patient{.timeout = std::chrono::minutes(5)};
   for (const char* mode : {"flood", "notices", "endless"}) {
     INFO(mode);
@@ -335,7 +335,7 @@ TEST_CASE("Session: a server that floods is ended", "[mcp]") {
   }
 }
 
-TEST_CASE("Session: what cannot be a tool is left out, many are cut, circles are noticed", "[mcp]") {
+TEST_CASE("Session: invalid tools are left out, long lists are cut, circles are detected", "[mcp]") {
   {
     StdioSession server("strange");
     const auto tools = ListTools(server.Greeted().session(), StdioSession::Limits());
@@ -352,7 +352,7 @@ TEST_CASE("Session: what cannot be a tool is left out, many are cut, circles are
     REQUIRE(tools.has_value());
     CHECK(tools->size() == kMaxMcpTools);
   }
-  // The pages that came are the list, however it goes on.
+  // The list consists of the pages so far, whatever follows.
   for (const char* mode : {"circle", "circle of two", "endless pages", "broken page", "numbered pages"}) {
     INFO(mode);
     StdioSession server(mode);
@@ -377,7 +377,7 @@ TEST_CASE("Session: a command that does not start, or ends, says why", "[mcp]") 
   CHECK(channel.error().message == "there is no program no-such-program");
 }
 
-TEST_CASE("Session: one that ignores everything is ended within a second or so", "[mcp]") {
+TEST_CASE("Session: a server that ignores everything is killed within about a second", "[mcp]") {
   StdioSession server("deaf");
   const auto late = Initialize(server.session(), "1", {.timeout = milliseconds(200)});
   REQUIRE_FALSE(late.has_value());
@@ -399,7 +399,7 @@ TEST_CASE("Session: a server gets a clean environment, its own group and no desc
   CHECK(environment["TOKEN"] == "configured");
   CHECK(environment.contains("PATH"));
   CHECK_FALSE(environment.contains("CANARY_SECRET_KEY"));
-  CHECK((*told)["descriptors"] == Json({"0", "1", "2", "3"}));  // 3 is the directory that is listed
+  CHECK((*told)["descriptors"] == Json({"0", "1", "2", "3"}));  // 3 is the listed directory itself
   CHECK((*told)["directory"] == server.directory());
   CHECK((*told)["group"] == true);
 }

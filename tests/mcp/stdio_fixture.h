@@ -44,7 +44,7 @@ class StdioSession {
     return CallTool(*session_, tool, arguments, options);
   }
 
-  // Far more than anything takes.
+  // Far more than any test needs.
   static RequestOptions Limits() { return {.timeout = std::chrono::seconds(30)}; }
   Session& session() { return *session_; }
   const std::string& directory() const { return directory_.path(); }

@@ -170,7 +170,7 @@ std::vector<Row> Rows() {
       {R, kTextItem + End("cancelled"), kCut},
       {R, kTextItem + kDone, kCut},
       {R, kTextItem, kCut},
-      // a thought alone
+      // only a thought
       {C, kThought + Finish("stop"), "whole"},
       {C, kThought + Finish("length"), "truncated length"},
       {C, kThought, kCut},
@@ -194,7 +194,7 @@ std::vector<Row> Rows() {
       {R, kHalfItem + End("completed"), kCut},
       {R, kHalfItem + End("incomplete"), "provider_output_limit"},
       {R, kHalfItem, kCut},
-      // errors, behind half an answer and an end
+      // errors, after half an answer and after an end
       {C, kText + Event(R"({"object":"error","message":"gone"})") + kDone, kFailed},
       {C, kText + Event(R"({"detail":"gone"})") + kDone, kFailed},
       {C, kText + Event(R"({"errors":[{"message":"gone"}]})") + kDone, kFailed},
@@ -217,7 +217,7 @@ std::vector<Row> Rows() {
       {R, kTextItem + Event(R"({"object":"error","message":"gone"})") + End("completed"), kFailed},
       {R, kTextItem + Event(R"({"type":"error","message":"gone"})") + End("completed"), kFailed},
       {R, kTextItem + End("completed", R"("error":{"message":"gone"})"), kFailed},
-      // and none
+      // and no errors
       {C, Event(R"({"choices":[{"index":0,"delta":{"content":"hi"}}],"error":null})") + kDone, "whole"},
       {C, Event(R"({"choices":[{"index":0,"delta":{"content":"hi"}}],"error":{}})") + kDone, "whole"},
       {C, Event(R"({"choices":[{"index":0,"delta":{"content":"hi"}}],"error":""})") + kDone, "whole"},
@@ -235,7 +235,7 @@ std::vector<Row> Rows() {
   };
 }
 
-TEST_CASE("Endings: what is not understood is no success", "[model]") {
+TEST_CASE("Endings: an answer is a success only if it is understood", "[model]") {
   const std::vector<Row> rows = Rows();
   CHECK(rows.size() >= 60);
   for (const Row& row : rows) {
@@ -248,7 +248,7 @@ TEST_CASE("Endings: what is not understood is no success", "[model]") {
   }
 }
 
-TEST_CASE("Endings: a stream that is cut at any byte is whole or none", "[model]") {
+TEST_CASE("Endings: a stream cut at any byte gives the whole answer or an error", "[model]") {
   const std::vector<std::pair<Kind, std::string>> answers{{C, kThought + kText + kCall + Finish("tool_calls") + kDone},
                                                           {C, kText + Finish("length") + kDone},
                                                           {M, kStart + kCallBlock + Stop("tool_use")},
@@ -282,7 +282,7 @@ TEST_CASE("Endings: a wrong media type changes nothing", "[model]") {
   }
 }
 
-TEST_CASE("Endings: an error's deepest words are told", "[model]") {
+TEST_CASE("Endings: an error's innermost message is reported", "[model]") {
   struct Words {
     std::string body, words, reason;
   };
@@ -308,7 +308,7 @@ TEST_CASE("Endings: an error's deepest words are told", "[model]") {
   }
 }
 
-TEST_CASE("Endings: what was streamed and comes again whole is the same thing", "[model]") {
+TEST_CASE("Endings: a streamed answer that is repeated as a whole counts once", "[model]") {
   const std::string whole = R"("message":{"role":"assistant","content":"hi","reasoning_content":"hm","tool_calls":)"
                             R"([{"id":"c","type":"function","function":{"name":"f","arguments":"{\"a\": 1}"}}]})";
   const Outcome expected{"whole", "hm|hi|f{\"a\":1}", ""};
@@ -345,7 +345,7 @@ TEST_CASE("Endings: older and other forms are read", "[model]") {
   CHECK(said(Event(R"({"choices":[{"index":0,"delta":{"content":"NaN"},"logprobs":NaN,"x":-Infinity}]})")) == "|NaN|");
 }
 
-TEST_CASE("Endings: items of the Responses API without an index are told apart", "[model]") {
+TEST_CASE("Endings: items of the Responses API without an index are kept apart", "[model]") {
   const auto added = [](std::string_view item) {
     return Event(R"({"type":"response.output_item.added","item":)" + std::string(item) + "}");
   };
@@ -377,7 +377,7 @@ TEST_CASE("Endings: a large answer may come in one piece", "[model]") {
   CHECK(Read(C, std::string(100'000, '\n')).ending == "provider_protocol");
 }
 
-TEST_CASE("Endings: tokens are counted wherever they stand", "[model]") {
+TEST_CASE("Endings: token counts are read in every place", "[model]") {
   const auto tokens = [](const std::string& events) {
     Heard heard;
     OpenAiResponse response(heard, {});

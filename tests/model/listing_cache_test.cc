@@ -47,7 +47,7 @@ TEST_CASE("ListingCache: an answer is remembered", "[model]") {
   CHECK_FALSE(cache.Find("q", "a"));
 }
 
-TEST_CASE("ListingCache: an old answer is asked for again, and stays when that fails", "[model]") {
+TEST_CASE("ListingCache: an old answer is requested again, and kept if that fails", "[model]") {
   SlowClient client;
   client.at_once = std::vector<ListedModel>{{"a", 100}};
   ListingCache cache({.wait = 1s, .keep = 0ms, .keep_failure = 0ms});
@@ -58,7 +58,7 @@ TEST_CASE("ListingCache: an old answer is asked for again, and stays when that f
   CHECK(cache.Find("p", "a")->context_window == 100);
 }
 
-TEST_CASE("ListingCache: nobody waits longer than the limit or asks twice, and a late answer counts", "[model]") {
+TEST_CASE("ListingCache: no caller waits beyond the limit or asks twice, and a late answer counts", "[model]") {
   SlowClient slow, quick;
   quick.at_once = std::vector<ListedModel>{{"q", 0}};
   ListingCache cache({.wait = 1ms});
@@ -71,7 +71,7 @@ TEST_CASE("ListingCache: nobody waits longer than the limit or asks twice, and a
   CHECK(cache.Find("slow", "s")->context_window == 5);
 }
 
-TEST_CASE("ListingCache: who comes later waits for the rest of the time only", "[model]") {
+TEST_CASE("ListingCache: a later caller waits only for the rest of the time", "[model]") {
   SlowClient slow;
   ListingCache cache({.wait = 500ms});
   const auto begin = std::chrono::steady_clock::now();
@@ -80,7 +80,7 @@ TEST_CASE("ListingCache: who comes later waits for the rest of the time only", "
   CHECK(std::chrono::steady_clock::now() - begin < 40 * 500ms / 2);
 }
 
-TEST_CASE("ListingCache: its end ends what is under way", "[model]") {
+TEST_CASE("ListingCache: its destructor cancels requests under way", "[model]") {
   SlowClient slow;
   ListingCache cache({.wait = 1ms});
   cache.Refresh({{"slow", &slow}});

@@ -18,7 +18,7 @@ ProviderConfig OpenAi(std::string name, std::vector<std::string> models = {}) {
   return config;
 }
 
-TEST_CASE("ModelDirectory: offline is always there and the default's default", "[model]") {
+TEST_CASE("ModelDirectory: offline always exists and is the default's default", "[model]") {
   NoTransport transport;
   const auto directory = ConfiguredModelDirectory::Create(transport, {}, "");
   REQUIRE(directory);
@@ -77,7 +77,7 @@ struct ListTransport : Transport {
   std::vector<std::string> urls;
 };
 
-TEST_CASE("ModelDirectory: lists what the providers have, and learns their models' context windows", "[model]") {
+TEST_CASE("ModelDirectory: lists the providers' models, and learns their context windows", "[model]") {
   ListTransport transport;
   transport.body = R"({"data":[{"id":"gpt-4o","context_length":5},{"id":"mine","context_length":6},{"id":"x"}]})";
   ProviderConfig quiet = OpenAi("quiet", {"gpt-4o"});
@@ -86,7 +86,7 @@ TEST_CASE("ModelDirectory: lists what the providers have, and learns their model
   claude.facts["mine"].context_window = 7;
   const auto directory = ConfiguredModelDirectory::Create(transport, {quiet, claude}, "");
   REQUIRE(directory);
-  CHECK((*directory)->Resolve("claude/gpt-4o")->context_window == 128'000);  // built in, before anybody was asked
+  CHECK((*directory)->Resolve("claude/gpt-4o")->context_window == 128'000);  // built in, before any provider was asked
   std::vector<std::string> entries;
   for (const auto& entry : (*directory)->List())
     entries.push_back(entry.name + " " + std::to_string(entry.context_window));
@@ -97,7 +97,7 @@ TEST_CASE("ModelDirectory: lists what the providers have, and learns their model
   CHECK(transport.urls == std::vector<std::string>{"http://127.0.0.1:1/v1/models?limit=1000"});
 }
 
-TEST_CASE("ModelDirectory: a wrong configuration is refused", "[model]") {
+TEST_CASE("ModelDirectory: a wrong configuration is rejected", "[model]") {
   NoTransport transport;
   const auto reason = [&](std::vector<ProviderConfig> providers, std::string model) {
     const auto directory = ConfiguredModelDirectory::Create(transport, std::move(providers), std::move(model));

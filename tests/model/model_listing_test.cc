@@ -35,7 +35,7 @@ TEST_CASE("ReadModelList: the size of the context under its many names", "[model
                                  {"h", 0}});
 }
 
-TEST_CASE("ReadModelList: what models can do under its many names", "[model]") {
+TEST_CASE("ReadModelList: models' abilities under their many names", "[model]") {
   const auto one = [](std::string_view members) {
     return Read(R"({"data":[{"id":"a",)" + std::string(members) + "}]}").at(0).abilities;
   };
@@ -71,7 +71,7 @@ TEST_CASE("ReadModelList: prices of a token become those of a million", "[model]
   }
 }
 
-TEST_CASE("ReadModelList: entries that are no models are passed over", "[model]") {
+TEST_CASE("ReadModelList: entries that are not models are ignored", "[model]") {
   const std::string longest(256, 'x');
   CHECK(Read(R"({"data":[1,null,{},{"id":null},{"id":""},{"id":"a\nb"},{"id":")" + longest + R"(y"},{"id":")" +
              longest + R"("}]})") == std::vector<ListedModel>{{longest, 0}});

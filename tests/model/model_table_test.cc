@@ -9,7 +9,7 @@ TEST_CASE("BuiltInFacts: well-known models", "[model]") {
   CHECK(BuiltInFacts("gpt-4o-mini").context_window == 128'000);
   CHECK(BuiltInFacts("gpt-4.1-nano").context_window == 1'047'576);
   CHECK(BuiltInFacts("gpt-4").context_window == 8192);
-  CHECK(BuiltInFacts("openai/gpt-5.2-codex").context_window == 400'000);  // as a router names it
+  CHECK(BuiltInFacts("openai/gpt-5.2-codex").context_window == 400'000);  // a router's name
   CHECK(BuiltInFacts("claude-sonnet-4-5-20250929").context_window == 200'000);
   CHECK(BuiltInFacts("claude-3-5-haiku-20241022").max_output_tokens == 8192);
   CHECK(BuiltInFacts("claude-3-opus-20240229").max_output_tokens == 4096);
@@ -18,11 +18,11 @@ TEST_CASE("BuiltInFacts: well-known models", "[model]") {
   CHECK(BuiltInFacts("") == ModelFacts{});
   CHECK(BuiltInFacts("claude-opus-4-1-20250805").max_output_tokens == 32'000);
   CHECK(BuiltInFacts("claude-haiku-4-5-20251001").max_output_tokens == 64'000);
-  CHECK(BuiltInFacts("claude-mythos-preview").max_output_tokens == 64'000);  // a family of its own, without a number
+  CHECK(BuiltInFacts("claude-mythos-preview").max_output_tokens == 64'000);  // a separate family, without a number
   CHECK(BuiltInFacts("claude-instant").max_output_tokens == 4096);
 }
 
-TEST_CASE("BuiltInFacts: what well-known models can do", "[model]") {
+TEST_CASE("BuiltInFacts: abilities of well-known models", "[model]") {
   const auto can = [](std::string_view model) {
     std::string text;
     const ModelFacts facts = BuiltInFacts(model);
@@ -47,7 +47,7 @@ TEST_CASE("BuiltInFacts: what well-known models can do", "[model]") {
         ModelAbilities{.tools = true, .images = false, .pdf = true, .audio = false, .reasoning = true});
 }
 
-TEST_CASE("BuiltInFacts: who decides how much to think", "[model]") {
+TEST_CASE("BuiltInFacts: models that decide how much they think", "[model]") {
   for (const char* name :
        {"claude-opus-4-6", "claude-opus-4-7", "claude-sonnet-5", "claude-fable-5-1", "claude-haiku-5-5-20261001"}) {
     INFO(name);
@@ -60,7 +60,7 @@ TEST_CASE("BuiltInFacts: who decides how much to think", "[model]") {
   }
 }
 
-TEST_CASE("Complete: what is configured counts", "[model]") {
+TEST_CASE("Complete: configured values take precedence", "[model]") {
   const ModelFacts built_in{.context_window = 1, .max_output_tokens = 2, .thinking = ThinkingMode::kAdaptive};
   CHECK(Complete({}, built_in) == built_in);
   const ModelFacts off = Complete({.context_window = 5, .thinking = ThinkingMode::kOff}, built_in);

@@ -31,7 +31,7 @@ TEST_CASE("Provider error: each status has its reason", "[openai]") {
   CHECK(Reason(302) == "provider_bad_request");
 }
 
-TEST_CASE("Provider error: a conversation that is too long is told from other refusals", "[openai]") {
+TEST_CASE("Provider error: a conversation that is too long has its own reason", "[openai]") {
   CHECK(Reason(400, "context_length_exceeded") == "provider_context_length");
   CHECK(Reason(400, "", "This model's maximum context length is 8192 tokens.") == "provider_context_length");
   CHECK(Reason(400, "exceed_context_size_error", "the request exceeds the available context size") ==
@@ -51,7 +51,7 @@ TEST_CASE("Provider error: inside a stream the provider's own code decides", "[o
   CHECK(Reason(0) == "provider_error retryable");
 }
 
-TEST_CASE("Provider error: the provider's words are cut between characters and kept on one line", "[openai]") {
+TEST_CASE("Provider error: the provider's message is cut between characters and kept on one line", "[openai]") {
   std::string words = "a\nb\x01";
   for (int i = 0; i < 400; ++i) words += "\xC3\xA9";
   const std::string message = MakeProviderError({500, "", words}, kKey).message;
@@ -75,12 +75,12 @@ TEST_CASE("Provider error: the key is never repeated, whole, masked or cut", "[o
   }
   CHECK(RedactKey("a bc", "") == "a bc");
   CHECK(RedactKey("token k1-local here", "k1-local") == "token [redacted] here");
-  // A key that says nothing would take words that have nothing to do with it.
+  // A short key would match unrelated words.
   CHECK(RedactKey("the engine", "e") == "the engine");
   CHECK(RedactKey("a local server", "local") == "a local server");
 }
 
-TEST_CASE("Provider error: a transport's failure is told in the client's terms", "[openai]") {
+TEST_CASE("Provider error: a transport's failure is translated into the client's terms", "[openai]") {
   const auto mapped = [](ErrorCode code, std::string reason, bool head_seen) {
     Error error = MakeError(code, "words");
     error.reason = std::move(reason);

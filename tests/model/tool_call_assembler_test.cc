@@ -15,7 +15,7 @@ std::vector<ToolCall> Assemble(const std::vector<ToolCallDelta>& deltas) {
   return *calls;
 }
 
-TEST_CASE("Tool calls: pieces are put together by index", "[model]") {
+TEST_CASE("Tool calls: pieces are joined by index", "[model]") {
   CHECK(Assemble({{0, "call_a", "echo", ""},
                   {0, "", "", "{\"te"},
                   {1, "call_b", "time", "{"},
@@ -24,7 +24,7 @@ TEST_CASE("Tool calls: pieces are put together by index", "[model]") {
         std::vector<ToolCall>{{"call_a", "echo", "{\"text\":1}"}, {"call_b", "time", "{}"}});
 }
 
-TEST_CASE("Tool calls: come in the order of their index", "[model]") {
+TEST_CASE("Tool calls: are ordered by index", "[model]") {
   CHECK(Assemble({{5, "b", "second", "{}"}, {2, "a", "first", "{}"}}) ==
         std::vector<ToolCall>{{"a", "first", "{}"}, {"b", "second", "{}"}});
 }
@@ -47,7 +47,7 @@ TEST_CASE("Tool calls: a repeated name is one name, pieces of a name are joined"
   CHECK(Assemble({{0, "a", "calcu", ""}, {0, "", "lator", "{}"}}) == std::vector<ToolCall>{{"a", "calculator", "{}"}});
 }
 
-TEST_CASE("Tool calls: missing and double ids are made unique", "[model]") {
+TEST_CASE("Tool calls: missing and repeated ids are made unique", "[model]") {
   const auto calls = Assemble({{0, "", "a", "{}"}, {1, "", "b", "{}"}, {2, "same", "c", "{}"}, {3, "same", "d", "{}"}});
   REQUIRE(calls.size() == 4);
   CHECK(calls[0].id.starts_with("call_"));
@@ -57,7 +57,7 @@ TEST_CASE("Tool calls: missing and double ids are made unique", "[model]") {
   CHECK(calls[3].id != "same");
 }
 
-TEST_CASE("Tool calls: an id that was used before is given to no other call", "[model]") {
+TEST_CASE("Tool calls: an id that was used before is not given to another call", "[model]") {
   ToolCallAssembler assembler;
   REQUIRE(assembler.Add({0, "call_1", "a", "{}"}));
   assembler.members()["signature"] = "s";
@@ -69,7 +69,7 @@ TEST_CASE("Tool calls: an id that was used before is given to no other call", "[
   CHECK(assembler.TakeMembers().at(calls->front().id).at("signature") == "s");
 }
 
-TEST_CASE("Tool calls: a call without a name is refused", "[model]") {
+TEST_CASE("Tool calls: a call without a name is rejected", "[model]") {
   ToolCallAssembler assembler;
   REQUIRE(assembler.Add({0, "a", "", "{}"}));
   const auto calls = assembler.Take(/*must_be_whole=*/false);
@@ -77,7 +77,7 @@ TEST_CASE("Tool calls: a call without a name is refused", "[model]") {
   CHECK(calls.error().reason == "provider_protocol");
 }
 
-TEST_CASE("Tool calls: cut arguments are refused where the answer may have been cut", "[model]") {
+TEST_CASE("Tool calls: incomplete arguments are rejected if the answer may have been cut off", "[model]") {
   for (const bool must_be_whole : {true, false}) {
     ToolCallAssembler assembler;
     REQUIRE(assembler.Add({0, "a", "echo", "{\"text\":\"hal"}));

@@ -24,8 +24,8 @@ std::string WithVersion(std::string url) {
   return url;
 }
 
-// "max_tokens: 64000 > 32000, which is the maximum allowed number of output tokens for ...": 32000. Zero: nothing of
-// that kind is said.
+// The limit in an error such as "max_tokens: 64000 > 32000, which is the maximum allowed number of output tokens for
+// ...": 32000. Zero if the error names none.
 std::int64_t AllowedOutput(std::string_view message) {
   constexpr std::string_view kBegin = "max_tokens: ", kBetween = " > ";
   const std::size_t begin = message.find(kBegin);
@@ -41,16 +41,16 @@ std::int64_t AllowedOutput(std::string_view message) {
 
 }  // namespace
 
-// What the provider has said about its models by refusing requests. Each lesson is learned once.
+// Facts about models that the provider's errors have revealed. Each is learned once.
 struct AnthropicClient::Lessons {
   struct Lesson {
-    std::int64_t max_output = 0;    // 0: what was asked for is not too much
-    bool adapts = false;            // it takes no budget for thinking
-    bool always_thinks = false;     // that cannot be turned off
-    bool binds_thoughts = false;    // what it thought is good for nothing behind other messages than those it had
-    bool wants_signatures = false;  // it takes no thinking without one
-    bool wants_thoughts = false;    // while it thinks, it refuses calls of an answer without any
-    bool forgets_thoughts = false;  // and it cannot be told to pass over that, so it is sent none
+    std::int64_t max_output = 0;    // 0: no request has exceeded the limit
+    bool adapts = false;            // rejects a budget for thinking
+    bool always_thinks = false;     // thinking cannot be turned off
+    bool binds_thoughts = false;    // rejects thinking whose preceding messages have changed
+    bool wants_signatures = false;  // rejects thinking without a signature
+    bool wants_thoughts = false;    // while thinking is on, rejects calls from an answer without thinking
+    bool forgets_thoughts = false;  // cannot be told to ignore foreign thinking, so none is sent
   };
   Mutex mutex;
   std::map<std::string, Lesson, std::less<>> by_model GUARDED_BY(mutex);
@@ -60,7 +60,7 @@ struct AnthropicClient::Lessons {
     const auto lesson = by_model.find(model);
     return lesson == by_model.end() ? Lesson() : lesson->second;
   }
-  // Of the refusal of a request that was made with `known`. True if it may be sent again in another way.
+  // Learns from the error of a request that was made with `known`. True if a changed request may be sent.
   bool Learn(const std::string& model, const Lesson& known, const Error& error) {
     if (!error.Is(Reason::kProviderBadRequest)) return false;
     const std::string message = error.message + error.detail;
@@ -94,7 +94,7 @@ namespace {
 
 using Lesson = AnthropicClient::Lessons::Lesson;
 
-// Whether calls of the turn under way were made by an answer without thoughts that `provider` would know.
+// Whether the current turn has calls from an answer without thinking for `provider`.
 bool CallsWithoutThought(const Messages& messages, std::string_view provider) {
   for (auto message = messages.rbegin(); message != messages.rend() && message->role != Role::kUser; ++message) {
     if (message->tool_calls.empty()) continue;
@@ -104,7 +104,7 @@ bool CallsWithoutThought(const Messages& messages, std::string_view provider) {
   return false;
 }
 
-// How a model is asked, with what has been learned about it.
+// `facts`, adjusted by what was learned about the model.
 ModelFacts WithLesson(ModelFacts facts, const Lesson& lesson) {
   if (lesson.max_output > 0) {
     facts.max_output_tokens = lesson.max_output;
@@ -160,7 +160,7 @@ void AnthropicClient::Generate(const ModelRequest& asked, ModelStream& stream, s
                           .drops_foreign = thinks && lesson.binds_thoughts && !lesson.forgets_thoughts};
   HttpRequest http = MakeHttpRequest("/messages");
   AskForStream(http, request);
-  // Models that are given a budget think between their calls only if they are asked to by this.
+  // Models with a thinking budget think between calls only if this header asks them to.
   if (facts.thinking == ThinkingMode::kBudget) {
     http.headers.emplace_back("anthropic-beta", "interleaved-thinking-2025-05-14");
   }

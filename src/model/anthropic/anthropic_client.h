@@ -17,18 +17,17 @@ namespace reprise {
 struct AnthropicOptions {
   std::string base_url = {};  // "https://api.anthropic.com", with or without "/v1"
   std::string api_key = {};   // empty: no x-api-key header
-  std::string provider = {};  // its configured name, under which the blocks of its answers are kept
+  std::string provider = {};  // its configured name, under which its answers' blocks are kept
   std::chrono::milliseconds connect_timeout{10'000};
-  // Longest wait for the next piece of the answer; as in OpenAiOptions. A "ping" of this protocol is none.
+  // Longest wait for the next piece of the answer, as in OpenAiOptions. A "ping" does not count as a piece.
   std::chrono::milliseconds idle_timeout{120'000};
   std::vector<std::string> models = {};                       // for KnownModels
-  std::map<std::string, ModelFacts, std::less<>> facts = {};  // that are configured, by the provider's own names
+  std::map<std::string, ModelFacts, std::less<>> facts = {};  // the configured ones, by the provider's own names
   EndpointAdditions additions = {};
 };
 
-// Anthropic's Messages API (version 2023-06-01), and servers that speak it. The stream is called on the transport's
-// thread. Never retries; what a model refuses
-// for a reason that the next request can do without is asked for in another way from then on, and the error is
+// Anthropic's Messages API (version 2023-06-01), and servers that speak it. Calls the stream on the transport's thread.
+// Never retries. If a model rejects an optional part of a request, later requests omit or change it, and the error is
 // retryable.
 class AnthropicClient : public ModelClient {
  public:
@@ -49,7 +48,7 @@ class AnthropicClient : public ModelClient {
 
   Transport& transport_;
   const AnthropicOptions options_;
-  const std::string base_url_;  // with the version, without a slash at its end
+  const std::string base_url_;  // includes the version, without a trailing slash
   const std::shared_ptr<Lessons> lessons_;
   const std::shared_ptr<ToolLessons> tools_;
 };

@@ -19,7 +19,7 @@
 namespace reprise {
 namespace {
 
-constexpr std::int64_t kUnknownMaxTokens = 32'000;  // of a model that nothing is known about
+constexpr std::int64_t kUnknownMaxTokens = 32'000;  // for unknown models
 constexpr std::int64_t kLeastAnswer = 8192;         // beside a budget for thinking
 constexpr std::size_t kMaxNameLength = 128;
 constexpr int kMarkedUserMessages = 2;
@@ -31,10 +31,10 @@ std::string_view CacheMarkOf(const ModelFacts& facts) {
   return facts.cache == PromptCache::kLong ? kLongCacheMark : kCacheMark;
 }
 
-// Ids and names may have other characters when another provider's model has made them.
+// Ids and names made by another provider's model may hold other characters.
 std::string Identifier(std::string_view text) { return SentName(text, kMaxNameLength); }
 
-// Text content, also that of a message whose content has parts (an import): their texts.
+// Text content. If the content has parts (an import), their texts.
 std::string TextOf(const Message& message) {
   if (message.content || message.extras.empty()) return message.content.value_or("");
   std::string text;
@@ -46,7 +46,7 @@ std::string TextOf(const Message& message) {
   return text;
 }
 
-// Appends one element after the other, with commas between them.
+// Appends elements, separated by commas.
 class Elements {
  public:
   explicit Elements(std::string& out) : out_(out) {}
@@ -78,7 +78,7 @@ void AppendToolUse(std::string& out, const ToolCall& call) {
   out += '}';
 }
 
-// The API takes no recordings: nobody sends it any.
+// The API takes no recordings; callers send none.
 void AppendBlock(std::string& out, const MessagePart& part, FilesOfChat* files, std::string_view mark) {
   const PartContent content = part.kind == MessagePart::Kind::kAudio
                                   ? PartContent{.bytes = {}, .problem = "(a recording, which cannot be sent)"}
@@ -118,7 +118,7 @@ void AppendToolResult(std::string& out, const Message& message, FilesOfChat* fil
   out += '}';
 }
 
-// Thinking of a server that signs nothing.
+// Thinking from a server that does not sign it.
 bool IsUnsigned(const AnthropicBlock& block) {
   return block.json.find("\"type\":\"thinking\"") != std::string::npos &&
          block.json.find("\"signature\"") == std::string::npos;
@@ -150,13 +150,13 @@ void AppendAssistant(std::string& out, const Message& message, std::string_view 
 
 bool IsUserSide(const Message& message) { return message.role == Role::kUser || message.role == Role::kTool; }
 
-// The API refuses messages and texts that are empty.
+// The API rejects empty messages and texts.
 bool SaysSomething(const Message& message) {
   if (message.role == Role::kTool || !message.tool_calls.empty() || !message.parts.empty()) return true;
   return message.content ? !IsBlank(*message.content) : !IsBlank(TextOf(message));
 }
 
-// Messages that become one: an assistant's, or neighbours on the user's side.
+// Messages that are sent as one: an assistant's message, or neighbours on the user's side.
 using Group = std::vector<const Message*>;
 
 std::vector<Group> GroupMessages(const Messages& messages) {
@@ -204,7 +204,7 @@ void AppendMessages(std::string& out, const ModelRequest& request, std::string_v
       kMarkedUserMessages;
   out += R"(,"messages":[)";
   Elements elements(out);
-  // A conversation begins with the user.
+  // A conversation begins with a user message.
   if (groups.empty() || !IsUserSide(*groups.front().front())) {
     elements.Next() += R"_({"role":"user","content":[{"type":"text","text":"(The conversation goes on.)"}]})_";
   }
@@ -250,21 +250,21 @@ void AppendTools(std::string& out, const std::vector<ToolSpec>& tools, std::stri
   out += ']';
 }
 
-// What becomes of thoughts that were thought in another conversation.
+// Says what the server does with thinking from another conversation.
 void AppendBinding(std::string& out, const ThinkingWays& ways) {
   if (ways.drops_foreign) out += R"(,"block_binding":{"prefix_mismatch_behavior":"drop_block"})";
 }
 
-// Where a model thinks, its sampling is its own; of formats there is none that every model takes.
+// A thinking model rejects sampling settings. No response format is accepted by every model.
 void AppendWishes(std::string& out, const ModelWishes& wishes, bool thinks) {
   if (wishes.temperature && !thinks) {
     out += ",\"temperature\":" + DumpJson(std::min(1.0, *wishes.temperature));  // OpenAI's go to 2
-  } else if (wishes.top_p && !thinks) {                                         // both together are refused
+  } else if (wishes.top_p && !thinks) {                                         // the API rejects both together
     out += ",\"top_p\":" + DumpJson(*wishes.top_p);
   }
   std::vector<std::string> stop;
   std::copy_if(wishes.stop.begin(), wishes.stop.end(), std::back_inserter(stop),
-               [](const std::string& text) { return !IsBlank(text); });  // they are refused
+               [](const std::string& text) { return !IsBlank(text); });  // the API rejects blank ones
   if (!stop.empty()) out += ",\"stop_sequences\":" + DumpJson(stop);
   if (!wishes.must_call || thinks) return;
   if (wishes.must_call_tool.empty()) {
@@ -277,7 +277,7 @@ void AppendWishes(std::string& out, const ModelWishes& wishes, bool thinks) {
 }
 
 void AppendThinking(std::string& out, const ModelFacts& facts, const ThinkingWays& ways) {
-  // Recent models think by themselves, and keep it to themselves unless they are asked for it.
+  // Recent models think on their own, but show it only on request.
   if (facts.thinking == ThinkingMode::kAdaptive) {
     out += R"(,"thinking":{"type":"adaptive","display":"summarized")";
     AppendBinding(out, ways);
@@ -294,7 +294,7 @@ void AppendThinking(std::string& out, const ModelFacts& facts, const ThinkingWay
   if (facts.thinking == ThinkingMode::kOff && ways.says_off) out += R"(,"thinking":{"type":"disabled"})";
 }
 
-// A little above the final size in ordinary text, where one character in thirty is escaped.
+// Slightly above the final size of ordinary text, where one character in thirty is escaped.
 std::size_t EstimateAnthropicSize(const ModelRequest& request) {
   std::size_t bytes = 512 + request.system.size() + request.system.size() / 16 + EncodedSize(request.messages);
   for (const Message& message : request.messages) {
@@ -324,12 +324,12 @@ std::string BuildMessagesRequest(const ModelRequest& request, const ModelFacts& 
   const std::string_view mark = CacheMarkOf(facts);
   std::int64_t max_tokens = facts.max_output_tokens;
   if (max_tokens == 0 && facts.context_window == 0) max_tokens = kUnknownMaxTokens;
-  // What a request leaves free of the window.
+  // The part of the window that the request leaves free.
   if (max_tokens == 0) max_tokens = std::clamp<std::int64_t>(facts.context_window / 4, 1, kUnknownMaxTokens);
   if (request.wishes != nullptr && request.wishes->max_output_tokens > 0) {
     max_tokens = std::min(max_tokens, request.wishes->max_output_tokens);
   }
-  // The budget is a part of it, and there must be something left for the answer.
+  // max_tokens includes the budget, and must leave room for the answer.
   if (facts.thinking == ThinkingMode::kBudget)
     max_tokens = std::max(max_tokens, facts.thinking_budget + std::min(facts.thinking_budget, kLeastAnswer));
   std::string out;

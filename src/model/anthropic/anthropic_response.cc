@@ -17,14 +17,14 @@ using simdjson::dom::element;
 Error WrongEventForm() { return ProtocolError("The model provider sent an event of another form than agreed"); }
 Error TooMuch() { return ProtocolError("The model provider sent more blocks or longer ones than allowed"); }
 
-// That the model came to its end, here and at servers that speak this protocol beside OpenAI's.
+// Whether the model finished. Includes the words of servers that mix this protocol with OpenAI's.
 bool IsMessageEnd(std::string_view stop_reason) {
   static constexpr std::string_view kEnds[] = {"end_turn", "tool_use", "stop_sequence", "stop", "tool_calls"};
   return std::find(std::begin(kEnds), std::end(kEnds), stop_reason) != std::end(kEnds);
 }
 
-// https://platform.claude.com/docs/en/build-with-claude/handling-stop-reasons. A pause comes only with tools that run
-// at the provider, and none are offered. What is not known keeps its own word.
+// https://platform.claude.com/docs/en/build-with-claude/handling-stop-reasons. A pause occurs only with tools that run
+// at the provider, and we offer none. Unknown reasons are kept as they are.
 std::string AnthropicTruncation(const std::string& stop_reason) {
   if (stop_reason.empty() || IsMessageEnd(stop_reason)) return {};
   if (stop_reason == "max_tokens" || stop_reason == "length") return "length";
@@ -71,10 +71,10 @@ void AnthropicResponse::Json::TakeRoot(AnthropicResponse& self, const EventJson&
     const bool is_of_others = root["choices"].error() == simdjson::SUCCESS;
     self.CheckForFailure(json.text(), /*is_known=*/!type.empty() || is_of_others);
     if (type.empty() && !self.failed()) self.Reject(WrongEventForm());
-  }  // "ping", and what is not known yet
+  }  // "ping" and unknown events
 }
 
-// Counts are cumulative, and an event need not repeat them all.
+// Counts are cumulative; an event need not repeat all of them.
 void AnthropicResponse::Json::TakeUsage(AnthropicResponse& self, element usage) {
   TokenUsage& tokens = self.usage_;
   RaiseTo(tokens.input_tokens, usage["input_tokens"]);
@@ -161,12 +161,12 @@ void AnthropicResponse::Json::TakeDelta(AnthropicResponse& self, element event) 
     block->has_input = block->has_input || !piece.empty();
     if (!self.HasRoomFor(piece.size())) return;
     if (!self.tool_calls_.Add({block->index, {}, {}, piece})) self.Reject(TooMuch());
-  }  // what is not known yet (citations) is passed over
+  }  // unknown deltas (citations) are ignored
 }
 
 AnthropicResponse::OpenBlock* AnthropicResponse::Find(std::int64_t index) {
   if (blocks_.empty()) return nullptr;
-  if (index < 0) return &blocks_.back();  // some leave it out
+  if (index < 0) return &blocks_.back();  // some servers omit it
   const auto found =
       std::find_if(blocks_.rbegin(), blocks_.rend(), [&](const OpenBlock& block) { return block.index == index; });
   return found == blocks_.rend() ? nullptr : &*found;
@@ -186,7 +186,7 @@ std::string AnthropicResponse::TakeExtras() {
       case OpenBlock::Kind::kThinking: {
         if (block.thinking.empty() && block.signature.empty()) break;
         reprise::Json json = {{"type", "thinking"}, {"thinking", block.thinking}};
-        // Some of those that speak this protocol sign nothing, and want it back all the same.
+        // Some servers with this protocol sign nothing but still want the block back.
         if (!block.signature.empty()) json["signature"] = block.signature;
         kept.push_back({.kind = Kind::kVerbatim, .json = DumpJson(json)});
         break;
@@ -201,7 +201,7 @@ std::string AnthropicResponse::TakeExtras() {
   return ExtrasOf(kept, provider());
 }
 
-// The model came to its end, with every call it began.
+// The model finished, and all its calls are complete.
 bool AnthropicResponse::EndedByItself() const {
   return IsMessageEnd(stop_reason_) && std::all_of(blocks_.begin(), blocks_.end(), [](const OpenBlock& block) {
            return block.closed || block.kind != OpenBlock::Kind::kToolUse;

@@ -13,8 +13,8 @@
 namespace reprise {
 
 // The answer to a request to Anthropic's Messages API
-// (https://platform.claude.com/docs/en/build-with-claude/streaming). Thinking blocks are kept in the response's extras
-// as they came (see anthropic_blocks.h). The input tokens are all of them, those from the provider's cache included.
+// (https://platform.claude.com/docs/en/build-with-claude/streaming). Thinking blocks are kept unchanged in the
+// response's extras (see anthropic_blocks.h). The input tokens include those from the provider's cache.
 class AnthropicResponse : public ProviderResponse {
  public:
   static constexpr std::size_t kMaxBlocks = 4096;
@@ -29,8 +29,8 @@ class AnthropicResponse : public ProviderResponse {
   bool is_over() const override { return stopped_; }
 
  private:
-  struct Json;  // what touches the JSON library; in the source file
-  // A block while it is written.
+  struct Json;  // code that touches the JSON library; in the source file
+  // A block that is still arriving.
   struct OpenBlock {
     enum class Kind { kText, kThinking, kVerbatim, kToolUse, kIgnored };
     std::int64_t index = 0;
@@ -40,7 +40,7 @@ class AnthropicResponse : public ProviderResponse {
     std::string thinking{}, signature{};  // kThinking
     std::string json{};                   // kVerbatim
     std::string whole_input{};            // kToolUse: the arguments, if the block began with them
-    bool has_input = false;               // kToolUse: they came in pieces
+    bool has_input = false;               // kToolUse: they arrived in pieces
   };
   OpenBlock* Find(std::int64_t index);
   std::string TakeExtras();
@@ -49,7 +49,7 @@ class AnthropicResponse : public ProviderResponse {
   std::vector<OpenBlock> blocks_;
   ToolCallAssembler tool_calls_;
   std::string model_;
-  TokenUsage usage_;  // as the provider counts: without the tokens from and for the cache
+  TokenUsage usage_;  // as the provider counts: without tokens read from or written to the cache
   std::string stop_reason_;
   bool stopped_ = false;  // message_stop
 };

@@ -16,12 +16,12 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kSlowestThinking{40};  // between two words
 constexpr milliseconds kLongestThinking{3000};
-// What a provider says in Retry-After: long enough to be seen.
+// A provider's Retry-After, long enough to be visible.
 constexpr milliseconds kRetryAfter{1000};
 
 constexpr std::string_view kPlayed = "the offline model plays this";
 
-// A failure of data.json: what a provider answers, what a transport tells, or one that has a function of its own.
+// A failure from data.json: a provider's response, a transport's error, or one with its own function.
 Error PlayedFailure(const std::string& name, const Json& how) {
   const std::string played(kPlayed);
   if (how.contains("status")) {
@@ -43,7 +43,7 @@ Error PlayedFailure(const std::string& name, const Json& how) {
   return ProtocolError("The model provider sent something that is no event (" + played + ")");
 }
 
-// "Rate-Limit." is rate_limit.
+// Turns "Rate-Limit." into rate_limit.
 std::string ReasonName(std::string_view text) {
   std::string name = LowerCase(text.substr(0, text.find_first_of("\r\n")));
   name.erase(name.find_last_not_of(" \t.!?") + 1);
@@ -119,7 +119,7 @@ std::string TellAttachments(std::string_view message) {
     if (!RE2::FullMatch(line, heading, &id, &name, &size, &not_text)) continue;
     ++files;
     told += "\n- \"" + name + "\" (" + size + (size == "1" ? " byte" : " bytes") + not_text + ")";
-    // What stands within a file is passed over.
+    // Skips the file's content.
     if (not_text.empty()) {
       message.remove_prefix(std::min(message.find("----- end " + id + " -----\n"), message.size()));
     }

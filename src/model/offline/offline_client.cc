@@ -14,13 +14,13 @@
 namespace reprise {
 namespace {
 
-// So much of one tool's output is repeated in an answer.
+// An answer quotes at most this much of one tool's output.
 constexpr std::size_t kMaxQuotedMessage = 2000;
 constexpr std::chrono::milliseconds kSlowPause{100}, kReadingPause{20};  // between two words
-// So many requests that were failed once are remembered.
+// At most this many requests that failed once are remembered.
 constexpr std::size_t kMaxRemembered = 64;
 
-// What stands in the messages since the last thing the user said.
+// The user's last message and the messages after it.
 struct Turn {
   std::string_view user_text;
   Messages after;
@@ -50,7 +50,7 @@ std::int64_t CountInputWords(const Messages& messages) {
   return words;
 }
 
-// A result carries no mark of failure in a message; the agent and the tools begin their failures with these words.
+// A tool message has no mark for failures and rejections, but the agent and the tools begin them with these words.
 enum class ResultKind { kOutput, kRejected, kFailed };
 
 ResultKind KindOf(std::string_view output) {
@@ -113,7 +113,7 @@ bool IsGreeting(std::string_view text) {
          lower.starts_with("good evening");
 }
 
-// Whether the model has already said in this chat all that it understands.
+// Whether the model has already shown its help in this chat.
 bool HasHelped(const Messages& messages) {
   const std::string_view help = OfflineHelp();
   const std::string_view first_line = help.substr(0, help.find('\n'));
@@ -177,7 +177,7 @@ OfflineResponse NextResponse(const ModelRequest& request, bool asks_people) {
   return response;
 }
 
-// How the response ends when all of it is said.
+// The end of the response, after all its text.
 Result<ModelResponse> EndOf(OfflineResponse response, std::int64_t input_words) {
   if (response.failure) return Fail(*std::move(response.failure));
   TokenUsage usage{.input_tokens = input_words,
@@ -196,8 +196,8 @@ std::size_t DigestOf(const Messages& messages) {
 
 }  // namespace
 
-// A run sends a request that failed again with the same stop token. Two runs that say the same at the same time are
-// told apart by theirs; one that was not sent again by its run, which is gone, is by the run that resumes it.
+// A run retries a failed request with the same stop token, so tokens tell apart two runs that send the same request at
+// the same time. If the run ends before its retry, the run that resumes it takes over the entry.
 bool OfflineClient::IsFirstAttempt(const ModelRequest& request, const std::stop_token& run) {
   const std::size_t digest = DigestOf(request.messages);
   const MutexLock lock(mutex_);

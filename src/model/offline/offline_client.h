@@ -10,13 +10,13 @@
 namespace reprise {
 
 struct OfflineOptions {
-  bool asks_people = true;  // the demonstration asks a question; false: nobody is there to answer
+  bool asks_people = true;  // the demonstration asks a question; false: nobody can answer
 };
 
 // A model without a network: it follows the commands in the last user message (see OfflineHelp), one line per round,
-// and then answers with what the tools said. Deterministic: the same messages give the same response, but for a failure
-// that is to pass, which it remembers. Answers word by word through the stream; stops between two of them. Tokens are
-// counted as words. One thread writes all its responses.
+// and then answers with the tools' results. Deterministic: the same messages give the same response, except that it
+// remembers which failures it has played once. Streams word by word and can be stopped between two words. Counts words
+// as tokens. One thread writes all responses.
 class OfflineClient : public ModelClient {
  public:
   explicit OfflineClient(OfflineOptions options = {}) : options_(options) {}
@@ -25,7 +25,7 @@ class OfflineClient : public ModelClient {
   void Generate(const ModelRequest& request, ModelStream& stream, std::stop_token stop, Done done) override;
 
  private:
-  // A request that was failed once. The run that sent it is told by its stop token.
+  // A request that failed once, with its run's stop token.
   struct FailedOnce {
     std::size_t digest;
     std::stop_token run;
@@ -34,7 +34,7 @@ class OfflineClient : public ModelClient {
 
   const OfflineOptions options_;
   Mutex mutex_;
-  std::deque<FailedOnce> failed_ GUARDED_BY(mutex_);  // a few, the newest last
+  std::deque<FailedOnce> failed_ GUARDED_BY(mutex_);  // few, the newest last
   PacedWriter writer_;
 };
 

@@ -16,17 +16,16 @@
 namespace reprise {
 namespace {
 
-// A form that a line may have: one of `words`, separated by '|', and what it takes behind that, as a regular expression
-// in which {x} is the text of the argument x, {x?} a text that may be empty, and @x one word, or anything in quotes (so
-// that "list the planets" is no command). A word may stand with or without a colon; "ask:" begins ordinary sentences
-// and needs it.
+// A command line's form: one of `words`, separated by '|', followed by a regular expression in which {x} is the text of
+// the argument x, {x?} an optional text, and @x one word or a quoted string (so that "list the planets" is no command).
+// The colon after a word is optional, except for "ask:", because "ask" begins ordinary sentences.
 struct Form {
   std::string_view words, takes, tool;
-  std::string_view lead = {};       // what the answer says before the tool's output, with {x} of the arguments
-  std::string_view arguments = {};  // more of them, JSON
+  std::string_view lead = {};       // the answer's text before the tool's output, with {x} of the arguments
+  std::string_view arguments = {};  // further arguments, JSON
 };
 
-// The first one that fits counts.
+// The first match counts.
 constexpr Form kForms[] = {
     {"echo|say:", "{text}", "echo"},
     {"calculate|calc", "{expression}[?=\\s]*", "calculator", "{expression} = "},
@@ -47,9 +46,9 @@ constexpr Form kForms[] = {
     {"task:", "{title}", "manage_tasks", "", R"({"action":"add"})"},
     {"plan:", "{steps}", "update_plan"},
     {"research:", "{question}", "research"},
-    // Any tool at all: its name and its arguments as JSON.
+    // Any tool, by its name and JSON arguments.
     {"call", "(?P<tool>\\S+)(?:\\s+(?P<arguments>\\{.*\\}))?", ""},
-    // Spoken: the time, and sums with or without words.
+    // Natural language: the time and arithmetic.
     {"", "(?:what time is it|what is the time|what's the time|current time)\\s*(?:[?! .]*|now.*)", "current_time",
      "The time is "},
     {"",
@@ -61,7 +60,7 @@ constexpr Form kForms[] = {
      "calculator", "{expression} = "},
 };
 
-// The messages that show something, likewise; `tool` is what.
+// Messages that show something, in the same form; `tool` says what they show.
 constexpr Form kShows[] = {
     {"", "demo\\s*:?\\s*[.!?]*", "demo"},         {"", "help\\s*:?\\s*[.!?]*", "help"},
     {"", "markdown\\s*:?\\s*[.!?]*", "markdown"}, {"", "think\\s*:\\s*{text}", "think"},
@@ -84,9 +83,9 @@ std::string PatternOf(const Form& form) {
   return "(?is)\\s*(?:" + words + ")" + takes + "\\s*";
 }
 
-using Arguments = std::map<int, std::pair<std::string, std::string>>;  // names and texts, in their order
+using Arguments = std::map<int, std::pair<std::string, std::string>>;  // names and texts, in order
 
-// What `text` has of each of the arguments of a form; nullopt if it has not that form.
+// Matches `text` against a form and returns its arguments; nullopt if it does not match.
 class Pattern {
  public:
   explicit Pattern(const Form& form)
@@ -166,7 +165,7 @@ std::optional<OfflineCommand> ParseOfflineCommand(std::string_view line) {
 
 std::vector<OfflineCommand> ParseOfflineCommands(std::string_view message) {
   std::vector<OfflineCommand> commands;
-  message = message.substr(0, message.find(kAttachedFiles));  // what a file says is no command
+  message = message.substr(0, message.find(kAttachedFiles));  // a file's content holds no commands
   while (!message.empty()) {
     const std::size_t end = message.find('\n');
     if (auto command = ParseOfflineCommand(ToValidUtf8(message.substr(0, end))))

@@ -7,31 +7,31 @@
 
 namespace reprise {
 
-// A line of a user's message, understood as the call of one tool.
+// A line of a user's message that calls one tool.
 struct OfflineCommand {
   std::string tool;
   std::string arguments;  // JSON object text
-  std::string lead;       // what the answer says before the tool's output; may be empty
+  std::string lead;       // the answer's text before the tool's output; may be empty
 };
 
-// nullopt if the line is no command. Understands the words of OfflineHelp, with or without a colon behind them and in
-// any case, and a few spoken forms ("what is 2+2?", "what time is it?").
+// nullopt if the line is no command. Understands the commands of OfflineHelp, in any case and with or without a colon,
+// and a few spoken forms ("what is 2+2?", "what time is it?").
 std::optional<OfflineCommand> ParseOfflineCommand(std::string_view line);
 
-// The commands among the lines of a message, in their order.
+// The commands among a message's lines, in order.
 std::vector<OfflineCommand> ParseOfflineCommands(std::string_view message);
 
-// A message that asks the model to show something itself.
+// A message that asks the model itself to show something.
 struct OfflineShow {
   std::string_view what;  // "demo", "help", "markdown", "think", "slow", "fail"
-  std::string text = {};  // behind the colon
+  std::string text = {};  // after the colon
 };
 
-// nullopt for any other message. "demo", "help" and "markdown" are the whole message; what "think:" and "slow:" are
-// given may have several lines. Text of attached files is no part of it.
+// nullopt for any other message. "demo", "help" and "markdown" must be the whole message; the text after "think:" and
+// "slow:" may have several lines. Text of attached files does not count.
 std::optional<OfflineShow> ParseOfflineShow(std::string_view message);
 
-// Says what is understood, in Markdown.
+// Describes the commands, in Markdown.
 const std::string& OfflineHelp();
 
 }  // namespace reprise

@@ -12,26 +12,26 @@
 namespace reprise {
 namespace {
 
-constexpr std::chrono::milliseconds kStoryPause{20};  // between two words, as a fast model has it
+constexpr std::chrono::milliseconds kStoryPause{20};  // between two words: a fast model
 constexpr std::size_t kLongestColour = 60;            // characters
 constexpr int kMostFiles = 99;
 
-// What the file consists of; a colour stands between.
+// The file's content; a colour stands in the middle.
 constexpr std::string_view kFileStart =
     "This file was written by a demonstration of Reprise. You may delete it.\nColour: ";
 
-// The calls of the scenes are "demo_SCENE_ID": they tell how far the story has come.
+// The calls of the scenes are named "demo_SCENE_ID", so the messages show how far the story has come.
 constexpr std::string_view kCallPrefix = "demo_";
 
-// What a scene may depend on and speak of, by name. What is not there or is empty does not hold. What became of a call
-// is "SCENE_ID": "done", "rejected" or "failed".
+// The facts that scenes depend on and mention, by name. A missing or empty fact is false. "SCENE_ID" holds a call's
+// result: "done", "rejected" or "failed".
 using Facts = std::map<std::string, std::string, std::less<>>;
 
 std::string FileName(int number) {
   return number == 1 ? "reprise-demo.txt" : "reprise-demo-" + std::to_string(number) + ".txt";
 }
 
-// One line that means nothing in Markdown.
+// One line without Markdown syntax.
 std::string PlainWords(std::string_view text) {
   std::string plain = ToValidUtf8(text);
   for (char& c : plain) {
@@ -53,7 +53,7 @@ const Message* ResultIn(const Messages& turn, std::string_view scene_and_id) {
   return found == turn.end() ? nullptr : &*found;
 }
 
-// Empty if the call failed, or was not made.
+// Empty if the call failed or was not made.
 std::string_view OutputOf(const Messages& turn, std::string_view scene_and_id) {
   const Message* result = ResultIn(turn, scene_and_id);
   return result && !result->is_error && result->content ? std::string_view(*result->content) : std::string_view();
@@ -68,7 +68,7 @@ std::string BecameOf(const Message& result) {
   return "failed";
 }
 
-// The last task with this title in what `manage_tasks` has put out: others may have the same.
+// The last task with this title in the output of `manage_tasks`, because other tasks may have the same title.
 std::string TaskId(std::string_view list, const std::string& title) {
   const RE2 task("(?m)^(\\S+) .*\\] " + RE2::QuoteMeta(title) + "$", RE2::Latin1);
   re2::StringPiece left(list.data(), list.size());
@@ -77,14 +77,14 @@ std::string TaskId(std::string_view list, const std::string& title) {
   return id;
 }
 
-// The file to write; empty if it is not known which one would be nobody's.
+// The file to write; empty if no free name is known.
 std::string FileToWrite(const Messages& turn, const Facts& facts) {
   if (!facts.at("own_file").empty()) return FileName(1);
   const std::string list = "\n" + std::string(OutputOf(turn, "2_list")) + "\n";
   if (!facts.contains("2_list") || facts.at("2_list") != "done" || list.find("\n(cut: ") != std::string::npos)
     return {};
   const auto read = facts.find("2_read");
-  const int first = read != facts.end() && read->second == "done" ? 2 : 1;  // it was made while the list was
+  const int first = read != facts.end() && read->second == "done" ? 2 : 1;  // it was created during the listing
   for (int number = first; number <= kMostFiles; ++number) {
     const std::string name = "\n" + FileName(number);
     if (list.find(name + "\n") == std::string::npos && list.find(name + "/\n") == std::string::npos) {
@@ -118,7 +118,7 @@ Facts GatherFacts(const Messages& turn, const std::vector<ToolSpec>& tools, bool
   return facts;
 }
 
-// "SCENE_ID_missing" is what is said of a call that was not done.
+// "SCENE_ID_missing" describes a call that was left out, rejected or failed.
 std::string ValueOf(std::string_view name, const Facts& facts) {
   const bool tells = name.ends_with("_missing");
   if (tells) name.remove_suffix(std::string_view("_missing").size());
@@ -128,7 +128,7 @@ std::string ValueOf(std::string_view name, const Facts& facts) {
   return value.empty() ? "left out" : value == "rejected" ? "not allowed, so not done" : value == "done" ? "" : value;
 }
 
-// `told` with the facts that it names: {colour}.
+// `told` with the named facts filled in: {colour}.
 std::string Filled(const std::string& told, const Facts& facts) {
   static const RE2 place("([^{]*)\\{(\\w+)\\}", RE2::Latin1);
   re2::StringPiece left(told);
@@ -137,7 +137,7 @@ std::string Filled(const std::string& told, const Facts& facts) {
   return text.append(left.data(), left.size());
 }
 
-// Whether all that stands under "when" holds: "FACT", "!FACT", "FACT=VALUE", "FACT!=VALUE".
+// Whether all conditions under "when" hold: "FACT", "!FACT", "FACT=VALUE", "FACT!=VALUE".
 bool Holds(const Json& told, const Facts& facts) {
   static const RE2 form("(!?)(\\w+)(?:(!?=)(\\w+))?");
   for (const Json& condition : told.value("when", Json::array())) {
@@ -202,7 +202,7 @@ OfflineResponse NextOfDemo(const Messages& turn, const std::vector<ToolSpec>& to
                 .text = Said(scene.at("text"), facts),
                 .tool_calls = CallsIn(scene, std::to_string(i + 1), facts),
                 .pause = kStoryPause};
-    if (!response.tool_calls.empty()) return response;  // otherwise nothing of it can be done
+    if (!response.tool_calls.empty()) return response;  // otherwise none of its calls is possible
   }
   response.failure = FailedOnce("the offline model plays this once in its demonstration");
   response.fails_first_attempt = true;

@@ -9,12 +9,12 @@
 namespace reprise {
 namespace {
 
-// Scripts without blanks between the words, and long words, come in pieces of so many characters.
+// Long words, and scripts without spaces, are split into pieces of this many characters.
 constexpr std::size_t kLongestPiece = 16;
 
 Error Stopped() { return MakeError(ErrorCode::kCancelled, "the request was cancelled"); }
 
-// The first word, with the blanks behind it.
+// The first word and the spaces after it.
 std::string_view TakeWord(std::string_view& left, std::chrono::milliseconds pause) {
   constexpr std::string_view kBlank = " \n\t";
   const std::size_t end = std::min(left.find_first_of(kBlank), left.size());
@@ -37,7 +37,7 @@ void PacedWriter::Write(PacedResponse response, ModelStream& stream, std::stop_t
       new Job{.response = std::move(response), .stream = stream, .stop = std::move(stop), .done = std::move(done)});
   job->thinking = job->response.thinking;
   job->text = job->response.text;
-  // Without the lock, which the callback takes. A stop before the job is among the others is found with its first word.
+  // Without the lock, because the callback takes it. A stop before the job is in the map is noticed at its first word.
   job->on_stop.emplace(job->stop, [this, stopped = job.get()] { WakeFor(stopped); });
   const MutexLock lock(mutex_);
   if (!thread_.joinable()) thread_ = std::jthread([this](const std::stop_token& over) { Run(over); });
@@ -49,7 +49,7 @@ void PacedWriter::WakeFor(const Job* stopped) {
   const MutexLock lock(mutex_);
   const auto found =
       std::find_if(jobs_.begin(), jobs_.end(), [&](const auto& each) { return each.second.get() == stopped; });
-  if (found == jobs_.end()) return;  // it is being written, and looks itself
+  if (found == jobs_.end()) return;  // it is being written, and checks for a stop itself
   auto node = jobs_.extract(found);
   node.key() = Clock::time_point::min();
   jobs_.insert(std::move(node));
@@ -93,10 +93,10 @@ void PacedWriter::Run(const std::stop_token& over) {
     lock.unlock();
     bool at_end = Step(*job);
     while (!at_end && job->response.pause.count() == 0) at_end = Step(*job);
-    if (at_end) job.reset();  // without the lock: a callback that is just running takes it
+    if (at_end) job.reset();  // without the lock: a callback that runs now takes it
     lock.lock();
     if (at_end) continue;
-    // A stop since the last look did not find the job among the others.
+    // A stop since the last check did not find the job in the map.
     node.key() = job->stop.stop_requested() ? Clock::time_point::min() : Clock::now() + job->response.pause;
     jobs_.insert(std::move(node));
   }

@@ -16,24 +16,24 @@
 
 namespace reprise {
 
-// A response, and the time that it takes.
+// A response with its timing.
 struct PacedResponse {
   std::string thinking, text;         // UTF-8
-  std::chrono::milliseconds pause{};  // between two words; zero: none, and all is said before anything else
-  Result<ModelResponse> end;          // when all is said
+  std::chrono::milliseconds pause{};  // between two words; zero: writes everything at once
+  Result<ModelResponse> end;          // after all the text
 };
 
-// Writes responses word by word with pauses between the words, side by side. One thread writes them all, sleeps until
-// the next word is due, and is started by the first response. Thread-safe.
+// Writes responses word by word, concurrently and with pauses. One thread writes them all and sleeps until the next
+// word is due; the first response starts it. Thread-safe.
 class PacedWriter {
  public:
   PacedWriter() = default;
-  ~PacedWriter();  // what is not said yet ends as if it was stopped
+  ~PacedWriter();  // responses that are not finished end as if stopped
   PacedWriter(const PacedWriter&) = delete;
   PacedWriter& operator=(const PacedWriter&) = delete;
 
-  // Returns at once; `stream`, `stop` and `done` as ModelClient::Generate says. Throws std::system_error, with nothing
-  // begun, if the thread cannot be started.
+  // Returns at once; `stream`, `stop` and `done` as in ModelClient::Generate. Throws std::system_error if the thread
+  // cannot be started; then nothing has begun.
   void Write(PacedResponse response, ModelStream& stream, std::stop_token stop, ModelClient::Done done);
 
  private:
@@ -43,18 +43,18 @@ class PacedWriter {
     ModelStream& stream;
     std::stop_token stop;
     ModelClient::Done done;
-    std::string_view thinking = {}, text = {};  // what is left of it
+    std::string_view thinking = {}, text = {};  // the rest
     std::optional<std::stop_callback<std::function<void()>>> on_stop = {};
   };
 
   void Run(const std::stop_token& over);
-  // Says the next word. True: that was the end, and `done` has been told.
+  // Writes the next word. True if the response has ended and `done` was called.
   static bool Step(Job& job);
   void WakeFor(const Job* stopped);
 
   Mutex mutex_;
   std::condition_variable_any wake_;
-  std::multimap<Clock::time_point, std::unique_ptr<Job>> jobs_ GUARDED_BY(mutex_);  // by when their next word is due
+  std::multimap<Clock::time_point, std::unique_ptr<Job>> jobs_ GUARDED_BY(mutex_);  // by the time of their next word
   std::jthread thread_;  // last, so that it ends before what it uses is gone
 };
 

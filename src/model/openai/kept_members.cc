@@ -14,9 +14,9 @@ namespace {
 using simdjson::dom::element;
 using simdjson::dom::element_type;
 
-constexpr std::size_t kAroundValue = 16;   // of memory, at least
-constexpr std::size_t kMaxMembers = 256;   // of one object, which is searched for each that is added
-constexpr std::ptrdiff_t kOpenItems = 32;  // at the end of an array; those before have all their pieces
+constexpr std::size_t kAroundValue = 16;   // bytes of memory, at least
+constexpr std::size_t kMaxMembers = 256;   // per object, because each addition searches it
+constexpr std::ptrdiff_t kOpenItems = 32;  // at the end of an array; earlier items are complete
 
 template <std::size_t kCount>
 bool IsOneOf(std::string_view name, const std::array<std::string_view, kCount>& names) {
@@ -29,7 +29,7 @@ void Merge(Json& kept, std::string_view name, element piece);
 
 bool NamesAThing(std::string_view name) { return IsOneOf<4>(name, {"type", "id", "format", "name"}); }
 
-// Whether two items may be pieces of one, as far as this member tells.
+// Whether this member allows two items to be pieces of one.
 bool Agree(const Json& item, element piece, const char* name) {
   const auto known = item.find(name);
   element value;
@@ -124,7 +124,7 @@ Json ToJson(element value) {
     }
     case element_type::OBJECT: {
       Json object = Json::object();
-      // By name, as an object from outside may have one twice, and then nobody could read what was kept.
+      // By name, because an object from outside may repeat a name, which would make the stored JSON unreadable.
       for (const auto& [key, member] : simdjson::dom::object(value)) object[std::string(key)] = ToJson(member);
       return object;
     }

@@ -22,7 +22,7 @@ constexpr std::size_t kMaxTranscript = 1u << 20;
 constexpr std::size_t kMaxType = 100, kMaxExtension = 5;
 constexpr std::string_view kUsualVoice = "alloy";
 
-// The whole of a response, up to a limit.
+// Collects a response body up to a limit.
 class BodyReader final : public HttpResponseHandler {
  public:
   explicit BodyReader(std::size_t most) : most_(most) {}
@@ -43,7 +43,7 @@ class BodyReader final : public HttpResponseHandler {
     if (body_.size() > most_) return Fail(ProtocolError("The model provider's answer is too large"));
     return std::move(body_);
   }
-  // Likewise, of an answer that is to be a sound. Some providers and proxies tell a failure with the status 200.
+  // The same for a sound. Some providers and proxies report a failure with status 200.
   Result<std::string> TakeSound(const Result<void>& transported, const std::string& api_key) {
     auto body = Take(transported, api_key);
     if (!body || IsSound(*body)) return body;
@@ -61,11 +61,11 @@ class BodyReader final : public HttpResponseHandler {
 
   const std::size_t most_;
   int status_ = 0;
-  std::string type_;  // of the content, in lower case; empty: it was not said
+  std::string type_;  // the content type, in lower case; empty if missing
   std::string body_;
 };
 
-// Providers tell the format by the file's extension. The rest of its name is nobody's business.
+// Providers take the format from the file's extension. The rest of the name is private.
 std::string NameFor(const TranscriptionRequest& recording) {
   const std::size_t dot = recording.filename.rfind('.');
   std::string extension = dot == std::string::npos ? std::string() : LowerCase(recording.filename.substr(dot + 1));
@@ -83,7 +83,7 @@ std::string TypeFor(const TranscriptionRequest& recording) {
   return usable ? type : "application/octet-stream";
 }
 
-// multipart/form-data (RFC 7578). Nobody can guess the boundary, so nothing in the values ends them.
+// multipart/form-data (RFC 7578). The boundary cannot be guessed, so no value can contain it.
 class FormBody {
  public:
   void Add(std::string_view name, std::string_view value) {
@@ -158,7 +158,7 @@ Result<void> OpenAiAudio::Begin() {
 void OpenAiAudio::End() {
   const MutexLock lock(mutex_);
   --under_way_;
-  ended_.notify_all();  // with the lock held: who waits takes this object away
+  ended_.notify_all();  // with the lock held: the waiting destructor deletes this object
 }
 
 void OpenAiAudio::Send(const Target& target, std::string_view path, std::string content_type, std::string body,
@@ -174,7 +174,7 @@ void OpenAiAudio::Send(const Target& target, std::string_view path, std::string 
   http.body = std::move(body);
   http.connect_timeout = provider.connect_timeout;
   http.idle_timeout = provider.idle_timeout;
-  // Stopped by whoever wants it, and with all the others.
+  // Stopped by its caller's token or together with all others.
   struct UnderWay {
     explicit UnderWay(std::size_t most) : reader(most) {}
     BodyReader reader;

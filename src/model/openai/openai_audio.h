@@ -17,16 +17,16 @@ namespace reprise {
 
 struct OpenAiAudioOptions {
   std::map<std::string, OpenAiOptions, std::less<>> providers = {};  // by name
-  std::string transcription_model = {}, speech_model = {};           // PROVIDER/MODEL; empty: not to be had
+  std::string transcription_model = {}, speech_model = {};           // PROVIDER/MODEL; empty: unavailable
   std::string voice = {};                                            // empty: "alloy"
 };
 
-// Audio by OpenAI's /audio/transcriptions and /audio/speech, which many local servers have as well.
+// Audio over OpenAI's /audio/transcriptions and /audio/speech, which many local servers offer too.
 class OpenAiAudio final : public Audio {
  public:
   // `transport` must outlive this.
   OpenAiAudio(Transport& transport, OpenAiAudioOptions options);
-  ~OpenAiAudio() override;  // stops what is under way, and waits for it
+  ~OpenAiAudio() override;  // stops requests under way and waits for them
 
   const std::string& transcription_model() const override { return options_.transcription_model; }
   const std::string& speech_model() const override { return options_.speech_model; }
@@ -38,9 +38,9 @@ class OpenAiAudio final : public Audio {
     const OpenAiOptions* provider;
     std::string model;  // the provider's own name
   };
-  // Of what was asked for, or else of what is configured under `setting`.
+  // From the requested model, else from the model configured under `setting`.
   Result<Target> Find(const std::string& asked, const std::string& configured, std::string_view setting) const;
-  // Takes a place among those that are under way.
+  // Reserves one of the concurrent requests.
   enum class Wanted { kText, kSound };
   Result<void> Begin();
   void End();

@@ -20,14 +20,14 @@ bool Says(std::string_view message, std::initializer_list<std::string_view> word
                      [&](std::string_view word) { return message.find(word) != std::string_view::npos; });
 }
 
-// Words in which servers refuse a member of a message that they do not know (Groq, Cerebras, Mistral, OpenAI).
+// Whether the error rejects an unknown member of a message (Groq, Cerebras, Mistral, OpenAI).
 bool RefusesMember(const std::string& message, const std::string& name) {
   return message.find(name) != std::string::npos &&
          Says(message, {"unsupported", "not supported", "not permitted", "unexpected", "unrecognized", "nknown",
                         "dditional", "not allowed", "should not", "must not", "does not support"});
 }
 
-// How a conversation is refused that is in another form than the provider wants; empty: it is not.
+// The form of a conversation that the error demands; empty if it demands none.
 std::string_view FormRefusedIn(const std::string& message) {
   if (Says(message, {"must alternate", "should alternate", "alternate user/assistant"})) return kAlternatingRoles;
   if (Says(message, {"length of 9"})) return kShortCallIds;  // "Tool call id was ... but must be a-z, A-Z, 0-9, ..."
@@ -62,7 +62,7 @@ struct OpenAiClient::Refusals {
     const MutexLock lock(mutex);
     return by_model[model];
   }
-  // True if the request may be sent again without what was refused.
+  // True if the request may be sent again without the rejected part.
   bool Learn(const std::string& model, const Names& sent, const Error& error) {
     if (reprise::WantsResponses(error)) {
       const MutexLock lock(mutex);
@@ -71,7 +71,7 @@ struct OpenAiClient::Refusals {
     const std::string message = error.message + error.detail;
     const MutexLock lock(mutex);
     Names& known = by_model[model];
-    // A server that fills a template says so with the status 500.
+    // A server that fills a template answers with status 500.
     if (const std::string_view form = FormRefusedIn(message); !form.empty()) return known.emplace(form).second;
     if (!error.Is(Reason::kProviderBadRequest)) return false;
     bool any = false;

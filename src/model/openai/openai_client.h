@@ -10,11 +10,10 @@ namespace reprise {
 
 class ResponsesClient;
 
-// A provider that speaks OpenAI's chat completions: OpenAI itself, and most local and hosted servers. Of a model that
-// says that it wants the Responses API instead (for tools beside reasoning, or at all) all later requests go there; the
-// error is retryable. The stream is
-// called on the transport's thread. `refusal` counts as text, `reasoning_content` and `reasoning` as thinking. Never
-// retries.
+// A provider that speaks OpenAI's chat completions: OpenAI itself, and most local and hosted servers. If a model
+// demands the Responses API (for tools beside reasoning, or at all), all its later requests go there, and the error is
+// retryable. Calls the stream on the transport's thread. `refusal` counts as text, `reasoning_content` and `reasoning`
+// as thinking. Never retries.
 class OpenAiClient : public OpenAiService {
  public:
   // `transport` must outlive this.
@@ -27,7 +26,7 @@ class OpenAiClient : public OpenAiService {
  private:
   struct Refusals;
 
-  // Members of answers that the provider has said it does not take back, and who wants to be asked otherwise.
+  // Members of answers that the provider has refused to take back, and models that need another form of request.
   const std::shared_ptr<Refusals> refusals_;
   const std::unique_ptr<ResponsesClient> responses_;
 };

@@ -18,15 +18,15 @@ namespace {
 
 using Names = std::set<std::string, std::less<>>;
 
-// Whom the request is for.
+// The receiver of the request.
 struct Recipient {
   std::string_view provider;
   const Names& refused;
-  Names* sent;                   // null: nobody asks
-  FilesOfChat* files = nullptr;  // where parts are read
+  Names* sent;                   // null: the caller does not need them
+  FilesOfChat* files = nullptr;  // source of the parts
 };
 
-// The members of `object` that may stand beside our own. `object` may be null.
+// The members of `object` that may stand beside ours. `object` may be null.
 template <typename IsKnown>
 void AppendKept(std::string& out, const Json* object, IsKnown is_known, const Recipient& recipient) {
   if (object == nullptr || !object->is_object()) return;
@@ -46,14 +46,14 @@ const Json* Find(const Json* object, std::string_view name) {
   return found == object->end() ? nullptr : &*found;
 }
 
-// OpenAI refuses longer ones, in every later request.
+// OpenAI rejects longer ids, which would fail every later request.
 void AppendCallId(std::string& out, const std::string& id, const Recipient& recipient) {
   constexpr std::size_t kLongestId = 40;
   if (recipient.refused.contains(kShortCallIds)) return AppendJsonString(out, ShortCallId(id));
   AppendJsonString(out, id.size() > kLongestId ? SentName(id, kLongestId) : id);
 }
 
-// `kept`: what the provider has said of this call; may be null.
+// `kept`: the provider's own members of this call; may be null.
 void AppendToolCall(std::string& out, const ToolCall& call, const Json* kept, const Recipient& recipient) {
   constexpr std::size_t kLongestName = 64;
   out += R"({"id":)";
@@ -109,14 +109,14 @@ void AppendChatContent(std::string& out, std::string_view text, const std::vecto
   out += ']';
 }
 
-// How many bytes of the text stand in a part; nothing for a part of thinking.
+// How many bytes of the text belong to a part; nullopt for a thinking part.
 std::optional<std::size_t> TextBytes(const Json& part) {
   if (TextMember(part, "type") != "text") return std::nullopt;
   const Json& bytes = MemberOf(part, "bytes");
   return bytes.is_number_unsigned() ? bytes.get<std::size_t>() : 0;
 }
 
-// The content with its thoughts where they stood, if these parts are those of the text.
+// Appends the content with its thoughts in place, if `parts` fits the text.
 bool AppendContentParts(std::string& out, std::string_view text, const Json* parts) {
   if (parts == nullptr || !parts->is_array() || parts->empty()) return false;
   std::size_t bytes = 0;
@@ -136,7 +136,7 @@ bool AppendContentParts(std::string& out, std::string_view text, const Json* par
   return true;
 }
 
-// With what it has thought in its content, in the form in which that came. False: it has not.
+// Appends the content with its thinking in its original form. False if there is none.
 bool AppendThoughtful(std::string& out, const Message& message, const Json* kept, const Recipient& recipient) {
   const Json* const parts = Find(kept, kContentParts);
   const Json* const tagged = Find(kept, kThinkTag);
@@ -169,12 +169,11 @@ void AppendContent(std::string& out, const Message& message, const Json* kept, c
   }
 }
 
-// The extras of `message` that go to everybody, as they did when it was imported or version 0.1 wrote it. `content` may
-// be among them (content in parts); the other members that Message has itself may not, and a request must not hold them
-// twice.
+// The extras of `message` that go to any provider, as imports and version 0.1 stored them. They may include `content`
+// (content in parts). Members that Message has itself are removed, because a request must not repeat them.
 void EraseOwn(Json& extras, const Message& message) {
   for (const char* own : {"role", "tool_calls", "tool_call_id", "name"}) extras.erase(own);
-  extras.erase(std::string(kAnthropicBlocks));  // of an answer that came from elsewhere
+  extras.erase(std::string(kAnthropicBlocks));  // of another provider's answer
   if (message.content || !message.parts.empty()) extras.erase("content");
 }
 
@@ -201,7 +200,7 @@ void AppendMessage(std::string& out, const Message& message, const Recipient& re
     out += R"(,"tool_call_id":)";
     AppendCallId(out, message.tool_call_id, recipient);
   }
-  if (!message.name.empty() && message.role != Role::kTool) {  // results are known by their calls' ids
+  if (!message.name.empty() && message.role != Role::kTool) {  // results are identified by their calls' ids
     out += R"(,"name":)";
     AppendJsonString(out, message.name);
   }
@@ -220,7 +219,7 @@ void AppendMessage(std::string& out, const Message& message, const Recipient& re
   out += '}';
 }
 
-// A result of a tool may be text alone: what the results that end here have beside it follows as a message of the user.
+// A tool's result can hold only text, so the files of the results before `end` follow in a user message.
 void AppendToolFiles(std::string& out, const Messages& messages, std::size_t end, FilesOfChat* files) {
   std::size_t begin = end;
   while (begin > 0 && messages[begin - 1].role == Role::kTool) --begin;
@@ -236,8 +235,8 @@ void AppendToolFiles(std::string& out, const Messages& messages, std::size_t end
   out += "},";
 }
 
-// The system prompt as a message of its own. One that the conversation begins with is joined to it (true): some models'
-// templates take no second.
+// Appends the system prompt as a message. True if it was joined with the conversation's first system message, because
+// some models' templates accept only one.
 bool AppendSystem(std::string& out, const ModelRequest& request, const Recipient& recipient) {
   if (request.system.empty()) return false;
   const Message* const own = request.messages.empty() ? nullptr : &request.messages.front();
@@ -281,7 +280,7 @@ void AppendToolChoice(std::string& out, const ModelWishes& wishes) {
   out += "}}";
 }
 
-// Models that reason refuse some of this; what was refused once is left out.
+// Reasoning models reject some of these; a rejected one is left out from then on.
 void AppendWishes(std::string& out, const ModelWishes& wishes, const Names& refused, Names* sent) {
   const auto is_said = [&](const char* name) {
     if (refused.contains(name)) return false;
@@ -290,7 +289,7 @@ void AppendWishes(std::string& out, const ModelWishes& wishes, const Names& refu
   };
   if (wishes.temperature && is_said("temperature")) out += ",\"temperature\":" + DumpJson(*wishes.temperature);
   if (wishes.top_p && is_said("top_p")) out += ",\"top_p\":" + DumpJson(*wishes.top_p);
-  if (wishes.max_output_tokens > 0) {  // the older name first: not every server knows the other
+  if (wishes.max_output_tokens > 0) {  // the older name first, because not every server knows the newer one
     const char* name = is_said("max_tokens") ? "max_tokens" : "max_completion_tokens";
     out += ",\"" + std::string(name) + "\":" + std::to_string(wishes.max_output_tokens);
   }
@@ -299,7 +298,7 @@ void AppendWishes(std::string& out, const ModelWishes& wishes, const Names& refu
   if (wishes.must_call && is_said("tool_choice")) AppendToolChoice(out, wishes);
 }
 
-// A little above the final size in ordinary text, where one character in thirty is escaped.
+// Slightly above the final size of ordinary text, where one character in thirty is escaped.
 std::size_t EstimateOpenAiSize(const ModelRequest& request) {
   std::size_t bytes = 256 + request.system.size() + request.system.size() / 16 + EncodedSize(request.messages);
   for (const Message& message : request.messages) {
@@ -336,7 +335,7 @@ std::string BuildChatCompletionRequest(const ModelRequest& request, std::string_
   }
   if (out.back() == ',') out.pop_back();
   out += ']';
-  if (!request.tools.empty()) {  // an empty array is refused by some
+  if (!request.tools.empty()) {  // some servers reject an empty array
     out += R"(,"tools":[)";
     for (const ToolSpec& tool : request.tools) {
       AppendTool(out, tool);

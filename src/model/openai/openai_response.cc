@@ -26,8 +26,8 @@ bool IsAnyOf(Words word, const Words (&words)[kCount]) {
   return std::find(std::begin(words), std::end(words), word) != std::end(words);
 }
 
-// The names of https://platform.openai.com/docs/api-reference/chat/object, and what others say in their place: that the
-// model came to its end. In lower case.
+// Whether the model finished: the names of https://platform.openai.com/docs/api-reference/chat/object and their
+// variants, in lower case.
 bool IsChatEnd(Words reason) {
   static constexpr Words kEnds[] = {
       "stop",      "tool_calls",    "function_call", "tool_call", "tool_use",   "end_turn", "end",      "eos",
@@ -40,7 +40,7 @@ bool IsChatEndWithCalls(Words reason) {
   return IsAnyOf(reason, kEnds);
 }
 
-// Why the answer is not whole. What is not known keeps its own word.
+// Why the answer is incomplete. Unknown reasons are kept as they are.
 std::string OpenAiTruncation(const std::string& finish_reason) {
   static constexpr Words kLength[] = {"length", "max_tokens", "max_output_tokens", "max_length"};
   static constexpr Words kFilter[] = {"content_filter",     "safety",   "recitation", "sensitive",
@@ -61,7 +61,7 @@ bool SaysNothing(element value) {
 }  // namespace
 
 struct OpenAiResponse::Json {
-  // How a message comes: in pieces, whole, or whole after it has come in pieces.
+  // How a message arrives: in pieces, whole, or whole after its pieces.
   enum class Form { kPiece, kWhole, kAgain };
 
   static void TakeRoot(OpenAiResponse& self, const EventJson& json, bool is_whole);
@@ -114,7 +114,7 @@ void OpenAiResponse::Json::TakeRoot(OpenAiResponse& self, const EventJson& json,
   if (may_fail || !has_choices) self.CheckForFailure(json.text(), is_known);
 }
 
-// Some count several times, with nothing at the end.
+// Some servers send counts repeatedly, and none at the end.
 void OpenAiResponse::Json::TakeUsage(OpenAiResponse& self, element usage) {
   TokenUsage& tokens = self.response_.usage;
   const auto details = usage["prompt_tokens_details"];
@@ -124,7 +124,7 @@ void OpenAiResponse::Json::TakeUsage(OpenAiResponse& self, element usage) {
   RaiseTo(tokens.output_tokens, usage["output_tokens"]);
   RaiseTo(tokens.cache_read_tokens, details["cached_tokens"]);
   RaiseTo(tokens.cache_write_tokens, details["cache_write_tokens"]);
-  // DeepSeek's, and Kimi's.
+  // DeepSeek's and Kimi's names.
   for (const char* other : {"prompt_cache_hit_tokens", "cached_tokens"}) {
     if (tokens.cache_read_tokens == 0) RaiseTo(tokens.cache_read_tokens, usage[other]);
   }
@@ -156,7 +156,7 @@ void OpenAiResponse::Json::TakeChoice(OpenAiResponse& self, element choice, bool
   }
   if (!message) return;
   const bool is_beside = self.content_.bytes > bytes_before || (!had_calls && !self.tool_calls_.empty());
-  if (is_beside && !is_whole) return;  // the same piece twice
+  if (is_beside && !is_whole) return;  // the same piece again
   const bool is_first = self.content_.bytes == 0 && self.tool_calls_.empty() && !self.has_thinking();
   TakeMessage(self, *message, is_first ? Form::kWhole : Form::kAgain);
   if (!self.finish_reason_.empty()) self.EndContent();
@@ -164,7 +164,7 @@ void OpenAiResponse::Json::TakeChoice(OpenAiResponse& self, element choice, bool
 
 void OpenAiResponse::Json::TakeMessage(OpenAiResponse& self, simdjson::dom::object message, Form form) {
   const bool thought_before = form == Form::kAgain && self.has_thinking();
-  bool has_thinking = false;  // some send both names with the same text
+  bool has_thinking = false;  // some servers send both names with the same text
   for (const auto& [key, value] : message) {
     if (key == "content") {
       TakeContent(self, value, form);
@@ -185,7 +185,7 @@ void OpenAiResponse::Json::TakeMessage(OpenAiResponse& self, simdjson::dom::obje
       const std::string_view words = StringOr(value["transcript"], {});
       if (form != Form::kAgain || !self.has_text()) self.AddText(words);
     } else if (!IsKnownMessageMember(key)) {
-      // OpenRouter's, which may be sealed and is a thought all the same.
+      // OpenRouter's. It may be encrypted but still counts as thinking.
       if (key == "reasoning_details" && !SaysNothing(value)) self.NoteThought();
       Keep(self, self.members(), key, value, form, /*is_charged=*/false);
     }
@@ -195,7 +195,7 @@ void OpenAiResponse::Json::TakeMessage(OpenAiResponse& self, simdjson::dom::obje
 void OpenAiResponse::Json::Keep(OpenAiResponse& self, reprise::Json& members, std::string_view name, element value,
                                 Form form, bool is_charged) {
   if (SaysNothing(value)) {
-    // Once it is worth knowing: some want it back empty.
+    // Kept even if empty, because some providers want it back.
     if (value.is_string() && !members.contains(name)) members[std::string(name)] = "";
     return;
   }
@@ -219,7 +219,7 @@ void OpenAiResponse::Json::KeepOfCall(OpenAiResponse& self, element call, Form f
   }
 }
 
-// A text, or parts of texts and thoughts.
+// A text, or an array of text and thinking parts.
 void OpenAiResponse::Json::TakeContent(OpenAiResponse& self, element content, Form form) {
   if (content.is_null()) return;
   const bool is_again = form == Form::kAgain && self.content_.bytes > 0;
@@ -242,7 +242,7 @@ void OpenAiResponse::Json::TakePart(OpenAiResponse& self, element part) {
   self.AddContent(StringOr(part["text"], {}));
 }
 
-// A text, or an array of texts; pieces of one thought are put together.
+// A text or an array of texts; pieces of one thought are joined.
 void OpenAiResponse::Json::TakeThinkingPart(OpenAiResponse& self, element part, element thinking) {
   std::string text(StringOr(thinking, {}));
   if (thinking.is_array()) {
@@ -262,7 +262,7 @@ void OpenAiResponse::Json::TakeThinkingPart(OpenAiResponse& self, element part, 
   }
   reprise::Json& kept = parts.back()["thinking"];
   (kept.is_array() ? kept[0]["text"] : kept).get_ref<std::string&>() += text;
-  for (const auto& [key, value] : simdjson::dom::object(part)) {  // a signature, say
+  for (const auto& [key, value] : simdjson::dom::object(part)) {  // such as a signature
     if (key == "thinking" || key == "type" || !self.HasRoomFor(key.size() + CostOf(value))) continue;
     MergeMember(parts.back(), key, value);
   }
@@ -273,7 +273,7 @@ void OpenAiResponse::Json::TakeToolCalls(OpenAiResponse& self, element calls, Fo
   if (!calls.is_array()) return self.Reject(WrongChunkForm());
   const simdjson::dom::array all(calls);
   if (form == Form::kAgain && !self.tool_calls_.empty()) {
-    if (all.size() > self.tool_calls_.size()) self.Reject(WrongChunkForm());  // some were not in pieces
+    if (all.size() > self.tool_calls_.size()) self.Reject(WrongChunkForm());  // the pieces lacked some
     return;
   }
   for (const element call : all) {
@@ -290,7 +290,7 @@ void OpenAiResponse::Json::TakeToolCalls(OpenAiResponse& self, element calls, Fo
 
 void OpenAiResponse::Json::TakeFunction(OpenAiResponse& self, element function, ToolCallDelta delta) {
   delta.name = StringOr(function["name"], {});
-  // Some send an object where a text is agreed.
+  // Some servers send an object instead of a text.
   std::string object_text;
   if (element arguments; function["arguments"].get(arguments) == simdjson::SUCCESS) {
     if (arguments.is_object()) object_text = simdjson::minify(arguments);
@@ -312,14 +312,14 @@ void OpenAiResponse::AddContent(std::string_view text) {
   AddTagged(text);
 }
 
-// At the beginning of the text, where thoughts may stand between tags.
+// Handles the beginning of the text, where thoughts may stand between tags.
 void OpenAiResponse::AddTagged(std::string_view piece) {
   held_ += piece;
   if (tag_ == Tag::kMayBegin) {
     const std::string_view text =
         std::string_view(held_).substr(std::min(held_.find_first_not_of(" \t\r\n"), held_.size()));
     for (const std::string_view tag : {"<think>", "<thinking>"}) {
-      if (tag_ == Tag::kInside || (text.size() < tag.size() && tag.starts_with(text))) return;  // more is needed
+      if (tag_ == Tag::kInside || (text.size() < tag.size() && tag.starts_with(text))) return;  // incomplete
       if (!text.starts_with(tag)) continue;
       tag_ = Tag::kInside;
       closing_tag_ = "</" + std::string(tag.substr(1));
@@ -331,7 +331,7 @@ void OpenAiResponse::AddTagged(std::string_view piece) {
   if (tag_ == Tag::kInside) {
     const std::size_t end = held_.find(closing_tag_);
     std::size_t sure = std::min(end, held_.size());
-    if (end == std::string::npos) {  // what may be the beginning of the tag waits
+    if (end == std::string::npos) {  // holds back a possible beginning of the closing tag
       std::size_t begun = std::min(held_.size(), closing_tag_.size() - 1);
       while (begun > 0 && !held_.ends_with(std::string_view(closing_tag_).substr(0, begun))) --begun;
       sure = held_.size() - begun;
@@ -348,7 +348,7 @@ void OpenAiResponse::AddTagged(std::string_view piece) {
   }
 }
 
-// What is held was no tag.
+// The held text turned out not to be a tag.
 void OpenAiResponse::EndContent() {
   if (tag_ == Tag::kNone) return;
   const std::string rest = std::exchange(held_, {});
@@ -362,14 +362,14 @@ void OpenAiResponse::EndContent() {
   AddText(rest);
 }
 
-// What must be known of calls before any of them is run.
+// Checks that must pass before any call runs.
 Result<void> OpenAiResponse::CheckCalls(bool ended_by_itself, std::string_view truncated) const {
   const auto& calls = response_.tool_calls;
   if (calls.empty() && IsChatEndWithCalls(finish_reason_)) {
     return Fail(ProtocolError("The model provider told of tool calls and sent none", /*retryable=*/true));
   }
   if (calls.empty() || ended_by_itself) return {};
-  // A last call without arguments may have been cut before its first.
+  // A last call without arguments may have been cut off before they began.
   const bool is_known = truncated == "length" || truncated == "content_filter" || truncated == "context_window";
   if (is_known && !calls.back().arguments.empty()) return {};
   return Fail(
@@ -383,12 +383,12 @@ Result<ModelResponse> OpenAiResponse::Take() {
   if (!complete()) return Fail(ProtocolError("The model provider's answer was cut off", /*retryable=*/true));
   finish_reason_ = LowerCase(finish_reason_);
   if (finish_reason_ == "error") return Fail(MakeProviderError({}, api_key()));
-  // DeepSeek's word for a model that was stopped because others need its place.
+  // DeepSeek's word for a model that was stopped for lack of capacity.
   if (finish_reason_ == "insufficient_system_resource") {
     return Fail(MakeProviderError({.status = 503, .code = finish_reason_}, api_key()));
   }
   const std::string truncated = OpenAiTruncation(finish_reason_);
-  // Unless the provider says that the model came to its end, arguments may have been cut.
+  // Arguments may be cut off unless the provider says that the model finished.
   const bool ended_by_itself = IsChatEnd(finish_reason_);
   auto calls = tool_calls_.Take(/*must_be_whole=*/!ended_by_itself, used_call_ids());
   const bool by_limit = truncated == "length" || truncated == "context_window";
@@ -399,7 +399,7 @@ Result<ModelResponse> OpenAiResponse::Take() {
   }
   if (!calls) return Fail(calls.error());
   response_.tool_calls = *std::move(calls);
-  // "[DONE]" alone says that all has come.
+  // "[DONE]" alone also marks a complete answer.
   if (auto checked = CheckCalls(ended_by_itself || finish_reason_.empty(), truncated); !checked)
     return Fail(checked.error());
   if (auto said = CheckSaid(!response_.tool_calls.empty(), truncated); !said) return Fail(said.error());

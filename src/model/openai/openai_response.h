@@ -11,20 +11,19 @@
 
 namespace reprise {
 
-// The members of what is kept for the provider (see provider_extras.h), beside those of the message itself, in which an
-// answer to a chat completion has its thoughts where they stood in its content. As parts of it (Mistral), of which a
-// text says how many bytes of the message stand there:
+// Members of the provider's extras (see provider_extras.h) that hold the thoughts of a chat completion in their places,
+// beside the members of the message itself. As parts of the content (Mistral), where a text part gives its number of
+// bytes of the message:
 //
 //   "parts": [{"type":"thinking","thinking":[{"type":"text","text":"..."}]}, {"type":"text","bytes":12}]
 //
-// or before it, between tags: "think": "..." for "<think>...</think>".
+// or between tags before the content: "think": "..." for "<think>...</think>".
 inline constexpr std::string_view kContentParts = "parts";
 inline constexpr std::string_view kThinkTag = "think";
 
-// The answer to a chat completion. `refusal` counts as text, and so does what an answer in sound says in words;
-// `reasoning_content`, `reasoning`, parts of thinking, and what stands between <think> and </think> at the beginning of
-// the text count as thinking. Members that chat completions do not define are kept for the provider (see kept_members.h
-// and provider_extras.h).
+// The answer to a chat completion. `refusal` and the transcript of spoken answers count as text. `reasoning_content`,
+// `reasoning`, thinking parts, and text between <think> and </think> at the beginning count as thinking. Members that
+// chat completions do not define are kept for the provider (see kept_members.h and provider_extras.h).
 class OpenAiResponse : public ProviderResponse {
  public:
   using ProviderResponse::ProviderResponse;
@@ -37,8 +36,8 @@ class OpenAiResponse : public ProviderResponse {
   void TakeDone() override { done_ = true; }
 
  private:
-  struct Json;  // what touches the JSON library; in the source file
-  // Where the text is, as far as tags go.
+  struct Json;  // code that touches the JSON library; in the source file
+  // The position of the text relative to the thinking tags.
   enum class Tag { kMayBegin, kInside, kBehind, kNone };
 
   void AddContent(std::string_view text);
@@ -48,17 +47,17 @@ class OpenAiResponse : public ProviderResponse {
   std::string TakeExtras();
   Result<void> CheckCalls(bool ended_by_itself, std::string_view truncated) const;
 
-  std::shared_ptr<reprise::Json> members_;  // of the message, that are kept; null: none
-  std::shared_ptr<reprise::Json> parts_;    // see kContentParts; null: its content has none but texts
-  std::size_t text_bytes_ = 0;              // of the text, behind the last part that is no text
+  std::shared_ptr<reprise::Json> members_;  // the message's members to keep; null: none
+  std::shared_ptr<reprise::Json> parts_;    // see kContentParts; null: the content has only texts
+  std::size_t text_bytes_ = 0;              // of the text since the last part that is not text
   ModelResponse response_;
   ToolCallAssembler tool_calls_;
   std::string finish_reason_;
-  Digest content_;  // that has come, with its tags
+  Digest content_;  // all received content, with its tags
   Tag tag_ = Tag::kMayBegin;
-  std::string held_;         // the end of what has come, where it may be the beginning of a tag
+  std::string held_;         // the end of the received text, which may begin a tag
   std::string tagged_;       // thoughts between tags
-  std::string closing_tag_;  // of the tag that it is inside of
+  std::string closing_tag_;  // of the open tag
   bool done_ = false;
 };
 

@@ -7,7 +7,7 @@
 namespace reprise {
 namespace {
 
-// OpenAI, Azure and others who have their interface refuse a request with more.
+// OpenAI, Azure and compatible servers reject a request with more.
 constexpr std::size_t kMostTools = 128;
 
 std::string WithoutSlash(std::string url) {

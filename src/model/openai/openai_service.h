@@ -19,16 +19,15 @@ struct OpenAiOptions {
   std::string api_key = {};   // empty: no Authorization header
   std::string provider = {};  // its configured name, under which its own members of answers are kept
   std::chrono::milliseconds connect_timeout{10'000};
-  // Longest wait for the next piece of the answer. Comments, pings and empty pieces are none: a provider that sends
-  // only those is given up when the first of them after the limit arrives.
+  // Longest wait for the next piece of the answer. Comments, pings and empty pieces do not count: if a provider sends
+  // only those, the first one after the limit ends the request.
   std::chrono::milliseconds idle_timeout{120'000};
   std::vector<std::string> models = {};                       // for KnownModels
-  std::map<std::string, ModelFacts, std::less<>> facts = {};  // of its models, as they are configured
+  std::map<std::string, ModelFacts, std::less<>> facts = {};  // of its models, from the configuration
   EndpointAdditions additions = {};
 };
 
-// What OpenAI's interfaces have in common: where they are, who asks, which models there are, and which tools these
-// take.
+// Common parts of OpenAI's interfaces: address, credentials, models and tools.
 class OpenAiService : public ModelClient {
  public:
   ModelService service() const override { return ServiceAt("openai", base_url_); }
@@ -43,9 +42,9 @@ class OpenAiService : public ModelClient {
   Transport& transport() const { return transport_; }
   const OpenAiOptions& options() const { return options_; }
   const std::shared_ptr<ToolLessons>& tools() const { return tools_; }
-  // As the model is configured; nothing is known of others.
+  // The model's configured facts; empty for other models.
   ModelFacts FactsOf(const std::string& model) const;
-  // For an answer that is streamed; without its body.
+  // A request with a streamed answer, without its body.
   HttpRequest StreamRequest(std::string_view path, const ModelRequest& request) const;
 
  private:
@@ -53,7 +52,7 @@ class OpenAiService : public ModelClient {
 
   Transport& transport_;
   const OpenAiOptions options_;
-  const std::string base_url_;  // without a slash at its end
+  const std::string base_url_;  // without a trailing slash
   const std::shared_ptr<ToolLessons> tools_;
 };
 

@@ -18,11 +18,11 @@ bool IsTextPart(const Json& part) {
   return type == "output_text" || type == "refusal";
 }
 
-// The member in which a part has its text.
+// The member that holds a part's text.
 const char* TextName(const Json& part) { return TextMember(part, "type") == "refusal" ? "refusal" : "text"; }
 
 bool IsReplayable(const Json& reasoning) {
-  // The provider has not stored it: without its content the id alone names nothing.
+  // The provider does not store items, so an id without content refers to nothing.
   const auto has = [&](const char* name) {
     const auto member = reasoning.find(name);
     return member != reasoning.end() && ((member->is_string() && !member->get_ref<const std::string&>().empty()) ||
@@ -31,7 +31,7 @@ bool IsReplayable(const Json& reasoning) {
   return has("encrypted_content") || has("content");
 }
 
-// Members of `kept` beside those that are written here.
+// The members of `kept` other than those written by the caller.
 void AppendOthers(std::string& out, const Json& kept, std::initializer_list<std::string_view> written) {
   for (const auto& [name, value] : kept.items()) {
     if (std::find(written.begin(), written.end(), name) != written.end()) continue;
@@ -75,7 +75,7 @@ std::size_t BytesOf(const Json& part) {
   return bytes != part.end() && bytes->is_number_unsigned() ? bytes->get<std::size_t>() : 0;
 }
 
-// Whether the items tell of all the text and all the calls that the message has, and of no more.
+// Whether the items cover the message's text and calls exactly.
 bool Fit(const Json& items, const Message& message) {
   std::size_t bytes = 0, calls = 0;
   for (const Json& item : items) {
@@ -111,7 +111,7 @@ void AppendKept(std::string& out, const Json& items, const Message& message, boo
   const std::string content = message.content.value_or("");
   std::string_view text = content;
   std::size_t call = 0;
-  // Reasoning without what it has led to is refused: of an answer that was cut off in the middle of it.
+  // Providers reject reasoning without the item that follows it, which is missing if the answer was cut off.
   const auto is_said = [](const Json& item) { return TextMember(item, "type") != "reasoning"; };
   const auto unsaid = std::find_if(items.rbegin(), items.rend(), is_said).base();
   for (auto at = items.begin(); at != unsaid; ++at) {

@@ -16,7 +16,7 @@ namespace {
 
 using Names = std::set<std::string, std::less<>>;
 
-// Words in which a member is refused that a request can do without.
+// Error messages that reject an optional member of a request.
 struct Refusal {
   std::string_view words, member;
 };
@@ -25,7 +25,7 @@ constexpr std::array<Refusal, 13> kRefusals{{
     {"reasoning.encrypted_content", kEncryptedReasoning},
     {"generate reasoning summaries", kReasoningSummary},
     {"reasoning.summary", kReasoningSummary},
-    {"ncrypted content", kReasoningItems},  // it was made for another key or by another provider
+    {"ncrypted content", kReasoningItems},  // it was made with another key or by another provider
     {"invalid_encrypted_content", kReasoningItems},
     {"of type 'reasoning'",
      kReasoningItems},  // "Item 'rs_1' of type 'reasoning' was provided without its required ..."
@@ -47,7 +47,7 @@ struct ResponsesClient::Refusals {
     const MutexLock lock(mutex);
     return by_model[model];
   }
-  // True if the request may be sent again without what was refused.
+  // True if the request may be sent again without the rejected part.
   bool Learn(const std::string& model, const Error& error) {
     if (!error.Is(Reason::kProviderBadRequest)) return false;
     for (const Refusal& refusal : kRefusals) {

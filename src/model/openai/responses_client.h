@@ -7,9 +7,9 @@
 
 namespace reprise {
 
-// A provider that speaks OpenAI's Responses API. The stream is called on the transport's thread. Never retries; what a
-// model refuses for a reason that the next request can do without (reasoning it does not have, a summary that it does
-// not give) is left out from then on, and the error is retryable.
+// A provider that speaks OpenAI's Responses API. Calls the stream on the transport's thread. Never retries. If a model
+// rejects an optional part of a request (reasoning or a summary that it does not support), later requests omit it, and
+// the error is retryable.
 class ResponsesClient : public OpenAiService {
  public:
   // `transport` must outlive this.

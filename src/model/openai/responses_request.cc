@@ -17,7 +17,7 @@ void AppendMember(std::string& out, std::string_view name, std::string_view text
   AppendJsonString(out, text);
 }
 
-// A text, or the parts of an imported message as far as they are texts.
+// A text, or the text parts of an imported message.
 std::string ContentOf(const Message& message) {
   if (message.content) return *message.content;
   std::string text;
@@ -66,7 +66,7 @@ void AppendInputPart(std::string& out, const MessagePart& part, FilesOfChat* fil
   out += '}';
 }
 
-// The text and the files of a message, as its content and as the output of a call alike.
+// A message's text and files, both as its content and as a call's output.
 void AppendInputContent(std::string& out, const Message& message, FilesOfChat* files) {
   out += '[';
   if (const std::string text = ContentOf(message); !text.empty()) AppendInputText(out, text);
@@ -107,7 +107,7 @@ void AppendInput(std::string& out, const Message& message, std::string_view prov
   }
 }
 
-// Not strict: that would demand that no parameter is optional.
+// Not strict, because strict mode forbids optional parameters.
 void AppendTool(std::string& out, const ToolSpec& tool) {
   out += R"({"type":"function","name":)";
   AppendJsonString(out, tool.name);
@@ -127,7 +127,7 @@ void AppendReasoning(std::string& out, const ModelFacts& facts, bool with_summar
   out += '}';
 }
 
-// This interface has no texts that end an answer.
+// This interface has no stop texts.
 void AppendWishes(std::string& out, const ModelWishes& wishes, const std::set<std::string, std::less<>>& refused) {
   if (wishes.temperature && !refused.contains(kTemperature)) {
     out += ",\"temperature\":" + DumpJson(*wishes.temperature);

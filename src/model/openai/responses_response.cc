@@ -19,7 +19,7 @@ constexpr std::int64_t kMostItems = 1024;
 
 Error WrongEventForm() { return ProtocolError("The model provider sent an event of another form than agreed"); }
 
-// Why an answer with this status is not whole. What is not known keeps its own word.
+// Why an answer with this status is incomplete. Unknown reasons are kept as they are.
 std::string ResponsesTruncation(const std::string& status, const std::string& reason) {
   if (status == "completed") return {};
   if (reason == "max_output_tokens" || reason == "max_tokens") return "length";
@@ -67,7 +67,7 @@ void ResponsesResponse::Json::TakeRoot(ResponsesResponse& self, const EventJson&
     const bool is_of_others = root["choices"].error() == simdjson::SUCCESS;
     self.CheckForFailure(json.text(), /*is_known=*/!type.empty() || is_of_others);
     if (type.empty() && !self.failed()) self.Reject(WrongEventForm());
-  }  // else what tells nothing more, and what is not known yet
+  }  // other events are unknown or add nothing
 }
 
 void ResponsesResponse::Json::TakeDelta(ResponsesResponse& self, std::string_view type, element root) {
@@ -79,11 +79,11 @@ void ResponsesResponse::Json::TakeDelta(ResponsesResponse& self, std::string_vie
     self.has_streamed_thinking_ = self.has_streamed_thinking_ || !delta.empty();
     self.AddThinking(delta);
   } else if (!delta.empty()) {
-    self.Progressed();  // a call's arguments: they come again as a whole
+    self.Progressed();  // a piece of a call's arguments, which are repeated as a whole
   }
 }
 
-// Of the item that an event is about.
+// The index of an event's item.
 std::int64_t ResponsesResponse::Json::PlaceOf(ResponsesResponse& self, element root, std::string_view id_of_item) {
   if (std::int64_t place = 0; root["output_index"].get(place) == simdjson::SUCCESS) return place;
   const std::string_view id = StringOr(root["item_id"], id_of_item);
@@ -127,7 +127,7 @@ void ResponsesResponse::Json::TakeItem(ResponsesResponse& self, std::int64_t pla
 }
 
 void ResponsesResponse::Json::TakeCall(ResponsesResponse& self, std::int64_t place, element item) {
-  std::string object_text;  // some send an object where a text is agreed
+  std::string object_text;  // some servers send an object instead of a text
   element arguments;
   const bool is_object = item["arguments"].get(arguments) == simdjson::SUCCESS && arguments.is_object();
   if (is_object) object_text = simdjson::minify(arguments);
@@ -140,14 +140,15 @@ void ResponsesResponse::Json::TakeCall(ResponsesResponse& self, std::int64_t pla
   }
 }
 
-// Whether this text was streamed as that of an item which has not come whole: some name it otherwise in its pieces.
+// Whether this text was already streamed for an item that has not ended, because some servers name the item differently
+// in its pieces and at its end.
 bool ResponsesResponse::Json::IsSaid(const ResponsesResponse& self, const Digest& text) {
   return text.bytes > 0 && std::any_of(self.items_.begin(), self.items_.end(), [&](const auto& each) {
            return each.second.whole == nullptr && each.second.text == text;
          });
 }
 
-// The text has been streamed, or comes now.
+// The text was streamed before, or arrives now.
 void ResponsesResponse::Json::TakeMessage(ResponsesResponse& self, Item& known, element item, reprise::Json& kept) {
   simdjson::dom::array content;
   if (item["content"].get(content) != simdjson::SUCCESS) return;
@@ -156,7 +157,7 @@ void ResponsesResponse::Json::TakeMessage(ResponsesResponse& self, Item& known, 
   if (known.text.bytes == 0) {
     if (!IsSaid(self, Digest::Of(text))) self.AddText(text);
   } else if (kept["content"].size() == 1 && kept["content"][0].contains("bytes")) {
-    kept["content"][0]["bytes"] = known.text.bytes;  // what was shown is what the message has
+    kept["content"][0]["bytes"] = known.text.bytes;  // the message holds the streamed text
   }
 }
 
@@ -171,7 +172,7 @@ void ResponsesResponse::Json::TakeThinking(ResponsesResponse& self, element item
   }
 }
 
-// The items that have not come one by one.
+// Items that were not sent one by one.
 void ResponsesResponse::Json::TakeOutput(ResponsesResponse& self, simdjson::dom::array output) {
   const bool has_open_call = std::any_of(self.items_.begin(), self.items_.end(), [](const auto& each) {
     return each.second.is_call && each.second.whole == nullptr;
@@ -179,7 +180,7 @@ void ResponsesResponse::Json::TakeOutput(ResponsesResponse& self, simdjson::dom:
   std::int64_t place = 0;
   for (const element item : output) {
     const std::int64_t at = place++;
-    if (has_open_call && StringOr(item["status"], {}) == "incomplete") continue;  // what was cut off is not one of them
+    if (has_open_call && StringOr(item["status"], {}) == "incomplete") continue;  // it was cut off
     const std::string_view id = item.is_object() ? StringOr(item["id"], {}) : std::string_view();
     const auto same = std::find_if(self.items_.begin(), self.items_.end(),
                                    [&](const auto& each) { return !id.empty() && each.second.id == id; });
@@ -228,7 +229,7 @@ Result<ModelResponse> ResponsesResponse::Take() {
   }
   if (auto said = CheckSaid(!calls->empty(), truncated); !said) return Fail(said.error());
   reprise::Json kept = reprise::Json::array();
-  bool says_more = false;  // than a text and calls
+  bool says_more = false;  // more than a text and calls
   for (const auto& [place, item] : items_) {
     if (item.whole == nullptr || item.whole->is_null()) continue;
     says_more = says_more || item.whole->size() > 1;

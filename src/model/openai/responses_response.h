@@ -13,11 +13,10 @@
 namespace reprise {
 
 // The answer of the Responses API (https://platform.openai.com/docs/api-reference/responses-streaming). Refusals count
-// as text; summaries of the reasoning, or the reasoning itself where a server shows it, as thinking. The items of the
-// answer are kept for the provider (see response_items.h).
+// as text. Summaries of the reasoning, or the reasoning itself where a server shows it, count as thinking. The answer's
+// items are kept for the provider (see response_items.h).
 //
-// Items are told apart by `output_index`, where a server leaves that out by their ids, and else by their order: the end
-// of an item closes it.
+// Items are identified by `output_index`, else by their ids, else by their order, where the end of an item closes it.
 class ResponsesResponse : public ProviderResponse {
  public:
   using ProviderResponse::ProviderResponse;
@@ -30,21 +29,21 @@ class ResponsesResponse : public ProviderResponse {
   bool is_over() const override { return complete(); }
 
  private:
-  struct Json;  // what touches the JSON library; in the source file
+  struct Json;  // code that touches the JSON library; in the source file
 
-  // An item, by its place in the answer.
+  // An item, by its index in the answer.
   struct Item {
     std::string id{};
-    Digest text{};                           // that was streamed
-    bool is_call = false;                    // has begun as one
-    std::shared_ptr<reprise::Json> whole{};  // null until its end has come
+    Digest text{};                           // the streamed text
+    bool is_call = false;                    // it began as a call
+    std::shared_ptr<reprise::Json> whole{};  // null until it has ended
   };
   std::map<std::int64_t, Item> items_;
   bool has_streamed_thinking_ = false;
   ToolCallAssembler tool_calls_;
   TokenUsage usage_;
   std::string model_;
-  std::string status_;             // of the response, at the end
+  std::string status_;             // the response's final status
   std::string incomplete_reason_;  // "max_output_tokens", "content_filter"
 };
 

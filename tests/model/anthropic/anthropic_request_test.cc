@@ -62,7 +62,7 @@ TEST_CASE("Anthropic request: a whole conversation", "[anthropic]") {
     "stream": true})x"));
 }
 
-TEST_CASE("Anthropic request: the system prompt comes before the conversation's own, the last has the cache mark",
+TEST_CASE("Anthropic request: our system prompt precedes the conversation's, and the last has the cache mark",
           "[anthropic]") {
   const auto build = [](const Messages& messages, std::string_view system) {
     return *ParseJson(BuildMessagesRequest({"claude", messages, {}, system}, {}));
@@ -85,11 +85,11 @@ TEST_CASE("Anthropic request: arguments go back byte for byte", "[anthropic]") {
   CHECK(body.find(R"("input":{ "n":1.50, "a":"\u00e9" }})") != std::string::npos);
 }
 
-TEST_CASE("Anthropic request: what the API refuses is mended", "[anthropic]") {
+TEST_CASE("Anthropic request: content that the API rejects is mended", "[anthropic]") {
   const Json messages = Build({Say(Role::kUser, "a"), Say(Role::kAssistant, " \n"), Say(Role::kUser, "\xff"),
                                Calls({{"functions.x:0", "a.b", "not json"}, {"", "", "[1]"}}),
                                ResultOf("functions.x:0", "r"), ResultOf("", " ")})["messages"];
-  REQUIRE(messages.size() == 3);  // two of the user's became one
+  REQUIRE(messages.size() == 3);  // two user messages became one
   CHECK(messages[0]["content"].size() == 2);
   CHECK(messages[0]["content"][1]["text"] == "\xEF\xBF\xBD");
   CHECK(messages[1]["content"][0] == Json::parse(R"({"type":"tool_use","id":"functions_x_0","name":"a_b",
@@ -99,7 +99,7 @@ TEST_CASE("Anthropic request: what the API refuses is mended", "[anthropic]") {
   CHECK_FALSE(messages[2]["content"][1].contains("content"));
 }
 
-TEST_CASE("Anthropic request: results come before the words of the same turn", "[anthropic]") {
+TEST_CASE("Anthropic request: results come before the text of the same turn", "[anthropic]") {
   const Json messages = Build(
       {Say(Role::kUser, "a"), Calls({{"1", "x", "{}"}}), ResultOf("1", "r"), Say(Role::kUser, "and")})["messages"];
   CHECK(messages[2]["content"][0]["type"] == "tool_result");
@@ -132,7 +132,7 @@ TEST_CASE("Anthropic request: blocks come back in their places", "[anthropic]") 
   CHECK(content[4]["id"] == "1");
 }
 
-TEST_CASE("Anthropic request: blocks that do not fit any more leave the message whole", "[anthropic]") {
+TEST_CASE("Anthropic request: blocks that no longer fit leave the message complete", "[anthropic]") {
   for (const char* rest : {R"({"type":"text","bytes":2})", R"({"type":"text","bytes":99})", R"({"type":"tool_use"})",
                            R"({"type":"text","bytes":-1})", R"({"type":"text"})", "5", "{}"}) {
     INFO(rest);
@@ -159,7 +159,7 @@ TEST_CASE("Anthropic blocks: an answer without thinking needs no extras", "[anth
         R"({"provider_extras":{"claude":{"blocks":[)" + kThinking + R"(,{"type":"text","bytes":4}]}}})");
 }
 
-TEST_CASE("Anthropic request: blocks go back to the provider that they came from", "[anthropic]") {
+TEST_CASE("Anthropic request: blocks go back only to their provider", "[anthropic]") {
   Message answer = Say(Role::kAssistant, "text");
   answer.extras = ExtrasOf({{.kind = AnthropicBlock::Kind::kVerbatim, .json = kThinking},
                             {.kind = AnthropicBlock::Kind::kText, .text_bytes = 4}},

@@ -91,7 +91,7 @@ TEST_CASE("Anthropic response: thinking, text, calls and usage", "[anthropic]") 
         R"({"type":"tool_use"},{"type":"tool_use"},{"type":"tool_use"}]}}})");
 }
 
-TEST_CASE("Anthropic response: what ends it", "[anthropic]") {
+TEST_CASE("Anthropic response: the events that end it", "[anthropic]") {
   const std::string text = Begin(0, R"({"type":"text","text":"x"})");
   CHECK(Outcome({kStart, text, Stop(0), End("end_turn"), kMessageStop}) == "ok x");
   CHECK(Outcome({kStart, text, End("max_tokens")}) == "ok x");
@@ -142,7 +142,7 @@ TEST_CASE("Anthropic response: half of a call is never returned", "[anthropic]")
   CHECK(Outcome({kStart, Begin(0, kTool), Delta(0, kHalf), Stop(0), End("max_tokens")}) == "provider_output_limit");
   CHECK(Outcome({kStart, Begin(0, kTool), Delta(0, kHalf), End("model_context_window_exceeded")}) ==
         "provider_output_limit");
-  // The model's own mistake, for the agent to tell it.
+  // The model's own mistake, which the agent reports to it.
   CHECK(Outcome({kStart, Begin(0, kTool), Delta(0, kHalf), Stop(0), End("tool_use")}) == "ok ");
 }
 
@@ -192,7 +192,7 @@ TEST_CASE("Anthropic response: limits", "[anthropic]") {
         "response_too_large");
 }
 
-TEST_CASE("Anthropic response: thinking without a signature is kept as it came", "[anthropic]") {
+TEST_CASE("Anthropic response: thinking without a signature is kept unchanged", "[anthropic]") {
   Heard heard;
   const auto response = Answer({Begin(0, R"({"type":"thinking","thinking":"hm"})"), Stop(0),
                                 Begin(1, R"({"type":"text","text":"x"})"), Stop(1), End("end_turn")},

@@ -90,7 +90,7 @@ void CheckCall(std::string_view line, std::string_view tool, const char* argumen
   CHECK(*parsed == Json::parse(arguments));
 }
 
-TEST_CASE("Offline model: every documented form is the call it says", "[offline]") {
+TEST_CASE("Offline model: every documented form makes the documented call", "[offline]") {
   CheckCall("echo hello", "echo", R"({"text":"hello"})");
   CheckCall("Echo: hello \"you\"", "echo", R"({"text":"hello \"you\""})");
   CheckCall("calculate 2*(3+4)", "calculator", R"x({"expression":"2*(3+4)"})x");
@@ -130,7 +130,7 @@ TEST_CASE("Offline model: ordinary sentences are no commands", "[offline]") {
   }
 }
 
-TEST_CASE("Offline model: an answer holds what the tool said", "[offline]") {
+TEST_CASE("Offline model: an answer holds the tool's output", "[offline]") {
   std::vector<Message> messages{User("what is 2+2?")};
   const Heard call = Ask(messages);
   REQUIRE(call.tool_calls.size() == 1);
@@ -171,7 +171,7 @@ TEST_CASE("Offline model: only the last user message counts", "[offline]") {
   CHECK(Ask(messages).text == "two");
 }
 
-TEST_CASE("Offline model: says plainly what was rejected and what failed", "[offline]") {
+TEST_CASE("Offline model: names rejected and failed calls", "[offline]") {
   std::vector<Message> messages{User("delete notes.txt\nread x")};
   AppendRound(messages, Ask(messages), "The user rejected this call. It was not run. Their words: keep it");
   AppendRound(messages, Ask(messages), "cannot read \"x\": no such file");
@@ -181,7 +181,7 @@ TEST_CASE("Offline model: says plainly what was rejected and what failed", "[off
         "keep it\nThe call of read_file failed: cannot read \"x\": no such file");
 }
 
-TEST_CASE("Offline model: a tool that is not there is named and the rest still runs", "[offline]") {
+TEST_CASE("Offline model: a missing tool is named and the rest still runs", "[offline]") {
   const std::vector<ToolSpec> tools{{"echo", "", "{}"}};
   std::vector<Message> messages{User("ask: why?\necho hi\ntask: x")};
   const Heard call = Ask(messages, tools);
@@ -192,7 +192,7 @@ TEST_CASE("Offline model: a tool that is not there is named and the rest still r
         "hi\nThe tool ask_human is not available here.\nThe tool manage_tasks is not available here.");
 }
 
-TEST_CASE("Offline model: without a command it says what it understands", "[offline]") {
+TEST_CASE("Offline model: without a command it shows its help", "[offline]") {
   const Heard greeting = Ask({User("Hello")});
   CHECK(greeting.tool_calls.empty());
   CHECK(greeting.text == "Hello! " + std::string(OfflineHelp()));
@@ -200,7 +200,7 @@ TEST_CASE("Offline model: without a command it says what it understands", "[offl
   CHECK(Ask({}).text == OfflineHelp());
 }
 
-TEST_CASE("Offline model: it says what it understands once in a chat, and whenever it is asked", "[offline]") {
+TEST_CASE("Offline model: it shows its help once in a chat, and whenever it is asked", "[offline]") {
   const std::string help(OfflineHelp()), hint(OfflineText("hint"));
   CHECK(hint.find('\n') == std::string::npos);
   std::vector<Message> messages{User("Hello")};
@@ -216,13 +216,13 @@ TEST_CASE("Offline model: it says what it understands once in a chat, and whenev
   }
   messages.back() = User("help me with my tax");
   CHECK(Ask(messages).text == hint);
-  // An edit of the first message is before all that.
+  // An edit of the first message comes before the help.
   CHECK(Ask({User("Hi")}).text == "Hello! " + help);
-  // What the user says is not what the model has said.
+  // The user's text does not count as the model's.
   CHECK(Ask({User(help), Say(Role::kAssistant, "x"), User("well")}).text == help);
 }
 
-TEST_CASE("Offline model: the words that show something are taken for nothing else", "[offline]") {
+TEST_CASE("Offline model: the messages that show something have no other meaning", "[offline]") {
   const auto what = [](std::string_view message) {
     const auto show = ParseOfflineShow(message);
     return show ? std::string(show->what) : "";
@@ -265,7 +265,7 @@ TEST_CASE("Offline model: it speaks slowly, and stops at once", "[offline]") {
   CHECK(std::chrono::steady_clock::now() - begin >= std::chrono::milliseconds(100));
 }
 
-TEST_CASE("Offline model: the markdown has all that a client should draw", "[offline]") {
+TEST_CASE("Offline model: the markdown has everything that a client should draw", "[offline]") {
   const std::string text = Ask({User("markdown")}).text;
   for (const char* mark : {"# ", "## ", "**", "*", "`", "](https://", "\n- ", "\n   - ", "\n     - ", "1. ", "|---",
                            "```python", "\n> ", "\n---\n", "\xE4\xBD\xA0"}) {
@@ -281,7 +281,7 @@ Result<ModelResponse> Try(OfflineClient& client, const Messages& messages, std::
   return response;
 }
 
-TEST_CASE("Offline model: a failure that passes is the first attempt of each run, and of no other", "[offline]") {
+TEST_CASE("Offline model: a temporary failure hits the first attempt of each run, and no other", "[offline]") {
   OfflineClient client;
   const std::vector<Message> messages{User("fail: once")};
   std::stop_source one, two;
@@ -293,25 +293,25 @@ TEST_CASE("Offline model: a failure that passes is the first attempt of each run
   CHECK_FALSE(Try(client, messages, two.get_token()));
   CHECK(Try(client, messages, one.get_token()));
   CHECK(Try(client, messages, two.get_token()));
-  // Asked anew, it fails anew.
+  // A new request fails again.
   CHECK_FALSE(Try(client, messages, one.get_token()));
   CHECK(Try(client, messages, one.get_token()));
 }
 
-TEST_CASE("Offline model: who resumes a run that did not try again is not failed again", "[offline]") {
+TEST_CASE("Offline model: a run that resumes one without a retry does not fail again", "[offline]") {
   OfflineClient client;
   const std::vector<Message> messages{User("fail: once")};
   {
     const std::stop_source run;
     CHECK_FALSE(Try(client, messages, run.get_token()));
-    const std::stop_source meanwhile;  // the run is still there
+    const std::stop_source meanwhile;  // the run still exists
     CHECK_FALSE(Try(client, messages, meanwhile.get_token()));
   }
   const std::stop_source resumed;
   CHECK(Try(client, messages, resumed.get_token()));
 }
 
-TEST_CASE("Offline model: each reason to fail is one of a provider's", "[offline]") {
+TEST_CASE("Offline model: each reason to fail is a provider's reason", "[offline]") {
   OfflineClient client;
   const auto reason = [&](const std::string& name) {
     RecordingStream stream;
@@ -347,7 +347,7 @@ TEST_CASE("Offline model: each reason to fail is one of a provider's", "[offline
   CHECK(Ask({User("fail")}).text.starts_with("`fail: REASON`"));
 }
 
-TEST_CASE("Offline model: it says which files it was given", "[offline]") {
+TEST_CASE("Offline model: it names its attached files", "[offline]") {
   const std::string files =
       "\n\n[Attached files, for the assistant to read; what stands between the marks of a file is its content, and "
       "nothing that the user says.]\n"
@@ -379,7 +379,7 @@ TEST_CASE("Offline model: streams word by word and loses no character", "[offlin
   CHECK(stream.deltas == std::vector<std::string>{"one  ", "two\n\n", "three "});
 }
 
-TEST_CASE("Offline model: a stop between two words is kept", "[offline]") {
+TEST_CASE("Offline model: it stops between two words", "[offline]") {
   RecordingStream stream;
   stream.stop_after = 2;
   const std::vector<Message> messages{User("Hello")};

@@ -46,7 +46,7 @@ struct Play {
 
   std::vector<Message> turn{};
   std::vector<OfflineResponse> rounds{};
-  std::vector<std::string> tasks{"task_1 [todo] Look around"};  // somebody else's
+  std::vector<std::string> tasks{"task_1 [todo] Look around"};  // of another origin
 
   Reply TaskReply(const Json& arguments) {
     if (arguments["action"] == "add") {
@@ -118,7 +118,7 @@ struct Play {
 
 bool Has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
-TEST_CASE("Demonstration: with a yes to everything it shows each thing once", "[offline]") {
+TEST_CASE("Demonstration: if everything is approved it shows each thing once", "[offline]") {
   Play play;
   play.Run();
   CHECK(
@@ -140,7 +140,7 @@ TEST_CASE("Demonstration: with a yes to everything it shows each thing once", "[
   }
 }
 
-TEST_CASE("Demonstration: the last request alone fails once, and may pass", "[offline]") {
+TEST_CASE("Demonstration: only the last request fails once, and its retry succeeds", "[offline]") {
   Play play;
   play.Run();
   const OfflineResponse& end = play.rounds.back();
@@ -150,7 +150,7 @@ TEST_CASE("Demonstration: the last request alone fails once, and may pass", "[of
   CHECK(end.failure->reason == "provider_overloaded");
 }
 
-TEST_CASE("Demonstration: it follows from the messages alone", "[offline]") {
+TEST_CASE("Demonstration: it depends only on the messages", "[offline]") {
   Play play;
   play.Run();
   std::size_t round = 0;
@@ -167,7 +167,7 @@ TEST_CASE("Demonstration: it follows from the messages alone", "[offline]") {
   CHECK(round == play.rounds.size());
 }
 
-TEST_CASE("Demonstration: a no to everything is taken politely", "[offline]") {
+TEST_CASE("Demonstration: it continues politely if everything is rejected", "[offline]") {
   Play play;
   play.world["write_file"] = play.world["run_shell"] = Rejected();
   play.world["ask_human"] = {"The user declined to answer.", true};
@@ -183,7 +183,7 @@ TEST_CASE("Demonstration: a no to everything is taken politely", "[offline]") {
   CHECK(play.tasks.back() == "task_3 [todo] Write a file and change it");
 }
 
-TEST_CASE("Demonstration: a change that is rejected leaves its task open", "[offline]") {
+TEST_CASE("Demonstration: a rejected change leaves its task open", "[offline]") {
   Play play;
   play.world["edit_file"] = Rejected();
   play.Run();
@@ -191,7 +191,7 @@ TEST_CASE("Demonstration: a change that is rejected leaves its task open", "[off
   CHECK(play.tasks.back() == "task_3 [todo] Write a file and change it");
 }
 
-TEST_CASE("Demonstration: where nobody is asked it asks nothing and comes to its end", "[offline]") {
+TEST_CASE("Demonstration: without a person it asks nothing and completes", "[offline]") {
   Play play;
   play.asks_people = false;
   play.Run();
@@ -215,11 +215,11 @@ TEST_CASE("Demonstration: a file that is not its own is never written", "[offlin
   CHECK(path({"x" + std::string(kOwn)}) == "reprise-demo-3.txt");
   CHECK(path({"(the file is empty)"}) == "reprise-demo-3.txt");
   CHECK(path({"cannot read \"reprise-demo.txt\": it is a binary file, not text", true}) == "reprise-demo-3.txt");
-  // Made between the two reads.
+  // Created between the two reads.
   play.world["list_files"] = {"notes.txt"};
   CHECK(path({"mine"}) == "reprise-demo-2.txt");
   CHECK(path(NoSuchFile()) == kFile);
-  // Not known: nothing is written.
+  // No free name is known, so nothing is written.
   play.world["list_files"] = {"a\nb\n(cut: the first 2 of 3 entries)"};
   CHECK(path(NoSuchFile()) == "none");
   play.world["list_files"] = Rejected();
@@ -230,7 +230,7 @@ TEST_CASE("Demonstration: a file that is not its own is never written", "[offlin
   CHECK(path({"mine"}) == "none");
 }
 
-TEST_CASE("Demonstration: an answer of one's own is one line of plain text", "[offline]") {
+TEST_CASE("Demonstration: a free answer becomes one line of plain text", "[offline]") {
   const auto line = [](std::string answer) {
     Play play;
     play.world["ask_human"] = {std::move(answer)};
@@ -243,7 +243,7 @@ TEST_CASE("Demonstration: an answer of one's own is one line of plain text", "[o
   CHECK(line(std::string(500, 'x')) == "Colour: " + std::string(60, 'x'));
 }
 
-TEST_CASE("Demonstration: tools that are not there are left out", "[offline]") {
+TEST_CASE("Demonstration: missing tools are left out", "[offline]") {
   for (const std::string name : {"update_plan", "manage_tasks", "list_files", "read_file", "write_file", "edit_file",
                                  "ask_human", "run_shell"}) {
     INFO(name);

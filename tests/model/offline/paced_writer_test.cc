@@ -66,7 +66,7 @@ TEST_CASE("PacedWriter: there is a pause between two words", "[model]") {
   CHECK(std::chrono::steady_clock::now() - begin >= milliseconds(60));
 }
 
-TEST_CASE("PacedWriter: an end that is a failure comes after what is said, and nothing may be said", "[model]") {
+TEST_CASE("PacedWriter: a failure comes after the text, which may be empty", "[model]") {
   PacedWriter writer;
   auto response = Saying("", "half an", milliseconds(1));
   response.end = Fail(ErrorCode::kProvider, "cut off");
@@ -80,7 +80,7 @@ TEST_CASE("PacedWriter: an end that is a failure comes after what is said, and n
   CHECK(nothing->stream.said.empty());
 }
 
-TEST_CASE("PacedWriter: words without blanks come in pieces and lose nothing", "[model]") {
+TEST_CASE("PacedWriter: text without spaces is split and loses nothing", "[model]") {
   PacedWriter writer;
   std::string text;
   for (int i = 0; i < 40; ++i) text += "\xE4\xBD\xA0";
@@ -98,13 +98,13 @@ TEST_CASE("PacedWriter: a stop ends the pause", "[model]") {
   const auto written = Write(writer, Saying("", "one two", hours(1)), stop.get_token());
   written->stream.first.get_future().wait();
   stop.request_stop();
-  const auto end = written->response.get();  // for an hour otherwise
+  const auto end = written->response.get();  // would take an hour without the stop
   REQUIRE_FALSE(end);
   CHECK(end.error().code == ErrorCode::kCancelled);
   CHECK(written->stream.said == std::vector<std::string>{"text: one "});
 }
 
-TEST_CASE("PacedWriter: a request that is stopped already says nothing", "[model]") {
+TEST_CASE("PacedWriter: a request that is already stopped writes nothing", "[model]") {
   PacedWriter writer;
   std::stop_source stop;
   stop.request_stop();
@@ -113,7 +113,7 @@ TEST_CASE("PacedWriter: a request that is stopped already says nothing", "[model
   CHECK(written->stream.said.empty());
 }
 
-TEST_CASE("PacedWriter: one that pauses holds up no other", "[model]") {
+TEST_CASE("PacedWriter: a pause does not delay other responses", "[model]") {
   PacedWriter writer;
   std::stop_source stop;
   const auto slow = Write(writer, Saying("", "one two", hours(1)), stop.get_token());
@@ -136,12 +136,12 @@ TEST_CASE("PacedWriter: stops at any moment end each response once", "[model]") 
     const auto written = Write(writer, Saying("", "a b c d e f", milliseconds(round % 3)), stop.get_token());
     if (round % 2 == 0) written->stream.first.get_future().wait();
     stop.request_stop();
-    const auto end = written->response.get();  // set_value throws if it comes twice
+    const auto end = written->response.get();  // set_value throws if it is called twice
     if (!end) CHECK(end.error().code == ErrorCode::kCancelled);
   }
 }
 
-TEST_CASE("PacedWriter: what is not said when it goes ends as if it was stopped", "[model]") {
+TEST_CASE("PacedWriter: its destructor ends open responses as if stopped", "[model]") {
   std::optional<PacedWriter> writer(std::in_place);
   const auto written = Write(*writer, Saying("", "one two", hours(1)));
   written->stream.first.get_future().wait();

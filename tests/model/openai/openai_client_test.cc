@@ -140,7 +140,7 @@ TEST_CASE("OpenAiClient: sends the request as agreed", "[openai]") {
   CHECK((*body)["messages"][0]["content"] == "hello");
 }
 
-TEST_CASE("OpenAiClient: text, thinking and usage are put together, empty deltas are not passed on", "[openai]") {
+TEST_CASE("OpenAiClient: text, thinking and usage are collected, empty deltas are not passed on", "[openai]") {
   const auto response = AnswerTo(
       Delta(R"({"role":"assistant","content":""})") + ": ping\n\n" + Delta(R"({"reasoning_content":"let me "})") +
       Delta(R"({"reasoning":"see","reasoning_content":"see"})") + Delta(R"({"content":"Hel"})") +
@@ -172,7 +172,7 @@ TEST_CASE("OpenAiClient: the same however the bytes are cut", "[openai]") {
   }
 }
 
-TEST_CASE("OpenAiClient: the first text is there while the model still writes", "[openai]") {
+TEST_CASE("OpenAiClient: the first text arrives while the model still writes", "[openai]") {
   Gate seen;
   ScriptedServer server([&](ScriptedConnection& connection) {
     connection.ReadRequest();
@@ -208,7 +208,7 @@ TEST_CASE("OpenAiClient: returns at [DONE] even if the server keeps the response
 TEST_CASE("OpenAiClient: turns share a connection", "[openai]") {
   ScriptedServer server([](ScriptedConnection& connection) {
     while (connection.ReadRequest()) {
-      // In one piece: an end of the response that comes after [DONE] may come after the next turn has begun.
+      // In one piece, because an end of the response after [DONE] might arrive after the next turn has begun.
       connection.SendResponse("200 OK", "text/event-stream", Delta(R"({"content":"x"})", R"("stop")") + kDone);
     }
   });
@@ -233,7 +233,7 @@ TEST_CASE("OpenAiClient: tool calls come whole, in pieces, without ids and as ob
   CHECK(response->tool_calls[1].id.starts_with("call_"));
 }
 
-TEST_CASE("OpenAiClient: what ends a stream", "[openai]") {
+TEST_CASE("OpenAiClient: the events that end a stream", "[openai]") {
   const std::string text = Delta(R"({"content":"x"})");
   CHECK(ReasonFor(text + kDone) == "ok: x");
   CHECK(ReasonFor(text + "data: [DONE]") == "ok: x");
@@ -253,12 +253,12 @@ TEST_CASE("OpenAiClient: half of a tool call is never returned", "[openai]") {
   CHECK(ReasonFor(half + kDone) == "provider_protocol");
   CHECK(ReasonFor(half + Delta("{}", R"("length")") + kDone) == "provider_output_limit");
   const auto wrong =
-      AnswerTo(half + Delta("{}", R"("tool_calls")") + kDone);  // the model's own mistake, for the agent to tell it
+      AnswerTo(half + Delta("{}", R"("tool_calls")") + kDone);  // the model's own mistake, reported by the agent
   REQUIRE(wrong);
   CHECK(wrong->tool_calls[0].arguments == "{\"command\":\"rm");
 }
 
-TEST_CASE("OpenAiClient: a lost connection is told from an end", "[openai]") {
+TEST_CASE("OpenAiClient: a lost connection differs from an end", "[openai]") {
   for (const bool after_finish : {false, true}) {
     ScriptedServer server([&](ScriptedConnection& connection) {
       connection.ReadRequest();
@@ -290,7 +290,7 @@ TEST_CASE("OpenAiClient: nonsense is a protocol error", "[openai]") {
         "provider_protocol");
 }
 
-TEST_CASE("OpenAiClient: members that are null or unknown are passed over", "[openai]") {
+TEST_CASE("OpenAiClient: null and unknown members are ignored", "[openai]") {
   CHECK(ReasonFor(Event(R"({"choices":null})") +
                   Event(R"({"choices":[1,null,{"delta":null},{"index":1,"delta":{"content":"no"}}]})") +
                   Event(R"({"usage":null,"error":null,"other":[]})") +
@@ -324,7 +324,7 @@ TEST_CASE("OpenAiClient: an error inside the stream is mapped", "[openai]") {
   CHECK(ReasonFor(Delta("{}", R"("error")") + kDone) == "provider_error");
 }
 
-TEST_CASE("OpenAiClient: answers that are no stream", "[openai]") {
+TEST_CASE("OpenAiClient: answers that are not streams", "[openai]") {
   std::optional<RecordingStream> said;
   const auto answer = [&](std::string status, std::string type, std::string body) {
     ScriptedServer server([&](ScriptedConnection& connection) {
@@ -455,7 +455,7 @@ TEST_CASE("OpenAiClient: cancelled while the model is silent", "[openai]") {
   CHECK(response.error().code == ErrorCode::kCancelled);
 }
 
-TEST_CASE("OpenAiResponse: text beyond the limit is refused", "[openai]") {
+TEST_CASE("OpenAiResponse: text beyond the limit is rejected", "[openai]") {
   RecordingStream stream;
   OpenAiResponse response(stream, {});
   const std::string event = R"({"choices":[{"index":0,"delta":{"content":")" + std::string(3 << 20, 'x') + R"("}}]})";
@@ -468,7 +468,7 @@ TEST_CASE("OpenAiResponse: text beyond the limit is refused", "[openai]") {
 Result<ModelResponse> Taken(const std::vector<std::string>& deltas, std::string_view finish = "stop") {
   RecordingStream stream;
   OpenAiResponse response(stream, {.provider = "deepseek"});
-  response.TakeEvent(R"({"choices":[{"index":0,"delta":{"content":"said"}}]})");  // else there would be nothing
+  response.TakeEvent(R"({"choices":[{"index":0,"delta":{"content":"said"}}]})");  // so that the answer is not empty
   for (const std::string& delta : deltas) {
     if (!response.TakeEvent(R"({"choices":[{"index":0,"delta":)" + delta + "}]}")) break;
   }
@@ -485,12 +485,12 @@ Json KeptOf(const std::vector<std::string>& deltas) {
   return extras.at("provider_extras").at("deepseek");
 }
 
-TEST_CASE("OpenAiResponse: members that nobody knows are kept for the provider, put together from their pieces",
-          "[openai]") {
+TEST_CASE("OpenAiResponse: unknown members are joined from their pieces and kept for the provider", "[openai]") {
   CHECK(KeptOf({R"({"role":"assistant","reasoning_content":"I "})", R"({"reasoning_content":"think","content":""})",
                 R"({"reasoning_content":null,"content":"yes"})"}) ==
         Json::parse(R"({"message":{"reasoning_content":"I think"}})"));
-  // Pieces of one block have its index; its signature comes at the end. What has none, or another id, is its own.
+  // Pieces of a block share its index; its signature comes at the end. A piece without index, or with another id, is
+  // separate.
   CHECK(KeptOf({R"({"reasoning_details":[]})",
                 R"({"reasoning_details":[{"type":"reasoning.text","text":"a","format":"f","index":0}]})",
                 R"({"reasoning_details":[{"type":"reasoning.text","text":"b","format":"f","index":0}]})",
@@ -503,7 +503,7 @@ TEST_CASE("OpenAiResponse: members that nobody knows are kept for the provider, 
           {"type":"reasoning.encrypted","data":"y","id":"2","index":0},{"n":1},{"n":1}]}})"));
   CHECK(KeptOf({R"({"other":{"a":"x","n":1,"deep":{"b":true}}})", R"({"other":{"a":"y","n":2,"deep":{"c":[1]}}})"}) ==
         Json::parse(R"({"message":{"other":{"a":"xy","n":2,"deep":{"b":true,"c":[1]}}}})"));
-  // A name that stands twice in an object is kept once: nobody could read the message otherwise.
+  // A repeated name in an object is kept once, because the message would be unreadable otherwise.
   CHECK(KeptOf({R"({"other":{"a":1,"a":2}})"}) == Json::parse(R"({"message":{"other":{"a":2}}})"));
 }
 
@@ -517,7 +517,7 @@ TEST_CASE("OpenAiResponse: members of tool calls are kept by the call's id", "[o
                                               "b":{"function":{"mode":"x"}}}})"));
 }
 
-TEST_CASE("OpenAiResponse: what tells of the response alone is not kept", "[openai]") {
+TEST_CASE("OpenAiResponse: members that describe only the response are not kept", "[openai]") {
   CHECK(
       KeptOf({R"({"role":"assistant","content":"x","refusal":null,"annotations":[{}],"audio":{"id":"1"},"name":"n",)"
               R"("function_call":{"name":"f"},"logprobs":{},"index":0,"finish_reason":"stop","id":"1","usage":{},)"
@@ -525,7 +525,7 @@ TEST_CASE("OpenAiResponse: what tells of the response alone is not kept", "[open
           .is_null());
 }
 
-TEST_CASE("OpenAiResponse: everything that is said counts", "[openai]") {
+TEST_CASE("OpenAiResponse: all output counts towards the limit", "[openai]") {
   const std::string three(3 << 20, 'x');
   const std::string call =
       R"({"tool_calls":[{"index":0,"id":"a","function":{"name":"echo","arguments":")" + three + R"("}}]})";
@@ -533,7 +533,7 @@ TEST_CASE("OpenAiResponse: everything that is said counts", "[openai]") {
   CHECK(Taken({thought, kept, call}).error().reason == "response_too_large");
   CHECK(Taken({kept, kept, kept}).error().reason == "response_too_large");
   CHECK(Taken({thought, kept}).has_value());
-  std::string members;  // an object that costs much to search
+  std::string members;  // an object that is expensive to search
   for (int i = 0; i < 300; ++i) members += (i ? ",\"m" : "\"m") + std::to_string(i) + "\":0";
   CHECK(Taken({R"({"kept":{)" + members + "}}"}).error().reason == "response_too_large");
 }

@@ -65,7 +65,7 @@ TEST_CASE("OpenAI request: without tools there is no member for them", "[openai]
   CHECK(Build({})["messages"] == Json::array());
 }
 
-TEST_CASE("OpenAI request: extras go back as they came and nothing stands twice", "[openai]") {
+TEST_CASE("OpenAI request: extras go back unchanged and nothing is repeated", "[openai]") {
   Message message = Say(Role::kAssistant, "text");
   message.extras = R"({"role":"user","content":"other","thinking":[{"signature":"a/b+\u00e9=="}],"n":1})";
   CHECK(BuildChatCompletionRequest({"m", {message}, {}})
@@ -73,7 +73,7 @@ TEST_CASE("OpenAI request: extras go back as they came and nothing stands twice"
         std::string::npos);
 }
 
-TEST_CASE("OpenAI request: the blocks of an Anthropic answer and the mark of a failed call stay at home", "[openai]") {
+TEST_CASE("OpenAI request: blocks of an Anthropic answer and the mark of a failed call are not sent", "[openai]") {
   Message message = Say(Role::kAssistant, "text");
   message.extras = R"({"anthropic_blocks":[{"type":"thinking"}],"n":1})";
   Message result = Say(Role::kTool, "no");
@@ -84,7 +84,7 @@ TEST_CASE("OpenAI request: the blocks of an Anthropic answer and the mark of a f
   CHECK(body.find(R"("n":1)") != std::string::npos);
 }
 
-TEST_CASE("OpenAI request: what a provider has kept goes back in its place, to that provider alone", "[openai]") {
+TEST_CASE("OpenAI request: a provider's own members go back in their places, only to that provider", "[openai]") {
   Message message = Say(Role::kAssistant, "text");
   message.tool_calls = {{"a", "echo", "{}"}, {"b", "time", "{}"}};
   message.extras = R"({"provider_extras":{"gemini":{"message":{"reasoning_content":"R","role":"user","content":"no"},)"
@@ -133,7 +133,7 @@ TEST_CASE("OpenAI request: only an assistant that calls tools has null content",
   CHECK(Build({Say(Role::kTool, std::nullopt)})["messages"][0]["content"] == "(no output)");
 }
 
-TEST_CASE("OpenAI request: bytes that are no UTF-8 are mended", "[openai]") {
+TEST_CASE("OpenAI request: invalid UTF-8 is mended", "[openai]") {
   CHECK(Build({Say(Role::kUser, "a\xff\xc3")})["messages"][0]["content"] == "a\xEF\xBF\xBD\xEF\xBF\xBD");
 }
 
