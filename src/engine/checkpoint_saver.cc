@@ -7,7 +7,7 @@
 namespace reprise {
 namespace {
 
-// Of the attempt and its time limit the first to settle it goes on.
+// The first of attempt and time limit to settle the race continues.
 struct Race {
   CheckpointSaver::Done done;
   std::atomic<bool> settled{false};
@@ -17,11 +17,11 @@ Error HasThrown() { return MakeError(ErrorCode::kInternal, "the store failed for
 
 }  // namespace
 
-// `done`, or that the limit has passed, whichever comes first.
+// Calls `done` once: for the attempt or for the limit, whichever comes first.
 CheckpointSaver::Done CheckpointSaver::Limited(Done done) {
   const auto race = std::make_shared<Race>();
   race->done = std::move(done);
-  // Weak: an attempt that has ended is not kept until its limit passes.
+  // Weak, so that a finished attempt is not kept until its limit passes.
   if (time_limit_.count() != 0)
     timer_.After(time_limit_, [this, weak = std::weak_ptr(race)] {
       const auto late = weak.lock();
@@ -36,7 +36,8 @@ CheckpointSaver::Done CheckpointSaver::Limited(Done done) {
   };
 }
 
-// One save. It ends when the store lets go of it, on a thread that may outlive the engine: what it holds goes first.
+// One save. The store releases it last, on a thread that may outlive the engine, so it drops its references when it
+// ends.
 class CheckpointSaver::Finishing {
  public:
   Finishing(CheckpointSaver& saver, std::shared_ptr<RunHold> hold, std::shared_ptr<const Interaction> interaction,

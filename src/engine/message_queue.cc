@@ -11,7 +11,7 @@ namespace {
 
 Error Dequeued() { return Refused(ErrorCode::kGone, "dequeued", "the message was removed from the queue"); }
 
-// This server was taken for dead meanwhile.
+// The other servers took this one for dead meanwhile.
 Error BegunElsewhere(InteractionId id) {
   return Refused(ErrorCode::kConflict, "begun_elsewhere",
                  "another server has begun this message, as " + id.str() + "; follow that");
@@ -28,7 +28,7 @@ tl::unexpected<Error> NoneWaits() { return Fail(ErrorCode::kNotFound, "no such m
 
 }  // namespace
 
-// --- one -------------------------------------------------------------------------------------------------------------
+// --- a queued run ----------------------------------------------------------------------------------------------------
 
 Result<InteractionId> QueuedRun::outcome() const {
   const MutexLock lock(mutex_);
@@ -77,9 +77,9 @@ bool QueuedRun::has_left() const {
   return had_client_ && !listening_ && !began_as_ && !ended_;
 }
 
-// --- all -------------------------------------------------------------------------------------------------------------
+// --- all queues ------------------------------------------------------------------------------------------------------
 
-// It has its own way to end.
+// A starting run ends in its own way.
 bool MessageQueues::IsStarting(const std::shared_ptr<QueuedRun>& run) {
   return run->state_ == QueuedRun::State::kStarting;
 }
@@ -139,7 +139,7 @@ Result<void> MessageQueues::Read(const ChatId& chat) {
     }
   }
   for (const std::string& id : left) {
-    if (!store_.RemoveQueued(chat, id)) continue;  // the next time
+    if (!store_.RemoveQueued(chat, id)) continue;  // the next read tries again
     const MutexLock lock(mutex_);
     erased_.erase(id);
   }
@@ -168,7 +168,7 @@ Result<void> MessageQueues::Add(const std::shared_ptr<QueuedRun>& run) {
   auto added = store_.AddQueued(run->chat_id, run->message_);
   {
     const MutexLock lock(mutex_);
-    // Perhaps it is kept, and nobody could say so: then it goes.
+    // It may have been stored although the call failed, so the next read removes it.
     if (!added && added.error().reason == "database_unavailable") erased_.insert(run->id);
     if (!added) return added;
     queues_[run->chat_id].push_back(run);
@@ -176,7 +176,7 @@ Result<void> MessageQueues::Add(const std::shared_ptr<QueuedRun>& run) {
   }
   EndIfStopping(*run);
   TellChanged(run->chat_id);
-  // Others' may wait before it. It is kept, whatever comes of this.
+  // Messages of other processes may come first. The new one is stored even if this read fails.
   if (auto read = Read(run->chat_id); !read) {
     LogWarning("a queue could not be read", {{"chat", run->chat_id.str()}, {"detail", read.error().detail}});
   }
@@ -191,7 +191,8 @@ void MessageQueues::AddFirst(const std::shared_ptr<QueuedRun>& run) {
   run->state_ = QueuedRun::State::kWaiting;
 }
 
-// Nothing overtakes what waits for something, or for another process; only what could not begin is passed by.
+// A message that waits for something else or for another process blocks those after it; only stuck messages are
+// skipped.
 std::shared_ptr<QueuedRun> MessageQueues::Next(const ChatId& chat) const {
   const auto found = queues_.find(chat);
   if (found == queues_.end()) return nullptr;
@@ -214,7 +215,7 @@ std::shared_ptr<QueuedRun> MessageQueues::TakeNext(const ChatId& chat) {
   return run;
 }
 
-// Not while somebody reads the queue, who may have seen it there before it began.
+// Not during a read of the queue, which may still have seen the message.
 void MessageQueues::Begun(QueuedRun& run) {
   const MutexLock store_lock(store_mutex_);
   const MutexLock lock(mutex_);
@@ -255,7 +256,7 @@ void MessageQueues::WaitAs(QueuedRun& run, QueuedRun::State state) {
   EndIfStopping(run);
 }
 
-// One that was added, or was about to begin, while the others were told.
+// For a message that was added, or was about to begin, while the others were told.
 void MessageQueues::EndIfStopping(QueuedRun& run) {
   {
     const MutexLock lock(mutex_);
@@ -335,8 +336,8 @@ Result<std::vector<QueueEntry>> MessageQueues::List(const ChatId& chat) {
   return entries;
 }
 
-// One that begins here at this moment is not to be changed, although it is in the store still. If it begins between the
-// look and the change, the store tells who was first.
+// A message that begins here at this moment must not change, although it is still in the store. If it begins between
+// the check and the change, the store decides who was first.
 Result<QueueEntry> MessageQueues::Change(const ChatId& chat, std::string_view id, const std::string& user_message) {
   const MutexLock store_lock(store_mutex_);
   TRY(Read(chat));
@@ -383,7 +384,7 @@ bool MessageQueues::Erase(QueuedRun& run) {
 Result<void> MessageQueues::RemoveErased(const QueuedRun& run) {
   const MutexLock store_lock(store_mutex_);
   auto removed = store_.RemoveQueued(run.chat_id, run.id);
-  if (!removed && !IsNotFound(removed.error())) return removed;  // the next one to look does it
+  if (!removed && !IsNotFound(removed.error())) return removed;  // the next read removes it
   {
     const MutexLock lock(mutex_);
     erased_.erase(run.id);
@@ -400,7 +401,7 @@ Result<void> MessageQueues::Clear(const ChatId& chat) {
     const MutexLock lock(mutex_);
     if (const auto found = queues_.find(chat); found != queues_.end()) {
       TellChanged(chat);
-      // One that is about to begin learns of it by that, or else by the next look at the queue.
+      // A run that is about to begin notices when it begins, or at the next read of the queue.
       Queue starting;
       for (auto& run : found->second) (IsStarting(run) ? starting : removed).push_back(std::move(run));
       found->second = std::move(starting);
