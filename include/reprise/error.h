@@ -32,8 +32,13 @@ enum class ErrorCode {
 // The default wire code ("error.code") of a kind, e.g. "not_found".
 std::string_view DefaultReason(ErrorCode code);
 
-// A failure as a value. `message` may be shown to a client and never holds a path, a secret or a stack;
-// `detail` (path, errno, offset) goes to the log only.
+// A failure as a value. `message` may be shown to a client and never holds a path, a secret or a stack; `detail` (path,
+// errno, offset) goes to the log only.
+//
+//   auto summary = store.LoadSummary(chat);
+//   if (!summary && reprise::IsNotFound(summary.error())) return Create(chat);
+//   if (!summary) return reprise::Fail(summary.error());  // reprise/result.h
+//   if (summary->head) return reprise::Fail(reprise::ErrorCode::kConflict, "the chat is not empty");
 struct Error {
   ErrorCode code = ErrorCode::kInternal;
   std::string reason;             // machine-readable wire code, snake_case: "busy", "not_found", "integrity_auth"
@@ -47,9 +52,9 @@ struct Error {
 
 inline bool IsNotFound(const Error& error) { return error.code == ErrorCode::kNotFound; }
 
-// An Error with the kind's default reason.
+// Makes an Error with the kind's default reason.
 Error MakeError(ErrorCode code, std::string message, std::string detail = {});
-// One with a reason of its own.
+// Makes an Error with a reason of its own.
 Error Refused(ErrorCode code, std::string reason, std::string message, std::string detail = {});
 
 }  // namespace reprise
