@@ -15,7 +15,8 @@ struct Finding {
   std::string words;  // one sentence; never a secret
 };
 
-// One finding per check, in the order a person would mend them. Reads and probes only; nothing is created or changed.
+// One finding per check, in the order in which a person would fix them. Reads and probes only; creates and changes
+// nothing.
 std::vector<Finding> CheckHealth(const Options& options);
 
 }  // namespace reprise
