@@ -331,10 +331,10 @@ class Engine {
   Result<Recovered> Recover();
 
   // --- runs -------------------------------------------------------------------------------------------------------
-  // Starts an interaction at the chat's head; creates an unknown chat. kUnavailable (reason "queue_full"): the chat's
-  // queue is full. kNotFound (reason "no_such_file"): an attachment is no file of the chat; nothing has started. This
-  // holds for Edit too. kInvalidArgument (reason "invalid_member"): a queued message cannot have attachments or
-  // compact.
+  // Starts an interaction at the chat's head; creates an unknown chat. Nothing has started after a failure, here and in
+  // Edit: kNotFound (reason "no_such_file"), because an attachment is no file of the chat; kInvalidArgument, reason
+  // "unknown_model", "guardrail", or "invalid_member" (a queued message cannot have attachments or `compact`);
+  // kUnavailable (reason "queue_full").
   Result<EventSubscription> Start(const ChatId& chat, StartRequest request);
   // The run that the same request started earlier in the chat. nullopt: none, or the unnamed request may run again.
   // kUnprocessable (reason "idempotency_key_reused"), kConflict (reason "request_waits"): it waits in the queue.
@@ -401,7 +401,7 @@ class Engine {
   // --- queued messages ------------------------------------------------------------------------------------------
   // In run order. kNotFound: no such chat.
   Result<std::vector<QueueEntry>> GetQueue(const ChatId& chat);
-  // kNotFound: no such message waits.
+  // kNotFound: no such message waits. kInvalidArgument (reason "guardrail"): the new text is refused.
   Result<QueueEntry> ChangeQueued(const ChatId& chat, std::string_view id, const std::string& user_message);
   Result<void> RemoveQueued(const ChatId& chat, std::string_view id);
 

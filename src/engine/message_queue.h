@@ -90,7 +90,7 @@ class MessageQueues {
   bool HasNext(const ChatId& chat) const;
   std::shared_ptr<QueuedRun> TakeNext(const ChatId& chat);
   // After TakeNext call exactly one: Begun (started, and gone from the store by RunBeginning::queued), Drop (failed,
-  // client told), Gone, PutBack (still waits), Pause or Stuck (failed, nobody told: it stays until a person looks).
+  // client told), Gone, PutBack (still waits), Pause or Stuck (failed, nobody told: it stays until it is changed).
   void Begun(QueuedRun& run);
   void Drop(QueuedRun& run);
   // The store no longer has the message; its client is told the outcome.

@@ -72,8 +72,8 @@ struct RecordedRound {
   std::string truncated{};  // why its text is cut; empty if it is not
 };
 
-// kConflict (reason "not_replayable") if `interaction` has not ended, has no final state, or is an import whose events
-// do not tell everything.
+// kConflict (reason "not_replayable") if `interaction` has not ended or has no final state, or if its events do not
+// show its end, as in some imports.
 Result<void> CheckReplayable(const Interaction& interaction);
 
 // A finished interaction taken apart into the words of the model, the tools and the people, so that the agent can run

@@ -229,8 +229,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   mutable Mutex kept_mutex_;                                         // a leaf; locked under show_mutex_
   std::condition_variable_any kept_changed_;                         // a record was stored, or the first one failed
   std::vector<EventLog::Position> showing_ GUARDED_BY(kept_mutex_);  // the ends of records under way
-  std::uint64_t records_ GUARDED_BY(kept_mutex_) = 0, kept_ GUARDED_BY(kept_mutex_) =
-                                                          0;  // records appended, and those of them that are stored
+  std::uint64_t records_ GUARDED_BY(kept_mutex_) = 0, kept_ GUARDED_BY(kept_mutex_) = 0;  // appended; stored
   std::optional<Error> journal_error_ GUARDED_BY(kept_mutex_);
 
   mutable Mutex mutex_;
