@@ -331,10 +331,9 @@ class Engine {
   Result<Recovered> Recover();
 
   // --- runs -------------------------------------------------------------------------------------------------------
-  // Starts an interaction at the chat's head; creates an unknown chat. Nothing has started after a failure, here and in
-  // Edit: kNotFound (reason "no_such_file"), because an attachment is no file of the chat; kInvalidArgument, reason
-  // "unknown_model", "guardrail", or "invalid_member" (a queued message cannot have attachments or `compact`);
-  // kUnavailable (reason "queue_full").
+  // Starts an interaction at the chat's head; creates an unknown chat. Nothing starts after a failure, as in Edit:
+  // kNotFound (reason "no_such_file": an attachment is no file of the chat), kInvalidArgument (reason "unknown_model",
+  // "guardrail", or "invalid_member": queued messages have no attachments or `compact`), kUnavailable ("queue_full").
   Result<EventSubscription> Start(const ChatId& chat, StartRequest request);
   // The run that the same request started earlier in the chat. nullopt: none, or the unnamed request may run again.
   // kUnprocessable (reason "idempotency_key_reused"), kConflict (reason "request_waits"): it waits in the queue.

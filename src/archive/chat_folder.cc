@@ -155,8 +155,7 @@ Result<std::vector<Error>> WriteChatFolder(const std::string& directory, const C
                      .and_then([&] { return WriteFiles(folder, chat.summary.id, files); })
                      .map([&](std::vector<Error> damaged) { left = std::move(damaged); })
                      .and_then([&] { return WriteBlobs(folder, chat, blobs, left); });
-  // Exchanges the old folder with the new one in one step, so that there is always one in place; the old one is then
-  // removed.
+  // Exchanges the old folder with the new one in one step, so that one is always in place; then removes the old one.
   const std::string made = ChatDirectory(folder, chat.summary.id);
   if (written) written = free ? MoveToFreeName(made, target) : Exchange(made, target);
   if (written) written = Disk().SyncDirectory(directory);

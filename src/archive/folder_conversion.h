@@ -28,8 +28,7 @@ struct KeyChange {
 Result<std::string> ConvertFolder(const std::string& root, const KeyChange& keys, const FileBucket* bucket,
                                   std::vector<ChatId>& converted, WorkCounter& counter, Progress& progress);
 
-// The task that a Progress shows while IncomingChats copies these chats with their files. `doing`: "sealing", for
-// example.
+// The task that a Progress shows while IncomingChats copies these chats with their files. `doing`: "sealing".
 LongTask CopyTask(const std::string& doing, const std::string& root, const std::vector<ChatId>& chats,
                   const Progress& progress);
 

@@ -17,8 +17,7 @@ struct RecordReference {
   ChatId chat;
   std::optional<InteractionId> interaction;
 };
-// `error`, but for kNotFound a message that names the missing record and the data folder, and how to list the present
-// ones.
+// `error`, but for kNotFound a message that names the missing record, the data folder, and a command that lists it.
 Error NotThere(Error error, const RecordReference& what, const std::string& data_dir);
 // The same for a chat, if only the chats `known` exist; `where` is a folder or a server.
 Error NoSuchChat(const ChatId& chat, const std::string& where, std::span<const std::string> known);

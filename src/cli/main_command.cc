@@ -62,8 +62,7 @@ constexpr std::pair<std::string_view, CommandFunction*> kCommands[] = {
     {"man", RunMan},
 };
 
-// `serve` logs them and `doctor` lists them. `man` reads no variable, and warnings of `completion` would appear at a
-// TAB.
+// `serve` logs them and `doctor` lists them. `man` reads no variable, and `completion` must not print at a TAB.
 bool WarnsOfVariables(std::string_view command) {
   return command != "serve" && command != "doctor" && command != "man" && command != "completion";
 }

@@ -130,8 +130,7 @@ int Serve(const Options& options, const CommandLine& line, StopSignals& signals,
 }  // namespace
 
 int RunServe(const CommandLine& line, const Environment& environment) {
-  // Sets the name in lists of processes, which would be "exe" for a start as /proc/self/exe (OwnServer). Threads
-  // inherit it.
+  // The name in lists of processes, which after a start as /proc/self/exe (OwnServer) is "exe". Threads inherit it.
   if (line.until_released >= 0) ::prctl(PR_SET_NAME, "reprise");
   PrepareProcess();
   MemoryReserve::Install();

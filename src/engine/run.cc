@@ -235,9 +235,7 @@ void Run::CutOff() {
 
 void Run::Complete() {
   span_.End();
-  if (IsLogged(LogLevel::kInfo))
-    LogEnd();  // before a client can start the next run, so that lines come in the order
-               // of runs
+  if (IsLogged(LogLevel::kInfo)) LogEnd();  // before the chat's next run can start, so that its lines come later
   std::uint32_t round;
   InteractionStatus status;
   std::optional<Timestamp> completed_at;
