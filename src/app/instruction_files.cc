@@ -87,8 +87,7 @@ File TakeWithin(const std::string& path, const std::string& project, std::size_t
   return Take(path, ReadSmallFile(real.string(), max_bytes));
 }
 
-// Whether a skill's file lies outside its own folder. That folder may be a link, but not to a folder that holds all
-// skills.
+// Whether a skill's file lies outside its own folder. That folder may be a link, but not to the folder of all skills.
 bool LeavesItsFolder(const std::string& path) {
   const fs::path file(path);
   std::error_code failed;

@@ -43,8 +43,7 @@ class InstructionFiles final : public ProjectInstructions {
   TrustedFiles trusted_;
 };
 
-// The text for models: the files in use, as far as they fit, the nearest first. It names files that were cut or left
-// out.
+// The text for models: the files in use, as far as they fit, the nearest first. It names cut and omitted files.
 std::string TextOf(const std::vector<ProjectInstructions::File>& files);
 
 }  // namespace reprise

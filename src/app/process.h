@@ -4,8 +4,7 @@
 
 namespace reprise {
 
-// Protects this process's memory, which holds keys: no core dumps (nor of child processes), no debugger of the same
-// user.
+// Protects this process's memory, which holds keys: no core dumps (nor of children), no debugger of the same user.
 void HideMemory();
 
 // Prepares this process for many connections: descriptors up to the hard limit, SIGPIPE ignored, few heap arenas.

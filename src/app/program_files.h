@@ -16,11 +16,10 @@ namespace reprise {
 // lead. Only an MCP server's command itself, with a '/', is relative to Reprise's working directory.
 //
 // kInvalidArgument, with a message for the person at the terminal, for a file that tools could replace:
-//  - a program, or another word with a '/', that does not exist in the workspace. A word with white space or "://" that
-//    does not exist is a text or an address;
-//  - a workspace folder that is the script of a program that runs folders ("python3 ./server"), or the folder in or
-//  from
-//    which a runner works ("npm --prefix", "make -C");
+//  - a program, or another word with a '/', that does not exist in the workspace. A missing word with white space or
+//    "://" is a text or an address;
+//  - a workspace folder that is the script of a program that runs folders ("python3 ./server"), or that a runner works
+//    in or from ("npm --prefix", "make -C");
 //  - a file reached in the workspace through a symbolic link or "..", or one with further names (hard links);
 //  - a hook's program that PATH finds in the workspace (MCP servers' programs are not looked up there);
 //  - an MCP server's `cwd` in the workspace, or a variable in its `env` that makes programs load code from there.

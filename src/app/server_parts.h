@@ -41,8 +41,7 @@ class SandboxedReader;
 class ServerParts {
  public:
   // Opens the store (and creates key file and data folder at the first start) and brings home interactions that an
-  // earlier run could not save there. `new_key` gives up chats whose keys are gone. Failures are for the person at the
-  // terminal.
+  // earlier run could not save there. `new_key` gives up chats whose keys are gone. Failures are for the operator.
   static Result<std::unique_ptr<ServerParts>> Assemble(const Options& options, Extensions extensions = {},
                                                        bool new_key = false);
 
@@ -50,7 +49,7 @@ class ServerParts {
   Engine& engine() { return own_->engine(); }
   // Notes the server's URL and its settings of turns, for commands and clients that have the data folder.
   void NoteUrl(std::string_view url);
-  // From now on, nothing waits for a database that is away, and no login goes on.
+  // From now on, nothing waits for an unavailable database for more than a few seconds, and logins end.
   void BeginStop() {
     if (database_) database_->BeginStop();
     if (mcp_servers_) mcp_servers_->StopLogins();

@@ -16,8 +16,7 @@ inline constexpr std::size_t kMaxSkillList = 8 * 1024;  // bytes of the list for
 // The files SKILL.md in the subfolders of `folder`, sorted by name; at most kMaxSkills (`cut` if there are more).
 std::vector<std::string> SkillsIn(const std::string& folder, bool& cut);
 
-// Fills in the heads of used skills. A skill with an invalid head, or with the name of a nearer skill, becomes
-// unusable.
+// Fills in the heads of used skills. A skill with an invalid head, or the name of a nearer skill, becomes unusable.
 void ReadHeads(std::vector<ProjectInstructions::File>& files);
 
 // The list of used skills for models, one per line, as far as they fit, the nearest first; says how many are left out.

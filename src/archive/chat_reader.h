@@ -20,8 +20,7 @@
 
 namespace reprise {
 
-// The stored chats, in a folder or a database, for commands that only read. Takes no lock, so a server may run
-// meanwhile.
+// The stored chats, in a folder or a database, for commands that only read. Takes no lock, so a server may run.
 class ChatReader {
  public:
   // kNotFound if there is no data folder, kForbidden if there is no key file. `reads` counts each interaction that the

@@ -54,8 +54,7 @@ Result<VerifyReport> Verify(const std::string& what, const Options& options, con
   return VerifyChat(place->root, place->chat, access.keys, Disk(), &counter, access.bucket);
 }
 
-// The number of files of the named chats, or of all if none is named; 0 if one of the arguments is a path, or chats are
-// rows.
+// The number of files of the named chats, or of all if none is named; 0 if an argument is a path, or chats are rows.
 std::uint64_t FilesToCheck(const CommandLine& line, const Options& options) {
   if (options.store.type != StoreOptions::Type::kFiles) return 0;
   std::vector<ChatId> chats;

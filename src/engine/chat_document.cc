@@ -243,8 +243,7 @@ class Reader {
     return time;
   }
 
-  // How many messages of the parent's state, at most `most`, this state begins with, if the document holds additions
-  // only.
+  // How many messages of the parent's state, at most `most`, this state begins with, if it is stored as additions.
   Result<std::size_t> TakeKeptMessages(ForeignInteraction& document, InteractionId id,
                                        std::optional<InteractionId> parent, std::size_t most) {
     const auto state = document.json.find("final_agent_state");

@@ -58,8 +58,7 @@ Result<void> AddForeignFile(StoredFile file, const std::string& where, ForeignCh
 // Reads a chat, or a single interaction, from one JSON document. `where` names it in messages. Fails like
 // ReadInteractions.
 Result<ForeignChat> ReadChatDocument(Json document, const std::string& where);
-// Writes a document that ReadChatDocument reads without filling in anything; its size is linear in the text of the
-// chat.
+// Writes a document that ReadChatDocument reads without filling in anything; its size is linear in the chat's text.
 Json ToChatDocument(const ForeignChat& chat);
 
 // Prepares the chat for a store, under this name.

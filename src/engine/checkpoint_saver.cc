@@ -36,8 +36,7 @@ CheckpointSaver::Done CheckpointSaver::Limited(Done done) {
   };
 }
 
-// One save. The store releases it last, on a thread that may outlive the engine, so it drops its references when it
-// ends.
+// One save. The store releases it last, on a thread that may outlive the engine, so it drops its references early.
 class CheckpointSaver::Finishing {
  public:
   Finishing(CheckpointSaver& saver, std::shared_ptr<RunHold> hold, std::shared_ptr<const Interaction> interaction,

@@ -191,8 +191,7 @@ void MessageQueues::AddFirst(const std::shared_ptr<QueuedRun>& run) {
   run->state_ = QueuedRun::State::kWaiting;
 }
 
-// A message that waits for something else or for another process blocks those after it; only stuck messages are
-// skipped.
+// A message that waits for something else or for another process blocks those after it; only stuck ones are skipped.
 std::shared_ptr<QueuedRun> MessageQueues::Next(const ChatId& chat) const {
   const auto found = queues_.find(chat);
   if (found == queues_.end()) return nullptr;

@@ -24,8 +24,7 @@ namespace {
 
 // For failures that must not be retried, of any kind: the provider asks for a longer pause than any policy allows.
 constexpr std::chrono::hours kNeverAgain{1'000'000};
-// Calls that run together show their events in the recorded order. A call that waits longer than this for its turn
-// gives up.
+// Calls that run together show their events in the recorded order. A replay ends if one waits longer than this.
 constexpr std::chrono::seconds kStandstill{10};
 
 class Replay;

@@ -52,8 +52,7 @@ class Turns {
                                     const Waited& waited);
   Result<std::shared_ptr<Run>> MakeFrom(Result<Beginning> beginning, const ChatId& chat, const StartPoint& from,
                                         const StartRequest& request, const Waited& waited);
-  // Checks in advance, as far as possible, that a run will get its resources. `has_thread` if the caller is on the
-  // pool.
+  // Checks in advance, as far as possible, that a run will get its resources. `has_thread` on a thread of the pool.
   Result<void> CheckResources(bool has_thread);
   Result<AgentGuards> GuardsFor(const ChatId& chat, const std::string& model, const TokenUsage& used_before);
   std::optional<InteractionId> HeadOf(const ChatId& chat) const;

@@ -24,8 +24,7 @@ struct Key {
 
 // The first key of `bytes`, which must not be empty. Within a paste each character is a key, and so is its end mark.
 // The codes by which terminals tell keys apart on request (kitty's protocol, modifyOtherKeys) become the traditional
-// ones. nullopt if the key is incomplete; with `no_more`, because no more bytes follow, the present ones count as they
-// are.
+// ones. nullopt if the key is incomplete; with `no_more`, because no more bytes follow, the present ones count.
 std::optional<Key> FirstKey(std::string_view bytes, bool in_paste, bool no_more);
 
 }  // namespace reprise

@@ -58,8 +58,7 @@ class Wrapper {
     }
   }
 
-  // Adds a whole line of plain letters. False if it has other characters or does not fit: then it must be added part by
-  // part.
+  // Adds a whole line of plain letters. False if it has other characters or does not fit: then add its parts.
   bool AddLine(std::string_view line) {
     if (has_text_ || word_has_text_ || spaces_ != 0 || line.empty() || line.front() == ' ' || line.back() == ' ')
       return false;

@@ -30,8 +30,7 @@ void AppendWithoutTags(std::string& out, std::string_view text) {
 
 std::size_t FenceOf(std::string_view line) { return std::min(line.find_first_not_of('`'), line.size()); }
 
-// Whether all code blocks are ones that every Markdown reader recognizes: fences of backticks at the beginning of a
-// line.
+// Whether all code blocks are ones that every Markdown reader recognizes: fences of backticks that begin a line.
 bool HasPlainFences(std::string_view text) {
   while (!text.empty()) {
     const std::string_view line = text.substr(0, text.find('\n'));
