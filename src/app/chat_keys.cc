@@ -102,7 +102,7 @@ void NoteKeysOf(const std::string& folder, const KeySet* keys) {
     return NoteFolderKeys(found, folder, keys, Disk());
   });
   // Without it the next start reads the chats themselves.
-  if (!noted) LogWarning("the folder's keys could not be written down", {{"error", noted.error().message}});
+  if (!noted) LogWarning("the folder's keys could not be recorded", {{"error", noted.error().message}});
 }
 
 }  // namespace reprise

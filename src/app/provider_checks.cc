@@ -115,7 +115,7 @@ namespace {
 void LogFindings(const Options& options) {
   for (const Finding& finding : CheckProviders(options)) {
     if (finding.verdict == Verdict::kOk) continue;
-    LogWarning("a model's provider may be of no use", {{"check", finding.check}, {"finding", finding.words}});
+    LogWarning("a model's provider may be unusable", {{"check", finding.check}, {"finding", finding.words}});
   }
 }
 
@@ -147,7 +147,7 @@ ProviderCheck::ProviderCheck(const Options& options) {
   }
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
-    LogWarning("the providers are not asked: no descriptor is left");
+    LogWarning("the providers are not checked: no descriptor is left");
     return;
   }
   const UniqueFd told(ends[0]);

@@ -141,7 +141,7 @@ Result<std::unique_ptr<ServerParts>> ServerParts::Assemble(const Options& option
     LogWarning("max_cost_per_chat does not hold for a model without a price", {{"model", options.model}});
   }
   if (!options.has_workspace())
-    LogInfo("no workspace (workspace_mode): tools for files and commands are off, and MCP servers that are run");
+    LogInfo("no workspace (workspace_mode): tools for files and commands and local MCP servers are off");
   parts->StartMcpServers();  // before the engine looks up tools of interrupted runs
   parts->hooks_ = std::make_unique<HookCommands>(options.hooks, Resolved(options.workspace).string());
   TRY(parts->own_->Start(parts->CommonWith(*parts->tools_)));

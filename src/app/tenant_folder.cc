@@ -84,7 +84,7 @@ std::vector<Principal> ListTenants(const std::string& data_dir, FileSystem& disk
       if (principal && TenantFolder(data_dir, *principal) == folder) {
         tenants.push_back(*std::move(principal));
       } else {
-        LogWarning("a folder of a user's chats is not in its place", {{"folder", folder}});
+        LogWarning("a folder of a user's chats is in the wrong place", {{"folder", folder}});
       }
     }
   }

@@ -277,7 +277,7 @@ void MessageQueues::GoOn(const ChatId& chat) {
 void MessageQueues::Stuck(QueuedRun& run, Error error) {
   const MutexLock store_lock(store_mutex_);
   if (auto noted = store_.FailQueued(run.chat_id, run.id, error); !noted) {
-    LogWarning("what became of a message could not be noted in its queue",
+    LogWarning("the failure of a message could not be recorded in its queue",
                {{"chat", run.chat_id.str()}, {"detail", noted.error().detail}});
   }
   const MutexLock lock(mutex_);
