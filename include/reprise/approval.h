@@ -36,9 +36,9 @@ std::optional<ApprovalScope> ParseApprovalScope(std::string_view name);
 
 // The configuration's action for calls, in every chat and mode: kDeny before kAsk before kAllow.
 enum class RuleAction {
-  kAllow,  // run without approval, except calls that need consent or have a Tool::ReasonToAsk
-  kAsk,    // ask, whatever was granted
-  kDeny,   // are refused, whatever a person says
+  kAllow,  // runs without approval, unless the call needs consent or has a Tool::ReasonToAsk
+  kAsk,    // asks, whatever was granted
+  kDeny,   // is refused, whatever a person says
 };
 // "allow", "ask", "deny"; part of the configuration and of the wire.
 std::string_view ToString(RuleAction action);

@@ -19,7 +19,7 @@ namespace reprise {
 struct ChatChange {
   enum class Kind {
     kChatCreated,  // also by a fork, an import, a restore or a first message
-    kChatRenamed,
+    kChatRenamed,  // or another of its settings has changed
     kChatDeleted,
     kHeadMoved,  // by hand, or by an interaction without a run (tasks, a revoked grant)
     kInteractionStarted,

@@ -331,9 +331,9 @@ class Engine {
   Result<Recovered> Recover();
 
   // --- runs -------------------------------------------------------------------------------------------------------
-  // Starts an interaction at the chat's head; creates an unknown chat. kUnavailable (reason "queue_full"): the chat's
-  // queue is full. kNotFound (reason "no_such_file"): an attachment is no file of the chat; nothing has started. This
-  // holds for Edit too. kInvalidArgument: a queued message cannot keep attachments.
+  // Starts an interaction at the chat's head; creates an unknown chat. Nothing starts after a failure, as in Edit:
+  // kNotFound (reason "no_such_file": an attachment is no file of the chat), kInvalidArgument (reason "unknown_model",
+  // "guardrail", or "invalid_member": queued messages have no attachments or `compact`), kUnavailable ("queue_full").
   Result<EventSubscription> Start(const ChatId& chat, StartRequest request);
   // The run that the same request started earlier in the chat. nullopt: none, or the unnamed request may run again.
   // kUnprocessable (reason "idempotency_key_reused"), kConflict (reason "request_waits"): it waits in the queue.
@@ -356,6 +356,7 @@ class Engine {
   Result<ReplayReport> ReplayRecorded(const ChatId& chat, InteractionId interaction);
   // The first difference between an interaction and a finished second run of its message.
   Result<ReplayReport> CompareReplay(const ChatId& chat, InteractionId recorded, InteractionId again);
+  // What an edit of `interaction` would do; changes nothing. kConflict (reason "busy") while it runs.
   Result<EditPreview> PreviewEdit(const ChatId& chat, InteractionId interaction);
   // Adds turns from elsewhere after `after` (nullopt: as the root of a branch), each as a finished interaction. The
   // last becomes the head, which is returned. `edited_from`: the interaction that the first turn replaces. Creates an
@@ -388,8 +389,9 @@ class Engine {
   // Asks the run to stop; returns at once. Idempotent; for a finished interaction returns its status.
   Result<CancelOutcome> Cancel(const ChatId& chat, InteractionId interaction);
 
-  // Events after `after_seq`, recorded ones first, then live. Does not count as watching until Listen. kInvalidArgument
-  // (reason "cursor_ahead") if `after_seq` is beyond the last event.
+  // Events after `after_seq`, recorded ones first, then live. Does not count as watching until Listen, except that a
+  // run of another process counts as watched at once. kInvalidArgument (reason "cursor_ahead") if `after_seq` is beyond
+  // the last event.
   Result<AttachedEvents> Attach(const ChatId& chat, InteractionId interaction, std::uint64_t after_seq);
 
   // Makes `subscription` count as watching, if its interaction still runs.
@@ -398,18 +400,19 @@ class Engine {
   // --- queued messages ------------------------------------------------------------------------------------------
   // In run order. kNotFound: no such chat.
   Result<std::vector<QueueEntry>> GetQueue(const ChatId& chat);
-  // kNotFound: no such message waits.
+  // kNotFound: no such message waits. kInvalidArgument (reason "guardrail"): the new text is refused.
   Result<QueueEntry> ChangeQueued(const ChatId& chat, std::string_view id, const std::string& user_message);
   Result<void> RemoveQueued(const ChatId& chat, std::string_view id);
 
   // --- approvals --------------------------------------------------------------------------------------------------
-  // The first answer wins. kNotFound: no such approval (in `within`, if given); kInvalidArgument (reason
-  // "already_processed"): it has an answer, or its run has ended; (reason "expired"): too late; (reason
-  // "invalid_member"): the tool cannot have a grant for all chats; kConflict (reason "digest_mismatch"). If a disk
-  // failure prevents a grant for all chats, the approval keeps waiting. A consent revokes the grants for all chats to
-  // the tool's earlier version. If this returns ok, the answer survives the process. kStorageFull, kIo: the answer was
-  // taken but could not be recorded, and the run fails; kUnavailable (reason "not_on_record"): it was taken, but the
-  // disk has not responded for two seconds.
+  // The first answer wins. kNotFound: no such approval (in `within`, if given). kInvalidArgument: reason
+  // "already_processed" (it has an answer, or its run has ended), "expired" (too late), "invalid_answer" (the approval
+  // does not offer this scope or pattern) or "invalid_member" (the tool cannot have a grant for all chats). kConflict:
+  // reason "digest_mismatch", "stale" (the tool has changed, so the call is asked about again) or "denied_by_rule". If
+  // a disk failure prevents a grant for all chats, the approval keeps waiting. A consent revokes the grants for all
+  // chats to the tool's earlier version. If this returns ok, the answer survives the process. kStorageFull, kIo: the
+  // answer was taken but could not be recorded, and the run fails; kUnavailable (reason "not_on_record"): it was taken,
+  // but the disk has not responded for two seconds.
   using InteractionRef = reprise::InteractionRef;
   Result<PendingApproval> AnswerApproval(std::string_view approval_id, ApprovalAnswer answer,
                                          std::optional<InteractionRef> within = std::nullopt);
@@ -433,7 +436,7 @@ class Engine {
 
   // --- questions of tools -----------------------------------------------------------------------------------------
   // As AnswerApproval. Also kInvalidArgument if the question has a schema and the response is no JSON object (reason
-  // "invalid_member") or fails Parts::check_form; the question keeps waiting.
+  // "invalid_answer") or fails Parts::check_form; the question keeps waiting.
   Result<PendingInput> AnswerInput(std::string_view request_id, InputAnswer answer,
                                    std::optional<InteractionRef> within = std::nullopt);
   std::vector<PendingInput> PendingInputs() const;
@@ -446,12 +449,13 @@ class Engine {
   // kInvalidArgument (reason "invalid_parameter") if `range.before` is not in the history.
   Result<std::unique_ptr<HistoryReader>> ReadHistory(const ChatId& chat, const HistoryRange& range,
                                                      HistoryStates states);
-  // Searches one chat or all chats for `text`, ignoring case. Newest first; at most `limit` matches, and only those
-  // found within a few seconds. kInvalidArgument: the text is empty.
+  // Searches one chat or all chats for `text`, ignoring case: chats as ListChats orders them, the newest matches of
+  // each first. At most `limit` matches, and only those found within a few seconds. Runs of other processes are not
+  // searched. kInvalidArgument: the text is empty.
   Result<SearchResult> Search(const std::string& text, const std::optional<ChatId>& chat, std::size_t limit);
   // What the chat's interactions have used; reads all of them.
   Result<ChatUsage> GetUsage(const ChatId& chat);
-  // Today's tokens in all chats, from finished interactions only; nullopt: not counted.
+  // Today's tokens, from finished interactions of all chats and from Ask; nullopt: not counted.
   std::optional<std::int64_t> UsedToday() const;
   Result<std::vector<ChatListEntry>> ListChats();
   // The interaction that runs in the chat, or waits for a person.
@@ -464,7 +468,8 @@ class Engine {
   // Allowed while a run is active; its next call uses the new mode. kInvalidArgument (reason "unknown_model"),
   // kForbidden (reason "mode_not_allowed"): the server's mode is kDenyAll, which no chat may override.
   Result<ChatSummary> ChangeChat(const ChatId& chat, ChatSettings settings);
-  // Empties the queue, cancels a running interaction and waits for its checkpoint first.
+  // Empties the queue, cancels a running interaction and waits for its checkpoint first. kConflict (reason "busy") if
+  // another process has not ended its run within 20 seconds.
   Result<void> DeleteChat(const ChatId& chat);
   // Moves a superseded interaction and its descendants to the trash, as ChatStore::RemoveBranch does, and writes it to
   // the audit log. kConflict (reason "busy") while a run is active.

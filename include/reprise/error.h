@@ -32,7 +32,7 @@ enum class ErrorCode {
   kInternal,     // a defect of Reprise
 };
 
-// What decides the flow of control: an Error is asked for it with Is(). The table is in reprise/reasons.h.
+// Why something failed; code that depends on it asks Error::Is. The table is in reprise/reasons.h.
 enum class Reason : std::uint8_t {
 #define REPRISE_REASON(name, wire, kind, retryable) name,
   REPRISE_REASONS(REPRISE_REASON)
@@ -44,8 +44,13 @@ std::string_view NameOf(Reason reason);
 // The name that an error of this kind has if it has no reason of its own.
 std::string_view DefaultReason(ErrorCode code);
 
-// A failure as a value. `message` may be shown to a client and never holds a path, a secret or a stack;
-// `detail` (path, errno, offset) goes to the log only.
+// A failure as a value. `message` may be shown to a client and never holds a path, a secret or a stack; `detail` (path,
+// errno, offset) goes to the log only.
+//
+//   auto summary = store.LoadSummary(chat);
+//   if (!summary && reprise::IsNotFound(summary.error())) return Create(chat);
+//   if (!summary) return reprise::Fail(summary.error());  // reprise/result.h
+//   if (summary->head) return reprise::Fail(reprise::ErrorCode::kConflict, "the chat is not empty");
 struct Error {
   ErrorCode code = ErrorCode::kInternal;
   std::string reason;             // the name of a Reason, or another one, from a newer server or a plug-in
@@ -61,13 +66,13 @@ struct Error {
 
 inline bool IsNotFound(const Error& error) { return error.code == ErrorCode::kNotFound; }
 
-// An Error with the kind's default reason.
+// Makes an Error with the kind's default reason.
 Error MakeError(ErrorCode code, std::string message, std::string detail = {});
-// An Error with a reason of the table, which has its kind and whether it is retryable:
+// Makes an Error with a reason of the table, which has its kind and whether it is retryable:
 //
 //   return Fail(Refused(Reason::kBusy, "an interaction is running in this chat"));
 Error Refused(Reason reason, std::string message, std::string detail = {});
-// One with a reason that is not in the table.
+// Makes an Error with a reason that is not in the table.
 Error Refused(ErrorCode code, std::string reason, std::string message, std::string detail = {});
 
 }  // namespace reprise

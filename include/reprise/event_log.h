@@ -16,7 +16,7 @@
 
 namespace reprise {
 
-// Is called when a log has new events, by the publishing thread, without any lock of the log held.
+// The publishing thread calls it when a log has new events, without any lock of the log held.
 class EventLogListener {
  public:
   virtual ~EventLogListener() = default;
@@ -106,7 +106,7 @@ class EventLog {
   // Makes events visible up to here, if they were not, and calls the listeners.
   void Show(const std::optional<Position>& up_to, bool close);
 
-  // All with mutex_ held.
+  // REQUIRES of these: mutex_ is held.
   Segments::const_iterator SegmentAt(std::uint64_t offset) const;  // REQUIRES: offset < size_
   std::string& Reserve(std::uint64_t seq, std::size_t bytes);
   void AppendFrame(std::uint64_t seq, std::string_view name, std::string_view data);

@@ -29,8 +29,9 @@ struct StoredFile {
   bool operator==(const StoredFile&) const = default;
 };
 
-// Makes a file with a new id. `filename` is reduced to its text after the last slash, without control characters and
-// cut to 200 characters; "file" if nothing is left. `mime_type` loses its parameters; empty: application/octet-stream.
+// Makes a file with a new id. `filename` is reduced to its text after the last slash or backslash, without control and
+// deceptive characters, and cut to 200 characters; "file" if nothing is left. `mime_type` loses its parameters; empty:
+// application/octet-stream.
 // kUnsupportedType if it is no media type (RFC 9110, section 8.3.1).
 Result<StoredFile> MakeFile(std::string_view filename, std::string_view mime_type, std::string content);
 

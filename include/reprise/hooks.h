@@ -38,7 +38,7 @@ struct HookFacts {
 class Hooks {
  public:
   virtual ~Hooks() = default;
-  // Cheap.
+  // Whether any hook is for this event. Cheap.
   virtual bool Wants(HookEvent event) const = 0;
   struct Verdict {
     std::optional<std::string> denied{};     // the reason, for the model and people; valid UTF-8

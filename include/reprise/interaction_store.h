@@ -33,10 +33,10 @@ struct TrashEntry {
   std::uint64_t bytes;  // of its files
 };
 
-// Common failures: kNotFound (no such chat or interaction), kCorruption (reason integrity_auth, integrity_swap,
-// integrity_rollback, integrity_version, integrity_plain, integrity_sealed or integrity_missing; the neighbours stay
-// readable), kIo, kStorageFull. All methods may be called from several threads; calls for one chat take effect one
-// after the other.
+// Interfaces of a store of chats. Common failures: kNotFound (no such chat or interaction), kCorruption (reason
+// integrity_auth, integrity_swap, integrity_rollback, integrity_version, integrity_plain, integrity_sealed or
+// integrity_missing; the neighbours stay readable), kIo, kStorageFull. All methods may be called from several threads;
+// calls for one chat take effect one after the other.
 //
 //   const auto chat = *reprise::ChatId::Parse("demo");
 //   if (auto made = store.CreateChat(chat, "Demo"); !made) return Complain(made.error().message);

@@ -191,7 +191,7 @@ struct Options {
   int max_tool_calls_per_minute = 0;  // per chat; 0: no limit
   std::chrono::milliseconds provider_idle_timeout{120'000};
   std::chrono::milliseconds disconnect_grace{2000};
-  // How long runs may continue after a stop request; unset: three minutes with a database, else zero.
+  // How long `reprise serve` lets runs continue after a stop signal; unset: three minutes with a database, else zero.
   std::optional<std::chrono::milliseconds> drain{};
   TelemetryOptions telemetry;
   std::vector<std::string> public_hosts;  // "name" or "name:port" under which clients reach the server, beside its own

@@ -10,6 +10,9 @@ namespace reprise {
 
 // Tells processes that use the same chats where to look. Signals may be lost or repeated, so receivers also look once a
 // second; a signal only makes them faster. Thread-safe.
+//
+//   const auto hold = signals.Subscribe("chats", [](std::string_view payload) { LookSoon(payload); });
+//   signals.Publish("chats", "demo");
 class Signals {
  public:
   virtual ~Signals() = default;

@@ -18,7 +18,7 @@ class WorkspaceReader {
   struct Query {
     std::string text{};      // valid UTF-8; any part of the path, ignoring case. Empty: any path
     std::size_t limit = 20;  // of results
-    // Filters results; false: leave it out. Called from the same thread.
+    // Filters results: a path for which it returns false is left out. Called from the same thread.
     std::function<bool(const std::string& path)> accepts{};
   };
   struct Entry {

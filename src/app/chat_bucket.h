@@ -12,22 +12,22 @@
 
 namespace reprise {
 
-// The bucket of a configuration, where the files of its chats are, and the connections to it. These are its own: a
-// large file does not hold up what models say. Thread-safe once it takes new files.
+// The configured bucket for the files of chats, with connections of its own, so that a large file does not hold up
+// models. Thread-safe once it takes new files.
 class ChatBucket {
  public:
-  // Null if the configuration has none. kInvalidArgument if its keys are not set, or if chats are stored in plain: what
-  // goes to a bucket is sealed. Asks nobody. When `stop` is requested, all that is under way ends.
+  // Null if no bucket is configured. kInvalidArgument if its keys are not set, or if chats are stored in plain, because
+  // a bucket holds sealed files only. No network access. A request of `stop` ends everything under way.
   static Result<std::unique_ptr<ChatBucket>> Open(const Options& options, std::stop_token stop = {});
-  // The same for those who may do without: null, too, where it cannot be used.
+  // The same for commands that work without the bucket: null, too, if it is unusable.
   static std::unique_ptr<ChatBucket> OpenToRead(const Options& options, std::stop_token stop = {});
 
-  // From now on there may be new files. REQUIRES: the caller holds the folder's lock; nobody uses the bucket yet.
+  // New files are possible from now on. REQUIRES: the caller holds the folder's lock; nobody uses the bucket yet.
   Result<void> TakeNewFiles(const std::string& data_folder, FileSystem& file_system);
 
   const FileBucket& files() const { return files_; }
   ObjectStore& objects() { return bucket_; }
-  // Whether it can be used now. Waits for an answer, ten seconds at most.
+  // Whether the bucket works now. Blocks for ten seconds at most.
   Result<void> Check() { return bucket_.Check(); }
 
  private:
@@ -39,7 +39,7 @@ class ChatBucket {
   FileBucket files_{.objects = bucket_};
 };
 
-// For those that take a pointer: null if there is none.
+// For functions that take a pointer: null if there is no bucket.
 inline const FileBucket* FilesOf(const std::unique_ptr<ChatBucket>& bucket) {
   return bucket ? &bucket->files() : nullptr;
 }

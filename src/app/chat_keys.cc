@@ -43,7 +43,7 @@ Result<std::unique_ptr<Database>> OpenTables(const Options& options) {
 
 using KeysCheck = std::function<Result<void>(const KeySet*)>;
 
-// Before a key is made, `check` is asked: the one that is missing may only be in another place.
+// Calls `check` before it makes a key, because the missing one may only be elsewhere.
 Result<std::shared_ptr<const KeySet>> KeysThatFit(const Options& options, const std::string& folder,
                                                   const KeysCheck& check) {
   if (options.plain) return check(nullptr).map([] { return std::shared_ptr<const KeySet>(); });
@@ -101,8 +101,8 @@ void NoteKeysOf(const std::string& folder, const KeySet* keys) {
   const auto noted = ReadFolderKeys(folder, mode, keys, Disk()).and_then([&](const FolderKeys& found) {
     return NoteFolderKeys(found, folder, keys, Disk());
   });
-  // Without it the next start looks at the chats themselves.
-  if (!noted) LogWarning("the folder's keys could not be written down", {{"error", noted.error().message}});
+  // Without it the next start reads the chats themselves.
+  if (!noted) LogWarning("the folder's keys could not be recorded", {{"error", noted.error().message}});
 }
 
 }  // namespace reprise

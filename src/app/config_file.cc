@@ -24,7 +24,7 @@ std::string Join(std::string_view above, std::string_view member) {
   return above.empty() ? std::string(member) : std::string(above) + "." + std::string(member);
 }
 
-// Of a provider or an MCP server.
+// For providers and MCP servers.
 bool IsServerName(const std::string& name) {
   const auto allowed = [](char c) { return IsToolNameCharacter(c) || c == '.'; };
   return !name.empty() && name.size() <= 64 && IsNameCharacter(name[0]) && name[0] != '_' &&
@@ -36,7 +36,7 @@ bool IsInTable(const std::string& beginning) {
   return std::any_of(Settings().begin(), Settings().end(), is_it);
 }
 
-// Everywhere below, `key` is of the table of settings ("providers.NAME.type"), and `place` is where its value stands in
+// In this class, `key` is a key of the settings table ("providers.NAME.type"), and `place` is the path of its value in
 // the file ("providers.mine.type").
 class ConfigReader {
  public:
@@ -91,7 +91,7 @@ class ConfigReader {
   }
 
   Result<void> ReadNamed(const std::string& key, const std::string& place, const Json& value) {
-    // Nothing is offered that the file does not say.
+    // Only providers that the file names are offered.
     if (key == "providers") options_.providers.clear();
     for (const auto& [name, members] : value.items()) {
       const std::string element = Join(place, name);
@@ -179,10 +179,10 @@ class ConfigReader {
     return {};
   }
 
-  // What one string with references has become.
+  // A string after substitution.
   struct Substituted {
     std::string text;
-    std::string missing;  // the first variable that is not set
+    std::string missing;  // the first unset variable
   };
 
   Result<Substituted> Substitute(const std::string& place, std::string_view text) {
@@ -212,7 +212,7 @@ class ConfigReader {
     return out;
   }
 
-  // What its members must be together, once each of them is read; then an element is put where it belongs.
+  // Checks the members of a section together, after each was read; then stores an element in its place.
   Result<void> CheckSection(std::string_view key, const std::string& place, const Json& members) {
     const Setting* const type = FindSettingByKey(Join(key, "type"));
     if (type != nullptr && key != "files" && !members.contains("type")) {
@@ -243,7 +243,7 @@ class ConfigReader {
     return {};
   }
 
-  // A model has a price if it has one for input and one for output.
+  // A model has a price if it has an input price and an output price.
   Result<void> KeepModel(const std::string& place, const Json& members) {
     const auto has = [&](const char* kind) { return members.contains(std::string(kind) + "_price_per_mtok"); };
     if (has("input") && has("output")) {
@@ -335,7 +335,7 @@ class ConfigReader {
     return {};
   }
 
-  // Traces and metrics go to one collector.
+  // One endpoint serves traces and metrics.
   void SpreadTelemetry(const Json& members) {
     TelemetryOptions& telemetry = options_.telemetry;
     if (members.contains("otlp_endpoint")) SetOtlpEndpoint(telemetry, std::string(telemetry.traces.url));
@@ -344,8 +344,8 @@ class ConfigReader {
 
   Options& options_;
   const Environment& environment_;
-  SettingsDraft draft_;  // what is being read, until it is known to be whole
-  std::string name_;     // of the element that is being read
+  SettingsDraft draft_;  // being read, until it is complete
+  std::string name_;     // of the element being read
 };
 
 }  // namespace

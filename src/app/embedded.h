@@ -4,7 +4,7 @@
 
 namespace reprise {
 
-// What the build puts into the binary (embed.cmake).
+// Data that the build puts into the binary (embed.cmake).
 std::string_view Version();
 std::string_view OpenApiDocument();  // schemas/openapi.json
 

@@ -24,17 +24,17 @@
 namespace reprise {
 namespace {
 
-// What the tools may never touch, although it may lie in the workspace.
+// Paths that tools may never touch, even in the workspace.
 Result<std::vector<std::string>> ProtectedPaths(const Options& options) {
   std::vector<std::string> paths = {options.data_dir, KeyFileOf(options), DefaultKeyFile()};
-  // A configuration decides which tools ask; a tool must not be able to write the one that the next start would read.
+  // A configuration decides which tools ask, so no tool may write the one of the next start.
   paths.push_back(options.config_file.empty() ? "reprise.json" : options.config_file);
-  paths.push_back(PromptDirectoryOf(options));  // likewise for what the next turn is told
+  paths.push_back(PromptDirectoryOf(options));  // nor the prompt of the next turn
   if (!options.passphrase_file.empty()) paths.push_back(options.passphrase_file);
   if (!options.token_file.empty()) paths.push_back(options.token_file);
   if (options.auth.has_people()) paths.push_back(TokensFileOf(options));
-  paths.push_back(ConfigDirectoryOf(options));    // nor the list of what is allowed
-  auto programs = TRY(FilesOfPrograms(options));  // nor what the server is going to run
+  paths.push_back(ConfigDirectoryOf(options));    // nor the list of allowed files
+  auto programs = TRY(FilesOfPrograms(options));  // nor programs that the server will run
   paths.insert(paths.end(), programs.begin(), programs.end());
   for (const std::string& folder : UnsavedFolders(options.data_dir)) paths.push_back(folder);
   for (std::string& folder : FoldersKeptOf(Resolved(options.data_dir).string())) paths.push_back(std::move(folder));
@@ -86,7 +86,7 @@ Result<std::unique_ptr<ToolCatalog>> MakeToolCatalog(const Options& options, Tra
   tools.deny = options.tools.deny;
   if (!options.has_workspace()) tools.deny.insert(tools.deny.end(), kWorkspaceTools.begin(), kWorkspaceTools.end());
   tools.require_approval = options.tools.require_approval;
-  // What is not there cannot be closed to commands, and they would be the ones to make it.
+  // Created now, because a missing folder cannot be closed to commands, which could then create it.
   std::error_code failed;
   if (const std::string folder = ConfigDirectoryOf(options); !std::filesystem::is_directory(folder, failed)) {
     if (auto made = CreateDirectories(disk, folder); !made) {

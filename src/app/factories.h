@@ -11,11 +11,11 @@
 
 namespace reprise {
 
-// Names of the MCP servers that are configured, and what the configuration's rules are; null: there are none.
+// The names of the configured MCP servers, and the configured rules; null if there are none.
 std::vector<std::string> NamesOfServers(const Options& options);
 ToolRules RulesOf(const Options& options);
 
-// As MakeTools; the tools use `transport` and `disk`, which must outlive them. `readable_folders`: see ToolOptions.
+// Like MakeTools; the tools use `transport` and `disk`, which must outlive them. `readable_folders`: see ToolOptions.
 Result<std::unique_ptr<ToolCatalog>> MakeToolCatalog(const Options& options, Transport& transport, FileSystem& disk,
                                                      std::vector<std::shared_ptr<Tool>> own,
                                                      std::function<std::vector<std::string>()> readable_folders = {});

@@ -19,7 +19,7 @@ constexpr int kMostEvents = 4000;
 constexpr int kMostLevels = 16;
 constexpr std::size_t kMostNameBytes = 64;
 
-// Looked up at run time: a server without skills does not pay for it.
+// Looked up at run time, so that a server without skills does not load it.
 struct YamlLibrary : SharedLibrary {
   YamlLibrary() : SharedLibrary(kYamlLibrary) {}
 
@@ -35,7 +35,7 @@ Error Wrong(const std::string& message) {
   return MakeError(ErrorCode::kInvalidArgument, "what stands in front of its text " + message);
 }
 
-// The events of one YAML text, one after the other.
+// The events of one YAML text, in order.
 class YamlEvents {
  public:
   YamlEvents(const YamlLibrary& library, std::string_view text) : library_(library) {
@@ -51,14 +51,14 @@ class YamlEvents {
   YamlEvents(const YamlEvents&) = delete;
   YamlEvents& operator=(const YamlEvents&) = delete;
 
-  // Holds until the next one. The levels and the number of all are limited.
+  // The event is valid until the next call. Nesting and number are limited.
   Result<const yaml_event_t*> Next() {
     Drop();
     if (!is_there_) return Fail(ErrorCode::kUnavailable, "there is no memory to read it");
     has_event_ = library_.parse(&parser_, &event_) != 0;
     if (!has_event_) {
       const char* const problem = parser_.problem != nullptr ? parser_.problem : "it cannot be read";
-      // Its lines count from the one behind the first "---".
+      // libyaml counts lines after the first "---".
       return Fail(Wrong("is no YAML: " + std::string(problem) + " (line " +
                         std::to_string(parser_.problem_mark.line + 2) +
                         "); a text with \": \" or \" #\" in it needs quotes"));
@@ -86,7 +86,7 @@ std::string TextOf(const yaml_event_t& scalar) {
   return {reinterpret_cast<const char*>(scalar.data.scalar.value), scalar.data.scalar.length};
 }
 
-// What lies between the lines "---".
+// The text between the lines "---".
 Result<std::string_view> Between(std::string_view text) {
   const auto line = [&] {
     const std::size_t end = text.find('\n');
@@ -108,7 +108,7 @@ Result<std::string_view> Between(std::string_view text) {
   return Fail(Wrong("does not end: a second line --- is missing"));
 }
 
-// The value of a member; nullopt: it is no text. Behind it the events go on with the next member.
+// A member's value; nullopt if it is no text. Afterwards the events are at the next member.
 Result<std::optional<std::string>> Value(YamlEvents& events) {
   const int level = events.levels();
   const yaml_event_t* const first = TRY(events.Next());
@@ -130,7 +130,7 @@ Result<SkillHead> Read(std::string_view yaml) {
   std::optional<std::string> name, description;
   while ((event = TRY(events.Next()))->type != YAML_MAPPING_END_EVENT) {
     const std::string key = event->type == YAML_SCALAR_EVENT ? TextOf(*event) : std::string();
-    if (event->type != YAML_SCALAR_EVENT) {  // a key of parts
+    if (event->type != YAML_SCALAR_EVENT) {  // a structured key
       while (events.levels() > 1) TRY(events.Next());
     }
     auto value = TRY(Value(events));
@@ -151,7 +151,7 @@ bool IsSkillName(std::string_view name) {
          name.find("--") == name.npos && std::all_of(name.begin(), name.end(), is_letter);
 }
 
-// On one line, so that nothing in it can look like another part of what it stands in.
+// On one line, so that it cannot imitate other parts of its surroundings.
 std::string Described(std::string_view text) {
   const std::string visible = VisibleOnOneLine(text);
   std::string line;

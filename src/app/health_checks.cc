@@ -45,7 +45,7 @@ Finding Failed(std::string check, std::string words) { return {std::move(check),
 Finding CheckKeyFile(const Options& options) {
   const std::string path = KeyFileOf(options);
   PosixFileSystem disk;
-  // Asks nobody: without a passphrase file it is enough that there is a passphrase.
+  // Does not prompt: without a passphrase file it is enough that the key file needs one.
   const auto keys =
       LoadKeyFile(path, disk, options.passphrase_file.empty() ? PassphraseSource() : PassphraseFrom(options));
   const FolderMode mode = options.plain ? FolderMode::kPlain : FolderMode::kSealed;
@@ -57,7 +57,7 @@ Finding CheckKeyFile(const Options& options) {
       return Failed("key file", sound.error().message);
     }
     const auto sound = CheckKeysOfDatabase(options, keys ? &*keys : nullptr);
-    // Whether the database can be reached is another check.
+    // Another check tells whether the database can be reached.
     if (!sound && sound.error().code == ErrorCode::kForbidden) return Failed("key file", sound.error().message);
   }
   if (options.plain) return Doubtful("key file", "chats are stored unencrypted (plain), so no key is needed");
@@ -110,7 +110,7 @@ Finding CheckLock(const Options& options) {
   const std::string path = LockFile(options.data_dir);
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!fd) return Passed("data folder lock", "no server is using this folder");
-  // A shared lock for a moment: refused exactly while a server holds its exclusive one.
+  // A shared lock for a moment is refused exactly while a server holds its exclusive one.
   const bool free = ::flock(fd.get(), LOCK_SH | LOCK_NB) == 0;
   return free ? Passed("data folder lock", "no server is using this folder")
               : Doubtful("data folder lock", "a server is using this folder now; stop it before you start another one");
@@ -127,7 +127,7 @@ Finding CheckWorkspace(const Options& options) {
   return Passed("workspace", options.workspace + " is there");
 }
 
-// Folders of PATH whose programs commands in the sandbox do not find, as they lie in the home and nobody named them.
+// Folders of PATH whose programs sandboxed commands cannot find, because they lie in the home and are not configured.
 std::string UnseenFolders(const Options& options) {
   const char* const path = std::getenv("PATH");
   const char* const home = std::getenv("HOME");
@@ -244,7 +244,7 @@ Finding CheckPort(const Options& options) {
   return Failed("address", name + " cannot be used: " + std::strerror(error));
 }
 
-// Tools that nobody calls need none.
+// The checked tools are not called, so they need no network.
 class NoTransport final : public Transport {
  public:
   void Send(HttpRequest, HttpResponseHandler&, std::stop_token, Done done) override {

@@ -15,7 +15,7 @@ struct Finding {
   std::string words;  // one sentence; never a secret
 };
 
-// One finding per check, in the order a person would mend them. Reads and probes only; nothing is created or changed.
+// One finding per check, in the order in which a person would fix them. Only reads and probes.
 std::vector<Finding> CheckHealth(const Options& options);
 
 }  // namespace reprise

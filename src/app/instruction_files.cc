@@ -28,20 +28,20 @@ constexpr const char* kOwnSkills = "skills";             // in the configuration
 constexpr const char* kSharedSkills = ".agents/skills";  // in the user's home, and in the folders of a project
 
 constexpr std::size_t kMostFolders = 32;
-constexpr std::size_t kMaxFile = 256 * 1024;  // that is read at all
+constexpr std::size_t kMaxFile = 256 * 1024;  // larger files are not read
 
 constexpr std::string_view kIntroduction =
     "What people have written down for agents that work here. What the user says in the conversation goes before it; "
     "of two files that contradict each other the later one counts.";
 
-// Free of symbolic links; empty: not known.
+// Free of symbolic links; empty if unknown.
 std::string Home() {
   const char* const home = std::getenv("HOME");  // NOLINT(concurrency-mt-unsafe): read at the start
   std::error_code failed;
   return home != nullptr && *home == '/' ? fs::weakly_canonical(home, failed).string() : std::string();
 }
 
-// From the top down to the workspace. `project` becomes the top of its git work tree.
+// From the top down to the workspace. Sets `project` to the top of its git work tree.
 std::vector<std::string> FoldersOf(const std::string& workspace, std::string& project) {
   std::vector<std::string> folders;
   if (workspace.empty()) return folders;
@@ -72,13 +72,13 @@ File Take(std::string path, Result<std::string> text) {
   return file;
 }
 
-// Asked before each turn, mostly of files that are not there: no std::filesystem::path is made of it.
+// Called before each turn, mostly for missing files, so it makes no std::filesystem::path.
 bool IsThere(const std::string& path) {
   struct stat ignored {};
   return ::lstat(path.c_str(), &ignored) == 0;
 }
 
-// A file of a project, and nothing that a link in it leads to elsewhere.
+// Reads a file of a project; refuses it if a link leads out of the project.
 File TakeWithin(const std::string& path, const std::string& project, std::size_t max_bytes) {
   std::error_code failed;
   const fs::path real = fs::canonical(path, failed);
@@ -87,7 +87,7 @@ File TakeWithin(const std::string& path, const std::string& project, std::size_t
   return Take(path, ReadSmallFile(real.string(), max_bytes));
 }
 
-// A skill's file is read as one of its folder, which may be a link itself, but not to one that all skills lie in.
+// Whether a skill's file lies outside its own folder. That folder may be a link, but not to the folder of all skills.
 bool LeavesItsFolder(const std::string& path) {
   const fs::path file(path);
   std::error_code failed;
@@ -96,7 +96,7 @@ bool LeavesItsFolder(const std::string& path) {
   return !LiesBelow(real(file), folder) || LiesBelow(real(file.parent_path().parent_path()), folder) || failed;
 }
 
-// At most so many bytes, in whole characters.
+// At most `bytes` bytes, in whole characters.
 std::string_view FirstBytes(std::string_view text, std::size_t bytes) {
   if (text.size() <= bytes) return text;
   text = text.substr(0, bytes);
@@ -105,12 +105,12 @@ std::string_view FirstBytes(std::string_view text, std::size_t bytes) {
 
 }  // namespace
 
-// What people have allowed, read when it is first asked for.
+// The list of allowed files, read when it is first needed.
 class InstructionFiles::Consent {
  public:
   explicit Consent(const TrustedFiles& trusted) : trusted_(trusted) {}
 
-  // What a file is that tools could have written.
+  // Sets the state of a file that tools could have written.
   void Judge(File& file) {
     if (file.state == State::kUnusable) return;
     if (!allowed_) allowed_ = trusted_.Read();
@@ -146,7 +146,7 @@ InstructionFiles::InstructionFiles(const Options& options, std::string workspace
   if (const std::string home = Home(); !home.empty()) own_skills_.push_back(home + "/" + kSharedSkills);
 }
 
-// What a file of this folder must lie in.
+// The folder that must contain this folder's files.
 const std::string& InstructionFiles::LimitOf(const Folder& folder) const {
   return project_.empty() ? folder.path : project_;
 }
@@ -163,8 +163,7 @@ std::vector<File> InstructionFiles::List() const {
   return files;
 }
 
-// What stands in front of a skill's text is read only when the skill is used: before a person has allowed it, it is
-// nothing but bytes that are shown.
+// A skill's head is parsed only when the skill is in use. Before a person has allowed it, its text is only shown.
 void InstructionFiles::AddSkills(std::vector<File>& files, Consent& consent) const {
   const auto add = [&](const std::string& folder, const auto& take) {
     if (!IsThere(folder)) return;
@@ -213,7 +212,7 @@ Result<void> InstructionFiles::Allow(std::string_view path, std::string_view dig
 std::string TextOf(const std::vector<File>& files) {
   std::size_t room = kMaxInstructions;
   std::string text;
-  for (auto file = files.rbegin(); file != files.rend(); ++file) {  // the nearest has the first claim to the room
+  for (auto file = files.rbegin(); file != files.rend(); ++file) {  // the nearest file has the first claim to the space
     if (file->kind != Kind::kInstructions || file->state != State::kUsed) continue;
     const std::string_view whole = Trimmed(file->text);
     if (whole.empty()) continue;

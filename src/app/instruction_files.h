@@ -10,15 +10,16 @@
 namespace reprise {
 
 inline constexpr const char* kInstructionsName = "AGENTS.md";
-inline constexpr std::size_t kMaxInstructions = 32 * 1024;  // bytes of all together
+inline constexpr std::size_t kMaxInstructions = 32 * 1024;  // bytes, all files together
 
-// AGENTS.md of the user's configuration folder, and of the folders from the workspace upwards: to the top of its git
-// work tree, else to the user's home or the root. Likewise skills: those of the user lie in the configuration folder
-// and in ~/.agents/skills, those of a project in .agents/skills. What tools could have written counts only as it was
-// allowed; `reprise trust` and Allow keep that in one list. What leads out of its project is not used. Read each time.
+// AGENTS.md of the user's configuration folder, and of the workspace and the folders above it: up to the top of its git
+// work tree, else to the user's home or the root. Likewise skills: the user's lie in the configuration folder and in
+// ~/.agents/skills, a project's in .agents/skills. A file that tools could have written counts only with its allowed
+// content; `reprise trust` and Allow keep these in one list. A file outside its project is not used. Reads the files
+// each time.
 class InstructionFiles final : public ProjectInstructions {
  public:
-  // `workspace`: absolute, free of symbolic links; empty: there is none.
+  // `workspace` is absolute and free of symbolic links; empty if there is none.
   InstructionFiles(const Options& options, std::string workspace, bool with_skills);
 
   std::vector<File> List() const override;
@@ -35,15 +36,14 @@ class InstructionFiles final : public ProjectInstructions {
 
   std::string workspace_, config_directory_;
   bool with_skills_;
-  std::string own_;                      // the file of the user's own
-  std::vector<std::string> own_skills_;  // folders of the user's own
-  std::string project_;                  // the top of the git work tree; empty: there is none
-  std::vector<Folder> folders_;          // down to the workspace
+  std::string own_;                      // the user's own file
+  std::vector<std::string> own_skills_;  // folders of the user's own skills
+  std::string project_;                  // the top of the git work tree; empty if there is none
+  std::vector<Folder> folders_;          // from the top down to the workspace
   TrustedFiles trusted_;
 };
 
-// What models are told of files of instructions: those that are used, as much as there is room for. What is cut or left
-// out is said, the nearest is kept.
+// The text for models: the files in use, as far as they fit, the nearest first. It names cut and omitted files.
 std::string TextOf(const std::vector<ProjectInstructions::File>& files);
 
 }  // namespace reprise

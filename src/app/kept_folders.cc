@@ -15,7 +15,7 @@ std::vector<std::string> FoldersKeptOf(const std::string& root) {
   const std::string parent = ParentDirectory(root);
   const auto entries = Disk().ListDirectory(parent);
   if (!entries) {
-    LogWarning("copies of the data folder beside it cannot be looked for", {{"detail", entries.error().detail}});
+    LogWarning("copies beside the data folder cannot be listed", {{"detail", entries.error().detail}});
     return kept;
   }
   for (const DirectoryEntry& entry : *entries) {

@@ -6,10 +6,10 @@
 
 namespace reprise {
 
-// What follows a data folder's name in those that a conversion keeps beside it, or is just making.
+// The suffixes of folders that a conversion keeps beside the data folder, or is making.
 inline constexpr std::string_view kKeptPlain = ".plain.", kKeptSealed = ".sealed.", kBeingMade = ".converting.";
 
-// The folders beside `root` that conversions of it have kept, or left when they were ended. `root` is canonical.
+// The folders beside `root` that finished or interrupted conversions have left. `root` is canonical.
 std::vector<std::string> FoldersKeptOf(const std::string& root);
 
 }  // namespace reprise

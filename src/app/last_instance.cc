@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint64_t kMostNoteBytes = 256;
 
-// Of the machine, since it was started (random(4)); empty where there is none.
+// The id of this machine's present boot (random(4)); empty if there is none.
 std::string BootId() {
   std::ifstream file("/proc/sys/kernel/random/boot_id");
   std::string id;
@@ -36,7 +36,7 @@ LastInstance LastInstance::Take(const std::string& data_folder, FileSystem& disk
 void LastInstance::Note(const std::string& instance) const {
   if (!lock_) return;
   if (auto noted = ReplaceFile(disk_, file_, BootId() + "\n" + instance + "\n"); !noted) {
-    LogWarning("which instance this server is could not be noted", {{"detail", noted.error().message}});
+    LogWarning("this server's instance could not be noted", {{"detail", noted.error().message}});
   }
 }
 

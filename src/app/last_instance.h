@@ -9,17 +9,17 @@
 
 namespace reprise {
 
-// Which instance of a database the last server of this data folder was. A server holds a lock while it runs. Whoever
-// gets that lock knows that the last server has ended, and need not wait for the end of its lease.
+// Knows which instance of a database the last server of this data folder was. A server holds a lock while it runs, so a
+// server that gets the lock knows that the last one has ended, and need not wait for the end of its lease.
 class LastInstance {
  public:
-  // Looks for the last one. What another machine has noted, or this one before it was last started, does not count:
-  // the lock proves nothing there.
+  // Looks for the last one. Ignores notes of another machine, and of this machine before its last boot, because the
+  // lock proves nothing about them.
   static LastInstance Take(const std::string& data_folder, FileSystem& disk);
 
-  // The last one, which has ended for sure; nullopt: that is not known.
+  // The last instance, which has certainly ended; nullopt if that is unknown.
   const std::optional<std::string>& ended() const { return ended_; }
-  // Who it is now. Best effort: without it the next server waits for the lease.
+  // Notes the present instance. Best effort: without the note, the next server waits for the lease.
   void Note(const std::string& instance) const;
 
  private:
@@ -27,7 +27,7 @@ class LastInstance {
 
   const std::string file_;
   FileSystem& disk_;
-  std::unique_ptr<DirectoryLock> lock_;  // null: somebody else has it
+  std::unique_ptr<DirectoryLock> lock_;  // null if another process has it
   std::optional<std::string> ended_;
 };
 

@@ -16,13 +16,13 @@
 namespace reprise {
 namespace {
 
-// Empty if it is not set; the XDG rule: a relative path counts as not set.
+// Empty if it is not set; by the XDG rule a relative path counts as not set.
 std::string Directory(const char* variable) {
   const char* value = std::getenv(variable);
   return value != nullptr && *value == '/' ? value : "";
 }
 
-// A folder, not a link, that nobody else can enter.
+// Whether it is a folder, not a link, that nobody else can enter.
 bool IsOursAlone(const std::string& path) {
   struct stat status {};
   return ::lstat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == ::geteuid() &&

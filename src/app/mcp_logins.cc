@@ -27,7 +27,7 @@ Result<McpServerOptions> FindMcpServer(const Options& options, const std::string
 
 namespace {
 
-// In a fresh home there is neither such a file nor a key for it.
+// A fresh home has neither this file nor a key for it.
 bool AreThereLogins(const Options& options) {
   std::error_code failed;
   return std::filesystem::exists(McpLoginsFile(options.data_dir), failed) || failed;
@@ -48,7 +48,7 @@ Result<bool> LogInAtMcp(const Options& options, const McpServerOptions& server, 
                         const std::function<void(const std::string& url)>& show) {
   auto keys = TRY(KeysForWriting(options, options.data_dir));
   TRY(CheckPrivateDirectory(options.data_dir));
-  TRY(CreateDirectories(Disk(), options.data_dir));  // there may have been no server here yet
+  TRY(CreateDirectories(Disk(), options.data_dir));  // no server may have run here yet
   OAuthCredentials credentials(Disk(), McpLoginsFile(options.data_dir), std::move(keys));
   CurlTransport transport;
   const ServerLogin login{.transport = transport,

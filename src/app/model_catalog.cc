@@ -14,7 +14,7 @@
 namespace reprise {
 namespace {
 
-// What the configuration says about a provider's models, by the provider's own names.
+// The configured facts of a provider's models, by the provider's own names.
 std::map<std::string, ModelFacts, std::less<>> FactsOf(const ProviderOptions& provider, const Options& options) {
   std::map<std::string, ModelFacts, std::less<>> own;
   const std::string prefix = provider.name + "/";
@@ -24,7 +24,7 @@ std::map<std::string, ModelFacts, std::less<>> FactsOf(const ProviderOptions& pr
   return own;
 }
 
-// What GET /models names of a provider unasked: what the configuration says about it, and the model that is used.
+// The models that GET /models names without asking the provider: the configured ones and the default model.
 std::vector<std::string> ModelsOf(const ProviderOptions& provider, const Options& options) {
   std::set<std::string> names;
   for (const auto& [name, facts] : FactsOf(provider, options)) names.insert(name);
@@ -35,7 +35,7 @@ std::vector<std::string> ModelsOf(const ProviderOptions& provider, const Options
   return {names.begin(), names.end()};
 }
 
-// Asking the well-known ones without a key would only tell them that we are here.
+// A request to a well-known provider without a key would only tell it about this server.
 bool ListsModels(const ProviderOptions& provider) { return !provider.api_key.empty() || !WantsKey(provider); }
 
 }  // namespace
@@ -58,7 +58,7 @@ Result<std::unique_ptr<ModelDirectory>> MakeModelDirectory(Transport& transport,
                          .additions = {.headers = provider.headers, .query = provider.query},
                          .facts = FactsOf(provider, options)});
   }
-  // Who lets everything run without being asked is not waited for either.
+  // With kApproveAll, the offline model does not wait for people either.
   const bool asks_people = options.approval_mode != ApprovalMode::kApproveAll;
   providers.push_back({.name = "offline", .type = "offline", .asks_people = asks_people});
   return ConfiguredModelDirectory::Create(transport, std::move(providers), options.model);
@@ -81,7 +81,8 @@ Result<std::unique_ptr<Audio>> MakeAudio(Transport& transport, const Options& op
        {std::pair<std::string, std::string>("transcription", options.audio.transcription),
         {"speech", options.audio.speech}}) {
     if (model.empty() || audio.providers.contains(model.substr(0, model.find('/')))) continue;
-    return Fail(Reason::kInvalidConfig, "key \"audio." + setting + "\": there is no provider of the type openai for " + model);
+    return Fail(Reason::kInvalidConfig,
+                "key \"audio." + setting + "\": there is no provider of the type openai for " + model);
   }
   return std::make_unique<OpenAiAudio>(transport, std::move(audio));
 }

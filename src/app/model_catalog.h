@@ -9,14 +9,14 @@
 
 namespace reprise {
 
-// Whether nobody gets anything from it without a key.
+// Whether the provider is useless without a key.
 bool WantsKey(const ProviderOptions& provider);
 
-// The models of a configuration. `transport` must outlive them.
+// The configured models. `transport` must outlive them.
 Result<std::unique_ptr<ModelDirectory>> MakeModelDirectory(Transport& transport, const Options& options);
 
-// What listens and speaks, as it is configured. kInvalidArgument (reason "invalid_config"): by a provider that is not
-// there, or of another type.
+// The configured transcription and speech. kInvalidArgument (reason "invalid_config") if a provider is missing or of
+// another type.
 Result<std::unique_ptr<Audio>> MakeAudio(Transport& transport, const Options& options);
 
 }  // namespace reprise

@@ -39,7 +39,7 @@ std::vector<ProviderOptions> BuiltInProviders(const Environment& environment) {
            .api_key = environment("ANTHROPIC_API_KEY").value_or("")}};
 }
 
-// A configuration, and what it is allowed as if it was found and not named.
+// A configuration, and whether it was found rather than named, so that it must have been allowed.
 struct ConfigText {
   std::string path, text;
   bool found = false;
@@ -50,7 +50,7 @@ bool IsThere(const std::string& path) {
   return std::filesystem::exists(std::filesystem::symlink_status(path, failed));
 }
 
-// The file that was asked for must be there; those that are looked for need not. Nullopt: there is none.
+// A named file must exist; default files need not. nullopt if there is none.
 Result<std::optional<ConfigText>> FindConfig(const Flags& flags, const Environment& environment) {
   const auto flag = flags.find("config");
   if (const auto named = flag != flags.end() ? std::optional(flag->second) : environment("REPRISE_CONFIG")) {
@@ -75,7 +75,7 @@ Result<std::optional<ConfigText>> FindConfig(const Flags& flags, const Environme
   return std::nullopt;
 }
 
-// ./reprise.json always; the one of the configuration folder if it is really another one, which tools could write.
+// True for ./reprise.json, and for the file in the configuration folder if it leads to a file that tools could write.
 bool NeedsTrust(const ConfigText& config, const Options& options, const Environment& environment) {
   if (!config.found) return false;
   return config.path == kDefaultConfigFile ||
@@ -84,7 +84,7 @@ bool NeedsTrust(const ConfigText& config, const Options& options, const Environm
 
 Result<void> RequireTrustOf(const ConfigText& config, const Options& options) {
   FileDigests files = {{PlaceOf(config.path), Sha256Digest({config.text})}};
-  // A person is asked once about all of it. Who never runs the programs need not hear what is wrong with them.
+  // Asks once about everything. Without trust in the configuration, errors in its programs are not reported.
   const auto configuration = RequireTrust(options, files, /*ask=*/false);
   if (configuration || !configuration.error().Is(Reason::kUntrusted)) return configuration;
   if (auto named = FilesToTrust(options)) files.merge(*named);
@@ -105,7 +105,7 @@ Result<void> ApplyEnvironmentAndFlags(Options& options, const Flags& flags, cons
   return {};
 }
 
-// The query of base_url (?api-version=...) belongs behind the path of each request, in front of what is configured.
+// Moves the query of base_url (?api-version=...) behind the path of each request, before the configured parameters.
 void SplitQuery(ProviderOptions& provider) {
   std::string_view url = provider.base_url;
   url = url.substr(0, url.find('#'));
@@ -152,9 +152,8 @@ Result<void> CheckModel(const Options& options) {
                                                (known.empty() ? "there is none" : "there are: " + known) + ")");
 }
 
-// Where chats are if nothing says so: here, if there are some or a configuration, else in the user's data folder (XDG
-// Base Directory Specification).
-// kForbidden if tools could have sent it elsewhere: a link that a person wants is named by --data-dir.
+// The default data folder: here, if it has chats or a configuration, else in the user's data folder (XDG Base Directory
+// Specification). kForbidden if tools could have redirected it with a link; --data-dir can name a wanted link.
 Result<std::string> DefaultDataFolder(bool has_config_here, const Environment& environment) {
   constexpr const char* kHere = "chats";
   if (has_config_here) return kHere;
@@ -191,7 +190,7 @@ Result<void> FinishProviders(std::vector<ProviderOptions>& providers) {
                   "the base URL of provider " + provider.name + " must begin with http:// or https://");
     }
     for (const char c : provider.api_key) {
-      // It becomes a header's value; a line end in it would forge further headers.
+      // The key becomes a header's value, and a line end in it would forge further headers.
       if (c <= ' ' || c >= 0x7f) {
         return Fail(ErrorCode::kInvalidArgument, "the API key of provider " + provider.name +
                                                      " has characters that no key has (a space, a line end?)");
@@ -245,7 +244,7 @@ Result<Options> LoadOptions(const Flags& flags, const Environment& environment) 
         ErrorCode::kInvalidArgument,
         "workspace_mode local is for one user: with \"auth\" it is none, or shared if all may see and change it");
   }
-  // Last, so that whoever is asked sees all that the options have become.
+  // Last, so that the question shows the final options.
   if (config && NeedsTrust(*config, options, environment)) {
     TRY(RequireTrustOf(*config, options));
   }

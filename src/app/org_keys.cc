@@ -68,7 +68,7 @@ Result<std::string> OrgKeyOf(const std::string& tenant_folder, const std::string
   const std::string path = FileBeside(tenant_folder);
   auto kept = disk.ReadFile(path, kMostBytes);
   if (kept || kept.error().code != ErrorCode::kNotFound) return kept;
-  // Another key would open nothing of what is there, and hide that the right one is gone.
+  // A new key would open none of the present records, and hide that the right one is gone.
   for (const std::string& folder : FoldersIn(ParentDirectory(tenant_folder), disk)) {
     const auto sealed = TRY(ReadFolderKeys(folder, FolderMode::kSealed, &operators, disk));
     if (!sealed.missing.empty()) return MissingOrgKey(org);

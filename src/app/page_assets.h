@@ -6,7 +6,7 @@
 
 namespace reprise {
 
-// What src/page/bundle.cmake puts into the binary: the page's files, index.html among them. Empty: there is no page.
+// The page's files, index.html among them, which src/page/bundle.cmake puts into the binary. Empty if there is no page.
 std::span<const PageAsset> PageAssets();
 
 }  // namespace reprise

@@ -35,7 +35,7 @@ std::string TokenUsesFileOf(const Options& options) { return options.data_dir + 
 
 namespace {
 
-// With a connection of its own.
+// With its own connection to the database.
 class TokensApart final : public ApiTokenStore {
  public:
   explicit TokensApart(std::unique_ptr<Database> database) : database_(std::move(database)), tokens_(*database_) {}

@@ -9,15 +9,15 @@
 
 namespace reprise {
 
-// Where the API tokens are: beside the keys, as whoever can write there decides who may come.
+// The file of the API tokens: beside the keys, because its writers decide who may use the server.
 std::string TokensFileOf(const Options& options);
-// When they were last used.
+// The file with the times of their last use.
 std::string TokenUsesFileOf(const Options& options);
 
-// The tokens of a configuration, which are in its database if it has one; for commands. kInvalidArgument: the
-// database's URL cannot be used; kConflict: it has other tables.
+// The configured tokens, for commands; in the database if there is one. kInvalidArgument if the database's URL is
+// invalid, kConflict if it has other tables.
 Result<std::shared_ptr<ApiTokenStore>> OpenTokens(const Options& options);
-// Null for one user. `transport` must outlive it.
+// Null for a single user. `transport` must outlive it.
 std::shared_ptr<Authenticator> MakeAuthenticator(const Options& options, Transport& transport,
                                                  std::shared_ptr<ApiTokenStore> tokens);
 

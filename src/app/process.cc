@@ -37,7 +37,7 @@ extern "C" void ExitAtOnce(int number) { _exit(128 + number); }
 void HideMemory() {
   const rlimit no_core{0, 0};
   if (setrlimit(RLIMIT_CORE, &no_core) != 0 || prctl(PR_SET_DUMPABLE, 0) != 0) {
-    LogWarning("core dumps cannot be turned off");  // possible under a foreign sandbox; no reason not to go on
+    LogWarning("core dumps cannot be turned off");  // possible under a foreign sandbox; no reason to stop
   }
 }
 
@@ -46,8 +46,8 @@ void PrepareProcess() {
   struct sigaction ignore {};
   ignore.sa_handler = SIG_IGN;
   sigaction(SIGPIPE, &ignore, nullptr);  // cannot fail for a valid signal; a lost client is an error of write(2)
-  // glibc gives each of the first 8 * cores threads an arena of its own, each with a free list that keeps what it once
-  // had. The runs' threads come and go; two arenas hold what they share without a measurable wait for the lock.
+  // glibc gives each of the first 8 * cores threads an arena, with a free list that keeps its peak. The runs' threads
+  // come and go; two arenas keep their memory shared, without a measurable wait for the lock.
   mallopt(M_ARENA_MAX, 2);
 }
 

@@ -21,15 +21,15 @@ namespace fs = std::filesystem;
 
 constexpr int kMaxLinks = 40;  // as many as Linux follows
 
-// What a path leads to.
+// The target of a path.
 struct Found {
   enum class Kind { kNothing, kFile, kDirectory };
   Kind kind = Kind::kNothing;
-  fs::path path;  // without symbolic links; where nothing was found: as far as it was followed
+  fs::path path;  // without symbolic links; if nothing was found, as far as it was followed
   bool in_workspace = false;
 };
 
-// Follows `path`, which is absolute, as the kernel would. An error says what could be replaced on the way.
+// Follows `path`, which is absolute, like the kernel. An error names a part that could be replaced.
 class PathWalk {
  public:
   PathWalk(const fs::path& path, const fs::path& workspace) : workspace_(workspace), left_(path.begin(), path.end()) {}
@@ -85,15 +85,15 @@ class PathWalk {
   int links_ = 0;
 };
 
-// One command, and what it is relative to.
+// One command and the folders it is relative to.
 struct ProgramWords {
   std::vector<std::string> words;
-  fs::path program_directory, directory;  // of the first word, and of the others
+  fs::path program_directory, directory;  // for the first word, and for the others
   std::string search_path{};
-  bool takes_variables = false;  // it is run by env: words before the program may set variables
+  bool takes_variables = false;  // run by env: words before the program may set variables
 };
 
-// The words of one command.
+// The files that one command names.
 class CommandFiles {
  public:
   CommandFiles(ProgramWords command, const fs::path& workspace) : command_(std::move(command)), workspace_(workspace) {}
@@ -120,10 +120,10 @@ class CommandFiles {
            word.find_first_of(" \t\n\r") == std::string_view::npos;
   }
 
-  // What the words so far mean for the next one.
+  // Updates the meaning of the next word.
   void Note(const std::string& word) {
     folder_follows_ = TakesFolder(word);
-    if (IsInterpreter(word)) {  // behind env, nice and the like too
+    if (IsInterpreter(word)) {  // also after env, nice and the like
       before_script_ = true;
       runs_folders_ = RunsFolders(word);
       return;
@@ -132,7 +132,7 @@ class CommandFiles {
     if (!word.starts_with('-')) before_script_ = false;
   }
 
-  // An option, of what runs the program, for the folder to run it in or from.
+  // Whether this is an option of a runner that takes the folder to run in or from.
   bool TakesFolder(std::string_view option) const {
     constexpr std::array<std::string_view, 8> kRunners = {"npm", "pnpm", "yarn", "make", "env", "uv", "bun", "deno"};
     constexpr std::array<std::string_view, 8> kOptions = {"--prefix", "--directory", "-C",     "--chdir",
@@ -142,7 +142,7 @@ class CommandFiles {
     return (runner || before_script_) && std::find(kOptions.begin(), kOptions.end(), option) != kOptions.end();
   }
 
-  // The folder that `word` has something run from; empty if it means none.
+  // The folder from which `word` runs something; empty if none.
   std::string ProgramFolder(const std::string& word) const {
     const std::size_t equals = word.find('=');
     if (folder_follows_) return word;
@@ -207,7 +207,7 @@ std::string InheritedSearchPath() {
   return path == nullptr ? std::string() : path;
 }
 
-// Variables that tell a program where to look for code. Others may name what is in the workspace: it is data to them.
+// Variables that tell programs where to find code. Other variables may name workspace files, which are data.
 bool LeadsToCode(std::string_view name) {
   constexpr std::array<std::string_view, 20> kNames = {"PATH",       "NODE_PATH",     "NODE_OPTIONS",      "PYTHONPATH",
                                                        "PYTHONHOME", "PYTHONSTARTUP", "PYTHONUSERBASE",    "PERL5LIB",
@@ -274,7 +274,7 @@ Result<void> AddFiles(ProgramWords words, const std::string& place, const fs::pa
 Result<std::vector<std::string>> FilesOfPrograms(const Options& options) {
   std::error_code failed;
   const fs::path workspace = fs::canonical(options.workspace, failed);
-  if (failed) return {};  // told elsewhere
+  if (failed) return {};  // reported elsewhere
   std::vector<std::string> all;
   for (std::size_t i = 0; i < options.hooks.size(); ++i) {
     ProgramWords words{.words = options.hooks[i].command,

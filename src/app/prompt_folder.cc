@@ -28,7 +28,7 @@ constexpr std::string_view kExtension = ".md";
 constexpr const char* kProjectModule = "70-project";
 constexpr const char* kSkillsModule = "72-skills";
 
-// NN-name.md
+// Whether the name has the form NN-name.md.
 bool IsModuleFile(std::string_view name) {
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   const auto allowed = [&](char c) { return is_digit(c) || IsAsciiLetter(c) || c == '_' || c == '-'; };
@@ -38,7 +38,7 @@ bool IsModuleFile(std::string_view name) {
          std::all_of(name.begin() + 3, name.end(), allowed);
 }
 
-// Sorted by their names.
+// Sorted by name.
 std::vector<std::string> ModuleFiles(const std::string& directory, std::error_code& failed) {
   std::vector<std::string> files;
   for (std::filesystem::directory_iterator entry(directory, failed), end; !failed && entry != end;
@@ -69,7 +69,7 @@ std::vector<std::string> PromptModulesOpenToTools(const Options& options) {
   std::error_code failed;
   for (const std::string& file : ModuleFiles(directory, failed)) {
     std::string path = directory + "/" + file;
-    // What cannot be used is told when it is read.
+    // Unusable files are reported when they are read.
     if (OpenToTools(path, options.workspace, closed) && ReadOwnFile(path, kMaxModuleBytes)) {
       modules.push_back(std::move(path));
     }
@@ -117,7 +117,7 @@ void PromptFolder::Warn(const std::string& message) const {
     const MutexLock lock(told_->mutex);
     if (!told_->messages.insert(message).second) return;
   }
-  LogWarning("a part of the system prompt cannot be used; what is built in stands instead", {{"error", message}});
+  LogWarning("a part of the system prompt cannot be used; the built-in part is used instead", {{"error", message}});
 }
 
 std::vector<ProjectInstructions::File> PromptFolder::ProjectFiles() const {

@@ -33,7 +33,7 @@ constexpr std::chrono::seconds kPatience{3};
 
 using Answer = Result<std::vector<ListedModel>>;
 
-// Shared with answers that come when nobody waits any more.
+// Shared with answers that arrive after the wait.
 struct Answers {
   Mutex mutex;
   std::condition_variable_any arrived;
@@ -53,7 +53,7 @@ Finding Judge(const ProviderOptions& provider, const Options& options, const std
   if (!answer) return {check, Verdict::kFailure, "it does not answer within 3 seconds" + at};
   if (!*answer) {
     const Error& error = answer->error();
-    // Something is there and answers, but keeps no list: many servers do without.
+    // The provider answers but has no list, like many servers.
     const bool answers = error.Is(Reason::kProviderNotFound) || error.Is(Reason::kProviderBadRequest);
     if (answers) return {check, Verdict::kOk, "it answers, and does not list its models" + at};
     return {check, Verdict::kFailure, error.message + at};
@@ -81,7 +81,7 @@ std::vector<Finding> CheckProviders(const Options& options) {
   std::vector<Finding> findings;
   for (const ProviderOptions& provider : options.providers) {
     if (CanBeAsked(provider)) {
-      const auto resolved = (*models)->Resolve(provider.name + "/any");  // whichever: the client is the provider's
+      const auto resolved = (*models)->Resolve(provider.name + "/any");  // any name: the client is the provider's
       if (!resolved) continue;
       asked.push_back(&provider);
       resolved->client->ListModels(give_up.get_token(), [answers, name = provider.name](Answer answer) {
@@ -115,11 +115,11 @@ namespace {
 void LogFindings(const Options& options) {
   for (const Finding& finding : CheckProviders(options)) {
     if (finding.verdict == Verdict::kOk) continue;
-    LogWarning("a model's provider may be of no use", {{"check", finding.check}, {"finding", finding.words}});
+    LogWarning("a model's provider may be unusable", {{"check", finding.check}, {"finding", finding.words}});
   }
 }
 
-// The process's whole life. A stop at the terminal is for it as well.
+// The process's whole life. Signals from the terminal stop it too.
 [[noreturn]] void AskWhenTold(const Options& options, int told) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   sigset_t none;
@@ -127,12 +127,12 @@ void LogFindings(const Options& options) {
   pthread_sigmask(SIG_SETMASK, &none, nullptr);
   char go = 0;
   if (::read(told, &go, 1) == 1) {
-    // The server's first requests come now.
+    // Yields to the server's first requests, which come now.
     constexpr int kNice = 10;
     static_cast<void>(::setpriority(PRIO_PROCESS, 0, kNice));
     try {
       LogFindings(options);
-    } catch (const std::exception&) {  // no memory left: nobody is warned
+    } catch (const std::exception&) {  // no memory left, so no warnings
     }
   }
   ::_exit(0);
@@ -147,7 +147,7 @@ ProviderCheck::ProviderCheck(const Options& options) {
   }
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
-    LogWarning("the providers are not asked: no descriptor is left");
+    LogWarning("the providers are not checked: no descriptor is left");
     return;
   }
   const UniqueFd told(ends[0]);

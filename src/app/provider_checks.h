@@ -9,19 +9,18 @@
 
 namespace reprise {
 
-// Asks each configured provider which models it has, all at once, and waits for three seconds at most: one finding for
-// each, named after it. A provider that cannot be reached, or does not take the key, is a failure; so
-// is the default model's without a key that it needs. Well-known ones that nothing is configured for are passed over.
+// Asks all configured providers for their models at once, and waits three seconds at most: one finding for each, named
+// after it. An unreachable provider or a refused key is a failure; so is a missing key of the default model's provider.
+// Skips well-known providers without any configuration.
 std::vector<Finding> CheckProviders(const Options& options);
 
-// The same at the start of a server, with a warning in the log for each finding that is not good. In a process of its
-// own: libcurl and the thirty libraries that it loads would stay in the memory of a server that nobody has asked
-// anything yet.
+// The same at the start of a server, which logs a warning for each bad finding. In a process of its own, because
+// libcurl and the thirty libraries that it loads would stay in the memory of an idle server.
 class ProviderCheck {
  public:
-  // Forks, so it comes before the first thread. Nothing is asked yet.
+  // Forks, so call it before the first thread starts. Sends nothing yet.
   explicit ProviderCheck(const Options& options);
-  ~ProviderCheck();  // ends it
+  ~ProviderCheck();  // ends the process
   ProviderCheck(const ProviderCheck&) = delete;
   ProviderCheck& operator=(const ProviderCheck&) = delete;
 
@@ -30,7 +29,7 @@ class ProviderCheck {
  private:
   void Reap() const;
 
-  UniqueFd process_;  // none: there is nothing to ask
+  UniqueFd process_;  // empty if there is nothing to ask
   UniqueFd go_;
   std::jthread reaper_;
 };

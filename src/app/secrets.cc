@@ -14,9 +14,9 @@ namespace {
 
 constexpr std::array<std::string_view, 10> kSecretParts = {
     "API_KEY", "APIKEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "AUTHORIZATION", "CREDENTIAL", "PWD"};
-// What tells where a secret is.
+// Suffixes of names that locate a secret.
 constexpr std::array<std::string_view, 4> kPlaces = {"_DIR", "_FILE", "_PATH", "_URL"};
-// A value whose name does not say that it is secret may be a common word, unless it is this long.
+// A value whose name does not call it secret may be a common word, unless it is this long.
 constexpr std::size_t kShortestUnnamed = 16;
 
 // X-Auth-Key becomes X_AUTH_KEY.
@@ -31,7 +31,7 @@ void AddNamedOrLong(std::string_view name, std::string_view value, std::vector<s
   if (NamesSecret(name) || value.size() >= kShortestUnnamed) secrets.emplace_back(value);
 }
 
-// Calls `use` with the name and the value of each part of a=1&b=2.
+// Calls `use` with name and value of each part of a=1&b=2.
 template <typename Use>
 void ForEachPair(std::string_view text, char separator, const Use& use) {
   while (!text.empty()) {
@@ -47,7 +47,7 @@ void AddParameter(std::string_view name, std::string_view value, std::vector<std
   if (const auto decoded = PercentDecoded(value, /*plus_is_space=*/true)) AddNamedOrLong(name, *decoded, secrets);
 }
 
-// Of "host=... password='...'", as libpq takes it too.
+// For "host=... password='...'", another form that libpq takes.
 void AddPasswordWord(std::string_view text, std::vector<std::string>& secrets) {
   constexpr std::string_view kName = "password";
   for (std::size_t at = text.find(kName); at != std::string_view::npos; at = text.find(kName, at + 1)) {
@@ -80,7 +80,7 @@ void AddSecret(std::string_view, std::string_view text, std::vector<std::string>
 
 void AddSecretsOfHeader(std::string_view name, std::string_view value, std::vector<std::string>& secrets) {
   const std::string variable = AsVariable(name);
-  // These say what the client can do, in words that tools use too.
+  // These headers describe the client, in words that tools use too.
   if (variable.starts_with("ACCEPT") || variable.starts_with("CONTENT_") || variable == "USER_AGENT") return;
   if (variable == "COOKIE") {  // RFC 6265, section 4.2.1
     ForEachPair(value, ';', [&](std::string_view cookie, std::string_view text) {
@@ -149,7 +149,7 @@ std::vector<std::string> SecretsOf(const Options& options, const char* const* en
       for (const auto& [name, text] : **pairs) setting.rules.secrets(name, text, secrets);
     }
   });
-  // OTEL_* variables may give metrics an address and headers of their own.
+  // OTEL_* variables may give metrics their own address and headers.
   AddSecretsOfQuery({}, options.telemetry.metrics.url, secrets);
   for (const auto& [name, value] : options.telemetry.metrics.headers) AddSecretsOfHeader(name, value, secrets);
   for (; *environment != nullptr; ++environment) {

@@ -8,13 +8,15 @@
 
 namespace reprise {
 
-// Whether a variable, a header or a parameter with this name holds a secret.
+// Whether the name of a variable, header or parameter says that it holds a secret.
 bool NamesSecret(std::string_view name);
 
-// What is secret in a value: what `Setting::secrets` can be. `name`: of a header, a parameter or a variable.
-void AddSecret(std::string_view name, std::string_view text, std::vector<std::string>& secrets);  // all of it
+// Each of these collects the secrets in a value, and can be a SettingRules::secrets. `name` is that of a header,
+// parameter or variable.
+void AddSecret(std::string_view name, std::string_view text, std::vector<std::string>& secrets);  // the whole text
 void AddSecretsOfHeader(std::string_view name, std::string_view value, std::vector<std::string>& secrets);
-// Where names of gateways' routes and versions are long words too: only of what is named like a secret.
+// The next two take only values whose name is that of a secret, because long values may be names of routes and versions
+// of gateways.
 void AddSecretsOfNamedHeader(std::string_view name, std::string_view value, std::vector<std::string>& secrets);
 void AddSecretsOfNamedParameter(std::string_view name, std::string_view value, std::vector<std::string>& secrets);
 void AddSecretsOfVariable(std::string_view name, std::string_view value, std::vector<std::string>& secrets);
@@ -22,11 +24,11 @@ void AddSecretsOfQuery(std::string_view name, std::string_view url, std::vector<
 // postgresql://USER:PASSWORD@HOST/...?password=..., "host=... password='...'", redis://USER:PASSWORD@HOST
 void AddSecretsOfDatabase(std::string_view name, std::string_view url, std::vector<std::string>& secrets);
 
-// What no tool may repeat (base/redactor.h): what the table of settings calls secret, and what the server's environment
-// (NAME=VALUE, ended by null) has under the name of a secret.
+// The texts that no tool may repeat (base/redactor.h): values that the table of settings calls secret, and variables of
+// the server's environment (NAME=VALUE, ended by null) with the name of a secret.
 std::vector<std::string> SecretsOf(const Options& options, const char* const* environment);
 
-// What names a database, for people to read: passwords in it are "***".
+// The name of a database for people: passwords in it become "***".
 std::string WithoutPassword(std::string url);
 
 }  // namespace reprise

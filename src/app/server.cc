@@ -12,7 +12,7 @@
 namespace reprise {
 namespace {
 
-// Told when a run's log has something new; waits for its end.
+// Listens to a run's log, and waits for its end.
 class EndOfLog final : public EventLogListener {
  public:
   explicit EndOfLog(const EventLog& log) : log_(log) {}
@@ -23,7 +23,7 @@ class EndOfLog final : public EventLogListener {
     changed_.notify_all();
   }
   void Wait() {
-    OnPublished(1);  // it may have ended before anybody listened
+    OnPublished(1);  // it may have ended before Subscribe
     MutexLock lock(mutex_);
     changed_.wait(lock, [this]() REQUIRES(mutex_) { return ended_; });
   }
@@ -59,7 +59,7 @@ class Server::Impl {
     return url;
   }
 
-  // In this order every stream still gets its last event: no new work, then the runs' ends, then the connections.
+  // In this order every stream still gets its last event: first stop new work, then end the runs, then the connections.
   void Stop() {
     const MutexLock lock(mutex_);
     if (std::exchange(stopped_, true)) return;
@@ -77,7 +77,7 @@ class Server::Impl {
   const Options options_;
   const std::unique_ptr<ServerParts> parts_;
   Mutex mutex_;
-  std::unique_ptr<HttpServer> http_ GUARDED_BY(mutex_);  // null: it does not listen
+  std::unique_ptr<HttpServer> http_ GUARDED_BY(mutex_);  // null until it listens
   bool stopped_ GUARDED_BY(mutex_) = false;
 };
 

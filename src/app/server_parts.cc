@@ -39,7 +39,7 @@
 namespace reprise {
 namespace {
 
-// Not what an agent could have put there.
+// Skips folders where an agent could have put the program.
 std::string DocumentProgramPath(const Options& options) {
   const char* const path = std::getenv("PATH");
   const std::string workspace = options.has_workspace() ? Resolved(options.workspace).string() : "";
@@ -48,7 +48,7 @@ std::string DocumentProgramPath(const Options& options) {
 
 std::string ProviderOf(std::string_view model) { return std::string(model.substr(0, model.find('/'))); }
 
-// The models of a configuration, and those of the program that embeds the server.
+// The configured models, and those of the embedding program.
 class ExtendedModels final : public ModelDirectory {
  public:
   ExtendedModels(std::unique_ptr<ModelDirectory> configured, std::map<std::string, std::shared_ptr<ModelClient>> own,
@@ -81,7 +81,7 @@ class ExtendedModels final : public ModelDirectory {
   const std::string default_model_;
 };
 
-// The same, with what servers that offer tools say of how these are used: as it is, and each in a module of its own.
+// Adds the instructions of tool servers unchanged, each as a module of its own.
 PromptSource WithServersWords(PromptSource source, const ToolRegistry& tools) {
   return [source = std::move(source), &tools] {
     SystemPrompt prompt = source();
@@ -100,9 +100,7 @@ PromptSource WithServersWords(PromptSource source, const ToolRegistry& tools) {
   };
 }
 
-Error BucketSilent() {
-  return Refused(Reason::kBucketUnreachable, "the bucket of the chats' files does not answer");
-}
+Error BucketSilent() { return Refused(Reason::kBucketUnreachable, "the bucket of the chats' files does not answer"); }
 
 Error RedisAway() {
   return {.code = ErrorCode::kUnavailable,
@@ -138,8 +136,8 @@ Result<std::unique_ptr<ServerParts>> ServerParts::Assemble(const Options& option
     LogWarning("max_cost_per_chat does not hold for a model without a price", {{"model", options.model}});
   }
   if (!options.has_workspace())
-    LogInfo("no workspace (workspace_mode): tools for files and commands are off, and MCP servers that are run");
-  parts->StartMcpServers();  // before the engine asks for tools of interrupted runs
+    LogInfo("no workspace (workspace_mode): tools for files and commands and local MCP servers are off");
+  parts->StartMcpServers();  // before the engine looks up tools of interrupted runs
   parts->hooks_ = std::make_unique<HookCommands>(options.hooks, Resolved(options.workspace).string());
   TRY(parts->own_->Start(parts->CommonWith(*parts->tools_)));
   return parts;
@@ -192,7 +190,7 @@ Result<void> ServerParts::OpenStores(bool new_key) {
   return {};
 }
 
-// The data folder keeps what concerns this server alone: which tools of others are approved.
+// The data folder still holds this server's own records: the consents to tools of MCP servers.
 Result<void> ServerParts::OpenDatabase() {
   TRY(CreateDirectories(disk_, options_.data_dir));
   const std::string& listen_url = options_.store.listen_url.empty() ? options_.store.url : options_.store.listen_url;
@@ -244,7 +242,7 @@ TenantSource ServerParts::Tenants() {
                       .left = [this] { return ListTenants(options_.data_dir, disk_); }};
   if (!database_) return source;
   const auto or_none = [](Result<std::vector<Principal>> tenants) {
-    if (!tenants) LogWarning("who the users are cannot be read", {{"detail", tenants.error().detail}});
+    if (!tenants) LogWarning("the list of users cannot be read", {{"detail", tenants.error().detail}});
     return tenants.value_or(std::vector<Principal>());
   };
   source.list = [this, or_none] { return or_none(database_->ListTenants()); };
@@ -300,7 +298,7 @@ Result<void> ServerParts::OpenTools(Extensions& extensions) {
   };
   tools_ = TRY(MakeToolCatalog(options_, transport_, disk_, std::move(extensions.tools), skill_folders));
   if (options_.system_prompt) {
-    // A skill is of use to who can read its file.
+    // A skill is useful only if tools can read its file.
     const bool with_skills = tools_->Current()->Find("read_file") != nullptr;
     instructions_ = std::make_shared<InstructionFiles>(options_, workspace, with_skills);
   }

@@ -37,40 +37,37 @@ namespace reprise {
 
 class SandboxedReader;
 
-// Everything concrete that an engine is made of, in the order in which the parts need each other.
+// All concrete parts of an engine, in the order in which they need each other.
 class ServerParts {
  public:
-  // Opens the store (creating key file and data folder at the first start) and brings home what an earlier run could
-  // not save there. Failures are for the person at the terminal.
-  // `new_key`: chats whose keys are gone are given up.
+  // Opens the store (and creates key file and data folder at the first start) and brings home interactions that an
+  // earlier run could not save there. `new_key` gives up chats whose keys are gone. Failures are for the operator.
   static Result<std::unique_ptr<ServerParts>> Assemble(const Options& options, Extensions extensions = {},
                                                        bool new_key = false);
 
-  // Of the single user; of a server for several people the operator's.
+  // The engine of the single user; with several users, the operator's.
   Engine& engine() { return own_->engine(); }
-  // For commands that look for the server of this data folder.
-  // Clients that have the data folder find the server, and what it runs turns with.
+  // Notes the server's URL and its settings of turns, for commands and clients that have the data folder.
   void NoteUrl(std::string_view url);
-  // Nothing that cannot be kept is waited for from now on.
+  // From now on, nothing waits for an unavailable database for more than a few seconds, and logins end.
   void BeginStop() {
     if (database_) database_->BeginStop();
     if (mcp_servers_) mcp_servers_->StopLogins();
   }
-  // At MCP servers; null: there are none.
+  // The logins at MCP servers; null if there are none.
   ToolServerLogins* logins() { return mcp_servers_.get(); }
-  // Puts in who else may use the server, and their engines, which use this object.
+  // Adds the other users and their engines, which use this object.
   void AddPeople(ServerOptions& server);
-  // kUnavailable, with the reason, if no interaction could be kept now. Blocks for a second at most.
+  // kUnavailable, with the reason, if no interaction could be saved now. Blocks for a second at most.
   Result<void> CheckReady() { return readiness_->Check(); }
-  // What does not work now without keeping the server from working: the bucket of the files, Redis.
-  // Likewise.
+  // Failures that do not stop the server: the bucket of the files, Redis. Blocks as CheckReady.
   std::vector<Error> CheckParts();
-  // Nobody waits for the bucket any more: what is under way ends, and what comes fails.
+  // Ends everything under way with the bucket; later requests fail.
   void LeaveBucket() { bucket_stop_.request_stop(); }
-  // For what is served of it, and sent. What `source` uses must outlive StopTelemetry.
+  // Also exports the metrics of `source`, whose data must outlive StopTelemetry.
   void SendMetricsOf(std::function<std::vector<Metric>()> source);
-  // What is left begins to be sent when no run is active any more, while connections close; StopTelemetry ends a second
-  // later at most.
+  // Begins to send the remaining data when no run is active any more, while connections close; StopTelemetry ends this
+  // within a second.
   void BeginStopTelemetry();
   void StopTelemetry();
 
@@ -90,32 +87,32 @@ class ServerParts {
 
   const Options options_;
   PosixFileSystem disk_;
-  std::shared_ptr<const KeySet> keys_;  // null: plain
+  std::shared_ptr<const KeySet> keys_;  // null if chats are plain
   std::stop_source bucket_stop_;
-  std::unique_ptr<ChatBucket> bucket_;        // null: files are where the chats are
+  std::unique_ptr<ChatBucket> bucket_;        // null if files lie with their chats
   std::unique_ptr<NotifySignals> notify_;     // null without a database
-  std::unique_ptr<RedisSignals> redis_;       // null: the database alone
-  std::unique_ptr<SharedDatabase> database_;  // null: chats are in folders
+  std::unique_ptr<RedisSignals> redis_;       // null if there is only the database
+  std::unique_ptr<SharedDatabase> database_;  // null if chats are in folders
   std::optional<LastInstance> last_instance_;
   CurlTransport transport_;
-  CurlTransport telemetry_transport_;  // of its own: a collector is not to hold up the thread that answers come on
-  std::unique_ptr<OtlpTelemetry> telemetry_;  // null: disabled
+  CurlTransport telemetry_transport_;         // of its own, because a collector must not delay the models' answers
+  std::unique_ptr<OtlpTelemetry> telemetry_;  // null if disabled
   std::unique_ptr<ModelDirectory> models_;
   std::unique_ptr<Audio> audio_;
   std::shared_ptr<ProjectInstructions> instructions_;  // null without a system prompt
   std::shared_ptr<SandboxedReader> documents_;
   std::unique_ptr<ToolCatalog> tools_;
   std::unique_ptr<TenantTools> tenant_tools_;
-  std::unique_ptr<LocalWorkspaceReader> workspace_reader_;  // null: there is no workspace
-  std::unique_ptr<WorkspaceTracker> tracker_;               // null: nobody records what changes in the workspace
-  Mutex org_keys_mutex_;                                    // held while an org's key is looked for and made
+  std::unique_ptr<LocalWorkspaceReader> workspace_reader_;  // null if there is no workspace
+  std::unique_ptr<WorkspaceTracker> tracker_;               // null if workspace changes are not recorded
+  Mutex org_keys_mutex_;                                    // held while an org's key is looked up and made
   std::unique_ptr<HookCommands> hooks_;
   std::unique_ptr<McpServers> mcp_servers_;
-  std::optional<Readiness> readiness_, bucket_readiness_;  // the second: null without a bucket
+  std::optional<Readiness> readiness_, bucket_readiness_;  // the second is unset without a bucket
   std::unique_ptr<TenantParts> own_;                       // its engine uses all of the above
 };
 
-// What HTTP needs of the options; reads the token.
+// The options of the HTTP server; reads the token.
 Result<ServerOptions> HttpOptionsFrom(const Options& options);
 std::string UrlOf(const std::string& host, int port);
 

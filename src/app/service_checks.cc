@@ -38,7 +38,7 @@ constexpr const char* kDatabaseCheck = "database";
 constexpr const char* kListenCheck = "database for listening";
 constexpr const char* kRowSecurityCheck = "row-level security";
 
-// The second lock between users does not hold a superuser.
+// Row-level security, the second barrier between users, does not bind a superuser.
 Finding CheckRowSecurity(Database& database) {
   const auto role = database.Execute(
       {.sql = "select current_user::text, rolsuper or rolbypassrls from pg_roles where rolname = current_user"});
@@ -51,7 +51,7 @@ Finding CheckRowSecurity(Database& database) {
   return {kRowSecurityCheck, Verdict::kOk, "holds the database's role"};
 }
 
-// How servers hear of each other without Redis.
+// Checks LISTEN, by which servers hear of each other without Redis.
 Finding CheckListening(const std::string& url) {
   const auto database = Database::Open({.url = url});
   if (!database) return NotUsable(kListenCheck, database.error());
@@ -81,7 +81,7 @@ Finding CheckBucket(const Options& options) {
   return {"bucket", Verdict::kOk, name + " lets this server in"};
 }
 
-// Servers do without it, more slowly.
+// Servers work without it, more slowly.
 Finding CheckRedis(const RedisOptions& redis) {
   const auto checked = RedisSignals::Check({.urls = redis.urls, .ca_file = redis.ca_file, .otherwise = nullptr});
   if (checked) return {"redis", Verdict::kOk, "Redis lets this server in"};

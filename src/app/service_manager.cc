@@ -38,7 +38,7 @@ Result<ServiceManager> ServiceManager::FromEnvironment() {
   manager.notify_address = TakeVariable("NOTIFY_SOCKET");
   const std::string pid = TakeVariable("LISTEN_PID"), count = TakeVariable("LISTEN_FDS");
   TakeVariable("LISTEN_FDNAMES");
-  // Sockets for another process, whose variables we have inherited.
+  // The sockets are for another process; its variables were inherited.
   if (pid != std::to_string(::getpid())) return manager;
   const auto sockets = ToCount(count);
   if (!sockets) return Fail(ErrorCode::kInvalidArgument, "LISTEN_FDS must be a number of descriptors");
@@ -60,7 +60,7 @@ void ServiceManager::Tell(std::string_view state) const {
   address.sun_family = AF_UNIX;
   if (notify_address.size() >= sizeof address.sun_path) return LogWarning("NOTIFY_SOCKET is too long");
   std::memcpy(address.sun_path, notify_address.data(), notify_address.size());
-  if (address.sun_path[0] == '@') address.sun_path[0] = '\0';  // not a file, but a name of the kernel's
+  if (address.sun_path[0] == '@') address.sun_path[0] = '\0';  // an abstract socket name, not a file
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + notify_address.size());
   const UniqueFd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (!socket || ::sendto(socket.get(), state.data(), state.size(), MSG_NOSIGNAL,

@@ -9,17 +9,17 @@
 
 namespace reprise {
 
-// What a service manager (systemd) hands to a program that it starts, and is told by it: the protocols of
+// The interface to a service manager (systemd): sockets from it and messages to it, by the protocols of
 // sd_listen_fds(3) and sd_notify(3).
 struct ServiceManager {
-  std::vector<UniqueFd> sockets;  // what to accept connections on; none: the program listens for itself
-  std::string notify_address;     // empty: nobody wants to be told anything
+  std::vector<UniqueFd> sockets;  // to accept connections on; empty if the program listens itself
+  std::string notify_address;     // empty if the manager wants no messages
 
-  // Takes what the environment says. The variables are unset: no child may take them for its own. kInvalidArgument if
-  // they name descriptors that are not there. Call it before there are threads, and once.
+  // Reads the environment variables and unsets them, so that no child takes them for its own. kInvalidArgument if they
+  // name missing descriptors. Call it once, before there are threads.
   static Result<ServiceManager> FromEnvironment();
 
-  // Sends a state such as "READY=1", if anybody listens. A failure is logged: the manager will say what it missed.
+  // Sends a state such as "READY=1", if the manager listens. A failure is only logged, because the manager notices too.
   void Tell(std::string_view state) const;
 };
 

@@ -19,7 +19,7 @@ std::string NumberText(double number) {
   return text.str();
 }
 
-// An empty one has its place too.
+// Keeps the places of empty choices.
 std::vector<std::string> SplitChoices(std::string_view choices) {
   std::vector<std::string> names;
   if (choices.empty()) return names;
@@ -73,7 +73,7 @@ std::string ShownScalar(const Setting& setting, const Scalar& value) {
          (*number == 0 && !setting.rules.zero.empty() ? " (" + std::string(setting.rules.zero) + ")" : "");
 }
 
-// What scripts and tests of this repository read.
+// Variables for scripts and tests of this repository.
 constexpr std::array<std::string_view, 4> kOfScripts = {"REPRISE_BIN", "REPRISE_BENCH", "REPRISE_E2E_SLACK",
                                                         "REPRISE_WERROR"};
 
@@ -205,7 +205,7 @@ void ForEachSetting(
     const std::function<void(const std::string& key, const Setting& setting, const SettingValue& value)>& use) {
   Options copy = options;
   SettingsDraft draft;
-  // Those of one element, or of none.
+  // The settings of one list element, or of none.
   const auto use_below = [&](std::string_view list, const std::string& name) {
     constexpr std::string_view kName = ".NAME.";
     for (const Setting& setting : Settings()) {

@@ -18,7 +18,7 @@
 namespace reprise {
 namespace {
 
-// Of what may be unset, the value; made if it is to be written.
+// The value of a member; created if the member is optional and will be written.
 template <typename T>
 T& ValueIn(T& member) {
   return member;
@@ -63,7 +63,7 @@ SettingValue ValueAt(T& member) {
   }
 }
 
-// 0: off, 1: adaptive, else a budget.
+// 0: off, 1: adaptive, else a budget in tokens.
 SettingValue ThinkingOf(ModelFacts& facts) {
   return Scalar{Scalar::Kind::kInteger, &facts,
                 [](const void* at) -> std::optional<double> {
@@ -85,7 +85,7 @@ using enum Told;
 
 constexpr const char* kNotALine = "must be a text without control characters";
 
-// Any text that a program can be given.
+// Any text that can be an argument of a program.
 std::string WrongWord(const std::string& text) {
   return text.find('\0') == std::string::npos ? "" : "must not hold a NUL character";
 }
@@ -156,7 +156,7 @@ std::string WrongModelName(const std::string& text) {
   return has_both ? "" : "must be PROVIDER/MODEL";
 }
 
-// Of letters, digits, '_' and the characters of `more`.
+// Whether the text has only letters, digits, '_' and the characters of `more`.
 bool IsMadeOf(std::string_view text, std::string_view more, std::size_t least, std::size_t most) {
   return text.size() >= least && text.size() <= most && std::all_of(text.begin(), text.end(), [&](char c) {
            return IsNameCharacter(c) || more.find(c) != std::string_view::npos;
@@ -187,7 +187,7 @@ std::string WrongBucketKey(const std::string& text) {
 
 bool IsHeaderName(const std::string& name) { return IsMadeOf(name, "-", 1, std::string::npos); }
 
-// What says where a message ends and what it is made of is not the configuration's.
+// Headers that frame a message or describe its content cannot be configured.
 bool IsProviderHeaderName(const std::string& name) {
   static constexpr std::array<std::string_view, 12> kOurs{
       "host",    "content-length", "transfer-encoding", "connection", "content-type",    "te", "trailer",
@@ -210,7 +210,7 @@ constexpr NumberRange kHour{0, 3600, /*above=*/true}, kDay{0, 86'400, /*above=*/
 constexpr std::string_view kNoLimit = "no limit";
 
 constexpr Setting kSettings[] = {
-    // What people look for first when they are asked to trust a configuration.
+    // The settings that people look for first when they are asked to trust a configuration.
     {"tools.sandbox_paths.write",
      OF(tools.sandbox_write),
      {.wrong = WrongSandboxPath, .expands_home = true, .told = kFirst}},
@@ -388,7 +388,7 @@ constexpr Setting kSettings[] = {
     {"models.NAME.max_output_tokens", EACH(facts.max_output_tokens), {.range = kTokens}},
     {"models.NAME.thinking",
      [](Options&, SettingsDraft& draft) { return ThinkingOf(draft.facts); },
-     {.range = {1024, kNoHighest}, .choices = "off,adaptive"}},  // the API refuses smaller ones
+     {.range = {1024, kNoHighest}, .choices = "off,adaptive"}},  // the API refuses smaller budgets
     {"models.NAME.effort", EACH(facts.effort), {.choices = ",none,low,medium,high"}},
     {"models.NAME.cache", EACH(facts.cache), {.choices = ",none,short,long"}},
     {"models.NAME.abilities.tools", EACH(facts.abilities.tools)},

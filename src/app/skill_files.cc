@@ -17,7 +17,7 @@ using File = ProjectInstructions::File;
 using Kind = ProjectInstructions::Kind;
 using State = ProjectInstructions::State;
 
-constexpr std::size_t kMostEntries = 2000;  // of a folder that are looked at
+constexpr std::size_t kMostEntries = 2000;  // of a folder
 
 constexpr std::string_view kSkillsIntroduction =
     "Skills: instructions for particular tasks, each in a file of its own. Before you do a task that one of them is "
@@ -31,7 +31,7 @@ bool IsUsed(const File& file) { return file.kind == Kind::kSkill && file.state =
 
 std::string FolderOf(const File& skill) { return fs::path(skill.path).parent_path().string(); }
 
-// Also by the links on the way to it: else the tools of the workspace do not reach it.
+// Also by the resolved path, because otherwise the workspace's tools cannot reach it.
 bool LiesIn(const std::string& workspace, const File& skill) {
   return LiesBeneath(skill.path, workspace) && LiesBeneath(Resolved(skill.path), workspace);
 }
@@ -56,7 +56,7 @@ std::vector<std::string> SkillsIn(const std::string& folder, bool& cut) {
 }
 
 void ReadHeads(std::vector<File>& files) {
-  std::map<std::string, std::string> taken;  // by name: the file
+  std::map<std::string, std::string> taken;  // the file that has the name
   for (auto file = files.rbegin(); file != files.rend(); ++file) {
     if (!IsUsed(*file)) continue;
     auto head = ReadSkillHead(file->text);

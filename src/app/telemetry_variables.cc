@@ -55,7 +55,7 @@ class Variables {
 
  private:
   std::optional<std::string> Read(const std::string& name) const { return environment_(name); }
-  // Of one signal, or of all.
+  // The variable of one signal, else that of all.
   std::optional<std::pair<std::string, std::string>> ReadFor(std::string_view signal, const std::string& what) const {
     for (const std::string& name :
          {"OTEL_EXPORTER_OTLP_" + std::string(signal) + "_" + what, "OTEL_EXPORTER_OTLP_" + what}) {
@@ -102,7 +102,7 @@ class Variables {
     if (const auto timeout = ReadFor(signal, "TIMEOUT")) ApplyMilliseconds(timeout->first, endpoint.timeout);
   }
 
-  // The form of W3C Baggage: "a=b, c=d%20e". What would forge a header is refused.
+  // Parses W3C Baggage: "a=b, c=d%20e". Refuses values that would forge a header.
   static std::optional<std::vector<std::pair<std::string, std::string>>> Pairs(std::string_view text) {
     std::vector<std::pair<std::string, std::string>> pairs;
     const bool is_wrong = AnyPart(text, ',', [&](std::string_view part) {

@@ -5,11 +5,11 @@
 
 namespace reprise {
 
-// Where a base URL ("http://collector:4318") takes traces and metrics.
+// Sets the endpoints of traces and metrics below a base URL ("http://collector:4318").
 void SetOtlpEndpoint(TelemetryOptions& options, std::string_view base_url);
 
-// Applies OTEL_* variables, as OpenTelemetry describes them for every program. They are not Reprise's alone, so what
-// cannot be taken is no failure: it stays as it was, and TelemetryOptions::problems says so.
+// Applies OTEL_* variables as OpenTelemetry defines them for all programs. Other programs use them too, so an invalid
+// one is no failure: the setting stays, and TelemetryOptions::problems names it.
 void ApplyTelemetryVariables(TelemetryOptions& options, const Environment& environment);
 
 }  // namespace reprise

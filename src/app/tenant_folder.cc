@@ -20,12 +20,12 @@ constexpr std::uint64_t kMostMarkBytes = 4096;
 std::string TenantsFolder(const std::string& data_dir) { return data_dir + "/.tenants"; }
 std::string MarkOf(const std::string& folder) { return folder + "/.tenant"; }
 
-// A name as one of a folder, each another: letters, digits, "-", "_", "@" and "." stand for themselves, all other bytes
-// are %XX, and what becomes too long is "~" and its SHA-256.
+// A unique folder name for a name: letters, digits, "-", "_", "@" and "." stay, other bytes become %XX, and a name that
+// is too long becomes "~" and its SHA-256.
 std::string FolderName(std::string_view name) {
   constexpr std::size_t kLongest = 200;
   std::string folder = PercentEncoded(name, "-_@.");
-  if (folder.starts_with('.')) folder.replace(0, 1, "%2E");  // it is not to be hidden, nor the folder above
+  if (folder.starts_with('.')) folder.replace(0, 1, "%2E");  // neither hidden nor the parent folder
   if (folder.size() <= kLongest) return folder;
   return "~" + Sha256Digest({name}).substr(std::string_view("sha256:").size());
 }
@@ -81,7 +81,7 @@ std::vector<Principal> ListTenants(const std::string& data_dir, FileSystem& disk
       if (principal && TenantFolder(data_dir, *principal) == folder) {
         tenants.push_back(*std::move(principal));
       } else {
-        LogWarning("a folder of a user's chats is not in its place", {{"folder", folder}});
+        LogWarning("a folder of a user's chats is in the wrong place", {{"folder", folder}});
       }
     }
   }

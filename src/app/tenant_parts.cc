@@ -56,7 +56,7 @@ Result<void> TenantParts::OpenFolder() {
   TRY(TakeNewObjects(place_.folder, disk_));
   NoteKeysOf(place_.folder, place_.keys.get());
   folder_grants_ = std::make_unique<FileGrantStore>(disk_, place_.folder, place_.keys);
-  static_cast<void>(folder_grants_->List());  // what cannot be read is named in the log now
+  static_cast<void>(folder_grants_->List());  // logs unreadable grants now
   folder_files_ = std::make_unique<SealedFileStore>(SealedFileStore::Options{
       .root = place_.folder, .keys = place_.keys, .file_system = disk_, .limits = options_.files, .bucket = bucket()});
   store_ = folder_store_.get();
@@ -76,7 +76,7 @@ Result<void> TenantParts::OpenFolder() {
   return {};
 }
 
-// From now on there may be new objects; nobody else makes the folder's part of the bucket.
+// New objects are possible from now on; nobody else makes the folder's prefix in the bucket.
 Result<void> TenantParts::TakeNewObjects(const std::string& folder, FileSystem& file_system) {
   if (bucket_) bucket_->prefix = TRY(ObjectPrefixOf(folder, file_system, /*make=*/true, place_.owner));
   return {};
@@ -85,7 +85,7 @@ Result<void> TenantParts::TakeNewObjects(const std::string& folder, FileSystem& 
 void TenantParts::BringAllHome() {
   for (const std::string& folder : UnsavedFolders(place_.folder)) {
     const auto brought = BringHome(folder, place_.keys, disk_, *folder_store_);
-    // A folder that cannot be read is no reason not to serve: nothing in it is lost by trying again at the next start.
+    // An unreadable folder does not stop the server: the next start tries again, so nothing is lost.
     if (!brought) {
       LogWarning("unsaved interactions could not be brought home", {{"error", brought.error().message}});
     } else if (brought->moved + brought->left > 0) {
@@ -120,7 +120,7 @@ Result<void> TenantParts::Start(const Common& common) {
   parts.guardrails = options_.guardrails;
   parts.check_form = CheckForm;
   for (const auto& fallback : fallback_stores_) parts.fallback_stores.push_back(fallback.get());
-  // A disk that hangs is given up; a database that is away comes back.
+  // A hanging disk is given up; an unavailable database comes back.
   const auto save_timeout = postgres_ ? std::chrono::milliseconds(0) : EngineOptions{}.save_timeout;
   engine_ = std::make_unique<Engine>(std::move(parts),
                                      EngineOptions{.max_rounds = options_.max_rounds,

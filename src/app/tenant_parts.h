@@ -33,27 +33,27 @@ namespace reprise {
 
 class SandboxedReader;
 
-// What is one tenant's alone: where its chats are, and the engine that knows no others. The single user is one too.
+// The parts of one tenant alone: its stores, and an engine that knows only these. The single user is a tenant too.
 class TenantParts {
  public:
   struct Place {
-    Principal owner;                     // without names: the single user, or the operator
-    std::string tenant;                  // what the owner is called in rows and records (TenantOf)
+    Principal owner;                     // without names for the single user or the operator
+    std::string tenant;                  // the owner's name in rows and records (TenantOf)
     std::string folder;                  // its data folder; not used by a tenant of a database
-    std::shared_ptr<const KeySet> keys;  // null: plain
+    std::shared_ptr<const KeySet> keys;  // null if chats are plain
   };
-  // What the server has once of what keeps chats.
+  // The server's parts that all tenants' stores share.
   struct Shared {
     const Options& options;
     FileSystem& disk;
-    ChatBucket* bucket;        // null: files are where the chats are
-    SharedDatabase* database;  // null: chats are in folders
+    ChatBucket* bucket;        // null if files lie with their chats
+    SharedDatabase* database;  // null if chats are in folders
   };
-  // Opens what `place` names and brings home what an earlier process could not save there. All that is referred to must
-  // outlive the object. Failures are for the operator: kConflict if another process uses the folder.
+  // Opens the stores of `place` and brings home interactions that an earlier process could not save there. All
+  // references must outlive the object. Failures are for the operator: kConflict if another process uses the folder.
   static Result<std::unique_ptr<TenantParts>> Open(const Shared& shared, Place place);
 
-  // What tenants have in common.
+  // The other parts that tenants share.
   struct Common {
     const ModelDirectory& models;
     const ToolRegistry& tools;
@@ -64,10 +64,10 @@ class TenantParts {
     PromptSource prompt;
     ProjectInstructions* instructions;
     std::string workspace;
-    WorkspaceTracker* tracker = nullptr;                // null: what changes in the workspace is not recorded
-    const WorkspaceReader* workspace_reader = nullptr;  // null: there is no workspace
+    WorkspaceTracker* tracker = nullptr;                // null if workspace changes are not recorded
+    const WorkspaceReader* workspace_reader = nullptr;  // null if there is no workspace
   };
-  // Makes the engine, which takes up what an earlier process has left. Once.
+  // Makes the engine and recovers the runs of an earlier process. Call it once.
   Result<void> Start(const Common& common);
 
   Engine& engine() { return *engine_; }
@@ -87,7 +87,7 @@ class TenantParts {
   const Place place_;
   FileSystem& disk_;
   std::optional<FileBucket> bucket_;
-  // Chats are in the one or in the other.
+  // Either the folder_ members or postgres_ are set.
   std::unique_ptr<FileInteractionStore> folder_store_;
   std::unique_ptr<RunStore> folder_runs_;
   std::unique_ptr<FileStore> folder_files_;
@@ -103,10 +103,10 @@ class TenantParts {
   BlobStore* blobs_ = nullptr;
   std::unique_ptr<WorkspaceHistory> workspace_history_;
   GrantStore* grants_ = nullptr;
-  std::unique_ptr<DocumentReader> documents_;  // null: nobody reads them
+  std::unique_ptr<DocumentReader> documents_;  // null if documents are not read
   AuditLog* audit_ = nullptr;
-  DailyUsage* usage_ = nullptr;     // null: nobody counts
-  std::unique_ptr<Engine> engine_;  // last: it uses all of the above
+  DailyUsage* usage_ = nullptr;     // null if usage is not counted
+  std::unique_ptr<Engine> engine_;  // last, because it uses all of the above
 };
 
 }  // namespace reprise

@@ -8,8 +8,8 @@
 
 namespace reprise {
 
-// The tools of a server as its tenants see them: without those that nobody has consented to yet. Consent counts for
-// all, so it is the operator's alone. Thread-safe.
+// The server's tools for its tenants, without those that still need consent. A consent counts for all tenants, so only
+// the operator can give it. Thread-safe.
 class TenantTools final : public ToolRegistry {
  public:
   // `all` must outlive the object.

@@ -34,14 +34,16 @@ Error Untrusted(const Options& options, const FileDigests& files) {
   hint += " " + (options.config_file.empty() ? names : options.config_file);
   if (options.workspace != ".") hint += " --workspace " + options.workspace;
   const bool one = files.size() == 1;
-  return Refused(Reason::kUntrusted, names +
+  return Refused(
+      Reason::kUntrusted,
+      names +
           (one ? " is new or has changed since you allowed it, and the agent's tools could have written it; `"
                : " are new or have changed since you allowed them, and the agent's tools could have written them; `") +
           hint + "` shows what the server would do and allows " + (one ? "it" : "them") +
           ", --config FILE uses another configuration");
 }
 
-// Nothing that was typed before the question was drawn answers it.
+// Keys typed before the question appeared are discarded.
 bool AnswersYes(std::string_view question) {
   const std::string text(question);
   if (::write(STDERR_FILENO, text.data(), text.size()) < 0) return false;
@@ -59,10 +61,10 @@ bool AnswersYes(std::string_view question) {
 
 bool IsPersonThere() { return ::isatty(STDIN_FILENO) == 1 && ::isatty(STDERR_FILENO) == 1; }
 
-// Where secrets may be.
+// A query may hold secrets.
 std::string WithoutQuery(const std::string& url) { return url.substr(0, url.find('?')); }
 
-// Of redis://USER:PASSWORD@HOST/...
+// The host in redis://USER:PASSWORD@HOST/...
 std::string HostOf(const std::string& url) {
   const auto parsed = RedisUrl::Parse(url);
   return parsed ? parsed->name() : "an address that cannot be read";
@@ -87,8 +89,8 @@ std::string ServerLine(const McpServerOptions& server) {
          (server.environment.empty() ? "" : ", with variables: " + NamesOf(server.environment)) + more;
 }
 
-// Who is sent what stands under this key of the configuration; empty: nobody outside of the server. Names may have
-// dots: where a key may be of several, all are told.
+// The server that receives the value of this key of the configuration; empty if none outside. Names may have dots, so
+// if a key can belong to several, all are named.
 std::string ReceiverOf(const Options& options, std::string_view key) {
   const auto is_of = [&](std::string_view section, const std::string& name) {
     return key.starts_with(std::string(section) + name + ".");
@@ -140,10 +142,10 @@ std::string AuthOf(const AuthOptions& auth) {
          ", and with tokens" + file;
 }
 
-// Keys of the configuration and what they are.
+// Keys of the configuration and their values.
 using Values = std::vector<std::pair<std::string, std::string>>;
 
-// Those that a person is told of in this way. `other`: only those that are not as they are by default.
+// The values that are shown in this way; with `other`, only those that differ from the defaults.
 Values ValuesOf(const Options& options, Told told, bool other) {
   Values values;
   Options usual;
@@ -206,7 +208,7 @@ std::string WhatItWouldDo(const Options& options, const FileDigests& files) {
     add("tells other servers of the same database where to look through Redis at " + HostOf(url));
   }
   for (const ProviderOptions& provider : options.providers) {
-    // Of those that are there without a configuration, one that has no key is asked nothing.
+    // A provider that exists without configuration and has no key gets no requests.
     const bool is_usual = (provider.name == "openai" && provider.base_url == "https://api.openai.com/v1") ||
                           (provider.name == "anthropic" && provider.base_url == "https://api.anthropic.com");
     if (is_usual && provider.api_key.empty() && provider.headers.empty() && provider.query.empty()) continue;

@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kMaxList = 4u << 20;
-constexpr std::chrono::seconds kLongestWait{10};  // for another process that writes
+constexpr std::chrono::seconds kLongestWait{10};  // for another writer
 
 Error Damaged(const std::string& path) {
   return MakeError(ErrorCode::kCorruption,
@@ -41,7 +41,7 @@ Result<FileDigests> TrustedFiles::Read() const {
   if (path_.empty()) return FileDigests();
   std::error_code failed;
   if (fs::is_symlink(path_, failed)) {
-    // What it leads to may lie where tools write.
+    // Its target may lie where tools write.
     return Fail(ErrorCode::kForbidden, path_ + " is a symbolic link; put the file itself there");
   }
   const auto text = ReadOwnFile(path_, kMaxList);
@@ -89,7 +89,7 @@ Result<void> TrustedFiles::Write(const FileDigests& files) const {
 }
 
 std::optional<std::string> ConfigFolder(const Environment& environment) {
-  // The XDG rule: a relative path counts as not set.
+  // By the XDG rule a relative path counts as not set.
   const auto absolute = [&](const char* name) {
     auto value = environment(name);
     return value && value->starts_with('/') ? value : std::nullopt;
@@ -109,7 +109,7 @@ std::string PlaceOf(const std::string& path) {
 bool OpenToTools(const std::string& path, const std::string& workspace, const std::string& config_folder) {
   std::error_code failed;
   const fs::path root = fs::canonical(workspace, failed);
-  if (failed) return false;  // no workspace, no tools
+  if (failed) return false;  // no workspace, so no tools
   const fs::path absolute = fs::absolute(path, failed);
   if (!LeadsInto(absolute, root)) return false;
   if (config_folder.empty()) return true;

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kMaxConfigFile = 1 << 20;
 
-// The configuration's text, and the variables that it and telemetry take values from.
+// The configuration's text, and the variables that it and telemetry use.
 TurnSettings SourcesOf(const Options& options, const Environment& environment) {
   TurnSettings sources;
   const Environment noted = [&](const std::string& name) {

@@ -8,18 +8,18 @@
 
 namespace reprise {
 
-// What decides how a turn runs, by the keys of the configuration: folder, mode, model, configuration and every other
-// setting, but not how a server listens, logs and stops. Secrets and the configuration's text are digests
+// The settings that affect how a turn runs, by their configuration keys: folder, mode, model, configuration and all
+// other settings, except how a server listens, logs and stops. Secrets and the configuration's text are digests
 // ("sha256:...").
 using TurnSettings = std::map<std::string, std::string>;
 
-// Of options that were just loaded in `environment`.
+// From options that were just loaded in `environment`.
 TurnSettings SettingsOfTurns(const Options& options, const Environment& environment);
 
 // Equal for equal settings only.
 std::string DigestOf(const TurnSettings& settings);
 
-// Where the server that uses a data folder has noted its settings, as a JSON object.
+// The file in a data folder where its server has noted its settings, as a JSON object.
 std::string SettingsFileOf(const Options& options);
 
 }  // namespace reprise

@@ -27,7 +27,7 @@
 namespace reprise {
 namespace {
 
-// Returns what is wrong with those that cannot be read.
+// Returns the faults of the unreadable files.
 Result<std::vector<Error>> WriteFiles(const std::string& root, const ChatId& chat, FileStore& files) {
   const auto listing = TRY(files.List(chat));
   std::vector<Error> left;
@@ -47,7 +47,7 @@ Result<std::vector<Error>> WriteFiles(const std::string& root, const ChatId& cha
   return left;
 }
 
-// Those that its interactions speak of. Adds what is wrong with those that cannot be read.
+// Writes the blobs that the interactions refer to. Adds the faults of the unreadable ones.
 Result<void> WriteBlobs(const std::string& root, const Chat& chat, BlobStore& blobs, std::vector<Error>& left) {
   FileBlobStore target(root, nullptr, Disk());
   for (const Interaction& interaction : chat.interactions) {
@@ -65,8 +65,8 @@ Result<void> WriteBlobs(const std::string& root, const Chat& chat, BlobStore& bl
   return {};
 }
 
-// The JSON of interactions, each after its parent. Of the first states, which are short, each is whole, as any program
-// reads it; the others are what they add (schemas/FILES.md, "Long chats").
+// The JSON of interactions, parents first. The first, short states are whole, so that any program can read them; the
+// others are additions only (schemas/FILES.md, "Long chats").
 class Documents {
  public:
   explicit Documents(InteractionStore& store) : store_(store) {}
@@ -94,14 +94,14 @@ class Documents {
       totals_[id] = TotalsOf(*whole->final_agent_state);
       return ToJson(*whole);
     }
-    Interaction without = added.interaction;  // what it continues cannot be read
+    Interaction without = added.interaction;  // the state it continues is unreadable
     without.final_agent_state.reset();
     return ToJson(without);
   }
 
  private:
   InteractionStore& store_;
-  std::map<InteractionId, StateTotals> totals_;  // of the states that were written
+  std::map<InteractionId, StateTotals> totals_;  // of the written states
   std::uint64_t whole_left_ = kRepeatedBytes;
 };
 
@@ -118,13 +118,13 @@ Result<void> WriteDocuments(const std::string& root, const Chat& chat, Interacti
     AddToIndex(index, listed, Sha256Digest({text}));
     TRY(CountStep(&counter));
   }
-  // The newest is the head if the chat's own cannot be read.
+  // If the chat's own head cannot be read, the newest interaction becomes the head.
   const bool has_head = std::any_of(chat.interactions.begin(), chat.interactions.end(),
                                     [&](const Interaction& one) { return one.id == chat.summary.head; });
   if (has_head || chat.interactions.empty()) {
     const ChatSummary counted = std::exchange(index.summary, chat.summary);
     index.summary.model = counted.model;
-    index.summary.approval_mode.reset();  // what was said here says nothing elsewhere
+    index.summary.approval_mode.reset();  // a choice for this store does not hold elsewhere
     index.summary.tokens = counted.tokens;
   } else {
     index.summary.title = chat.summary.title;
@@ -155,7 +155,7 @@ Result<std::vector<Error>> WriteChatFolder(const std::string& directory, const C
                      .and_then([&] { return WriteFiles(folder, chat.summary.id, files); })
                      .map([&](std::vector<Error> damaged) { left = std::move(damaged); })
                      .and_then([&] { return WriteBlobs(folder, chat, blobs, left); });
-  // What was there goes into the folder that is removed at the end, in the same step: at no moment is neither in place.
+  // Exchanges the old folder with the new one in one step, so that one is always in place; then removes the old one.
   const std::string made = ChatDirectory(folder, chat.summary.id);
   if (written) written = free ? MoveToFreeName(made, target) : Exchange(made, target);
   if (written) written = Disk().SyncDirectory(directory);

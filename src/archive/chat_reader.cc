@@ -23,7 +23,7 @@ namespace reprise {
 
 Result<ChatReader> ChatReader::Open(const Flags& flags, const Environment& environment, WorkCounter* reads) {
   auto options = TRY(LoadOptions(flags, environment));
-  SetLogLevel(LogLevel::kError);  // what the store notices is for a server's log
+  SetLogLevel(LogLevel::kError);  // the store's warnings are for a server's log
   auto keys = TRY(KeysFor(options));
   auto source = TRY(ChatSource::Open(options));
   auto store = FileInteractionStore::Open({.root = source.root(),
@@ -44,7 +44,7 @@ Result<ChatReader> ChatReader::Open(const Flags& flags, const Environment& envir
 }
 
 Result<std::vector<ChatId>> ChatReader::AllChats() const {
-  // Only names are read: which format they are in does not matter.
+  // Reads only names, so the record format does not matter.
   auto chats = ChatFiles(source_.root(), MakeRecordFormat(nullptr), source_.file_system()).ListChats();
   if (chats) std::sort(chats->begin(), chats->end());
   return chats;
@@ -65,7 +65,7 @@ std::set<InteractionId> HeadBranch(const Chat& chat) {
   std::set<InteractionId> branch;
   for (auto id = chat.summary.head; id && branch.insert(*id).second;) {
     const auto parent = parents.find(*id);
-    id = parent == parents.end() ? std::nullopt : parent->second;  // a damaged one ends what is known of the branch
+    id = parent == parents.end() ? std::nullopt : parent->second;  // beyond a damaged one the branch is unknown
   }
   return branch;
 }

@@ -20,21 +20,20 @@
 
 namespace reprise {
 
-// The stored chats, in a folder or a database, for commands that only look: opened without the lock, so that a server
-// may be running meanwhile.
+// The stored chats, in a folder or a database, for commands that only read. Takes no lock, so a server may run.
 class ChatReader {
  public:
   // kNotFound if there is no data folder, kForbidden if there is no key file. `reads` counts each interaction that the
-  // store's LoadChat has read (null: nobody watches), and must outlive the reader.
+  // store's LoadChat has read; may be null, and must outlive the reader.
   static Result<ChatReader> Open(const Flags& flags, const Environment& environment, WorkCounter* reads = nullptr);
 
   InteractionStore& store() { return *store_; }
   FileStore& files() { return *files_; }
   BlobStore& blobs() { return *blobs_; }
   const Options& options() const { return options_; }
-  // Those of one chat, or of all: some may be damaged.
+  // The ids of all chats, including damaged ones.
   Result<std::vector<ChatId>> AllChats() const;
-  // `chat`, or if there is none of that name the one chat whose id begins so.
+  // `chat` if it exists, else the only chat whose id begins with it.
   ChatId Named(const ChatId& chat) const;
 
  private:
@@ -49,30 +48,30 @@ class ChatReader {
         blobs_(std::move(blobs)) {}
 
   Options options_;
-  std::unique_ptr<ChatBucket> bucket_;  // null: there is none, or it cannot be used
+  std::unique_ptr<ChatBucket> bucket_;  // null if there is none, or it is unusable
   ChatSource source_;
   std::unique_ptr<InteractionStore> store_;
   std::unique_ptr<FileStore> files_;
   std::unique_ptr<BlobStore> blobs_;
 };
 
-// One line for each interaction that is stored but cannot be read.
+// Prints one line for each stored interaction that cannot be read.
 void ComplainOfDamage(const Chat& chat);
 
-// The numbers on the head's branch.
+// The interactions on the head's branch.
 std::set<InteractionId> HeadBranch(const Chat& chat);
 
-// A chat with its interactions, as GET /chats/{chat_id}?branches=all shows it.
+// A chat with its interactions, in the form of GET /chats/{chat_id}?branches=all.
 Json ChatToJson(const Chat& chat, bool all_branches);
 
-// How much there is to do, for a progress line: counted by names alone, which takes a thousandth of the work itself.
-// What cannot be listed counts as nothing; the work says what is wrong with it.
+// The amount of work, for a progress line: counted by names alone, in a thousandth of the work's time. Skips folders
+// that cannot be listed; the work itself reports them.
 struct StoredCount {
   std::uint64_t chats = 0, interactions = 0, journals = 0, files = 0;
 };
 StoredCount CountStored(const std::string& data_dir, std::span<const ChatId> chats);
 
-// Regular files in a folder and in the folders below it; no link is followed.
+// The number of regular files in a folder and its subfolders; follows no link.
 std::uint64_t CountFilesBelow(const std::string& folder);
 
 }  // namespace reprise

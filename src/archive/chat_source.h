@@ -15,18 +15,17 @@
 
 namespace reprise {
 
-// Where stored chats are read: the data folder, or a database that looks like one. Whoever reads does not tell them
-// apart.
+// The source of stored chats: the data folder, or a database that looks like one to readers.
 class ChatSource {
  public:
-  // What keeps a database from being used; a folder is not looked at yet.
+  // Fails if the database is unusable; does not look at a folder yet.
   static Result<ChatSource> Open(const Options& options);
 
   const std::string& root() const { return root_; }
   FileSystem& file_system() const;
 
-  // What each user of a database has, as a data folder, with the keys for it: by those of the operator (null: plain).
-  // Without what is the operator's own. None if it is a folder: there each has their own.
+  // The data of each user of a database, as a data folder, with its keys, derived from the operator's (null: plain).
+  // Without the operator's own data. Empty for a folder, where each user has a folder.
   struct OfUser {
     Principal user;
     std::unique_ptr<DatabaseFiles> files;
@@ -39,7 +38,7 @@ class ChatSource {
 
   std::string root_;
   std::unique_ptr<Database> database_;
-  std::unique_ptr<DatabaseFiles> files_;  // null: it is a folder
+  std::unique_ptr<DatabaseFiles> files_;  // null for a folder
 };
 
 }  // namespace reprise

@@ -61,7 +61,7 @@ Result<void> CheckSound(const std::string& root, const std::shared_ptr<const Key
             .message = root + " is damaged, and is left as it is (`reprise export` takes out what can be read)"});
 }
 
-// The journals of interactions that have not ended.
+// Adds the journals of unfinished interactions.
 Result<void> AddJournals(const std::string& root, const KeySet* keys, const ChatFiles& files, IncomingChat& chat) {
   const ChatId& id = chat.summary.id;
   const auto listed = TRY(files.ListInteractions(id));
@@ -114,7 +114,7 @@ Result<void> CopyGrants(const std::string& root, const KeyChange& keys, const st
   return WriteGrantFile(Disk(), target, keys.to.get(), grants);
 }
 
-// Its lines are not sealed: the same in both. What is known of its end is.
+// The lines are not sealed, so they are equal in both; the record of the log's end is sealed.
 Result<void> CopyAuditLog(const std::string& root, const KeyChange& keys, const std::string& target) {
   bool found = false;
   const auto entries = TRY(Disk().ListDirectory(root));
@@ -135,7 +135,7 @@ Result<void> ExchangeFolders(const std::string& a, const std::string& b) {
               a + ": " + std::generic_category().message(errno));
 }
 
-// DIR.plain.20250115T100000.000Z: what the folder was.
+// DIR.plain.20250115T100000.000Z: with the old form of the folder.
 std::string KeptName(const std::string& root, bool plain) {
   std::string time = FormatTimestamp(Now());
   time.erase(std::remove_if(time.begin(), time.end(), [](char c) { return c == ':' || c == '-'; }), time.end());
@@ -178,7 +178,7 @@ Result<std::string> ConvertFolder(const std::string& given_root, const KeyChange
       Disk().SyncDirectory(ParentDirectory(root)).and_then([&] { return Disk().Rename(made, kept); }).and_then([&] {
         return Disk().SyncDirectory(ParentDirectory(root));
       });
-  return named ? kept : made;  // whatever it is called, it is all there
+  return named ? kept : made;  // under either name the old folder is complete
 }
 
 }  // namespace reprise

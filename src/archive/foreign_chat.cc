@@ -37,7 +37,7 @@ Result<Json> ReadObject(const std::string& path) {
   return json;
 }
 
-// A state may be stored as what it adds to that of another file, which comes before this one.
+// Reads an interaction. Its state may be stored as additions to that of an earlier file.
 Result<Json> ReadInteractionFile(const std::string& path) {
   Json json = TRY(ReadObject(path));
   const auto link = UnlinkState(json);
@@ -139,7 +139,7 @@ Result<ForeignChat> ReadForeignChat(const std::string& path) {
   }
   if (const std::string id = TextMember(about, "id"); !id.empty()) chat.name = id;
   auto documents = TRY(ReadFolder(path));
-  // Of a program that writes its chats as one file each, in a folder each.
+  // For programs that write each chat as one file in a folder of its own.
   const bool all_in_one = documents.empty() && MemberOf(about, "interactions").is_array();
   if (all_in_one) {
     auto whole = ReadChatDocument(std::move(about), path);

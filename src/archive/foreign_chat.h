@@ -8,12 +8,12 @@
 
 namespace reprise {
 
-// Where chats lie in what was named: a chat's folder and a JSON document stand for themselves, another folder for the
-// chats in it. kNotFound, kInvalidArgument if it is none of these.
+// The paths of the chats in `path`: a chat's folder or a JSON document is itself one, another folder holds some.
+// kNotFound; kInvalidArgument if it is none of these.
 Result<std::vector<std::string>> FindForeignChats(const std::string& path);
 
-// A chat from a folder or a document of plain JSON (engine/chat_document). kInvalidArgument if anything in it cannot be
-// used; the message names the file and what is wrong.
+// Reads a chat from a folder or a document of plain JSON (engine/chat_document). kInvalidArgument if anything in it is
+// unusable; the message names the file and the fault.
 Result<ForeignChat> ReadForeignChat(const std::string& path);
 
 }  // namespace reprise

@@ -27,7 +27,7 @@ Error KeyNeeded(const std::string& path) {
   return Refused(Reason::kKeyNeeded, "the file is sealed and there is no key file", path);
 }
 
-// None for a plain file, and if there is no key file. What is plain must not cost a passphrase.
+// Null for a plain file, which must not cost a passphrase, and if there is no key file.
 Result<std::shared_ptr<const KeySet>> KeysIfSealed(std::string_view text, const Options& options) {
   if (!LooksLikeJwe(text)) return nullptr;
   auto keys = LoadKeyFile(KeyFileOf(options), Disk(), PassphraseFrom(options));
@@ -36,7 +36,7 @@ Result<std::shared_ptr<const KeySet>> KeysIfSealed(std::string_view text, const 
   return Fail(std::move(keys.error()));
 }
 
-// An interaction in its folder, with what its state continues.
+// An interaction in its folder, with the earlier states that its own continues.
 Result<std::string> ReadWhole(const PlaceInStore& place, std::shared_ptr<const KeySet> keys) {
   auto store = TRY(FileInteractionStore::Open({.root = place.root,
                                                .keys = std::move(keys),
@@ -60,7 +60,7 @@ Result<LoneFile> ReadJournal(const std::string& path, std::string_view text, con
   return file;
 }
 
-// What a server keeps for itself, or has not finished writing, is not JSON: it is shown as a JSON string.
+// A server's own or unfinished file need not be JSON, so it is shown as a JSON string.
 bool IsServersOwn(const std::string& path) {
   const std::filesystem::path file(path);
   const std::string name = file.filename().string();

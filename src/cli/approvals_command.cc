@@ -30,7 +30,7 @@ std::string Since(const Json& asked) {
   return created ? "  since " + FormatForReading(*created) : "";
 }
 
-// What a person decides on, with everything that cannot be seen spelled out.
+// Prints an approval with all hidden characters spelled out.
 void PrintApproval(const Json& asked) {
   const std::string id = VisibleLine(TextMember(asked, "approval_id"));
   std::string text = id + "  " + WhereOf(asked) + Since(asked) + "\n  " + VisibleLine(TextMember(asked, "tool_name")) +

@@ -35,7 +35,7 @@ std::string LocalTime(const std::string& utc) {
   return time ? FormatForReading(*time) : utc;
 }
 
-// What ListTrash says, checked: a server that is none of ours may say anything.
+// A checked entry of the trash, because a foreign server may send anything.
 struct Deleted {
   std::string id, chat, deleted_at;
   std::optional<std::string> title;
@@ -73,7 +73,7 @@ int PrintTrash(const std::vector<Deleted>& entries) {
   return kExitOk;
 }
 
-// The entry that `wanted` names, which is its id or its chat's; of several the one that was deleted last.
+// The entry whose id or chat is `wanted`; for a chat, the one deleted last.
 const Deleted* FindEntry(const std::vector<Deleted>& entries, const std::string& wanted) {
   const auto found = std::find_if(entries.begin(), entries.end(),
                                   [&](const Deleted& entry) { return entry.id == wanted || entry.chat == wanted; });

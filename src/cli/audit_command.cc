@@ -45,7 +45,7 @@ std::string ForReading(const std::string& line) {
 int RunAudit(const CommandLine& line, const Environment& environment) {
   const auto options = LoadOptions(line.flags, environment);
   if (!options) return ComplainOfUse(options.error());
-  // The lines can be read without a key, and are.
+  // The lines are readable without a key, so a failure here does not stop the command.
   const auto keys = KeysFor(*options);
   const auto source = ChatSource::Open(*options);
   if (!source) return Complain(source.error());

@@ -11,7 +11,7 @@
 namespace reprise {
 namespace {
 
-// Speaks with the program that started this one, a `client`, until that is gone.
+// Talks to the parent process, a `client`, until that ends.
 template <typename Bridge>
 int RunBridge(const CommandLine& line, const Environment& environment, const std::string& client, bool says_model) {
   if (::isatty(STDIN_FILENO) != 0) {
@@ -22,7 +22,7 @@ int RunBridge(const CommandLine& line, const Environment& environment, const std
   if (!named) return ComplainOfUse(named.error());
   ServerLink link(line.flags, environment, *named, says_model);
   if (const auto settings = link.Check(); !settings) return ComplainOfUse(settings.error());
-  ::signal(SIGPIPE, SIG_IGN);  // a client that is gone ends this by the error of a write
+  ::signal(SIGPIPE, SIG_IGN);  // the failed write ends this process when the client is gone
   return Bridge(link, STDIN_FILENO, STDOUT_FILENO).Run();
 }
 

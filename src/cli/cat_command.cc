@@ -41,7 +41,7 @@ int CatFile(const CommandLine& line, const Environment& environment) {
 }  // namespace
 
 int RunCat(const CommandLine& line, const Environment& environment) {
-  // What reads like a chat's id is one, unless only a file has that name.
+  // An argument in the form of a chat's id means the chat, unless only a file has that name.
   if (const auto what = ParseReference(line.argument)) {
     auto reader = ChatReader::Open(line.flags, environment);
     const bool is_file = IsFile(line.argument);

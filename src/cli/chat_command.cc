@@ -32,7 +32,7 @@
 namespace reprise {
 namespace {
 
-// Said once, when there is a key for the first time: what a person has to know to keep their chats.
+// Shown once, when the first key was made: how to keep the chats readable.
 void TellOfFirstStart(const Options& options, const std::string& url) {
   const auto full = [](const std::string& path) { return VisibleLine(Resolved(path).string()); };
   Print(
@@ -63,7 +63,7 @@ Result<std::string> AllOfStandardInput() {
   return text;
 }
 
-// What every client says that works with other rules than usual.
+// A note that every client shows if the server does not use the usual approval mode.
 std::string ModeNote(ServerClient& server) {
   const auto tools = server.Call("GET", "/tools");
   const std::string mode = tools ? TextMember(*tools, "approval_mode") : "";
@@ -74,7 +74,7 @@ std::string ModeNote(ServerClient& server) {
   return "approval mode " + VisibleLine(mode) + ": " + means + " (/mode tells more)\n";
 }
 
-// Ids that Reprise has made can be shortened; other names may be those of new chats.
+// Only ids made by Reprise can be shortened, because other names may be those of new chats.
 Result<ChatId> ChatNamed(const std::string& name, ServerClient& server) {
   auto chat = ChatId::Parse(name);
   if (!chat || !name.starts_with("chat_")) return chat;
@@ -128,7 +128,7 @@ int RunChat(const CommandLine& line, const Environment& environment) {
   bool is_first_start = false;
   std::unique_ptr<OwnServer> own;
   Flags flags_of_server = line.flags;
-  flags_of_server.erase("model");  // it is said with each message
+  flags_of_server.erase("model");  // sent with each message instead
   RunningServer server_found;
   if (*named) {
     if (const auto unused = FlagOfOwnServer(line.flags, /*says_model=*/true)) return Misused(*unused);
@@ -146,12 +146,12 @@ int RunChat(const CommandLine& line, const Environment& environment) {
     server_found = *std::move(found);
   }
 
-  // One of the two, before the transport's thread.
+  // Exactly one of the two, before the transport's thread.
   std::optional<Interrupts> interrupts;
   std::optional<TerminalInput> input;
   is_one_shot ? void(interrupts.emplace()) : void(input.emplace());
   auto connected = ReachServer(server_found, options);
-  // A server that was joined may have ended since, with the client that it was for.
+  // A server that was started for another client may have ended with it.
   if (!connected && !*named && !own && EndsOrHasEnded(connected.error())) {
     auto found = FindOrStartServer(flags_of_server, environment, own);
     if (!found) return Complain(found.error());

@@ -130,7 +130,7 @@ class Grammar {
     } catch (const CLI::ExtrasError&) {
       return NotExpected();
     } catch (const CLI::RequiredError& error) {
-      // `keys` without one of its commands.
+      // For `keys` without a subcommand.
       const CLI::App* const command = Deepest(&app_);
       if (NamesBelow(*command).empty()) return Usage(error.what());
       return app_.remaining(/*recurse=*/true).empty() ? CommandMissing(*command) : NotExpected();
@@ -153,7 +153,7 @@ class Grammar {
  private:
   CLI::App* Add(const std::string& name, const std::string& help) { return app_.add_subcommand(name, help); }
 
-  // Checking, taking out, bringing in and converting what a data folder holds.
+  // Commands that check, export, import and convert data folders.
   void AddFolderCommands() {
     CLI::App* verify = Add("verify", "Check every file of the data folder, also while a server uses it");
     verify->add_option("WHAT", out_.arguments, "FILE, CHAT, or CHAT/INTERACTION (default: all chats)");
@@ -205,7 +205,7 @@ class Grammar {
       AddJson(*command);
     }
   }
-  // Talking with the agent of the server that uses the data folder; one is started if there is none.
+  // Options of commands that talk with the agent of the data folder's server, and start one if none runs.
   void AddTalking(CLI::App& command) {
     command.add_option("-p,--prompt", out_.prompt, "send this one message, and print the answer alone")
         ->type_name("TEXT");
@@ -217,7 +217,7 @@ class Grammar {
     AddServer(command);
     command.get_option("--json")->description("print each event as a line of JSON");
   }
-  // Arranging chats, and what else needs the running server or does without one.
+  // Commands that arrange chats, and others that need the running server or work without one.
   void AddChatCommands() {
     CLI::App* rm = Add("rm", "Move chats to the trash; a run of theirs is cancelled first");
     rm->add_option("CHAT", out_.arguments, "chats' ids")->required();
@@ -252,7 +252,7 @@ class Grammar {
     AddSettings(*models, {"data-dir", "model"});
     AddServer(*models);
   }
-  // For those that change the data folder, through its server if one runs.
+  // Options of commands that change the data folder, through its server if one runs.
   void AddWriting(CLI::App& command) {
     AddSettings(command, {"data-dir", "plain", "key-file", "passphrase-file"});
     command.get_option("--plain")->description("the chats are stored unencrypted");
@@ -265,7 +265,7 @@ class Grammar {
     AddConfig(command);
     if (prints) AddJson(command);
   }
-  // Who may use a server that is for several people.
+  // Commands for the users of a server with several.
   void AddUsers() {
     CLI::App* users = Add("users", "Who may use a server with \"auth\" in its configuration");
     users->require_subcommand(1);
@@ -406,7 +406,7 @@ class Grammar {
   void AddDocs() {
     CLI::App* completion = Add("completion", "Print what makes a shell complete reprise's commands, flags and chats");
     completion->add_option("SHELL", out_.argument, "bash, zsh or fish")->check(CLI::IsMember({"bash", "zsh", "fish"}));
-    // For these scripts only.
+    // For the completion scripts only.
     completion->add_flag("--chats", out_.list, "print the chats' ids")->group("");
     AddSettings(*completion, {"data-dir"});
     AddConfig(*completion);
@@ -429,7 +429,7 @@ class Grammar {
   }
 
   static CLI::App* Deepest(CLI::App* app) {
-    const auto below = app->get_subcommands();  // those that the line named
+    const auto below = app->get_subcommands();  // the subcommands on the line
     return below.empty() ? app : Deepest(below.front());
   }
   // "keys init", "users token add".
@@ -444,7 +444,7 @@ class Grammar {
     return app->help("reprise" + (above.empty() ? "" : " " + above));
   }
   EarlyExit Help() {
-    // A grammar that has parsed "help" prints the help of that command; a fresh one prints its own.
+    // A grammar that has parsed "help" prints the help of that command, so a fresh one prints its own.
     if (help_about_.empty()) {
       Grammar fresh;
       return {kExitOk, HelpOf(&fresh.app_)};
@@ -453,7 +453,7 @@ class Grammar {
     if (!found.empty()) return EarlyExit{kExitOk, HelpOf(found.front())};
     return Usage("there is no command " + help_about_ + DidYouMean(help_about_, NamesBelow(app_)));
   }
-  // The first argument that nothing takes: a command or a flag that there is not, or one too many.
+  // The first unexpected argument: an unknown command or flag, or one too many.
   EarlyExit NotExpected() {
     CLI::App* const command = Deepest(&app_);
     const std::vector<std::string> rest = app_.remaining(/*recurse=*/true);
@@ -484,7 +484,7 @@ class Grammar {
     }
     return names;
   }
-  // `command`: whose help says more; empty: that of reprise itself.
+  // `command` is the one whose help is named; empty for reprise itself.
   static EarlyExit Usage(std::string_view problem, const std::string& command = {}) {
     const std::string name = "reprise" + (command.empty() ? "" : " " + command);
     return {kExitUsage, "reprise: " + VisibleLine(problem) + " (" + name + " --help says more)\n"};

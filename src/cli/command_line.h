@@ -8,33 +8,33 @@
 
 namespace reprise {
 
-// What the `keys` commands are told beside the settings.
+// Arguments of the `keys` commands, beside the settings.
 struct KeysRequest {
   bool rewrap = false, remove_old = false;
   bool remove_passphrase = false;
   std::string new_passphrase_file;  // empty: asks
 };
 
-// What `users token add` is told of the new token.
+// The new token of `users token add`.
 struct TokenRequest {
   std::string org = "default", name;
   int expires_days = 0;  // 0: never
   bool org_admin = false;
 };
 
-// What `mcp add` and `mcp login` are told.
+// Arguments of `mcp add` and `mcp login`.
 struct McpRequest {
   std::string url, client_id;
   std::vector<std::string> command;  // with its arguments
   bool oauth = false;
-  int port = 0;  // that a browser comes back to; 0: any
+  int port = 0;  // for the browser's return; 0: any
 };
 
-// A command line that was understood.
+// A parsed command line.
 struct CommandLine {
   std::string command;  // "serve", "ls", "keys init", ...
   Flags flags;
-  std::string argument;  // what `ls`, `cat` and `show` are about; may be empty for `ls`
+  std::string argument;  // the object of `ls`, `cat` and `show`; may be empty for `ls`
   bool json = false;
   bool all_branches = false;
   KeysRequest keys;
@@ -42,35 +42,35 @@ struct CommandLine {
   McpRequest mcp;
   bool yes = false;  // of `users org delete`
 
-  // Of the commands that take a folder's chats in and out.
-  std::vector<std::string> arguments;          // what `verify`, `export`, `import`, `encrypt` and `decrypt` are about
+  // For commands that export, import, check or convert chats.
+  std::vector<std::string> arguments;          // the objects of `verify`, `export`, `import`, `encrypt` and `decrypt`
   std::string output;                          // a file or a folder; empty: stdout
   std::string format;                          // of `export`: "json", "markdown", "jsonl"
-  std::string branches;                        // of `export`: "head", "all", or empty: what suits the format
+  std::string branches;                        // of `export`: "head", "all", or empty: the format's usual choice
   std::string mode;                            // of `replay`: "recorded", "events"
-  double speed = 0;                            // of `replay`: of the events; 0: at once
-  std::string chat;                            // of `search`: in this one only
+  double speed = 0;                            // of `replay`: factor for the pauses between events; 0: no pauses
+  std::string chat;                            // of `search`: only this chat
   std::string as;                              // of `import` and `fork`: the chat's new name
   std::string url;                             // the server's; empty: the one that uses the data folder
-  std::string answer;                          // of `approvals`: "yes", "no", or empty: lists them
-  std::string feedback, scope;                 // likewise: what goes with the answer
+  std::string answer;                          // of `approvals`: "yes", "no", or empty to list them
+  std::string feedback, scope;                 // likewise: sent with the answer
   int limit = 0;                               // of `search`
   bool bare = false;                           // `reprise` without a command: means `chat`
-  std::string prompt;                          // of `chat`: the one message to send; empty: a conversation
-  bool newest_chat = false;                    // of `chat`: goes on with the one that was used last
+  std::string prompt;                          // of `chat`: a single message; empty: a conversation
+  bool newest_chat = false;                    // of `chat`: continues the chat used last
   std::string colour = "auto";                 // of `chat`: or "always", "never"
-  int until_released = -1;                     // of `serve`: stops when this descriptor's other end is closed
-  bool new_key = false;                        // of `serve`: chats whose keys are gone are given up
-  bool force = false;                          // replace what is there
+  int until_released = -1;                     // of `serve`: stops when the other end of this descriptor is closed
+  bool new_key = false;                        // of `serve`: gives up chats whose keys are gone
+  bool force = false;                          // replaces existing files
   bool dry_run = false;                        // of `files sweep`
-  bool list = false;                           // of `trust`; of `completion`: the chats
-  std::string revoke;                          // of `trust`: this file is no longer allowed
+  bool list = false;                           // of `trust`; of `completion`: prints the chats
+  std::string revoke;                          // of `trust`: the file that is no longer allowed
   bool all_chats = false;                      // of `encrypt` and `decrypt`
   bool in_place = false;                       // likewise
   bool regex = false, case_sensitive = false;  // of `search`
 };
 
-// Nothing to run: help or the version for stdout, or an error (one line) for stderr.
+// Help or version for stdout, or an error (one line) for stderr, instead of a command.
 struct EarlyExit {
   int status;
   std::string text;

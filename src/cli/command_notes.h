@@ -6,12 +6,12 @@
 
 namespace reprise {
 
-// What the command line's grammar does not know of a command: examples, which its --help and its man page show.
-// Commands are named as in CommandLine::command; reprise itself has the empty name.
+// Examples of commands, for --help and man pages, beside the grammar of the command line. Commands are named as in
+// CommandLine::command; reprise itself has the empty name.
 struct CommandExample {
   std::string_view command;
-  std::string_view line;  // as it is typed
-  std::string_view what;  // what it does
+  std::string_view line;  // as typed
+  std::string_view what;  // its effect
 };
 
 std::span<const CommandExample> AllExamples();

@@ -35,7 +35,7 @@ class Conversion {
  public:
   Conversion(Direction direction, const CommandLine& line, Options options, const Environment& environment)
       : direction_(direction), line_(line), options_(std::move(options)), environment_(environment) {
-    options_.plain = false;  // one side is sealed, whatever the server is set to
+    options_.plain = false;  // one side is sealed, whatever the server's setting
   }
 
   int Run() {
@@ -52,7 +52,7 @@ class Conversion {
   }
 
  private:
-  // null for the plain side.
+  // Null for the plain side.
   Result<KeyChange> Keys(const std::string& target) const {
     if (direction_ == Direction::kDecrypt) {
       return KeysFor(options_).map([](auto keys) { return KeyChange{std::move(keys), nullptr}; });
@@ -62,7 +62,7 @@ class Conversion {
     });
   }
 
-  // What reads like a chat's id is one, unless only a file has that name.
+  // An argument in the form of a chat's id means the chat, unless only a file has that name.
   bool MeansFile(const std::string& what) const {
     if (!IsFile(what)) return false;
     const auto reference = ParseReference(what);
@@ -93,7 +93,7 @@ class Conversion {
     return ReadLoneFile(path, options_).map([](LoneFile file) { return std::move(file.text); });
   }
 
-  // By itself it cannot know its parent's sealed form, and is not bound to it.
+  // A lone file does not know its parent's sealed form, so it is not bound to that.
   Result<std::string> Encrypted(const std::string& path) const {
     const auto text = Disk().ReadFile(path, kMaxRecordBytes);
     if (!text) return Fail(text.error());
@@ -201,7 +201,7 @@ class Conversion {
     Progress progress(counter, environment_);
     const auto bucket = ChatBucket::OpenToRead(options_, counter.stop_token());
     const auto kept = ConvertFolder(options_.data_dir, *keys, FilesOf(bucket), converted_, counter, progress);
-    // If it is done all the same, where the old folder is has to be said first.
+    // If the conversion is complete despite a signal, first print where the old folder is.
     if (!kept || !progress.interrupted()) progress.End();
     if (!kept) return Complain(kept.error());
     const int status = Finish(options_.data_dir, *kept);

@@ -47,7 +47,7 @@ int Make(const CommandLine& line, const Environment& environment, bool is_first)
   return kExitOk;
 }
 
-// The living ones, and those that died a short while ago.
+// The live instances, and those that died recently.
 Result<Json> Instances(Database& database) {
   const Rows rows = TRY(database.Execute(
       {.sql =

@@ -19,13 +19,13 @@
 namespace reprise {
 namespace {
 
-// Prints the first of `files` that there is, in the folder `share` that was built or installed with this program.
+// Prints the first existing one of `files` in the folder `share` that was built or installed with this program.
 bool PrintShared(const std::vector<std::string>& files) {
   std::error_code error;
   const auto program = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
   for (const auto& share : {program / "share", program / "../share"}) {
     for (const std::string& name : files) {
-      const gzFile file = gzopen((share / name).c_str(), "rb");  // reads plain files as well
+      const gzFile file = gzopen((share / name).c_str(), "rb");  // also reads plain files
       if (file == nullptr) continue;
       std::array<char, 16384> buffer;
       for (int size; (size = gzread(file, buffer.data(), buffer.size())) > 0;) {
@@ -37,7 +37,7 @@ bool PrintShared(const std::vector<std::string>& files) {
   return false;
 }
 
-// Only names of folders are read: no key is needed, and nobody is asked for a passphrase while they press TAB.
+// Reads only names of folders, so TAB needs no key and no passphrase.
 int PrintChats(const CommandLine& line, const Environment& environment) {
   const auto options = LoadOptions(line.flags, environment);
   if (!options) return ComplainOfUse(options.error());

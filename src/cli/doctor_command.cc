@@ -56,7 +56,7 @@ int RunDoctor(const CommandLine& line, const Environment& environment) {
     findings = CheckHealth(*options);
     for (Finding& finding : CheckProviders(*options)) findings.push_back(std::move(finding));
     for (Finding& finding : CheckServices(*options)) findings.push_back(std::move(finding));
-    // What the server would not run is not run here either.
+    // Does not run programs that the server would not run.
     auto programs = FilesToTrust(*options).and_then(
         [&](const FileDigests& files) { return RequireTrust(*options, files, /*ask=*/false); });
     if (programs) {

@@ -25,11 +25,11 @@
 namespace reprise {
 namespace {
 
-// One argument: a chat, with those of its interactions that are asked for and can be read.
+// One argument: a chat with its requested and readable interactions.
 struct Item {
   Chat chat;
-  std::set<InteractionId> branch;  // the head's
-  bool single = false;             // one interaction was asked for
+  std::set<InteractionId> branch;  // the head's branch
+  bool single = false;             // one interaction was requested
 };
 
 std::string NumberOf(std::size_t number, const std::string& thing) {
@@ -38,7 +38,7 @@ std::string NumberOf(std::size_t number, const std::string& thing) {
 
 class Export {
  public:
-  // `counter` counts what `reader` reads, and what is written.
+  // `counter` counts the interactions that are read and written.
   Export(ChatReader& reader, const CommandLine& line, WorkCounter& counter, Progress& progress)
       : store_(reader.store()),
         files_(reader.files()),
@@ -48,7 +48,7 @@ class Export {
         counter_(counter),
         progress_(progress) {}
 
-  // One item after the other, so that a large folder need not fit into memory.
+  // One item at a time, so that a large folder need not fit into memory.
   int Run(const std::vector<RecordReference>& wanted, bool everything) {
     const bool folder = IntoFolder(wanted, everything);
     if (line_.output.empty() && line_.format == "json" && wanted.size() != 1) {
@@ -92,7 +92,7 @@ class Export {
   }
 
  private:
-  // A chat's folder is read and then written; everything else takes the reading.
+  // The folder of a chat is read and then written; for other outputs only the reading takes time.
   void BeginProgress(const std::vector<RecordReference>& wanted, bool folder) {
     LongTask task{.doing = "exporting", .things = "interactions"};
     if (folder && line_.format == "json") task.steps_each = 2;
@@ -120,13 +120,13 @@ class Export {
     return line_.format == "markdown" && (everything || wanted.size() > 1);
   }
 
-  // Nothing if there is nothing to write; then it has been said why.
+  // Null if there is nothing to write; the reason has been printed.
   std::optional<Item> Load(const RecordReference& what, bool everything) {
     auto chat = store_.LoadChat(what.chat);
     if (progress_.interrupted()) return std::nullopt;
     const bool empty = !chat && chat.error().code == ErrorCode::kNotFound;
     if (empty && everything) return std::nullopt;       // or deleted meanwhile
-    if (!chat && what.interaction) chat = Alone(what);  // its chat.json is damaged, or there is nothing
+    if (!chat && what.interaction) chat = Alone(what);  // its chat.json is damaged, or the chat does not exist
     if (!chat) {
       status_ = Complain(NotThere(chat.error(), what, data_dir_));
       return std::nullopt;
@@ -198,7 +198,7 @@ class Export {
     return FormatMarkdown(item.chat.summary, turns);
   }
 
-  // A line for each branch: the messages that the agent had at its end.
+  // A line for each branch: the agent's messages at its end.
   std::string Conversations(const Item& item) {
     std::set<InteractionId> ends;
     for (const Interaction& one : item.chat.interactions) ends.insert(one.id);
@@ -217,7 +217,7 @@ class Export {
     return lines;
   }
 
-  // Returns what it has made.
+  // Returns the path that it has made.
   Result<std::string> Write(const Item& item) {
     std::string path = line_.output + (line_.output.ends_with('/') ? "" : "/") + item.chat.summary.id.str();
     if (line_.format == "json" && !item.single) {

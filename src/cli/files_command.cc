@@ -22,7 +22,7 @@
 namespace reprise {
 namespace {
 
-// A data folder and its bucket. For what moves files, the folder is locked.
+// A data folder and its bucket. Commands that move files lock the folder.
 struct Opened {
   Options options;
   std::shared_ptr<const KeySet> keys;

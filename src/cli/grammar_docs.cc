@@ -16,7 +16,7 @@ Json DescribeOption(const CLI::Option& option) {
   for (const std::string& name : option.get_snames()) names.push_back("-" + name);
   for (const std::string& name : option.get_lnames()) names.push_back("--" + name);
   const Setting* setting = option.get_lnames().empty() ? nullptr : FindSetting(option.get_lnames().front());
-  // What is checked stands behind it: "MODE:{recorded,events}".
+  // The choices follow the type: "MODE:{recorded,events}".
   const std::string type = option.get_items_expected_max() == 0 ? "" : option.get_type_name();
   const std::string value =
       names.empty() ? option.get_name(true) + type.substr(std::min(type.find(':'), type.size())) : type;

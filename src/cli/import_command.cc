@@ -30,10 +30,10 @@ struct Imported {
   std::vector<std::string> notes;
 };
 
-// Takes a chat in, under this name or, if it may have another, under the next one that is free. Returns its name.
+// Imports a chat under this name or, if it may have another, under the next free one. Returns its name.
 using TakeIn = std::function<Result<ChatId>(const ChatId& name, bool may_have_another, ForeignChat chat)>;
 
-// By this process, which has the data folder's lock.
+// Imports in this process, which has the data folder's lock.
 TakeIn IntoFolder(const IncomingChats& folder) {
   return [&folder](const ChatId& name, bool may_have_another, ForeignChat foreign) -> Result<ChatId> {
     ChatId free = name;
@@ -42,7 +42,7 @@ TakeIn IntoFolder(const IncomingChats& folder) {
   };
 }
 
-// By the server that uses the data folder. Each interaction is counted twice, as IncomingChats does.
+// Imports through the data folder's server. Counts each interaction twice, as IncomingChats does.
 TakeIn ThroughServer(ServerClient& server, WorkCounter& counter) {
   return [&](const ChatId& name, bool may_have_another, ForeignChat foreign) -> Result<ChatId> {
     foreign.name = name.str();
@@ -61,7 +61,7 @@ TakeIn ThroughServer(ServerClient& server, WorkCounter& counter) {
   };
 }
 
-// `as` may be empty. `expecting` is told how much there is; it may be null.
+// `as` may be empty. `expecting` gets the number of things to import; may be null.
 Result<Imported> Import(const std::string& path, const std::string& as, const TakeIn& take_in, Progress* expecting) {
   auto foreign = ReadForeignChat(path);
   if (!foreign) return Fail(std::move(foreign.error()));
@@ -78,7 +78,7 @@ Result<Imported> Import(const std::string& path, const std::string& as, const Ta
   });
 }
 
-// By this process, into a database that others may use meanwhile.
+// Imports in this process, into a database that others may use meanwhile.
 TakeIn IntoDatabase(PostgresParts& database, WorkCounter& counter) {
   return [&](const ChatId& name, bool may_have_another, ForeignChat foreign) -> Result<ChatId> {
     ChatId free = name;
@@ -127,14 +127,14 @@ class Report {
   std::size_t interactions_ = 0;
 };
 
-// By names alone; nullopt: what is in it is known when it has been read.
+// Counts by file names alone; nullopt if the number is known only after reading.
 std::optional<std::uint64_t> CountIn(const std::string& source) {
   std::uint64_t count = 0;
   for (const char* part : {"/interactions", "/files"}) count += CountFilesBelow(source + part);
   return count == 0 ? std::nullopt : std::optional(count);
 }
 
-// 0: unless there is one chat only, one would not know how much is to come.
+// 0 if the number in any source is unknown.
 std::uint64_t CountAll(const std::vector<std::string>& sources) {
   std::uint64_t all = 0;
   for (const std::string& source : sources) {

@@ -49,7 +49,7 @@ void PrintKeys(const std::string& path, const KeySet& keys, bool has_passphrase,
   }
 }
 
-// The folder is not all that the keys open then: an old one must not be taken for unneeded.
+// With a database, the keys open more than the folder, so an old one might seem unused.
 Result<void> CheckIsFolder(const Options& options) {
   if (options.store.type == StoreOptions::Type::kFiles) return {};
   return Fail(
@@ -58,7 +58,7 @@ Result<void> CheckIsFolder(const Options& options) {
       "--rewrap, adds one that seals from then on)");
 }
 
-// The data folder for this process alone: a server would go on sealing by the keys it has, and rewrite chat.json.
+// Locks the data folder, because a server would go on sealing with its keys, and rewrite chat.json.
 Result<std::unique_ptr<DirectoryLock>> LockDataFolder(const Options& options) {
   TRY(CheckIsFolder(options));
   if (const auto there = Disk().ListDirectory(options.data_dir); !there) {
@@ -92,7 +92,7 @@ std::uint64_t FilesToWrap(const Options& options) {
   return files;
 }
 
-// Without a bucket that can be asked, the old keys are kept for what is in it.
+// Without a usable bucket, the old keys are kept for the files in it.
 Result<void> RewrapInBucket(const Options& options, const std::string& folder, std::shared_ptr<const KeySet> keys,
                             WorkCounter& counter, Rewrapped& done) {
   const auto bucket = ChatBucket::OpenToRead(options, counter.stop_token());
@@ -110,7 +110,7 @@ Result<void> RewrapInBucket(const Options& options, const std::string& folder, s
   return {};
 }
 
-// A data folder with its objects.
+// Rewraps a data folder with its objects.
 Result<Rewrapped> RewrapFolder(const Options& options, const std::string& folder, const KeySet& operators,
                                WorkCounter& counter) {
   const auto keys = TRY(KeysOfFolder(operators.BoundTo(""), folder, Disk()));
@@ -119,7 +119,7 @@ Result<Rewrapped> RewrapFolder(const Options& options, const std::string& folder
   return done;
 }
 
-// The folder, with the keys of orgs that are in it, those of its users, and what could not be saved in any of them.
+// Rewraps the folder with its orgs' keys, the folders of its users, and the unsaved interactions of each.
 Result<Rewrapped> RewrapAll(const Options& options, const KeySet& keys, WorkCounter& counter) {
   auto all = TRY(RewrapFolder(options, options.data_dir, keys, counter));
   for (const Principal& user : ListTenants(options.data_dir, Disk())) {

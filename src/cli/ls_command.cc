@@ -23,7 +23,7 @@ struct Unreadable {
   Error error;
 };
 
-// The first interaction of a chat has only a journal until it has ended.
+// Until a chat's first interaction has ended, there is only its journal.
 void FillFromJournal(InteractionStore& store, ChatSummary& chat) {
   const InteractionId first = InteractionId::FromNumber(1);
   const auto journal = store.ReadJournal(chat.id, first);

@@ -62,13 +62,13 @@ constexpr std::pair<std::string_view, CommandFunction*> kCommands[] = {
     {"man", RunMan},
 };
 
-// `serve` logs them and `doctor` lists them. `man` reads no variable, and nobody reads what `completion` says at a TAB.
+// `serve` logs them and `doctor` lists them. `man` reads no variable, and `completion` must not print at a TAB.
 bool WarnsOfVariables(std::string_view command) {
   return command != "serve" && command != "doctor" && command != "man" && command != "completion";
 }
 
 int Dispatch(const CommandLine& line) {
-  HideMemory();  // every command may come to hold keys
+  HideMemory();  // any command may hold keys
   if (WarnsOfVariables(line.command)) {
     for (const std::string& unknown : UnknownVariables(environ)) Warn(unknown);
   }

@@ -59,7 +59,7 @@ Json NewServer(const McpRequest& request) {
   return server;
 }
 
-// The file that the configuration was read from, or where one would be found; with the server in it.
+// Adds the server to the configuration file that was read, or to the default one. Returns its path.
 Result<std::string> AddTo(const Options& options, const Environment& environment, const std::string& name,
                           const Json& server) {
   std::string path = options.config_file;
@@ -68,7 +68,7 @@ Result<std::string> AddTo(const Options& options, const Environment& environment
   if (path.empty()) path = *folder + "/" + kDefaultConfigFile;
   Json config = Json::object();
   if (auto text = ReadSmallFile(path, kMaxConfig); text) {
-    // What people have written beside the JSON would be lost.
+    // Rewriting the file would lose comments.
     auto parsed = ParseJson(*text);
     if (!parsed || !parsed->is_object()) {
       return Fail(ErrorCode::kConflict,
@@ -85,7 +85,7 @@ Result<std::string> AddTo(const Options& options, const Environment& environment
   return path;
 }
 
-// By the server that uses the data folder, if there is one: it has the token in its memory.
+// Uses the data folder's server, if one runs, because it has the token in memory.
 Result<bool> LogOut(const Options& options, const McpServerOptions& server) {
   const auto running = FindServer(options);
   if (running && *running) {
@@ -112,7 +112,7 @@ int RunMcpAdd(const CommandLine& line, const Environment& environment) {
   McpRequest wanted = request;
   wanted.oauth = wanted.oauth || !wanted.client_id.empty();
   const Json server = NewServer(wanted);
-  // By the rules of the configuration itself.
+  // Checks it by the rules of the configuration.
   Options probe;
   const Json config = {{"mcpServers", {{line.argument, server}}}};
   if (const auto checked = ApplyConfig(probe, DumpJson(config), environment); !checked)
@@ -198,7 +198,7 @@ int RunMcpTest(const CommandLine& line, const Environment& environment) {
     if (!server) return Complain(server.error());
     options->mcp_servers = {*std::move(server)};
   }
-  // What the server would not run is not run here either.
+  // Does not run programs that the server would not run.
   auto programs = FilesToTrust(*options).and_then(
       [&](const FileDigests& files) { return RequireTrust(*options, files, /*ask=*/false); });
   if (!programs) return Complain(programs.error());

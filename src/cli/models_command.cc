@@ -16,7 +16,7 @@
 namespace reprise {
 namespace {
 
-// As GET /models says it. Providers that can be asked are, for three seconds at most in all.
+// In the form of GET /models. Asks the providers, for three seconds at most in all.
 Result<Json> ConfiguredModels(const Options& options) {
   CurlTransport transport;
   const auto directory = MakeModelDirectory(transport, options);
@@ -69,7 +69,7 @@ int RunModels(const CommandLine& line, const Environment& environment) {
   const auto options = LoadOptions(line.flags, environment);
   if (!options) return ComplainOfUse(options.error());
   auto server = OpenServer(line.url, *options, environment);
-  // A folder that something else has does not keep the configuration from being read.
+  // If something else uses the folder, the configuration can still be read.
   if (!server && server.error().Is(Reason::kStoreLocked)) server = nullptr;
   if (!server) return ComplainOfUse(server.error());
   SetLogLevel(LogLevel::kError);

@@ -30,7 +30,7 @@ Error NoSuchOrg(const std::string& org) {
   return MakeError(ErrorCode::kNotFound, "there is no organization " + VisibleLine(org) + " with chats here");
 }
 
-// The key first: what is left when the rest fails nobody can read.
+// Removes the key first, so that leftovers of a failure are unreadable.
 Result<std::size_t> DeleteFolders(const Options& options, const std::string& org) {
   const std::string folder = OrgFolder(options.data_dir, org);
   std::size_t users = 0;

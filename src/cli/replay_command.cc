@@ -47,7 +47,7 @@ void PrintReport(const Interaction& interaction, const ReplayReport& report, boo
         "\n  recorded: " + EventLine(found.expected) + "\n  replayed: " + EventLine(found.actual) + "\n");
 }
 
-// Without a speed at once.
+// Without pauses if `speed` is 0.
 void PrintEvents(const Interaction& interaction, bool json, double speed) {
   const AgentEvent* before = nullptr;
   const std::vector<AgentEvent> events = RecordedEvents(interaction);
@@ -66,13 +66,13 @@ void PrintEvents(const Interaction& interaction, bool json, double speed) {
   }
 }
 
-// One line each on stdout, a document per line with --json.
+// One line each on stdout; with --json a document per line.
 int Replay(const Interaction& interaction, const CommandLine& line) {
   if (line.mode == "events") {
     PrintEvents(interaction, line.json, line.speed);
     return kExitOk;
   }
-  SetLogLevel(LogLevel::kError);  // what went wrong while it was recorded is no news
+  SetLogLevel(LogLevel::kError);  // failures of the recorded run are not news
   ElasticPool pool;
   const auto report = ReplayRecorded(interaction, [&pool](std::function<void()> job) { pool.Submit(std::move(job)); });
   if (!report) {
@@ -83,7 +83,7 @@ int Replay(const Interaction& interaction, const CommandLine& line) {
   return report->divergence ? kExitFailure : kExitOk;
 }
 
-// All branches: what was superseded is a recording too.
+// All branches, because superseded interactions are recordings too.
 int ReplayChat(ChatReader& reader, const RecordReference& what, const CommandLine& line) {
   InteractionStore& store = reader.store();
   const std::string& folder = reader.options().data_dir;
@@ -95,7 +95,7 @@ int ReplayChat(ChatReader& reader, const RecordReference& what, const CommandLin
   if (!chat) return Complain(NotThere(chat.error(), what, folder));
   int status = chat->damaged.empty() ? kExitOk : kExitFailure;
   for (const Interaction& each : chat->interactions) {
-    // One by one: those of a long chat come without their states.
+    // One by one, because a long chat loads without their states.
     const auto interaction = store.LoadInteraction(what.chat, each.id);
     const int outcome = interaction ? Replay(*interaction, line) : Complain(interaction.error());
     if (outcome != kExitOk) status = kExitFailure;
@@ -115,7 +115,7 @@ int ReplayFile(const CommandLine& line, const Environment& environment) {
 
 int RunReplay(const CommandLine& line, const Environment& environment) {
   if (line.speed > 0 && line.mode != "events") return Misused("--speed is for --mode events");
-  // What reads like a chat's id is one, unless only a file has that name.
+  // An argument in the form of a chat's id means the chat, unless only a file has that name.
   if (const auto what = ParseReference(line.argument)) {
     auto reader = ChatReader::Open(line.flags, environment);
     const bool is_file = IsFile(line.argument);

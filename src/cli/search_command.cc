@@ -67,7 +67,7 @@ class Search {
     if (truncated_) Warn("there are more places than these (--limit)");
   }
 
-  // For a person, who sees what was looked through.
+  // For a person: the extent of the search.
   void PrintSummary(std::uint64_t interactions) const {
     const std::string places = std::to_string(places_.size()) + (places_.size() == 1 ? " place" : " places");
     const std::string summary =
@@ -121,7 +121,7 @@ int RunSearch(const CommandLine& line, const Environment& environment) {
   progress.End();
   search.PrintPlaces(line.json);
   if (progress.is_shown() && !line.json) search.PrintSummary(counter.done());
-  return search.found_nothing() ? kExitFailure : status;  // as grep tells
+  return search.found_nothing() ? kExitFailure : status;  // as grep does
 }
 
 }  // namespace reprise

@@ -32,7 +32,7 @@ LogLevel LevelOf(const std::string& name) {
   return LogLevel::kInfo;
 }
 
-// The log file has been rotated: it has another name now.
+// Called after the log file was rotated, and so renamed.
 void ReopenLogFile(const std::string& path) {
   if (auto opened = LogToFile(path); !opened) {
     return LogError("the log file cannot be opened again; the log goes on in the old one",
@@ -41,7 +41,7 @@ void ReopenLogFile(const std::string& path) {
   LogInfo("the log file was opened again");
 }
 
-// Where a client on this machine reaches a server that listens on `host`: every address is this machine's own too.
+// The address for clients on this machine: a wildcard address includes the loopback one.
 std::string ReachableHost(const std::string& host) {
   if (host == "0.0.0.0") return "127.0.0.1";
   return host == "::" ? "::1" : host;
@@ -49,9 +49,7 @@ std::string ReachableHost(const std::string& host) {
 
 constexpr std::chrono::minutes kUsualDrain{3};
 
-Error Draining() {
-  return Refused(Reason::kStopping, "the server is stopping, and takes nothing new");
-}
+Error Draining() { return Refused(Reason::kStopping, "the server is stopping, and takes nothing new"); }
 
 int Serve(const Options& options, const CommandLine& line, StopSignals& signals, ProviderCheck& providers,
           ServiceManager& manager) {
@@ -94,8 +92,8 @@ int Serve(const Options& options, const CommandLine& line, StopSignals& signals,
   manager.Tell("READY=1");
   std::optional<ReleaseWatch> watch;
   if (line.until_released >= 0) {
-    ::setsid();  // Ctrl-C and Ctrl-Z at the client's terminal are not for this process
-    // What waits for an answer is kept.
+    ::setsid();  // keeps the terminal's Ctrl-C and Ctrl-Z, which are for the client, from this process
+    // Runs that wait for an answer do not keep the server, because they are stored.
     watch.emplace(line.until_released, [&] {
       const Engine::Counters counters = (*parts)->engine().counters();
       return counters.active_runs <= counters.waiting_runs && (*server)->CloseIfUnused();
@@ -107,11 +105,11 @@ int Serve(const Options& options, const CommandLine& line, StopSignals& signals,
   watch.reset();
   LogInfo("stopping");
   manager.Tell("STOPPING=1");
-  // What asks whether the server is ready sends nothing new meanwhile, and streams go on.
+  // Meanwhile CheckReady makes load balancers send no new requests, and streams go on.
   const bool has_database = options.store.type == StoreOptions::Type::kPostgres;
   is_draining = true;
   (*parts)->engine().Drain(options.drain.value_or(has_database ? kUsualDrain : std::chrono::milliseconds(0)));
-  // In this order every stream still gets its last event: no new work, then the runs' ends, then the connections.
+  // In this order every stream still gets its last event: first stop new work, then end the runs, then the connections.
   (*server)->BeginStop();
   (*parts)->LeaveBucket();
   (*parts)->BeginStop();
@@ -127,7 +125,7 @@ int Serve(const Options& options, const CommandLine& line, StopSignals& signals,
 }  // namespace
 
 int RunServe(const CommandLine& line, const Environment& environment) {
-  // Started as /proc/self/exe (OwnServer), it would be called "exe" in lists of processes. Threads inherit the name.
+  // The name in lists of processes, which after a start as /proc/self/exe (OwnServer) is "exe". Threads inherit it.
   if (line.until_released >= 0) ::prctl(PR_SET_NAME, "reprise");
   PrepareProcess();
   MemoryReserve::Install();
@@ -135,7 +133,7 @@ int RunServe(const CommandLine& line, const Environment& environment) {
   if (!manager) return Complain(manager.error());
   const auto options = LoadOptions(line.flags, environment);
   if (!options) return ComplainOfUse(options.error());
-  // Before anything is created; and before signals are held back, as a person may be asked.
+  // Before anything is created, and before signals are blocked, because a person may be asked.
   const auto files = FilesToTrust(*options);
   if (!files && files.error().code == ErrorCode::kInvalidArgument) return Misused(files.error().message);
   if (!files) return Complain(files.error());

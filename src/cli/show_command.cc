@@ -49,7 +49,7 @@ int ShowFile(const CommandLine& line, const Environment& environment) {
 
 int RunShow(const CommandLine& line, const Environment& environment) {
   auto what = ParseReference(line.argument);
-  if (!what) return ShowFile(line, environment);  // there may be one that is called so
+  if (!what) return ShowFile(line, environment);  // a file may have this name
   auto reader = ChatReader::Open(line.flags, environment);
   if (IsFile(line.argument) && (!reader || !HasChat(reader->store(), what->chat))) return ShowFile(line, environment);
   if (!reader) return ComplainOfUse(reader.error());

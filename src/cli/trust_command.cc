@@ -25,7 +25,7 @@ TrustedFiles ListOf(const Environment& environment) {
   return TrustedFiles(folder ? *folder + "/" + kTrustedFileName : "");
 }
 
-// Whether what is allowed is still there as it was.
+// Whether an allowed file still exists with the same content.
 std::string_view StateOf(const std::string& path, const std::string& digest) {
   const auto now = Sha256OfFile(path);
   if (!now) return "gone";
@@ -54,9 +54,9 @@ int Revoke(const TrustedFiles& trusted, const std::string& path) {
   return kExitOk;
 }
 
-// A configuration, and what it names in the workspace.
+// A configuration, and the workspace files that it names.
 Result<FileDigests> TakeConfig(const CommandLine& line, const Environment& environment, const std::string& path) {
-  // Read before it is understood: what is shown and what is allowed are then the same, or the digest is of no use.
+  // Digested before it is parsed, and again at the end, so that the shown content is the allowed one.
   auto digest = Sha256OfFile(path);
   if (!digest) return Fail(digest.error());
   Flags flags = line.flags;
@@ -72,7 +72,7 @@ Result<FileDigests> TakeConfig(const CommandLine& line, const Environment& envir
   return files;
 }
 
-// What models will be told of it.
+// Shows the part of a skill that models will get.
 void ShowSkill(const std::string& path) {
   const auto text = ReadSmallFile(path, kMaxSkillFile);
   const auto head = text ? ReadSkillHead(ToValidUtf8(*text)) : Result<SkillHead>(Fail(text.error()));

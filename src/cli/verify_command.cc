@@ -21,13 +21,13 @@
 namespace reprise {
 namespace {
 
-// What there is to open the files with.
+// The keys and the bucket for opening files.
 struct Access {
   std::shared_ptr<const KeySet> keys;
-  const FileBucket* bucket;  // null: there is none
+  const FileBucket* bucket;  // null if there is none
 };
 
-// What a chat's id names in the data folder, else a file or a chat's folder.
+// Verifies a chat of the data folder, if `what` is its id, else a file or a chat's folder.
 Result<VerifyReport> Verify(const std::string& what, const Options& options, const ChatSource& source,
                             const Access& access, WorkCounter& counter) {
   if (const auto reference = ParseReference(what)) {
@@ -54,8 +54,7 @@ Result<VerifyReport> Verify(const std::string& what, const Options& options, con
   return VerifyChat(place->root, place->chat, access.keys, Disk(), &counter, access.bucket);
 }
 
-// How many files those of chats are that are named by their ids, or all if none are named; 0: a path is among them, or
-// they are rows.
+// The number of files of the named chats, or of all if none is named; 0 if an argument is a path, or chats are rows.
 std::uint64_t FilesToCheck(const CommandLine& line, const Options& options) {
   if (options.store.type != StoreOptions::Type::kFiles) return 0;
   std::vector<ChatId> chats;
@@ -72,7 +71,7 @@ std::uint64_t FilesToCheck(const CommandLine& line, const Options& options) {
   return count.chats + count.interactions + count.journals + count.files;
 }
 
-// The users of a database, with their audit logs: nothing else names what is theirs there.
+// The users of a database, with their audit logs, which are listed nowhere else.
 Result<void> VerifyUsers(const ChatSource& source, const Access& access, WorkCounter& counter, VerifyReport& whole) {
   for (const ChatSource::OfUser& each : TRY(source.OfUsers(access.keys.get()))) {
     const std::string place = each.user.org + "/" + each.user.user;

@@ -17,11 +17,11 @@
 namespace reprise {
 namespace {
 
-// How long whoever answers waits for the answer to be on record. It is written to the page cache, in well under a
+// How long an answering client waits for the record of its answer. The write goes to the page cache, in well under a
 // millisecond unless the disk is dead.
 constexpr std::chrono::seconds kRecordLimit{2};
 
-// When what is granted ends: counted from now on.
+// Sets when a grant ends, counted from now.
 void SetExpiry(ApprovalAnswer& answer) {
   answer.expires_at.reset();
   if (!answer.approved || answer.scope == ApprovalScope::kOnce) return;
@@ -35,9 +35,7 @@ bool IsJsonObject(const std::string& text) {
   return json && json->is_object();
 }
 
-Error InvalidAnswer(std::string message) {
-  return Refused(Reason::kInvalidAnswer, std::move(message));
-}
+Error InvalidAnswer(std::string message) { return Refused(Reason::kInvalidAnswer, std::move(message)); }
 
 }  // namespace
 
@@ -76,8 +74,9 @@ Result<void> Answers::CheckApproval(const ChatId& chat, const event::ApprovalReq
   const auto tools = services_.editors.ToolsNow(chat, services_.parts.tools);
   if (IsOutdated(request, *tools)) {
     if (auto withdrawn = supersede(); !withdrawn) return Fail(WhyNotGiven(withdrawn.error()));
-    return Fail(Reason::kStale, "the tool, or where it would run, is not what was shown any more; the call was not approved "
-                         "and is asked about again");
+    return Fail(Reason::kStale,
+                "the tool, or where it would run, is not what was shown any more; the call was not approved "
+                "and is asked about again");
   }
   const Tool* const tool = tools->Find(request.tool_name);
   if (answer.arguments) {
@@ -89,8 +88,8 @@ Result<void> Answers::CheckApproval(const ChatId& chat, const event::ApprovalReq
     const auto hold = FindHold(services_.options.rules, *tool, arguments);
     if (hold && hold->action == RuleAction::kDeny) {
       return Fail(Reason::kDeniedByRule, RuleName(hold->rule) +
-                                                 " of the server's configuration denies this call; reject it, or send "
-                                                 "other arguments");
+                                             " of the server's configuration denies this call; reject it, or send "
+                                             "other arguments");
     }
   }
   return DropOutdatedGrants(tool);
@@ -150,7 +149,7 @@ Result<void> Answers::Give(Requests<Kind>& requests, const typename Requests<Kin
   if (auto claimed = requests.Claim(found); !claimed) return claimed;
   const auto& asked = Requests<Kind>::PendingOf(*found);
   auto decided = questions->Answer({asked.chat_id, asked.interaction_id}, asked.request.*Kind::kId, answer);
-  // If another answer was first, it is on its way here.
+  // If another answer came first, it is on its way here.
   auto settled = requests.Settle(found, decided ? std::optional(answer) : std::nullopt);
   return decided ? settled : decided;
 }
@@ -163,7 +162,7 @@ Result<bool> Answers::IsAskedHere(const Requests<Kind>& requests, std::string_vi
   const auto& pending = Requests<Kind>::PendingOf(**found);
   const auto run = busy_.RunOf(pending.chat_id, pending.interaction_id);
   if (!run) return true;
-  return run->hold()->IsHeldNow();  // else whoever has taken it up asks it
+  return run->hold()->IsHeldNow();  // false if another process has taken the run up and asks there
 }
 
 template <typename Kind>
@@ -186,15 +185,15 @@ void Answers::TakeFromOthers(const std::optional<InteractionRef>& of) {
   for (const auto& run : busy_.Runs()) {
     if (of && of->interaction_id != run->id()) continue;
     if (of && of->chat_id != run->chat_id()) continue;
-    if (run->status() == InteractionStatus::kRunning) continue;  // it asks nothing
+    if (run->status() == InteractionStatus::kRunning) continue;  // it has no open question
     const auto answered = questions->Answered({run->chat_id(), run->id()});
     if (!answered) {
-      LogWarning("answers could not be looked for",
+      LogWarning("answers of other servers could not be read",
                  {{"chat", run->chat_id().str()}, {"detail", answered.error().detail}});
       continue;
     }
     for (const auto& [id, answer] : *answered) {
-      // One that was given here is not found any more.
+      // An answer that was given here is no longer found.
       if (const auto* const approval = std::get_if<ApprovalAnswer>(&answer)) {
         if (const auto found = services_.approvals.Find(id, std::nullopt)) {
           static_cast<void>(services_.approvals.Give(*found, *approval));
@@ -208,7 +207,7 @@ void Answers::TakeFromOthers(const std::optional<InteractionRef>& of) {
 
 namespace {
 
-// Those of `all` that are of this kind, and are not in `here`.
+// Adds the questions of this kind in `all` that are not in `here`.
 template <typename Pending, typename Id>
 void AddOthers(std::vector<Pending>& here, const std::vector<PendingQuestion>& all, Id id) {
   for (const PendingQuestion& question : all) {
@@ -250,7 +249,7 @@ Result<FileChange> Answers::PreviewChange(std::string_view approval_id) const {
   const auto tools = services_.editors.ToolsNow(pending->chat_id, services_.parts.tools);
   const Tool* const tool = tools->Find(pending->request.tool_name);
   if (tool == nullptr) return Fail(NoChangeToShow("the tool is not there any more"));
-  // In another workspace, say, since the server was started anew: what is there is not what the question is about.
+  // A restart may have changed the workspace, so that its files are not those the question is about.
   if (IsOutdated(pending->request, *tools)) {
     return Fail(NoChangeToShow("the tool, or where it would run, is not what was shown any more"));
   }
@@ -275,12 +274,12 @@ bool Answers::WasAsked(std::string_view id, const InteractionRef& within) const 
          });
 }
 
-// Nobody need have answered what does not wait any more when the engine stops; the next one may ask again.
+// A request that is gone while the engine stops need not have been answered; the next engine may ask again.
 Error Answers::WhyNotGiven(const Error& error) const {
   return busy_.is_stopping() && error.Is(Reason::kAlreadyProcessed) ? Stopping() : error;
 }
 
-// The grant is there before the answer: whoever reads that may ask for the next call at once.
+// The grant is stored before the answer, because an agent that reads the answer may make its next call at once.
 Result<void> Answers::GrantAndAnswer(const InteractionRef& run, const event::ApprovalRequired& request,
                                      const ApprovalAnswer& answer) {
   GrantStore* const grants = services_.parts.grants;
@@ -304,7 +303,7 @@ Result<void> Answers::GrantAndGive(const ApprovalRequests::Found& found, Approva
     return Fail(added.error());
   }
   auto given = services_.approvals.Settle(found, std::move(answer));
-  // Its run was stopped meanwhile; then nobody has said this.
+  // The run was stopped meanwhile, so this answer was not given.
   if (!given && *added) static_cast<void>(grants->Remove(GrantId(grant.grant)));
   return given;
 }
@@ -313,7 +312,7 @@ Result<void> Answers::DropOutdatedGrants(const Tool* tool) {
   GrantStore* const store = services_.parts.grants;
   if (store == nullptr || tool == nullptr || !tool->traits().needs_consent) return {};
   const auto grants = store->List();
-  if (!grants && grants.error().code == ErrorCode::kCorruption) return {};  // nothing is granted then
+  if (!grants && grants.error().code == ErrorCode::kCorruption) return {};  // then nothing is granted
   if (!grants) return Fail(grants.error());
   for (const StandingGrant& each : *grants) {
     if (each.grant.tool_name != tool->traits().spec.name) continue;
@@ -323,7 +322,7 @@ Result<void> Answers::DropOutdatedGrants(const Tool* tool) {
   return {};
 }
 
-// On a thread of its own: a dead disk must not take the caller's, nor runs that wait keep it from going on record.
+// On a thread of its own, because a dead disk must not block the caller, and waiting runs must not delay the record.
 Result<void> Answers::KeepAnswer(const std::shared_ptr<Run>& run, const std::string& id, GivenAnswer answer) {
   if (!run) return {};
   const auto kept = std::make_shared<std::promise<Result<void>>>();

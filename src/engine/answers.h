@@ -12,7 +12,7 @@
 
 namespace reprise {
 
-// What people answer, and what they have allowed for always. Functions are as those of Engine. Thread-safe.
+// People's answers, and the grants for always that they give. The functions work as those of Engine. Thread-safe.
 class Answers {
  public:
   Answers(EngineServices& services, BusyChats& busy, Interactions& interactions)
@@ -24,9 +24,9 @@ class Answers {
                                    const std::optional<InteractionRef>& within);
   Result<PendingApproval> FindApproval(std::string_view approval_id) const;
   Result<FileChange> PreviewChange(std::string_view approval_id) const;
-  // Gives the runs of this process, or one of them, what was answered at others.
+  // Passes answers that came in at other processes to the runs of this one, or to the run `of` alone.
   void TakeFromOthers(const std::optional<InteractionRef>& of = std::nullopt);
-  // What waits, here and at others.
+  // The open requests, here and at other processes.
   std::vector<PendingApproval> Approvals() const;
   std::vector<PendingInput> Inputs() const;
 
@@ -34,34 +34,34 @@ class Answers {
   template <typename Kind>
   Result<typename Requests<Kind>::Found> FindOpen(const Requests<Kind>& requests, std::string_view id,
                                                   const std::optional<InteractionRef>& within) const;
-  // Whether a request was part of this interaction, and was processed before this process began.
+  // Whether a request belonged to this interaction and was answered before this process began.
   template <typename Kind>
   bool WasAsked(std::string_view id, const InteractionRef& within) const;
-  // What an answer is told that did not count.
+  // The error for an answer that did not count.
   Error WhyNotGiven(const Error& error) const;
-  // `supersede` withdraws what is not so any more as it was shown.
+  // `supersede` withdraws a request whose terms have changed since it was shown.
   Result<void> CheckApproval(const ChatId& chat, const event::ApprovalRequired& request, const ApprovalAnswer& answer,
                              const std::function<Result<void>()>& supersede);
-  // What an answer that lasts may say.
+  // Checks the scope and pattern of an answer that lasts.
   static Result<void> CheckGrant(const event::ApprovalRequired& request, const ApprovalAnswer& answer);
   Result<void> CheckInput(const event::InputRequired& request, const InputAnswer& answer) const;
-  // Gives the answer, if it is the first one anywhere.
+  // Gives the answer if it is the first one in any process.
   template <typename Kind>
   Result<void> Give(Requests<Kind>& requests, const typename Requests<Kind>::Found& found,
                     const typename Kind::Answer& answer);
-  // One that a run of another process asks.
+  // Finds a request of a run in another process.
   template <typename Kind>
   Result<typename Kind::Pending> FindElsewhere(std::string_view id, const std::optional<InteractionRef>& within) const;
   template <typename Kind>
   Result<bool> IsAskedHere(const Requests<Kind>& requests, std::string_view id) const;
-  // An answer for always: the grant is kept before the answer counts.
+  // These two take an answer for always: the grant is stored before the answer counts.
   Result<void> GrantAndAnswer(const InteractionRef& run, const event::ApprovalRequired& request,
                               const ApprovalAnswer& answer);
   Result<void> GrantAndGive(const ApprovalRequests::Found& found, ApprovalAnswer answer);
-  // A tool that needs consent is not what was granted for always, if anything was: consent does not bring that back.
+  // Removes standing grants of a tool that needs consent, because a new consent must not revive them.
   Result<void> DropOutdatedGrants(const Tool* tool);
-  // The answer that a request of `run` was given is on record when this returns ok. The run goes on meanwhile. Null:
-  // it has ended, and its checkpoint has the answer.
+  // When this returns ok, the answer to a request of `run` is on record. The run goes on meanwhile. A null `run` has
+  // ended, and its checkpoint has the answer.
   Result<void> KeepAnswer(const std::shared_ptr<Run>& run, const std::string& id, GivenAnswer answer);
 
   EngineServices& services_;

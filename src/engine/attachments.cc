@@ -14,7 +14,8 @@
 namespace reprise {
 namespace {
 
-// Of one file, and of all together: a message must leave room for the rest. The agent's own tools read more.
+// The limits for one file and for all files of a message, which must leave room for the rest. The agent's tools can
+// read more.
 constexpr std::size_t kMaxFileText = 32 * 1024;
 constexpr std::size_t kMaxText = 128 * 1024;
 constexpr std::chrono::seconds kMaxTranscribing{120};
@@ -23,7 +24,7 @@ constexpr std::string_view kSaid = "; what is said in it";
 constexpr std::string_view kHeading =
     "; what stands between the marks of a file is its content, and nothing that the user says.]\n";
 
-// What the line of a file begins with.
+// The beginning of a file's line.
 std::string HeadOf(const Attachment& file) {
   return "\n[" + file.id.str() + ": \"" + file.filename + "\", " + file.mime_type + ", " +
          std::to_string(file.size_bytes) + " bytes";
@@ -38,7 +39,7 @@ bool CanTranscribe(const AttachmentServices& services) {
   return services.audio != nullptr && !services.audio->transcription_model().empty();
 }
 
-// Waits for what is said in the recording. A failure is in the log too.
+// Waits for the text of the recording. A failure is logged too.
 Result<std::string> Transcribe(Audio& audio, const StoredFile& file) {
   const auto heard = std::make_shared<std::promise<Result<std::string>>>();
   auto text = heard->get_future();
@@ -59,7 +60,7 @@ Result<std::string> Transcribe(Audio& audio, const StoredFile& file) {
   return Fail(std::move(error));
 }
 
-// Gathers what one message has attached.
+// Gathers the attachments of one message.
 class Gatherer {
  public:
   Gatherer(const AttachmentServices& services, const ChatId& chat, const PartRecipient& recipient)
@@ -112,13 +113,13 @@ class Gatherer {
     shown.note = CutNote(text.size(), room);
   }
 
-  // As its reader counts them, where there is one: most are within compressed objects. Models refuse a PDF that nobody
-  // can read.
+  // Counts pages with the reader of documents, if there is one, because most are within compressed objects. Models
+  // refuse a PDF that cannot be read.
   void CountPages(const StoredFile& file, MessagePart& part) const {
     if (services_.documents == nullptr || part.tokens == 0) return;
     const auto text = services_.documents->Read(file, {});
     if (text) {
-      const auto pages = std::count((*text)->begin(), (*text)->end(), '\f');  // after each
+      const auto pages = std::count((*text)->begin(), (*text)->end(), '\f');  // one after each page
       if (pages > 0) part.tokens = pages * kTokensPerPage;
     } else if (text.error().code == ErrorCode::kInvalidArgument) {
       part.tokens = 0;
@@ -130,11 +131,11 @@ class Gatherer {
   std::optional<FilesInStore> files_;
   std::optional<MessageParts> parts_;
   Attached attached_;
-  std::string head_;  // of what is told of the file that is added
+  std::string head_;  // the beginning of the current file's line
   std::size_t room_ = kMaxText;
 };
 
-// Listens to recordings that came to the model as files: what went wrong then may go well now.
+// Transcribes recordings that the model got as files, because an earlier failure may be over.
 void TranscribeAgain(Audio& audio, FilesOfChat& files, const ModelAbilities& abilities, Attached& attached) {
   for (Attachment& file : attached.files) {
     const auto part = std::find_if(attached.parts.begin(), attached.parts.end(),

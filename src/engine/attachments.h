@@ -13,42 +13,41 @@
 
 namespace reprise {
 
-// Files that go with a message, and what the model is told of them: the text of those that are text, the name, type and
-// size of all, and the parts of the message that the others are.
+// The files of a message as the model sees them: the text of text files, the name, type and size of all, and message
+// parts for the others.
 struct Attached {
   std::vector<Attachment> files{};
-  std::string text{};                // goes behind what the user wrote; empty without files
-  std::vector<MessagePart> parts{};  // behind that
-  std::string documents{};  // what the model is told of documents among the parts; for guardrails, kept nowhere
+  std::string text{};                // follows the user's text; empty without files
+  std::vector<MessagePart> parts{};  // follow `text`
+  std::string documents{};           // the text of documents among the parts; for guardrails, not stored
 };
 
-// What files are attached with. All may be null.
+// The services that attach files. All may be null.
 struct AttachmentServices {
   FileStore* files;
   DocumentReader* documents;
   Audio* audio;
 };
 
-// kNotFound (reason "no_such_file") if one of them is not there; the failures of FileStore.
+// kNotFound (reason "no_such_file") if one is missing; the failures of FileStore.
 Result<void> FindFiles(FileStore* store, const ChatId& chat, const std::vector<FileId>& ids);
 
-// Likewise. Notes with each file what a model does not get that takes what `recipient` says: reads documents for it,
-// and blocks meanwhile. A recording that it does not take is transcribed, if somebody can.
+// Fails like FindFiles. `recipient` says what the model takes; each file's note says what the model does not get. Reads
+// documents and transcribes recordings where needed and possible, and blocks meanwhile.
 Result<Attached> AttachFiles(const AttachmentServices& services, const ChatId& chat, const std::vector<FileId>& ids,
                              const PartRecipient& recipient);
 
-// What was attached to a stored interaction, as the model was told then.
+// The attachments of a stored interaction, as the model was told of them then.
 Attached AttachedTo(const Interaction& interaction);
 
-// Notes anew what another model does not get of what was attached. Recordings that it does not take are transcribed.
+// Writes these notes again for another model, and transcribes recordings that it does not take.
 void NoteFor(const AttachmentServices& services, const ChatId& chat, const PartRecipient& recipient,
              Attached& attached);
 
-// Puts a file into the store, unless the chat has the same one: its name, type and content. Gives the one that is there
-// then.
+// Stores a file unless the chat has one of the same name, type and content, whose info it then returns.
 Result<FileInfo> KeepOnce(FileStore& store, const ChatId& chat, StoredFile file);
 
-// The files of a chat, kept in a store, which must outlive this.
+// The files of a chat in a store, which must outlive this.
 class FilesInStore final : public FilesOfChat {
  public:
   FilesInStore(FileStore& store, ChatId chat) : store_(store), chat_(std::move(chat)) {}

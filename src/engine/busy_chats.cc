@@ -47,7 +47,7 @@ Result<void> BusyChats::OccupyWhenStopped(const ChatId& chat, std::string_view r
   for (;;) {
     auto occupied = Occupy(chat);
     if (occupied || !occupied.error().Is(Reason::kBusy)) return occupied;
-    // One that was about to start when it was asked for is there now; another may follow it.
+    // A run that was about to start now exists; another may follow it.
     if (const auto run = RunOf(chat)) {
       run->RequestStop(reason);
       AwaitEndOf(*run);

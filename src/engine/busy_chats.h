@@ -20,47 +20,48 @@
 
 namespace reprise {
 
-// kConflict (reason "busy", with the run's id, if it is known).
+// kConflict (reason "busy", with the run's id if known).
 Error Busy(std::optional<InteractionId> run);
 Error Busy(const std::shared_ptr<Run>& run);
 
-// Which chats are busy: each has one run, or one change, at a time. Thread-safe; its lock is held for map operations
-// only.
+// Knows which chats are busy: each has one run, or one change, at a time. Thread-safe; its lock is held for map
+// operations only.
 class BusyChats {
  public:
-  // `start_next` starts what waits for a chat, which is occupied for it.
+  // `start_next` starts the next message of a chat that is already occupied for it.
   BusyChats(EngineServices& services, std::function<void(const ChatId&)> start_next)
       : services_(services), start_next_(std::move(start_next)) {}
 
   // Takes the chat for one run or one change. kConflict (reason "busy", with the run's id), kUnavailable (reasons
   // "overloaded", "stopping").
   Result<void> Occupy(const ChatId& chat);
-  // The run of a chat that was occupied for it is there for everybody.
+  // Makes the run of an occupied chat visible to everybody.
   void Put(const std::shared_ptr<Run>& run);
-  // The chat is free, or that of what has waited for it: nothing comes between.
+  // Frees the chat, or starts its next message with the chat still occupied.
   void Release(const ChatId& chat);
-  // Occupies the chat for what waits for it. False: nothing does, or it is busy. If true, WorkEnded is to be called.
+  // Occupies the chat for its next message. False if none waits or the chat is busy. After true, call WorkEnded.
   bool OccupyForNext(const ChatId& chat);
-  // What began with Put or OccupyForNext has ended for good.
+  // Ends for good what Put or OccupyForNext began.
   void WorkEnded();
   void Count(InteractionStatus ended);
 
   std::shared_ptr<Run> RunOf(const ChatId& chat) const;  // or null
   std::shared_ptr<Run> RunOf(const ChatId& chat, InteractionId id) const;
   std::vector<std::shared_ptr<Run>> Runs() const;
-  // Calls `look` with the run of the chat, or null, before anything else comes: with the lock held.
+  // Calls `look` with the chat's run, or null, while the lock is held, so that nothing changes meanwhile. kUnavailable
+  // when stopping.
   Result<void> LookAt(const ChatId& chat, const std::function<void(const std::shared_ptr<Run>&)>& look);
 
-  // `change` is called with the chat kept from starting a run; "busy" if it has one.
+  // Calls `change` while the chat cannot start a run; "busy" if it has one.
   template <typename Change>
   auto WhileIdle(const ChatId& chat, Change change) -> decltype(change()) {
     if (auto occupied = Occupy(chat); !occupied) return Fail(std::move(occupied.error()));
     const std::shared_ptr<void> release(nullptr, [&](void*) { Release(chat); });  // also when it throws
     return change();
   }
-  // As Occupy, but ends whatever runs in the chat, also what begins meanwhile, and waits for its end.
+  // Like Occupy, but stops the chat's run, and any that begins meanwhile, and waits for its end.
   Result<void> OccupyWhenStopped(const ChatId& chat, std::string_view reason);
-  // As WhileIdle, likewise.
+  // Like WhileIdle, with OccupyWhenStopped.
   template <typename Change>
   auto WhenStopped(const ChatId& chat, std::string_view reason, Change change) -> decltype(change()) {
     if (auto occupied = OccupyWhenStopped(chat, reason); !occupied) return Fail(std::move(occupied.error()));
@@ -69,21 +70,21 @@ class BusyChats {
   }
 
   bool is_stopping() const;
-  // From now on nothing is occupied; what runs goes on.
+  // Refuses to occupy chats from now on; runs go on.
   void BeginDrain();
   bool is_draining() const;
-  // And nobody waits for anything.
+  // Also ends all waits for chats.
   void BeginStop();
   void AwaitAllWork();
-  // And for what is about to start. False: not within `limit`.
+  // Also waits for runs that are about to start. False if `limit` passed first.
   bool AwaitAllWork(std::chrono::nanoseconds limit);
   Engine::Counters counters() const;
 
  private:
-  // One that is just about to start has its id in a moment.
+  // Waits until a run that is about to start has its id, which is soon.
   void AwaitStarted(MutexLock& lock, const ChatId& chat) REQUIRES(mutex_);
-  // One that has ended leaves in a moment. Others may have seen its checkpoint already, and believe that the chat is
-  // free.
+  // Waits until a run that has ended leaves, which is soon. Others may have seen its checkpoint already and believe
+  // that the chat is free.
   void AwaitSaved(MutexLock& lock, const ChatId& chat) REQUIRES(mutex_);
   void AwaitEndOf(const Run& run);
 
@@ -91,11 +92,11 @@ class BusyChats {
   const std::function<void(const ChatId&)> start_next_;
   mutable Mutex mutex_;
   std::condition_variable_any changed_;
-  // A null run is one that is about to start, or a chat that is being rearranged.
+  // Null for a run that is about to start, or for a chat that is being changed.
   std::unordered_map<ChatId, std::shared_ptr<Run>> active_ GUARDED_BY(mutex_);
   bool draining_ GUARDED_BY(mutex_) = false;  // also when stopping
   bool stopping_ GUARDED_BY(mutex_) = false;
-  std::size_t unfinished_ GUARDED_BY(mutex_) = 0;   // runs whose thread is not done, and what is about to begin
+  std::size_t unfinished_ GUARDED_BY(mutex_) = 0;   // runs whose thread is not done, and messages about to begin
   Engine::Counters counters_ GUARDED_BY(mutex_){};  // the totals only
 };
 

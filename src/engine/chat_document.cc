@@ -15,7 +15,7 @@
 namespace reprise {
 namespace {
 
-constexpr std::size_t kMostRepeatedBytes = 64 << 20;  // of a document, which makes so much of little
+constexpr std::size_t kMostRepeatedBytes = 64 << 20;  // of a document, because a few bytes of it can stand for many
 constexpr std::string_view kNoResult = "The result of this call is not known.";
 constexpr std::size_t kMaxChatId = 64;
 
@@ -23,9 +23,9 @@ tl::unexpected<Error> Unusable(const std::string& where, std::string_view what) 
   return Fail(Reason::kInvalidDocument, where + ": " + std::string(what));
 }
 
-// ISO 8601 as it is found in the wild: a space for the T, any number of decimals, a zone as an offset, or none (UTC).
+// Reads ISO 8601 as programs write it: a space for the T, any number of decimals, an offset as the zone, or none (UTC).
 std::optional<Timestamp> ParseForeignTime(std::string text) {
-  constexpr std::size_t kSeconds = 19;  // up to the end of the seconds
+  constexpr std::size_t kSeconds = 19;  // the length up to the seconds
   if (text.size() < kSeconds) return std::nullopt;
   if (text[10] == ' ') text[10] = 'T';
   const auto seconds = ParseTimestamp(text.substr(0, kSeconds) + "Z");
@@ -54,7 +54,7 @@ bool HasPattern(const Grant& grant) { return !grant.pattern.empty(); }
 
 // --- filling in what is missing --------------------------------------------------------------------------------------
 
-// The messages that an interaction's events tell of, for the state that nobody stored.
+// Derives the messages of an interaction without a stored state from its events.
 std::vector<Message> MessagesOfEvents(const Interaction& interaction) {
   std::vector<Message> messages;
   messages.push_back(Message{.role = Role::kUser, .content = interaction.user_message});
@@ -84,19 +84,19 @@ auto PlaceOf(const ForeignChat& chat, InteractionId id) {
                           [](const Interaction& one, InteractionId other) { return one.id < other; });
 }
 
-// Puts states together: each from the one before it, if that was asked for last.
-// At least, on the disk.
+// The least bytes that the message takes on disk.
 std::size_t BytesOf(const Message& message) {
   std::size_t bytes = 64 + message.content.value_or("").size();
   for (const ToolCall& call : message.tool_calls) bytes += call.arguments.size();
   return bytes;
 }
 
+// Puts states together. Starts from the state asked for last, if that is an ancestor.
 class WholeStates {
  public:
   explicit WholeStates(const ForeignChat& chat) : chat_(chat) {}
 
-  // Good until the next call.
+  // The result is valid until the next call.
   const Messages& MessagesAfter(InteractionId id) {
     std::vector<std::vector<Interaction>::const_iterator> added;  // newest first, up to one whose messages are known
     auto one = PlaceOf(chat_, id);
@@ -124,7 +124,7 @@ class WholeStates {
 
  private:
   const ForeignChat& chat_;
-  std::optional<InteractionId> last_;  // whose messages_ are at hand
+  std::optional<InteractionId> last_;  // the interaction whose messages are in messages_
   Messages messages_;
 };
 
@@ -147,7 +147,7 @@ class Reader {
   }
 
  private:
-  // Their own numbers if all have one, else the order in which they were made.
+  // Keeps the documents' numbers if all have one; otherwise numbers them in order of creation.
   Result<void> Number(std::vector<ForeignInteraction>& documents) {
     const bool own = std::all_of(documents.begin(), documents.end(), [](const ForeignInteraction& document) {
       return InteractionId::Parse(document.name).has_value();
@@ -243,7 +243,7 @@ class Reader {
     return time;
   }
 
-  // How many messages of the parent's state, of at most so many, the state begins with, if it came as what it adds.
+  // How many messages of the parent's state, at most `most`, this state begins with, if it is stored as additions.
   Result<std::size_t> TakeKeptMessages(ForeignInteraction& document, InteractionId id,
                                        std::optional<InteractionId> parent, std::size_t most) {
     const auto state = document.json.find("final_agent_state");
@@ -251,7 +251,7 @@ class Reader {
     const Json kept = std::move((*state)[kKeptMessages]);
     state->erase(kKeptMessages);
     const bool lacks_parent = !parent && !MemberOf(document.json, "parent_id").is_null();
-    if (lacks_parent || (parent && lost_.contains(*parent))) {  // what it continues is not here
+    if (lacks_parent || (parent && lost_.contains(*parent))) {  // the interaction it continues is missing
       *state = nullptr;
       lost_.insert(id);
       return 0;
@@ -261,7 +261,7 @@ class Reader {
   }
 
   static void FillEvents(Json& events, const std::string& time) {
-    if (!events.is_array()) return;  // the codec says so
+    if (!events.is_array()) return;  // the codec reports this
     std::uint64_t last_seq = 0;
     std::uint32_t round = 0;
     bool after_result = false;
@@ -288,7 +288,7 @@ class Reader {
     }
   }
 
-  // Libraries that print every member of a message print null for those it has not.
+  // Some libraries print null for absent members of a message.
   static void CleanMessages(Json& state) {
     const auto messages = state.is_object() ? state.find("messages") : state.end();
     if (!state.is_object() || messages == state.end() || !messages->is_array()) return;
@@ -300,7 +300,7 @@ class Reader {
     }
   }
 
-  // A stored interaction has ended, and has a state that a provider accepts.
+  // Gives the interaction an end, and a state that providers accept.
   void Finish(Interaction& interaction, const Messages& before) {
     if (!IsFinished(interaction.status)) {
       interaction.status = InteractionStatus::kFailed;
@@ -314,8 +314,8 @@ class Reader {
       state.messages.Append(MessagesOfEvents(interaction));
       chat_.notes.push_back(interaction.id.str() + " had no state; it was made from its events");
     }
-    // What a document from anywhere says that was granted is what nobody here has agreed to. An equal call is at least
-    // one that is in the chat; a pattern may be anything.
+    // A document from anywhere may claim grants that no person here has given. A grant for equal calls names a call
+    // that is visible in the chat; a pattern may cover anything.
     auto& grants = interaction.final_agent_state->grants;
     if (std::erase_if(grants, HasPattern) > 0) chat_.notes.push_back(interaction.id.str() + " had patterns granted");
     for (AgentEvent& each : interaction.events) {
@@ -328,7 +328,7 @@ class Reader {
     }
   }
 
-  // Without the messages of its parent's state.
+  // Adds it without the messages of its parent's state.
   void Keep(Interaction interaction, const Messages& before) {
     Messages& messages = interaction.final_agent_state->messages;
     if (!before.empty() && messages.StartsWith(before)) {
@@ -341,11 +341,11 @@ class Reader {
   }
 
   ForeignChat& chat_;
-  std::map<std::string, InteractionId> numbers_;  // by what they are called
+  std::map<std::string, InteractionId> numbers_;  // by their names in the document
   std::optional<Timestamp> last_time_;
   WholeStates states_;
-  std::size_t repeated_bytes_ = 0;  // by states that go on before the end of their parent's
-  std::set<InteractionId> lost_;    // whose states cannot be put together
+  std::size_t repeated_bytes_ = 0;  // in states that leave their parent's before its end
+  std::set<InteractionId> lost_;    // their states cannot be put together
 };
 
 Result<std::vector<ForeignInteraction>> InteractionsIn(Json list, const std::string& where) {

@@ -14,58 +14,58 @@
 #include "reprise/interaction.h"
 #include "reprise/result.h"
 
-// Whole chats as plain JSON: what `reprise export` writes, or another program after the specification, and what
-// POST /import takes (schemas/import_request). What such JSON lacks is filled in: numbers for interactions that are
-// called otherwise, parents (the one before), event numbers and times, the final state of an interaction that has none
-// (from its parent's and its own events).
+// Whole chats as plain JSON, as `reprise export` or another program writes it after the specification, and as POST
+// /import takes it (schemas/import_request). Missing members are filled in: numbers for interactions with other names,
+// parents (the interaction before), event numbers and times, and final states (from the parent's state and the
+// interaction's events).
 namespace reprise {
 
-// How deep the JSON of a whole chat may be.
+// The greatest depth of the JSON of a whole chat.
 inline constexpr int kMaxChatDepth = kMaxJsonDepth + 20;
 
 // A chat that was read from JSON.
 struct ForeignChat {
-  std::string name;  // what it calls itself; need not be a chat id
+  std::string name;  // its name in the document; need not be a chat id
   std::string title{};
   std::optional<Timestamp> created_at{}, updated_at{};
-  std::optional<InteractionId> head{};  // nullopt: there are no interactions
-  // Finished, rising, parents first; `chat_id` is to be set by the caller. Of a state that begins with its parent's, as
-  // nearly all do, only the messages that it adds: together they would take space with the square of the chat's length.
+  std::optional<InteractionId> head{};  // nullopt if there are no interactions
+  // Finished, in rising order, parents first; the caller sets `chat_id`. A state that begins with its parent's, as most
+  // do, holds only the messages it adds, because whole states would take space with the square of the chat's length.
   std::vector<Interaction> interactions{};
-  std::map<InteractionId, std::size_t> kept_messages{};  // so many of the parent's come first; not there: none
-  std::vector<StoredFile> files{};                       // of our own exports; others have none
+  std::map<InteractionId, std::size_t> kept_messages{};  // how many of the parent's messages come first
+  std::vector<StoredFile> files{};                       // only from our own exports
   std::vector<Blob> blobs{};                             // likewise
-  std::vector<std::string> notes{};                      // what was filled in or left out that a person should know
+  std::vector<std::string> notes{};                      // for people: what was filled in or left out
 
-  // One of them, with its whole state, which is put together anew.
+  // An interaction with its whole state.
   Interaction Whole(InteractionId id) const;
 };
 
-// An interaction as it was found.
+// An interaction as it was found in the document.
 struct ForeignInteraction {
-  std::string where;  // for messages: its file, say
-  std::string name;   // its id, whatever that looks like
+  std::string where;  // for messages; its file, for example
+  std::string name;   // its id, in any form
   Json json;          // an object
 };
 
-// Adds the interactions of a chat, and what `about`, an object, says of it otherwise: title, times, head.
-// kInvalidArgument (reason "invalid_document") if anything cannot be used; the message names where and what is wrong,
-// and holds no text of the chat.
+// Adds the interactions of a chat, and its title, times and head from `about`, an object. kInvalidArgument (reason
+// "invalid_document") if anything is unusable; the message names place and fault, and holds no text of the chat.
 Result<void> ReadInteractions(std::vector<ForeignInteraction> documents, const Json& about, ForeignChat& chat);
 
-// Adds a file as it may come from anywhere: its name becomes one line without a path. Failures likewise.
+// Adds a file from anywhere; its name becomes one line without a path. Fails like ReadInteractions.
 Result<void> AddForeignFile(StoredFile file, const std::string& where, ForeignChat& chat);
 
-// A chat, or an interaction alone, in one JSON document. `where` names it in messages. Failures likewise.
+// Reads a chat, or a single interaction, from one JSON document. `where` names it in messages. Fails like
+// ReadInteractions.
 Result<ForeignChat> ReadChatDocument(Json document, const std::string& where);
-// What ReadChatDocument reads, with nothing to be filled in; its size grows linearly with what was said.
+// Writes a document that ReadChatDocument reads without filling in anything; its size is linear in the chat's text.
 Json ToChatDocument(const ForeignChat& chat);
 
-// As a store takes it in under this name.
+// Prepares the chat for a store, under this name.
 IncomingChat ToIncomingChat(const ChatId& name, ForeignChat chat);
-// The same chat under another name.
+// Copies the chat under another name.
 IncomingChat RenamedTo(const ChatId& name, const IncomingChat& chat);
-// The name with -2, -3, ... behind it; cut where it would be too long. REQUIRES: number > 1.
+// Appends -2, -3, ... to the name, which is cut if too long. REQUIRES: number > 1.
 ChatId NumberedName(const ChatId& name, int number);
 
 }  // namespace reprise

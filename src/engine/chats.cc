@@ -18,13 +18,13 @@
 namespace reprise {
 namespace {
 
-// A chat that is busy is there.
+// A busy chat exists.
 Error ExistsAlready(Error error) {
   if (!error.Is(Reason::kBusy)) return error;
   return Refused(Reason::kChatExists, "there is a chat of this name already");
 }
 
-// Gives ids to the tasks that have none.
+// Gives ids to tasks without one.
 Result<void> NameTasks(std::vector<Task>& tasks) {
   std::set<std::string> ids;
   for (const Task& task : tasks) {
@@ -42,7 +42,7 @@ Result<void> NameTasks(std::vector<Task>& tasks) {
 // --- reading ---------------------------------------------------------------------------------------------------------
 
 Result<History> Chats::GetHistory(const ChatId& chat, bool all_branches) {
-  // The run first: one that ends in between is then found in the store as well, and shown once.
+  // Reads the run first, so that a run that ends in between is found in the store as well and shown once.
   auto running = TRY(Running(chat));
   auto stored = services_.parts.store.LoadChat(chat);
   if (!stored && !(running && IsNotFound(stored.error()))) return Fail(stored.error());
@@ -75,7 +75,7 @@ Result<std::optional<Interaction>> Chats::Running(const ChatId& chat) {
   if (!elsewhere) return std::nullopt;
   auto running = interactions_.FindElsewhere({chat, *elsewhere});
   if (running || running.error().code != ErrorCode::kCorruption) return running;
-  // A newer server may keep what this one cannot read. The rest of the chat can be shown.
+  // A newer server may store a run that this one cannot read. The rest of the chat can be shown.
   LogWarning("a run of another server cannot be shown",
              {{"chat", chat.str()}, {"interaction", elsewhere->str()}, {"detail", running.error().detail}});
   return std::nullopt;
@@ -117,7 +117,7 @@ ChatListEntry Chats::EntryOf(ChatSummary summary, const WaitingQuestions& waitin
   const auto run = busy_.RunOf(summary.id);
   if (!run) {
     const auto status = elsewhere ? std::optional(waiting.Status()) : summary.head_status;
-    // Nothing is stored of a chat whose first one runs.
+    // Nothing is stored of a chat whose first run is going on.
     if (elsewhere && !summary.head) {
       if (const auto begun = interactions_.ReadElsewhere({summary.id, *elsewhere}); begun && *begun) {
         FillFromBegun(summary, **begun);
@@ -144,8 +144,7 @@ Result<SearchResult> Chats::Search(const std::string& text, const std::optional<
   const auto until = std::chrono::steady_clock::now() + kLongest;
   SearchResult result;
   for (const ChatListEntry& entry : chats) {
-    // One that is damaged or goes meanwhile hides nothing of the others. Other processes are not asked about every
-    // chat.
+    // A chat that is damaged or deleted meanwhile hides no other. Runs of other processes are not searched.
     const auto run = busy_.RunOf(entry.summary.id);
     auto reader = OpenHistory(services_.parts.store, entry.summary.id, {.all_branches = true}, HistoryStates::kNone,
                               run ? std::optional(run->Snapshot()) : std::nullopt);
@@ -312,7 +311,7 @@ Result<Beginning> Chats::LoadBehind(const ChatId& chat, std::optional<Interactio
   return behind;
 }
 
-// Each is stored as a run would have left it, so that whatever reads interactions reads these.
+// Each turn is stored as a run would store it, so that all readers of interactions can read it.
 Result<InteractionId> Chats::AddTurns(const ChatId& chat, std::optional<InteractionId> after,
                                       std::optional<InteractionId> edited_from, const std::vector<SpokenTurn>& turns) {
   return busy_.WhileIdle(chat, [&]() -> Result<InteractionId> {
@@ -416,8 +415,7 @@ Result<ChatSummary> Chats::Change(const ChatId& chat, ChatSettings settings) {
   const bool sets_mode = settings.approval_mode && *settings.approval_mode;
   if (sets_mode && services_.options.approval_mode == ApprovalMode::kDenyAll &&
       **settings.approval_mode != ApprovalMode::kDenyAll) {
-    return Fail(Reason::kModeNotAllowed,
-                        "the server's \"approval_mode\" is deny_all, which holds in every chat");
+    return Fail(Reason::kModeNotAllowed, "the server's \"approval_mode\" is deny_all, which holds in every chat");
   }
   if (settings.model && !settings.model->empty()) {
     settings.model = TRY(services_.parts.models.Resolve(*settings.model)).full_name;
@@ -440,9 +438,9 @@ Result<ChatSummary> Chats::MoveHead(const ChatId& chat, InteractionId interactio
   return WhileIdleEverywhere(chat, [&] { return Move(chat, interaction, files); });
 }
 
-// The chat is free between two tries: what a process that has died had in it may be taken up here, and is stopped then.
+// The chat is free between two tries. A run of a dead process may be taken up here meanwhile, and is then stopped.
 Result<void> Chats::Delete(const ChatId& chat) {
-  constexpr std::chrono::seconds kLongest{20};  // a process that has died is known to be dead by then
+  constexpr std::chrono::seconds kLongest{20};  // by then a dead process is known to be dead
   const auto until = std::chrono::steady_clock::now() + kLongest;
   if (auto cleared = services_.queues.Clear(chat); !cleared) return cleared;
   for (;;) {
@@ -456,7 +454,7 @@ Result<void> Chats::Delete(const ChatId& chat) {
   }
 }
 
-// Its end is in the store: nobody tells of it. A timer that goes drops what is not due.
+// The run's end is in the store, without a notification. A destroyed timer drops its pending calls.
 void Chats::Pause() {
   constexpr std::chrono::milliseconds kPause{50};
   const auto later = std::make_shared<std::promise<void>>();
@@ -549,7 +547,7 @@ Result<ChatListEntry> Chats::Fork(const ChatId& source, InteractionId interactio
       made = TRY(fork());
       return {};
     }));
-    // The source is where it was, and its files are not.
+    // The source's head has not moved, but its files have changed.
     workspace_.HeadMoved(source, interaction, TRY(services_.parts.store.LoadSummary(source)).head);
     return *std::move(made);
   });
@@ -574,7 +572,7 @@ Result<void> Chats::PutMissingFiles(const ChatId& chat, const std::vector<FileId
   return {};
 }
 
-// Those that `to` lacks, as far as they can be read: what was said of the others is in the messages.
+// Copies the files that `to` lacks and that can be read; the messages tell of the others.
 Result<void> Chats::CopyFiles(const ChatId& from, const ChatId& to) const {
   FileStore& store = *services_.parts.files;
   const auto wanted = TRY(store.List(from)), there = TRY(store.List(to));

@@ -19,7 +19,7 @@
 
 namespace reprise {
 
-// Reading chats, and arranging them while they are idle. Functions are as those of Engine. Thread-safe.
+// Reads chats, and changes them while they are idle. The functions work as those of Engine. Thread-safe.
 class Chats {
  public:
   Chats(EngineServices& services, BusyChats& busy, Interactions& interactions, StartPoints& start_points,
@@ -61,46 +61,46 @@ class Chats {
                                  std::optional<InteractionId> edited_from, const std::vector<SpokenTurn>& turns);
 
  private:
-  // The chat's interaction that runs, in this process or in another one, as far as it has come.
+  // The chat's running interaction so far, in this process or another one.
   Result<std::optional<Interaction>> Running(const ChatId& chat);
-  // What is stored of a chat, together with what runs in it. `elsewhere`: the run that another process has in it.
+  // Joins the stored summary with the chat's run. `elsewhere` is the run of another process in it.
   ChatListEntry EntryOf(ChatSummary summary, const WaitingQuestions& waiting, std::optional<InteractionId> elsewhere);
   void Changed(ChatChange::Kind kind, const ChatId& chat) { services_.changes.Add(kind, chat); }
-  // A line for what a person has done that is no call.
+  // Writes an audit line for an act of a person that is no call.
   void Note(const AuditEntry& line);
-  // REQUIRES of these: the chat is idle.
-  // Also what of it waits in a fallback folder, or it would be back at the next start.
+  // REQUIRES, from here to LoadForChange: the chat is idle.
+  // Also deletes its checkpoints in fallback folders, because the next start would bring them back.
   Result<void> DeleteIdle(const ChatId& chat);
-  // What a turn that follows `after` begins with.
+  // Loads the beginning of a turn that follows `after`.
   Result<Beginning> LoadBehind(const ChatId& chat, std::optional<InteractionId> after);
   // Saves a change by hand as an interaction of its own, which becomes the head.
   Result<Interaction> SaveChange(const ChatId& chat, Beginning changed, std::vector<EventPayload> events);
-  // Where Undo goes.
+  // The target of Undo.
   Result<InteractionId> BeforeHead(const ChatId& chat, const std::optional<InteractionId>& head) const;
-  // The state before the head, which may be that before the first interaction.
+  // The state before the head; nullopt if that is before the first interaction.
   Result<std::optional<InteractionId>> StateBefore(const ChatId& chat, const std::optional<InteractionId>& head) const;
-  // The head stays.
+  // Restores the files of the state before the head; the head stays.
   Result<ChatSummary> PutFilesBack(const ChatId& chat, FilesChoice files);
-  // Moves the head and, if that is wanted, the files.
+  // Moves the head and, if chosen, the files.
   Result<ChatSummary> Move(const ChatId& chat, InteractionId to, FilesChoice files);
-  // The chat's head, to be changed by hand.
+  // Loads the chat's head for a change by hand.
   Result<Beginning> LoadForChange(const ChatId& chat);
 
-  // `load(id)` gives those files that the chat lacks.
+  // Stores those of `files` that the chat lacks; `load(id)` reads one.
   template <typename Load>
   Result<void> PutMissingFiles(const ChatId& chat, const std::vector<FileId>& files, const Load& load) const;
   Result<void> CopyFiles(const ChatId& from, const ChatId& to) const;
-  // A chat that comes in as a whole, by `take`; `put_files` adds the files that the store did not take with it.
+  // Takes in a whole chat with `take`; `put_files` adds the files that the store did not take with it.
   template <typename Take, typename PutFiles>
   Result<ChatListEntry> BringIn(const ChatId& chat, const Take& take, const PutFiles& put_files);
 
-  // A follower of a run that another process holds; kNotFound if none does.
+  // A follower of a run that another process holds; kNotFound if no process holds it.
   Result<std::shared_ptr<RunFollower>> Follow(const InteractionRef& run);
-  // "busy" if another process runs something in the chat, which is asked to stop.
+  // "busy" if another process has a run in the chat; that run is asked to stop.
   Result<void> StopElsewhere(const ChatId& chat, std::string_view reason);
-  // Until what was asked of another process may have been done.
+  // Gives another process time to do what it was asked.
   void Pause();
-  // As BusyChats::WhileIdle; "busy", too, if another process runs something in the chat.
+  // Like BusyChats::WhileIdle; also "busy" if another process has a run in the chat.
   template <typename Change>
   auto WhileIdleEverywhere(const ChatId& chat, Change change) -> decltype(change()) {
     return busy_.WhileIdle(chat, [&]() -> decltype(change()) {

@@ -7,7 +7,7 @@
 namespace reprise {
 namespace {
 
-// Of the attempt and its time limit the first to settle it goes on.
+// The first of attempt and time limit to settle the race continues.
 struct Race {
   CheckpointSaver::Done done;
   std::atomic<bool> settled{false};
@@ -17,26 +17,23 @@ Error HasThrown() { return MakeError(ErrorCode::kInternal, "the store failed for
 
 }  // namespace
 
-// `done`, or that the limit has passed, whichever comes first.
+// Calls `done` once: for the attempt or for the limit, whichever comes first.
 CheckpointSaver::Done CheckpointSaver::Limited(Done done) {
   const auto race = std::make_shared<Race>();
   race->done = std::move(done);
-  // Weak: an attempt that has ended is not kept until its limit passes.
+  // Weak, so that a finished attempt is not kept until its limit passes.
   if (time_limit_.count() != 0)
     timer_.After(time_limit_, [this, weak = std::weak_ptr(race)] {
       const auto late = weak.lock();
       if (!late || late->settled.exchange(true)) return;
-      pool_.Submit([late] {
-        late->done(
-            Fail(Reason::kSaveTimeout, "the checkpoint could not be written in time"));
-      });
+      pool_.Submit([late] { late->done(Fail(Reason::kSaveTimeout, "the checkpoint could not be written in time")); });
     });
   return [race](Result<void> result) {
     if (!race->settled.exchange(true)) race->done(std::move(result));
   };
 }
 
-// One save. It ends when the store lets go of it, on a thread that may outlive the engine: what it holds goes first.
+// One save. The store releases it last, on a thread that may outlive the engine, so it drops its references early.
 class CheckpointSaver::Finishing {
  public:
   Finishing(CheckpointSaver& saver, std::shared_ptr<RunHold> hold, std::shared_ptr<const Interaction> interaction,

@@ -16,28 +16,28 @@
 
 namespace reprise {
 
-// Saves finished interactions so that nothing can stop it half-way: not a cancellation, not a disk that hangs
-// (specification section 7.3). Thread-safe.
+// Saves finished interactions. Neither a cancellation nor a hanging disk can stop a save half-way (specification
+// section 7.3). Thread-safe.
 class CheckpointSaver {
  public:
-  // Told once what came of it: on the calling thread or one of the store, where it must be quick, or, if the disk
-  // hangs, on another one when the limit has passed.
+  // Called once with the outcome: on the calling thread or a store's, where it must be quick, or on another one when
+  // the limit has passed because the disk hangs.
   using Done = std::function<void(Result<void>)>;
 
-  // All must outlive the saver and the attempts under way. No time limit: 0.
+  // All must outlive the saver and its attempts. A `time_limit` of 0 means none.
   CheckpointSaver(std::vector<InteractionStore*> fallbacks, ElasticPool& pool, Timer& timer,
                   std::chrono::milliseconds time_limit)
       : fallbacks_(std::move(fallbacks)), pool_(pool), timer_(timer), time_limit_(time_limit) {}
-  // Waits for what is under way at a store.
+  // Waits for attempts under way.
   ~CheckpointSaver();
   CheckpointSaver(const CheckpointSaver&) = delete;
 
-  // Finishes the run, with files on the calling thread: a write that hangs in the kernel cannot be interrupted, so the
-  // caller's thread is then given up for lost and `done` gets kDeadlineExceeded (reason "save_timeout") on another. The
-  // attempt may still succeed later, which does no harm (the same interaction may be saved twice).
+  // Finishes the run, with files on the calling thread. A write that hangs in the kernel cannot be interrupted, so that
+  // thread is then given up, and `done` gets kDeadlineExceeded (reason "save_timeout") on another. The attempt may
+  // still succeed later, which is harmless because an interaction may be saved twice.
   void Save(std::shared_ptr<RunHold> hold, std::shared_ptr<const Interaction> interaction, Done done);
 
-  // Saves to the first fallback that takes it, each within the limit. The last error if none does.
+  // Saves to the first fallback that takes it, each within the limit; the last error if none does.
   void SaveToFallback(std::shared_ptr<const Interaction> interaction, Done done);
 
  private:

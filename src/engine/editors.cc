@@ -15,10 +15,10 @@ namespace reprise {
 namespace {
 
 constexpr std::size_t kMostEditors = 1000;
-constexpr std::size_t kMostPending = 64;  // of one editor: tool calls that run at once
+constexpr std::size_t kMostPending = 64;  // of one editor: tool calls at once
 constexpr std::size_t kIdBytes = 16;
 constexpr std::size_t kMostOffered = 64u << 20;  // bytes of the tools of all editors
-constexpr std::chrono::seconds kPatience{10};    // an editor that has this in memory answers at once
+constexpr std::chrono::seconds kPatience{10};    // an editor answers at once from memory
 
 using OfferedTools = std::shared_ptr<const std::vector<std::shared_ptr<Tool>>>;
 
@@ -51,14 +51,14 @@ struct Editors::State {
     return found == editors.end() ? nullptr : found->second;
   }
 
-  // Null: there are none.
+  // Null if there are none.
   OfferedTools ToolsOf(const ChatId& chat) {
     const MutexLock lock(mutex);
     const auto found = editors.find(chat);
     return found == editors.end() ? nullptr : found->second->tools;
   }
 
-  // Asks, and waits for the answer. kUnavailable: there is none, and why.
+  // Asks and waits for the answer. kUnavailable, with the reason, if there is none.
   Result<EditorAnswer> Ask(Editor& editor, Json request, std::chrono::milliseconds patience,
                            const std::stop_token& stop) {
     const std::string id = RandomHex(kIdBytes), method = TextMember(request, "method");
@@ -86,10 +86,10 @@ struct Editors::State {
     return Fail(NoEditor("the editor does not answer"));
   }
 
-  // The editor has gone, or makes room for another one.
+  // The editor has gone or is replaced.
   void Leave(Editor& editor) REQUIRES(mutex) {
     editor.is_gone = true;
-    editor.tools.reset();  // they hold the editor
+    editor.tools.reset();  // they hold a reference to the editor
     offered_bytes -= std::exchange(editor.offered_bytes, 0);
   }
 
@@ -133,7 +133,8 @@ class Editors::Files final : public EditorFiles {
 
 // --- tools -----------------------------------------------------------------------------------------------------------
 
-// Nobody here knows what it does, so it asks, and what was granted holds for what it was then: its terms say.
+// The server does not know what the tool does, so each call asks, and grants hold only for the tool as it was, by its
+// terms.
 class Editors::OfferedTool final : public Tool {
  public:
   OfferedTool(std::shared_ptr<State> state, std::shared_ptr<Editor> editor, EditorTool offer)
@@ -212,7 +213,7 @@ class Editors::ChatTools final : public ToolRegistry {
   const ToolRegistry& all_;
   mutable Mutex mutex_;
   mutable std::shared_ptr<const ToolSet> base_ GUARDED_BY(mutex_), current_ GUARDED_BY(mutex_);  // made of base_
-  mutable OfferedTools offered_ GUARDED_BY(mutex_);                                              // and of these
+  mutable OfferedTools offered_ GUARDED_BY(mutex_);                                              // and of offered_
 };
 
 // --- connections -----------------------------------------------------------------------------------------------------

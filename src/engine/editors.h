@@ -12,23 +12,23 @@
 
 namespace reprise {
 
-// The editors that are connected with chats. Each gets its requests by a log of its own, and gives the answers by
-// Answer. What waits for an editor wakes up when that has gone. Thread-safe; a connection may outlive this.
+// The editors that are connected with chats. Each reads its requests from a log of its own and answers through Answer.
+// If an editor leaves, everything that waits for it wakes up. Thread-safe; a connection may outlive this.
 class Editors {
  public:
   Editors();
 
-  // In the place of the one that was connected before, if any. kUnavailable (reason "overloaded"): there are too many.
+  // Replaces an earlier connection of the chat. kUnavailable (reason "overloaded") if there are too many.
   Result<EditorConnection> Connect(const ChatId& chat, EditorAbilities abilities);
-  // In the place of what it offered before. How many of them stand behind `all`. kNotFound: no editor is connected.
-  // kUnavailable (reason "overloaded"): those of all editors are too much.
+  // Replaces the tools that the editor offered before; returns how many of them join those in `all`. kNotFound if no
+  // editor is connected, kUnavailable (reason "overloaded") if the tools of all editors are too large.
   Result<std::size_t> Offer(const ChatId& chat, std::vector<EditorTool> tools, const ToolRegistry& all);
-  // kNotFound: no such request waits (any more). kInvalidArgument: it is no answer to what was asked.
+  // kNotFound if no such request waits (any more), kInvalidArgument if the answer does not fit the request.
   Result<void> Answer(const ChatId& chat, std::string_view request_id, EditorAnswer answer);
 
-  // Of this chat, whether or not an editor is connected with it; not longer than this lives.
+  // The files of this chat's editor, whether or not one is connected; must not outlive this.
   std::unique_ptr<EditorFiles> FilesOf(const ChatId& chat);
-  // `all`, which must outlive it, and what the editor offers that is connected with this chat at the moment.
+  // `all`, which must outlive the result, and the tools of the editor that is connected with this chat now.
   std::shared_ptr<const ToolSet> ToolsNow(const ChatId& chat, const ToolRegistry& all) const;
   std::unique_ptr<ToolRegistry> ToolsOf(const ChatId& chat, const ToolRegistry& all);
 

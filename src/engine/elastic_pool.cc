@@ -23,10 +23,10 @@ struct ElasticPool::State {
   Mutex mutex;
   std::condition_variable_any wake;
   std::deque<std::function<void()>> jobs GUARDED_BY(mutex);
-  std::size_t idle GUARDED_BY(mutex) = 0;  // threads that will take the next jobs, also those that are just starting
+  std::size_t idle GUARDED_BY(mutex) = 0;  // threads that will take the next jobs, including new ones
   bool closing GUARDED_BY(mutex) = false;
   Threads threads GUARDED_BY(mutex);
-  Threads ended GUARDED_BY(mutex);  // to be joined by the next caller
+  Threads ended GUARDED_BY(mutex);  // the next caller joins them
 };
 
 ElasticPool::ElasticPool(std::chrono::milliseconds idle_limit) : state_(std::make_shared<State>(idle_limit)) {}
@@ -61,7 +61,7 @@ bool ElasticPool::HasThreadToSpare() {
 }
 
 void ElasticPool::Submit(std::function<void()> job) {
-  const std::shared_ptr<State> state = state_;  // the job may be what the pool's owner waits for
+  const std::shared_ptr<State> state = state_;  // the job may end the wait of the pool's owner
   State::Threads ended;
   {
     const MutexLock lock(state->mutex);
@@ -69,7 +69,7 @@ void ElasticPool::Submit(std::function<void()> job) {
     state->jobs.push_back(std::move(job));
     ended.swap(state->ended);
   }
-  state->wake.notify_one();  // after the lock is released: who wakes would only wait for it
+  state->wake.notify_one();  // after the unlock, so that the woken thread need not wait for the lock
   for (std::thread& thread : ended) thread.join();
 }
 
@@ -101,7 +101,7 @@ void ElasticPool::State::Work(Threads::iterator self) {
     jobs.pop_front();
     lock.unlock();
     Guarded("a job of a run", job);
-    job = nullptr;  // what it holds is released before the lock is taken
+    job = nullptr;  // releases its captures before the lock is taken
     lock.lock();
     ++idle;
   }

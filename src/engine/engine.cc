@@ -28,12 +28,12 @@ Error NoSuchGrant() { return MakeError(ErrorCode::kNotFound, "there is no such g
 
 }  // namespace
 
-// The engine is its parts, each with a story of its own; here they meet.
+// Joins the parts of the engine, each of which has a file of its own.
 struct Engine::Impl {
   Impl(Parts parts, EngineOptions options) : made(std::in_place, std::move(parts), std::move(options)) {}
-  ~Impl() { made.reset(); }  // first: its threads use the others
+  ~Impl() { made.reset(); }  // first, because its threads use the others
 
-  // Made before what refers to it.
+  // Made before the members that refer to it.
   std::optional<EngineServices> made;
   EngineServices& services = *made;
   BusyChats busy{services, [this](const ChatId& chat) { turns.LaunchNext(chat); }};
@@ -50,7 +50,7 @@ struct Engine::Impl {
   NamedFiles named_files{services};
 
   Result<EventSubscription> Begin(const ChatId& chat, const StartPoint& from, StartRequest request);
-  // What the same request has begun before; nullopt: nothing.
+  // Follows the run of an earlier copy of this request; nullopt if there is none.
   Result<std::optional<EventSubscription>> FollowRepeated(const ChatId& chat, const ClientRequest& request);
 };
 
@@ -71,7 +71,7 @@ Result<EventSubscription> Engine::Impl::Begin(const ChatId& chat, const StartPoi
   auto started = turns.Start(chat, from, std::move(request));
   if (started || !key || (!started.error().Is(Reason::kBusy) && !started.error().Is(Reason::kRequestBegun)))
     return started;
-  // It was sent twice at once.
+  // The request came twice at once.
   if (auto meanwhile = TRY(FollowRepeated(chat, *key))) return *std::move(meanwhile);
   return started;
 }
@@ -89,7 +89,7 @@ void Engine::Drain(std::chrono::milliseconds limit) {
   for (;;) {
     const auto left = until - std::chrono::steady_clock::now();
     if (left <= left.zero()) return;
-    for (const auto& run : impl_->busy.Runs()) {  // those too that have begun to wait meanwhile
+    for (const auto& run : impl_->busy.Runs()) {  // includes runs that have begun to wait meanwhile
       if (run->status() != InteractionStatus::kRunning) run->RequestStopWithServer();
     }
     if (impl_->busy.AwaitAllWork(std::min<std::chrono::nanoseconds>(left, kLookEvery))) return;
@@ -107,7 +107,7 @@ void Engine::Stop() {
 }
 
 Result<Engine::Recovered> Engine::Recover() {
-  impl_->workspace.Recover();  // before anything works in the workspace again
+  impl_->workspace.Recover();  // before anything uses the workspace again
   return impl_->turns.Recover().map([this](const Recovered& recovered) {
     impl_->others.Watch();
     return recovered;
@@ -349,7 +349,7 @@ Result<FileInfo> Engine::AddFile(const ChatId& chat, const StoredFile& file) {
   if (const auto known = impl_->services.parts.store.LoadSummary(chat); !known) {
     if (!IsNotFound(known.error())) return Fail(known.error());
     auto created = CreateChat(chat, "");
-    // Somebody else was faster; or its first interaction is about to begin, and makes it.
+    // Another request was faster, or the chat's first interaction is about to make it.
     if (!created && created.error().code != ErrorCode::kConflict) return Fail(std::move(created.error()));
   }
   return KeepOnce(*impl_->services.parts.files, chat, file);

@@ -10,24 +10,24 @@
 
 namespace reprise {
 
-// Segments grow with the log, from small (most runs say little, and a thousand of them may be open) to large (a long
-// stream should be readable in big pieces), so that at most a fifth of the memory is unused.
+// Segments grow with the log: small at first (most runs are short, and a thousand may be open), large later (a long
+// stream should be readable in big pieces). At most a fifth of the memory is unused.
 struct EventLog::Segment {
   std::uint64_t begin;
-  std::uint64_t first_seq;  // of the event it begins with
-  std::string bytes;        // reserved once, so that a reader's view stays valid while more is appended
+  std::uint64_t first_seq;  // of its first event
+  std::string bytes;        // reserved once, so that readers' views stay valid while more is appended
 };
 
 namespace {
 
 constexpr std::size_t kSmallestSegment = 2 * 1024, kLargestSegment = 64 * 1024;
 
-// id, event and data lines around `data`; the longest number and name fit into the slack.
+// The lines for id, event and data around `data`; the longest number and name fit into the slack.
 constexpr std::size_t kFrameSlack = 96;
 
 constexpr std::string_view kIdField = "id: ", kFrameEnd = "\n\n";
 
-// The number of the event whose frame `frames` begin with.
+// The number of the first event in `frames`.
 std::uint64_t SeqOf(std::string_view frames) {
   std::uint64_t seq = 0;
   frames.remove_prefix(kIdField.size());
@@ -40,10 +40,10 @@ std::uint64_t SeqOf(std::string_view frames) {
 EventLog::EventLog() : listeners_(std::make_shared<const Listeners>()) {}
 EventLog::~EventLog() = default;
 
-// Room for a whole frame in one piece.
+// Makes room for a whole frame in one segment.
 std::string& EventLog::Reserve(std::uint64_t seq, std::size_t bytes) {
   if (segments_.empty() || segments_.back()->bytes.capacity() - segments_.back()->bytes.size() < bytes) {
-    const std::uint64_t kept = segments_.empty() ? 0 : size_ - segments_.front()->begin;  // a log may forget
+    const std::uint64_t kept = segments_.empty() ? 0 : size_ - segments_.front()->begin;  // a log may drop some
     const std::size_t next = std::clamp<std::size_t>(kept / 4, kSmallestSegment, kLargestSegment);
     segments_.push_back(std::make_unique<Segment>());
     segments_.back()->begin = size_;
@@ -113,7 +113,7 @@ void EventLog::AppendDelta(std::string_view type, std::string_view name, std::ui
 void EventLog::Publish() { Show(std::nullopt, /*close=*/false); }
 void EventLog::PublishUpTo(const Position& position) { Show(position, /*close=*/false); }
 
-// In one step: nobody sees a closed log that does not yet show its last events.
+// In one step, so that a reader never sees a closed log without its last events.
 void EventLog::Close() { Show(std::nullopt, /*close=*/true); }
 
 void EventLog::CutOff() {
@@ -188,8 +188,8 @@ Result<std::uint64_t> EventLog::OffsetAfter(std::uint64_t seq) const {
   if (seq > last_visible_seq_) {
     return Fail(Reason::kCursorAhead, "there is no event with that number yet");
   }
-  // The last segment that begins at or before `seq`; then frame by frame. Data is one line of JSON, so the first empty
-  // line ends the frame.
+  // Starts at the last segment that begins at or before `seq` and goes frame by frame. Data is one line of JSON, so the
+  // first empty line ends a frame.
   const auto after = std::upper_bound(segments_.begin(), segments_.end(), seq,
                                       [](std::uint64_t s, const auto& segment) { return s < segment->first_seq; });
   if (after == segments_.begin()) return 0;
@@ -212,7 +212,7 @@ void EventLog::Subscribe(std::shared_ptr<EventLogListener> listener) {
 }
 
 void EventLog::Unsubscribe(const EventLogListener* listener) {
-  std::shared_ptr<const Listeners> released;  // its listeners may be destroyed: not under the lock
+  std::shared_ptr<const Listeners> released;  // may destroy listeners, so not under the lock
   const std::lock_guard lock(mutex_);
   auto changed = std::make_shared<Listeners>(*listeners_);
   std::erase_if(*changed, [listener](const auto& each) { return each.get() == listener; });

@@ -13,7 +13,7 @@
 namespace reprise {
 namespace {
 
-// Of a store that has its chats in memory anyway.
+// For stores that hold their chats in memory anyway.
 class WholeChats final : public HistorySource {
  public:
   explicit WholeChats(CheckpointStore& store) : store_(store) {}
@@ -132,14 +132,14 @@ class Reader final : public HistoryReader {
     return json;
   }
 
-  // The running one is the newest, and so is on the first page.
+  // The running interaction is the newest, so it is on the first page.
   Result<ChatOutline> Load(const std::optional<Interaction>& running) {
     HistoryRange stored = range_;
     if (running && !range_.before && stored.limit) --*stored.limit;
     std::optional<RunningInteraction> begun;
     if (running) begun = {running->id, running->parent_id};
     auto outline = TRY(source_.LoadOutline(outline_.summary.id, stored, begun));
-    // If it has ended since, it is one of those that are stored.
+    // If it has ended since, it is among the stored ones.
     if (outline.has_running) {
       outline = TRY(source_.LoadOutline(outline_.summary.id, range_, std::nullopt));
       outline.has_running = true;
@@ -160,8 +160,8 @@ class Reader final : public HistoryReader {
   std::optional<InteractionId> previous_;
   std::optional<Interaction> running_;
   std::size_t next_ = 0;
-  std::size_t whole_left_ = kRepeatedBytes;  // of kAdded
-  std::set<InteractionId> exported_;         // likewise: whose states are there
+  std::size_t whole_left_ = kRepeatedBytes;  // for kAdded
+  std::set<InteractionId> exported_;         // for kAdded: interactions whose states were written
   std::vector<DamagedInteraction> damaged_;
   UsageByModel usage_;
 };

@@ -12,21 +12,21 @@
 
 namespace reprise {
 
-// Begins to read a chat's history; `running` is its interaction that runs, as far as it has come. kInvalidArgument
-// (reason "invalid_parameter") if `range.before` is none of its interactions.
+// Begins to read a chat's history; `running` is its running interaction so far. kInvalidArgument (reason
+// "invalid_parameter") if `range.before` is none of its interactions.
 Result<std::unique_ptr<HistoryReader>> OpenHistory(CheckpointStore& store, const ChatId& chat,
                                                    const HistoryRange& range, HistoryStates states,
                                                    std::optional<Interaction> running);
 
-// A chat as one JSON document (chat_history of schemas/openapi.json), made while its history is read: the summary, the
-// interactions, and what came out by reading them.
+// A chat as one JSON document (chat_history of schemas/openapi.json), written while the history is read: the summary,
+// the interactions, and the facts that reading them brought out.
 class HistoryDocument {
  public:
-  // `add_end` adds members behind the interactions; null: none.
+  // `add_end` adds members after the interactions; may be null.
   HistoryDocument(std::unique_ptr<HistoryReader> reader, bool all_branches, std::function<void(Json& end)> add_end = {})
       : reader_(std::move(reader)), all_branches_(all_branches), add_end_(std::move(add_end)) {}
 
-  // So many bytes at least, but for the last piece; an interaction is not cut. nullopt: that was all.
+  // At least `bytes` bytes, except for the last piece; interactions are not cut. nullopt at the end.
   Result<std::optional<std::string>> Next(std::size_t bytes);
   bool ended() const { return ended_; }
 

@@ -26,7 +26,7 @@ std::optional<std::string> PathIn(const std::string& arguments) {
   return path->get<std::string>();
 }
 
-// `tool_call` is shown when the tool runs, so a call that was refused is none of these.
+// `tool_call` is shown when a tool runs, so a refused call does not count.
 void AddSideEffects(const Interaction& interaction, const ToolSet& tools,
                     std::vector<EditPreview::SideEffect>& effects) {
   const auto first = static_cast<std::ptrdiff_t>(effects.size());
@@ -77,7 +77,7 @@ EditPreview PreviewOf(const Chat& chat, const Interaction& edited, const ToolSet
     if (kept.contains(id)) continue;
     preview.superseded.push_back(id);
     const Interaction* interaction = Find(chat.interactions, id);
-    if (interaction == nullptr) continue;  // damaged: what it did cannot be said
+    if (interaction == nullptr) continue;  // damaged: its effects are unknown
     AddSideEffects(*interaction, tools, preview.side_effects);
   }
   return preview;

@@ -11,10 +11,9 @@ namespace {
 
 Error Dequeued() { return Refused(Reason::kDequeued, "the message was removed from the queue"); }
 
-// This server was taken for dead meanwhile.
+// The other servers took this one for dead meanwhile.
 Error BegunElsewhere(InteractionId id) {
-  return Refused(Reason::kBegunElsewhere,
-                 "another server has begun this message, as " + id.str() + "; follow that");
+  return Refused(Reason::kBegunElsewhere, "another server has begun this message, as " + id.str() + "; follow that");
 }
 
 Error StoppingWithQueue() {
@@ -25,7 +24,7 @@ tl::unexpected<Error> NoneWaits() { return Fail(ErrorCode::kNotFound, "no such m
 
 }  // namespace
 
-// --- one -------------------------------------------------------------------------------------------------------------
+// --- a queued run ----------------------------------------------------------------------------------------------------
 
 Result<InteractionId> QueuedRun::outcome() const {
   const MutexLock lock(mutex_);
@@ -74,9 +73,9 @@ bool QueuedRun::has_left() const {
   return had_client_ && !listening_ && !began_as_ && !ended_;
 }
 
-// --- all -------------------------------------------------------------------------------------------------------------
+// --- all queues ------------------------------------------------------------------------------------------------------
 
-// It has its own way to end.
+// A starting run ends in its own way.
 bool MessageQueues::IsStarting(const std::shared_ptr<QueuedRun>& run) {
   return run->state_ == QueuedRun::State::kStarting;
 }
@@ -136,7 +135,7 @@ Result<void> MessageQueues::Read(const ChatId& chat) {
     }
   }
   for (const std::string& id : left) {
-    if (!store_.RemoveQueued(chat, id)) continue;  // the next time
+    if (!store_.RemoveQueued(chat, id)) continue;  // the next read tries again
     const MutexLock lock(mutex_);
     erased_.erase(id);
   }
@@ -165,7 +164,7 @@ Result<void> MessageQueues::Add(const std::shared_ptr<QueuedRun>& run) {
   auto added = store_.AddQueued(run->chat_id, run->message_);
   {
     const MutexLock lock(mutex_);
-    // Perhaps it is kept, and nobody could say so: then it goes.
+    // It may have been stored although the call failed, so the next read removes it.
     if (!added && added.error().Is(Reason::kDatabaseUnavailable)) erased_.insert(run->id);
     if (!added) return added;
     queues_[run->chat_id].push_back(run);
@@ -173,7 +172,7 @@ Result<void> MessageQueues::Add(const std::shared_ptr<QueuedRun>& run) {
   }
   EndIfStopping(*run);
   TellChanged(run->chat_id);
-  // Others' may wait before it. It is kept, whatever comes of this.
+  // Messages of other processes may come first. The new one is stored even if this read fails.
   if (auto read = Read(run->chat_id); !read) {
     LogWarning("a queue could not be read", {{"chat", run->chat_id.str()}, {"detail", read.error().detail}});
   }
@@ -188,7 +187,7 @@ void MessageQueues::AddFirst(const std::shared_ptr<QueuedRun>& run) {
   run->state_ = QueuedRun::State::kWaiting;
 }
 
-// Nothing overtakes what waits for something, or for another process; only what could not begin is passed by.
+// A message that waits for something else or for another process blocks those after it; only stuck ones are skipped.
 std::shared_ptr<QueuedRun> MessageQueues::Next(const ChatId& chat) const {
   const auto found = queues_.find(chat);
   if (found == queues_.end()) return nullptr;
@@ -211,7 +210,7 @@ std::shared_ptr<QueuedRun> MessageQueues::TakeNext(const ChatId& chat) {
   return run;
 }
 
-// Not while somebody reads the queue, who may have seen it there before it began.
+// Not during a read of the queue, which may still have seen the message.
 void MessageQueues::Begun(QueuedRun& run) {
   const MutexLock store_lock(store_mutex_);
   const MutexLock lock(mutex_);
@@ -252,7 +251,7 @@ void MessageQueues::WaitAs(QueuedRun& run, QueuedRun::State state) {
   EndIfStopping(run);
 }
 
-// One that was added, or was about to begin, while the others were told.
+// For a message that was added, or was about to begin, while the others were told.
 void MessageQueues::EndIfStopping(QueuedRun& run) {
   {
     const MutexLock lock(mutex_);
@@ -274,7 +273,7 @@ void MessageQueues::GoOn(const ChatId& chat) {
 void MessageQueues::Stuck(QueuedRun& run, Error error) {
   const MutexLock store_lock(store_mutex_);
   if (auto noted = store_.FailQueued(run.chat_id, run.id, error); !noted) {
-    LogWarning("what became of a message could not be noted in its queue",
+    LogWarning("the failure of a message could not be recorded in its queue",
                {{"chat", run.chat_id.str()}, {"detail", noted.error().detail}});
   }
   const MutexLock lock(mutex_);
@@ -332,8 +331,8 @@ Result<std::vector<QueueEntry>> MessageQueues::List(const ChatId& chat) {
   return entries;
 }
 
-// One that begins here at this moment is not to be changed, although it is in the store still. If it begins between the
-// look and the change, the store tells who was first.
+// A message that begins here at this moment must not change, although it is still in the store. If it begins between
+// the check and the change, the store decides who was first.
 Result<QueueEntry> MessageQueues::Change(const ChatId& chat, std::string_view id, const std::string& user_message) {
   const MutexLock store_lock(store_mutex_);
   TRY(Read(chat));
@@ -380,7 +379,7 @@ bool MessageQueues::Erase(QueuedRun& run) {
 Result<void> MessageQueues::RemoveErased(const QueuedRun& run) {
   const MutexLock store_lock(store_mutex_);
   auto removed = store_.RemoveQueued(run.chat_id, run.id);
-  if (!removed && !IsNotFound(removed.error())) return removed;  // the next one to look does it
+  if (!removed && !IsNotFound(removed.error())) return removed;  // the next read removes it
   {
     const MutexLock lock(mutex_);
     erased_.erase(run.id);
@@ -397,7 +396,7 @@ Result<void> MessageQueues::Clear(const ChatId& chat) {
     const MutexLock lock(mutex_);
     if (const auto found = queues_.find(chat); found != queues_.end()) {
       TellChanged(chat);
-      // One that is about to begin learns of it by that, or else by the next look at the queue.
+      // A run that is about to begin notices when it begins, or at the next read of the queue.
       Queue starting;
       for (auto& run : found->second) (IsStarting(run) ? starting : removed).push_back(std::move(run));
       found->second = std::move(starting);

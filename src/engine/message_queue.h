@@ -21,11 +21,11 @@ namespace reprise {
 
 class Run;
 
-// A run that waits until its chat is free: a message in the chat's queue, or what has cancelled the run before it.
+// A run that waits for its chat to be free: a queued message, or a message that has cancelled the run before it.
 class QueuedRun final : public WaitingRun {
  public:
   using MakeRun = std::function<Result<std::shared_ptr<Run>>(QueuedRun&)>;
-  // `make` is null for a message in the queue, which is kept on disk and starts at the head.
+  // `make` is null for a queued message, which is on disk and starts at the head.
   QueuedRun(ChatId chat, QueuedMessage message, MakeRun make_run)
       : chat_id(std::move(chat)), id(message.id), make(std::move(make_run)), message_(std::move(message)) {}
 
@@ -33,7 +33,7 @@ class QueuedRun final : public WaitingRun {
   const std::string id;  // of the message
   const MakeRun make;
   const std::shared_ptr<EventLog> log = std::make_shared<EventLog>();
-  // The span of whoever asked for it. Set before it is added; a message that another process has queued has none.
+  // The span of the request. Set before the run is added; invalid if another process queued the message.
   TraceContext trace_parent{};
 
   bool durable() const { return make == nullptr; }
@@ -42,18 +42,18 @@ class QueuedRun final : public WaitingRun {
 
   // --- its client
   void ClientCame();
-  // What the client held of the run, if it has begun. True in `waits` if it has not, and has not ended either.
+  // The client's hold on the run, if it has begun. `waits` is true if it has neither begun nor ended.
   struct Left {
     std::shared_ptr<void> hold;
     bool waits = false;
   };
   Left ClientLeft();
-  // It has become an interaction. `hold` is kept for the client, or given back if that has gone.
+  // The message has become an interaction. Keeps `hold` for the client, or returns it if the client has gone.
   std::shared_ptr<void> Began(InteractionId id, std::shared_ptr<void> hold);
-  // It never will: tells the client, if there is one. False: there is none, or it was told before.
+  // The message will never begin: tells the client, if any. False if there is none or it was told before.
   bool End(const Error& error);
   bool had_client() const;
-  // Its client has gone while it waited.
+  // The client has gone while the message waited.
   bool has_left() const;
 
  private:
@@ -62,8 +62,8 @@ class QueuedRun final : public WaitingRun {
 
   // Guarded by the mutex of MessageQueues.
   QueuedMessage message_;
-  std::int64_t version_ = 0;  // of the message, as the store has it
-  bool is_others_ = false;    // another process sees to it
+  std::int64_t version_ = 0;  // of the message in the store
+  bool is_others_ = false;    // another process owns it
   State state_ = State::kNew;
   std::optional<Error> error_;
 
@@ -74,54 +74,54 @@ class QueuedRun final : public WaitingRun {
   std::optional<Error> ended_ GUARDED_BY(mutex_);
 };
 
-// What waits in each chat. The store has it; here is what was last seen of it, with the clients of this process.
-// Thread-safe.
+// The waiting messages of each chat. The store holds them; this keeps the last view of it, with the clients of this
+// process. Thread-safe.
 class MessageQueues {
  public:
-  // `changes`, if there are any, learn of every change of a queue.
+  // `changes` may be null; it hears of every change of a queue.
   explicit MessageQueues(QueueStore& store, ChatChanges* changes = nullptr) : store_(store), changes_(changes) {}
 
-  // At the end of its chat's queue, durably. kUnavailable (reason "queue_full"), or why it could not be kept.
+  // Adds durably at the end of the chat's queue. kUnavailable (reason "queue_full"), or the store's failure.
   Result<void> Add(const std::shared_ptr<QueuedRun>& run);
-  // Before all messages, behind others that were added so.
+  // Adds before all messages, after others that were added this way.
   void AddFirst(const std::shared_ptr<QueuedRun>& run);
-  // The one whose turn it is, if that is this process's to begin. It is the caller's now, and nobody else's to change
-  // or remove.
+  // TakeNext takes the next message, if this process may begin it; null otherwise. Until the caller reports the
+  // outcome, nobody else can change or remove it.
   bool HasNext(const ChatId& chat) const;
   std::shared_ptr<QueuedRun> TakeNext(const ChatId& chat);
-  // And then one of these: it has begun, and is not in the store any more (RunBeginning::queued); it could not, and its
-  // client knows; it waits on; or it could not begin and nobody was told: so it stays until somebody looks.
+  // After TakeNext call exactly one: Begun (started, and gone from the store by RunBeginning::queued), Drop (failed,
+  // client told), Gone, PutBack (still waits), Pause or Stuck (failed, nobody told: it stays until it is changed).
   void Begun(QueuedRun& run);
   void Drop(QueuedRun& run);
-  // Or the store has it no more: its client is told what became of it.
+  // The store no longer has the message; its client is told the outcome.
   void Gone(QueuedRun& run);
   void PutBack(QueuedRun& run);
-  // Or it waits for something else before it is put back.
+  // The message waits for something else before GoOn puts it back.
   void Pause(QueuedRun& run);
-  // Puts those of the chat back that wait for something else, which has come.
+  // Puts the paused messages of the chat back.
   void GoOn(const ChatId& chat);
   void Stuck(QueuedRun& run, Error error);
   QueuedMessage message(const QueuedRun& run) const;
   QueuedRef reference(const QueuedRun& run) const;
-  // The request that has brought the message of this Idempotency-Key, if it waits.
+  // The waiting request with this Idempotency-Key, if any.
   std::optional<ClientRequest> RequestOf(const ChatId& chat, const std::string& key);
 
   Result<std::vector<QueueEntry>> List(const ChatId& chat);
   Result<QueueEntry> Change(const ChatId& chat, std::string_view id, const std::string& user_message);
   Result<void> Remove(const ChatId& chat, std::string_view id);
-  // Takes it out here; RemoveErased takes it out of the store. False: it has begun, or is out already.
+  // Takes the message out here; RemoveErased takes it out of the store. False if it has begun or is already out.
   bool Erase(QueuedRun& run);
   Result<void> RemoveErased(const QueuedRun& run);
-  // Removes all that wait, and tells their clients.
+  // Removes all waiting messages and tells their clients.
   Result<void> Clear(const ChatId& chat);
-  // Tells all clients that the server stops. What is durable stays so, for whoever looks next.
+  // Tells all clients that the server stops. Durable messages stay in the store.
   void TellStopping();
 
-  // Whether anything is known to wait in the chat.
+  // Whether any message is known to wait in the chat.
   bool Knows(const ChatId& chat) const;
-  // Looks at what the store has of the chat: other processes may have changed it.
+  // Reads the chat's queue from the store, because other processes may have changed it.
   Result<void> Refresh(const ChatId& chat);
-  // The same for all chats in which this process may have to begin something; these.
+  // The same for all chats in which this process may have to begin a message; returns these.
   Result<std::vector<ChatId>> RefreshAll();
 
  private:
@@ -131,11 +131,11 @@ class MessageQueues {
   void TellGone(QueuedRun& run);
   void WaitAs(QueuedRun& run, QueuedRun::State state);
   void EndIfStopping(QueuedRun& run);
-  // What is there now, of what is stored and what is known here; `gone` is what does not wait any more, and `left` what
-  // was to be removed.
+  // The queue now, made of the stored and the known messages. `gone` gets those that no longer wait, `left` those that
+  // are still to be removed from the store.
   Queue Merge(const ChatId& chat, const Queue& known, std::vector<WaitingMessage> stored, Queue& gone,
               std::vector<std::string>& left) REQUIRES(mutex_);
-  // Null: none that may be changed.
+  // Null if there is none that may be changed.
   std::shared_ptr<QueuedRun> Find(const ChatId& chat, std::string_view id) const REQUIRES(mutex_);
   std::shared_ptr<QueuedRun> Next(const ChatId& chat) const REQUIRES(mutex_);
   bool EraseHeld(const QueuedRun& run) REQUIRES(mutex_);
@@ -149,7 +149,7 @@ class MessageQueues {
   Mutex store_mutex_;  // held while a queue is read or written; taken before mutex_
   mutable Mutex mutex_;
   std::unordered_map<ChatId, Queue> queues_ GUARDED_BY(mutex_);  // without the empty ones
-  std::set<std::string> erased_ GUARDED_BY(mutex_);              // that are in the store still
+  std::set<std::string> erased_ GUARDED_BY(mutex_);              // still in the store
   bool stopping_ GUARDED_BY(mutex_) = false;
 };
 

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kMostText = 128 * 1024;  // of one file
 
-// The files of a question, which are kept nowhere.
+// The files of a question, which are not stored.
 class FilesOfQuestion final : public FilesOfChat {
  public:
   explicit FilesOfQuestion(const std::vector<ModelQuestion::File>& files) : files_(files) {}
@@ -35,7 +35,7 @@ class FilesOfQuestion final : public FilesOfChat {
   const std::vector<ModelQuestion::File>& files_;
 };
 
-// Text stands in the message, everything else behind it.
+// Text goes into the message, other files follow it as parts.
 void AddFile(Message& message, const StoredFile& file) {
   if (auto part = PartOf(file.info, file.content)) {
     message.parts.push_back(*std::move(part));
@@ -50,7 +50,7 @@ void AddFile(Message& message, const StoredFile& file) {
 
 }  // namespace
 
-// Stops when its client does, or the server.
+// A question under way. Its client or the server can stop it.
 struct ModelQuestions::UnderWay {
   UnderWay(ModelStream& stream_to, ModelClient::Done done_with, std::stop_token client)
       : stream(stream_to),
@@ -63,7 +63,7 @@ struct ModelQuestions::UnderWay {
   std::stop_source stop;
   std::stop_callback<std::function<void()>> client_stops;
 
-  // What is asked.
+  // The question.
   ModelDirectory::Resolved model{};
   ModelQuestion question{};
   Messages messages{};
@@ -120,7 +120,7 @@ Result<void> ModelQuestions::Begin(const std::shared_ptr<UnderWay>& asked) {
 }
 
 void ModelQuestions::End(const std::shared_ptr<UnderWay>& asked, Result<ModelResponse> response) {
-  // Of what was refused nothing of an answer has come.
+  // A refused request has sent nothing of an answer.
   const bool was_refused = !response && IsWorthAskingAgain(response.error());
   if (was_refused && asked->lessons++ < kMostLessons) return Send(asked);
   if (response) services_.usage_limits.AddRequest(response->usage);

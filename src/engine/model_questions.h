@@ -9,22 +9,22 @@
 
 namespace reprise {
 
-// What models are asked without a chat (Engine::Ask). Thread-safe.
+// Questions to models without a chat (Engine::Ask). Thread-safe.
 class ModelQuestions {
  public:
   explicit ModelQuestions(EngineServices& services) : services_(services) {}
 
   Result<void> Ask(const ModelQuestion& question, ModelStream& stream, std::stop_token stop, ModelClient::Done done);
-  // Nothing begins after this.
+  // Refuses further questions.
   void Refuse();
-  // Stops those under way and waits until they have ended.
+  // Stops the questions under way and waits for their end.
   void Stop();
 
  private:
   struct UnderWay;
 
   Result<void> Begin(const std::shared_ptr<UnderWay>& asked);
-  // As the model gets them, with their files. May wait for the reader of documents.
+  // The messages for the model, with their files. May wait for the reader of documents.
   Messages MessagesOf(const ModelQuestion& question, const ModelDirectory::Resolved& model,
                       const std::stop_token& stop) const;
   void Send(const std::shared_ptr<UnderWay>& asked);

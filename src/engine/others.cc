@@ -9,7 +9,7 @@ void Others::Watch() {
     services_.parts.changes->Hear([this](std::optional<ChatChange> change) {
       if (!change) return services_.changes.Forget();
       if (change->kind == ChatChange::Kind::kInteractionEnded) services_.usage_limits.Forget(change->chat_id);
-      // What waits here may be next.
+      // The message that waits here may be next.
       const bool concerns_queue =
           change->kind == ChatChange::Kind::kInteractionEnded || change->kind == ChatChange::Kind::kQueueChanged;
       if (concerns_queue && services_.queues.Knows(change->chat_id)) LookAtQueueSoon(change->chat_id);
@@ -29,7 +29,7 @@ void Others::Stop() {
   if (services_.parts.changes) services_.parts.changes->Hear({});
 }
 
-// Once for all that is told until it looks.
+// Looks once for all changes reported before it does.
 void Others::LookAtQueueSoon(const ChatId& chat) {
   {
     const MutexLock lock(mutex_);
@@ -44,7 +44,7 @@ void Others::LookAtQueueSoon(const ChatId& chat) {
   });
 }
 
-// One looks at a time, and once more for all that was told meanwhile.
+// Only one thread looks at a time, and it looks once more for changes reported meanwhile.
 void Others::LookSoon() {
   if (asked_.fetch_add(1) > 0) return;
   services_.pool.Submit([this] {
@@ -65,12 +65,12 @@ void Others::Look() {
 
 void Others::StopWhatIsAsked() {
   const auto stops = services_.parts.runs.StopRequests();
-  if (!stops) LogWarning("what others ask could not be read", {{"detail", stops.error().detail}});
+  if (!stops) LogWarning("stop requests of other servers could not be read", {{"detail", stops.error().detail}});
   for (const StopRequest& request : stops ? *stops : std::vector<StopRequest>()) {
     const auto run = busy_.RunOf(request.run.chat_id, request.run.interaction_id);
     if (run) run->RequestStop(request.reason);
   }
-  // Those of a server that was taken for dead: what waits for a person would not notice by itself.
+  // Stops the runs of a server that was taken for dead, because a run that waits for a person would not notice.
   for (const auto& run : busy_.Runs()) {
     if (!run->hold()->IsStillHeld()) run->RequestStop("taken_over");
   }

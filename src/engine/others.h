@@ -11,16 +11,16 @@
 
 namespace reprise {
 
-// What other processes that use the same chats want of this one: it takes up runs that they have left, ends its own
-// when somebody asks for that elsewhere, gives them the answers that were given elsewhere, begins what waits here when
-// a run there has ended, and tells of what changes there. Thread-safe.
+// Serves other processes that use the same chats: takes up runs they left behind, ends own runs on their request,
+// passes on answers given there, begins the next message when a run there has ended, and reports their changes.
+// Thread-safe.
 class Others {
  public:
   Others(EngineServices& services, BusyChats& busy, Turns& turns, Answers& answers)
       : services_(services), busy_(busy), turns_(turns), answers_(answers) {}
 
   void Watch();
-  // Nothing more is begun.
+  // Begins nothing more.
   void Stop();
 
  private:
@@ -33,7 +33,7 @@ class Others {
   BusyChats& busy_;
   Turns& turns_;
   Answers& answers_;
-  std::atomic<int> asked_ = 0;  // how often it was to look since somebody began to
+  std::atomic<int> asked_ = 0;  // requests to look since the current look began
   Mutex mutex_;
   std::set<ChatId> queues_to_look_at_ GUARDED_BY(mutex_);
 };

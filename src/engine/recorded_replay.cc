@@ -22,15 +22,15 @@
 namespace reprise {
 namespace {
 
-// A failure that is not to be repeated, whatever its kind: the provider asks for a longer pause than any policy allows.
+// For failures that must not be retried, of any kind: the provider asks for a longer pause than any policy allows.
 constexpr std::chrono::hours kNeverAgain{1'000'000};
-// Calls that run together show what they do in the recorded order. None comes first that waits longer than this.
+// Calls that run together show their events in the recorded order. A replay ends if one waits longer than this.
 constexpr std::chrono::seconds kStandstill{10};
 
 class Replay;
 
-// A tool that says what the record says. There is one object for each call: it knows which one when its arguments are
-// checked, before anything else happens to it.
+// A tool that replays its record. There is one object per call, which learns its call when the arguments are checked,
+// before anything else happens.
 class RecordedTool final : public Tool {
  public:
   RecordedTool(Replay& replay, std::string name) : replay_(replay) {
@@ -46,7 +46,7 @@ class RecordedTool final : public Tool {
   const RecordedCall* call() const { return call_; }
   void Bind(const RecordedCall& call) {
     call_ = &call;
-    traits_.needs_consent = call.asked.has_value();  // or what was granted before would count
+    traits_.needs_consent = call.asked.has_value();  // otherwise an earlier grant would count
     if (call.beside_another && !call.changed_agenda()) traits_.concurrency = Concurrency::kAllowed;
   }
 
@@ -56,7 +56,7 @@ class RecordedTool final : public Tool {
   const RecordedCall* call_ = nullptr;
 };
 
-// Everything that the agent knows of the world, made from the record.
+// The agent's whole world, made from the record.
 class Replay final : public ModelClient,
                      public ToolRegistry,
                      public AgentObserver,
@@ -85,15 +85,15 @@ class Replay final : public ModelClient,
                                std::optional<event::Rejected> withdrawn) override;
   Async<Result<Answered>> AwaitAnswer(std::vector<std::string> approval_ids, std::stop_token stop,
                                       const Executor& executor) override;
-  // Chats have their mode changed while they run: each call was decided by what held then.
+  // A chat's mode may change during a run, so each call is decided by the mode it had then.
   ApprovalMode ModeFor(const std::string& call_id) override;
-  // What was granted was not asked: the record knows.
+  // Granted calls were not asked about, as the record shows.
   std::vector<Grant> StandingGrants(const Grant&) override { return {}; }
   void NoteUse(const std::vector<std::string>&) override {}
   Async<Result<Reply>> AskInput(std::uint32_t round_index, event::InputRequired request, std::stop_token stop,
                                 const Executor& executor) override;
 
-  // CallGuard: what hooks have changed is in the record, what they denied is a result like others, or ended the run.
+  // CallGuard: changes by hooks are in the record; a refusal by a hook is a result like others, or ended the run.
   Result<void> Heard(std::uint32_t, const std::string&, const std::string&, const std::stop_token&) override;
   Verdict Review(std::uint32_t round_index, const ToolCall& call, const std::stop_token& stop) override;
   Result<void> Note(AuditEntry) override { return {}; }
@@ -101,11 +101,11 @@ class Replay final : public ModelClient,
     return outcome;
   }
 
-  // The call whose approval the record now says is withdrawn; null: none is.
+  // The call whose approval the record withdraws next; null if none.
   const RecordedCall* WithdrawnNext();
-  // Whether the call was asked about only when another one had run, as it would have failed before.
+  // Whether the call was asked about only after another one had run, because it would have failed before.
   bool IsAskedLater(const RecordedCall& call);
-  // Does what the tool did and was seen of it; returns what it said.
+  // Replays the visible acts of the tool; returns its output.
   ToolOutcome Play(const RecordedCall* call, const ToolContext& context);
 
  private:
@@ -132,22 +132,21 @@ class Replay final : public ModelClient,
   };
 
   Tool* MakeTool(std::string_view name);
-  // It is prepared once more, to be asked about again; an error if the record has it end there.
+  // Prepares the call once more for another question; an error if the record ends it there.
   Result<void> BindAgain(const Tool& tool, const RecordedCall& call);
   void Bind(const Tool& tool, std::string_view arguments);
-  // For a call that runs beside others: blocks until everything before this event has been shown. False: it never will
-  // be.
+  // For a call that runs beside others: blocks until all earlier events have been shown. False if that never happens.
   bool AwaitTurn(const RecordedCall& call, std::size_t at);
   ToolOutcome OutcomeOf(const RecordedCall* call);
 
   void Compare(AgentEvent actual) REQUIRES(mutex_);
   void Diverge(std::optional<AgentEvent> actual, std::string reason) REQUIRES(mutex_);
   void Miss(std::string reason) REQUIRES(mutex_) { Diverge(std::nullopt, std::move(reason)); }
-  // Nothing that follows counts.
+  // Ignores everything that follows.
   void End() REQUIRES(mutex_);
   void Advance() REQUIRES(mutex_);
   void TakeCompactions(std::size_t messages) REQUIRES(mutex_);
-  // Steps of sub-agents are what a tool showed: like its result they are taken from the record.
+  // Steps of sub-agents are output of a tool, so like its result they come from the record.
   void SkipNested() REQUIRES(mutex_);
   const AgentEvent* Next() const REQUIRES(mutex_) {
     return next_ < recording_.events.size() ? &recording_.events[next_] : nullptr;
@@ -156,7 +155,7 @@ class Replay final : public ModelClient,
   const RecordedCall* CallOf(const std::string& id) REQUIRES(mutex_);
   std::uint64_t NextSeq() const REQUIRES(mutex_);
   void CompareEnd(const AgentOutcome& outcome) REQUIRES(mutex_);
-  // What the model fails with when its response is not in the record as a whole.
+  // The model's failure where the record lacks its whole response.
   Error WhyNoResponse() REQUIRES(mutex_);
 
   Recording recording_;
@@ -164,19 +163,19 @@ class Replay final : public ModelClient,
   std::shared_ptr<const ToolSet> tools_;
 
   Mutex mutex_;
-  std::condition_variable_any turn_;  // another event was shown, or none will be
+  std::condition_variable_any turn_;  // notified when an event is shown, or none will follow
   std::deque<std::unique_ptr<RecordedTool>> made_ GUARDED_BY(mutex_);
   std::vector<const RecordedCall*> bound_ GUARDED_BY(mutex_);
   std::size_t next_ GUARDED_BY(mutex_) = 0;          // in recording_.events
-  std::uint32_t round_ GUARDED_BY(mutex_) = 0;       // which the model is in
+  std::uint32_t round_ GUARDED_BY(mutex_) = 0;       // the model's current round
   std::size_t retries_ GUARDED_BY(mutex_) = 0;       // of this round
-  bool answered_ GUARDED_BY(mutex_) = false;         // the model's part of this round is over
-  std::optional<Error> unheard_ GUARDED_BY(mutex_);  // why the response counts for nothing
+  bool answered_ GUARDED_BY(mutex_) = false;         // the model has answered in this round
+  std::optional<Error> unheard_ GUARDED_BY(mutex_);  // why the response is ignored
   bool over_ GUARDED_BY(mutex_) = false;
   ReplayReport report_ GUARDED_BY(mutex_);
 };
 
-// The record knows whether the tool was still what had been shown.
+// Only the record tells whether the tool had changed since it was shown.
 void RecordedTool::AwaitOffer(const std::stop_token&) {
   if (call_ != nullptr && replay_.WithdrawnNext() == call_) traits_.terms = "others";
 }
@@ -188,7 +187,7 @@ std::optional<std::string> RecordedTool::FailureOf(std::string_view, const ToolC
 
 ToolOutcome RecordedTool::Run(std::string_view, const ToolContext& context) { return replay_.Play(call_, context); }
 
-// --- what the agent is told ------------------------------------------------------------------------------------------
+// --- the agent's inputs ----------------------------------------------------------------------------------------------
 
 Error Cancelled() { return MakeError(ErrorCode::kCancelled, "the interaction was cancelled"); }
 
@@ -254,7 +253,7 @@ void Replay::Generate(const ModelRequest& request, ModelStream& stream, std::sto
       } else {
         Error why = WhyNoResponse();
         const bool has_shown = round && (round->message || !round->thinking.empty());
-        // It had come to its end: only then are its tokens known.
+        // The response had ended, or its usage would be unknown.
         if (has_shown && (why.Is(Reason::kHookDenied) || round->usage != TokenUsage{})) {
           if (why.code == ErrorCode::kCancelled) stop_.request_stop();
           response = ModelResponse{.tool_calls = {}, .usage = round->usage, .extras = {}};
@@ -267,7 +266,7 @@ void Replay::Generate(const ModelRequest& request, ModelStream& stream, std::sto
   }
   if (!thinking.empty()) stream.OnThinking(thinking);
   if (!text.empty()) stream.OnText(text);
-  done(std::move(response));  // nothing after this: the replay may be over
+  done(std::move(response));  // last, because the replay may be over after it
 }
 
 Result<void> Replay::Heard(std::uint32_t, const std::string&, const std::string&, const std::stop_token&) {
@@ -322,7 +321,7 @@ Result<void> Replay::BindAgain(const Tool& tool, const RecordedCall& call) {
 
 void Replay::Bind(const Tool& tool, std::string_view arguments) {
   const MutexLock lock(mutex_);
-  if (static_cast<const RecordedTool&>(tool).call() != nullptr) return;  // asked about what a hook made of it
+  if (static_cast<const RecordedTool&>(tool).call() != nullptr) return;  // for a call whose arguments a hook changed
   RecordedRound* round = Round();
   if (round == nullptr) return;
   for (const RecordedCall& call : round->calls) {
@@ -369,8 +368,7 @@ ToolOutcome Replay::OutcomeOf(const RecordedCall* call) {
     return {.output = std::string(kCancelledResult), .is_error = true};
   }
   ToolOutcome outcome = *call->outcome;
-  // The agent adds these by itself. (Feedback that is not in the event stays part of what the tool is taken to have
-  // said.)
+  // The agent adds these by itself. (Feedback that is not in the event stays a part of the tool's output.)
   if (call->approved && call->approved->feedback) {
     const std::string added = "\n(The user adds: " + *call->approved->feedback + ")";
     if (outcome.output.ends_with(added)) outcome.output.resize(outcome.output.size() - added.size());
@@ -385,7 +383,7 @@ ToolOutcome Replay::OutcomeOf(const RecordedCall* call) {
   return outcome;
 }
 
-// The answer is the one that was given to this very question, if there was one: what follows says why not.
+// Gives the recorded answer to this very question; without one, the events that follow tell why.
 Async<Result<ApprovalGate::Reply>> Replay::AskInput(std::uint32_t round_index, event::InputRequired request,
                                                     std::stop_token, const Executor&) {
   const RecordedCall* call = nullptr;
@@ -394,7 +392,7 @@ Async<Result<ApprovalGate::Reply>> Replay::AskInput(std::uint32_t round_index, e
     const AgentEvent* next = Next();
     const auto* asked = next ? std::get_if<event::InputRequired>(&next->payload) : nullptr;
     if (asked != nullptr) request.request_id = asked->request_id;
-    const auto& calls = Round()->calls;  // one of which asks
+    const auto& calls = Round()->calls;  // one of these calls asks
     call = &*std::find_if(calls.begin(), calls.end(),
                           [&](const RecordedCall& each) { return each.call.id == request.call_id; });
   }
@@ -433,7 +431,7 @@ std::vector<std::string> Replay::Ask(std::uint32_t round_index, std::vector<even
   return ids;
 }
 
-// The next thing that was shown is the answer; if it is not, there was none.
+// The next recorded event is the answer; if not, there was none.
 Async<Result<ApprovalGate::Answered>> Replay::AwaitAnswer(std::vector<std::string> approval_ids, std::stop_token,
                                                           const Executor&) {
   const MutexLock lock(mutex_);
@@ -465,7 +463,7 @@ Async<Result<ApprovalGate::Answered>> Replay::AwaitAnswer(std::vector<std::strin
   co_return Fail(Cancelled());
 }
 
-// --- what it shows ---------------------------------------------------------------------------------------------------
+// --- the agent's outputs ---------------------------------------------------------------------------------------------
 
 void Replay::Emit(std::uint32_t round_index, EventPayload payload) {
   if (IsDelta(payload)) return;
@@ -508,7 +506,7 @@ void Replay::Compare(AgentEvent actual) {
   if (actual != *expected) return Diverge(std::move(actual), "the replay does something else than the record says");
   Advance();
   SkipNested();
-  // What was stopped there is stopped here: the next thing is the result of a call that never ran.
+  // Stops where the recorded run stopped: before a result of a call that never ran.
   const AgentEvent* next = Next();
   const auto* result = next ? std::get_if<event::ToolResult>(&next->payload) : nullptr;
   if (result == nullptr || next->round_index != expected->round_index) return;
@@ -525,8 +523,8 @@ void Replay::Advance() {
   turn_.notify_all();
 }
 
-// What fits a request depends on the tools there were and on what the provider counted, which the record does not
-// have: a compaction is taken to have been needed. What it says must be what the state keeps of it.
+// Whether a request fits depends on the tools at the time and the provider's token counts, which the record lacks, so a
+// recorded compaction counts as needed. Its content must match what the state keeps of it.
 void Replay::TakeCompactions(std::size_t messages) {
   const auto& kept = recording_.end.compaction;
   const auto is_compaction = [](const AgentEvent& event) {
@@ -575,7 +573,7 @@ void Replay::Diverge(std::optional<AgentEvent> actual, std::string reason) {
   End();
 }
 
-// The last word is the run's, not the agent's: said here as the run says it.
+// The last event is the run's, not the agent's, so this makes it as the run does.
 void Replay::CompareEnd(const AgentOutcome& outcome) {
   if (report_.divergence) return;
   SkipNested();
@@ -584,7 +582,7 @@ void Replay::CompareEnd(const AgentOutcome& outcome) {
   const auto* failed = words.empty() ? nullptr : std::get_if<event::Failed>(&words.front().payload);
   const auto* cancelled = words.empty() ? nullptr : std::get_if<event::Cancelled>(&words.front().payload);
   const AgentEvent* last = words.empty() ? nullptr : &words.front();
-  // A failure of the disk or of the process ends a run whatever the agent is doing.
+  // A failure of the disk or the process ends a run at any point of the agent's work.
   const bool from_outside = failed != nullptr && (!outcome.error || over_);
   if (!over_ && !from_outside) {
     std::optional<EventPayload> said;
@@ -635,10 +633,10 @@ ReplayReport Replay::Run(const Executor& executor) {
   return std::move(report_);
 }
 
-// No work of the agent: there is nothing to run, and the final state says what the events should.
+// No work of the agent, so there is nothing to run: the events are compared with the final state.
 ReplayReport CompareChangeByHand(const Interaction& changed) {
   const Agenda& agenda = changed.final_agent_state->agenda;
-  const bool is_run = !changed.model.empty();  // which has summed up what was said
+  const bool is_run = !changed.model.empty();  // a run that only summarized the chat
   ReplayReport report;
   for (const AgentEvent& recorded : changed.events) {
     std::optional<EventPayload> made;
@@ -649,13 +647,13 @@ ReplayReport CompareChangeByHand(const Interaction& changed) {
     } else if (std::holds_alternative<event::GrantsUpdated>(recorded.payload)) {
       made = event::GrantsUpdated{changed.final_agent_state->grants};
     } else if (std::holds_alternative<event::FilesChanged>(recorded.payload)) {
-      made = recorded.payload;  // what somebody did in the workspace; the state says nothing of it
+      made = recorded.payload;  // an act of a person in the workspace, which the state does not hold
     } else if (const auto* compacted = std::get_if<event::Compacted>(&recorded.payload)) {
       made = *compacted;
       const auto& kept = changed.final_agent_state->compaction;
       std::get<event::Compacted>(*made).summary = kept ? kept->summary : std::string();
     } else if (is_run) {
-      made = recorded.payload;  // what the model and people did; the state says nothing of it
+      made = recorded.payload;  // acts of model and people, which the state does not hold
     }
     if (made != recorded.payload) {
       report.divergence = Divergence{.seq = recorded.seq, .expected = recorded};

@@ -59,18 +59,16 @@ std::shared_ptr<EventLog> RecordedLog(const Interaction& interaction) {
 
 namespace {
 
-tl::unexpected<Error> NotReplayable(std::string message) {
-  return Fail(Reason::kNotReplayable, std::move(message));
-}
+tl::unexpected<Error> NotReplayable(std::string message) { return Fail(Reason::kNotReplayable, std::move(message)); }
 
-// Only a model that said something leads to one of these.
+// These events follow only from a response of the model.
 bool ShowsResponse(const EventPayload& payload) {
   return std::holds_alternative<event::Answer>(payload) || std::holds_alternative<event::MessageText>(payload) ||
          std::holds_alternative<event::ApprovalRequired>(payload) ||
          std::holds_alternative<event::ToolCallStarted>(payload) || std::holds_alternative<event::ToolResult>(payload);
 }
 
-// What the model said first of these messages was shown in round 0, as it is when a run begins with a request.
+// Whether the first of these messages of the model was shown in round 0, as it is when a run begins with a request.
 bool WasShown(const Message& said, const std::vector<AgentEvent>& events) {
   bool text_shown = said.content.value_or("").empty(), was_cut_off = false;
   std::set<std::string_view> ended;
@@ -86,7 +84,7 @@ bool WasShown(const Message& said, const std::vector<AgentEvent>& events) {
   return text_shown && (was_cut_off || std::all_of(said.tool_calls.begin(), said.tool_calls.end(), has_ended));
 }
 
-// What the tasks and the plan may have been before these events, as only a change is shown: anything else.
+// A possible agenda before these events. Only changes are shown, so any other agenda will do.
 std::optional<Agenda> AgendaBefore(const std::vector<AgentEvent>& events, const Agenda& last) {
   std::optional<Agenda> tasks_before, plan_before;
   for (const AgentEvent& event : events) {
@@ -122,7 +120,7 @@ Result<RunRecord> DeriveRecord(const Interaction& interaction) {
   for (std::size_t i = record.first_message; i < messages.size(); ++i) {
     if (messages[i].role == Role::kAssistant) said.push_back(i);
   }
-  // One that goes on where another one stopped has what that one said in its state.
+  // A run that continues another has the other's messages in its state.
   if (said.size() > rounds.size()) {
     record.first_message = rounds.empty() ? messages.size() : said[said.size() - rounds.size()];
   }
@@ -134,7 +132,7 @@ Result<RunRecord> DeriveRecord(const Interaction& interaction) {
 
 namespace {
 
-// A file may say anything.
+// A file may hold any number.
 constexpr std::uint32_t kMostRounds = std::numeric_limits<int>::max() - 1;
 
 bool IsLastWord(const AgentEvent& event) {
@@ -164,14 +162,14 @@ RecordedCall* CallOf(RecordedRound& round, const std::string& id) {
   return call == round.calls.end() ? nullptr : &*call;
 }
 
-// Whether a hook has put these arguments in place of the model's: the result says so, if there is one.
+// Whether a hook substituted these arguments; the result tells, if there is one.
 bool HookChanged(const RecordedCall& call, const std::string& shown) {
   if (shown == call.call.arguments) return false;
   return !call.outcome || call.outcome->output == kCancelledResult || call.outcome->output == kOutcomeUnknown ||
          call.outcome->output.starts_with(ChangedByHook(shown));
 }
 
-// What `event`, the one at `at`, tells of its round.
+// Adds `event`, at index `at`, to its round.
 void Note(RecordedRound& round, const EventPayload& payload, std::size_t at) {
   const auto about = [&](const std::string& id, auto set) {
     if (RecordedCall* call = CallOf(round, id)) set(*call);
@@ -182,7 +180,7 @@ void Note(RecordedRound& round, const EventPayload& payload, std::size_t at) {
   if (const auto* retry = std::get_if<event::Retry>(&payload)) round.retries.push_back(*retry);
   if (const auto* thinking = std::get_if<event::Thinking>(&payload)) round.thinking = thinking->content;
   if (const auto* usage = std::get_if<event::Usage>(&payload)) round.usage = usage->tokens;
-  if (std::holds_alternative<event::Compacted>(payload)) round.usage = {};  // what came before was the summary's
+  if (std::holds_alternative<event::Compacted>(payload)) round.usage = {};  // earlier usage was the summary's
   if (const auto* answer = std::get_if<event::Answer>(&payload)) {
     round.complete = true;
     round.truncated = answer->reason;
@@ -224,7 +222,7 @@ void Note(RecordedRound& round, const EventPayload& payload, std::size_t at) {
   if (const auto* result = std::get_if<event::ToolResult>(&payload)) {
     about(result->id, [&](RecordedCall& call) {
       call.result_at = at;
-      // The message may have what was made of it for the model; otherwise the event says something else.
+      // The message may hold the shortened output; otherwise the event and the message differ.
       if (call.outcome && call.outcome->output == ToldOutput(result->tool_name, result->tool_output)) {
         call.outcome->output = result->tool_output;
       }
@@ -232,7 +230,7 @@ void Note(RecordedRound& round, const EventPayload& payload, std::size_t at) {
   }
 }
 
-// The calls of the interaction that this one goes on with, which it began with.
+// The calls of an earlier interaction with which this one began.
 Interrupted CallsResumed(const Messages& messages, const RunRecord& record, RecordedRound& round) {
   const auto begin = messages.begin() + static_cast<std::ptrdiff_t>(record.first_message);
   const auto calling = std::find_if(std::make_reverse_iterator(begin), messages.rend(),
@@ -287,7 +285,7 @@ Result<Recording> Recording::Of(const Interaction& interaction) {
   Recording recording;
   recording.status = interaction.status;
   recording.events = interaction.events;
-  // What became of files is for the workspace to say, which a replay does not touch.
+  // Changes of files belong to the workspace, which a replay does not touch.
   std::erase_if(recording.events,
                 [](const AgentEvent& event) { return std::holds_alternative<event::FilesChanged>(event.payload); });
   while (!recording.events.empty() && IsLastWord(recording.events.back())) {

@@ -18,82 +18,81 @@
 
 namespace reprise {
 
-// The event that begins every interaction: number 1.
+// The first event of every interaction, number 1.
 AgentEvent StartOf(const Interaction& interaction);
 
-// The events of a stored interaction as its stream showed them, with the frames that the file leaves out because they
-// follow from the rest: interaction_started is number 1, interaction_complete the one after the last.
+// The events of a stored interaction as its stream showed them, including those that the file omits because they follow
+// from the rest: interaction_started is number 1, interaction_complete comes last.
 std::vector<AgentEvent> RecordedEvents(const Interaction& interaction);
 
-// A closed log of them.
+// A closed log of these events.
 std::shared_ptr<EventLog> RecordedLog(const Interaction& interaction);
 
-// Where the run of an interaction began that has no RunRecord: version 0.1 stored none, and documents of other programs
-// have none. Derived from its messages and events, as good as these tell. kConflict (reason "not_replayable") if the
-// final state does not have the user's message, or if the run went on with calls of another interaction.
-// REQUIRES: it has a final state.
+// Where the run of an interaction without a RunRecord began: version 0.1 and other programs store none. Derived from
+// messages and events as well as possible. kConflict (reason "not_replayable") if the final state lacks the user's
+// message, or if the run continued calls of another interaction. REQUIRES: it has a final state.
 Result<RunRecord> DeriveRecord(const Interaction& interaction);
 
-// Something that a tool did while it ran and that was shown: a question, the answer to it, or a change of the agenda.
+// A visible act of a tool while it ran: a question, its answer, or a change of the agenda.
 struct RecordedStep {
   std::size_t at;  // in Recording::events
   EventPayload payload;
 };
 
-// What the record knows of one tool call.
+// The recorded facts of one tool call.
 struct RecordedCall {
   ToolCall call;  // as the model asked for it
   std::optional<event::ApprovalRequired> asked{};
   std::optional<event::Approved> approved{};
   std::optional<event::Rejected> rejected{};
-  bool withdrawn = false;                // what was shown was not so any more, and it was not asked about again
-  std::optional<std::string> changed{};  // the arguments that a hook put in place of the model's
+  bool withdrawn = false;                // the call had changed since it was shown, and was not asked about again
+  std::optional<std::string> changed{};  // the arguments that a hook substituted
   bool started = false;                  // it was shown as tool_call
   bool beside_another = false;           // it ran at the same time as another call
   std::vector<RecordedStep> steps{};
-  std::optional<std::size_t> result_at{};  // where it was shown as tool_result, in Recording::events
+  std::optional<std::size_t> result_at{};  // the index of its tool_result in Recording::events
   std::optional<ToolOutcome> outcome{};    // what the model was told
   bool ended() const { return result_at.has_value(); }
-  // It never came to run, because the run was stopped before it.
+  // The run was stopped before the call ran.
   bool stopped_before() const;
-  // Nobody was asked: the server, or the chat by then, was told to refuse what needs approval.
+  // The call was refused without asking, because the server or the chat refused all calls that need approval.
   bool was_refused() const;
-  // It changed the tasks or the plan, which happens to one call at a time.
+  // The call changed the tasks or the plan; such calls do not run together.
   bool changed_agenda() const;
 };
 
-// One model request with its repetitions, and the calls it led to.
+// One model request with its retries, and the calls it led to.
 struct RecordedRound {
   std::vector<event::Retry> retries{};
   std::string thinking{};
-  std::optional<Message> message{};  // what the model said; nullopt: nothing that was kept
+  std::optional<Message> message{};  // the model's message; nullopt if none was kept
   std::vector<RecordedCall> calls{};
   TokenUsage usage{};
-  bool complete = false;    // the response came to its end
-  std::string truncated{};  // why its text is not whole; empty: it is
+  bool complete = false;    // the response was complete
+  std::string truncated{};  // why its text is cut; empty if it is not
 };
 
-// kConflict (reason "not_replayable") if `interaction` has not ended, has no final state, or no events that
-// tell of it to its end: those are of others, that were imported.
+// kConflict (reason "not_replayable") if `interaction` has not ended or has no final state, or if its events do not
+// show its end, as in some imports.
 Result<void> CheckReplayable(const Interaction& interaction);
 
-// A finished interaction taken apart into what the model, the tools and the people said, so that the agent can be run
-// on it again. What was said comes from the final state, what was shown from the events: if somebody changed one of
-// them, the two do not fit any more, and the replay says where.
+// A finished interaction taken apart into the words of the model, the tools and the people, so that the agent can run
+// on them again. Words come from the final state, visible acts from the events; if somebody changed one of the two,
+// they no longer match, and the replay says where.
 struct Recording {
-  // kConflict (reason "not_replayable") if the state does not have the user's message. REQUIRES: CheckReplayable.
+  // kConflict (reason "not_replayable") if the state lacks the user's message. REQUIRES: CheckReplayable.
   static Result<Recording> Of(const Interaction& interaction);
 
   std::vector<AgentEvent> events;                 // what the agent showed
   std::vector<AgentEvent> last_words;             // cancelled and error events at the end
-  InteractionStatus status;                       // it ended with
+  InteractionStatus status;                       // its final status
   std::map<std::uint32_t, RecordedRound> rounds;  // by round_index
-  // With the user's message. What the agenda was at first is not on record; it is another than what it became.
+  // With the user's message. The first agenda is not on record, so one that differs from the changed agenda stands in.
   AgentState start;
   AgentState end;                        // without its messages
-  std::optional<Interrupted> continued;  // set if it went on with calls of an interaction that was interrupted
-  AgentLimits limits;                    // those that had an effect
-  // The process ended before the run did: the record stops in the middle.
+  std::optional<Interrupted> continued;  // set if it continued calls of an interrupted interaction
+  AgentLimits limits;                    // only the limits that had an effect
+  // The process ended before the run did, so the record stops in the middle.
   bool cut_off() const;
 };
 

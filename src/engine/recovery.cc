@@ -23,7 +23,7 @@ std::vector<ToolCall> OpenCalls(const Messages& messages) {
   return open;
 }
 
-// The last event of a type that concerns this call in this, the last round.
+// The last event of type T about this call in `round`, the last one.
 template <typename T>
 const T* LastAbout(const std::vector<AgentEvent>& events, std::uint32_t round, const std::string& call_id,
                    std::string T::*id) {
@@ -43,7 +43,7 @@ bool IsUnknownOutcome(const Message& message, const std::string& call_id) {
   return message.role == Role::kTool && message.tool_call_id == call_id && message.content == kOutcomeUnknown;
 }
 
-// The message whose calls the state ends with, or the end.
+// The message whose calls end the state, or the end.
 Messages::Iterator LastCalling(const Messages& messages) {
   auto last = messages.end();
   if (HasPartialAnswer(messages)) --last;
@@ -100,7 +100,7 @@ std::optional<OpenQuestions> FindOpenQuestions(const InterruptedRun& run, const 
       open.approval_id = asked->approval_id;
       open.terms_digest = asked->terms_digest;
       open.patterns = asked->patterns;
-      open.call.arguments = asked->tool_input;  // a hook may have changed them: what was shown is what runs
+      open.call.arguments = asked->tool_input;  // a hook may have changed them; the shown arguments are those that run
       open.answer = AnswerTo(*asked, last(&event::Approved::call_id), last(&event::Rejected::call_id));
       if (!open.answer) questions.approvals.push_back(*asked);
     }

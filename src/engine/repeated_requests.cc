@@ -10,7 +10,7 @@
 namespace reprise {
 namespace {
 
-constexpr std::size_t kMostChats = 1000;  // whose branches are remembered
+constexpr std::size_t kMostChats = 1000;  // the number of chats with remembered branches
 
 Error Reused() {
   return Refused(Reason::kIdempotencyKeyReused,
@@ -109,7 +109,7 @@ Result<std::optional<InteractionId>> RepeatedRequests::FindUnrepeatable(const Ch
     const auto found = interactions_.FindFinished(chat, *next);
     if (!found || found->completed_at.value_or(found->created_at) < oldest) break;
     if (is_its(*found)) return decide(*found);
-    // Who has asked for something else since, and had it, asks anew.
+    // A client that has since made another request and got its answer makes a new one.
     if (found->status == InteractionStatus::kCompleted && found->record && found->record->request) break;
     next = found->parent_id;
   }
@@ -117,7 +117,7 @@ Result<std::optional<InteractionId>> RepeatedRequests::FindUnrepeatable(const Ch
 }
 
 void RepeatedRequests::Remember(const ChatId& chat, Seen seen) {
-  // Ids rise with time: the oldest go.
+  // Ids rise with time, so this drops the oldest.
   while (seen.by_key.size() > kLooksBack) {
     const auto oldest = std::min_element(seen.by_key.begin(), seen.by_key.end(), [](const auto& a, const auto& b) {
       return a.second.second < b.second.second;

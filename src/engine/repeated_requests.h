@@ -18,14 +18,14 @@
 
 namespace reprise {
 
-// Finds what a request has begun that is sent again (draft-ietf-httpapi-idempotency-key-header). The key is on record
-// with the interaction, so that it is found after a restart and at another server. What is looked at: the run of the
-// chat, what waits in it, and the newest kLooksBack interactions of its branch that are younger than kLife.
+// Finds the run of a request that is sent again (draft-ietf-httpapi-idempotency-key-header). The key is stored with the
+// interaction, so it is found after a restart and by another server. The search covers the chat's run, its queue, and
+// the newest kLooksBack interactions of its branch that are younger than kLife.
 //
-// A request without a key may come again too: client libraries repeat what has failed, or what took them too long. What
-// it began must not happen twice if a tool that is not read-only was called and the run has failed within the last
-// kUnrepeatable. If its client waits for a whole answer, no person has seen anything of it: then the run that goes on,
-// and the one that was cancelled as its client or the server left, count as well. Thread-safe.
+// A request without a key may be repeated too, because client libraries retry after failures and timeouts. It must not
+// run twice if its run failed within the last kUnrepeatable after calling a tool that is not read-only. If its client
+// waits for a whole answer, no person has seen any of it, so a run that still goes on, or that was cancelled because
+// the client or the server left, counts as well. Thread-safe.
 class RepeatedRequests {
  public:
   static constexpr std::size_t kLooksBack = 32;
@@ -35,12 +35,12 @@ class RepeatedRequests {
   RepeatedRequests(EngineServices& services, BusyChats& busy, Interactions& interactions)
       : services_(services), busy_(busy), interactions_(interactions) {}
 
-  // nullopt: it comes for the first time, or may be done again. kUnprocessable (reason "idempotency_key_reused": the
-  // key was another request's). kConflict (reason "request_waits": it is in the queue and has not begun).
+  // nullopt if the request is new or may be done again. kUnprocessable (reason "idempotency_key_reused") if another
+  // request had the key, kConflict (reason "request_waits") if it is queued and has not begun.
   Result<std::optional<InteractionId>> Find(const ChatId& chat, const ClientRequest& request);
 
  private:
-  // What is known of a chat's branch: which requests have begun its newest interactions, up to this head.
+  // Known requests of a chat's branch: those that began its newest interactions, up to this head.
   struct Seen {
     InteractionId head;
     std::map<std::string, std::pair<ClientRequest, InteractionId>> by_key{};

@@ -17,7 +17,7 @@ namespace {
 
 bool Counts(const AgentEvent& event) {
   return !std::holds_alternative<event::Usage>(event.payload) && !std::holds_alternative<event::Retry>(event.payload) &&
-         !std::holds_alternative<event::FilesChanged>(event.payload);  // what they change depends on what was there
+         !std::holds_alternative<event::FilesChanged>(event.payload);  // these depend on the files at the time
 }
 
 std::vector<AgentEvent> WhatCounts(const Interaction& interaction) {
@@ -28,10 +28,10 @@ std::vector<AgentEvent> WhatCounts(const Interaction& interaction) {
   return events;
 }
 
-// Takes away what is chosen at random or taken from a clock.
+// Removes values from random sources and clocks.
 struct Strip {
   void operator()(event::ToolCallStarted& call) const { call.id.clear(); }
-  // Files are kept anew, under ids of their own.
+  // Files are stored again, under new ids.
   void operator()(event::ToolResult& result) const {
     result.id.clear();
     for (const Attachment& file : result.files) {
@@ -46,7 +46,7 @@ struct Strip {
     asked.call_id.clear();
     asked.created_at = {};
     asked.expires_at.reset();
-    asked.terms_digest.clear();  // not of what the agent did; the reason says what matters of it
+    asked.terms_digest.clear();  // not the agent's doing; the reason holds the parts that matter
   }
   void operator()(event::Approved& approved) const { approved.approval_id.clear(), approved.call_id.clear(); }
   void operator()(event::Rejected& rejected) const { rejected.approval_id.clear(), rejected.call_id.clear(); }
@@ -96,7 +96,7 @@ ReplayReport CompareRuns(const Interaction& recorded, const Interaction& again) 
 
 namespace {
 
-// What a clock that was set, or a damaged file, may make of a pause.
+// A changed clock or a damaged file can make a pause of any length.
 constexpr std::chrono::milliseconds kLongestPause = std::chrono::hours(24 * 365);
 
 }  // namespace

@@ -18,24 +18,22 @@ namespace reprise {
 struct EngineServices;
 class Interactions;
 
-// Where a second run of the same message first did something else than the first one: other types, texts, tools,
-// inputs or outputs, or in another order. What cannot be the same twice (ids, times, token counts, repetitions after
-// failures) does not count. A divergence's seq is that of the recorded event.
+// The first point where a second run of the same message differed: in types, texts, tools, inputs, outputs or order.
+// Ids, times, token counts and retries are not compared. A divergence's seq is that of the recorded event.
 ReplayReport CompareRuns(const Interaction& recorded, const Interaction& again);
 
-// The pause that was between two events, divided by `speed`: neither negative nor longer than a year, whatever the
-// record says. REQUIRES: speed > 0.
+// The pause between two events, divided by `speed`: from zero to a year, whatever the record says. REQUIRES: speed > 0.
 std::chrono::milliseconds PauseBetween(const AgentEvent& before, const AgentEvent& next, double speed);
 
-// Shows the events of a stored interaction again with the pauses they had, divided by `speed`. Holds no thread: the
-// timer shows what is due. Stops when the last reference to it goes.
+// Shows the events of a stored interaction again with their pauses divided by `speed`. Holds no thread, because the
+// timer shows each event when it is due. Stops with the last reference to it.
 class PacedEvents : public std::enable_shared_from_this<PacedEvents> {
  public:
   // REQUIRES: speed > 0. `timer` must outlive the object.
   PacedEvents(const Interaction& interaction, double speed, Timer& timer);
 
   void Start();
-  // Shows the rest at once. Any thread.
+  // Shows the rest at once. Called from any thread.
   void Finish();
   const std::shared_ptr<EventLog>& log() const { return log_; }
 
@@ -50,7 +48,7 @@ class PacedEvents : public std::enable_shared_from_this<PacedEvents> {
   std::size_t next_ GUARDED_BY(mutex_) = 0;
 };
 
-// Shows and runs again what was recorded. Functions are as those of Engine. Thread-safe.
+// Shows recorded interactions and runs them again. The functions work as those of Engine. Thread-safe.
 class Replays {
  public:
   Replays(EngineServices& services, Interactions& interactions) : services_(services), interactions_(interactions) {}
@@ -58,14 +56,14 @@ class Replays {
   Result<EventSubscription> Events(const ChatId& chat, InteractionId interaction, double speed);
   Result<ReplayReport> Recorded(const ChatId& chat, InteractionId interaction);
   Result<ReplayReport> Compare(const ChatId& chat, InteractionId recorded, InteractionId again);
-  // Ends what is shown at its own pace. Nothing begins after that.
+  // Ends all paced replays and refuses new ones.
   void Stop();
 
  private:
   EngineServices& services_;
   Interactions& interactions_;
   Mutex mutex_;
-  std::vector<std::weak_ptr<PacedEvents>> paced_ GUARDED_BY(mutex_);  // some are over
+  std::vector<std::weak_ptr<PacedEvents>> paced_ GUARDED_BY(mutex_);  // some have ended
   bool stopping_ GUARDED_BY(mutex_) = false;
 };
 

@@ -14,16 +14,16 @@
 namespace reprise {
 namespace {
 
-// How long whoever has answered an agent that waits looks on until it shows the answer.
+// How long an answering client waits for a waiting agent to show the answer.
 constexpr std::chrono::seconds kSoonShown{1};
-constexpr std::chrono::milliseconds kUntilNextLook{200};  // at a store that is away
-constexpr std::size_t kMaxModelInLog = 200;  // characters; a client may ask a provider for a model of any name
+constexpr std::chrono::milliseconds kUntilNextLook{200};  // while a store is unavailable
+constexpr std::size_t kMaxModelInLog = 200;  // characters; clients may ask a provider for a model of any name
 
 InteractionError ToInteractionError(const Error& error) {
   return {.code = error.reason, .message = error.message, .retryable = error.retryable};
 }
 
-// What a client acts upon, and what a tool does, must not be forgotten by a machine that loses its power.
+// Events on which a client acts, and effects of tools, must survive a power loss.
 Journal::Reach ReachOf(const EventPayload& payload) {
   const bool to_disk = std::holds_alternative<event::ApprovalRequired>(payload) ||
                        std::holds_alternative<event::InputRequired>(payload) ||
@@ -32,7 +32,7 @@ Journal::Reach ReachOf(const EventPayload& payload) {
   return to_disk ? Journal::Reach::kPowerLoss : Journal::Reach::kProcess;
 }
 
-// The id of the approval or the question that this shows the answer to.
+// The id of the approval or question that this event answers.
 std::optional<std::string> AnsweredQuestion(const EventPayload& payload) {
   if (const auto* approved = std::get_if<event::Approved>(&payload)) return approved->approval_id;
   if (const auto* rejected = std::get_if<event::Rejected>(&payload)) return rejected->approval_id;
@@ -133,7 +133,7 @@ void Run::FailToStart(const Error& error) {
   EndBadly({.status = InteractionStatus::kFailed, .state = std::move(initial_state_), .usage = {}, .error = error});
 }
 
-// Whatever could not be shown of it: it has failed, and its checkpoint says so.
+// Some events could not be shown: the run has failed, and its checkpoint says so.
 void Run::EndBadly(AgentOutcome outcome) {
   const Error error = outcome.error.value_or(
       MakeError(ErrorCode::kInternal, "the run could not be ended in order; the server's log says more"));
@@ -185,7 +185,7 @@ void Run::AgentEnded(AgentOutcome& outcome) {
   const MutexLock lock(mutex_);
   interaction_.status = outcome.status;
   interaction_.final_agent_state = std::move(outcome.state);
-  interaction_.usage += outcome.usage;  // to what it used before the process was another
+  interaction_.usage += outcome.usage;  // adds to the usage of an earlier process
   if (outcome.error) interaction_.error = ToInteractionError(*outcome.error);
   interaction_.completed_at = Now();
 }
@@ -193,7 +193,7 @@ void Run::AgentEnded(AgentOutcome& outcome) {
 Interaction Run::TakeFinished() {
   const MutexLock show_lock(show_mutex_);
   const MutexLock lock(mutex_);
-  // The state may be large and nobody else looks at it before it is saved: moved, not copied.
+  // Moved, not copied: the state may be large, and nothing else reads it before it is saved.
   std::optional<AgentState> state = std::exchange(interaction_.final_agent_state, std::nullopt);
   Interaction finished = interaction_;
   finished.final_agent_state = std::move(state);
@@ -217,7 +217,7 @@ void Run::FailToSave(Interaction& finished, const Error& error) {
 }
 
 void Run::TellEnd(InteractionStatus status) {
-  log_->Publish();  // the answer, which is durable: nobody need wait for a hook to see it
+  log_->Publish();  // the answer is durable, so clients need not wait for hooks
   Guarded("a hook", [&] { guard_.Ended(status, stop_.get_token()); });
 }
 
@@ -235,7 +235,7 @@ void Run::CutOff() {
 
 void Run::Complete() {
   span_.End();
-  if (IsLogged(LogLevel::kInfo)) LogEnd();  // before a client can start the next one: lines come in the runs' order
+  if (IsLogged(LogLevel::kInfo)) LogEnd();  // before the chat's next run can start, so that its lines come later
   std::uint32_t round;
   InteractionStatus status;
   std::optional<Timestamp> completed_at;
@@ -251,7 +251,7 @@ void Run::Complete() {
 
 void Run::LogEnd() const {
   const MutexLock lock(mutex_);
-  // By the clock on the wall: the run may have begun in another process.
+  // Wall-clock time, because the run may have begun in another process.
   const auto taken = interaction_.completed_at.value_or(Now()) - interaction_.created_at;
   LogInfo("run ended", {{"chat", chat_id_.str()},
                         {"interaction", id_.str()},
@@ -315,7 +315,7 @@ Interaction Run::Snapshot() const {
   Interaction snapshot = interaction_;
   const std::uint64_t shown = log_->end().last_seq;
   std::erase_if(snapshot.events, [shown](const AgentEvent& event) { return event.seq > shown; });
-  // Finished, but not saved yet: still running for everybody else.
+  // Finished but not saved yet, so it is still running for others.
   if (IsFinished(snapshot.status)) {
     snapshot.status = InteractionStatus::kRunning;
     snapshot.final_agent_state.reset();
@@ -354,7 +354,7 @@ std::vector<Grant> Run::grants() const {
   return grants_;
 }
 
-// As long as an approval waits the status says so, also while a call runs that was answered.
+// The status shows open approvals even while an answered call runs.
 void Run::UpdateStatus() {
   interaction_.status = waiting_.Status();
   if (interaction_.status != InteractionStatus::kRunning) ++grace_;
@@ -376,7 +376,7 @@ void Run::Emit(std::uint32_t round_index, EventPayload payload) {
     }
   }
   if (reach != Journal::Reach::kPowerLoss) return;
-  AwaitKept();  // before anybody acts upon it
+  AwaitKept();  // before anybody acts on it
   if (starts_tool && !hold_->IsStillHeld()) stop_.request_stop();
 }
 
@@ -435,7 +435,7 @@ void Run::Show(Journal::Reach reach) {
 void Run::Kept(Result<void> kept) {
   std::optional<EventLog::Position> shown;
   bool first_failure = false;
-  if (!kept) stop_.request_stop();  // before anybody goes on who waits for this
+  if (!kept) stop_.request_stop();  // before any waiting thread continues
   {
     const MutexLock lock(kept_mutex_);
     if (kept && !journal_error_) shown = showing_.front();
@@ -466,8 +466,8 @@ std::optional<Error> Run::journal_error() const {
   return journal_error_;
 }
 
-// An agent that waited for the answer is about to show it, in the journal too. One that runs another call meanwhile
-// shows it when that has ended: until then the journal has the answer by itself.
+// A waiting agent is about to show the answer, in the journal too. An agent that runs another call shows it after that
+// call, so until then the journal holds the answer by itself.
 Result<void> Run::KeepAnswer(const std::string& id, const GivenAnswer& answer) {
   {
     MutexLock lock(show_mutex_);
@@ -485,7 +485,7 @@ Result<void> Run::KeepAnswer(const std::string& id, const GivenAnswer& answer) {
   return {};
 }
 
-// What is asked is answerable before it is shown: who sees it may answer at once.
+// A question can be answered before it is shown, because a client may answer as soon as it sees it.
 std::vector<std::string> Run::Ask(std::uint32_t round_index, std::vector<event::ApprovalRequired> requests,
                                   std::optional<event::Rejected> withdrawn) {
   std::vector<std::string> ids;
@@ -501,7 +501,7 @@ std::vector<std::string> Run::Ask(std::uint32_t round_index, std::vector<event::
     request = std::move(pending.request);
     ids.push_back(request.approval_id);
   }
-  TellOthers(questions);  // first: who is told that it is open finds it anywhere
+  TellOthers(questions);  // first, so that any server that hears of it finds it
   for (const PendingQuestion& question : questions) services_.approvals.Reopen(std::get<PendingApproval>(question));
   {
     const MutexLock lock(mutex_);
@@ -561,7 +561,7 @@ bool Run::IsTaken(const std::string& id) const {
   return taken_.contains(id);
 }
 
-// A store that is away is waited for: a run that nobody looks after would ask in vain.
+// Waits for an unavailable store, because without one the run would ask in vain.
 ApprovalMode Run::ModeFor(const std::string&) {
   do {
     if (const auto mode = services_.mode(chat_id_)) return *mode;
@@ -629,7 +629,7 @@ void Run::ListenerGone() {
   CancelLater(grace);
 }
 
-// On a thread that may wait: whether others listen is in the store.
+// On a thread that may wait, because listeners at other processes are in the store.
 void Run::CancelLater(std::uint64_t grace) {
   services_.timer.After(services_.options.disconnect_grace, [weak = weak_from_this(), grace] {
     const auto self = weak.lock();
@@ -638,15 +638,15 @@ void Run::CancelLater(std::uint64_t grace) {
   });
 }
 
-// A pending approval or question stays pending: somebody may still answer it from elsewhere, and who does wants the run
-// to go on, so no second look is taken after the answer.
+// Open approvals and questions stay open, because somebody may still answer them from elsewhere. An answer shows that
+// the run is wanted, so it is not checked again.
 bool Run::IsAbandoned(std::uint64_t grace) const {
   const MutexLock lock(mutex_);
   return grace == grace_ && listeners_ == 0 && interaction_.status == InteractionStatus::kRunning;
 }
 
 void Run::CancelIfAbandoned(std::uint64_t grace) {
-  if (services_.is_followed_elsewhere({chat_id_, id_})) return CancelLater(grace);  // who goes there is not told of
+  if (services_.is_followed_elsewhere({chat_id_, id_})) return CancelLater(grace);  // they leave unreported
   if (IsAbandoned(grace)) RequestStop("client_disconnected");
 }
 

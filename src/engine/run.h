@@ -26,7 +26,7 @@
 
 namespace reprise {
 
-// How many questions of a run wait for somebody.
+// The number of open questions of a run.
 struct WaitingQuestions {
   std::size_t approvals = 0, inputs = 0;
 
@@ -37,28 +37,28 @@ struct WaitingQuestions {
   }
 };
 
-// An interaction while it executes: the record that grows, the log its listeners read, and the switch that stops it.
+// An interaction while it executes: the growing record, the log for its listeners, and the switch that stops it.
 class Run final : public AgentObserver, public ApprovalGate, public std::enable_shared_from_this<Run> {
  public:
   struct Plan {
     Interaction interaction;  // RUNNING, without events
-    AgentState state;         // what it starts from, with the user's message
+    AgentState state;         // the state to start from, with the user's message
     ModelClient* client;
     std::string client_model;         // the client's own name for the model
-    std::int64_t context_window = 0;  // tokens; 0: not known
+    std::int64_t context_window = 0;  // tokens; 0 if unknown
     ModelAbilities abilities{};       // of the model
     OnDisconnect on_disconnect;
-    RunJournal journal;  // begun: its first record is kept
+    RunJournal journal;  // already begun: its first record is stored
     SystemPrompt prompt{};
     AgentGuards guards{};
-    Span span{};  // of the interaction, for those who watch
-    // Where the agent goes on if it was interrupted; `state` then has all that followed the user's message.
+    Span span{};  // of the interaction, for telemetry
+    // Where an interrupted agent continues; `state` then includes everything after the user's message.
     std::optional<Interrupted> interrupted = std::nullopt;
     bool compact = false;                                     // StartRequest::compact
-    bool only_compact = false;                                // there is no message, and nothing else is done
+    bool only_compact = false;                                // there is no message and nothing else to do
     std::optional<std::int64_t> chat_version = std::nullopt;  // RunBeginning::expected_version
-    std::shared_ptr<EventLog> log = nullptr;  // who waits for the run reads it; to be published when it is there
-    // What another process has shown of this very interaction, and the id of the question of a tool that waits.
+    std::shared_ptr<EventLog> log = nullptr;  // of a queued run, for its client; published when the run is visible
+    // The events of this very interaction that another process has shown, and the id of a tool's open question.
     struct Shown {
       std::shared_ptr<EventLog> log;
       std::optional<std::string> request_id;
@@ -69,18 +69,18 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
     const ToolRegistry& tools;
     ApprovalRequests& approvals;
     InputRequests& inputs;
-    GrantStore* grants;  // null: there are none
+    GrantStore* grants;  // null if there are none
     Timer& timer;
     const EngineOptions& options;
     RunGuard::Parts guard;
-    FileStore* files = nullptr;                                 // null: chats have none
-    DocumentReader* documents = nullptr;                        // null: nobody reads them
-    Editors* editors = nullptr;                                 // null: no editor can be connected
-    WorkspaceHistory* workspace = nullptr;                      // null: nobody records what is changed
-    QuestionStore* questions = nullptr;                         // null: nobody else is told what is asked
-    std::function<Result<ApprovalMode>(const ChatId&)> mode{};  // of a chat, as it is now
-    std::function<void(std::function<void()>)> submit{};        // to a thread that may wait
-    // Whether somebody listens to this run at another process; may wait for the store.
+    FileStore* files = nullptr;                                 // null if chats have no files
+    DocumentReader* documents = nullptr;                        // null if documents are not read
+    Editors* editors = nullptr;                                 // null if editors cannot connect
+    WorkspaceHistory* workspace = nullptr;                      // null if changes are not recorded
+    QuestionStore* questions = nullptr;                         // null if no other process needs to know the questions
+    std::function<Result<ApprovalMode>(const ChatId&)> mode{};  // the chat's mode now
+    std::function<void(std::function<void()>)> submit{};        // runs a job on a thread that may wait
+    // Whether a client of another process listens to this run; may wait for the store.
     std::function<bool(const InteractionRef&)> is_followed_elsewhere{};
   };
   // Emits interaction_started.
@@ -90,50 +90,50 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   InteractionId id() const { return id_; }
   const std::optional<InteractionId>& parent_id() const { return parent_id_; }
   const std::optional<ClientRequest>& request() const { return request_; }
-  // Of the chat when the run began, if that is known.
+  // The chat's version when the run began, if known.
   std::optional<std::int64_t> chat_version() const { return chat_version_; }
   const std::shared_ptr<EventLog>& log() const { return log_; }
   const std::shared_ptr<RunHold>& hold() const { return hold_; }
 
-  // --- one after the other, each once -----------------------------------------------------------------------------
-  // Starts the agent. When it has come to its end and its last word (error, cancelled) is emitted, `ended` is called on
-  // a thread of the executor. What is left is to save and to complete. The run must live until then.
+  // --- in this order, each once -------------------------------------------------------------------------------------
+  // Starts the agent. When it has ended and its last event (error, cancelled) is emitted, `ended` is called on a thread
+  // of the executor, and the run is ready to be saved and completed. The run must live until then.
   void Start(Executor executor, std::function<void()> ended);
-  // Start has thrown: it has failed, as if the agent had come to its end.
+  // Start has thrown: the run has failed, as if the agent had ended.
   void FailToStart(const Error& error);
-  // Ended without having come to its end: it waits for a person, in its journal, until another process takes it up.
-  // Then there is nothing to save, and instead of completing the log is closed as it is.
+  // Whether the run stopped without an end: it waits for a person, in its journal, until another process takes it up.
+  // Then it is not saved, and Leave closes the log as it is instead of Complete.
   bool is_left() const;
   void Leave();
-  // Somebody else holds the run now: nothing that is not shown yet ever will be.
+  // Another process holds the run now: events that are not visible yet never will be.
   void CutOff();
-  // The finished interaction, to be saved.
+  // Takes the finished interaction, for saving.
   Interaction TakeFinished();
-  // `finished` could not be saved where it belongs: an error event, and FAILED.
+  // `finished` could not be saved in its place: adds an error event and sets FAILED.
   void FailToSave(Interaction& finished, const Error& error);
-  // Its line in the server's log; then emits interaction_complete and closes the event log.
+  // Writes its line to the server's log, emits interaction_complete and closes the event log.
   void Complete();
-  // Whether TellEnd would tell anybody.
+  // Whether a hook waits for TellEnd.
   bool end_is_heard() const { return guard_.hears_end(); }
-  // Before Complete, if end_is_heard: tells what the stored interaction ended as. May take a while.
+  // Tells hooks the final status of the stored interaction; called before Complete if end_is_heard. May take a while.
   void TellEnd(InteractionStatus status);
 
   // --- any thread -------------------------------------------------------------------------------------------------
-  // The first reason given is the one that is told.
+  // The first given reason counts.
   void RequestStop(std::string_view reason);
-  // The same because the process ends. A run that waits for a person is left, when a tool that runs beside has ended.
+  // The same because the process ends. A run that waits for a person is left once a tool that runs beside it has ended.
   void RequestStopWithServer();
   Interaction Snapshot() const;
   InteractionStatus status() const;
-  // It has come to its end, and stays in its chat only until its checkpoint is stored.
+  // Whether the agent has ended, so that the run stays in its chat only until its checkpoint is stored.
   bool is_being_saved() const;
   std::string model() const;
   Agenda agenda() const;
-  // The answer to a question of this run survives the process when this returns ok: it is in the journal, shown or not.
-  // Blocks while the disk does; the journal's failures otherwise.
+  // When this returns ok, the answer to a question of this run survives the process: it is in the journal, visible or
+  // not. Blocks while the disk does; fails as the journal does.
   Result<void> KeepAnswer(const std::string& id, const GivenAnswer& answer);
   std::vector<Grant> grants() const;
-  // As long as the returned object lives somebody listens; the OnDisconnect policy applies when the last one goes.
+  // The returned object counts as a listener while it lives; the OnDisconnect policy applies when the last one goes.
   std::shared_ptr<void> AddListener();
 
   // AgentObserver
@@ -156,18 +156,18 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
 
  private:
   const ToolRegistry& tools() const { return chat_tools_ ? *chat_tools_ : services_.tools; }
-  // Puts it where other processes can answer it.
+  // Stores the questions where other processes can answer them.
   void TellOthers(const std::vector<PendingQuestion>& questions) const;
-  // To be shown.
+  // Records an event to be shown.
   void Record(std::uint32_t round_index, EventPayload payload) REQUIRES(show_mutex_);
   void AgentEnded(AgentOutcome& outcome);
   void EndBadly(AgentOutcome outcome);
   void LogEnd() const;
-  // Journals what is not visible yet; it is made visible when it is kept.
+  // Journals events that are not visible yet; they become visible when they are stored.
   void Show(Journal::Reach reach) REQUIRES(show_mutex_);
-  // The first of what Show was asked for is kept, or is not. Any thread; show_mutex_ may be held.
+  // The oldest record of Show under way is stored, or failed. Called from any thread, also with show_mutex_ held.
   void Kept(Result<void> kept);
-  // Until all that Show was asked for so far is kept, or cannot be. REQUIRES: show_mutex_ is not held.
+  // Waits until all records of Show so far are stored or failed. REQUIRES: show_mutex_ is not held.
   void AwaitKept();
   std::optional<Error> journal_error() const;
   std::uint32_t last_round() const;
@@ -175,12 +175,12 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   void CancelLater(std::uint64_t grace);
   void CancelIfAbandoned(std::uint64_t grace);
   bool IsAbandoned(std::uint64_t grace) const;
-  // After a wait for a person that a stop has ended. True: nothing more of this run is kept or shown.
+  // Called when a stop has ended a wait for a person. If true, no more of this run is stored or shown.
   bool LeavesNow();
-  // Whether another process could ask this question again, as nothing else of the round is under way.
+  // Whether another process could ask this question again because nothing else of the round is under way.
   bool CanBeAskedAgain(const std::string& call_id) const;
   void UpdateStatus() REQUIRES(mutex_);
-  // Notes that the agent, which waited for it, has been given an answer.
+  // Notes that the waiting agent has been given an answer.
   template <typename Given>
   std::function<void(Given)> Taking(std::function<void(Given)> done);
   bool IsTaken(const std::string& id) const;
@@ -188,12 +188,12 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   const ChatId chat_id_;
   const InteractionId id_;
   const std::optional<InteractionId> parent_id_;
-  const std::optional<ClientRequest> request_;  // that has begun it
+  const std::optional<ClientRequest> request_;  // that began it
   const std::optional<std::int64_t> chat_version_;
   const OnDisconnect on_disconnect_;
   const Services services_;
   const std::shared_ptr<EventLog> log_;  // synchronises itself
-  const std::shared_ptr<RunHold> hold_;  // its Append is called by journal_ alone
+  const std::shared_ptr<RunHold> hold_;  // only journal_ calls its Append
   std::stop_source stop_;                // synchronises itself
 
   // Used by Start only.
@@ -206,42 +206,41 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   SystemPrompt prompt_;
   AgentGuards guards_;
 
-  Span span_;  // its children are begun by the agent, which has ended when anything else is done with it
+  Span span_;  // the agent begins its children, and has ended before anything else uses it
   std::optional<FilesInStore> files_;
   std::unique_ptr<EditorFiles> editor_;
-  std::unique_ptr<ToolRegistry> chat_tools_;  // with the editor's; null: no editor can be connected
+  std::unique_ptr<ToolRegistry> chat_tools_;  // with the editor's tools; null if no editor can connect
   std::unique_ptr<RunRecorder> recorder_;     // synchronises itself
   RunGuard guard_;                            // synchronises itself
   std::optional<AgentLoop> agent_;            // handed from thread to thread, never shared
   const std::optional<Interrupted> interrupted_;
-  std::optional<std::string> request_id_;  // of the question that another process asked; used by the agent's thread
+  std::optional<std::string> request_id_;  // of a question that another process asked; for the agent's thread
 
-  mutable Mutex show_mutex_;  // keeps journal and log in step; taken before mutex_
+  mutable Mutex show_mutex_;  // keeps journal and log in step; locked before mutex_
   RunJournal journal_ GUARDED_BY(show_mutex_);
   std::set<std::string> answered_ GUARDED_BY(show_mutex_);  // ids of questions whose answers were shown
   std::condition_variable_any answer_shown_;
-  // From here on everything is shown when the checkpoint is durable: behind the answer, as there is no need to sync it
-  // to the journal before, and when the journal failed.
+  // Set by the answer. From then on, events become visible when the checkpoint is durable, so that they need not be
+  // synced to the journal first. Show and Kept do the same after a failure of the journal.
   bool holding_ GUARDED_BY(show_mutex_) = false;
-  bool ended_ GUARDED_BY(show_mutex_) = false;  // the agent came to its end: the checkpoint has all there is
+  bool ended_ GUARDED_BY(show_mutex_) = false;  // the agent has ended, so the checkpoint has everything
   bool left_ GUARDED_BY(show_mutex_) = false;
 
-  mutable Mutex kept_mutex_;                  // a leaf; taken under show_mutex_
-  std::condition_variable_any kept_changed_;  // tells of a record that is kept, and of the first that is not
-  std::vector<EventLog::Position> showing_ GUARDED_BY(kept_mutex_);  // where the records end that are under way
-  std::uint64_t records_ GUARDED_BY(kept_mutex_) = 0, kept_ GUARDED_BY(kept_mutex_) =
-                                                          0;  // how many were appended, how many of them are kept
+  mutable Mutex kept_mutex_;                                         // a leaf; locked under show_mutex_
+  std::condition_variable_any kept_changed_;                         // a record was stored, or the first one failed
+  std::vector<EventLog::Position> showing_ GUARDED_BY(kept_mutex_);  // the ends of records under way
+  std::uint64_t records_ GUARDED_BY(kept_mutex_) = 0, kept_ GUARDED_BY(kept_mutex_) = 0;  // appended; stored
   std::optional<Error> journal_error_ GUARDED_BY(kept_mutex_);
 
   mutable Mutex mutex_;
   Interaction interaction_ GUARDED_BY(mutex_);
   std::string stop_reason_ GUARDED_BY(mutex_);
-  bool server_stops_ GUARDED_BY(mutex_) = false;  // and that is why this run stops
+  bool server_stops_ GUARDED_BY(mutex_) = false;  // the reason why this run stops
   std::uint32_t last_round_ GUARDED_BY(mutex_) = 0;
-  Agenda agenda_ GUARDED_BY(mutex_);              // of the agent's state, for others to see
+  Agenda agenda_ GUARDED_BY(mutex_);              // copy of the agent's, for readers
   std::vector<Grant> grants_ GUARDED_BY(mutex_);  // likewise
   WaitingQuestions waiting_ GUARDED_BY(mutex_);
-  std::set<std::string> taken_ GUARDED_BY(mutex_);  // ids of questions whose answers the agent has, shown or not
+  std::set<std::string> taken_ GUARDED_BY(mutex_);  // ids of questions whose answers the agent has, visible or not
   int listeners_ GUARDED_BY(mutex_) = 0;
   std::uint64_t grace_ GUARDED_BY(mutex_) = 0;  // a grace period that began before a question is void
 };

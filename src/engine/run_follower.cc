@@ -34,11 +34,11 @@ void RunFollower::Hear(const HeldNews& news) {
   if (!added) return GiveUp(added.error());
   log_->Publish();
   if (!news.has_ended) return;
-  // Not here, as whoever tells must not wait.
+  // Not here, because the notifying thread must not wait.
   services_.pool.Submit([self = shared_from_this()] { self->ShowEnd(); });
 }
 
-// A store that is away is waited for: a client would come again anyway.
+// Waits for an unavailable store, because a client would come again anyway.
 void RunFollower::ShowEnd() {
   constexpr std::chrono::milliseconds kPause{500};
   const auto shown = ShowStored();

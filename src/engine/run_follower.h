@@ -12,23 +12,23 @@
 
 namespace reprise {
 
-// Shows a run that another process holds: what that keeps of it goes into a log like the run's own, and at its end what
-// is stored. Whatever that process shows, it has kept before, so that nothing is missing here and nothing comes twice.
-// It goes on as long as somebody has it. Thread-safe.
+// Shows a run that another process holds: stored journal records go into a log like the run's own, followed at the end
+// by the stored interaction. That process stores every record before it shows it, so no event is missed or repeated
+// here. It lives as long as somebody holds it. Thread-safe.
 class RunFollower : public std::enable_shared_from_this<RunFollower> {
  public:
   // `services` must outlive it.
   RunFollower(EngineServices& services, InteractionRef run) : services_(services), ref_(run), reader_(run) {}
 
-  // Reads what there is so far. kNotFound: nothing is kept of it (any more).
+  // Reads everything so far. kNotFound if nothing of the run is stored (any more).
   Result<void> Begin();
   const std::shared_ptr<EventLog>& log() const { return log_; }
-  // As it is known so far.
+  // The run as far as it is known.
   Interaction Snapshot() const;
 
  private:
   void Hear(const HeldNews& news);
-  // It has ended: shows the rest. kNotFound: it is not stored.
+  // The run has ended: shows the rest. kNotFound if it is not stored.
   Result<void> ShowStored();
   void ShowEnd();
   void GiveUp(const Error& why);

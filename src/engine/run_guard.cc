@@ -90,7 +90,7 @@ Result<UsageLimits::Check> UsageLimits::ForRun(const ChatId& chat, const std::st
     MutexLock lock(mutex_);
     auto known = spent_.find(chat);
     if (known == spent_.end()) {
-      lock.unlock();  // the chat is ours, so nobody else counts it meanwhile
+      lock.unlock();  // the chat is occupied by this run, so nobody else counts it meanwhile
       const auto read = TRY(Read(chat));
       lock.lock();
       known = spent_.emplace(chat, read).first;
@@ -122,8 +122,7 @@ void UsageLimits::CountForDay(const TokenUsage& used) {
   const std::int64_t tokens = TokensOf(used);
   if (daily_ == nullptr || tokens <= 0) return;
   if (auto kept = daily_->Add(tokens); !kept) {
-    LogWarning("what was used today cannot be kept",
-               {{"error", kept.error().message}, {"detail", kept.error().detail}});
+    LogWarning("today's usage cannot be stored", {{"error", kept.error().message}, {"detail", kept.error().detail}});
   }
 }
 
@@ -141,7 +140,7 @@ Result<void> UsageLimits::ForRequest() {
 void UsageLimits::AddRequest(const TokenUsage& used) { CountForDay(used); }
 
 void UsageLimits::Add(const Interaction& finished) {
-  CountForDay(finished.usage);  // before it runs no more: counted twice for a moment, but never not at all
+  CountForDay(finished.usage);  // before the run's tokens are removed: counted twice for a moment, but never missed
   const MutexLock lock(mutex_);
   running_.erase(finished.chat_id);
   const auto known = spent_.find(finished.chat_id);
@@ -285,7 +284,7 @@ CallGuard::Verdict RunGuard::Review(std::uint32_t round_index, const ToolCall& c
   facts.arguments = call.arguments;
   Hooks::Verdict verdict = parts_.hooks->Run(std::move(facts), stop);
   if (verdict.denied) return {.refusal = "Not run: a hook denied it: " + *verdict.denied};
-  // Written in another way is not changed: a person's grant is for the bytes that were shown.
+  // The same JSON in other bytes is no change, because a person's grant is for the bytes that were shown.
   if (verdict.arguments && IsSameJson(*verdict.arguments, call.arguments)) verdict.arguments.reset();
   return {.refusal = {}, .arguments = std::move(verdict.arguments)};
 }
@@ -319,7 +318,7 @@ ToolOutcome RunGuard::Passed(std::uint32_t round_index, const ToolCall& call, To
     outcome.output = stop.stop_requested() ? std::string(kCancelledResult)
                                            : "A hook withholds what the call said: " + Redacted(*verdict.denied);
     outcome.is_error = true;
-    outcome.requires_confirmation = false;  // nobody knows what would be confirmed
+    outcome.requires_confirmation = false;  // it is unknown what would be confirmed
     outcome.files.clear();
     outcome.parts.clear();
   } else if (verdict.output) {
@@ -329,7 +328,7 @@ ToolOutcome RunGuard::Passed(std::uint32_t round_index, const ToolCall& call, To
 }
 
 std::function<std::string(std::string_view)> RunGuard::LiveFilter() const {
-  // A pattern may match across pieces, however long: nothing is shown before all is there.
+  // A match may span any number of pieces, so nothing is shown before the output is complete.
   if (parts_.guardrails.looks_at_output()) return [](std::string_view) { return std::string(); };
   if (parts_.redactor.empty()) return {};
   return parts_.redactor.ForPieces();

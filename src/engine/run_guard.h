@@ -31,13 +31,13 @@ class RE2;
 
 namespace reprise {
 
-// How many tool calls each chat may make in a minute, any minute. Thread-safe; forgets with the process.
+// Limits each chat's tool calls in any minute. Thread-safe; nothing survives the process.
 class CallRate {
  public:
   using Clock = std::chrono::steady_clock;
   explicit CallRate(int max_per_minute) : max_(static_cast<std::size_t>(max_per_minute)) {}
 
-  // Counts a call that is made now; or, if it is one too many, says how long to wait and counts nothing.
+  // Counts a call made now; or, if the limit is reached, counts nothing and returns how long to wait.
   std::optional<std::chrono::seconds> Take(const ChatId& chat, Clock::time_point now = Clock::now());
 
  private:
@@ -46,23 +46,23 @@ class CallRate {
   std::unordered_map<ChatId, std::deque<Clock::time_point>> made_ GUARDED_BY(mutex_);  // in the last minute
 };
 
-// Keeps runs within the configured budget. What a chat has used is read from the store when its first run starts, and
-// counted from then on; without a budget for chats nothing is read or kept. Thread-safe.
+// Keeps runs within the configured budget. A chat's usage is read from the store when its first run starts, and counted
+// from then on; without a budget for chats nothing is read or kept. Thread-safe.
 class UsageLimits {
  public:
-  // Without `daily` there is no limit for a day. Both must outlive the object.
+  // A null `daily` means no limit for a day. Both must outlive this.
   UsageLimits(CheckpointStore& store, UsageBudget budget, PriceTable prices, DailyUsage* daily = nullptr);
 
-  // Why the run may send no further request, after it has used so much; null: it always may.
+  // Returns why the run may send no further request after this usage; null if there is no limit.
   using Check = std::function<std::optional<std::string>(const TokenUsage& used)>;
-  // For a run of this model that is about to start, in a chat that is kept from starting another; `before` is what it
-  // used in a process before this one. Fails as InteractionStore::LoadChat does.
+  // For a run of this model that is about to start, while the chat cannot start another. `before` is what the run used
+  // in an earlier process. Fails as InteractionStore::LoadChat does.
   Result<Check> ForRun(const ChatId& chat, const std::string& model, const TokenUsage& before);
-  // An interaction has ended. Its chat is still kept from starting another.
+  // Counts an interaction that has ended, while its chat cannot start another.
   void Add(const Interaction& finished);
   void Forget(const ChatId& chat);
 
-  // The same for a request without a chat. kForbidden (reason "budget_exceeded"): the day's tokens are used up.
+  // The same for a request without a chat. kForbidden (reason "budget_exceeded") if the day's tokens are used up.
   Result<void> ForRequest();
   void AddRequest(const TokenUsage& used);
 
@@ -75,7 +75,7 @@ class UsageLimits {
   Result<Spent> Read(const ChatId& chat) const;
   void CountForDay(const TokenUsage& used);
 
-  // Of today, with what runs have used so far.
+  // Today's tokens, including those of runs so far.
   std::int64_t DayWith(const ChatId& chat, std::int64_t tokens);
 
   CheckpointStore& store_;
@@ -88,23 +88,23 @@ class UsageLimits {
       GUARDED_BY(mutex_);  // tokens of runs, if there is a limit for a day
 };
 
-// What an interaction has used; one that runs, so far.
+// The usage of an interaction; of a running one, so far.
 TokenUsage UsedBy(const Interaction& interaction);
-// The same of a history's.
+// The usage of a whole history.
 ChatUsage UsageOf(const History& history);
 
-// The configured guardrails, ready for use. Immutable, thread-safe. Takes time in proportion to the text, whatever the
+// The configured guardrails, ready for use. Immutable, thread-safe. Linear time in the length of the text, whatever the
 // patterns.
 class Guardrails {
  public:
-  // kInvalidArgument: not a pattern, too large a one, or one that matches nothing at all, which is everywhere.
+  // kInvalidArgument if this is no pattern, is too large, or matches the empty text, which is everywhere.
   static Result<void> Check(const std::string& pattern);
 
-  // A pattern that Check refuses refuses everything, and takes away everything.
+  // A pattern that Check refuses refuses, or removes, everything.
   explicit Guardrails(const GuardrailOptions& options);
   ~Guardrails();
 
-  // kInvalidArgument (reason "guardrail"); which pattern it was is not said.
+  // kInvalidArgument (reason "guardrail"); the error does not name the pattern.
   Result<void> Admit(std::string_view user_message) const;
   bool looks_at_output() const { return !output_.empty(); }
   std::string Redacted(std::string output) const;
@@ -113,7 +113,7 @@ class Guardrails {
   std::vector<std::unique_ptr<re2::RE2>> input_, output_;
 };
 
-// The guard of one run: asks the hooks, writes the audit log, takes secrets out of what tools say.
+// The guard of one run: asks the hooks, writes the audit log, and redacts secrets in the output of tools.
 class RunGuard final : public CallGuard {
  public:
   struct Parts {  // all must outlive the guard
@@ -122,7 +122,7 @@ class RunGuard final : public CallGuard {
     const Redactor& redactor;
     const Guardrails& guardrails;
   };
-  // `begun`: before its process was another.
+  // `begun` if the run began in an earlier process.
   RunGuard(Parts parts, std::string chat_id, std::string interaction_id, std::string user_message, bool begun);
 
   bool reviews_requests() const override;
@@ -137,13 +137,13 @@ class RunGuard final : public CallGuard {
                      const std::stop_token& stop) override;
   std::function<std::string(std::string_view)> LiveFilter() const override;
 
-  // Whether hooks run after a call.
+  // Whether there are hooks for after calls.
   bool hears_calls() const { return Wants(HookEvent::kAfterTool); }
-  // The interaction is stored, and this is what it ended as. Hooks that take long are ended by `stop`.
+  // Tells hooks the final status of the stored interaction; `stop` ends slow hooks.
   bool hears_end() const { return Wants(HookEvent::kAfterInteraction); }
   void Ended(InteractionStatus status, const std::stop_token& stop);
 
-  // Nothing more is put on account: what is left of this run happens in another process.
+  // Writes no more audit lines, because the rest of this run happens in another process.
   void Mute() { muted_ = true; }
 
  private:
@@ -153,7 +153,7 @@ class RunGuard final : public CallGuard {
 
   const Parts parts_;
   const std::string chat_id_, interaction_id_, user_message_;
-  std::atomic<bool> begun_;  // sub-agents begin too
+  std::atomic<bool> begun_;  // because sub-agents begin too
   std::atomic<bool> muted_ = false;
 };
 

@@ -10,21 +10,21 @@
 namespace reprise {
 namespace {
 
-// The types of items, and what their content is.
+// The types of items, and their content.
 constexpr char kBegin = 'B';          // JSON: what ReadBegin reads
 constexpr char kEvent = 'E';          // the event's name, a line feed, its data line
 constexpr char kTextDelta = 'T';      // the number of the round, the text
 constexpr char kThinkingDelta = 'H';  // likewise
-constexpr char kMessage = 'M';        // JSON: a message that the state has got
+constexpr char kMessage = 'M';        // JSON: a message added to the state
 constexpr char kGrants = 'G';         // JSON: all grants of the state
 constexpr char kAgenda = 'A';         // JSON: the state's tasks and plan
-constexpr char kCompaction = 'C';     // JSON: what the state has summed up
+constexpr char kCompaction = 'C';     // JSON: the state's compaction
 constexpr char kAnswer = 'R';         // JSON: what ReadAnswer reads
 constexpr char kMemory = 'W';         // JSON: the state's working memory
-constexpr char kUsage = 'U';          // JSON: the tokens of a response whose usage event is still to come
+constexpr char kUsage = 'U';          // JSON: the usage of a response whose usage event follows
 constexpr int kMaxRecordDepth = kMaxJsonDepth + 16;
 
-// A thousand runs may be open.
+// Small, because a thousand runs may be open.
 constexpr std::size_t kKeptCapacity = 1024;
 
 // Numbers are 32 bits, big-endian.
@@ -48,7 +48,7 @@ tl::unexpected<Error> Malformed() {
   return Fail(Reason::kIntegrityAuth, "a journal's record is not what it should be");
 }
 
-// Reading throws where a member is missing or of another type; ReadRun turns that into its one error.
+// Throws where a member is missing or of another type; ReadRun turns that into its one error.
 std::optional<InteractionId> IdOrNull(const Json& json) {
   if (json.is_null()) return std::nullopt;
   return InteractionId::Parse(json.get_ref<const std::string&>()).value();
@@ -310,7 +310,7 @@ void RunJournal::AddItem(char type, std::string_view content) {
   pending_ += content;
 }
 
-// An item whose content, which may be many megabytes long, is written where it stays.
+// Begins an item whose content, up to many megabytes, is written in place.
 std::size_t RunJournal::BeginItem(char type) {
   pending_ += type;
   AppendNumber(pending_, 0);

@@ -15,7 +15,7 @@
 
 namespace reprise {
 
-// What all parts of the engine use. Each member synchronises itself, or never changes.
+// The services that all parts of the engine share. Each member synchronises itself or never changes.
 struct EngineServices {
   EngineServices(Engine::Parts given, EngineOptions chosen)
       : parts(std::move(given)),
@@ -34,9 +34,8 @@ struct EngineServices {
   Delay delay() {
     return [this](std::chrono::milliseconds pause, std::function<void()> call) { timer.After(pause, std::move(call)); };
   }
-  // What decides on the calls of this chat: what was set for it, else what holds for the server. A server that refuses
-  // what needs approval refuses it in every chat, and a chat that cannot be read is asked about. kUnavailable: nobody
-  // knows now.
+  // The approval mode of this chat: its own, else the server's. A server that refuses calls that need approval does so
+  // in every chat, and a chat that cannot be read asks. kUnavailable if the store cannot tell now.
   Result<ApprovalMode> ModeOf(const ChatId& chat) const {
     if (options.approval_mode == ApprovalMode::kDenyAll) return ApprovalMode::kDenyAll;
     const auto summary = parts.store.LoadSummary(chat);
@@ -57,16 +56,14 @@ struct EngineServices {
   CallRate call_rate;
   MessageQueues queues;
   Editors editors;
-  // Threads come last: they stop before what they use is gone.
-  ElasticPool control;  // what must not wait for a thread that runs hold
+  // Threads come last, so that they stop before the things they use are gone.
+  ElasticPool control;  // for work that must not wait for threads that runs hold
   ElasticPool pool;     // the runs' threads
   Timer timer;          // its calls use the pool
   CheckpointSaver saver;
 };
 
-inline Error Stopping() {
-  return Refused(Reason::kStopping, "the server is stopping");
-}
+inline Error Stopping() { return Refused(Reason::kStopping, "the server is stopping"); }
 
 inline Error NoThreads(const char* detail) {
   return Refused(Reason::kOverloaded, "the system has no thread left for this interaction", detail);

@@ -7,7 +7,7 @@
 
 namespace reprise {
 
-// What a request names is used, else what was chosen for the chat, else `otherwise`.
+// The model of the request, else the one chosen for the chat, else `otherwise`.
 std::string StartPoints::ModelFor(const ChatId& chat, const StartRequest& request, const std::string& otherwise) const {
   if (!request.model.empty()) return request.model;
   const auto summary = services_.parts.store.LoadSummary(chat);
@@ -16,7 +16,7 @@ std::string StartPoints::ModelFor(const ChatId& chat, const StartRequest& reques
 
 PartRecipient StartPoints::RecipientOf(const std::string& model) const {
   PartRecipient recipient{.limits = services_.options.parts};
-  if (const auto resolved = services_.parts.models.Resolve(model)) {  // else nothing begins
+  if (const auto resolved = services_.parts.models.Resolve(model)) {  // otherwise the run cannot begin
     recipient.abilities = resolved->abilities;
     recipient.window = resolved->context_window;
   }
@@ -56,7 +56,7 @@ Result<Beginning> StartPoints::Load(const ChatId& chat, const StartPoint& from, 
   return beginning;
 }
 
-// With the model that was chosen for the chat.
+// With the model chosen for the chat.
 Result<Beginning> StartPoints::AtHead(const ChatId& chat, Head which) {
   if (interactions_.HasRescued(chat)) {
     auto rescued = TRY(AtRescued(chat));
@@ -73,7 +73,7 @@ Result<Beginning> StartPoints::AtHead(const ChatId& chat, Head which) {
                    .expected_version = head->version};
 }
 
-// nullopt: all of it could be saved, and the last has become the head.
+// nullopt if all rescued interactions could be saved, so that the last one is now the head.
 Result<std::optional<Beginning>> StartPoints::AtRescued(const ChatId& chat) {
   const auto summary = services_.parts.store.LoadSummary(chat);
   if (!summary && !IsNotFound(summary.error())) return Fail(summary.error());
@@ -85,7 +85,7 @@ Result<std::optional<Beginning>> StartPoints::AtRescued(const ChatId& chat) {
 }
 
 Result<Beginning> StartPoints::BesideEdited(const ChatId& chat, const StartPoint& from, const StartRequest& request) {
-  // Its state continues the one before it, which is put together once in this order.
+  // Its state continues the one before it; in this order, that is put together only once.
   auto before = TRY(services_.parts.store.LoadPreviousState(chat, *from.interaction));
   auto edited = TRY(services_.parts.store.LoadInteraction(chat, *from.interaction));
   const bool again = from.kind == StartPoint::Kind::kRegenerate;
@@ -140,9 +140,8 @@ Result<void> StartPoints::Check(const ChatId& chat, const StartPoint& from, cons
     TRY(interactions_.Find(chat, *from.interaction));
   }
   if (request.if_running == IfRunning::kQueue && (has_attachments || request.compact)) {
-    return Fail(Reason::kInvalidMember,
-                        std::string(has_attachments ? "\"attachments\" do" : "\"compact\" does") +
-                            " not go with \"if_running\": \"queue\"");
+    return Fail(Reason::kInvalidMember, std::string(has_attachments ? "\"attachments\" do" : "\"compact\" does") +
+                                            " not go with \"if_running\": \"queue\"");
   }
   if (!has_attachments || request.if_running == IfRunning::kReject) return {};
   return FindFiles(services_.parts.files, chat, *request.attachments);

@@ -11,7 +11,7 @@ namespace reprise {
 namespace {
 
 constexpr std::int64_t kPatternMemory = 64 << 20;
-constexpr std::size_t kContextBytes = 60;  // on either side of what was found
+constexpr std::size_t kContextBytes = 60;  // on either side of the match
 
 RE2::Options OptionsFor(TextSearch::How how) {
   RE2::Options options;
@@ -23,7 +23,7 @@ RE2::Options OptionsFor(TextSearch::How how) {
   return options;
 }
 
-// A part of an interaction that is searched, and what it is called.
+// A searchable part of an interaction, with its name.
 struct Part {
   std::string_view where;
   std::string text;

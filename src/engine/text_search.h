@@ -14,13 +14,13 @@ class RE2;
 
 namespace reprise {
 
-// Where a text was found in an interaction.
+// A match in an interaction.
 struct TextMatch {
   std::string_view where;  // "user", "answer", "tool_call" or "tool_result"
-  std::string snippet;     // what was found, with some text around it
+  std::string snippet;     // the match with some text around it
 };
 
-// Looks for a text, or a regular expression (RE2), in what was said and done. Thread-safe.
+// Searches interactions for a text or a regular expression (RE2). Thread-safe.
 class TextSearch {
  public:
   struct How {
@@ -30,7 +30,7 @@ class TextSearch {
   TextSearch(std::string_view text, How how);
   ~TextSearch();
 
-  // What is wrong with the regular expression.
+  // The error in the regular expression, if any.
   std::optional<std::string> problem() const;
   std::vector<TextMatch> In(const Interaction& interaction) const;
 

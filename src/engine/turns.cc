@@ -15,17 +15,15 @@
 namespace reprise {
 namespace {
 
-constexpr std::size_t kAtOnce = 20;  // abandoned runs that are claimed together
+constexpr std::size_t kAtOnce = 20;  // abandoned runs per claim
 
-Error NoMemory() {
-  return Refused(Reason::kOverloaded, "the system has no memory left for this interaction");
-}
+Error NoMemory() { return Refused(Reason::kOverloaded, "the system has no memory left for this interaction"); }
 
 Error NotStarted() {
   return MakeError(ErrorCode::kInternal, "the run could not be started; the server's log says more");
 }
 
-// What a client is told when its interaction is not where it should be.
+// The error for a client whose interaction could not be saved in its place.
 Error NotSaved(Error error) {
   if (error.code == ErrorCode::kStorageFull || error.Is(Reason::kSaveTimeout)) return error;
   error.reason = NameOf(Reason::kSaveFailed);
@@ -33,7 +31,7 @@ Error NotSaved(Error error) {
   return error;
 }
 
-// What was answered to this question before the process ended; null: nothing.
+// The answer to this question before the process ended; null if none.
 template <typename Answer>
 const Answer* GivenTo(const InterruptedRun& run, const std::string& id) {
   const auto given = run.answers.find(id);
@@ -57,7 +55,7 @@ Result<EventSubscription> Turns::Start(const ChatId& chat, const StartPoint& fro
   auto made = Make(chat, from, request, {});
   const bool is_taken = !made && (made.error().Is(Reason::kBusy) || made.error().Is(Reason::kNotNext));
   if (is_taken && request.if_running != IfRunning::kReject) {
-    busy_.Release(chat);  // its run, or what waits in it, is another process's
+    busy_.Release(chat);  // another process has its run or its next message
     is_made = true;
     return Wait(chat, from, std::move(request));
   }
@@ -70,7 +68,7 @@ Result<EventSubscription> Turns::Start(const ChatId& chat, const StartPoint& fro
   return subscription;
 }
 
-// Another process may have moved the head since it was read, or have made a chat that is not known here.
+// Another process may have moved the head since it was read, or have made a chat that is unknown here.
 Result<std::shared_ptr<Run>> Turns::Make(const ChatId& chat, const StartPoint& from, const StartRequest& request,
                                          const Waited& waited) {
   for (auto which = StartPoints::Head::kKnown;; which = StartPoints::Head::kNow) {
@@ -81,23 +79,23 @@ Result<std::shared_ptr<Run>> Turns::Make(const ChatId& chat, const StartPoint& f
     if (made || made.error().code == ErrorCode::kUnavailable) return made;
     if (!made.error().Is(Reason::kHeadMoved) && !is_assumed) {
       if (!IsNotFound(made.error())) return made;
-      const auto running = TRY(services_.parts.runs.HeldElsewhere(chat));  // nothing is stored of it
+      const auto running = TRY(services_.parts.runs.HeldElsewhere(chat));  // nothing of that run is stored
       const bool is_meant = from.interaction ? running == from.interaction : running.has_value();
       if (is_meant) return Fail(Busy(running));
       return made;
     }
-    services_.usage_limits.Forget(chat);  // it has used more than is known here
+    services_.usage_limits.Forget(chat);  // it has used more than is counted here
   }
 }
 
-// Everything that may fail is done here, in this order: what it begins with, then its number, the chat and its journal
-// in one. After that the run exists.
+// All that may fail happens here, in this order: load the beginning; then reserve the number, claim the chat and begin
+// the journal in one step. After that the run exists.
 Result<std::shared_ptr<Run>> Turns::MakeFrom(Result<Beginning> beginning, const ChatId& chat, const StartPoint& from,
                                              const StartRequest& request, const Waited& waited) {
   if (!beginning) return Fail(beginning.error());
   if (request.request && !request.request->is_unnamed() && !waited.log) {
-    // The head is read before the look. If another server begins the request after the look, the head has moved, and
-    // Begin fails.
+    // The head is read before the search. If another server begins the request after the search, the head has moved,
+    // and Begin fails.
     if (!beginning->expected_head) beginning->expected_head = HeadOf(chat);
     auto before = TRY(repeated_.Find(chat, *request.request));
     if (before) return Fail(Reason::kRequestBegun, "another server has just begun this request");
@@ -110,7 +108,7 @@ Result<std::shared_ptr<Run>> Turns::MakeFrom(Result<Beginning> beginning, const 
   TRY(CheckResources(waited.log != nullptr));
   auto guards = TRY(GuardsFor(chat, model.full_name, {}));
 
-  Interaction interaction{.id = InteractionId::FromNumber(1), .chat_id = chat};  // its number is known when it begins
+  Interaction interaction{.id = InteractionId::FromNumber(1), .chat_id = chat};  // Begin sets its number
   interaction.parent_id = beginning->parent;
   interaction.edited_from = beginning->edited_from;
   interaction.user_message = std::move(beginning->user_message);
@@ -119,7 +117,7 @@ Result<std::shared_ptr<Run>> Turns::MakeFrom(Result<Beginning> beginning, const 
   interaction.created_at = Now();
   std::optional<InteractionId> files_from;
   std::optional<WorkspaceMoves::Plan> plan;
-  // Where a run goes on from its head, that is known; it does not begin if it is another by now.
+  // A run that follows the head knows the head, and does not begin if it has moved.
   const auto head = beginning->expected_head ? *beginning->expected_head
                     : workspace_.is_on()     ? HeadOf(chat)
                                              : std::nullopt;
@@ -143,7 +141,7 @@ Result<std::shared_ptr<Run>> Turns::MakeFrom(Result<Beginning> beginning, const 
   span.Link(beginning->resumed_span);
   journal.AddBegin(interaction, request.on_disconnect, waited.queued ? waited.queued->id : "", beginning->attached,
                    FormatTraceparent(span.context()));
-  // A queued message leaves the queue: from then on the journal alone has it.
+  // A queued message leaves the queue, so from then on only the journal holds it.
   const auto reach = waited.queued ? Journal::Reach::kPowerLoss : Journal::Reach::kProcess;
   std::unique_ptr<RunHold> hold;
   const auto begin = [&]() -> Result<void> {
@@ -199,12 +197,11 @@ std::shared_ptr<Run> Turns::NewRun(Run::Plan plan, const std::string& instructio
                     services_.parts.questions, [this](const ChatId& chat) { return services_.ModeOf(chat); },
                     [this](std::function<void()> job) { services_.pool.Submit(std::move(job)); },
                     [this](const InteractionRef& run) {
-                      return services_.parts.runs.IsFollowedElsewhere(run).value_or(true);  // it is asked again
+                      return services_.parts.runs.IsFollowedElsewhere(run).value_or(true);  // asked again later
                     }});
 }
 
-// A run that waits for a thread says nothing, so it is refused. One that cannot be had later, because others were
-// faster, means waiting.
+// A run that waits for a thread shows nothing, so it is refused. If others take the thread in between, the run waits.
 Result<void> Turns::CheckResources(bool has_thread) {
   if (!MemoryReserve::HasRoom()) return Fail(NoMemory());
   try {
@@ -234,23 +231,23 @@ Result<AgentGuards> Turns::GuardsFor(const ChatId& chat, const std::string& mode
 // --- ending ----------------------------------------------------------------------------------------------------------
 
 void Turns::Execute(const std::shared_ptr<Run>& run) {
-  // What the agent does and what waits for it keep the run alive.
+  // The agent's work, and whatever it waits for, keep the run alive.
   const auto executor = [this, weak = std::weak_ptr(run)](std::function<void()> job) {
     services_.pool.Submit([run = weak.lock(), job = std::move(job)] { job(); });
   };
   const auto ended = [this, run] {
-    if (run->is_left()) {  // its chat stays taken as long as this process lives
+    if (run->is_left()) {  // its chat stays occupied while this process lives
       run->hold()->GiveBack();
       run->Leave();
       return busy_.WorkEnded();
     }
     if (Guarded("the saving of a run", [&] { Save(run); })) return;
-    // Its journal stays, and the next start takes it up.
+    // Its journal stays for the next start.
     LogError("an interaction could not be saved", {{"chat", run->chat_id().str()}, {"interaction", run->id().str()}});
     run->hold()->SetAside();
     Complete(run, InteractionStatus::kFailed);
   };
-  // The agent itself throws nothing: what does comes before it.
+  // The agent itself does not throw, so an exception comes from before it.
   bool lacks_memory = false;
   const auto start = [&] {
     try {
@@ -288,7 +285,7 @@ void Turns::Rescue(const std::shared_ptr<Run>& run, Interaction finished, const 
                                                {"interaction", run->id().str()},
                                                {"code", error.reason},
                                                {"detail", error.detail}});
-  if (!error.Is(Reason::kDatabaseUnavailable)) run->hold()->SetAside();  // else others take it up
+  if (!error.Is(Reason::kDatabaseUnavailable)) run->hold()->SetAside();  // otherwise others take it up
   run->FailToSave(finished, NotSaved(error));
   interactions_.Rescue(finished);
   const auto rescued = std::make_shared<Interaction>(std::move(finished));
@@ -304,18 +301,18 @@ void Turns::Rescue(const std::shared_ptr<Run>& run, Interaction finished, const 
 void Turns::Complete(const std::shared_ptr<Run>& run, InteractionStatus status) {
   const auto close = [this, run, status] {
     if (run->end_is_heard()) run->TellEnd(status);
-    // Whoever sees interaction_complete may start the next one at once, so the chat is free before that.
+    // A client that sees interaction_complete may start the next run at once, so the chat is free before that.
     busy_.Release(run->chat_id());
     busy_.Count(status);
     services_.changes.Add(ChatChange::Kind::kInteractionEnded, run->chat_id(), run->id());
     run->Complete();
     busy_.WorkEnded();
   };
-  // This may be a thread that must not wait for hooks.
+  // This thread may be one that must not wait for hooks.
   run->end_is_heard() ? services_.pool.Submit(close) : close();
 }
 
-// --- what waits ------------------------------------------------------------------------------------------------------
+// --- waiting messages ------------------------------------------------------------------------------------------------
 
 Result<EventSubscription> Turns::Wait(const ChatId& chat, const StartPoint& from, StartRequest request) {
   TRY(services_.parts.models.Resolve(request.model));
@@ -342,7 +339,7 @@ Result<EventSubscription> Turns::Wait(const ChatId& chat, const StartPoint& from
   return subscription;
 }
 
-// Puts it before all that wait, and stops the run.
+// Puts it before all waiting messages, and stops the run.
 Result<void> Turns::Interrupt(const std::shared_ptr<QueuedRun>& waiting) {
   std::shared_ptr<Run> running;
   auto added = busy_.LookAt(waiting->chat_id, [&](const std::shared_ptr<Run>& run) {
@@ -357,7 +354,7 @@ Result<void> Turns::Interrupt(const std::shared_ptr<QueuedRun>& waiting) {
     return {};
   };
   auto stopped = stop();
-  if (!stopped) services_.queues.Erase(*waiting);  // its client is told that it will not begin
+  if (!stopped) services_.queues.Erase(*waiting);  // the error tells its client that it will not begin
   return stopped;
 }
 
@@ -391,7 +388,7 @@ void Turns::LaunchNext(const ChatId& chat) {
     if (run) {
       auto hold = waiting->had_client() ? waiting->Began(run->id(), run->AddListener()) : nullptr;
       busy_.Put(run);
-      waiting->log->Publish();  // not before: who sees it may ask for it, or cancel it
+      waiting->log->Publish();  // not earlier, because a client that sees it may ask for the run or cancel it
       hold = nullptr;           // its client has gone
       Execute(run);
     } else {
@@ -418,7 +415,7 @@ void Turns::LookAtQueue(const ChatId& chat) {
   StartNext(chat);
 }
 
-// Null: it could not begin, and its client knows why; or it stays in the queue.
+// Null if it could not begin: its client knows why, or it stays in the queue.
 std::shared_ptr<Run> Turns::MakeQueued(const std::shared_ptr<QueuedRun>& waiting) {
   if (busy_.is_draining()) {
     services_.queues.PutBack(*waiting);
@@ -445,7 +442,7 @@ std::shared_ptr<Run> Turns::MakeQueued(const std::shared_ptr<QueuedRun>& waiting
   const bool is_kept = why == "database_unavailable" && waiting->durable();
   if (why == "busy" || why == "not_next" || is_kept) return TryAgain(waiting), nullptr;
   if (why == "dequeued") return services_.queues.Gone(*waiting), nullptr;
-  LogWarning("what waited could not begin",
+  LogWarning("a waiting message could not begin",
              {{"chat", waiting->chat_id.str()}, {"code", run.error().reason}, {"detail", run.error().detail}});
   CannotBegin(*waiting, run.error());
   return nullptr;
@@ -465,10 +462,10 @@ Result<Engine::Recovered> Turns::Recover() {
     if (abandoned.empty()) break;
     for (AbandonedRun& run : abandoned) TakeUp(std::move(run), recovered);
   }
-  // Every chat's folder is looked at: nobody need wait for that.
+  // In the background, because it looks at the folder of every chat.
   services_.pool.Submit([this] {
     const auto chats = services_.queues.RefreshAll();
-    if (!chats) return LogError("the queues could not be looked for", {{"detail", chats.error().detail}});
+    if (!chats) return LogError("the queues could not be listed", {{"detail", chats.error().detail}});
     for (const ChatId& chat : *chats) StartNext(chat);
   });
   return recovered;
@@ -480,7 +477,7 @@ void Turns::TakeUpAbandoned() {
   Engine::Recovered recovered;
   for (AbandonedRun& run : *abandoned) {
     const InteractionRef ref = run.ref;
-    // What this process did in the chat is of no use any more.
+    // This process's run in the chat is obsolete.
     if (const auto occupied = busy_.OccupyWhenStopped(ref.chat_id, "taken_over"); !occupied) {
       run.hold->GiveBack();
       continue;
@@ -492,7 +489,7 @@ void Turns::TakeUpAbandoned() {
     if (recovered.waiting == waiting) busy_.Release(ref.chat_id);
   }
   const auto chats = services_.queues.RefreshAll();
-  if (!chats) return LogWarning("the queues could not be looked for", {{"detail", chats.error().detail}});
+  if (!chats) return LogWarning("the queues could not be listed", {{"detail", chats.error().detail}});
   for (const ChatId& chat : *chats) {
     services_.queues.GoOn(chat);
     StartNext(chat);
@@ -509,7 +506,7 @@ void Turns::TakeUp(AbandonedRun run, Engine::Recovered& recovered) {
               {"interaction", run.ref.interaction_id.str()},
               {"code", outcome.error().reason},
               {"detail", outcome.error().message}});
-    // What cannot be reached now is not damaged: the hold goes, and whoever asks next takes the run up.
+    // An unreachable store is no damage: giving up the hold lets the next claimant take the run up.
     if (!outcome.error().Is(Reason::kDatabaseUnavailable)) hold->SetAside();
   } else if (*outcome == RecoveredAs::kWaiting) {
     ++recovered.waiting;
@@ -518,7 +515,7 @@ void Turns::TakeUp(AbandonedRun run, Engine::Recovered& recovered) {
   }
 }
 
-// One that was left at an earlier start must not take the head from what was built since.
+// A run that was left at an earlier start must not take the head from later interactions.
 Result<void> Turns::SaveInterrupted(RunHold& hold, const Interaction& ended) {
   const auto before = services_.parts.store.LoadSummary(ended.chat_id);
   if (auto saved = hold.Finish(ended); !saved) return saved;
@@ -529,18 +526,18 @@ Result<void> Turns::SaveInterrupted(RunHold& hold, const Interaction& ended) {
 Result<Turns::RecoveredAs> Turns::RecoverOne(const InteractionRef& ref, const std::shared_ptr<RunHold>& hold,
                                              bool may_wait) {
   const auto drop = [&] { return hold->Discard().map([] { return RecoveredAs::kNothing; }); };
-  // Killed between its checkpoint and the end of its journal. Saved again, so that it is durable before the journal
-  // goes.
+  // The process was killed between the checkpoint and the end of its journal. Saving again makes the checkpoint durable
+  // before the journal is dropped.
   const auto saved = services_.parts.store.LoadInteraction(ref.chat_id, ref.interaction_id);
   if (saved) return hold->Finish(*saved).map([] { return RecoveredAs::kNothing; });
-  // One that is there and cannot be read has come to its end as well: what it asked must not be asked again.
+  // An unreadable checkpoint also means that the run has ended, so its questions must not be asked again.
   if (!IsNotFound(saved.error())) return Fail(saved.error());
   if (interactions_.IsRescued(ref)) return RecoveredAs::kNothing;
   const auto content = hold->ReadJournal();
   if (!content && IsNotFound(content.error())) return drop();
   if (!content) return Fail(content.error());
   auto run = TRY(ReadRun(ref, *content));
-  if (!run) return drop();  // nobody has seen anything of it
+  if (!run) return drop();  // no client has seen any of it
   if (const std::string& queued = run->queue_id; !queued.empty()) {
     if (auto taken = services_.parts.store.TakeQueued(ref.chat_id, queued); !taken) {
       LogError("a message that has begun could not be taken from the queue",
@@ -567,8 +564,8 @@ Result<Turns::RecoveredAs> Turns::RecoverOne(const InteractionRef& ref, const st
   });
 }
 
-// What was pending is pending again, under its id; the run goes on when it is answered. If it was, just before the
-// process ended, that is at once.
+// Open questions are open again, under their ids, and the run goes on when they are answered. If an answer came just
+// before the process ended, it goes on at once.
 Result<void> Turns::AskAgain(const std::shared_ptr<RunHold>& hold, InterruptedRun interrupted, AgentState state,
                              const ModelDirectory::Resolved& model, OpenQuestions questions,
                              const JournalContent& content) {

@@ -30,7 +30,7 @@ Result<const WorkspaceReader*> NamedFiles::Reader() const {
   return Fail(Reason::kNoWorkspace, "this server has no workspace whose files could be named");
 }
 
-// In the mode that asks, whatever holds for the server: nobody is here to be asked, and no chat's grants count.
+// In the mode that asks, whatever the server's mode: there is nobody to ask, and no chat's grants count.
 Result<void> NamedFiles::CheckReadable(const std::string& path) const {
   const auto tools = services_.parts.tools.Current();
   Tool* const tool = tools->Find(kReadingTool);
@@ -60,10 +60,10 @@ Result<StoredFile> NamedFiles::Read(std::string_view path) const {
     Error error = std::move(content.error());
     if (error.code == ErrorCode::kNotFound) error.reason = NameOf(Reason::kNoSuchFile);
     if (error.code == ErrorCode::kTooLarge) error.reason = NameOf(Reason::kFileTooLarge);
-    error.detail.clear();  // it is the person's, and no trouble of the server
+    error.detail.clear();  // the person's mistake, so nothing for the server's log
     return Fail(std::move(error));
   }
-  // As of what tools say.
+  // Redacted like the output of tools.
   if (!services_.redactor.empty() && IsText(*content)) content = services_.redactor.Redacted(*std::move(content));
   return MakeFile(path, "", *std::move(content));
 }
@@ -77,7 +77,8 @@ bool IsDirectory(const std::optional<FileVersion>& version) { return version && 
 
 bool IsLink(const std::optional<FileVersion>& version) { return version && version->kind == Kind::kLink; }
 
-// Of a symbolic link at `path`. Behind a name ".." may lead anywhere, as the name may be a link itself.
+// Whether a symbolic link at `path` may lead out of the workspace. After a name, ".." may lead anywhere, because the
+// name may be a link itself.
 bool MayLeadOut(std::string_view path, std::string_view link_target) {
   if (link_target.starts_with('/')) return true;
   auto depth = std::count(path.begin(), path.end(), '/');
@@ -93,9 +94,9 @@ bool MayLeadOut(std::string_view path, std::string_view link_target) {
   return false;
 }
 
-// What is shown of imported files.
+// The limits of the diffs shown for imported files.
 constexpr std::size_t kShownOfFile = 64 << 10, kShownOfAll = 1 << 20;
-constexpr std::size_t kMostMade = 32 << 20;  // of diffs, to show that
+constexpr std::size_t kMostMade = 32 << 20;  // of diffs, before they are cut
 
 std::string Cut(std::string diff, std::size_t most) {
   if (diff.size() <= most) return diff;
@@ -116,7 +117,7 @@ std::string ChangeName(const std::optional<FileVersion>& before, const std::opti
   return !before ? "created" : !after ? "deleted" : "modified";
 }
 
-// The first `before` and the last `after` of each path; with `call_id` of what that call did.
+// The first `before` and the last `after` of each path; with `call_id`, of that call's changes only.
 std::map<std::string, WorkspaceChange> ChangesOf(const Interaction& interaction,
                                                  const std::optional<std::string>& call_id = std::nullopt) {
   std::map<std::string, WorkspaceChange> changes;
@@ -131,9 +132,9 @@ std::map<std::string, WorkspaceChange> ChangesOf(const Interaction& interaction,
   return changes;
 }
 
-// How many changes it did besides.
+// The number of further changes, which were not recorded.
 std::uint64_t OmittedIn(const Interaction& interaction, const std::optional<std::string>& call_id = std::nullopt) {
-  constexpr std::int64_t kMost = 1'000'000'000;  // an imported one may say anything
+  constexpr std::int64_t kMost = 1'000'000'000;  // an imported interaction may hold any number
   std::uint64_t omitted = 0;
   for (const AgentEvent& event : interaction.events) {
     const auto* const changed = std::get_if<event::FilesChanged>(&event.payload);
@@ -155,7 +156,7 @@ State StateIn(JsonReader& reader, const char* name) {
 
 std::string PositionText(State at, State head) { return DumpJson({{"at", OrNull(at)}, {"head", OrNull(head)}}); }
 
-// Files, and of directories those that say something by themselves.
+// All files, and those directories that are worth showing by themselves.
 std::set<std::string> Shown(const std::vector<WorkspaceChange>& changes) {
   const auto paths = ShownPaths(changes);
   return {paths.begin(), paths.end()};
@@ -184,7 +185,7 @@ State WorkspaceMoves::StandsAt(const ChatId& chat, State head, std::optional<std
   return StandsAt(chat, head);
 }
 
-// Whoever moves the head, and so may leave the workspace elsewhere, makes another version.
+// A move of the head, which may leave the workspace elsewhere, makes another version.
 void WorkspaceMoves::RunEnded(const ChatId& chat, std::int64_t version) {
   constexpr std::size_t kMostChats = 10'000;
   const MutexLock lock(at_head_mutex_);
@@ -201,7 +202,7 @@ Result<void> WorkspaceMoves::Stand(const ChatId& chat, State at, State head) {
 void WorkspaceMoves::HeadMoved(const ChatId& chat, State at, State head) {
   if (!is_on()) return;
   if (auto stands = Stand(chat, at, head); !stands) {
-    LogWarning("where a chat's workspace stands could not be kept",
+    LogWarning("a chat's workspace position could not be stored",
                {{"chat", chat.str()}, {"detail", stands.error().detail}});
   }
 }
@@ -213,14 +214,14 @@ void WorkspaceMoves::HeadGrew(const ChatId& chat, State before, State head) {
 
 // --- from one state to another ---------------------------------------------------------------------------------------
 
-// Parents have lower numbers, so the two ways meet where both have come to the same.
+// Parents have lower numbers, so the two paths meet at their first common state.
 Result<WorkspaceMoves::Way> WorkspaceMoves::Between(const ChatId& chat, State from, State to) const {
   Way way;
   struct Done {
     std::map<std::string, WorkspaceChange> changes;
     bool imported;
   };
-  std::vector<Done> down;  // the newest first
+  std::vector<Done> down;  // newest first
   const auto before = [&](const Interaction& interaction) -> State {
     const State kept = interaction.record ? interaction.record->files_from : std::nullopt;
     const bool there = kept && *kept < interaction.id && interactions_.FindFinished(chat, *kept);
@@ -272,7 +273,7 @@ Result<WorkspaceMoves::Plans> WorkspaceMoves::PlanFor(const ChatId& chat, State 
       paths.insert(above);
   }
   const auto seen = history.Look(chat, {paths.begin(), paths.end()}, /*keep=*/false);
-  // Something stands where a directory would have to be, and nothing makes one of it.
+  // Whether a file or link stands where a directory must be, and no step makes a directory of it.
   const auto is_blocked = [&, &targets = targets](const std::string& above) {
     const auto known = targets.find(above);
     if (known != targets.end() && IsDirectory(known->second.wanted)) return false;
@@ -295,7 +296,7 @@ Result<WorkspaceMoves::Plans> WorkspaceMoves::PlanFor(const ChatId& chat, State 
     } else if (each.imported && IsLink(each.wanted) && MayLeadOut(path, TRY(history.ContentOf(chat, *each.wanted)))) {
       plan.conflict = "link_outside", plan.can_be_forced = false;
     } else if (IsDirectory(standing) && !IsDirectory(each.wanted) && history.HoldsMore(path, removed)) {
-      if (!each.wanted) continue;  // somebody else's things are in it: it stays
+      if (!each.wanted) continue;  // holds files of others, so it stays
       plan.conflict = "not_empty", plan.can_be_forced = false;
     } else if (standing != each.expected) {
       plan.conflict = "changed";
@@ -336,7 +337,7 @@ Result<WorkspaceMoves::Plan> WorkspaceMoves::Prepare(const ChatId& chat, State h
                                                      const FilesChoice& choice) const {
   if (!is_on()) {
     return Fail(Reason::kNoWorkspaceHistory,
-                        "\"files\": \"restore\": this server does not record what changes in a workspace");
+                "\"files\": \"restore\": this server does not record what changes in a workspace");
   }
   Plan plan;
   Json conflicts = Json::array(), imported = Json::array();
@@ -351,7 +352,7 @@ Result<WorkspaceMoves::Plan> WorkspaceMoves::Prepare(const ChatId& chat, State h
     if (each.imported && each.can_be_forced) imported.push_back(named);
     if (is_left) {
       conflicts.push_back(std::move(named));
-      continue;  // of what is forced, all that cannot be is left alone
+      continue;  // a forced restore skips what it cannot restore
     }
     if (each.conflict == "changed") {
       plan.foreign.push_back({each.step.path, each.expected, each.step.from});
@@ -360,9 +361,10 @@ Result<WorkspaceMoves::Plan> WorkspaceMoves::Prepare(const ChatId& chat, State h
     plan.steps.push_back(std::move(each.step));
   }
   if (!imported.empty() && !choice.allow_imported) {
-    Error error = Refused(Reason::kImportedFiles, Counted(imported.size(), "file") +
-                               " would become what an imported chat says, which was not seen here: look at it with "
-                               "\"dry_run\": true; \"allow_imported\": true restores it");
+    Error error = Refused(Reason::kImportedFiles,
+                          Counted(imported.size(), "file") +
+                              " would become what an imported chat says, which was not seen here: look at it with "
+                              "\"dry_run\": true; \"allow_imported\": true restores it");
     error.details_json = DumpJson({{"files", std::move(imported)}});
     return Fail(std::move(error));
   }
@@ -388,7 +390,7 @@ Result<void> WorkspaceMoves::Restore(const ChatId& chat, const Plan& plan, Then 
   if (plan.steps.empty()) return commit();
   std::vector<std::string> paths;
   for (const RestoreStep& step : plan.steps) paths.push_back(step.path);
-  history.Look(chat, paths, /*keep=*/true);  // what is there now can be put back
+  history.Look(chat, paths, /*keep=*/true);  // allows the present content to be put back
   if (!plan.foreign.empty()) then.while_at = TRY(SaveForeign(chat, plan.foreign, plan.foreign_of_imported));
   Json next = Json::object();
   if (then.head) next["head"] = then.head->str();
@@ -398,7 +400,7 @@ Result<void> WorkspaceMoves::Restore(const ChatId& chat, const Plan& plan, Then 
   return {};
 }
 
-// Where the head is, so that going back to it brings back what others had made of the files.
+// Saved at the head, so that going back to it also restores the changes by others.
 Result<InteractionId> WorkspaceMoves::SaveForeign(const ChatId& chat, std::vector<WorkspaceChange> foreign,
                                                   bool of_imported) {
   Beginning head = TRY(start_points_.AtHead(chat));
@@ -406,7 +408,7 @@ Result<InteractionId> WorkspaceMoves::SaveForeign(const ChatId& chat, std::vecto
   const auto hold = TRY(services_.parts.runs.Begin({.chat = chat, .expected_head = head.expected_head}));
   Interaction saved{.id = hold->id(), .chat_id = chat};
   saved.parent_id = head.parent;
-  saved.imported = of_imported;  // what it says was there before was not seen here
+  saved.imported = of_imported;  // its earlier contents were not seen here
   saved.status = InteractionStatus::kCompleted;
   saved.created_at = saved.completed_at.emplace(Now());
   saved.record = RunRecord{.first_message = head.state.messages.size()};

@@ -22,16 +22,17 @@
 
 namespace reprise {
 
-// Files of the workspace that a person names in a message: those that the agent could read in a call of read_file that
-// nobody is asked about. Thread-safe. kNotFound (reason "no_workspace") if this server has none.
+// Files of the workspace that a person names in a message: those that the agent could read with read_file without
+// asking. Thread-safe. kNotFound (reason "no_workspace") if this server has none.
 class NamedFiles {
  public:
   explicit NamedFiles(const EngineServices& services) : services_(services) {}
 
-  // Paths with `text` in them. What cannot be read is not found.
+  // Lists paths that contain `text`. Unreadable files are left out.
   Result<WorkspaceReader::Listing> Find(std::string_view text, std::size_t limit) const;
-  // A file as it is now, to be kept with a chat. The failures of WorkspaceReader, kNotFound with reason "no_such_file";
-  // kForbidden (reason "not_readable"): the configuration does not let the agent read it, or wants it asked about.
+  // Reads a file as it is now, to store it with a chat. The failures of WorkspaceReader, kNotFound with reason
+  // "no_such_file"; kForbidden (reason "not_readable") if the configuration forbids the agent to read it, or asks
+  // first.
   Result<StoredFile> Read(std::string_view path) const;
 
  private:
@@ -41,48 +42,48 @@ class NamedFiles {
   const EngineServices& services_;
 };
 
-// Takes the workspace from one state of a chat to another, by what the chat's interactions have changed on the way. The
-// states are a tree beside that of the interactions: one that was begun with files kept hangs where the workspace stood
-// (RunRecord::files_from). Thread-safe.
+// Moves the workspace from one state of a chat to another, using the changes of the interactions between them. The
+// states are a tree beside that of the interactions: a state that began with files kept is a child of the state the
+// workspace had (RunRecord::files_from). Thread-safe.
 class WorkspaceMoves {
  public:
   WorkspaceMoves(EngineServices& services, Interactions& interactions, StartPoints& start_points)
       : services_(services), interactions_(interactions), start_points_(start_points) {}
 
-  // After which interaction a state is; nullopt: before the first one.
+  // The interaction after which a state is; nullopt before the first one.
   using State = std::optional<InteractionId>;
 
   bool is_on() const { return services_.parts.workspace_history != nullptr; }
   // The state in which the chat has left the workspace.
   State StandsAt(const ChatId& chat, State head) const;
-  // The same for who knows the version of the chat (ChatHead::version), and seldom has to ask the store then.
+  // The same for callers that know the chat's version (ChatHead::version); this seldom asks the store.
   State StandsAt(const ChatId& chat, State head, std::optional<std::int64_t> version) const;
-  // A run has become the head of the chat, which has this version if nobody else has changed it.
+  // A run has become the chat's head; `version` is the chat's unless somebody else has changed it.
   void RunEnded(const ChatId& chat, std::int64_t version);
-  // Empty where nothing is recorded.
+  // Empty if nothing is recorded.
   Result<FilesPreview> Preview(const ChatId& chat, State head, State target) const;
 
-  // What a restore will do; decided, and nothing is done yet.
+  // A decided restore, before it is done.
   struct Plan {
     std::vector<RestoreStep> steps{};
-    std::vector<WorkspaceChange> foreign{};  // what others have changed, which is overwritten
-    bool foreign_of_imported = false;        // what one of them was before is known from an imported interaction
+    std::vector<WorkspaceChange> foreign{};  // changes by others, which are overwritten
+    bool foreign_of_imported = false;        // a file's earlier content is known from an imported interaction only
   };
   // kConflict (reason "imported_files", "workspace_conflict"), kInvalidArgument (reason "no_workspace_history").
   Result<Plan> Prepare(const ChatId& chat, State head, State target, const FilesChoice& choice) const;
 
-  // What Recover does after the files, in place of what was called for it.
+  // What Recover does after the files are restored, instead of `commit`.
   struct Then {
-    std::optional<InteractionId> head{};  // becomes the chat's
-    bool stands = false;                  // else: the workspace stands at `at` while the head stays where it is
+    std::optional<InteractionId> head{};  // becomes the chat's head
+    bool stands = false;                  // the workspace stands at `at` while the head stays at `while_at`
     State at{}, while_at{};
   };
-  // Does it. What others have changed is recorded first, as an interaction of its own. `commit` is called when the
-  // files are as they should be; if it fails, they are as they were. REQUIRES: the chat is occupied.
+  // Does it. Changes by others are recorded first, as an interaction of their own. `commit` is called when the files
+  // are restored; if it fails, they are put back. REQUIRES: the chat is occupied.
   Result<void> Restore(const ChatId& chat, const Plan& plan, Then then, const std::function<Result<void>()>& commit);
-  // Of a chat whose head was moved to `head`: its files were kept and stand at `at`, or were restored.
+  // The chat's head has moved to `head`; the files were kept and stand at `at`, or were restored.
   void HeadMoved(const ChatId& chat, State at, State head);
-  // A change by hand has become the head, behind `before`.
+  // A change by hand has become the head, after `before`.
   void HeadGrew(const ChatId& chat, State before, State head);
   void Recover();
 
@@ -93,12 +94,12 @@ class WorkspaceMoves {
  private:
   struct Target {
     std::optional<FileVersion> expected{}, wanted{};
-    bool imported = false;           // what is wanted is known from an imported interaction
-    bool expected_imported = false;  // likewise what is expected
+    bool imported = false;           // the wanted content is known from an imported interaction
+    bool expected_imported = false;  // the same of the expected content
   };
   struct Way {
     std::map<std::string, Target> targets{};
-    std::uint64_t omitted = 0;  // further changes, of which nothing is recorded
+    std::uint64_t omitted = 0;  // further changes that were not recorded
   };
   Result<Way> Between(const ChatId& chat, State from, State to) const;
   struct Planned {
@@ -113,7 +114,7 @@ class WorkspaceMoves {
     std::uint64_t omitted = 0;
   };
   Result<Plans> PlanFor(const ChatId& chat, State head, State target) const;
-  // Gives the new head.
+  // Returns the new head.
   Result<InteractionId> SaveForeign(const ChatId& chat, std::vector<WorkspaceChange> foreign, bool of_imported);
   Result<void> Stand(const ChatId& chat, State at, State head);
 
@@ -121,7 +122,7 @@ class WorkspaceMoves {
   Interactions& interactions_;
   StartPoints& start_points_;
   mutable Mutex at_head_mutex_;
-  // Versions at which chats have left the workspace at their heads.
+  // The versions at which chats have left the workspace at their heads.
   std::unordered_map<std::string, std::int64_t> at_head_ GUARDED_BY(at_head_mutex_);
 };
 

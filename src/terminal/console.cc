@@ -11,13 +11,13 @@ namespace reprise {
 void Print(std::string_view text) {
   const ProgressPause pause;
   std::fwrite(text.data(), 1, text.size(), stdout);
-  if (pause.is_needed()) std::fflush(stdout);  // it may be the same terminal
+  if (pause.is_needed()) std::fflush(stdout);  // stdout may be the same terminal
 }
 
 bool FlushOutput() { return std::fflush(stdout) == 0 && std::ferror(stdout) == 0; }
 
 int Complain(const Error& error) {
-  // Often the message begins with what the detail says.
+  // Often the message begins with the detail.
   const bool adds = !error.detail.empty() && error.message.find(error.detail) == std::string::npos;
   Warn(error.message + (adds ? " (" + error.detail + ")" : ""));
   return kExitFailure;

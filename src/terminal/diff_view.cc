@@ -14,12 +14,12 @@
 namespace reprise {
 namespace {
 
-// dtl takes 12 ms for each 500 lines in the worst case (all lines in another order), and 75 MB whatever their number.
+// In the worst case (all lines in another order) dtl takes 12 ms for each 500 lines, and 75 MB whatever their number.
 constexpr std::size_t kMostComparedLines = 40'000;
-// Of one line, where not all is shown.
+// Of one line, if not everything is shown.
 constexpr std::size_t kMostRowsOfLine = 5;
 constexpr std::size_t kLongestShownLine = 1'000;  // characters
-constexpr std::size_t kMostBlankLines = 3;        // one after the other, that are shown
+constexpr std::size_t kMostBlankLines = 3;        // consecutive ones that are shown
 
 using FileLines = std::vector<std::string_view>;  // each with its line end
 
@@ -35,7 +35,7 @@ FileLines FileLinesOf(std::string_view text) {
 
 bool IsUtf8Text(std::string_view bytes) { return bytes.find('\0') == std::string_view::npos && IsUtf8(bytes); }
 
-// So many lines one after the other that are in both files, or in one. `before` and `after` are where it begins.
+// Consecutive lines that are in both files, or in one. `before` and `after` are its positions.
 struct DiffRun {
   enum class Kind { kCommon, kRemoved, kAdded } kind;
   std::size_t before, after, count;
@@ -65,14 +65,13 @@ class RunList {
   std::vector<DiffRun> runs_;
 };
 
-// FileLines of one file that are in the other one too: where, and which.
+// Lines of one file that are in the other too: their positions and numbers.
 struct Candidates {
   std::vector<std::size_t> at;
   std::vector<int> line;
 };
 
-// Pairs of equal lines in their order, as many as there can be. What has no equal in the other file need not be
-// compared.
+// Pairs of equal lines in order, as many as possible. Lines without an equal in the other file are not compared.
 std::vector<std::pair<std::size_t, std::size_t>> EqualLines(const FileLines& before, const FileLines& after,
                                                             std::size_t from, std::size_t before_end,
                                                             std::size_t after_end) {
@@ -132,7 +131,7 @@ std::vector<DiffRun> Compare(const FileLines& before, const FileLines& after) {
   return runs.Take();
 }
 
-// Changes that stand close to each other, and the lines around them.
+// Nearby changes with the lines around them.
 using Hunk = std::vector<DiffRun>;
 
 std::vector<Hunk> HunksOf(const std::vector<DiffRun>& runs, std::size_t context) {
@@ -161,7 +160,7 @@ std::vector<Hunk> HunksOf(const std::vector<DiffRun>& runs, std::size_t context)
 }
 
 std::string LineRange(std::size_t begin, std::size_t count) {
-  // As diff does it: the line before, where there is none.
+  // As diff does: an empty range names the line before it.
   const std::string first = std::to_string(count == 0 ? begin : begin + 1);
   return count == 1 ? first : first + "," + std::to_string(count);
 }
@@ -172,12 +171,12 @@ bool AllEndWithCrLf(const FileLines& lines) {
   return std::all_of(lines.begin(), lines.end(), [](std::string_view line) { return line.ends_with("\r\n"); });
 }
 
-// Writes a diff, and counts what there is no room for.
+// Writes a diff, and counts the lines that do not fit.
 class DiffWriter {
  public:
   DiffWriter(const FileLines& before, const FileLines& after, const Style& style, const DiffOptions& options)
       : before_(before), after_(after), style_(style), options_(options) {
-    if (options.max_lines > 0) room_ = static_cast<std::size_t>(std::max(options.max_lines, 10) - 1);  // and a note
+    if (options.max_lines > 0) room_ = static_cast<std::size_t>(std::max(options.max_lines, 10) - 1);  // less a note
     without_cr_ = AllEndWithCrLf(before) && AllEndWithCrLf(after) && !(before.empty() && after.empty());
   }
 
@@ -229,7 +228,7 @@ class DiffWriter {
     return HardWrap(line, std::max(options_.width, 8), "", style_.Paint(Style::kDim, "↪ "));
   }
 
-  // Once something has had no room, nothing after it is shown.
+  // After the first line that does not fit, no other is shown.
   bool Put(const std::string& line) {
     std::vector<std::string> rows = InRows(line);
     if (rows.size() > room_) {
@@ -241,7 +240,7 @@ class DiffWriter {
     return true;
   }
 
-  // About how many rows it takes, as far as that is not more than there is room for.
+  // The rows that it takes, counted only up to the remaining room.
   std::size_t RowsOf(const DiffRun& run) const {
     std::size_t rows = 0;
     for (std::size_t n = 0; n < run.count && rows <= room_; ++n) {
@@ -263,7 +262,7 @@ class DiffWriter {
     }
     const std::string head =
         "@@ -" + LineRange(hunk[0].before, before) + " +" + LineRange(hunk[0].after, after) + " @@";
-    if (room_ < 2) room_ = 0;  // a head without a line
+    if (room_ < 2) room_ = 0;  // no header without a line
     Put(style_.Paint(Style::kAccent, head));
   }
 
@@ -279,7 +278,7 @@ class DiffWriter {
     room_ = 0;
   }
 
-  // As far as there is room; the rest is counted.
+  // Writes the lines that fit, and counts the others.
   void WriteLines(const DiffRun& run) {
     std::size_t n = 0;
     while (n < run.count) {
@@ -307,7 +306,7 @@ class DiffWriter {
     }
   }
 
-  // From the nth one on.
+  // The number of blank lines from the nth one on.
   std::size_t BlankLines(const DiffRun& run, std::size_t n) const {
     const std::size_t begin = n;
     while (n < run.count && LineOf(run, n).find_first_not_of(" \t\r\n") == std::string_view::npos) ++n;
@@ -361,7 +360,7 @@ std::string NotText(std::string_view bytes) {
   return "(" + Counted(bytes.size(), "byte") + ", not UTF-8 text: cannot be shown)\n";
 }
 
-// What stands before the lines says again which file it is, but for who runs it, and what kind of file it becomes.
+// Whether a header line says more than the file's name: a note, a binary file, or an unusual mode.
 bool IsToldOfHeader(std::string_view line) {
   const bool is_mode = line.starts_with("new mode ") || line.starts_with("new file mode ");
   return line.starts_with("# ") || line.starts_with("Binary files ") || (is_mode && !line.ends_with("100644"));

@@ -13,28 +13,28 @@ namespace reprise {
 
 struct DiffOptions {
   std::string path;
-  int width = 0;            // of the result, in columns; 0 is as wide as it gets
-  int max_lines = 0;        // of the result; 0 is all. Fewer than 10 are 10
+  int width = 0;            // columns of the result; 0: no limit
+  int max_lines = 0;        // lines of the result; 0: all. At least 10
   std::size_t context = 3;  // lines around each change
 };
 
 struct Diff {
   std::vector<std::string> lines;
-  bool cut;  // something is left out to keep to `max_lines`; the last line says how much
+  bool cut;  // lines were left out because of `max_lines`; the last line says how many
 };
 
-// What becomes of a file, as a unified diff for people; nullopt is a file that is not there. Everything hidden is
-// spelled out (VisibleLine), tabs begin with an arrow, and a carriage return is shown unless it ends every line, which
-// is said once. What is not UTF-8 text is said to be so. Of lines that replace others, the beginning of both is shown
-// where there is no room for all.
+// A unified diff for people; nullopt for a file that does not exist. Hidden characters are spelled out (VisibleLine),
+// tabs begin with an arrow, and a carriage return is shown, unless it ends every line: then one note says so. Content
+// that is not UTF-8 text is only named as such. If replaced and replacing lines do not both fit, the beginning of each
+// is shown.
 //
-// Time and memory are bounded: where more than 40,000 lines could match in another order, all are shown as replaced.
+// Time and memory are bounded: if more than 40,000 lines could match in another order, all are shown as replaced.
 Diff DiffLines(std::optional<std::string_view> before, std::optional<std::string_view> after, const Style& style,
                const DiffOptions& options);
 
-// The files of GET .../diff, each with its name, what has become of it and its unified diff.
+// Draws the files of GET .../diff, each with its name, its kind of change and its unified diff.
 std::vector<std::string> DrawUnified(const Json& files, const Style& style, int width);
-// A line of a unified diff in its colour.
+// The colour of a line of a unified diff.
 Style::Role RoleOfDiffLine(std::string_view line);
 
 }  // namespace reprise

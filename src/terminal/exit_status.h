@@ -2,7 +2,7 @@
 
 namespace reprise {
 
-// What every command ends with.
+// The exit statuses of all commands.
 inline constexpr int kExitOk = 0;
 inline constexpr int kExitFailure = 1;
 inline constexpr int kExitUsage = 2;

@@ -6,7 +6,7 @@
 
 namespace reprise {
 
-// A file that went with a message, or that a tool has given, on one line: "[x.png, 12 KB]", and what became of it.
+// A file of a message or a tool's result, on one line: "[x.png, 12 KB]", and its note.
 std::string FileText(const Attachment& file);
 
 }  // namespace reprise

@@ -21,7 +21,7 @@ void Write(int fd, std::string_view text) {
   [[maybe_unused]] const ssize_t written = ::write(fd, text.data(), text.size());  // to a person; nothing depends on it
 }
 
-// The terminal without echo, and the signals held back so that none ends the process before the echo is back.
+// The terminal without echo. Holds signals back, so that none ends the process before the echo is restored.
 class HiddenTerminal {
  public:
   HiddenTerminal() : fd_(::open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC)) {
@@ -35,9 +35,9 @@ class HiddenTerminal {
     termios hidden = before_;
     hidden.c_lflag &= ~static_cast<tcflag_t>(ECHO);
     hidden.c_lflag |= ECHONL | ICANON | ISIG;
-    hidden.c_iflag |= ICRNL;  // the terminal client has none
+    hidden.c_iflag |= ICRNL;  // the terminal client turns it off
     hidden.c_iflag &= ~static_cast<tcflag_t>(INLCR | IGNCR);
-    tcsetattr(fd(), TCSAFLUSH, &hidden);  // FLUSH: what was typed before the question is no answer
+    tcsetattr(fd(), TCSAFLUSH, &hidden);  // FLUSH drops keys typed before the question
   }
   ~HiddenTerminal() {
     if (!is_open()) return;
@@ -48,7 +48,7 @@ class HiddenTerminal {
   bool is_open() const { return static_cast<bool>(fd_); }
   int fd() const { return fd_.get(); }
 
-  // False when the line is not going to come.
+  // False if no line will come.
   bool WaitForInput() const {
     std::array<pollfd, 2> waits{{{fd(), POLLIN, 0}, {signals_.get(), POLLIN, 0}}};
     while (::poll(waits.data(), waits.size(), -1) < 0) {

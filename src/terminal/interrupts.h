@@ -4,15 +4,14 @@
 
 namespace reprise {
 
-// Ctrl-C as something that can be waited for. Construct before any thread starts: SIGINT is blocked from then on. One
-// at a time.
+// Ctrl-C as an event to wait for. Construct it before any thread starts, because it blocks SIGINT. One at a time.
 class Interrupts {
  public:
   Interrupts();
 
-  // Readable when Take would be true.
+  // Readable when Take would return true.
   int descriptor() const { return signals_.get(); }
-  // Whether it was pressed since.
+  // Whether Ctrl-C was pressed since the last call.
   bool Take();
 
  private:

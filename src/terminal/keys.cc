@@ -13,13 +13,13 @@ namespace reprise {
 namespace {
 
 constexpr char kEsc = '\x1b';
-constexpr int kShift = 1, kAlt = 2, kCtrl = 4;  // of a modifier, less one
+constexpr int kShift = 1, kAlt = 2, kCtrl = 4;  // bits of a modifier, less one
 
 Key Edits(std::string bytes, std::size_t length) {
   return {.kind = Key::Kind::kEdits, .bytes = std::move(bytes), .length = length};
 }
 
-// The numbers between the semicolons; what stands behind a colon in one says more of the same key.
+// The numbers between the semicolons. Text after a colon in one has further details of the same key, which are ignored.
 std::vector<int> NumbersOf(std::string_view parameters) {
   std::vector<int> numbers;
   for (std::size_t from = 0; from <= parameters.size();) {
@@ -33,12 +33,12 @@ std::vector<int> NumbersOf(std::string_view parameters) {
   return numbers;
 }
 
-// A letter that the editor has a command for with Alt, or what Alt deletes a word with.
+// Whether the editor has a command for Alt with this letter, or Alt deletes a word with it.
 bool HasMeaningWithAlt(char letter) { return std::string_view("bcdflu\x7f\b").find(letter) != std::string_view::npos; }
 
-// A key that the terminal names by its code and the keys that are held with it.
+// A key that the terminal reports by its code and the held keys.
 Key CodedKey(int code, int held, std::size_t length) {
-  held &= 0x3f;  // not whether Caps Lock or Num Lock is on
+  held &= 0x3f;  // ignores Caps Lock and Num Lock
   constexpr int kPrivate = 0xe000, kBehindPrivate = 0xf8ff, kLast = 0x10ffff;
   if (code <= 0 || code > kLast || (code >= kPrivate && code <= kBehindPrivate)) return {.bytes = {}, .length = length};
   if (code == kEsc || (code == '[' && held == kCtrl)) return {Key::Kind::kEscape, {}, length};
@@ -74,7 +74,7 @@ std::optional<Key> Character(std::string_view bytes, bool no_more) {
   const auto first = static_cast<unsigned char>(bytes.front());
   std::size_t most = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc0 ? 2 : 1;
   most = std::min(most, bytes.size());
-  std::size_t length = 1;  // a character that is cut off ends where the next one begins
+  std::size_t length = 1;  // a truncated character ends where the next one begins
   while (length < most && (static_cast<unsigned char>(bytes[length]) & 0xc0) == 0x80) ++length;
   return Edits(std::string(bytes.substr(0, length)), length);
 }
@@ -104,7 +104,7 @@ std::optional<Key> FirstKey(std::string_view bytes, bool in_paste, bool no_more)
     return bytes[2] >= 'P' && bytes[2] <= 'S' ? Key{.bytes = {}, .length = 3} : alone;  // F1 to F4
   }
   if (bytes[1] == '\r' || bytes[1] == '\n') return Edits("\x1b\r", 2);
-  // A letter with Alt comes alone; text that follows Esc at once does not.
+  // A letter with Alt comes alone, but text directly after Esc does not.
   const bool is_chord = HasMeaningWithAlt(bytes[1]) && (bytes.size() == 2 || bytes[2] == kEsc);
   return is_chord ? Edits(std::string(bytes.substr(0, 2)), 2) : alone;
 }

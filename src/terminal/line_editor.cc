@@ -29,7 +29,7 @@ namespace {
 constexpr std::size_t kHistory = 500;
 constexpr std::wstring_view kWidePasteEnd = L"\x1b[201~";
 
-// Looked up at run time, as libcurl is: only who talks at a terminal needs it.
+// Looked up at run time, like libcurl, because only terminal clients need it.
 struct EditLibrary : SharedLibrary {
   EditLibrary() : SharedLibrary(kEditLibrary) {}
 
@@ -88,9 +88,9 @@ class LibEdit final : public LineEditor {
     library_.set(edit_, EL_ADDFN, L"reprise-newline", L"begins another line", &LibEdit::NewLine);
     library_.set(edit_, EL_ADDFN, L"reprise-nothing", L"does nothing", &LibEdit::Nothing);
     Bind(L"\\e[200~", L"reprise-paste");
-    Bind(L"\\e[201~", L"reprise-nothing");  // the end of a paste whose beginning has been lost
+    Bind(L"\\e[201~", L"reprise-nothing");  // the end of a paste whose beginning was lost
     BindAll({L"\\e\\r", L"^J"}, L"reprise-newline");
-    // A paste may hold what the terminal would make signals of.
+    // A paste may hold characters that the terminal would turn into signals.
     for (const wchar_t* mode : {L"-isig", L"-icrnl", L"-inlcr"}) {
       library_.set(edit_, EL_SETTY, L"-d", mode, static_cast<wchar_t*>(nullptr));
     }
@@ -98,7 +98,8 @@ class LibEdit final : public LineEditor {
     library_.set(edit_, EL_ADDFN, L"reprise-down", L"the line below, or what was entered next", &LibEdit::Down);
     BindAll({L"\\e[A", L"^P"}, L"reprise-up");
     BindAll({L"\\e[B", L"^N"}, L"reprise-down");
-    // It counts wrongly what inserting and deleting characters moves where a text has several rows: it draws them anew.
+    // libedit miscounts moved characters in texts of several rows when it inserts or deletes with these, so it must
+    // redraw them.
     for (const wchar_t* capability : {L"ic", L"im", L"ei", L"IC", L"dc", L"DC"}) {
       library_.set(edit_, EL_SETTC, capability, L"", static_cast<wchar_t*>(nullptr));
     }
@@ -129,7 +130,7 @@ class LibEdit final : public LineEditor {
     key_.clear();
     past_at_ = past_.size();
     int count = 0;
-    library_.set(edit_, EL_PREP_TERM, 1);  // or it shows the prompt first, and a paste may meet the mode of before
+    library_.set(edit_, EL_PREP_TERM, 1);  // earlier than the prompt, so that no paste meets the former mode
     const wchar_t* line = library_.gets(edit_, &count);
     if (given_up_) {
       text = Narrow(cleared_);
@@ -170,8 +171,8 @@ class LibEdit final : public LineEditor {
   void Redraw() override { library_.set(edit_, EL_REFRESH); }
 
  private:
-  // The row, from 0, in which the library puts the cursor behind prompt and `text`: it writes a control character as
-  // two (^A), fills up to the next multiple of eight for a tab, and goes to the next row as soon as one is full.
+  // The row, from 0, of libedit's cursor after prompt and `text`: it writes a control character as two (^A), fills up
+  // to the next multiple of eight for a tab, and begins a new row as soon as one is full.
   int RowOfEnd(std::wstring_view text, int columns) const {
     int row = 0, column = 0;
     const auto advance = [&](int width) {
@@ -240,7 +241,7 @@ class LibEdit final : public LineEditor {
     return false;
   }
 
-  // The prompt is drawn already, alone in its row.
+  // The prompt is already drawn, alone in its row.
   void Prefill() {
     const std::size_t size = prefill_.size();
     library_.insert(edit_, std::exchange(prefill_, {}).c_str());
@@ -256,14 +257,14 @@ class LibEdit final : public LineEditor {
     library_.insert(edit_, text.c_str());
   }
 
-  // The text up to the cursor, and behind it.
+  // The text up to the cursor, and after it.
   std::pair<std::wstring_view, std::wstring_view> AroundCursor() const {
     const LineInfoW* const line = library_.line(edit_);
     return {{line->buffer, static_cast<std::size_t>(line->cursor - line->buffer)},
             {line->cursor, static_cast<std::size_t>(line->lastchar - line->cursor)}};
   }
 
-  // To the same place of the line above, or its end; from the first line to what was entered before.
+  // Moves to the same place of the line above, or its end; from the first line, to the history.
   unsigned char GoUp() {
     const auto [before, behind] = AroundCursor();
     if (const std::size_t end = before.rfind(L'\n'); end != std::wstring_view::npos) {
@@ -313,10 +314,10 @@ class LibEdit final : public LineEditor {
     return CC_NORM;
   }
 
-  // The text in the person's own editor, in a file that only they can read, and back.
+  // Opens the text in the person's own editor, in a private file, and reads it back.
   unsigned char OpenOwnEditor() {
     const LineInfoW* const line = library_.line(edit_);
-    // The library leaves the cursor where it was; the editor has the screen for itself and gives it back as it was.
+    // libedit leaves the cursor at its place, and the editor restores the screen when it ends.
     library_.set(edit_, EL_PREP_TERM, 0);
     keys_.LeaveTerminal();
     const auto edited =
@@ -337,7 +338,7 @@ class LibEdit final : public LineEditor {
     library_.set(edit_, EL_REFRESH);
   }
 
-  // False: this Edit is over.
+  // False if this Edit is over.
   bool NextCharacter(wchar_t& character) {
     if (!prefill_.empty()) Prefill();
     while (key_.empty()) {
@@ -362,7 +363,7 @@ class LibEdit final : public LineEditor {
     return true;
   }
 
-  // Between the marks that the terminal puts around it.
+  // Takes the text between the paste marks of the terminal.
   unsigned char TakePaste() {
     std::wstring pasted;
     wchar_t character = 0;
@@ -373,7 +374,7 @@ class LibEdit final : public LineEditor {
     for (std::size_t i = 0; i < pasted.size(); ++i) {
       const wchar_t next = i + 1 < pasted.size() ? pasted[i + 1] : L'\0';
       const bool is_break = pasted[i] == L'\r' || pasted[i] == L'\n';
-      // A terminal in this mode swaps the two; whichever way round, they are one line end.
+      // A terminal in this mode swaps the two; in either order they are one line end.
       if (is_break && next != pasted[i] && (next == L'\r' || next == L'\n')) ++i;
       if (is_break) {
         text += L'\n';
@@ -399,13 +400,13 @@ class LibEdit final : public LineEditor {
   std::FILE* const out_;
   ::EditLine* edit_ = nullptr;
   ::HistoryW* history_ = nullptr;
-  std::wstring prompt_, cleared_, prefill_;  // cleared: the text when it ended
-  std::wstring key_;                         // the rest of it, which the library has not read
+  std::wstring prompt_, cleared_, prefill_;  // cleared_: the text when it ended
+  std::wstring key_;                         // its bytes that libedit has not read
   std::size_t cursor_ = 0;                   // in the text that was given up, or is filled in
   bool given_up_ = false;
-  std::vector<std::wstring> past_;  // the oldest first
-  std::size_t past_at_ = 0;         // which of them is shown; behind all: `draft_`, or none yet
-  std::wstring draft_;              // what was typed before one of them was shown
+  std::vector<std::wstring> past_;  // oldest first
+  std::size_t past_at_ = 0;         // the one shown; after the last: draft_, or none yet
+  std::wstring draft_;              // the text before one of them was shown
   Completion completion_;
   std::function<void()> unfold_;
 };

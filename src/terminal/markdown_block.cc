@@ -18,13 +18,13 @@
 namespace reprise {
 namespace {
 
-// A table of more columns has no sensible form at a terminal, and md4c fills up every row of it.
+// A table with more columns has no sensible form at a terminal, and md4c fills up every row of it.
 constexpr unsigned kMostColumns = 100;
 
-// U+FFFD for what CommonMark lets no document say, too: U+0000.
+// U+0000 becomes U+FFFD, as CommonMark requires.
 std::string CharacterOf(std::uint32_t code) { return Utf8Of(code == 0 ? 0xfffd : code); }
 
-// Those that people and models write; others stay as they are.
+// The entities that people and models write; others stay as they are.
 constexpr std::array<std::pair<std::string_view, std::uint32_t>, 33> kEntities{{
     {"&amp;", '&'},      {"&lt;", '<'},       {"&gt;", '>'},       {"&quot;", '"'},     {"&apos;", '\''},
     {"&nbsp;", 0xa0},    {"&copy;", 0xa9},    {"&reg;", 0xae},     {"&deg;", 0xb0},     {"&plusmn;", 0xb1},
@@ -71,10 +71,10 @@ std::string AttributeText(const MD_ATTRIBUTE& attribute) {
   return VisibleLine(out);
 }
 
-// Takes what md4c finds, from the outermost block to the text, and writes lines.
-// Stays, since many terminals do not strike text out, and it would say the contrary there.
+// Kept in the text, because many terminals do not strike it out, and it would then say the opposite.
 constexpr std::string_view kStruckMark = "~~";
 
+// Turns md4c's blocks and spans, from the outermost block to the text, into lines.
 class BlockWriter {
  public:
   BlockWriter(const Style& style, int width, std::optional<unsigned> first_number)
@@ -100,14 +100,14 @@ class BlockWriter {
   std::vector<std::string> TakeLines() { return std::move(lines_); }
 
  private:
-  // A quote or an item: what stands before each of its lines.
+  // A quote or a list item: the prefix of each of its lines.
   struct Container {
     bool is_quote;
-    std::string marker;  // of an item, before its first line
+    std::string marker;  // of an item, for its first line
     int width;
     bool marker_is_due;
   };
-  // A block that holds others.
+  // A block with blocks in it.
   struct Parent {
     bool is_tight;
     bool has_child = false;
@@ -322,7 +322,7 @@ class BlockWriter {
     return TerminalTable::Alignment::kLeft;
   }
 
-  // Text goes into `text_` as it looks and into `plain_` as it is.
+  // Text goes into `text_` as shown and into `plain_` as written.
   void AppendText(std::string_view text) {
     std::string visible = Indented(text, "");
     std::replace(visible.begin(), visible.end(), '\n', ' ');
@@ -351,7 +351,7 @@ class BlockWriter {
     return std::exchange(text_, {});
   }
 
-  // The text of a paragraph or heading, or of a tight item, which has no paragraph.
+  // Ends the text of a paragraph, a heading, or a tight item, which has no paragraph.
   void EndText() {
     if (text_.empty()) return;
     parents_.back().has_child = true;
@@ -414,7 +414,7 @@ class BlockWriter {
     return line;
   }
 
-  // The outermost container that is shown: of very deep ones only the innermost have room beside the text.
+  // The outermost container that is shown: if they are very deep, only the innermost fit beside the text.
   std::size_t OutermostShown() const {
     int room = std::max(width_ / 2, kNarrowestMarkdown - 4);
     std::size_t at = containers_.size();
@@ -428,7 +428,7 @@ class BlockWriter {
     return room;
   }
 
-  // What stands before the next line. The markers of its items are no longer due.
+  // The prefix of the next line. The markers of its items are no longer due afterwards.
   std::string Prefix() {
     std::string prefix;
     for (std::size_t i = OutermostShown(); i < containers_.size(); ++i) {
@@ -453,9 +453,9 @@ class BlockWriter {
   std::vector<Parent> parents_;
   std::vector<List> lists_;
   std::vector<Link> links_;
-  std::map<Style::Role, int> roles_;  // how many open spans want each
+  std::map<Style::Role, int> roles_;  // open spans of each role
   std::string text_, plain_;
-  bool is_diff_ = false;  // code_
+  bool is_diff_ = false;  // whether code_ is a diff
   std::optional<std::string> code_;
   TerminalTable table_;
   std::vector<std::string> row_;

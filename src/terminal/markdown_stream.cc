@@ -15,12 +15,12 @@ constexpr std::size_t kMostHeldBytes = 64 * 1024;
 constexpr std::size_t kMostHeldLines = 200;
 constexpr std::size_t kLongestRepeatedHead = 4 * 1024;
 
-// What follows reads lines as CommonMark does, as far as it decides where a block of the document itself ends. What is
-// within a block is md4c's.
+// These functions read lines as CommonMark does, as far as needed to find the ends of the document's own blocks. md4c
+// reads the inside of blocks.
 
 struct IndentedLine {
   std::size_t columns;
-  std::string_view text;  // what follows
+  std::string_view text;  // the rest of the line
 };
 
 IndentedLine IndentOf(std::string_view line) {
@@ -32,7 +32,7 @@ IndentedLine IndentOf(std::string_view line) {
   return {columns, line.substr(at)};
 }
 
-// Without up to `columns` of its indent.
+// Removes up to `columns` columns of its indent.
 std::string WithoutIndent(std::string_view line, std::size_t columns) {
   const auto [indent, text] = IndentOf(line);
   return std::string(indent > columns ? indent - columns : 0, ' ') + std::string(text);
@@ -66,7 +66,7 @@ bool IsFence(std::string_view text) {
 struct ItemMark {
   char kind;  // '-', '+', '*', '.' or ')'
   std::optional<unsigned> number;
-  std::size_t width;         // without the space behind it
+  std::size_t width;         // without the space after it
   std::string_view content;  // with that space
 };
 
@@ -81,13 +81,13 @@ std::optional<ItemMark> ItemMarkOf(std::string_view text) {
   return mark;
 }
 
-// Whether a block begins here even where a paragraph would go on.
+// Whether a block begins here even where a paragraph could continue.
 bool BeginsBlock(std::string_view line) {
   const auto [indent, text] = IndentOf(line);
   return indent < 4 && (IsHeading(text) || IsRule(text) || IsFence(text) || text.starts_with('>') || ItemMarkOf(text));
 }
 
-// A list that begins with another number than 1, or with an empty item, is the paragraph's text.
+// A list that begins with a number other than 1, or with an empty item, is text of the paragraph.
 bool InterruptsParagraph(std::string_view line) {
   if (!BeginsBlock(line)) return false;
   const std::string_view text = IndentOf(line).text;
@@ -95,7 +95,7 @@ bool InterruptsParagraph(std::string_view line) {
   return !mark || (mark->number.value_or(1) == 1 && !IsBlankLine(mark->content));
 }
 
-// Where the cells of a row of a table end and others begin: at `|`, but not in code.
+// The separators of a table row: each `|` that is not in code.
 std::vector<std::size_t> SeparatorsOf(std::string_view row) {
   const std::size_t end = row.find_last_not_of(" \t|\n") + 1;
   std::vector<std::size_t> separators;
@@ -122,14 +122,14 @@ std::vector<std::size_t> SeparatorsOf(std::string_view row) {
 
 std::size_t ColumnsOf(std::string_view row) { return SeparatorsOf(row).size() + 1; }
 
-// Cells beyond the last column become part of that one: md4c would not show them.
+// Joins cells beyond the last column to that one, because md4c would not show them.
 std::string WithinColumns(std::string row, std::size_t columns) {
   const std::vector<std::size_t> separators = SeparatorsOf(row);
   for (std::size_t n = separators.size(); n >= columns && n > 0; --n) row.insert(separators[n - 1], "\\");
   return row;
 }
 
-// At least three dashes for each column: md4c takes no fewer.
+// Gives each column at least three dashes, because md4c takes no fewer.
 std::string WithLongDashes(std::string_view delimiter_row) {
   std::string out;
   while (!delimiter_row.empty()) {
@@ -145,8 +145,8 @@ bool IsDelimiterRow(std::string_view line) {
          line.find_first_not_of("|-: \t") == std::string_view::npos;
 }
 
-// "[name]: address" defines a link, and md4c would show nothing of it: a backslash makes it text. `[` that does not end
-// on its line may begin one, too.
+// "[name]: address" defines a link, and md4c would hide it, so a backslash makes it text. A `[` that does not end on
+// its line may begin one, too.
 std::string WithDefinitionAsText(std::string line) {
   std::string_view rest = line;
   for (bool deeper = true; deeper;) {
@@ -190,7 +190,7 @@ std::vector<std::string> MarkdownStream::End() {
 std::vector<std::string> MarkdownStream::Tail() const {
   std::string_view whole_characters = line_;
   whole_characters.remove_suffix(IncompleteUtf8Tail(line_));
-  if (whole_characters.ends_with('\r')) whole_characters.remove_suffix(1);  // its line feed may come
+  if (whole_characters.ends_with('\r')) whole_characters.remove_suffix(1);  // its line feed may follow
   const std::string line = Indented(whole_characters, "");
 
   std::vector<std::string> lines;
@@ -208,7 +208,7 @@ std::vector<std::string> MarkdownStream::Tail() const {
   return lines;
 }
 
-// Bytes alone decide what is taken together, so that it does not matter how they come.
+// Takes text by bytes alone, so that the lines do not depend on the pieces.
 void MarkdownStream::TakeBytes(std::string_view bytes) {
   while (!bytes.empty()) {
     const std::size_t room = kMostHeldBytes - line_.size();
@@ -249,11 +249,11 @@ void MarkdownStream::TakeLine(std::string line) {
   Begin(line);
 }
 
-// The second and later parts of a very long line: text of whatever has begun.
+// Takes the second and later parts of a very long line, as text of the open block.
 void MarkdownStream::TakePartOfLine(std::string part) {
   if (block_ == Block::kFence || block_ == Block::kIndentedCode) return EmitCode(part, 0);
   if (block_ == Block::kNone) {
-    block_ = Block::kParagraph;  // a heading, say
+    block_ = Block::kParagraph;  // or a heading, for example
     gap_is_due_ = false;
   }
   if (!is_plain_) {
@@ -264,7 +264,7 @@ void MarkdownStream::TakePartOfLine(std::string part) {
   Emit(PlainLines(part, width_));
 }
 
-// Whether `line`, which is not blank, belongs to the block that is open. If not, that one has ended.
+// Whether `line`, which is not blank, belongs to the open block. If not, that block has ended.
 bool MarkdownStream::GoesOn(std::string_view line) {
   bool goes_on = false;
   switch (block_) {
@@ -308,15 +308,15 @@ bool MarkdownStream::ParagraphGoesOn(std::string_view line) {
   std::string text_line(line);
   if (IsDelimiterRow(line) && !is_plain_) {
     const bool begins_table = BeginTable(line);
-    // To md4c it would be a table of fewer or more columns than its head has.
+    // To md4c it would be a table with fewer or more columns than its head.
     begins_table ? void(text_line = WithLongDashes(line)) : void(text_line.insert(line.find('|'), "\\"));
   }
   Hold(std::move(text_line));
   return true;
 }
 
-// Whether the paragraph's last line is the head of a table. What was before it is a paragraph then, which md4c would
-// not see.
+// Whether the paragraph's last line is the head of a table. The earlier lines then become a paragraph, which md4c would
+// not recognize.
 bool MarkdownStream::BeginTable(std::string_view delimiter_row) {
   if (held_lines_ == 0) return false;
   const std::size_t before = held_.rfind('\n', held_.size() - 2);
@@ -370,7 +370,7 @@ void MarkdownStream::TakeFenceLine(std::string_view line) {
 void MarkdownStream::Begin(const std::string& line) {
   const auto [indent, text] = IndentOf(line);
   const auto mark = indent < 4 && !IsRule(text) ? ItemMarkOf(text) : std::nullopt;
-  // A list right below its introduction stays there.
+  // A list directly below its introduction stays there.
   const bool is_close = mark && !follows_blank_ && (last_block_ == Block::kParagraph || last_block_ == Block::kItem);
   gap_is_due_ = !is_first_ && !is_close;
   follows_blank_ = false;
@@ -403,7 +403,7 @@ void MarkdownStream::BeginItem(const std::string& line) {
   block_ = Block::kItem;
   item_mark_ = mark.kind;
   item_number_ = mark.number;
-  // Five spaces are one, and code after it.
+  // Five spaces are one space, and then code.
   item_indent_ = indent + mark.width + (IsBlankLine(mark.content) || spaces > 4 ? 1 : spaces);
   Hold(line);
 }
@@ -430,7 +430,7 @@ void MarkdownStream::GiveUpWaiting() {
     Emit(PlainLines(std::exchange(held_, {}), width_));
     is_plain_ = true;
   } else if (block_ == Block::kTable && table_head_.size() * 8 < held_.size()) {
-    // As on the next page of a book.
+    // Repeats the head, as on the next page of a book.
     DrawHeld();
     held_ = table_head_;
     held_lines_ = 2;

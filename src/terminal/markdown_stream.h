@@ -11,29 +11,28 @@
 
 namespace reprise {
 
-// Markdown that comes in pieces, as lines for a terminal (see MarkdownLines). Where the pieces end makes no difference
-// to the lines.
+// Turns Markdown that arrives in pieces into lines for a terminal (see MarkdownLines). The lines do not depend on how
+// the text is cut into pieces.
 //
-// A block is drawn once, when its end has come: a paragraph, quote or table at the line after it, an item of a list at
-// the next one, a heading at once, code line by line. So every byte is drawn once, and what is held is one block. One
-// that grows beyond 64 KiB or 200 lines is not waited for: a paragraph or a table goes out in parts, an item or a quote
-// as the lines that it was written in. Links whose addresses come later stay as they are written, and so do the
-// addresses.
+// Draws a block once, at its end: a paragraph, quote or table at the line after it, a list item at the next item, a
+// heading at once, code line by line. So it draws every byte once and holds one block. It does not wait for the end of
+// a block beyond 64 KiB or 200 lines: paragraphs and tables are drawn in parts, items and quotes as the lines that were
+// written. A link whose address comes later stays as it is written, and so does the address.
 class MarkdownStream {
  public:
   MarkdownStream(const Style& style, int width) : style_(style) { SetWidth(width); }
 
-  // The lines that are final now.
+  // Returns the lines that are final now.
   std::vector<std::string> Add(std::string_view delta);
-  // What follows the final lines, as far as it is known.
+  // The unfinished text after the final lines.
   std::vector<std::string> Tail() const;
-  // The lines of the rest. Then it is ready for another text.
+  // Returns the remaining lines; ready for another text afterwards.
   std::vector<std::string> End();
 
-  // For what is not final yet.
+  // For text that is not final yet.
   void SetWidth(int width) { width_ = std::max(width, kNarrowestMarkdown); }
 
-  // How much has come that is not final, and how much has been drawn for final lines.
+  // The bytes that are not final, and the bytes drawn for final lines.
   std::size_t held_bytes() const { return line_.size() + held_.size(); }
   std::size_t drawn_bytes() const { return drawn_bytes_; }
 
@@ -55,7 +54,7 @@ class MarkdownStream {
   void DrawHeld();
   void EndBlock();
 
-  // Lines of code, without so many columns of their indent.
+  // Emits lines of code, without `indent` columns of their indent.
   void EmitCode(std::string_view line, std::size_t indent);
   void Emit(std::vector<std::string> lines);
   std::vector<std::string> Drawn(const std::string& markdown) const;
@@ -65,28 +64,28 @@ class MarkdownStream {
   std::vector<std::string> out_;  // final, not yet handed out
   std::size_t drawn_bytes_ = 0;
 
-  std::string line_;             // as it comes, up to its end
-  bool line_has_begun_ = false;  // before line_: the first parts of a very long line have been taken
+  std::string line_;             // incomplete so far
+  bool line_has_begun_ = false;  // the first parts of a very long line were taken before line_
   Block block_ = Block::kNone;
   std::string held_;  // the lines of the block
   std::size_t held_lines_ = 0;
   bool held_has_fence_ = false;
-  bool is_plain_ = false;       // the block is emitted as its lines come
+  bool is_plain_ = false;       // the block is emitted line by line
   bool is_first_ = true;        // nothing has been emitted
   bool gap_is_due_ = false;     // before the block
-  bool follows_blank_ = false;  // what comes next stands after an empty line
+  bool follows_blank_ = false;  // the next text follows an empty line
   Block last_block_ = Block::kNone;
 
   char fence_ = 0;  // the character
   std::size_t fence_length_ = 0, fence_indent_ = 0;
-  bool is_diff_ = false;         // what the fence holds
+  bool is_diff_ = false;         // the content of the fence
   std::size_t blank_lines_ = 0;  // within an item or indented code; they belong to it if it goes on
-  char item_mark_ = 0;           // what makes two items those of one list: the bullet, or what follows the number
+  char item_mark_ = 0;           // equal in all items of a list: the bullet, or the character after the number
   std::optional<unsigned> item_number_;
-  std::size_t item_indent_ = 0;  // of what belongs to the item
+  std::size_t item_indent_ = 0;  // of the item's content
   std::string table_head_;       // its first two lines
   std::size_t table_columns_ = 0;
-  bool repeats_head_ = false;  // held_ begins with a copy of it, and holds nothing else yet
+  bool repeats_head_ = false;  // held_ is only a copy of table_head_ so far
 };
 
 }  // namespace reprise

@@ -5,7 +5,7 @@
 namespace reprise {
 namespace {
 
-// Where the key of a provider is set.
+// The place of a provider's key.
 std::string KeyOf(std::string_view provider) {
   const std::string setting = "\"api_key\" of provider " + VisibleLine(provider) + " in the configuration";
   if (provider == "openai") return "OPENAI_API_KEY, or " + setting;

@@ -13,7 +13,7 @@ namespace {
 constexpr char kEscape = '\x1b';
 constexpr std::size_t kMostBlankLines = 3;
 
-// How the text that follows is painted.
+// The style of the text that follows.
 class Paint {
  public:
   // `parameters`: "1;31".
@@ -21,7 +21,7 @@ class Paint {
     std::vector<int> codes;
     for (std::size_t at = 0; at <= parameters.size();) {
       const std::size_t end = std::min(parameters.find(';', at), parameters.size());
-      int code = 0;  // what is left out, too
+      int code = 0;  // an omitted number is 0
       const auto [rest, error] = std::from_chars(parameters.data() + at, parameters.data() + end, code);
       if (error == std::errc::result_out_of_range || (error == std::errc() && rest != parameters.data() + end)) return;
       codes.push_back(code);
@@ -61,10 +61,10 @@ class Paint {
     if ((code >= 30 && code <= 37) || (code >= 90 && code <= 97)) colour_ = Readable(code);
   }
 
-  // Of the 16 colours those that can be read on dark and on light; 0: the usual one.
+  // The colours that are readable on dark and on light; 0 for the default one.
   static int Readable(int code) { return code % 10 == 0 || code % 10 == 7 ? 0 : code; }
 
-  // "5;N" or "2;R;G;B", which begins behind `i`: the nearest of the 16. `i` goes to its end.
+  // "5;N" or "2;R;G;B" after index `i`: the nearest of the 16. Moves `i` to its end.
   static int TakeColour(const std::vector<int>& codes, std::size_t& i) {
     const auto at = [&](std::size_t n) { return i + n < codes.size() ? codes[i + n] : 0; };
     int red = at(2), green = at(3), blue = at(4);
@@ -88,7 +88,7 @@ class Paint {
   int colour_ = 0;
 };
 
-// One line, from what was painted before it.
+// Draws one line, beginning with the style of the line before.
 std::string OutputLine(std::string_view line, bool has_colour, Paint& paint, bool& is_blank) {
   std::string shown, plain;
   const auto put_plain = [&] {
@@ -101,7 +101,7 @@ std::string OutputLine(std::string_view line, bool has_colour, Paint& paint, boo
     is_blank = true;
   };
   begin();
-  bool returns = false;  // what follows is written over the line
+  bool returns = false;  // the following text overwrites the line
   while (!line.empty()) {
     std::size_t length = line[0] == kEscape ? ControlSequenceLength(line) : 0;
     if (line[0] == '\r') {

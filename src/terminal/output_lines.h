@@ -8,11 +8,10 @@
 
 namespace reprise {
 
-// What a command has printed, as lines for a terminal: its colours and attributes (SGR) are drawn if `style` has
-// colour, but for those that could make text invisible; backgrounds are left out, and other colours become the nearest
-// of Style's. Of what is written over itself by carriage returns the last state is left. Other sequences that steer a
-// terminal are dropped, everything else hidden is spelled out (VisibleLine), and of many blank lines their number is
-// told.
+// A command's output as lines for a terminal. Colours and attributes (SGR) are drawn if `style` has colour, except
+// those that could make text invisible; backgrounds are dropped, and other colours become the nearest of Style's. Of
+// text overwritten by carriage returns, the last state is shown. Other control sequences are dropped, other hidden
+// characters spelled out (VisibleLine), and many blank lines become their number.
 std::vector<std::string> OutputLines(std::string_view text, const Style& style);
 
 }  // namespace reprise

@@ -27,7 +27,7 @@ bool WriteAll(int fd, std::string_view text) {
   return true;
 }
 
-// Runs `editor FILE` by the shell, as the variables may hold options.
+// Runs `editor FILE` by the shell, because the variables may hold options.
 bool RunEditor(const std::string& editor, const std::string& file) {
   const pid_t child = ::fork();
   if (child < 0) return false;

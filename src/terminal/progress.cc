@@ -33,7 +33,7 @@ constexpr std::chrono::milliseconds kBeforeFirst{30}, kBetween{33};
 constexpr std::size_t kUsualColumns = 80;
 constexpr std::string_view kErase = "\r\x1b[K";
 
-// Too slow to say: empty.
+// Empty for a very low rate.
 std::string RateText(double per_second) {
   if (per_second >= 10) return ", " + Grouped(static_cast<std::uint64_t>(std::llround(per_second))) + "/s";
   if (per_second < 0.1) return {};
@@ -52,14 +52,14 @@ std::string LeftText(double seconds) {
   return ", " + std::to_string(minutes / 60) + " h " + std::to_string(minutes % 60) + " min left";
 }
 
-// The one line of this process.
+// The only progress line of this process.
 struct TerminalLine {
   std::atomic<bool> in_use = false;
   Mutex mutex;
   bool is_drawn = false;  // guarded by mutex
 };
 TerminalLine& OnlyLine() {
-  static auto* const line = new TerminalLine;  // never destroyed: threads may log to the end
+  static auto* const line = new TerminalLine;  // never destroyed, because threads may log to the end
   return *line;
 }
 
@@ -83,13 +83,13 @@ std::size_t Columns() {
   return known ? size.ws_col : kUsualColumns;
 }
 
-// A shell may show a prompt meanwhile.
+// False, for example, while a shell shows its prompt.
 bool InForeground() {
   const pid_t foreground = ::tcgetpgrp(STDERR_FILENO);
   return foreground < 0 || foreground == ::getpgrp();
 }
 
-// Those that would end this process. (One that is blocked is taken even if it is ignored, as nohup has it.)
+// The signals that would end this process. Leaves out ignored ones (nohup), which would arrive here when blocked.
 sigset_t EndingSignals() {
   sigset_t set;
   sigemptyset(&set);
@@ -121,7 +121,7 @@ std::string ProgressText(const LongTask& task, std::uint64_t steps_done, std::ch
   return what.substr(0, columns);
 }
 
-// Holds the signals back and has a thread that takes them and draws.
+// Blocks the signals, and has a thread that takes them and draws.
 class Progress::Watcher {
  public:
   Watcher(WorkCounter& counter, bool draws)
@@ -135,13 +135,13 @@ class Progress::Watcher {
       if (signals_) thread_ = std::thread([this] { Watch(); });
     } catch (const std::system_error&) {  // no more threads
     }
-    // Without it nothing is shown, and a signal ends the process as it would without us.
+    // Without the thread nothing is drawn, and signals have their usual effect.
     if (!thread_.joinable()) ::pthread_sigmask(SIG_SETMASK, &signals_before_, nullptr);
   }
   Watcher(const Watcher&) = delete;  // its thread refers to it
   Watcher& operator=(const Watcher&) = delete;
 
-  // Returns the signal that has come, 0 if none has.
+  // Returns the signal that has arrived, 0 if none.
   int End() {
     const std::uint64_t one = 1;
     [[maybe_unused]] const ssize_t told = ::write(ended_.get(), &one, sizeof one);
@@ -197,7 +197,7 @@ class Progress::Watcher {
       const MutexLock lock(OnlyLine().mutex);
       EraseLine();
     }
-    // The next one comes to this thread, and ends the process.
+    // The next signal comes to this thread, and ends the process.
     ::pthread_sigmask(SIG_SETMASK, &signals_before_, nullptr);
   }
 
@@ -205,7 +205,7 @@ class Progress::Watcher {
     const MutexLock lock(OnlyLine().mutex);
     if (task_.doing.empty() || !InForeground()) return;
     const auto elapsed = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begun_);
-    // The last column stays free: with it some terminals begin another line.
+    // The last column stays free, because some terminals begin another line after it.
     const std::string text = ProgressText(task_, counter_.done(), elapsed, Columns() - 1);
     WriteToErrorOutput("\r" + text + "\x1b[K");
     OnlyLine().is_drawn = true;
@@ -216,10 +216,10 @@ class Progress::Watcher {
   const UniqueFd ended_;
   UniqueFd signals_;
   sigset_t signals_before_{};
-  LongTask task_{};              // guarded by the line's mutex, as is the next
+  LongTask task_{};              // guarded by the line's mutex, as is begun_
   Clock::time_point begun_{};    // of the task
-  std::atomic<int> signal_ = 0;  // that has come
-  std::thread thread_;           // last: it uses all of the above
+  std::atomic<int> signal_ = 0;  // that has arrived
+  std::thread thread_;           // last, because it uses all of the above
 };
 
 Progress::Progress(WorkCounter& counter, const Environment& environment)
@@ -237,7 +237,7 @@ void Progress::End() {
   const int signal = watcher_->End();
   watcher_.reset();
   if (signal == 0) return;
-  static_cast<void>(FlushOutput());  // of what is done
+  static_cast<void>(FlushOutput());  // the output so far
   ::raise(signal);
 }
 

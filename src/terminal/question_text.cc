@@ -18,15 +18,15 @@ namespace {
 
 constexpr std::size_t kShownCharacters = 1500, kShownLines = 24, kLabelCharacters = 60;
 
-// What tells most about a call.
+// The arguments that say most about a call.
 constexpr std::array<std::string_view, 6> kFirst{"path", "command", "url", "language", "code", "name"};
 
 struct ArgumentText {
   std::string name, text;
 };
 
-// The arguments of a call, of texts what they say and of all else how it is written: a number is not read, and so not
-// rounded. Empty: it is no object, or has no members.
+// The arguments of a call, texts unquoted and everything else as written, so that no number is rounded. Empty if it is
+// no object, or has no members.
 std::vector<ArgumentText> InOrder(const std::string& tool_input) {
   const auto parsed = ParseJson(tool_input);
   if (!parsed || !parsed->is_object()) return {};
@@ -74,12 +74,12 @@ bool IsOption(const Json& options, const std::string& text) {
 
 struct Choice {
   Json value;
-  std::string title;  // what people call it; may be empty
+  std::string title;  // for people; may be empty
 
   std::string text() const { return value.is_string() ? value.get<std::string>() : DumpJson(value); }
 };
 
-// What may be chosen: of `enum` with `enumNames`, or of `oneOf` or `anyOf` with a `const` and a `title` each.
+// The choices of a schema: of `enum` with `enumNames`, or of `oneOf` or `anyOf` with a `const` and a `title` each.
 std::vector<Choice> ChoicesOf(const Json& schema) {
   std::vector<Choice> choices;
   if (const auto list = schema.find("enum"); list != schema.end() && list->is_array()) {
@@ -102,7 +102,7 @@ std::vector<Choice> ChoicesOf(const Json& schema) {
   return choices;
 }
 
-// Those of a member, or of the items of a list.
+// The choices of a member, or of the items of a list.
 std::vector<Choice> ChoicesOfMember(const Json& schema) {
   if (TextMember(schema, "type") != "array") return ChoicesOf(schema);
   const auto items = schema.find("items");
@@ -120,7 +120,7 @@ std::string NumberedChoices(const std::vector<Choice>& choices) {
   return list;
 }
 
-// The choice that `text` is: itself, by its title, or by its number; null: none.
+// The choice that `text` means: itself, its title, or its number; null if none.
 const Choice* ChoiceOf(const std::vector<Choice>& choices, const std::string& text) {
   for (const Choice& choice : choices) {
     if (choice.text() == text) return &choice;
@@ -132,7 +132,7 @@ const Choice* ChoiceOf(const std::vector<Choice>& choices, const std::string& te
   return number >= 1 && number <= choices.size() ? &choices[number - 1] : nullptr;
 }
 
-// Whether `text` looks like `pattern`, in which 9 is a digit.
+// Whether `text` has the form of `pattern`, in which 9 is a digit.
 bool LooksLike(std::string_view text, std::string_view pattern) {
   return text.size() == pattern.size() &&
          std::equal(text.begin(), text.end(), pattern.begin(), [](char given, char wanted) {
@@ -154,8 +154,8 @@ bool IsDateTime(std::string_view text) {
   return zone == "Z" || zone == "z" || LooksLike(zone, "+99:99") || LooksLike(zone, "-99:99");
 }
 
-// What a text of this format looks like, for people; empty: it does, or the format is not one that is known here. Only
-// roughly: the server knows better, but its refusal comes after the last field.
+// The expected form of a text in this format, for people; empty if it fits, or if the format is unknown here. Only a
+// rough check: the server checks exactly, but its refusal comes after the last field.
 std::string FaultOfFormat(std::string_view format, std::string_view text) {
   const bool has_blank = text.find_first_of(" \t\n") != std::string_view::npos;
   if (format == "email") {
@@ -180,7 +180,7 @@ std::optional<double> Limit(const Json& schema, const char* name) {
   return limit != schema.end() && limit->is_number() ? std::optional(limit->get<double>()) : std::nullopt;
 }
 
-// "at least 2 and at most 5 characters"; empty: there are no limits.
+// "at least 2 and at most 5 characters"; empty if there are no limits.
 std::string LimitsOf(const Json& schema, const char* least, const char* most, const std::string& unit) {
   const auto low = schema.find(least), high = schema.find(most);
   std::string text;
@@ -251,7 +251,7 @@ ApprovalText DescribeApproval(const event::ApprovalRequired& asked, bool whole) 
 std::vector<std::string> PatternLines(const event::ApprovalRequired& asked) {
   std::vector<std::string> lines;
   for (const CallPattern& each : asked.patterns) {
-    if (lines.size() == 9) break;  // a digit answers
+    if (lines.size() == 9) break;  // one digit is the answer
     lines.push_back(std::to_string(lines.size() + 1) + ". " + VisibleLine(each.pattern) + ": " +
                     VisibleLine(each.means));
   }
@@ -309,7 +309,7 @@ std::string EditableArguments(const std::string& tool_input) {
     const Json& read = MemberOf(*parsed, name.get_ref<const std::string&>());
     const std::string lines = read.is_string() ? read.get<std::string>() : "";
     text += DumpJson(name) + ": ";
-    // What cannot be seen stays an escape.
+    // Hidden characters stay escapes.
     if (lines.find('\n') == std::string::npos || lines.find('\r') != std::string::npos || HasHidden(lines)) {
       text += OnOneLine(WithoutGaps(value)) + "\n";
       continue;

@@ -13,27 +13,27 @@
 #include "reprise/event.h"
 #include "reprise/result.h"
 
-// What a person is shown of a question, and what an answer to a form is made of. Everything hidden is spelled out.
+// Texts of questions for people, and answers to forms. Hidden characters are spelled out.
 namespace reprise {
 
 struct ApprovalText {
   std::string text;
-  bool cut;  // a long argument is not shown to its end
+  bool cut;  // a long argument is cut
 };
-// The tool and what it touches first, then the other arguments, the risk and the reason.
+// First the tool and its main argument, then the other arguments, the risk and the reason.
 ApprovalText DescribeApproval(const event::ApprovalRequired& asked, bool whole);
 
-// What may be said to an approval, beside yes and no.
+// The possible answers to an approval, beside yes and no.
 struct ApprovalChoices {
   std::size_t together = 1;  // calls that ask together
-  bool cut = false;          // not all of them is shown
+  bool cut = false;          // the arguments were cut
   bool may_be_put_off = false;
-  std::size_t patterns = 0;  // of calls, that may be allowed
+  std::size_t patterns = 0;  // patterns of calls that may be allowed
 };
-// "[y]es, [n]o, ...": the letters that answer.
+// "[y]es, [n]o, ...": the letters of the answers.
 std::string ApprovalLegend(const ApprovalChoices& offered);
 
-// What a person has typed to it: one of these, or yes or no with `words` behind it, for the model.
+// A typed answer: one of these kinds, or yes or no followed by `words` for the model.
 struct TypedAnswer {
   enum class Kind {
     kYes,
@@ -51,58 +51,56 @@ struct TypedAnswer {
   };
   Kind kind = Kind::kUnclear;
   std::string words;
-  std::size_t pattern = 0;  // of kPattern: which of those offered, from 1
+  std::size_t pattern = 0;  // of kPattern: the number of an offered pattern, from 1
   bool in_every_chat = false;
 };
-// The patterns that an approval offers, each with its sentence: "1. git log *: Runs ...".
+// The patterns that an approval offers, each with its meaning: "1. git log *: Runs ...".
 std::vector<std::string> PatternLines(const event::ApprovalRequired& asked);
 TypedAnswer ParseApprovalAnswer(std::string_view line);
 
-// The arguments of a call as a text to edit: JSON on one line, or if one of them has several lines, "name: JSON" for
-// each on a line of its own and "name: <<END", the text and "END" for those. REQUIRES: `tool_input` is JSON.
+// A call's arguments as an editable text: JSON on one line, or, if one of them has several lines, a line "name: JSON"
+// for each, and for those "name: <<END", the text and "END". REQUIRES: `tool_input` is JSON.
 std::string EditableArguments(const std::string& tool_input);
-// The JSON object that such a text says; the numbers in it as they are written. kInvalidArgument: the message says what
-// is wrong.
+// The JSON object of such a text, with its numbers as written. kInvalidArgument; the message names the fault.
 Result<std::string> ArgumentsOf(const std::string& text);
 
-// What write_file or edit_file with these arguments would make of a text; nullopt: nothing.
+// The effect of write_file or edit_file with these arguments on a text; nullopt if there is none.
 std::optional<std::string> ChangedText(const std::string& tool, const Json& arguments, const std::string& before);
-// The answer of GET .../change for a call whose arguments are now those of `asked`. kConflict: it cannot be told.
+// GET .../change, adapted to the changed arguments in `asked`. kConflict if the effect is unknown.
 Result<Json> ChangeWithOtherArguments(const Json& change, const event::ApprovalRequired& asked);
 
 // "write_file a.txt": a call in a few words.
 std::string CallLabel(const std::string& tool_name, const std::string& tool_input);
 
-// "(cancelled: REASON)": what has become of a run.
+// "(cancelled: REASON)": the end of a run.
 std::string CancelledText(const std::string& reason);
 
-// Whether the refusal of an answer says that the question needs none any more.
+// Whether this refusal of an answer means that the question needs no answer any more.
 bool IsNoLongerOpen(const Error& refusal);
 
-// One member of the object that a question wants as its answer.
+// One member of the object that answers a question.
 struct FormField {
   std::string name;
   std::string hint;  // what to type, for people
   bool required = false;
   Json schema;
 
-  // The value that `text` says. kInvalidArgument: the message says what would have been right.
+  // The value of `text`. kInvalidArgument; the message says what is expected.
   Result<Json> Parse(const std::string& text) const;
-  // The same of a line that a person has typed; nullopt: it is left out, as one that is not required or has a default
-  // may be.
+  // The same for a typed line; nullopt leaves the member out, if it is optional or has a default.
   Result<std::optional<Json>> ParseLine(const std::string& line) const;
 };
 // Empty if `schema` (JSON text) does not describe an object of simple members.
 std::vector<FormField> FieldsOf(const std::string& schema);
 
-// How a person is asked for the members of such an object.
+// The functions that ask a person for the members of such an object.
 struct FormAsking {
   std::function<void(const std::string&text)> tell, complain;
-  // Reads a line, which begins as it is; false: there is no answer.
+  // Reads a line that begins with the present `line`; false if there is no answer.
   std::function<bool(const std::string& prompt, std::string& line)> read;
 };
-// The object that the schema wants, member by member; nullopt: `read` has given up. `entered`: what was typed, by the
-// names of the members; it is there again when the form is filled in anew.
+// Asks for the object of the schema, member by member; nullopt if `read` gave up. `entered` keeps the typed lines by
+// member, for another attempt.
 std::optional<Json> FillInForm(const std::string& schema, const FormAsking& asking,
                                std::map<std::string, std::string>& entered);
 

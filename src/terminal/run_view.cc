@@ -19,19 +19,19 @@
 namespace reprise {
 namespace {
 
-// Of a tool's result, and of what a call has done to files. Errors and sums stand at the end.
+// For tool results and diffs. Their ends count, because errors and sums stand there.
 constexpr std::size_t kResultHead = 3, kResultTail = 5, kDiffHead = 40, kDiffTail = 5;
-constexpr std::size_t kPathCharacters = 200;      // of what a recorded call has changed
+constexpr std::size_t kPathCharacters = 200;      // of files that a recorded call has changed
 constexpr std::size_t kMostFolded = 100;          // texts
 constexpr std::size_t kMostUnfolded = 10'000;     // lines
 constexpr std::size_t kOutputLines = 5;           // of a running command's output
 constexpr std::size_t kKeptOutput = 8 << 10;      // bytes
 constexpr std::size_t kKeptThinking = 256 << 10;  // bytes
 constexpr std::size_t kKeptLine = 1 << 10;        // bytes of a thought, for the line below
-constexpr std::size_t kThought = 100;             // characters of a thought that stay
+constexpr std::size_t kThought = 100;             // characters of a thought that stays
 constexpr std::array<const char*, 10> kSpinner{"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"};
 constexpr std::chrono::milliseconds kSpinnerStep{100};
-constexpr std::uint64_t kNearlyFull = 85;  // percent of what a request may have
+constexpr std::uint64_t kNearlyFull = 85;  // percent of the limit of a request
 
 void KeepEnd(std::string& text, std::size_t bytes) {
   if (text.size() <= bytes) return;
@@ -40,7 +40,7 @@ void KeepEnd(std::string& text, std::size_t bytes) {
   while (!text.empty() && (static_cast<unsigned char>(text.front()) & 0xc0) == 0x80) text.erase(0, 1);
 }
 
-// What these do is told by events of their own.
+// Events of their own show the effects of these tools.
 bool TellsItself(const std::string& tool) { return tool == "update_plan" || tool == "manage_tasks"; }
 
 std::string Seconds(std::chrono::steady_clock::duration time) {
@@ -97,7 +97,7 @@ void RunView::EndText() {
   text_.reset();
 }
 
-// The thought in a line; `whole` is it, if it is known better than from its pieces.
+// Shows the thought in a line; `whole` replaces the collected pieces if it is not empty.
 void RunView::EndThinking(const std::string& whole) {
   if (!whole.empty()) thinking_ = whole;
   if (thinking_.empty()) return;
@@ -147,7 +147,7 @@ void RunView::Fold(std::string title, std::function<std::vector<std::string>()> 
   unfolded_last_ = false;
 }
 
-// Lines that may be painted, as many as these of both ends.
+// Shows `head` and `tail` of these lines, which may be painted.
 void RunView::ShowFolded(std::vector<std::string> lines, Style::Role role, std::size_t head, std::size_t tail) {
   const std::size_t hidden = lines.size() > head + tail + 1 ? lines.size() - head - tail : 0;
   for (std::size_t i = 0; i < lines.size(); ++i) {
@@ -174,14 +174,14 @@ bool RunView::Unfold() {
   return true;
 }
 
-// Both ends of it; of a failure in another colour.
+// Shows both ends of a result; a failure in another colour.
 void RunView::ShowResult(const event::ToolResult& result) {
   EndText();
   const auto& [id, tool, text, failed, files] = result;
   output_.erase(id);
   doing_ = "waiting for the model";
   if (!failed && TellsItself(tool)) return;
-  if (tool == "ask_human" && answered_.contains(id)) return;  // the answer, once more
+  if (tool == "ask_human" && answered_.contains(id)) return;  // repeats the answer
   std::vector<std::string> lines = OutputLines(text, style_);
   const std::string title = Label(id).empty() ? VisibleLine(tool) : Label(id);
   if (std::exchange(named_, id) != id) {
@@ -262,7 +262,7 @@ void RunView::ShowUsage(const event::Usage& usage) {
     nearly_full_ = context_tokens_ * 100 >= limit * kNearlyFull ? limit : 0;
     if (nearly_full_ == 0) told_nearly_full_ = false;
   }
-  labels_.clear();  // the calls of the next response follow
+  labels_.clear();  // the next response has new calls
 }
 
 void RunView::ShowPlan(const std::vector<std::string>& steps) {
@@ -295,7 +295,7 @@ void RunView::ShowLoop(const event::LoopDetected& loop) {
                             loop.tool_name + ")");
 }
 
-// Of a run that goes on the difference follows.
+// For a live run the diff follows.
 void RunView::ShowChanged(const event::FilesChanged& changed) {
   std::string paths;
   for (const std::string& path : ShownPaths(changed.changes)) paths += (paths.empty() ? "" : ", ") + path;

@@ -18,34 +18,34 @@
 
 namespace reprise {
 
-// Shows the events of one run after the other: what is final as lines of the screen that stay, the rest (the unfinished
-// text, a command's output, what it is doing and for how long) as lines for the place below. For one thread.
+// Shows the events of one run after another: final text as lines of the screen that stay, the rest (unfinished text, a
+// command's output, the present activity and its time) as lines for the place below. For one thread.
 class RunView {
  public:
   RunView(Screen& screen, const Style& style) : screen_(screen), style_(style) {}
 
-  // A run begins, or a recorded one (`live` false), whose times and costs are not told.
+  // Begins a run, or a recorded one (not `live`), which is shown without times and costs.
   void Begin(bool live);
   void Heard(const AgentEvent& event);
-  // It is over, or interrupted: whatever is unfinished is shown as it is.
+  // The run is over or interrupted: shows unfinished text as it is.
   void End();
 
   void ShowTasks(const std::vector<Task>& tasks);
   void ShowPlan(const std::vector<std::string>& steps);
-  // What a call has done to files: `files` as GET .../diff gives them. Of what a question has shown nothing is shown.
+  // Shows a call's changes of files: `files` as in GET .../diff. Skips a diff that a question has shown.
   void ShowDiff(const std::string& call, const Json& files);
-  // A question shows what this call will do to files.
+  // A question has shown this call's changes of files.
   void DiffIsShown(const std::string& call) { diff_shown_.insert(call); }
   bool WantsDiff(const std::string& call) const { return !diff_shown_.contains(call); }
 
-  // Shows what was folded last; the next time all that was folded. False: nothing was.
+  // Shows the last folded text, and the next time all folded texts. False if there is none.
   bool Unfold();
 
-  // What belongs below now.
+  // The lines for the place below, now.
   std::vector<std::string> Below() const;
-  // Tokens that the last request and its response took: what the next one begins with.
+  // The tokens of the last request and its response, with which the next request begins.
   std::uint64_t context_tokens() const { return context_tokens_; }
-  // For the status line; 0: not known.
+  // For the status line; 0 if unknown.
   void SetContextWindow(std::uint64_t tokens) { context_window_ = tokens; }
 
  private:
@@ -78,22 +78,22 @@ class RunView {
   bool live_ = false, running_ = false;
   Clock::time_point begun_{}, thinking_since_{};
   std::optional<MarkdownStream> text_;
-  bool said_ = false;                          // the answer has been shown piece by piece
+  bool said_ = false;                          // the answer was shown piece by piece
   std::string thinking_;                       // so far, up to a limit
-  std::optional<std::uint64_t> thought_in_;    // the round whose thinking has been shown from its pieces
-  std::map<std::string, std::string> labels_;  // call id -> what it is
-  std::string named_;                          // the call that the last lines were about
-  std::map<std::string, std::string> output_;  // call id -> the end of what it has printed so far
-  std::set<std::string> answered_;             // calls whose question a person has answered
-  std::set<std::string> allowed_;              // calls that were asked about and may run
+  std::optional<std::uint64_t> thought_in_;    // the round whose thinking was shown from its pieces
+  std::map<std::string, std::string> labels_;  // by call id
+  std::string named_;                          // the call of the last lines
+  std::map<std::string, std::string> output_;  // the end of each call's output so far, by call id
+  std::set<std::string> answered_;             // calls whose question has an answer
+  std::set<std::string> allowed_;              // calls that a person has allowed
   std::set<std::string> diff_shown_;
   std::string doing_, model_;
   std::string failure_;  // the code of the run's last error
   std::uint64_t input_tokens_ = 0, output_tokens_ = 0, context_tokens_ = 0, context_window_ = 0;
-  std::uint64_t nearly_full_ = 0;  // the limit that the conversation comes near to; 0: it does not
+  std::uint64_t nearly_full_ = 0;  // the limit that the conversation has nearly reached; 0: none
   bool told_nearly_full_ = false;
 
-  // What is not shown to its end.
+  // A text that was cut.
   struct Folded {
     std::string title;
     std::function<std::vector<std::string>()> draw;

@@ -13,8 +13,8 @@ namespace reprise {
 namespace {
 
 constexpr int kLeastColumns = 20, kLeastRows = 6;
-constexpr int kRowsForInput = 3;         // at least, below what changes
-constexpr std::size_t kKeptLines = 500;  // to be drawn again
+constexpr int kRowsForInput = 3;         // at least, below the changing lines
+constexpr std::size_t kKeptLines = 500;  // for redrawing
 
 }  // namespace
 
@@ -33,7 +33,7 @@ int Screen::RowsOf(const std::vector<std::string>& lines) const {
 
 void Screen::SetBelow(std::vector<std::string> lines) {
   below_ = std::move(lines);
-  // How wide a tab is depends on where it stands.
+  // The width of a tab depends on its column.
   for (std::string& line : below_) line = WithoutTabs(line);
 }
 
@@ -45,7 +45,7 @@ void Screen::TakeOff(int input_row, std::size_t kept) {
   Print("\r\x1b[J");
 }
 
-// In one piece: a terminal that gets a line at a time works several times as much.
+// In one piece, because terminals take several times as long line by line.
 void Screen::WriteLines() {
   std::string text;
   for (std::string& line : pending_) {
@@ -57,8 +57,8 @@ void Screen::WriteLines() {
   if (!text.empty()) Print(text);
 }
 
-// Where only lines of one row have changed, as the status line does all the time: those alone, so that the rest can be
-// read and selected. False: it takes more.
+// If only lines of one row have changed, as with the status line, draws those alone, so that the rest can be read and
+// selected. False if more has changed.
 bool Screen::DrawInPlace(int input_row) {
   if (!pending_.empty() || below_.size() != shown_below_.size()) return false;
   std::string text;

@@ -9,31 +9,31 @@
 
 namespace reprise {
 
-// What a person sees of a conversation at a terminal: lines that stay and scroll away, below them a few that change
-// (how the unfinished answer looks now, what it is doing), and below those the line that is edited. Lines may hold
-// colours and nothing else that steers the terminal. For one thread.
+// A conversation on a terminal: lines that stay and scroll away, below them a few that change (the unfinished answer,
+// the present activity), and below those the edited line. Lines may hold colours, but no other control sequences. For
+// one thread.
 class Screen {
  public:
   explicit Screen(TerminalInput& input) : input_(input) { MeasureAgain(); }
 
   int columns() const { return columns_; }
   int rows() const { return rows_; }
-  // That these lines take.
+  // The rows that these lines take.
   int RowsOf(const std::vector<std::string>& lines) const;
-  // Brings the terminal up to date after it has been given another size: whether it has wrapped its lines anew is not
-  // known, so that all it shows is drawn again.
+  // Draws everything again after a change of the terminal's size, because it is unknown whether the terminal has
+  // rewrapped its lines.
   void Resize();
 
-  // A line that stays, or several. Shown by the next Draw.
+  // Adds lines that stay, for the next Draw.
   void Add(std::string line) { pending_.push_back(std::move(line)); }
   void Add(const std::vector<std::string>& lines) { pending_.insert(pending_.end(), lines.begin(), lines.end()); }
-  // What stands below from the next Draw on. Of more than the terminal has room for, the last lines are shown.
+  // Sets the lines below for the next Draw. If they do not all fit, the last ones are shown.
   void SetBelow(std::vector<std::string> lines);
 
-  // Brings the terminal up to date, around the line that is edited if there is one. Without one, nothing is below.
+  // Updates the terminal, around the edited line if there is one. Without one, the lines below are hidden.
   void Draw();
 
-  // As TerminalInput's. What was edited is taken off the screen; whoever wants it to stay adds it.
+  // Like TerminalInput's. The edited text is removed from the screen; callers that want it to stay add it.
   TerminalInput::Came ReadMessage(const std::string& prompt, const TerminalInput::Meanwhile& meanwhile,
                                   std::string& message);
   TerminalInput::Came ReadAnswer(const TerminalInput::Question& question, const TerminalInput::Meanwhile& meanwhile,
@@ -43,8 +43,7 @@ class Screen {
   void MeasureAgain();
   template <typename Read>
   TerminalInput::Came AroundInput(Read read);
-  // Takes off the line that is edited, in whose row `input_row` the cursor is, and what is below but its first `kept`
-  // lines.
+  // Removes the edited line, whose cursor is in its row `input_row`, and the lines below except the first `kept`.
   void TakeOff(int input_row, std::size_t kept = 0);
   bool DrawInPlace(int input_row);
   void WriteLines();
@@ -53,7 +52,7 @@ class Screen {
   int columns_ = 80, rows_ = 24;
   std::vector<std::string> pending_, below_;
   std::vector<std::string> shown_below_;  // on the terminal now
-  std::deque<std::string> last_;          // of the lines that stay
+  std::deque<std::string> last_;          // the last lines that stay
 };
 
 }  // namespace reprise

@@ -17,18 +17,18 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A key that answers comes alone; so long nothing follows it.
+// A key that is an answer comes alone: no other follows within this time.
 constexpr std::chrono::milliseconds kAlone{50};
-// A lone Esc is one after such a silence, and the beginning of a longer sequence after such a one: lines are slow.
+// How long to wait for more after a lone Esc, and after the beginning of a longer sequence, because lines can be slow.
 constexpr std::chrono::milliseconds kEscapeWaits{50}, kSequenceWaits{500};
-// After such a silence within a marked paste nobody waits for the rest of it; after such a one its end has been lost.
+// After the first silence within a marked paste, its rest is not waited for; after the second, its end counts as lost.
 constexpr std::chrono::milliseconds kHalt{500};
 constexpr std::chrono::seconds kLongestSilence{10};
 
 constexpr std::string_view kInterruptKey = "\x03", kSuspendKey = "\x1a", kQuitKey = "\x1c";
 
-// Pastes are marked, and keys are told apart that have always been the same (Shift-Enter and Enter): by kitty's
-// protocol, and by xterm's modifyOtherKeys.
+// Asks for marked pastes, and to tell apart keys that used to be the same (Shift-Enter and Enter): by kitty's protocol,
+// and by xterm's modifyOtherKeys.
 constexpr std::string_view kAsk = "\x1b[?2004h\x1b[>1u\x1b[>4;1m";
 constexpr std::string_view kAskNoMore = "\x1b[?2004l\x1b[<u\x1b[>4;0m";
 
@@ -38,14 +38,14 @@ void WriteToTerminal(std::string_view text) {
   [[maybe_unused]] const ssize_t size = ::write(OutputTerminal(), text.data(), text.size());  // nothing depends on it
 }
 
-// For the signals that end the process: what it leaves must be a terminal that one can type at.
+// For signals that end the process: the terminal must be usable afterwards.
 termios mode_at_start;
 volatile sig_atomic_t asks_for_keys = 0;
 
 void RestoreAndDie(int number) {
   ::tcsetattr(STDIN_FILENO, TCSANOW, &mode_at_start);
   if (asks_for_keys != 0) WriteToTerminal(kAskNoMore);
-  ::raise(number);  // SA_RESETHAND: the usual course, when this has returned
+  ::raise(number);  // SA_RESETHAND: has its usual effect when this has returned
 }
 
 void RestoreWhenKilled() {
@@ -54,7 +54,7 @@ void RestoreWhenKilled() {
   action.sa_handler = RestoreAndDie;
   action.sa_flags = static_cast<int>(SA_RESETHAND);
   for (const int number : {SIGTERM, SIGHUP, SIGQUIT}) ::sigaction(number, &action, nullptr);
-  for (const int number : {SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV}) {  // a sanitizer has handlers of its own
+  for (const int number : {SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV}) {  // sanitizers have their own handlers
     if (::sigaction(number, nullptr, &present) == 0 && present.sa_handler == SIG_DFL) {
       ::sigaction(number, &action, nullptr);
     }
@@ -84,23 +84,23 @@ TerminalInput::TerminalInput() {
 
 TerminalInput::~TerminalInput() {
   if (editor_ == nullptr) return;
-  editor_.reset();  // it has its own idea of the terminal
+  editor_.reset();  // first, because it restores its own mode of the terminal
   ::tcsetattr(STDIN_FILENO, TCSADRAIN, &before_);
   AskForKeys(false);
 }
 
-// What is typed while the agent speaks would stand in the middle of its text.
+// Hides keys typed while the agent speaks, because they would appear within its text.
 void TerminalInput::HideTyping() const {
   termios hidden = before_;
   hidden.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
-  hidden.c_iflag &= ~static_cast<tcflag_t>(ICRNL | INLCR | IGNCR);  // a paste's line ends stay what they are
+  hidden.c_iflag &= ~static_cast<tcflag_t>(ICRNL | INLCR | IGNCR);  // keeps the line ends of a paste
   hidden.c_cc[VMIN] = 1;
   hidden.c_cc[VTIME] = 0;
   ::tcsetattr(STDIN_FILENO, TCSADRAIN, &hidden);
   AskForKeys(true);
 }
 
-// Once: kitty's protocol counts how often it was asked.
+// Only on a change, because kitty's protocol counts requests.
 void TerminalInput::AskForKeys(bool wanted) const {
   if (is_dumb_ || wanted == (asks_for_keys != 0)) return;
   asks_for_keys = wanted ? 1 : 0;
@@ -144,7 +144,7 @@ bool TerminalInput::StaysAlone(std::chrono::milliseconds moment) {
 std::optional<Key> TerminalInput::WholeKey() {
   while (!read_.empty()) {
     if (auto key = FirstKey(read_, in_paste_, ended_)) return key;
-    // Between its pieces a paste is not waited for here.
+    // Does not wait between the pieces of a paste.
     const auto silence = in_paste_ ? std::chrono::milliseconds(0) : read_.size() == 1 ? kEscapeWaits : kSequenceWaits;
     if (!StaysAlone(silence)) continue;
     if (in_paste_ && Clock::now() - last_read_ < kHalt) return std::nullopt;
@@ -203,7 +203,7 @@ KeySource::Came TerminalInput::NextKey(std::string& key) {
       if (number == SIGTSTP) return KeySource::Came::kSuspend;
       if (number == SIGWINCH) return KeySource::Came::kResized;
     }
-    // A paste is taken as a whole, unless it comes to a halt.
+    // Takes a paste as a whole, unless it stalls.
     const bool has_come = std::any_of(waits.begin() + 2, waits.end(), [](const pollfd& each) { return each.revents; });
     const bool withdrawn = (ready == 0 || has_come) && meanwhile_->proceed();
     const bool arrives = in_paste_ && Clock::now() - last_read_ < kHalt;
@@ -216,7 +216,7 @@ TerminalInput::Came TerminalInput::Edit(const std::string& prompt, const Meanwhi
   meanwhile_ = &meanwhile;
   editing_ = true;
   is_early_ = question_ != nullptr && question_->holds_draft && !text.empty();
-  if (in_paste_) read_.insert(0, kPasteBegin);  // the rest of one that came to a halt is text as well
+  if (in_paste_) read_.insert(0, kPasteBegin);  // the rest of a stalled paste is text as well
   in_paste_ = false;
   const LineEditor::Came came = editor_->Edit(prompt, text);
   editing_ = false;
@@ -266,7 +266,7 @@ TerminalInput::Came TerminalInput::ReadAnswer(const Question& question, const Me
                                               std::string& answer) {
   if (meanwhile.proceed()) return Came::kWithdrawn;
   if (editor_ == nullptr) return ReadPipe(meanwhile, answer);
-  ::tcdrain(OutputTerminal());  // what is asked can be seen, and what has come was typed before
+  ::tcdrain(OutputTerminal());  // the question is visible now, so earlier bytes were typed before it
   pollfd waits{STDIN_FILENO, POLLIN, 0};
   while (::poll(&waits, 1, 0) > 0 && ReadMore()) {
   }
@@ -277,7 +277,7 @@ TerminalInput::Came TerminalInput::ReadAnswer(const Question& question, const Me
   return came;
 }
 
-// Ctrl-C, as a terminal writes it that was asked to tell keys apart: it makes no signal of it.
+// Ctrl-C as written by a terminal that tells keys apart, which then makes no signal of it.
 bool TerminalInput::TakeInterrupt() {
   constexpr std::string_view kCodedInterrupt = "\x1b[99;5u";
   const std::size_t at = read_.find(kCodedInterrupt);

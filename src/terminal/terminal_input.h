@@ -15,9 +15,9 @@
 
 namespace reprise {
 
-// What a person types, or a pipe brings, and Ctrl-C as an event. On a terminal lines are edited (LineEditor), and what
-// is typed between them is kept, unseen, for the next message. Construct before any thread starts: SIGINT is blocked
-// from then on, and at a terminal SIGTSTP and SIGWINCH. One at a time.
+// Input typed by a person, or from a pipe, with Ctrl-C as an event. On a terminal lines are edited (LineEditor), and
+// text typed between edits is kept, invisible, for the next message. Construct it before any thread starts, because it
+// blocks SIGINT, and at a terminal SIGTSTP and SIGWINCH. One at a time.
 class TerminalInput final : private KeySource {
  public:
   TerminalInput();
@@ -25,52 +25,51 @@ class TerminalInput final : private KeySource {
   TerminalInput(const TerminalInput&) = delete;  // the signal mask and the terminal's mode are the process's
   TerminalInput& operator=(const TerminalInput&) = delete;
 
-  // Whether a person is there.
+  // Whether input comes from a person.
   bool is_terminal() const { return editor_ != nullptr; }
-  // Whether it is a terminal that can do more than print one line after the other (TERM).
+  // Whether the terminal can move its cursor (TERM).
   bool can_move_cursor() const { return editor_ != nullptr && !is_dumb_; }
 
   enum class Came {
     kLine,
     kEnd,
     kInterrupt,  // Ctrl-C
-    kEscape,     // the Esc key, where it is taken
+    kEscape,     // the Esc key, if it is taken
     kWithdrawn,
-    kKey,    // a key that answers, alone
-    kEarly,  // Enter, on a text that is no answer
+    kKey,    // a key that is an answer by itself
+    kEarly,  // Enter, on a text that does not count as an answer
   };
-  // What goes on while a person types.
+  // Other events during an edit.
   struct Meanwhile {
-    std::function<std::vector<int>()> descriptors;  // are watched
+    std::function<std::vector<int>()> descriptors;  // to watch
     std::function<int()> timeout_ms;                // -1: none
-    std::function<bool()>
-        proceed;  // is called when one is readable, or the time is over; true: what is typed is withdrawn
+    std::function<bool()> proceed;         // called when one is readable or the time is over; true withdraws the edit
     std::function<bool()> takes_escape{};  // whether Esc ends the edit now; null: never
-    std::function<void()> resized{};       // draws the screen again; null: nothing but the line is on it
+    std::function<void()> resized{};       // draws the screen again; null if there is only the line
   };
-  // Blocks for the next message: a line, or on a terminal what a person has made of it (several lines of one paste are
-  // one message). `prompt` is shown, and `message` is what is edited, on a terminal only. In the end `message` is what
-  // was typed so far, however the edit ended.
+  // Blocks for the next message: a line, or on a terminal an edited text (a paste of several lines is one message).
+  // `prompt` and the initial `message` are for terminals only. Afterwards `message` is the text typed so far, whatever
+  // ended the edit.
   Came ReadMessage(const std::string& prompt, const Meanwhile& meanwhile, std::string& message);
 
   struct Question {
     std::string prompt;
-    // Whether a key answers by itself; null: none does. It is asked about a key that comes alone (not in a paste nor
-    // with others) while the line is empty.
+    // Whether a key is an answer by itself; null: none is. Called for a key that comes alone (not in a paste or with
+    // others) while the line is empty.
     std::function<bool(const std::string& key)> takes_key{};
-    std::chrono::milliseconds quiet{0};  // what comes so soon after it was drawn is no answer
-    bool holds_draft = false;            // the line begins with what was being typed before
+    std::chrono::milliseconds quiet{0};  // keys pressed so soon after the question appeared are no answer
+    bool holds_draft = false;            // the line begins with the text that was being typed
   };
-  // The same for the answer to a question that was shown. It is not remembered. On a terminal what was typed or pasted
-  // before, or too soon, is a text that Enter does not make an answer of (kEarly), until the line is empty again. A
-  // pipe's lines are answers in their turn.
+  // The same for the answer to a question on the screen, but kept out of the history. Text that was typed or pasted
+  // earlier or too soon does not count on a terminal: Enter returns kEarly until the line was empty once. Lines of a
+  // pipe are answers in their order.
   Came ReadAnswer(const Question& question, const Meanwhile& meanwhile, std::string& answer);
-  // Blocks until `descriptor` is readable, but not longer than `most`. True: Ctrl-C was pressed instead, or as well.
+  // Blocks until `descriptor` is readable, at most for `most`. True if Ctrl-C was pressed.
   bool WaitForOrInterrupt(int descriptor, std::optional<std::chrono::milliseconds> most = std::nullopt);
 
-  // Null: nobody is there.
+  // Null for a pipe.
   LineEditor* editor() { return editor_.get(); }
-  // Whether a line is shown and edited at this moment.
+  // Whether a line is being edited now.
   bool editing() const { return editing_; }
 
  private:
@@ -80,14 +79,14 @@ class TerminalInput final : private KeySource {
   void LeaveTerminal() override;
   void ReturnToTerminal() override { HideTyping(); }
   void AskForKeys(bool wanted) const;
-  // The first key of what was read, if it is whole, or nothing more of it is going to come.
+  // The first key of the bytes read, if it is complete or its rest will not come.
   std::optional<Key> WholeKey();
-  // Whether a moment passes without anything behind what was read.
+  // Whether no more bytes arrive within `moment`.
   bool StaysAlone(std::chrono::milliseconds moment);
   bool TakeInterrupt();
   Came ReadPipe(const Meanwhile& meanwhile, std::string& line);
   Came Edit(const std::string& prompt, const Meanwhile& meanwhile, std::string& text);
-  // The number of the next signal; 0: none.
+  // The next signal's number; 0 if none.
   int TakeSignal();
   bool ReadMore();
   void HideTyping() const;
@@ -96,18 +95,18 @@ class TerminalInput final : private KeySource {
   UniqueFd signals_;
   std::unique_ptr<LineEditor> editor_;  // null: a pipe
   termios before_{};
-  std::string read_;                                                  // behind the last line
+  std::string read_;                                                  // after the last line
   bool in_paste_ = false;                                             // a paste has begun and not ended
-  std::chrono::steady_clock::time_point first_read_{}, last_read_{};  // the first and the last bytes of read_
+  std::chrono::steady_clock::time_point first_read_{}, last_read_{};  // when the first and the last bytes of read_ came
   bool is_dumb_ = false;
   bool ended_ = false;
   bool editing_ = false;
-  // --- of the edit
+  // --- for the present edit
   const Meanwhile* meanwhile_ = nullptr;
-  const Question* question_ = nullptr;  // null: a message
+  const Question* question_ = nullptr;  // null for a message
   std::chrono::steady_clock::time_point answers_from_{};
-  bool is_early_ = false;  // the text is no answer
-  Came why_ = Came::kEnd;  // it was given up
+  bool is_early_ = false;  // the text does not count as an answer
+  Came why_ = Came::kEnd;  // the reason for kGivenUp
   std::string answer_key_;
 };
 

@@ -61,7 +61,7 @@ std::string Style::Paint(Role role, std::string_view text) const {
     open = false;
   };
   while (!text.empty()) {
-    if (text.starts_with(kPaintReset)) {  // ends this too, not only what was painted within
+    if (text.starts_with(kPaintReset)) {  // ends this role too, not only the inner ones
       close();
       text.remove_prefix(kPaintReset.size());
     } else if (text[0] == '\n') {

@@ -9,12 +9,12 @@ namespace reprise {
 
 enum class Colour { kNever, kAlways };
 
-// `flag` is what --color says: "auto", "always" or "never". With "auto" the environment decides (NO_COLOR, then
-// CLICOLOR_FORCE, then TERM=dumb), and then whether the output is a terminal.
+// `flag` is the value of --color: "auto", "always" or "never". With "auto", first the environment decides (NO_COLOR,
+// then CLICOLOR_FORCE, then TERM=dumb), and then whether the output is a terminal.
 Colour DecideColour(std::string_view flag, const Environment& environment, bool is_terminal);
 
-// How text stands out at a terminal: attributes and the 16 standard colours, which are those of the user's theme, light
-// or dark. No backgrounds, and no black, white or grey, which are invisible in one of the two.
+// Emphasis of text at a terminal: attributes and the 16 standard colours, which follow the user's theme, light or dark.
+// No backgrounds, and no black, white or grey, which are invisible in one of the two.
 class Style {
  public:
   enum class Role {
@@ -39,17 +39,17 @@ class Style {
 
   bool has_colour() const { return colour_ == Colour::kAlways; }
 
-  // `text` in that role; it may hold painted text. Ends with a reset. What is painted ends at each line end and begins
-  // again after it. Without colour, and for no text, it is the text itself.
+  // `text` in that role; it may hold painted text. Ends with a reset. Painting stops at each line end and begins again
+  // after it. Without colour, or for an empty text, returns the text itself.
   std::string Paint(Role role, std::string_view text) const;
 
  private:
   Colour colour_;
 };
 
-// How long the sequence is that `text` begins with, if it is one that Style writes, or 0.
+// The length of the Style sequence that `text` begins with, or 0.
 std::size_t PaintSequence(std::string_view text);
-// What ends everything that is painted.
+// Ends all painting.
 inline constexpr std::string_view kPaintReset = "\x1b[0m";
 
 }  // namespace reprise

@@ -10,7 +10,7 @@ namespace reprise {
 namespace {
 
 constexpr int kSeparatorWidth = 3;   // " │ "
-constexpr int kNarrowestColumn = 8;  // of a column that is wrapped
+constexpr int kNarrowestColumn = 8;  // of a wrapped column
 
 std::string Repeated(std::string_view text, int times) {
   std::string out;
@@ -34,7 +34,7 @@ std::vector<int> AtMost(std::vector<int> widths, int limit) {
   return widths;
 }
 
-// `widths` made to fit into `room` at the cost of the widest. Empty if that leaves less than kNarrowestColumn.
+// Reduces `widths` to `room`, the widest first. Empty if that leaves less than kNarrowestColumn.
 std::vector<int> Fitted(const std::vector<int>& widths, int room) {
   if (Sum(widths) <= room) return widths;
   int limit = *std::max_element(widths.begin(), widths.end());

@@ -15,7 +15,7 @@ namespace {
 
 bool IsPlain(char c) { return c >= ' ' && c < 0x7f; }
 
-// What a text is made of: one character, or one sequence of Style, which has no width.
+// A part of a text: one character, or one sequence of Style, which has no width.
 struct TextPart {
   std::string_view text;
   int width;
@@ -30,14 +30,14 @@ TextPart NextTextPart(std::string_view text) {
   return {character, width < 0 ? 1 : width, false};  // libc may be older than the character
 }
 
-// The letters of ASCII that the text begins with, as one part.
+// The ASCII letters at the beginning of the text, as one part.
 TextPart PlainPart(std::string_view text) {
   const auto end = std::find_if_not(text.begin(), text.end(), [](char c) { return IsPlain(c) && c != ' '; });
   const auto length = static_cast<std::size_t>(end - text.begin());
   return {text.substr(0, length), static_cast<int>(length), false};
 }
 
-// Puts words into lines.
+// Fits words into lines.
 class Wrapper {
  public:
   Wrapper(int width, std::string_view first_indent, std::string_view hanging_indent)
@@ -58,8 +58,7 @@ class Wrapper {
     }
   }
 
-  // A line of nothing but plain letters, from its beginning to its end. False: it is not such a line, or does not fit,
-  // and is to be added part by part.
+  // Adds a whole line of plain letters. False if it has other characters or does not fit: then add its parts.
   bool AddLine(std::string_view line) {
     if (has_text_ || word_has_text_ || spaces_ != 0 || line.empty() || line.front() == ' ' || line.back() == ' ')
       return false;
@@ -69,7 +68,7 @@ class Wrapper {
     return true;
   }
 
-  // A part that stands where it comes, spaces too.
+  // Adds a part in its place, spaces too.
   void AddUnbroken(TextPart part) {
     if (used_ + part.width > width_) EndLine();
     Append(part);
@@ -134,7 +133,7 @@ class Wrapper {
   std::vector<std::string> lines_;
   std::string line_;
   int used_;               // columns of line_
-  bool has_text_ = false;  // line_ has, beside its indent
+  bool has_text_ = false;  // whether line_ has text after its indent
   std::string open_paint_;
   int spaces_ = 0;  // before the word
   std::string word_;

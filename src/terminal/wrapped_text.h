@@ -4,28 +4,28 @@
 #include <string_view>
 #include <vector>
 
-// How text fills the columns of a terminal. It may be painted by Style and holds no other control characters (see
+// Fits text into the columns of a terminal. It may be painted by Style and holds no other control characters (see
 // terminal_text.h). Widths of characters are those of wcwidth: LC_CTYPE must be a UTF-8 locale.
 namespace reprise {
 
-// Columns: 0 for a combining character, 2 for a wide one. A tab counts as one; see WithoutTabs.
+// In columns: 0 for a combining character, 2 for a wide one. A tab counts as one; see WithoutTabs.
 int DisplayWidth(std::string_view text);
 
-// `text` in lines of at most `width` columns, the first with `first_indent` before it and all others with
-// `hanging_indent`. Breaks at spaces, which go away there, and in words that are wider than a line. A line end in
-// `text` begins a line, and a tab is a space. What is painted ends with its line and begins again on the next. At least
-// one line. REQUIRES: both indents leave two columns.
+// `text` in lines of at most `width` columns, the first one indented with `first_indent` and the others with
+// `hanging_indent`. Breaks at spaces, which are dropped there, and within words that are wider than a line. A line end
+// in `text` begins a line, and a tab is a space. Painting stops at the end of a line and begins again on the next. At
+// least one line. REQUIRES: both indents leave two columns.
 std::vector<std::string> Wrap(std::string_view text, int width, std::string_view first_indent = {},
                               std::string_view hanging_indent = {});
 
-// The same for one line of code: breaks after `width` columns, wherever that is, and keeps every space.
+// The same for one line of code: breaks after exactly `width` columns, and keeps every space.
 std::vector<std::string> HardWrap(std::string_view line, int width, std::string_view first_indent = {},
                                   std::string_view hanging_indent = {});
 
-// Tabs as spaces up to the next multiple of four columns, each beginning with `mark` (one column, or nothing).
+// Replaces tabs by spaces up to the next multiple of four columns, each beginning with `mark` (one column, or empty).
 std::string WithoutTabs(std::string_view line, std::string_view mark = {});
 
-// The first `width` columns, ending with "…" if that is not all.
+// The first `width` columns, ending with "…" if text was cut.
 std::string CutToWidth(std::string_view text, int width);
 
 }  // namespace reprise

@@ -12,9 +12,9 @@ namespace {
 Json PlainMessage(Message message) {
   const auto extras = ParseJson(message.extras.empty() ? "{}" : message.extras, 2 * kMaxJsonDepth);
   message.extras.clear();
-  message.parts.clear();  // other programs know no files of ours; the text names them
+  message.parts.clear();  // other programs do not know our files; the text names them
   Json json = ToJson(message);
-  // Content in parts is content all the same.
+  // Content in parts counts as content.
   if (!message.content && extras && extras->is_object() && extras->contains("content"))
     json["content"] = (*extras)["content"];
   return json;

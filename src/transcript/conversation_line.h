@@ -6,8 +6,8 @@
 
 namespace reprise {
 
-// {"messages":[...]} on one line, as other programs read conversations: each message as it goes over the wire of
-// OpenAI's interface, without what a provider has added for itself.
+// {"messages":[...]} on one line, the form in which other programs read conversations: each message as on the wire of
+// OpenAI's interface, without provider extras.
 std::string ConversationLine(const AgentState& state);
 
 }  // namespace reprise

@@ -7,8 +7,8 @@
 
 namespace reprise {
 
-// A visitor of events: a function for each type, and `Ignoring` for those that it says nothing of. A type that none of
-// them takes does not compile. So whoever adds a type of event decides what each of those makes of it that show events.
+// A visitor of events: a function for each handled type, and `Ignoring` for the others. A missing type does not
+// compile, so whoever adds an event decides how each viewer shows it.
 template <typename... Functions>
 struct Overload : Functions... {
   using Functions::operator()...;
@@ -24,7 +24,7 @@ struct Skipping {
 template <typename... Events>
 using Ignoring = Skipping<void, Events...>;
 
-// Skips the events that a reader of text does not need, because they are counted elsewhere or never stored.
+// Skips events without text for readers: they are counted elsewhere or never stored.
 using IgnoredEvents = Skipping<std::string, event::Usage, event::InteractionStarted, event::ThinkingDelta,
                                event::TextDelta, event::ToolOutputDelta, event::InteractionComplete>;
 

@@ -7,7 +7,7 @@
 
 namespace reprise {
 
-// Files that went with a message, or that a tool has given, a line each: "[x.png, image/png, 120 bytes]".
+// The files of a message or a tool's result, one per line: "[x.png, image/png, 120 bytes]".
 inline std::string FileLines(const std::vector<Attachment>& files) {
   std::string lines;
   for (const Attachment& file : files) {

@@ -18,7 +18,7 @@ namespace {
 // A JSON string is a YAML string too.
 std::string Quoted(std::string_view text) { return DumpJson(Json(VisibleLine(text))); }
 
-// A text in which nothing begins an HTML tag.
+// Appends the text so that no HTML tag begins in it.
 void AppendWithoutTags(std::string& out, std::string_view text) {
   for (std::size_t at = 0; at < text.size(); ++at) {
     const char next = at + 1 < text.size() ? text[at + 1] : '\n';
@@ -30,8 +30,7 @@ void AppendWithoutTags(std::string& out, std::string_view text) {
 
 std::size_t FenceOf(std::string_view line) { return std::min(line.find_first_not_of('`'), line.size()); }
 
-// Whether all code blocks are those that every reader of Markdown takes for such: fences of backticks at the beginning
-// of a line.
+// Whether all code blocks are ones that every Markdown reader recognizes: fences of backticks that begin a line.
 bool HasPlainFences(std::string_view text) {
   while (!text.empty()) {
     const std::string_view line = text.substr(0, text.find('\n'));
@@ -46,7 +45,7 @@ bool HasPlainFences(std::string_view text) {
   return true;
 }
 
-// Tags stay what they are in code only, where they are text.
+// Keeps tags only in code, where they are text.
 std::string WithoutTags(std::string_view text) {
   const bool knows_code = HasPlainFences(text);
   std::string out;
@@ -82,7 +81,7 @@ std::string Fenced(std::string_view text) {
   return fence + "\n" + Indented(text, "") + "\n" + fence + "\n";
 }
 
-// A name between backticks.
+// The name in backticks.
 std::string Code(std::string_view name) {
   std::string text = VisibleLine(name);
   std::replace(text.begin(), text.end(), '`', '\'');

@@ -12,9 +12,9 @@ struct MarkdownTurn {
   bool superseded;
 };
 
-// A chat for people, as Markdown with its facts in front (YAML). What was said is quoted or fenced, so that it does not
-// become part of the document's own structure: a heading that is not in a quote is ours. Nothing of it is HTML. Within
-// its quote an answer is the Markdown it was. Characters that would steer a terminal are made visible.
+// A chat for people, as Markdown after its facts (YAML). Texts of the chat are quoted or fenced, so that they do not
+// become part of the document's own structure: only our headings are outside of quotes. No text becomes HTML. Within
+// its quote an answer stays Markdown. Characters that would control a terminal are made visible.
 std::string FormatMarkdown(const ChatSummary& summary, const std::vector<MarkdownTurn>& turns);
 
 }  // namespace reprise

@@ -10,19 +10,19 @@
 
 namespace reprise {
 
-// How far a run has come, as its events tell it.
+// The progress of a run, derived from its events.
 struct RunState {
   void Take(const AgentEvent& event);
-  // Takes the question away, which needs no answer any more.
+  // Removes a question that needs no answer any more.
   void Settle(const std::string& question_id);
 
-  std::optional<InteractionRef> run{};  // nullopt: it has not begun
+  std::optional<InteractionRef> run{};  // nullopt until it has begun
   std::string model{};
-  std::vector<PendingQuestion> open{};  // what it asks people, oldest first
+  std::vector<PendingQuestion> open{};  // open questions to people, oldest first
   event::Answer answer{};               // the last one
   event::Failed failure{};              // likewise
   std::optional<event::Cancelled> cancelled{};
-  std::optional<InteractionStatus> status{};  // that it has ended with; nullopt: it has not
+  std::optional<InteractionStatus> status{};  // its final status; nullopt until it has ended
 };
 
 }  // namespace reprise

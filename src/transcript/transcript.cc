@@ -27,7 +27,7 @@ std::string Entry(std::string_view label, std::string_view text) {
   return Labelled(label, Indented(text, std::string(2 + kLabelWidth, ' ')));
 }
 
-// For what somebody has decided on, or will: with everything that cannot be seen.
+// For texts that a person has decided or will decide on: with all hidden characters visible.
 std::string ExactEntry(std::string_view label, std::string_view text) {
   return Labelled(label, VisibleText(text, std::string(2 + kLabelWidth, ' ')));
 }
