@@ -382,8 +382,7 @@ std::string CancelledText(const std::string& reason) {
 }
 
 bool IsNoLongerOpen(const Error& error) {
-  return error.Is(Reason::kAlreadyProcessed) || error.Is(Reason::kNotFound) || error.reason == "no_such_approval" ||
-         error.reason == "no_such_request";
+  return error.Is(Reason::kAlreadyProcessed) || error.Is(Reason::kNotFound);
 }
 
 std::string CallLabel(const std::string& tool_name, const std::string& tool_input) {
