@@ -129,19 +129,6 @@ SqlValue SqlValue::Uuids(const std::vector<std::string>& list) {
   }));
 }
 
-std::string SqlTextArray(const std::vector<std::string>& list) {
-  std::string array = "{";
-  for (const std::string& text : list) {
-    array += array.size() > 1 ? ",\"" : "\"";
-    for (const char c : text) {
-      if (c == '"' || c == '\\') array += '\\';
-      array += c;
-    }
-    array += '"';
-  }
-  return array + "}";
-}
-
 namespace {
 
 // libpq's own words quote what they are about, and so perhaps the password.

@@ -31,6 +31,22 @@ inline tl::unexpected<Error> Conflict(std::string reason, std::string message) {
   return Fail(Refused(ErrorCode::kConflict, std::move(reason), std::move(message)));
 }
 
+inline tl::unexpected<Error> ChatExists() { return Conflict("chat_exists", "there is a chat of this name already"); }
+
+inline tl::unexpected<Error> ChatIsFull() { return Conflict("chat_full", "the chat has too many interactions"); }
+
+inline tl::unexpected<Error> NoSuchParent() {
+  return Fail(ErrorCode::kNotFound, "the parent interaction is not in this chat");
+}
+
+inline tl::unexpected<Error> NotInTrash() { return Fail(ErrorCode::kNotFound, "there is no such chat in the trash"); }
+
+inline tl::unexpected<Error> NoSuchGrant() { return Fail(ErrorCode::kNotFound, "there is no such grant"); }
+
+inline tl::unexpected<Error> TooManyGrants() {
+  return Fail(ErrorCode::kTooLarge, "there are too many grants for always");
+}
+
 // What every RunStore says of a chat that has a run, or will have one in a moment (nullopt).
 inline Error RunsAlready(const std::optional<InteractionId>& id) {
   return Error{.code = ErrorCode::kConflict,
@@ -38,6 +54,11 @@ inline Error RunsAlready(const std::optional<InteractionId>& id) {
                .message = "an interaction is running in this chat",
                .retryable = true,
                .details_json = id ? R"({"interaction_id":")" + id->str() + R"("})" : std::string()};
+}
+
+// Of a run whose right to write somebody else has taken.
+inline Error Fenced() {
+  return Refused(ErrorCode::kConflict, "fenced", "another server has taken up this interaction");
 }
 
 inline tl::unexpected<Error> HeadMoved() {
