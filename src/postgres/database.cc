@@ -21,9 +21,7 @@ constexpr std::chrono::seconds kConnectLimit{5}, kPatience{5}, kPatienceWhenStop
 constexpr milliseconds kFirstPause{50}, kLongestPause{2000}, kLookEvery{500};
 constexpr std::size_t kMostUnderWay = 256;
 
-Error Stopped() {
-  return Refused(Reason::kStopping, "the server is stopping");
-}
+Error Stopped() { return Refused(Reason::kStopping, "the server is stopping"); }
 
 Error NoConnection(std::string detail) {
   return Refused(Reason::kDatabaseUnavailable, "the database cannot be reached", std::move(detail));
@@ -122,19 +120,6 @@ SqlValue SqlValue::Uuids(const std::vector<std::string>& list) {
     }
     AppendBytes(array, bytes);
   }));
-}
-
-std::string SqlTextArray(const std::vector<std::string>& list) {
-  std::string array = "{";
-  for (const std::string& text : list) {
-    array += array.size() > 1 ? ",\"" : "\"";
-    for (const char c : text) {
-      if (c == '"' || c == '\\') array += '\\';
-      array += c;
-    }
-    array += '"';
-  }
-  return array + "}";
 }
 
 namespace {

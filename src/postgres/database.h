@@ -73,9 +73,6 @@ class SqlValue {
   bool is_binary_ = false;
 };
 
-// A list of texts as PostgreSQL reads a text[].
-std::string SqlTextArray(const std::vector<std::string>& list);
-
 // One statement, which is a transaction of its own.
 struct Statement {
   const char* sql;  // must live on: a literal

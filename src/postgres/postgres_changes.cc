@@ -78,7 +78,7 @@ void PostgresChanges::SendWhatWaits() {
                     "insert into reprise.changes(tenant, instance, change) select $1, $2::uuid, each.text from "
                     "unnest($3::text[]) with ordinality as each(text, place) order by each.place returning id, "
                     "set_config('synchronous_commit', 'off', true)",
-                .values = {options_.tenant, options_.instance, SqlTextArray(texts)}};
+                .values = {options_.tenant, options_.instance, SqlValue::Texts(texts)}};
   database_.Submit(std::move(add), [weak = weak_from_this(), texts](const Result<Rows>& rows) {
     const auto self = weak.lock();
     if (!self) return;

@@ -327,7 +327,7 @@ Result<std::unique_ptr<RunHold>> PostgresRunStore::Begin(const RunBeginning& beg
       const bool is_there = beginning.makes_chat && now.truth(0, 4);
       if (is_other || is_there || beginning.expected_head.value_or(head) != head) return HeadMoved();
       if (now.number(0, 0) > InteractionId::kMaxNumber) {
-        return Fail(Reason::kChatFull, "the chat has too many interactions");
+        return ChatIsFull();
       }
     }
     hold = Claim(beginning, now.empty() ? NumberedId(1) : NumberedId(now.number(0, 0)), now.empty());

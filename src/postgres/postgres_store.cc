@@ -5,11 +5,10 @@
 #include <map>
 #include <utility>
 
-#include "base/text.h"
+#include "base/logging.h"
 #include "base/try.h"
 #include "domain/codec.h"
 #include "store/chat_index.h"
-#include "store/file_blob_store.h"
 #include "store/file_names.h"
 #include "store/incoming_chats.h"
 #include "store/store_errors.h"
@@ -20,17 +19,23 @@ namespace {
 // What is kept of chats for their next turns.
 constexpr std::size_t kKnownBytes = 64u << 20, kEntryBytes = 1024, kLeafBytes = 160;
 
-template <typename Numbers>
-std::string SqlNumberArray(const Numbers& list) {
-  std::string array = "{";
-  for (const InteractionId id : list) array.append(array.size() > 1 ? "," : "").append(std::to_string(id.number()));
-  return array + "}";
-}
-
 std::int64_t Number(InteractionId id) { return id.number(); }
 std::optional<std::int64_t> Number(const std::optional<InteractionId>& id) {
   return id ? std::optional<std::int64_t>(id->number()) : std::nullopt;
 }
+
+SqlValue Numbers(const std::vector<InteractionId>& list) {
+  std::vector<std::int64_t> numbers;
+  for (const InteractionId id : list) numbers.push_back(Number(id));
+  return SqlValue::Ints(numbers);
+}
+
+// Adds a whole chat under a name that has no index and no run: then `c` has a row.
+#define REPRISE_ADD_CHAT                                                                                         \
+  "with c as (insert into reprise.chats as c (tenant, id, next_number, head, index_record) "                     \
+  "  values ($1, $2, $3::int, $4::int, $5) on conflict (tenant, id) do update set next_number = "                \
+  "  excluded.next_number, head = excluded.head, index_record = excluded.index_record, version = c.version + 1 " \
+  "  where c.index_record is null and c.running is null returning 1), "
 
 // What end_turn raises.
 constexpr std::string_view kFencedState = "RP001";
@@ -39,24 +44,13 @@ std::string NameOf(const std::string& path) { return path.substr(path.rfind('/')
 
 }  // namespace
 
-Error Fenced() { return Refused(Reason::kFenced, "another server has taken up this interaction"); }
-
-std::string SqlByteArray(const std::vector<std::string>& list) {
-  std::string array = "{";
-  for (const std::string& each : list) {
-    array.append(array.size() > 1 ? "," : "").append("\"\\\\x");
-    AppendHex(array, each);
-    array += '"';
-  }
-  return array + "}";
-}
-
 Result<std::unique_ptr<PostgresStore>> PostgresStore::Open(Options options) {
   std::unique_ptr<PostgresStore> store(new PostgresStore(std::move(options)));
   store->reader_ = TRY(FileInteractionStore::Open({.root = DatabaseFiles::kRoot,
                                                    .keys = store->options_.keys,
                                                    .file_system = store->database_files_,
-                                                   .access = FileInteractionStore::Access::kReadOnly}));
+                                                   .access = FileInteractionStore::Access::kReadOnly,
+                                                   .bucket = store->options_.bucket}));
   return store;
 }
 
@@ -91,7 +85,7 @@ Result<InteractionId> PostgresStore::ReserveInteraction(const ChatId& chat) {
        .values = {tenant(), chat.str(), SqlValue::Bytes(record)}}));
   Forget(chat);
   const std::int64_t number = rows.number(0, 0);
-  if (number > InteractionId::kMaxNumber) return Fail(Reason::kChatFull, "the chat has too many interactions");
+  if (number > InteractionId::kMaxNumber) return ChatIsFull();
   return NumberedId(number);
 }
 
@@ -183,11 +177,6 @@ std::optional<InteractionId> PostgresStore::NextOf(const ChatId& chat, std::int6
 
 // --- interactions, once more -----------------------------------------------------------------------------------------
 
-ChatIndex PostgresStore::NewIndex(const ChatId& chat) {
-  const Timestamp now = Now();
-  return ChatIndex{.summary = {.id = chat, .title = {}, .created_at = now, .updated_at = now, .head = std::nullopt}};
-}
-
 Result<std::optional<std::string>> PostgresStore::DigestOf(const ChatId& chat, InteractionId id, bool is_patient) {
   const Rows rows = TRY(database_.Execute(
       {.sql = "select digest from reprise.interactions where tenant = $1 and chat = $2 and number = $3::int",
@@ -196,51 +185,25 @@ Result<std::optional<std::string>> PostgresStore::DigestOf(const ChatId& chat, I
   return rows.empty() ? std::nullopt : std::optional(std::string(rows.text(0, 0)));
 }
 
-Result<RecordLinks> PostgresStore::LinksFor(const Interaction& interaction, const ChatRow& row, bool is_patient) {
-  RecordLinks links{.parent = interaction.parent_id, .parent_digest = std::nullopt};
-  if (!links.parent) return links;
-  if (const auto leaf = row.index.leaves.find(links.parent->number()); leaf != row.index.leaves.end()) {
-    links.parent_digest = leaf->second;
-    return links;
-  }
-  links.parent_digest = TRY(DigestOf(interaction.chat_id, *links.parent, is_patient));
-  if (!links.parent_digest) return Fail(ErrorCode::kNotFound, "the parent interaction is not in this chat");
-  return links;
-}
-
-Result<std::optional<KnownState>> PostgresStore::ParentState(const ChatId& chat, const RecordLinks& links) {
-  if (!links.parent) return std::optional<KnownState>();
+std::optional<KnownState> PostgresStore::ParentState(const ChatId& chat, const RecordLinks& links) {
   if (const auto known = known_.Find(chat.str()); known && (*known)->state &&
                                                   (*known)->row.index.summary.head == links.parent &&
                                                   (*known)->digest == links.parent_digest) {
     if ((*known)->totals) return KnownState{.totals = *(*known)->totals, .state = (*known)->state};
     if ((*known)->is_full) return KnownState{.totals = TotalsOf(*(*known)->state), .state = (*known)->state};
   }
-  auto parent = files_.ReadInteraction(chat, *links.parent);
-  if (!parent || parent->digest != links.parent_digest || !parent->interaction.final_agent_state) {
-    return std::optional<KnownState>();
-  }
-  if (parent->state_link) return KnownState{.totals = std::move(parent->state_link->totals), .state = nullptr};
-  auto state = std::make_shared<const AgentState>(*std::move(parent->interaction.final_agent_state));
-  return KnownState{.totals = TotalsOf(*state), .state = std::move(state)};
-}
-
-Result<void> PostgresStore::CheckSame(const Interaction& interaction) {
-  const Interaction stored = TRY(reader_->LoadInteraction(interaction.chat_id, interaction.id));
-  // Compared as they are written: text that is not UTF-8 changes on its way to the record.
-  std::string meant, there;
-  AppendJson(meant, interaction);
-  AppendJson(there, stored);
-  if (meant == there) return {};
-  return Fail(Reason::kInteractionExists, "another interaction is stored under this id");
+  return files_.ReadParentState(chat, links);
 }
 
 Result<SealedInteraction> PostgresStore::Seal(const Interaction& interaction, const ChatRow& row, bool is_patient) {
-  const RecordLinks links = TRY(LinksFor(interaction, row, is_patient));
-  return files_.SealInteraction(interaction, links, [&]() -> std::optional<KnownState> {
-    auto parent = ParentState(interaction.chat_id, links);
-    return parent ? *std::move(parent) : std::nullopt;
-  });
+  const ChatId& chat = interaction.chat_id;
+  const auto read_digest = [&](InteractionId id) -> Result<std::optional<std::string>> {
+    auto digest = TRY(DigestOf(chat, id, is_patient));
+    if (!digest) return NoSuchParent();
+    return digest;
+  };
+  const RecordLinks links = TRY(LinksTo(interaction.parent_id, row.index, read_digest));
+  return files_.SealInteraction(interaction, links, [&] { return ParentState(chat, links); });
 }
 
 // Of an interaction that no run here has made.
@@ -250,7 +213,7 @@ Result<void> PostgresStore::SaveInteraction(const Interaction& interaction) {
   for (;;) {
     auto row = TRY(ReadRow(interaction.chat_id));
     if (!row) {
-      if (interaction.parent_id) return Fail(ErrorCode::kNotFound, "the parent interaction is not in this chat");
+      if (interaction.parent_id) return NoSuchParent();
       TRY(database_.Execute({.sql = "insert into reprise.chats(tenant, id, next_number) values ($1, $2, $3::int + 1) "
                                     "on conflict (tenant, id) do nothing",
                              .values = {tenant(), chat, Number(interaction.id)}}));
@@ -258,7 +221,7 @@ Result<void> PostgresStore::SaveInteraction(const Interaction& interaction) {
     }
     const auto stored = TRY(DigestOf(interaction.chat_id, interaction.id, /*is_patient=*/false));
     if (stored && sealed && *stored == sealed->digest) return {};  // by a statement sent twice
-    if (stored) return CheckSame(interaction);
+    if (stored) return CheckSame(TRY(reader_->LoadInteraction(interaction.chat_id, interaction.id)), interaction);
     if (!sealed) sealed = TRY(Seal(interaction, *row, /*is_patient=*/false));
     if (!row->has_index) row->index.summary.created_at = interaction.created_at;
     AddToIndex(row->index, interaction, sealed->digest);
@@ -376,7 +339,7 @@ Result<ChatSummary> PostgresStore::CreateChat(const ChatId& chat, const std::str
            "set index_record = excluded.index_record, version = c.version + 1 "
            "where (c.index_record is null and c.running is null) or c.index_record = excluded.index_record returning 1",
        .values = {tenant(), chat.str(), SqlValue::Bytes(record)}}));
-  if (made.empty()) return Fail(Reason::kChatExists, "there is a chat of this name already");
+  if (made.empty()) return ChatExists();
   return index.summary;
 }
 
@@ -409,61 +372,62 @@ Result<ChatSummary> PostgresStore::ChangeIndex(const ChatId& chat, bool while_ru
 }
 
 Result<ChatSummary> PostgresStore::ChangeChat(const ChatId& chat, const ChatSettings& settings) {
-  return ChangeIndex(chat, /*while_running=*/true, [&](ChatIndex& index) -> Result<void> {
-    Apply(settings, index.summary);
-    index.summary.updated_at = std::max(index.summary.updated_at, Now());
-    return {};
-  });
+  return ChangeIndex(chat, /*while_running=*/true,
+                     [&](ChatIndex& index) -> Result<void> { return ApplySettings(index, settings), Result<void>(); });
 }
 
 Result<ChatSummary> PostgresStore::MoveHead(const ChatId& chat, InteractionId head) {
   // A chat must not end at what cannot be read.
   const auto interaction = TRY(LoadInteraction(chat, head));
-  return ChangeIndex(chat, /*while_running=*/false, [&](ChatIndex& index) -> Result<void> {
-    index.summary.head = head;
-    index.summary.head_status = interaction.status;
-    index.summary.updated_at = std::max(index.summary.updated_at, Now());
-    return {};
-  });
+  return ChangeIndex(chat, /*while_running=*/false,
+                     [&](ChatIndex& index) -> Result<void> { return SetHead(index, interaction), Result<void>(); });
 }
 
 // --- whole chats -----------------------------------------------------------------------------------------------------
 
 Result<ChatSummary> PostgresStore::ForkChat(const ChatId& source, InteractionId last, const ChatId& chat,
                                             const std::optional<std::string>& title) {
-  IncomingChat copy = TRY(CopyUpTo(*this, source, last, chat, title));
-  copy.interactions = TRY(reader_->BranchUpTo(source, last));
-  // Files that cannot be read stay behind: the fork is of the interactions, and those name files that may be gone.
-  SealedFileStore files = ChatsFiles();
-  TRY(AddReadableFiles(files, source, copy));
-  FileBlobStore blobs(DatabaseFiles::kRoot, options_.keys, database_files_);
-  TRY(AddReadableBlobs(blobs, source, copy));
-  return AddWhole(copy);
+  return AddWhole(TRY(reader_->CopyOfBranch(*this, source, last, chat, title)));
 }
 
-SealedFileStore PostgresStore::ChatsFiles() {
-  return SealedFileStore(
-      {.root = DatabaseFiles::kRoot, .keys = options_.keys, .file_system = database_files_, .bucket = options_.bucket});
-}
-
-Result<ChatSummary> PostgresStore::ImportChat(const IncomingChat& chat) { return AddWhole(chat); }
-
-// One statement, so that it is there as a whole or not at all; then its files, without which it is not to be either.
 Result<ChatSummary> PostgresStore::AddWhole(const IncomingChat& incoming) {
   const ChatId& chat = incoming.summary.id;
-  ChatRow row{.index = NewIndex(chat)};
+  ChatIndex index = NewIndex(chat);
+  TRY(AddRow(incoming, index));
+  if (auto added = AddParts(incoming); !added) {
+    if (!Remove(chat, /*entry=*/std::nullopt).value_or(false)) {
+      LogError("a chat that did not come in as a whole could not be removed", {{"chat", chat.str()}});
+    }
+    return Fail(std::move(added.error()));
+  }
+  return std::move(index.summary);
+}
+
+// What a chat is not to be without.
+Result<void> PostgresStore::AddParts(const IncomingChat& incoming) {
+  TRY(PutParts(incoming, {.root = DatabaseFiles::kRoot,
+                          .keys = options_.keys,
+                          .file_system = database_files_,
+                          .bucket = options_.bucket}));
+  for (const QueuedMessage& message : incoming.queue) TRY(AddQueued(incoming.summary.id, message));
+  return {};
+}
+
+// The chat and its interactions in one statement, so that they are there as a whole or not at all.
+Result<void> PostgresStore::AddRow(const IncomingChat& incoming, ChatIndex& index) {
+  const ChatId& chat = incoming.summary.id;
   std::vector<std::string> records, digests;
   std::map<InteractionId, std::string> digest_of;
   std::map<InteractionId, StateTotals> totals_of;
   std::pair<InteractionId, std::shared_ptr<const AgentState>> last{InteractionId::FromNumber(1), nullptr};
+  const auto read_digest = [&](InteractionId id) -> Result<std::optional<std::string>> {
+    const auto found = digest_of.find(id);
+    if (found == digest_of.end()) return NoSuchParent();
+    return found->second;
+  };
   for (const InteractionId id : incoming.interactions) {
     const Interaction interaction = TRY(incoming.load(id));
-    RecordLinks links{.parent = interaction.parent_id, .parent_digest = std::nullopt};
-    if (links.parent) {
-      const auto parent = digest_of.find(*links.parent);
-      if (parent == digest_of.end()) return Fail(ErrorCode::kNotFound, "the parent interaction is not in this chat");
-      links.parent_digest = parent->second;
-    }
+    const RecordLinks links = TRY(LinksTo(interaction.parent_id, index, read_digest));
     SealedInteraction sealed = TRY(files_.SealInteraction(interaction, links, [&]() -> std::optional<KnownState> {
       const auto totals = links.parent ? totals_of.find(*links.parent) : totals_of.end();
       if (totals == totals_of.end()) return std::nullopt;
@@ -473,62 +437,32 @@ Result<ChatSummary> PostgresStore::AddWhole(const IncomingChat& incoming) {
       last = {id, std::make_shared<const AgentState>(*interaction.final_agent_state)};
       totals_of[id] = sealed.state_link ? sealed.state_link->totals : TotalsOf(*last.second);
     }
-    AddToIndex(row.index, interaction, sealed.digest);
+    AddToIndex(index, interaction, sealed.digest);
     digest_of.emplace(id, sealed.digest);
     records.push_back(std::move(sealed.text));
     digests.push_back(std::move(sealed.digest));
   }
-  ChatSummary summary = incoming.summary;
-  summary.model = row.index.summary.model;
-  summary.tokens = row.index.summary.tokens;
-  row.index.summary = std::move(summary);
-  const std::string index = TRY(files_.SealIndex(row.index));
-  const auto head = Number(row.index.summary.head);
+  TakeSummary(index, incoming.summary);
+  const std::string record = TRY(files_.SealIndex(index));
   const std::int64_t next = incoming.interactions.empty() ? 1 : Number(incoming.interactions.back()) + 1;
   const Rows added = TRY(database_.Execute(
-      {.sql = "with c as (insert into reprise.chats as c (tenant, id, next_number, head, index_record) "
-              "  values ($1, $2, $3::int, $4::int, $5) on conflict (tenant, id) do update set next_number = "
-              "excluded.next_number, "
-              "  head = excluded.head, index_record = excluded.index_record, version = c.version + 1 "
-              "  where c.index_record is null and c.running is null returning 1), "
-              "i as (insert into reprise.interactions(tenant, chat, number, record, digest) select $1, $2, n, r, d "
-              "  from c, unnest($6::int[], $7::bytea[], $8::text[]) as u(n, r, d)) "
-              "select 1 from c",
-       .values = {tenant(), chat.str(), next, SqlValue::OrNull(head), SqlValue::Bytes(index),
-                  SqlNumberArray(incoming.interactions), SqlByteArray(records), SqlTextArray(digests)}}));
-  if (added.empty()) {
-    const auto there = TRY(ReadRow(chat));  // by the same statement before?
-    if (!there || !there->has_index || there->index.leaves != row.index.leaves) {
-      return Fail(Reason::kChatExists, "there is a chat of this name already");
-    }
-  }
-  SealedFileStore files = ChatsFiles();
-  for (const FileId& id : incoming.files) {
-    auto put = incoming.load_file(id).and_then([&](const StoredFile& file) { return files.Put(chat, file); });
-    if (!put) static_cast<void>(DeleteChat(chat));
-    TRY(put);
-  }
-  FileBlobStore blobs(DatabaseFiles::kRoot, options_.keys, database_files_);
-  for (const std::string& digest : incoming.blobs) {
-    auto put = incoming.load_blob(digest).and_then(
-        [&](std::string content) { return blobs.Put(chat, {Blob{.digest = digest, .content = std::move(content)}}); });
-    if (!put) static_cast<void>(DeleteChat(chat));
-    TRY(put);
-  }
-  for (const QueuedMessage& message : incoming.queue) TRY(AddQueued(chat, message));
-  return row.index.summary;
+      {.sql = REPRISE_ADD_CHAT
+       "i as (insert into reprise.interactions(tenant, chat, number, record, digest) select $1, $2, n, r, d "
+       "  from c, unnest($6::int[], $7::bytea[], $8::text[]) as u(n, r, d)) "
+       "select 1 from c",
+       .values = {tenant(), chat.str(), next, SqlValue::OrNull(Number(index.summary.head)), SqlValue::Bytes(record),
+                  Numbers(incoming.interactions), SqlValue::ByteStrings(records), SqlValue::Texts(digests)}}));
+  if (!added.empty()) return {};
+  const auto there = TRY(ReadRow(chat));  // by the same statement before?
+  if (there && there->has_index && there->index.leaves == index.leaves) return {};
+  return ChatExists();
 }
 
 Result<std::vector<InteractionId>> PostgresStore::RemoveBranch(const ChatId& chat, InteractionId from) {
   const Chat whole = TRY(LoadChat(chat));
   RemovedBranch removed = TRY(BranchToRemove(whole, from));
-  std::optional<std::string> new_leaf;
-  if (removed.new_leaf) new_leaf = TRY(files_.ReadDigest(chat, *removed.new_leaf));
-  TRY(ChangeIndex(chat, /*while_running=*/false, [&](ChatIndex& index) -> Result<void> {
-    for (const InteractionId id : removed.interactions) index.leaves.erase(id.number());
-    if (new_leaf) index.leaves.insert_or_assign(removed.new_leaf->number(), *new_leaf);
-    return {};
-  }));
+  TRY(ChangeIndex(chat, /*while_running=*/false,
+                  [&](ChatIndex& index) { return files_.RemoveLeaves(removed, index); }));
   // Nothing names them any more. If the process ends here, they are superseded still, and can be removed again.
   const std::string entry = NameOf(TrashedBranch(DatabaseFiles::kRoot, chat, Now()));
   TRY(database_.Execute(
@@ -539,34 +473,13 @@ Result<std::vector<InteractionId>> PostgresStore::RemoveBranch(const ChatId& cha
            "select $1, $3, 'interactions/int_' || lpad(number::text, greatest(3, length(number::text)), '0') || "
            "'.json', record "
            "from gone",
-       .values = {tenant(), chat.str(), entry, SqlNumberArray(removed.interactions)}}));
+       .values = {tenant(), chat.str(), entry, Numbers(removed.interactions)}}));
   return std::move(removed.interactions);
 }
 
 Result<void> PostgresStore::DeleteChat(const ChatId& chat) {
   const std::string entry = NameOf(TrashedChat(DatabaseFiles::kRoot, chat, Now()));
-  Forget(chat);
-  const Rows gone = TRY(database_.Execute(
-      {.sql = "with c as (delete from reprise.chats where tenant = $1 and id = $2 and running is null returning "
-              "index_record), "
-              "i as (delete from reprise.interactions where tenant = $1 and chat = $2 and exists (select 1 from c) "
-              "returning number, record), "
-              "f as (delete from reprise.files where tenant = $1 and chat = $2 and exists (select 1 from c) returning "
-              "id, record), "
-              "q as (delete from reprise.queue where tenant = $1 and chat = $2 and exists (select 1 from c)), "
-              "w as (delete from reprise.queued where tenant = $1 and chat = $2 and taken is null and exists (select 1 "
-              "from c)), "
-              "r as (delete from reprise.runs where tenant = $1 and chat = $2 and exists (select 1 from c)), "
-              "j as (delete from reprise.journal where tenant = $1 and chat = $2 and exists (select 1 from c)), "
-              "t as (insert into reprise.trash(tenant, entry, path, content) "
-              "  select $1, $3, 'chat.json', index_record from c where index_record is not null "
-              "  union all select $1, $3, 'interactions/int_' || lpad(number::text, greatest(3, length(number::text)), "
-              "'0') || '.json', "
-              "    record from i "
-              "  union all select $1, $3, 'files/' || id || '.json', record from f) "
-              "select index_record is not null from c",
-       .values = {tenant(), chat.str(), entry}}));
-  if (!gone.empty() && gone.truth(0, 0)) return {};
+  if (TRY(Remove(chat, entry))) return {};
   const auto row = TRY(ReadRow(chat));
   const auto deleted = row ? Result<std::string>(Fail(Error{}))
                            : database_files_.ReadFile(TrashDirectory(DatabaseFiles::kRoot) + "/" + entry + "/chat.json",
@@ -575,6 +488,32 @@ Result<void> PostgresStore::DeleteChat(const ChatId& chat) {
   if (row && row->running) return Fail(RunsAlready(NumberedId(*row->running)));
   if (!row || !row->has_index) return NoSuchChat();
   return Fail(RunsAlready(std::nullopt));  // it has ended just now
+}
+
+Result<bool> PostgresStore::Remove(const ChatId& chat, const std::optional<std::string>& entry) {
+  Forget(chat);
+  const Rows gone = TRY(database_.Execute(
+      {.sql =
+           "with c as (delete from reprise.chats where tenant = $1 and id = $2 and running is null returning "
+           "index_record), "
+           "i as (delete from reprise.interactions where tenant = $1 and chat = $2 and exists (select 1 from c) "
+           "returning number, record), "
+           "f as (delete from reprise.files where tenant = $1 and chat = $2 and exists (select 1 from c) returning "
+           "id, record), "
+           "q as (delete from reprise.queue where tenant = $1 and chat = $2 and exists (select 1 from c)), "
+           "w as (delete from reprise.queued where tenant = $1 and chat = $2 and taken is null and exists (select 1 "
+           "from c)), "
+           "r as (delete from reprise.runs where tenant = $1 and chat = $2 and exists (select 1 from c)), "
+           "j as (delete from reprise.journal where tenant = $1 and chat = $2 and exists (select 1 from c)), "
+           "t as (insert into reprise.trash(tenant, entry, path, content) "
+           "  select $1, $3::text, path, record from ( "
+           "    select 'chat.json' as path, index_record as record from c where index_record is not null "
+           "    union all select 'interactions/int_' || lpad(number::text, greatest(3, length(number::text)), '0') || "
+           "      '.json', record from i "
+           "    union all select 'files/' || id || '.json', record from f) as gone where $3::text is not null) "
+           "select index_record is not null from c",
+       .values = {tenant(), chat.str(), SqlValue::OrNull(entry)}}));
+  return !gone.empty() && gone.truth(0, 0);
 }
 
 // The reader finds no sizes: its files are rows.
@@ -595,12 +534,10 @@ Result<std::vector<TrashEntry>> PostgresStore::ListTrash() {
 
 Result<ChatSummary> PostgresStore::RestoreChat(const ChatId& chat, const std::string& entry) {
   const auto name = ParseTrashName(entry);
-  if (!name || name->chat != chat) return Fail(ErrorCode::kNotFound, "there is no such chat in the trash");
+  if (!name || name->chat != chat) return NotInTrash();
   const std::string folder = TrashDirectory(DatabaseFiles::kRoot) + "/" + entry;
   const auto record = database_files_.ReadFile(folder + "/chat.json", kMaxRecordBytes);
-  if (!record && IsNotFound(record.error())) {
-    return Fail(ErrorCode::kNotFound, "there is no such chat in the trash");
-  }
+  if (!record && IsNotFound(record.error())) return NotInTrash();
   if (!record) return Fail(record.error());
   const ChatIndex index = TRY(files_.OpenIndex(chat, *record));
   const Rows files = TRY(database_.Execute(
@@ -615,27 +552,22 @@ Result<ChatSummary> PostgresStore::RestoreChat(const ChatId& chat, const std::st
     // One that cannot be read comes back as it is, and is named when it is looked at.
     digests.push_back(files_.DigestOf(chat, *id, files.text(row, 1)).value_or(""));
   }
-  const auto head = Number(index.summary.head);
   std::int64_t next = index.last + 1;
   for (const InteractionId id : numbers) next = std::max(next, Number(id) + 1);
   const Rows restored = TRY(database_.Execute(
-      {.sql = "with c as (insert into reprise.chats as c (tenant, id, next_number, head, index_record) "
-              "  values ($1, $2, $3::int, $4::int, $5) on conflict (tenant, id) do update set next_number = "
-              "excluded.next_number, "
-              "  head = excluded.head, index_record = excluded.index_record, version = c.version + 1 "
-              "  where c.index_record is null and c.running is null returning 1), "
-              "t as (delete from reprise.trash where tenant = $1 and entry = $6 and exists (select 1 from c) returning "
-              "path, content), "
-              "i as (insert into reprise.interactions(tenant, chat, number, record, digest) select $1, $2, n, content, "
-              "d from t "
-              "  join unnest($7::int[], $8::text[]) as u(n, d) on path = 'interactions/int_' || "
-              "  lpad(n::text, greatest(3, length(n::text)), '0') || '.json'), "
-              "f as (insert into reprise.files(tenant, chat, id, record) select $1, $2, "
-              "  substr(path, 7, length(path) - 11), content from t where path like 'files/%') "
-              "select 1 from c",
-       .values = {tenant(), chat.str(), next, SqlValue::OrNull(head), SqlValue::Bytes(*record), entry,
-                  SqlNumberArray(numbers), SqlTextArray(digests)}}));
-  if (restored.empty()) return Fail(Reason::kChatExists, "there is a chat of this name already");
+      {.sql = REPRISE_ADD_CHAT
+       "t as (delete from reprise.trash where tenant = $1 and entry = $6 and exists (select 1 from c) returning "
+       "path, content), "
+       "i as (insert into reprise.interactions(tenant, chat, number, record, digest) select $1, $2, n, content, "
+       "d from t "
+       "  join unnest($7::int[], $8::text[]) as u(n, d) on path = 'interactions/int_' || "
+       "  lpad(n::text, greatest(3, length(n::text)), '0') || '.json'), "
+       "f as (insert into reprise.files(tenant, chat, id, record) select $1, $2, "
+       "  substr(path, 7, length(path) - 11), content from t where path like 'files/%') "
+       "select 1 from c",
+       .values = {tenant(), chat.str(), next, SqlValue::OrNull(Number(index.summary.head)), SqlValue::Bytes(*record),
+                  entry, Numbers(numbers), SqlValue::Texts(digests)}}));
+  if (restored.empty()) return ChatExists();
   return index.summary;
 }
 

@@ -13,7 +13,6 @@
 #include "reprise/interaction_store.h"
 #include "store/chat_files.h"
 #include "store/file_interaction_store.h"
-#include "store/sealed_file_store.h"
 #include "store/state_cache.h"
 
 namespace reprise {
@@ -75,7 +74,7 @@ class PostgresStore final : public InteractionStore {
   Result<ChatSummary> MoveHead(const ChatId& chat, InteractionId head) override;
   Result<ChatSummary> ForkChat(const ChatId& source, InteractionId last, const ChatId& chat,
                                const std::optional<std::string>& title) override;
-  Result<ChatSummary> ImportChat(const IncomingChat& chat) override;
+  Result<ChatSummary> ImportChat(const IncomingChat& chat) override { return AddWhole(chat); }
   Result<std::vector<InteractionId>> RemoveBranch(const ChatId& chat, InteractionId from) override;
   Result<void> DeleteChat(const ChatId& chat) override;
   Result<std::vector<TrashEntry>> ListTrash() override;
@@ -141,7 +140,6 @@ class PostgresStore final : public InteractionStore {
  private:
   explicit PostgresStore(Options options);
 
-  SealedFileStore ChatsFiles();
   // A chat's row.
   struct ChatRow {
     ChatIndex index;
@@ -165,10 +163,7 @@ class PostgresStore final : public InteractionStore {
   Result<std::optional<ChatRow>> ReadRow(const ChatId& chat, bool is_patient = false);
   // Of a stored interaction's record; nullopt: it is not stored.
   Result<std::optional<std::string>> DigestOf(const ChatId& chat, InteractionId id, bool is_patient);
-  static ChatIndex NewIndex(const ChatId& chat);
-  Result<RecordLinks> LinksFor(const Interaction& interaction, const ChatRow& row, bool is_patient);
-  Result<std::optional<KnownState>> ParentState(const ChatId& chat, const RecordLinks& links);
-  Result<void> CheckSame(const Interaction& interaction);
+  std::optional<KnownState> ParentState(const ChatId& chat, const RecordLinks& links);
   Result<SealedInteraction> Seal(const Interaction& interaction, const ChatRow& row, bool is_patient);
   // Whether it was saved, and whether the token is the run's.
   static Statement FinishStatement(const std::string& tenant, const Finishing& finishing);
@@ -178,7 +173,10 @@ class PostgresStore final : public InteractionStore {
   Result<ChatSummary> ChangeIndex(const ChatId& chat, bool while_running,
                                   const std::function<Result<void>(ChatIndex&)>& change);
   Result<ChatSummary> AddWhole(const IncomingChat& chat);
-  Result<void> MoveToTrash(const ChatId& chat, const std::string& entry);
+  Result<void> AddRow(const IncomingChat& chat, ChatIndex& index);
+  Result<void> AddParts(const IncomingChat& chat);
+  // Into this entry of the trash; nullopt: for good, since it never was a whole chat. False: it is not there, or runs.
+  Result<bool> Remove(const ChatId& chat, const std::optional<std::string>& entry);
 
   const Options options_;
   TenantDatabase database_, finishes_;
@@ -194,11 +192,5 @@ class PostgresStore final : public InteractionStore {
 inline InteractionId NumberedId(std::int64_t number) {
   return InteractionId::FromNumber(static_cast<std::uint32_t>(number));
 }
-
-// What a write is told whose token is not the run's any more.
-Error Fenced();
-
-// A list of bytes as PostgreSQL reads a bytea[].
-std::string SqlByteArray(const std::vector<std::string>& list);
 
 }  // namespace reprise

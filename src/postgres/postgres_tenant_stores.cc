@@ -12,6 +12,7 @@
 #include "reprise/timestamp.h"
 #include "store/file_names.h"
 #include "store/record.h"
+#include "store/store_errors.h"
 #include "store/tenant_files.h"
 
 namespace reprise {
@@ -52,9 +53,7 @@ Result<void> PostgresQuestionStore::Open(const std::vector<PendingQuestion>& que
                     is_approval ? "approval" : "input", SqlValue::Bytes(std::move(record)),
                     SqlValue::OrNull(ExpiryOf(question)), instance_},
          .is_patient = true}));
-    if (held.number(0, 0) == 0) {
-      return Fail(Reason::kFenced, "another server has taken up this interaction");
-    }
+    if (held.number(0, 0) == 0) return Fail(Fenced());
   }
   return {};
 }
@@ -164,18 +163,17 @@ Result<std::string> PostgresGrantStore::Seal(const StandingGrant& grant) const {
 
 Result<bool> PostgresGrantStore::Add(const StandingGrant& grant) {
   const std::string id = GrantId(grant.grant);
-  std::string record = TRY(Seal(grant));
   const Rows count = TRY(database_.Execute(
       {.sql = "select count(*) from reprise.grants where tenant = $1", .values = {database_.tenant()}}));
   if (count.number(0, 0) >= static_cast<std::int64_t>(kMaxStandingGrants)) {
-    return Fail(ErrorCode::kTooLarge, "there are too many grants for always");
+    return TooManyGrants();
   }
   const Rows there = TRY(database_.Execute(
       {.sql = "select record from reprise.grants where tenant = $1 and id = $2", .values = {database_.tenant(), id}}));
-  const auto last = there.empty() ? std::nullopt : std::optional(Open(id, there.text(0, 0)));
-  const bool was_there = last && *last && !(*last)->grant.has_expired(Now());
-  if (was_there && (*last)->grant.expires_at == grant.grant.expires_at && (*last)->grant.means == grant.grant.means)
-    return false;
+  auto last = there.empty() ? Result<StandingGrant>(NoSuchGrant()) : Open(id, there.text(0, 0));
+  const bool was_there = last && !last->grant.has_expired(Now());
+  if (was_there && !Renew(*last, grant)) return false;
+  std::string record = TRY(Seal(was_there ? *last : grant));
   TRY(database_.Execute({.sql = "insert into reprise.grants(tenant, id, record) values ($1, $2, $3) "
                                 "on conflict (tenant, id) do update set record = excluded.record",
                          .values = {database_.tenant(), id, SqlValue::Bytes(std::move(record))}}));
@@ -186,7 +184,7 @@ Result<void> PostgresGrantStore::Remove(std::string_view id) {
   const Rows removed =
       TRY(database_.Execute({.sql = "delete from reprise.grants where tenant = $1 and id = $2 returning 1",
                              .values = {database_.tenant(), std::string(id)}}));
-  if (removed.empty()) return Fail(ErrorCode::kNotFound, "there is no such grant");
+  if (removed.empty()) return NoSuchGrant();
   return {};
 }
 
@@ -279,10 +277,10 @@ Result<void> PostgresAuditLog::Open() {
   head_ = std::move(head);
   sealed_at_ = std::chrono::steady_clock::now();
   TRY(FindEnd());
-  const bool is_cut = last_ < head_->count, is_changed = last_ == head_->count && last_digest_ != head_->last;
-  if (!is_cut && !is_changed) return {};
+  const auto end = CheckAuditEnd(*head_, last_, last_digest_);
+  if (end) return {};
   // The next line leaves the numbers out that are gone, and so shows it.
-  LogError("the audit log does not end as it did", {{"last", std::to_string(last_)}});
+  LogError("the audit log does not end as it did", {{"error", end.error().message}});
   gap_ = head_->count;
   gap_digest_ = head_->last;
   last_ = gap_;
@@ -348,19 +346,13 @@ Result<void> PostgresAuditLog::Seal() {
   if (there && there->count >= last_) return {};
   head_->count = last_;
   head_->last = last_digest_;
-  std::string text = TRY(AuditHeadText(*head_, store_.keys()));
-  TRY(database_.Execute({.sql = "update reprise.folder_files set content = $3 where tenant = $1 and name = $2",
-                         .values = {database_.tenant(), HeadName(), SqlValue::Bytes(std::move(text))}}));
-  return {};
+  return WriteAuditHead(DatabaseFiles::kRoot, store_.files(), store_.keys(), *head_);
 }
 
 Result<AuditLog::Page> PostgresAuditLog::Read(std::uint64_t after, std::size_t limit) const {
-  auto head = ReadAuditHead(DatabaseFiles::kRoot, store_.files(), store_.keys());
-  auto page = TRY(ReadLines(after, limit));
-  const auto anchor = after == 0 ? Page() : TRY(ReadLines(after - 1, 1));
-  CheckAuditPage(std::move(head), after, anchor.lines.empty() ? "" : anchor.lines.front(), store_.keys() != nullptr,
-                 page);
-  return page;
+  return ReadAuditPage(ReadAuditHead(DatabaseFiles::kRoot, store_.files(), store_.keys()), after, limit,
+                       store_.keys() != nullptr,
+                       [this](std::uint64_t from, std::size_t most) { return ReadLines(from, most); });
 }
 
 Result<AuditLog::Page> PostgresAuditLog::ReadLines(std::uint64_t after, std::size_t limit) const {

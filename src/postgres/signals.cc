@@ -92,7 +92,7 @@ void NotifySignals::SendWhatWaits() {
   }
   database_->Submit({.sql = "select set_config('synchronous_commit', 'off', true), pg_notify(channel, payload) from "
                             "unnest($1::text[], $2::text[]) as each(channel, payload)",
-                     .values = {SqlTextArray(channels), SqlTextArray(payloads)}},
+                     .values = {SqlValue::Texts(channels), SqlValue::Texts(payloads)}},
                     [this](const Result<Rows>& told) {
                       if (!told) Log(LogLevel::kDebug, "a signal could not be sent", {{"detail", told.error().detail}});
                       SendWhatWaits();
@@ -294,11 +294,12 @@ void RunSignals::LookForFollowers() {
 
 // Says again that these are followed, and asks how far they have come.
 void RunSignals::LookAtFollowed() {
-  std::vector<std::string> tenants, chats, numbers;
+  std::vector<std::string> tenants, chats;
+  std::vector<std::int64_t> numbers;
   for (const auto& tail : Tails()) {
     tenants.push_back(tail->key().tenant);
     chats.push_back(tail->key().run.chat_id.str());
-    numbers.push_back(std::to_string(tail->key().run.interaction_id.number()));
+    numbers.push_back(tail->key().run.interaction_id.number());
   }
   if (tenants.empty()) return;
   database_.Submit(
@@ -312,7 +313,7 @@ void RunSignals::LookAtFollowed() {
            "coalesce((select max(j.position) from reprise.journal j where j.tenant = k.tenant and j.chat = k.chat "
            "and j.number = k.number and j.epoch = r.epoch), -1), set_config('synchronous_commit', 'off', true) "
            "from k left join reprise.runs r using (tenant, chat, number)",
-       .values = {instance_, SqlTextArray(tenants), SqlTextArray(chats), SqlTextArray(numbers)}},
+       .values = {instance_, SqlValue::Texts(tenants), SqlValue::Texts(chats), SqlValue::Ints(numbers)}},
       [weak = weak_from_this()](const Result<Rows>& rows) {
         const auto self = weak.lock();
         for (std::size_t row = 0; self && rows && row < rows->size(); ++row) {

@@ -78,69 +78,12 @@ std::optional<MacParts> TakeMac(std::string_view line) {
                   .mac = tail.substr(kMacBegin.size(), kMacSize)};
 }
 
-std::string LineOf(const AuditEntry& entry, std::uint64_t number, const std::string& previous, const SecretKey* key) {
-  Json line = {{"seq", number},
-               {"at", FormatTimestamp(Now())},
-               {"event", NameOf(entry.event)},
-               {"chat_id", entry.chat_id},
-               {"interaction_id", entry.interaction_id},
-               {"call_id", Name(entry.call_id)},
-               {"tool_name", Name(entry.tool_name)},
-               {"arguments_digest", entry.arguments_digest}};
-  if (!entry.reason.empty()) line["reason"] = entry.reason;
-  if (!entry.approval_id.empty()) line["approval_id"] = entry.approval_id;
-  if (!entry.decided_by.empty()) line["decided_by"] = entry.decided_by;
-  if (!entry.answered_by.empty()) line["answered_by"] = entry.answered_by;
-  if (entry.event == AuditEntry::Event::kEnded) line["is_error"] = entry.is_error;
-  if (entry.duration_ms) line["duration_ms"] = *entry.duration_ms;
-  if (entry.exit_status) line["exit_status"] = *entry.exit_status;
-  line["previous"] = previous.empty() ? Json() : Json(previous);
-  std::string text = DumpJson(line);
-  if (key == nullptr) return text;
-  const std::string mac = MacOf(*key, text);
-  text.pop_back();
-  return text.append(kMacBegin).append(mac).append(kMacEnd);
-}
-
 // --- the head --------------------------------------------------------------------------------------------------------
 
 constexpr int kHeadSchema = 1;
 
 tl::unexpected<Error> Damaged(const std::string& path, std::string_view kind, std::string_view what) {
   return Fail(LoneRecordDamage(path.substr(path.rfind('/') + 1), kind, what));
-}
-
-Result<std::optional<AuditHead>> ReadHead(const std::string& root, FileSystem& file_system, const KeySet* keys) {
-  const std::string path = AuditHeadFile(root);
-  auto text = TRY(ReadHeadFile(file_system, path, kAuditHeadType, keys));
-  if (!text) return std::optional<AuditHead>();
-  const auto json = ParseJson(*text);
-  WipeBytes(text->data(), text->size());
-  if (!json) return Damaged(path, "auth", "its content is not JSON");
-  JsonReader reader(*json, "head of the audit log");
-  if (reader.Integer("schema") != kHeadSchema && !reader.error()) {
-    return Damaged(path, "version", "it was written by a version of this program that is not known here");
-  }
-  AuditHead head;
-  const auto number = [&](const char* name) {
-    const std::int64_t value = reader.Integer(name);
-    if (value < 0) reader.Reject(name);
-    return static_cast<std::uint64_t>(value);
-  };
-  head.count = number("count");
-  head.last = reader.OptionalString("last").value_or("");
-  head.keyed_from = number("keyed_from");
-  head.unproven = number("unproven");
-  if (keys != nullptr) {
-    std::string encoded = reader.String("key");
-    auto bytes = DecodeBase64Url(encoded);
-    if (bytes) head.key = SecretKey::FromBytes(*bytes);
-    if (bytes) WipeBytes(bytes->data(), bytes->size());
-    WipeBytes(encoded.data(), encoded.size());
-    if (!head.key) reader.Reject("key");
-  }
-  if (reader.error()) return Damaged(path, "auth", reader.error()->message);
-  return std::optional(std::move(head));
 }
 
 std::string HeadJson(const AuditHead& head) {
@@ -151,13 +94,6 @@ std::string HeadJson(const AuditHead& head) {
                {"unproven", head.unproven}};
   if (head.key) json["key"] = EncodeBase64Url(head.key->bytes());
   return DumpJson(json);
-}
-
-Result<void> WriteHead(const std::string& root, FileSystem& file_system, const KeySet* keys, const AuditHead& head) {
-  std::string text = HeadJson(head);
-  auto written = WriteHeadFile(file_system, AuditHeadFile(root), kAuditHeadType, text, keys);
-  WipeBytes(text.data(), text.size());
-  return written;
 }
 
 AuditHead CopyOf(const AuditHead& head) {
@@ -244,7 +180,36 @@ Result<Found> ReadFiles(const Files& files, FileSystem& file_system, std::uint64
 }  // namespace
 
 Result<std::optional<AuditHead>> ReadAuditHead(const std::string& root, FileSystem& file_system, const KeySet* keys) {
-  return ReadHead(root, file_system, keys);
+  const std::string path = AuditHeadFile(root);
+  auto text = TRY(ReadHeadFile(file_system, path, kAuditHeadType, keys));
+  if (!text) return std::optional<AuditHead>();
+  const auto json = ParseJson(*text);
+  WipeBytes(text->data(), text->size());
+  if (!json) return Damaged(path, "auth", "its content is not JSON");
+  JsonReader reader(*json, "head of the audit log");
+  if (reader.Integer("schema") != kHeadSchema && !reader.error()) {
+    return Damaged(path, "version", "it was written by a version of this program that is not known here");
+  }
+  AuditHead head;
+  const auto number = [&](const char* name) {
+    const std::int64_t value = reader.Integer(name);
+    if (value < 0) reader.Reject(name);
+    return static_cast<std::uint64_t>(value);
+  };
+  head.count = number("count");
+  head.last = reader.OptionalString("last").value_or("");
+  head.keyed_from = number("keyed_from");
+  head.unproven = number("unproven");
+  if (keys != nullptr) {
+    std::string encoded = reader.String("key");
+    auto bytes = DecodeBase64Url(encoded);
+    if (bytes) head.key = SecretKey::FromBytes(*bytes);
+    if (bytes) WipeBytes(bytes->data(), bytes->size());
+    WipeBytes(encoded.data(), encoded.size());
+    if (!head.key) reader.Reject("key");
+  }
+  if (reader.error()) return Damaged(path, "auth", reader.error()->message);
+  return std::optional(std::move(head));
 }
 
 Result<std::string> AuditHeadText(const AuditHead& head, const KeySet* keys) {
@@ -254,9 +219,50 @@ Result<std::string> AuditHeadText(const AuditHead& head, const KeySet* keys) {
   return sealed;
 }
 
+Result<void> WriteAuditHead(const std::string& root, FileSystem& file_system, const KeySet* keys,
+                            const AuditHead& head) {
+  std::string text = HeadJson(head);
+  auto written = WriteHeadFile(file_system, AuditHeadFile(root), kAuditHeadType, text, keys);
+  WipeBytes(text.data(), text.size());
+  return written;
+}
+
 std::string AuditLine(const AuditEntry& entry, std::uint64_t number, const std::string& previous,
                       const SecretKey* key) {
-  return LineOf(entry, number, previous, key);
+  Json line = {{"seq", number},
+               {"at", FormatTimestamp(Now())},
+               {"event", NameOf(entry.event)},
+               {"chat_id", entry.chat_id},
+               {"interaction_id", entry.interaction_id},
+               {"call_id", Name(entry.call_id)},
+               {"tool_name", Name(entry.tool_name)},
+               {"arguments_digest", entry.arguments_digest}};
+  if (!entry.reason.empty()) line["reason"] = entry.reason;
+  if (!entry.approval_id.empty()) line["approval_id"] = entry.approval_id;
+  if (!entry.decided_by.empty()) line["decided_by"] = entry.decided_by;
+  if (!entry.answered_by.empty()) line["answered_by"] = entry.answered_by;
+  if (entry.event == AuditEntry::Event::kEnded) line["is_error"] = entry.is_error;
+  if (entry.duration_ms) line["duration_ms"] = *entry.duration_ms;
+  if (entry.exit_status) line["exit_status"] = *entry.exit_status;
+  line["previous"] = previous.empty() ? Json() : Json(previous);
+  std::string text = DumpJson(line);
+  if (key == nullptr) return text;
+  const std::string mac = MacOf(*key, text);
+  text.pop_back();
+  return text.append(kMacBegin).append(mac).append(kMacEnd);
+}
+
+Result<void> CheckAuditEnd(const AuditHead& head, std::uint64_t last, const std::string& last_digest) {
+  const std::string name = AuditLogFile("").substr(1);
+  if (last < head.count) {
+    return Fail(LoneRecordDamage(
+        name, "missing",
+        "it ends with line number " + std::to_string(last) + ", and had " + std::to_string(head.count)));
+  }
+  if (last == head.count && last_digest != head.last) {
+    return Fail(LoneRecordDamage(name, "auth", "its last line is not what was written"));
+  }
+  return {};
 }
 
 AuditFile::AuditFile(std::string root, std::shared_ptr<const KeySet> keys, FileSystem& file_system, Settings settings)
@@ -296,29 +302,12 @@ Result<void> AuditFile::FindEnd() {
   return {};
 }
 
-namespace {
-
-Result<void> CompareEnd(const AuditHead& head, std::uint64_t last, const std::string& last_digest) {
-  const std::string name = AuditLogFile("").substr(1);
-  if (last < head.count) {
-    return Fail(LoneRecordDamage(
-        name, "missing",
-        "it ends with line number " + std::to_string(last) + ", and had " + std::to_string(head.count)));
-  }
-  if (last == head.count && last_digest != head.last) {
-    return Fail(LoneRecordDamage(name, "auth", "its last line is not what was written"));
-  }
-  return {};
-}
-
-}  // namespace
-
 Result<void> AuditFile::CheckEnd() {
   const MutexLock lock(mutex_);
   if (file_) return {};
-  const auto head = TRY(ReadHead(root_, file_system_, keys_.get()));
+  const auto head = TRY(ReadAuditHead(root_, file_system_, keys_.get()));
   TRY(FindEnd());
-  if (head) return CompareEnd(*head, last_, last_digest_);
+  if (head) return CheckAuditEnd(*head, last_, last_digest_);
   if (!keys_ || !last_has_mac_) return {};
   return Damaged(AuditHeadFile(root_), "missing", "the file is gone");
 }
@@ -326,7 +315,7 @@ Result<void> AuditFile::CheckEnd() {
 // What was cut off leaves its numbers behind, and the digest it ended with: the next line then shows that it is gone.
 Result<void> AuditFile::OpenHead(bool adopt) {
   if (!head_) {
-    auto head = ReadHead(root_, file_system_, keys_.get());
+    auto head = ReadAuditHead(root_, file_system_, keys_.get());
     if (!head && head.error().code != ErrorCode::kCorruption) return Fail(std::move(head.error()));
     const bool lost = !head || (!*head && keys_ && last_has_mac_);
     if (lost && !adopt) LogError("what the audit log's end is known by is gone or damaged", {});
@@ -342,11 +331,11 @@ Result<void> AuditFile::OpenHead(bool adopt) {
                       .unproven = lost && !adopt ? last_ : 0,
                       .key = std::nullopt};
       if (keys_) first.key = SecretKey::Random();
-      TRY(WriteHead(root_, file_system_, keys_.get(), first));
+      TRY(WriteAuditHead(root_, file_system_, keys_.get(), first));
       head_ = std::move(first);
     }
   }
-  if (const auto end = CompareEnd(*head_, last_, last_digest_); !end) {
+  if (const auto end = CheckAuditEnd(*head_, last_, last_digest_); !end) {
     LogError("the audit log does not end as it did", {{"error", end.error().message}});
     last_ = head_->count;
     last_digest_ = head_->last;
@@ -398,7 +387,7 @@ Result<void> AuditFile::Seal() {
   }
   auto written = ::fsync(file.get()) == 0 ? Result<void>() : FailErrno(AuditLogFile(root_), errno);
   written = written.and_then([&] { return file_system_.SyncDirectory(root_); }).and_then([&] {
-    return WriteHead(root_, file_system_, keys_.get(), head);
+    return WriteAuditHead(root_, file_system_, keys_.get(), head);
   });
   const MutexLock lock(mutex_);
   if (written) {
@@ -468,7 +457,7 @@ Result<void> AuditFile::Append(const AuditEntry& entry) {
     TRY(Open());
   }
   TRY(MakeRoom());
-  const std::string line = LineOf(entry, last_ + 1, last_digest_, head_->key ? &*head_->key : nullptr);
+  const std::string line = AuditLine(entry, last_ + 1, last_digest_, head_->key ? &*head_->key : nullptr);
   TRY(Write(line + "\n"));
   last_digest_ = Sha256Digest({line});
   ++last_;
@@ -479,11 +468,8 @@ Result<void> AuditFile::Append(const AuditEntry& entry) {
 }
 
 Result<AuditLog::Page> AuditFile::Read(std::uint64_t after, std::size_t limit) const {
-  auto head = ReadHead(root_, file_system_, keys_.get());
-  auto page = TRY(ReadLines(after, limit));
-  const auto anchor = after == 0 ? Page() : TRY(ReadLines(after - 1, 1));
-  CheckAuditPage(std::move(head), after, anchor.lines.empty() ? "" : anchor.lines.front(), keys_ != nullptr, page);
-  return page;
+  return ReadAuditPage(ReadAuditHead(root_, file_system_, keys_.get()), after, limit, keys_ != nullptr,
+                       [this](std::uint64_t from, std::size_t most) { return ReadLines(from, most); });
 }
 
 Result<AuditLog::Page> AuditFile::ReadLines(std::uint64_t after, std::size_t limit) const {
@@ -583,7 +569,7 @@ class AuditChain {
 
 // One look at all lines of a log.
 std::vector<Problem> LookAt(const std::string& root, const KeySet* keys, FileSystem& file_system) {
-  AuditChain chain(ReadHead(root, file_system, keys), keys != nullptr);
+  AuditChain chain(ReadAuditHead(root, file_system, keys), keys != nullptr);
   const auto files = FilesOf(root, file_system);
   if (!files) return {};  // the folder's own problem
   for (const auto& [first, path] : *files) {
@@ -601,15 +587,22 @@ std::vector<Problem> LookAt(const std::string& root, const KeySet* keys, FileSys
 
 }  // namespace
 
-void CheckAuditPage(Result<std::optional<AuditHead>> head, std::uint64_t after, std::string_view anchor, bool sealed,
-                    AuditLog::Page& page) {
+Result<AuditLog::Page> ReadAuditPage(
+    Result<std::optional<AuditHead>> head, std::uint64_t after, std::size_t limit, bool sealed,
+    const std::function<Result<AuditLog::Page>(std::uint64_t after, std::size_t limit)>& read) {
+  auto page = TRY(read(after, limit));
   AuditChain chain(std::move(head), sealed);
-  if (after > 0) chain.BeginBehind(after, NumberOf(anchor) == after ? anchor : "");
+  if (after > 0) {
+    const auto before = TRY(read(after - 1, 1));
+    const std::string_view line = before.lines.empty() ? std::string_view() : before.lines.front();
+    chain.BeginBehind(after, NumberOf(line) == after ? line : "");
+  }
   for (const std::string& line : page.lines) chain.Line(AuditLogFile("").substr(1), line);
   if (!page.next) chain.End();
   for (Problem& problem : chain.TakeProblems()) {
     page.problems.push_back({.kind = std::move(problem.kind), .message = std::move(problem.message)});
   }
+  return page;
 }
 
 void VerifyAudit(const std::string& root, const KeySet* keys, FileSystem& file_system, VerifyReport& report) {

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -32,14 +33,21 @@ struct AuditHead {
 Result<std::optional<AuditHead>> ReadAuditHead(const std::string& root, FileSystem& file_system, const KeySet* keys);
 // What .audit_head holds then: sealed if there are keys.
 Result<std::string> AuditHeadText(const AuditHead& head, const KeySet* keys);
+// Replaces the file, durably.
+Result<void> WriteAuditHead(const std::string& root, FileSystem& file_system, const KeySet* keys,
+                            const AuditHead& head);
+// Ok if the log ends as the head says, or goes on from there; `last_digest` is that of its last line, of number `last`.
+// kCorruption.
+Result<void> CheckAuditEnd(const AuditHead& head, std::uint64_t last, const std::string& last_digest);
 // A line of the log, without its end; `previous`: the digest of the line before it, empty if there is none. `key` may
 // be null: no MAC.
 std::string AuditLine(const AuditEntry& entry, std::uint64_t number, const std::string& previous, const SecretKey* key);
 
-// Notes in a page that was read behind number `after` what is wrong with it. `head`: as it was before the page was
-// read; `anchor`: the line of number `after`, empty if it is 0 or that line is gone. `sealed`: the log has MACs.
-void CheckAuditPage(Result<std::optional<AuditHead>> head, std::uint64_t after, std::string_view anchor, bool sealed,
-                    AuditLog::Page& page);
+// AuditLog::Read of lines that `read` finds: the page, and what is wrong with it. `head`: as it was before the page is
+// read. `sealed`: the log has MACs.
+Result<AuditLog::Page> ReadAuditPage(
+    Result<std::optional<AuditHead>> head, std::uint64_t after, std::size_t limit, bool sealed,
+    const std::function<Result<AuditLog::Page>(std::uint64_t after, std::size_t limit)>& read);
 
 // The audit log as files of a data folder (schemas/FILES.md): audit.jsonl, and audit.NNN.jsonl for what was written
 // before that grew too large. Each line has a number, the digest of the line before it and, where there are keys, a

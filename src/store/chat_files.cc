@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <iterator>
 #include <nlohmann/json.hpp>
-#include <tuple>
 #include <utility>
 
 #include "base/json.h"
@@ -15,33 +14,23 @@
 #include "store/file_interaction_store.h"
 #include "store/file_journal.h"
 #include "store/file_names.h"
+#include "store/store_errors.h"
 
 namespace reprise {
 
-Result<void> CheckLimits(const FileLimits& limits, const FileListing& present, const StoredFile& file, bool there) {
-  if (file.content.size() > limits.file_bytes) {
-    return Fail(Reason::kFileTooLarge,
-                        "a file may have " + std::to_string(limits.file_bytes) + " bytes");
-  }
-  if (there) {
-    return Fail(Reason::kFileExists, "there is a file of this id already");
-  }
-  std::uint64_t bytes = file.content.size();
-  for (const FileInfo& other : present.files) bytes += other.size_bytes;
-  if (bytes > limits.chat_bytes || present.files.size() + present.damaged.size() >= limits.files) {
-    return Fail(Reason::kChatFilesFull,
-                        "the files of a chat may be " + std::to_string(limits.files) + ", with " +
-                            std::to_string(limits.chat_bytes) + " bytes together; delete some");
-  }
-  return {};
+Result<void> CheckSame(const Interaction& stored, const Interaction& meant) {
+  // Compared as they are written: text that is not UTF-8 changes on its way to the record.
+  if (DumpJson(ToJson(stored)) == DumpJson(ToJson(meant))) return {};
+  return Fail(Reason::kInteractionExists, "another interaction is stored under this id");
 }
 
-void SortListing(FileListing& listing) {
-  std::sort(listing.files.begin(), listing.files.end(), [](const FileInfo& a, const FileInfo& b) {
-    return std::tie(a.created_at, a.id) < std::tie(b.created_at, b.id);
-  });
-  std::sort(listing.damaged.begin(), listing.damaged.end(),
-            [](const DamagedFile& a, const DamagedFile& b) { return a.id < b.id; });
+Result<RecordLinks> LinksTo(const std::optional<InteractionId>& parent, const ChatIndex& index,
+                            const std::function<Result<std::optional<std::string>>(InteractionId)>& read) {
+  RecordLinks links{.parent = parent, .parent_digest = std::nullopt};
+  if (!parent) return links;
+  const auto leaf = index.leaves.find(parent->number());
+  links.parent_digest = leaf != index.leaves.end() ? leaf->second : TRY(read(*parent));
+  return links;
 }
 
 namespace {
@@ -211,6 +200,15 @@ Result<std::string> ChatFiles::ReadDigest(const ChatId& chat, InteractionId id) 
   return OpenInteraction(chat, id).map([](OpenedRecord record) { return record.digest; });
 }
 
+std::optional<KnownState> ChatFiles::ReadParentState(const ChatId& chat, const RecordLinks& links) const {
+  if (!links.parent || !links.parent_digest) return std::nullopt;
+  auto parent = ReadInteraction(chat, *links.parent);
+  if (!parent || parent->digest != *links.parent_digest || !parent->interaction.final_agent_state) return std::nullopt;
+  if (parent->state_link) return KnownState{.totals = std::move(parent->state_link->totals), .state = nullptr};
+  auto state = std::make_shared<const AgentState>(*std::move(parent->interaction.final_agent_state));
+  return KnownState{.totals = TotalsOf(*state), .state = std::move(state)};
+}
+
 Result<std::string> ChatFiles::ReadFileDigest(const ChatId& chat, InteractionId id) const {
   return file_system_.ReadFile(InteractionFile(root_, chat, id), kMaxRecordBytes).map([&](const std::string& text) {
     return FileDigest({.chat = chat, .interaction = id}, text);
@@ -219,10 +217,8 @@ Result<std::string> ChatFiles::ReadFileDigest(const ChatId& chat, InteractionId 
 
 Result<InteractionFiles> ChatFiles::ListInteractions(const ChatId& chat) const {
   InteractionFiles files;
-  const auto entries = file_system_.ListDirectory(InteractionsDirectory(root_, chat));
-  if (!entries && IsNotFound(entries.error())) return files;
-  if (!entries) return Fail(FolderError(InteractionsName(chat), entries.error()));
-  for (const DirectoryEntry& entry : *entries) {
+  for (const DirectoryEntry& entry :
+       TRY(ListFolder(file_system_, InteractionsDirectory(root_, chat), InteractionsName(chat)))) {
     if (entry.is_directory) continue;
     if (const auto id = ParseInteractionFile(entry.name)) files.checkpoints.insert(id->number());
     if (const auto id = ParseJournalFile(entry.name)) files.journals.insert(id->number());
@@ -249,7 +245,7 @@ Result<ChatOnDisk> ChatFiles::ReadChat(const ChatId& chat) const {
   auto index = TRY(ReadIndex(chat, cut_off));
   auto files = TRY(ListInteractions(chat));
   if (!index && files.checkpoints.empty() && files.journals.empty()) {
-    if (!cut_off) return Fail(ErrorCode::kNotFound, "no such chat");
+    if (!cut_off) return NoSuchChat();
     return Fail(IntegrityError("auth", {.chat = chat, .interaction = std::nullopt}, "it is cut off"));
   }
   ChatOnDisk result{.index = {.summary = {.id = chat, .title = {}, .created_at = Timestamp::max(), .head = {}}},
@@ -310,13 +306,8 @@ Result<bool> ChatFiles::CreateDirectories(const ChatId& chat) const {
 }
 
 void ChatFiles::RemoveLeftovers(const ChatId& chat) const {
-  for (const std::string& directory : {ChatDirectory(root_, chat), InteractionsDirectory(root_, chat)}) {
-    const auto entries = file_system_.ListDirectory(directory);
-    if (!entries) continue;
-    for (const DirectoryEntry& entry : *entries) {
-      if (IsTemporaryName(entry.name)) static_cast<void>(file_system_.RemoveFile(directory + "/" + entry.name));
-    }
-  }
+  RemoveTemporaryFiles(file_system_, ChatDirectory(root_, chat));
+  RemoveTemporaryFiles(file_system_, InteractionsDirectory(root_, chat));
 }
 
 Result<void> ChatFiles::SyncInteractionNames(const ChatId& chat) const {
@@ -380,6 +371,14 @@ Result<ChatIndex> ChatFiles::OpenIndex(const ChatId& chat, std::string_view text
 
 Result<std::string> ChatFiles::DigestOf(const ChatId& chat, InteractionId id, std::string_view text) const {
   return format_->Open({.chat = chat, .interaction = id}, text).map([](OpenedRecord record) { return record.digest; });
+}
+
+Result<void> ChatFiles::RemoveLeaves(const RemovedBranch& removed, ChatIndex& index) const {
+  for (const InteractionId id : removed.interactions) index.leaves.erase(id.number());
+  if (!removed.new_leaf) return {};
+  auto digest = TRY(ReadDigest(index.summary.id, *removed.new_leaf));
+  index.leaves.insert_or_assign(removed.new_leaf->number(), std::move(digest));
+  return {};
 }
 
 Result<void> ChatFiles::WriteIndex(const ChatIndex& index, Durability durability) const {

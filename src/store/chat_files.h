@@ -10,7 +10,6 @@
 
 #include "base/atomic_write.h"
 #include "crypto/key_set.h"
-#include "reprise/file_store.h"
 #include "reprise/file_system.h"
 #include "reprise/interaction.h"
 #include "reprise/interaction_store.h"
@@ -23,12 +22,13 @@
 
 namespace reprise {
 
-// Whether `file` may be put beside the files that a chat has; `there`: one of its id is among them. The failures of
-// FileStore::Put.
-Result<void> CheckLimits(const FileLimits& limits, const FileListing& present, const StoredFile& file, bool there);
+// Ok if the interaction that is stored under its id is equal; else kConflict (reason "interaction_exists").
+Result<void> CheckSame(const Interaction& stored, const Interaction& meant);
 
-// Oldest first.
-void SortListing(FileListing& listing);
+// How the interaction's record is linked: to the digest of its parent's, which the index knows or `read` finds
+// (nullopt: it is elsewhere).
+Result<RecordLinks> LinksTo(const std::optional<InteractionId>& parent, const ChatIndex& index,
+                            const std::function<Result<std::optional<std::string>>(InteractionId)>& read);
 
 struct StoredInteraction {
   Interaction interaction;
@@ -103,6 +103,9 @@ class ChatFiles {
   // The parent that a file names which may be damaged otherwise; nobody has checked it.
   std::optional<InteractionId> ClaimedParent(const ChatId& chat, InteractionId id) const;
   Result<std::string> ReadDigest(const ChatId& chat, InteractionId id) const;
+  // What the next interaction's record has to know of its parent's state; nullopt if that is not the version that
+  // `links` name, or has none.
+  std::optional<KnownState> ReadParentState(const ChatId& chat, const RecordLinks& links) const;
   // Of the file as it is and where it is, without opening it: tells whether it is still what was written there.
   Result<std::string> ReadFileDigest(const ChatId& chat, InteractionId id) const;
   // chat.json as it is; nullopt: there is none, or (`cut_off`) one that a crash has left unfinished.
@@ -131,6 +134,8 @@ class ChatFiles {
   Result<std::vector<QueuedMessage>> OpenQueue(const ChatId& chat, std::string_view text) const;
   Result<ChatIndex> OpenIndex(const ChatId& chat, std::string_view text) const;
   Result<std::string> DigestOf(const ChatId& chat, InteractionId id, std::string_view text) const;
+  // Nothing below `removed` counts in the index any more.
+  Result<void> RemoveLeaves(const RemovedBranch& removed, ChatIndex& index) const;
 
   // --- writing ---
   // Creates the chat's directories. Their names are not durable yet. False: the chat's was there.

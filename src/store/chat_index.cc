@@ -88,6 +88,28 @@ ChatIndex ReadIndex(const ChatId& chat, const Json& json) {
 
 }  // namespace
 
+ChatIndex NewIndex(const ChatId& chat) {
+  const Timestamp now = Now();
+  return ChatIndex{.summary = {.id = chat, .title = {}, .created_at = now, .updated_at = now, .head = std::nullopt}};
+}
+
+void ApplySettings(ChatIndex& index, const ChatSettings& settings) {
+  Apply(settings, index.summary);
+  index.summary.updated_at = std::max(index.summary.updated_at, Now());
+}
+
+void SetHead(ChatIndex& index, const Interaction& head) {
+  index.summary.head = head.id;
+  index.summary.head_status = head.status;
+  index.summary.updated_at = std::max(index.summary.updated_at, Now());
+}
+
+void TakeSummary(ChatIndex& index, ChatSummary summary) {
+  summary.model = std::move(index.summary.model);
+  summary.tokens = index.summary.tokens;
+  index.summary = std::move(summary);
+}
+
 void AddToIndex(ChatIndex& index, const Interaction& interaction, std::string digest) {
   ChatSummary& summary = index.summary;
   if (summary.title.empty()) summary.title = TitleFromMessage(interaction.user_message);

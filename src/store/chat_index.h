@@ -27,6 +27,14 @@ struct ChatIndex {
   std::map<std::uint32_t, std::string> leaves{};  // digests of the interactions that are nobody's parent
 };
 
+// The index of a chat that has nothing yet.
+ChatIndex NewIndex(const ChatId& chat);
+// What ChatStore's functions change in the index: settings, the head, and everything but the leaves for one that was
+// imported (what it has used is counted from its interactions).
+void ApplySettings(ChatIndex& index, const ChatSettings& settings);
+void SetHead(ChatIndex& index, const Interaction& head);
+void TakeSummary(ChatIndex& index, ChatSummary summary);
+
 // Puts a stored interaction on top: it becomes the head and a leaf, and its parent no longer is one. An interaction
 // older than what is known keeps the time of the last change.
 void AddToIndex(ChatIndex& index, const Interaction& interaction, std::string digest);

@@ -81,7 +81,8 @@ Result<std::string> FileBlobStore::Read(const RecordPlace& place, const std::str
 
 Result<FileBlobStore::Names> FileBlobStore::NamesOf(const ChatId& chat, bool make) {
   const MutexLock lock(mutex_);
-  if (make) RemoveLeftovers(chat);
+  // What is temporary there before this process has written anything is of one that has ended.
+  if (make && tidied_.insert(chat).second) RemoveTemporaryFiles(file_system_, BlobsDirectory(root_, chat));
   if (const auto known = names_.find(chat); known != names_.end()) return known->second;
   const RecordPlace place{.chat = chat, .blob = std::string(kBlobNames)};
   const std::string path = BlobPath(root_, chat, kBlobNames), directory = BlobsDirectory(root_, chat);
@@ -106,17 +107,6 @@ Result<FileBlobStore::Names> FileBlobStore::NamesOf(const ChatId& chat, bool mak
   }
   names_.emplace(chat, names);
   return names;
-}
-
-// What is temporary there before this process has written anything is of one that has ended.
-void FileBlobStore::RemoveLeftovers(const ChatId& chat) {
-  if (!tidied_.insert(chat).second) return;
-  const std::string directory = BlobsDirectory(root_, chat);
-  const auto entries = file_system_.ListDirectory(directory);
-  if (!entries) return;
-  for (const DirectoryEntry& entry : *entries) {
-    if (IsTemporaryName(entry.name)) static_cast<void>(file_system_.RemoveFile(directory + "/" + entry.name));
-  }
 }
 
 Result<bool> FileBlobStore::IsThere(const ChatId& chat, const std::string& name) {
@@ -236,10 +226,7 @@ void FileBlobStore::ForgetChat(const ChatId& chat) {
 
 Result<std::vector<std::string>> ListBlobNames(const std::string& root, const ChatId& chat, FileSystem& file_system) {
   std::vector<std::string> names;
-  const auto entries = file_system.ListDirectory(BlobsDirectory(root, chat));
-  if (!entries && IsNotFound(entries.error())) return names;
-  if (!entries) return Fail(FolderError(BlobsName(chat), entries.error()));
-  for (const DirectoryEntry& entry : *entries) {
+  for (const DirectoryEntry& entry : TRY(ListFolder(file_system, BlobsDirectory(root, chat), BlobsName(chat)))) {
     auto name = ParseBlobName(entry.name);
     if (name && !entry.is_directory) names.push_back(*std::move(name));
   }

@@ -39,7 +39,6 @@ class FileBlobStore final : public BlobStore {
   using Names = std::shared_ptr<const SecretKey>;
   // What the chat's blobs are called after; made if there is none and `make`, else kNotFound.
   Result<Names> NamesOf(const ChatId& chat, bool make);
-  void RemoveLeftovers(const ChatId& chat) REQUIRES(mutex_);
   Result<bool> IsThere(const ChatId& chat, const std::string& name);
   Result<void> Write(const RecordPlace& place, const std::string& path, std::string_view text);
   Result<std::string> Read(const RecordPlace& place, const std::string& path) const;

@@ -68,11 +68,6 @@ void FileInteractionStore::NoteUrl(std::string_view url) {
 
 // --- chats in memory -------------------------------------------------------------------------------------------------
 
-FileInteractionStore::ChatState::ChatState(const ChatId& chat)
-    : index{.summary = {.id = chat, .title = {}, .created_at = Now(), .updated_at = {}, .head = std::nullopt}} {
-  index.summary.updated_at = index.summary.created_at;
-}
-
 std::shared_ptr<FileInteractionStore::ChatState> FileInteractionStore::StateOf(const ChatId& chat) {
   // A reader has nothing to remember: the files may change under it with every call.
   if (options_.access == Access::kReadOnly) return std::make_shared<ChatState>(chat);
@@ -199,7 +194,7 @@ Result<void> FileInteractionStore::CheckWritable() const {
 Result<ChatSummary> FileInteractionStore::CreateChat(const ChatId& chat, const std::string& title) {
   TRY(CheckWritable());
   auto held = TRY(HoldChat(chat, Missing::kLeave, Hold::kStateAndIndex));
-  if (!held.created) return Fail(Reason::kChatExists, "there is a chat of this name already");
+  if (!held.created) return ChatExists();
   ChatIndex index = held->index;
   index.summary.title = title;
   auto made =
@@ -212,7 +207,7 @@ Result<InteractionId> FileInteractionStore::ReserveInteraction(const ChatId& cha
   TRY(CheckWritable());
   auto held = TRY(HoldChat(chat, Missing::kCreate, Hold::kState));
   ChatState& state = *held.state;
-  if (state.next_number > InteractionId::kMaxNumber) return Fail(Reason::kChatFull, "the chat has too many interactions");
+  if (state.next_number > InteractionId::kMaxNumber) return ChatIsFull();
   if (options_.access == Access::kServer) {
     TRY(MakeDirectories(chat, held));
   }
@@ -272,7 +267,10 @@ Result<void> FileInteractionStore::SaveInteraction(const Interaction& interactio
 Result<void> FileInteractionStore::SaveHeld(const Interaction& interaction, HeldChat& held) {
   const std::uint32_t number = interaction.id.number();
   if (held->numbers.contains(number)) {
-    return CheckSame(interaction).and_then([&] { return SyncStoredNames(interaction.chat_id, held); });
+    const auto stored = TRY(ReadWhole(interaction.chat_id, interaction.id, Version::kAny));
+    return CheckSame(stored.interaction, interaction).and_then([&] {
+      return SyncStoredNames(interaction.chat_id, held);
+    });
   }
   const auto links = TRY(LinksFor(interaction, held));
   TRY(MakeDirectories(interaction.chat_id, held));
@@ -423,13 +421,6 @@ void FileInteractionStore::EndJournal(const ChatId& chat, InteractionId id, Chat
   }
 }
 
-Result<void> FileInteractionStore::CheckSame(const Interaction& interaction) {
-  const auto stored = TRY(ReadWhole(interaction.chat_id, interaction.id, Version::kAny));
-  // Compared as they are written: text that is not UTF-8 changes on its way to the file.
-  if (DumpJson(ToJson(stored.interaction)) == DumpJson(ToJson(interaction))) return {};
-  return Fail(Reason::kInteractionExists, "another interaction is stored under this id");
-}
-
 // --- long states -----------------------------------------------------------------------------------------------------
 
 Result<StoredInteraction> FileInteractionStore::ReadWhole(const ChatId& chat, InteractionId id, Version version) {
@@ -490,13 +481,8 @@ std::optional<KnownState> FileInteractionStore::ShortenedTo(const ChatId& chat, 
 }
 
 std::optional<KnownState> FileInteractionStore::ParentState(const ChatId& chat, const RecordLinks& links) {
-  if (!links.parent || !links.parent_digest) return std::nullopt;
-  if (auto known = long_states_.Find(*links.parent_digest)) return known;
-  auto parent = files_.ReadInteraction(chat, *links.parent);
-  if (!parent || parent->digest != *links.parent_digest || !parent->interaction.final_agent_state) return std::nullopt;
-  if (parent->state_link) return KnownState{.totals = std::move(parent->state_link->totals), .state = nullptr};
-  auto state = std::make_shared<const AgentState>(*std::move(parent->interaction.final_agent_state));
-  return KnownState{.totals = TotalsOf(*state), .state = std::move(state)};
+  auto known = links.parent_digest ? long_states_.Find(*links.parent_digest) : std::nullopt;
+  return known ? known : files_.ReadParentState(chat, links);
 }
 
 void FileInteractionStore::KeepState(const Interaction& interaction, const WrittenInteraction& written) {
@@ -521,20 +507,13 @@ void FileInteractionStore::KeepLong(const ChatId& chat, const std::string& diges
 std::size_t FileInteractionStore::kept_bytes() const { return long_states_.bytes() + short_states_.bytes(); }
 
 Result<RecordLinks> FileInteractionStore::LinksFor(const Interaction& interaction, const HeldChat& held) {
-  RecordLinks links{.parent = interaction.parent_id, .parent_digest = std::nullopt};
-  if (!links.parent) return links;
-  const std::uint32_t parent = links.parent->number();
-  if (!held->numbers.contains(parent)) {
-    if (options_.access == Access::kFallback) return links;
-    return Fail(ErrorCode::kNotFound, "the parent interaction is not in this chat");
-  }
-  if (const auto leaf = held->index.leaves.find(parent); leaf != held->index.leaves.end()) {
-    links.parent_digest = leaf->second;
-    return links;
-  }
-  auto digest = TRY(files_.ReadDigest(interaction.chat_id, *links.parent));
-  links.parent_digest = std::move(digest);
-  return links;
+  const auto& parent = interaction.parent_id;
+  const bool is_elsewhere = parent && !held->numbers.contains(parent->number());
+  if (is_elsewhere && options_.access != Access::kFallback) return NoSuchParent();
+  return LinksTo(parent, held->index, [&](InteractionId id) -> Result<std::optional<std::string>> {
+    if (is_elsewhere) return std::nullopt;
+    return TRY(files_.ReadDigest(interaction.chat_id, id));
+  });
 }
 
 Result<void> FileInteractionStore::WriteIndexLocked(ChatState& state, const ChatIndex& index, Durability durability) {
@@ -585,8 +564,7 @@ Result<ChatSummary> FileInteractionStore::ChangeChat(const ChatId& chat, const C
   TRY(CheckWritable());
   auto held = TRY(HoldChat(chat, Missing::kFail, Hold::kStateAndIndex));
   ChatIndex index = held->index;
-  Apply(settings, index.summary);
-  index.summary.updated_at = std::max(index.summary.updated_at, Now());
+  ApplySettings(index, settings);
   return ReplaceIndexDurably(held, std::move(index));
 }
 
@@ -597,9 +575,7 @@ Result<ChatSummary> FileInteractionStore::MoveHead(const ChatId& chat, Interacti
   auto held = TRY(HoldChat(chat, Missing::kFail, Hold::kStateAndIndex));
   if (!held->numbers.contains(head.number())) return NoSuchInteraction();
   ChatIndex index = held->index;
-  index.summary.head = head;
-  index.summary.head_status = interaction.status;
-  index.summary.updated_at = std::max(index.summary.updated_at, Now());
+  SetHead(index, interaction);
   return ReplaceIndexDurably(held, std::move(index));
 }
 
@@ -609,11 +585,7 @@ Result<std::vector<InteractionId>> FileInteractionStore::RemoveBranch(const Chat
   const RemovedBranch removed = TRY(BranchToRemove(whole, from));
   auto held = TRY(HoldChat(chat, Missing::kFail, Hold::kStateAndIndex));
   ChatIndex index = held->index;
-  for (const InteractionId id : removed.interactions) index.leaves.erase(id.number());
-  if (removed.new_leaf) {
-    auto digest = TRY(files_.ReadDigest(chat, *removed.new_leaf));
-    index.leaves.insert_or_assign(removed.new_leaf->number(), std::move(digest));
-  }
+  TRY(files_.RemoveLeaves(removed, index));
   // First nothing names them any more. If the process ends here, they are superseded still, and can be removed again.
   TRY(ReplaceIndexDurably(held, std::move(index)));
   TRY(files_.MoveToTrash(chat, removed.interactions));

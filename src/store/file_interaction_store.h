@@ -102,8 +102,10 @@ class FileInteractionStore final : public InteractionStore, public HistorySource
   // Writes into the folder's lock file where the server listens (DirectoryLock::NoteUrl).
   void NoteUrl(std::string_view url);
 
-  // The interactions from the root to `last`, each the very version that the next was built on.
-  Result<std::vector<InteractionId>> BranchUpTo(const ChatId& chat, InteractionId last);
+  // CopyUpTo with its interactions, each the very version that the next was built on, and all files that can be read.
+  // `from` is this store, or one that reads by it.
+  Result<IncomingChat> CopyOfBranch(InteractionStore& from, const ChatId& source, InteractionId last,
+                                    const ChatId& chat, const std::optional<std::string>& title);
 
   // How much memory the states take that are kept for the next turns.
   std::size_t kept_bytes() const;
@@ -111,7 +113,7 @@ class FileInteractionStore final : public InteractionStore, public HistorySource
  private:
   // What is known of one chat. Lock order: index_mutex, mutex, then the store's chats_mutex_.
   struct ChatState {
-    explicit ChatState(const ChatId& chat);
+    explicit ChatState(const ChatId& chat) : index(NewIndex(chat)) {}
 
     Mutex index_mutex;                        // held by whoever writes chat.json
     bool index_unreadable = false;            // guarded by index_mutex
@@ -178,7 +180,6 @@ class FileInteractionStore final : public InteractionStore, public HistorySource
   Result<std::vector<InteractionRef>> FindJournals();
   void EndJournal(const ChatId& chat, InteractionId id, ChatState& state);
   Result<void> SyncStoredNames(const ChatId& chat, HeldChat& held);
-  Result<void> CheckSame(const Interaction& interaction);
   Result<RecordLinks> LinksFor(const Interaction& interaction, const HeldChat& held);
   // `index` becomes what the chat's index is, on disk and here, durable before this returns; or nothing has changed.
   Result<ChatSummary> ReplaceIndexDurably(HeldChat& held, ChatIndex index);
@@ -218,8 +219,7 @@ class FileInteractionStore final : public InteractionStore, public HistorySource
                   ChatOutline& outline) const;
   Result<InteractionJson> ReadJson(const ChatId& chat, const ChatOutline::Entry& entry, State state);
   Result<ChatSummary> AddWhole(const IncomingChat& chat);
-  Result<ChatSummary> CopyChat(const ChatId& source, InteractionId last, const ChatId& chat,
-                               const std::optional<std::string>& title);
+  Result<std::vector<InteractionId>> BranchUpTo(const ChatId& chat, InteractionId last);
   void CheckHistory(const ChatIndex& index, const std::vector<StoredInteraction>& stored, Chat& chat) const;
 
   const Options options_;

@@ -43,6 +43,37 @@ std::string AsText(const Interaction& interaction, std::size_t first_message = 0
   return text;
 }
 
+// Adds the files that can be read: a list does not tell what is damaged where the files are not in the folder.
+Result<void> AddReadableFiles(const std::shared_ptr<FileStore>& from, const ChatId& source, IncomingChat& chat) {
+  const auto listing = TRY(from->List(source));
+  for (const FileInfo& file : listing.files) {
+    const auto readable = from->Get(source, file.id);
+    if (!readable && readable.error().code == ErrorCode::kCorruption) continue;
+    if (!readable) return Fail(readable.error());
+    chat.files.push_back(file.id);
+  }
+  chat.load_file = [from, source](const FileId& file) { return from->Get(source, file); };
+  return {};
+}
+
+// Likewise the blobs that the interactions name.
+Result<void> AddReadableBlobs(const std::shared_ptr<BlobStore>& from, const ChatId& source, IncomingChat& chat) {
+  if (const auto any = from->List(source); any && any->empty()) return {};
+  std::set<std::string> wanted;
+  for (const InteractionId id : chat.interactions) {
+    for (const std::string& digest : BlobsOf(TRY(chat.load(id)))) wanted.insert(digest);
+  }
+  for (const std::string& digest : wanted) {
+    const auto there = from->Get(source, digest);
+    if (!there && there.error().code != ErrorCode::kCorruption && !IsNotFound(there.error())) {
+      return Fail(there.error());
+    }
+    if (there) chat.blobs.push_back(digest);
+  }
+  chat.load_blob = [from, source](const std::string& digest) { return from->Get(source, digest); };
+  return {};
+}
+
 // Where the files came from had its own limits.
 constexpr FileLimits kNoLimits{.file_bytes = kMaxRecordBytes,
                                .chat_bytes = std::numeric_limits<std::uint64_t>::max(),
@@ -74,23 +105,6 @@ Result<void> AddBlobs(BlobStore& from, IncomingChat& chat) {
   return {};
 }
 
-Result<void> AddReadableBlobs(BlobStore& from, const ChatId& source, IncomingChat& chat) {
-  if (const auto any = from.List(source); any && any->empty()) return {};
-  std::set<std::string> wanted;
-  for (const InteractionId id : chat.interactions) {
-    for (const std::string& digest : BlobsOf(TRY(chat.load(id)))) wanted.insert(digest);
-  }
-  for (const std::string& digest : wanted) {
-    const auto there = from.Get(source, digest);
-    if (!there && there.error().code != ErrorCode::kCorruption && !IsNotFound(there.error())) {
-      return Fail(there.error());
-    }
-    if (there) chat.blobs.push_back(digest);
-  }
-  chat.load_blob = [&from, source](const std::string& digest) { return from.Get(source, digest); };
-  return {};
-}
-
 Result<IncomingChat> CopyUpTo(InteractionStore& from, const ChatId& source, InteractionId last, const ChatId& chat,
                               const std::optional<std::string>& title) {
   const ChatSummary original = TRY(from.LoadSummary(source));
@@ -115,19 +129,6 @@ Result<IncomingChat> CopyUpTo(InteractionStore& from, const ChatId& source, Inte
   return copy;
 }
 
-Result<void> AddReadableFiles(FileStore& from, const ChatId& source, IncomingChat& chat) {
-  auto listing = TRY(from.List(source));
-  for (const FileInfo& file : listing.files) {
-    // A list does not tell what is damaged where the files are not in the folder.
-    const auto readable = from.Get(source, file.id);
-    if (!readable && readable.error().code == ErrorCode::kCorruption) continue;
-    if (!readable) return Fail(readable.error());
-    chat.files.push_back(file.id);
-  }
-  chat.load_file = [&from, source](const FileId& file) { return from.Get(source, file); };
-  return {};
-}
-
 void RemoveIncoming(const std::string& root, FileSystem& file_system) {
   const auto entries = file_system.ListDirectory(root);
   if (!entries) return;
@@ -147,6 +148,22 @@ Result<IncomingChats> IncomingChats::Open(Options options) {
   options.file_system.Confine(options.root);
   RemoveIncoming(options.root, options.file_system);
   return IncomingChats(std::move(options), std::move(lock));
+}
+
+Result<void> PutParts(const IncomingChat& chat, const IncomingChats::Options& to) {
+  const ChatId& id = chat.summary.id;
+  SealedFileStore file_store(
+      {.root = to.root, .keys = to.keys, .file_system = to.file_system, .limits = kNoLimits, .bucket = to.bucket});
+  for (const FileId& file : chat.files) {
+    TRY(file_store.Put(id, TRY(chat.load_file(file))));
+    TRY(CountStep(to.counter));
+  }
+  FileBlobStore blobs(to.root, to.keys, to.file_system);
+  for (const std::string& digest : chat.blobs) {
+    TRY(blobs.Put(id, {Blob{.digest = digest, .content = TRY(chat.load_blob(digest))}}));
+    TRY(CountStep(to.counter));
+  }
+  return {};
 }
 
 bool IncomingChats::Has(const ChatId& chat) const {
@@ -188,33 +205,17 @@ Result<void> IncomingChats::Write(const IncomingChat& chat, const std::string& f
       TRY(store->BeginJournal(id, number, records));
     }
   }
-  SealedFileStore file_store({.root = folder,
-                              .keys = options_.keys,
-                              .file_system = options_.file_system,
-                              .limits = kNoLimits,
-                              .bucket = options_.bucket});
-  for (const FileId& file : chat.files) {
-    TRY(chat.load_file(file)
-            .and_then([&](const StoredFile& loaded) { return file_store.Put(id, loaded); })
-            .and_then([&] { return CountStep(options_.counter); }));
-  }
-  FileBlobStore blobs(folder, options_.keys, options_.file_system);
-  for (const std::string& digest : chat.blobs) {
-    TRY(chat.load_blob(digest)
-            .and_then([&](std::string content) {
-              return blobs.Put(id, {Blob{.digest = digest, .content = std::move(content)}});
-            })
-            .and_then([&] { return CountStep(options_.counter); }));
-  }
+  TRY(PutParts(chat, {.root = folder,
+                      .keys = options_.keys,
+                      .file_system = options_.file_system,
+                      .counter = options_.counter,
+                      .bucket = options_.bucket}));
   const ChatFiles files(folder, MakeRecordFormat(options_.keys), options_.file_system);
   TRY(files.WriteQueue(id, chat.queue));
   // The index that the store has left knows what is there; title, head and times are the chat's own; what was used
   // is counted.
   auto on_disk = TRY(files.ReadChat(id));
-  ChatSummary summary = chat.summary;
-  summary.model = on_disk.index.summary.model;
-  summary.tokens = on_disk.index.summary.tokens;
-  on_disk.index.summary = std::move(summary);
+  TakeSummary(on_disk.index, chat.summary);
   TRY(files.WriteIndex(on_disk.index));
   return options_.file_system.syncs_trees() ? options_.file_system.SyncTree(folder) : files.SyncNames(id);
 }
@@ -307,7 +308,9 @@ Result<ChatSummary> FileInteractionStore::ForkChat(const ChatId& source, Interac
   for (;;) {
     TRY(LoadSummary(source));
     const auto before = FindState(source);
-    auto copied = CopyChat(source, last, chat, title);
+    auto copied = CopyOfBranch(*this, source, last, chat, title).and_then([&](const IncomingChat& copy) {
+      return AddWhole(copy);
+    });
     if (copied || IsNotFound(copied.error()) || copied.error().Is(Reason::kChatExists)) return copied;
     // What was deleted meanwhile is neither damaged nor a fault of the disk.
     const auto held = HoldChat(source, Missing::kFail, Hold::kState);
@@ -316,17 +319,17 @@ Result<ChatSummary> FileInteractionStore::ForkChat(const ChatId& source, Interac
   }
 }
 
-Result<ChatSummary> FileInteractionStore::CopyChat(const ChatId& source, InteractionId last, const ChatId& chat,
-                                                   const std::optional<std::string>& title) {
-  IncomingChat copy = TRY(CopyUpTo(*this, source, last, chat, title));
+Result<IncomingChat> FileInteractionStore::CopyOfBranch(InteractionStore& from, const ChatId& source,
+                                                        InteractionId last, const ChatId& chat,
+                                                        const std::optional<std::string>& title) {
+  IncomingChat copy = TRY(CopyUpTo(from, source, last, chat, title));
   copy.interactions = TRY(BranchUpTo(source, last));
   // Files that cannot be read stay behind: the fork is of the interactions, and those name files that may be gone.
-  SealedFileStore files(
-      {.root = options_.root, .keys = options_.keys, .file_system = options_.file_system, .bucket = options_.bucket});
-  TRY(AddReadableFiles(files, source, copy));
-  FileBlobStore blobs(options_.root, options_.keys, options_.file_system);
-  TRY(AddReadableBlobs(blobs, source, copy));
-  return AddWhole(copy);
+  const SealedFileStore::Options place{
+      .root = options_.root, .keys = options_.keys, .file_system = options_.file_system, .bucket = options_.bucket};
+  TRY(AddReadableFiles(std::make_shared<SealedFileStore>(place), source, copy));
+  TRY(AddReadableBlobs(std::make_shared<FileBlobStore>(place.root, place.keys, place.file_system), source, copy));
+  return copy;
 }
 
 Result<ChatSummary> FileInteractionStore::AddWhole(const IncomingChat& incoming) {
@@ -336,7 +339,7 @@ Result<ChatSummary> FileInteractionStore::AddWhole(const IncomingChat& incoming)
   auto held = HoldChat(chat, Missing::kLeave, Hold::kStateAndIndex);
   if (!held && held.error().code != ErrorCode::kCorruption) return Fail(std::move(held.error()));
   // Also by a damaged one.
-  if (!held || !held->created) return Fail(Reason::kChatExists, "there is a chat of this name already");
+  if (!held || !held->created) return ChatExists();
   auto folder = IncomingChats::Open({.root = options_.root,
                                      .keys = options_.keys,
                                      .file_system = options_.file_system,

@@ -31,11 +31,6 @@ Result<IncomingChat> CopyUpTo(InteractionStore& from, const ChatId& source, Inte
 Result<void> AddFiles(FileStore& from, IncomingChat& chat);
 // And its blobs.
 Result<void> AddBlobs(BlobStore& from, IncomingChat& chat);
-// Adds the readable files of another chat.
-Result<void> AddReadableFiles(FileStore& from, const ChatId& source, IncomingChat& chat);
-// Adds the blobs of another chat that exist and that the interactions name.
-Result<void> AddReadableBlobs(BlobStore& from, const ChatId& source, IncomingChat& chat);
-
 // Removes from a data folder what a process has left there that ended while it put a chat together.
 // REQUIRES: nobody does so now.
 void RemoveIncoming(const std::string& root, FileSystem& file_system);
@@ -74,5 +69,8 @@ class IncomingChats {
   Options options_;
   std::unique_ptr<DirectoryLock> lock_;  // null: the caller's
 };
+
+// Puts the chat's files and blobs into its folder, which is there. The counter counts each.
+Result<void> PutParts(const IncomingChat& chat, const IncomingChats::Options& to);
 
 }  // namespace reprise

@@ -5,30 +5,25 @@
 
 #include "base/try.h"
 #include "domain/codec.h"
-#include "store/chat_index.h"
+#include "store/incoming_chats.h"
 #include "store/store_errors.h"
 
 namespace reprise {
 
 Result<MemoryInteractionStore::StoredChat*> MemoryInteractionStore::Find(const ChatId& chat) {
   const auto found = chats_.find(chat);
-  if (found == chats_.end()) return Fail(ErrorCode::kNotFound, "no such chat");
+  if (found == chats_.end()) return NoSuchChat();
   return &found->second;
 }
 
 MemoryInteractionStore::StoredChat& MemoryInteractionStore::FindOrCreate(const ChatId& chat) {
-  const Timestamp now = Now();
-  return chats_
-      .try_emplace(chat,
-                   StoredChat{.summary = {.id = chat, .title = {}, .created_at = now, .updated_at = now, .head = {}},
-                              .interactions = {}})
-      .first->second;
+  return chats_.try_emplace(chat, StoredChat{.index = NewIndex(chat), .interactions = {}}).first->second;
 }
 
 Result<ChatSummary> MemoryInteractionStore::CreateChat(const ChatId& chat, const std::string& title) {
   const MutexLock lock(mutex_);
-  if (chats_.contains(chat)) return Fail(Reason::kChatExists, "there is a chat of this name already");
-  ChatSummary& summary = FindOrCreate(chat).summary;
+  if (chats_.contains(chat)) return ChatExists();
+  ChatSummary& summary = FindOrCreate(chat).index.summary;
   summary.title = title;
   return summary;
 }
@@ -42,20 +37,13 @@ Result<void> MemoryInteractionStore::SaveInteraction(const Interaction& interact
   const MutexLock lock(mutex_);
   const auto known = Find(interaction.chat_id);
   if (interaction.parent_id && (!known || !(*known)->interactions.contains(*interaction.parent_id))) {
-    return Fail(ErrorCode::kNotFound, "the parent interaction is not in this chat");
+    return NoSuchParent();
   }
   StoredChat& chat = FindOrCreate(interaction.chat_id);
   const auto [stored, is_new] = chat.interactions.try_emplace(interaction.id, interaction);
   if (!is_new && stored->second == interaction) return {};
   if (!is_new) return Fail(Reason::kInteractionExists, "another interaction is stored under this id");
-  ChatSummary& summary = chat.summary;
-  if (summary.title.empty()) summary.title = TitleFromMessage(interaction.user_message);
-  summary.created_at = std::min(summary.created_at, interaction.created_at);
-  summary.updated_at = std::max(summary.updated_at, interaction.completed_at.value_or(interaction.created_at));
-  summary.head = interaction.id;
-  summary.head_status = interaction.status;
-  if (!summary.tokens) summary.tokens = 0;
-  AddUsage(summary, interaction);
+  AddToIndex(chat.index, interaction, /*digest=*/{});
   chat.next_number = std::max(chat.next_number, interaction.id.number() + 1);
   return {};
 }
@@ -84,14 +72,14 @@ Result<Interaction> MemoryInteractionStore::LoadInteraction(const ChatId& chat, 
 Result<Chat> MemoryInteractionStore::LoadChat(const ChatId& chat) {
   const MutexLock lock(mutex_);
   const auto found = TRY(Find(chat));
-  Chat result{.summary = found->summary, .interactions = {}, .damaged = {}};
+  Chat result{.summary = found->index.summary, .interactions = {}, .damaged = {}};
   for (const auto& [id, interaction] : found->interactions) result.interactions.push_back(interaction);
   return result;
 }
 
 Result<ChatSummary> MemoryInteractionStore::LoadSummary(const ChatId& chat) {
   const MutexLock lock(mutex_);
-  return Find(chat).map([](const StoredChat* found) { return found->summary; });
+  return Find(chat).map([](const StoredChat* found) { return found->index.summary; });
 }
 
 Result<std::optional<AgentState>> MemoryInteractionStore::LoadFinalState(const ChatId& chat, InteractionId id) {
@@ -108,7 +96,7 @@ Result<std::optional<AgentState>> MemoryInteractionStore::LoadPreviousState(cons
 Result<std::vector<ChatSummary>> MemoryInteractionStore::ListChats() {
   const MutexLock lock(mutex_);
   std::vector<ChatSummary> summaries;
-  for (const auto& [id, chat] : chats_) summaries.push_back(chat.summary);
+  for (const auto& [id, chat] : chats_) summaries.push_back(chat.index.summary);
   std::sort(summaries.begin(), summaries.end(), [](const ChatSummary& a, const ChatSummary& b) {
     return a.updated_at != b.updated_at ? a.updated_at > b.updated_at : a.id < b.id;
   });
@@ -118,65 +106,40 @@ Result<std::vector<ChatSummary>> MemoryInteractionStore::ListChats() {
 Result<ChatSummary> MemoryInteractionStore::ChangeChat(const ChatId& chat, const ChatSettings& settings) {
   const MutexLock lock(mutex_);
   const auto found = TRY(Find(chat));
-  ChatSummary& summary = found->summary;
-  Apply(settings, summary);
-  summary.updated_at = std::max(summary.updated_at, Now());
-  return summary;
+  ApplySettings(found->index, settings);
+  return found->index.summary;
 }
 
 Result<ChatSummary> MemoryInteractionStore::MoveHead(const ChatId& chat, InteractionId head) {
   const MutexLock lock(mutex_);
   const auto found = TRY(Find(chat));
   if (!found->interactions.contains(head)) return NoSuchInteraction();
-  ChatSummary& summary = found->summary;
-  summary.head = head;
-  summary.head_status = found->interactions.at(head).status;
-  summary.updated_at = std::max(summary.updated_at, Now());
-  return summary;
+  SetHead(found->index, found->interactions.at(head));
+  return found->index.summary;
 }
 
 Result<ChatSummary> MemoryInteractionStore::ForkChat(const ChatId& source, InteractionId last, const ChatId& chat,
                                                      const std::optional<std::string>& title) {
-  const MutexLock lock(mutex_);
-  const auto found = TRY(Find(source));
-  const StoredChat& original = *found;
-  if (!original.interactions.contains(last)) return NoSuchInteraction();
-  if (chats_.contains(chat)) return Fail(Reason::kChatExists, "there is a chat of this name already");
-  const Timestamp now = Now();
-  StoredChat copy{.summary = {.id = chat,
-                              .title = title.value_or(original.summary.title),
-                              .created_at = now,
-                              .updated_at = now,
-                              .head = last,
-                              .head_status = original.interactions.at(last).status,
-                              .tokens = 0,
-                              .forked_from = InteractionRef{source, last}},
-                  .interactions = {}};
-  TakeSettings(original.summary, copy.summary);
-  for (std::optional<InteractionId> id = last; id; id = copy.interactions.at(*id).parent_id) {
-    Interaction& copied = copy.interactions.emplace(*id, original.interactions.at(*id)).first->second;
-    copied.chat_id = chat;
-    if (copied.record) copied.record->request = std::nullopt;
+  IncomingChat copy = TRY(CopyUpTo(*this, source, last, chat, title));
+  for (std::optional<InteractionId> id = last; id; id = TRY(LoadInteraction(source, *id)).parent_id) {
+    copy.interactions.insert(copy.interactions.begin(), *id);
   }
-  for (const auto& [id, interaction] : copy.interactions) AddUsage(copy.summary, interaction);
-  copy.next_number = last.number() + 1;
-  return chats_.emplace(chat, std::move(copy)).first->second.summary;
+  return ImportChat(copy);
 }
 
 Result<ChatSummary> MemoryInteractionStore::ImportChat(const IncomingChat& chat) {
-  StoredChat stored{.summary = chat.summary, .interactions = {}, .queue = chat.queue};
-  stored.summary.model.clear();
-  stored.summary.tokens = 0;
+  StoredChat stored{.index = NewIndex(chat.summary.id), .interactions = {}, .queue = chat.queue};
   for (const InteractionId id : chat.interactions) {
     auto loaded = TRY(chat.load(id));
-    AddUsage(stored.summary, loaded);
+    AddToIndex(stored.index, loaded, /*digest=*/{});
     stored.interactions.emplace(id, std::move(loaded));
     stored.next_number = id.number() + 1;
   }
+  TakeSummary(stored.index, chat.summary);
   const MutexLock lock(mutex_);
   const auto [place, is_new] = chats_.emplace(chat.summary.id, std::move(stored));
-  if (!is_new) return Fail(Reason::kChatExists, "there is a chat of this name already");
-  return place->second.summary;
+  if (!is_new) return ChatExists();
+  return place->second.index.summary;
 }
 
 Result<std::vector<InteractionId>> MemoryInteractionStore::RemoveBranch(const ChatId& chat, InteractionId from) {
@@ -190,7 +153,7 @@ Result<std::vector<InteractionId>> MemoryInteractionStore::RemoveBranch(const Ch
 
 Result<void> MemoryInteractionStore::DeleteChat(const ChatId& chat) {
   const MutexLock lock(mutex_);
-  if (chats_.erase(chat) == 0) return Fail(ErrorCode::kNotFound, "no such chat");
+  if (chats_.erase(chat) == 0) return NoSuchChat();
   return {};
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/mutex.h"
 #include "reprise/interaction_store.h"
+#include "store/chat_index.h"
 #include "store/whole_queues.h"
 
 namespace reprise {
@@ -48,7 +49,7 @@ class MemoryInteractionStore final : public InteractionStore {
 
  private:
   struct StoredChat {
-    ChatSummary summary;
+    ChatIndex index;
     std::map<InteractionId, Interaction> interactions;
     std::uint32_t next_number = 1;
     std::vector<QueuedMessage> queue{};

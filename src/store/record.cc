@@ -194,6 +194,22 @@ Error FolderError(const std::string& name, Error error) {
   return error;
 }
 
+Result<std::vector<DirectoryEntry>> ListFolder(FileSystem& file_system, const std::string& path,
+                                               const std::string& name) {
+  auto entries = file_system.ListDirectory(path);
+  if (entries) return entries;
+  if (IsNotFound(entries.error())) return std::vector<DirectoryEntry>();
+  return Fail(FolderError(name, std::move(entries.error())));
+}
+
+void RemoveTemporaryFiles(FileSystem& file_system, const std::string& folder) {
+  const auto entries = file_system.ListDirectory(folder);
+  if (!entries) return;
+  for (const DirectoryEntry& entry : *entries) {
+    if (IsTemporaryName(entry.name)) static_cast<void>(file_system.RemoveFile(folder + "/" + entry.name));
+  }
+}
+
 Result<std::string> ReadRecordText(FileSystem& file_system, const std::string& path, const RecordPlace& place) {
   auto text = file_system.ReadFile(path, kMaxRecordBytes);
   if (text) return text;

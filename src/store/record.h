@@ -51,6 +51,11 @@ Error IntegrityError(std::string_view kind, const RecordPlace& place, std::strin
 
 // What came of listing the folder of this name below the root: if it is kCorruption, it names the folder.
 Error FolderError(const std::string& name, Error error);
+// What is in that folder; nothing if it is not there.
+Result<std::vector<DirectoryEntry>> ListFolder(FileSystem& file_system, const std::string& path,
+                                               const std::string& name);
+// Removes what writes have left in a folder that did not end. REQUIRES: nobody writes there.
+void RemoveTemporaryFiles(FileSystem& file_system, const std::string& folder);
 
 // The text of the record's file at `path`. kCorruption as well if there is anything but a file of reasonable size.
 Result<std::string> ReadRecordText(FileSystem& file_system, const std::string& path, const RecordPlace& place);

@@ -1,18 +1,45 @@
 #include "store/sealed_file_store.h"
 
 #include <algorithm>
+#include <tuple>
 #include <vector>
 
 #include "base/atomic_write.h"
 #include "base/logging.h"
 #include "base/try.h"
-#include "store/chat_files.h"
 #include "store/file_names.h"
 
 namespace reprise {
 namespace {
 
 constexpr std::size_t kMostKnown = 10'000;
+
+// Whether `file` may be put beside the files that a chat has; `there`: one of its id is among them. The failures of
+// FileStore::Put.
+Result<void> CheckLimits(const FileLimits& limits, const FileListing& present, const StoredFile& file, bool there) {
+  if (file.content.size() > limits.file_bytes) {
+    return Fail(Reason::kFileTooLarge, "a file may have " + std::to_string(limits.file_bytes) + " bytes");
+  }
+  if (there) {
+    return Fail(Reason::kFileExists, "there is a file of this id already");
+  }
+  std::uint64_t bytes = file.content.size();
+  for (const FileInfo& other : present.files) bytes += other.size_bytes;
+  if (bytes > limits.chat_bytes || present.files.size() + present.damaged.size() >= limits.files) {
+    return Fail(Reason::kChatFilesFull, "the files of a chat may be " + std::to_string(limits.files) + ", with " +
+                                            std::to_string(limits.chat_bytes) + " bytes together; delete some");
+  }
+  return {};
+}
+
+// Oldest first.
+void SortListing(FileListing& listing) {
+  std::sort(listing.files.begin(), listing.files.end(), [](const FileInfo& a, const FileInfo& b) {
+    return std::tie(a.created_at, a.id) < std::tie(b.created_at, b.id);
+  });
+  std::sort(listing.damaged.begin(), listing.damaged.end(),
+            [](const DamagedFile& a, const DamagedFile& b) { return a.id < b.id; });
+}
 
 }  // namespace
 
@@ -57,7 +84,7 @@ Result<void> SealedFileStore::MakeDirectory(const ChatId& chat) const {
 Result<void> SealedFileStore::WriteRecord(const ChatId& chat, const FileInfo& file, const std::string& text) {
   FileSystem& disk = options_.file_system;
   const std::string directory = FilesDirectory(options_.root, chat);
-  RemoveLeftovers(directory);
+  RemoveTemporaryFiles(disk, directory);  // nobody else writes here
   const std::string path = FilePath(options_.root, chat, file.id);
   TRY(ReplaceFile(disk, path, text));
   // The folders too: whoever made them may have died before they were durable.
@@ -78,16 +105,6 @@ Result<void> SealedFileStore::CheckRoom(const ChatId& chat, const StoredFile& fi
   const bool there = std::any_of(listing.files.begin(), listing.files.end(), is_it) ||
                      std::any_of(listing.damaged.begin(), listing.damaged.end(), is_it);
   return CheckLimits(options_.limits, listing, file, there);
-}
-
-// Nobody else writes here: what is temporary is of a process that has ended.
-void SealedFileStore::RemoveLeftovers(const std::string& directory) const {
-  const auto entries = options_.file_system.ListDirectory(directory);
-  if (!entries) return;
-  for (const DirectoryEntry& entry : *entries) {
-    if (!IsTemporaryName(entry.name)) continue;
-    static_cast<void>(options_.file_system.RemoveFile(directory + "/" + entry.name));
-  }
 }
 
 Result<FileEntry> SealedFileStore::ReadEntry(const ChatId& chat, const FileId& id) const {
@@ -166,10 +183,7 @@ void SealedFileStore::Remember(const ChatId& chat, const FileInfo& file) {
 
 Result<std::vector<FileId>> ListFileIds(const std::string& root, const ChatId& chat, FileSystem& file_system) {
   std::vector<FileId> ids;
-  const auto entries = file_system.ListDirectory(FilesDirectory(root, chat));
-  if (!entries && IsNotFound(entries.error())) return ids;
-  if (!entries) return Fail(FolderError(FilesName(chat), entries.error()));
-  for (const DirectoryEntry& entry : *entries) {
+  for (const DirectoryEntry& entry : TRY(ListFolder(file_system, FilesDirectory(root, chat), FilesName(chat)))) {
     auto id = ParseFileName(entry.name);
     if (id && !entry.is_directory) ids.push_back(*std::move(id));
   }

@@ -48,7 +48,6 @@ class SealedFileStore final : public FileStore {
   Result<void> MakeDirectory(const ChatId& chat) const;
   Result<void> WriteRecord(const ChatId& chat, const FileInfo& file, const std::string& text);
   Result<FileEntry> ReadEntry(const ChatId& chat, const FileId& id) const;
-  void RemoveLeftovers(const std::string& directory) const;
   std::optional<FileInfo> Known(const ChatId& chat, const FileId& id);
   void Remember(const ChatId& chat, const FileInfo& file);
 

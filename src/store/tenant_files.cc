@@ -14,6 +14,7 @@
 #include "reprise/timestamp.h"
 #include "store/file_names.h"
 #include "store/record.h"
+#include "store/store_errors.h"
 
 namespace reprise {
 
@@ -116,6 +117,13 @@ Result<Content> Read(FileSystem& file_system, const std::string& root, const Key
 
 }  // namespace
 
+bool Renew(StandingGrant& there, const StandingGrant& added) {
+  const bool is_same = there.grant.expires_at == added.grant.expires_at && there.grant.means == added.grant.means;
+  there.grant.expires_at = added.grant.expires_at;
+  there.grant.means = added.grant.means;
+  return !is_same;
+}
+
 std::string StandingGrantText(const StandingGrant& grant) { return DumpJson(Members(grant)); }
 
 Result<StandingGrant> ParseStandingGrant(std::string_view text) {
@@ -130,7 +138,7 @@ Result<std::vector<StandingGrant>> ReadGrantFile(FileSystem& file_system, const 
 
 Result<void> WriteGrantFile(FileSystem& file_system, const std::string& root, const KeySet* keys,
                             const std::vector<StandingGrant>& grants) {
-  if (grants.size() > kMaxStandingGrants) return Fail(ErrorCode::kTooLarge, "there are too many grants for always");
+  if (grants.size() > kMaxStandingGrants) return TooManyGrants();
   // The head is there before the first file that names a generation, and follows each: a crash in between leaves a file
   // that is newer than its head, which is in order.
   auto known = ReadGeneration(file_system, root, keys);
@@ -193,14 +201,8 @@ Result<bool> FileGrantStore::Add(const StandingGrant& grant) {
   const auto same =
       std::find_if(grants.begin(), grants.end(), [&](const StandingGrant& each) { return GrantId(each.grant) == id; });
   const bool was_there = same != grants.end() && !same->grant.has_expired(Now());
-  if (was_there && same->grant.expires_at == grant.grant.expires_at && same->grant.means == grant.grant.means)
-    return false;
-  if (was_there) {
-    same->grant.expires_at = grant.grant.expires_at;
-    same->grant.means = grant.grant.means;
-  } else {
-    grants.push_back(grant);
-  }
+  if (was_there && !Renew(*same, grant)) return false;
+  if (!was_there) grants.push_back(grant);
   return Write(std::move(grants)).map([&] { return !was_there; });
 }
 
@@ -209,7 +211,7 @@ Result<void> FileGrantStore::Remove(std::string_view id) {
   TRY(ReadOnce());
   std::vector<StandingGrant> grants = *grants_;
   if (std::erase_if(grants, [&](const StandingGrant& each) { return GrantId(each.grant) == id; }) == 0) {
-    return Fail(ErrorCode::kNotFound, "there is no such grant");
+    return NoSuchGrant();
   }
   return Write(std::move(grants));
 }

@@ -13,10 +13,6 @@
 namespace reprise {
 namespace {
 
-tl::unexpected<Error> NotInTrash() { return Fail(ErrorCode::kNotFound, "there is no such chat in the trash"); }
-
-Error NameTaken() { return Refused(Reason::kChatExists, "there is a chat of this name already"); }
-
 Result<bool> HasName(FileSystem& file_system, const std::string& folder, const std::string& name) {
   return file_system.ListDirectory(folder).map([&](const std::vector<DirectoryEntry>& entries) {
     return std::any_of(entries.begin(), entries.end(), [&](const auto& each) { return each.name == name; });
@@ -41,11 +37,8 @@ std::uint64_t BytesIn(const std::string& folder) {
 
 Result<std::vector<TrashEntry>> ChatFiles::ListTrash() const {
   const std::string trash = TrashDirectory(root_);
-  const auto found = file_system_.ListDirectory(trash);
   std::vector<TrashEntry> entries;
-  if (!found && IsNotFound(found.error())) return entries;  // nothing was ever deleted
-  if (!found) return Fail(FolderError(".trash", found.error()));
-  for (const DirectoryEntry& each : *found) {
+  for (const DirectoryEntry& each : TRY(ListFolder(file_system_, trash, ".trash"))) {
     const auto name = each.is_directory ? ParseTrashName(each.name) : std::nullopt;
     if (!name) continue;
     const std::string folder = trash + "/" + each.name;
@@ -85,7 +78,7 @@ Result<ChatOnDisk> ChatFiles::TakeFromTrash(const ChatId& chat, const std::strin
   const std::string trash = TrashDirectory(root_);
   const std::string from = trash + "/" + entry, to = ChatDirectory(root_, chat);
   const auto taken = TRY(HasName(file_system_, root_, chat.str()));
-  if (taken) return Fail(NameTaken());  // also by an empty folder, which a rename would replace
+  if (taken) return ChatExists();  // also by an empty folder, which a rename would replace
   if (const auto unfinished = file_system_.ListDirectory(from + "/interactions"); unfinished) {
     const bool journals = std::any_of(unfinished->begin(), unfinished->end(), [](const DirectoryEntry& each) {
       return ParseJournalFile(each.name).has_value();
@@ -125,9 +118,9 @@ Result<ChatSummary> FileInteractionStore::RestoreChat(const ChatId& chat, const 
   TRY(files_.FindInTrash(chat, entry));
   // Keeps every other use of the name waiting until what is on disk can be read.
   auto held = HoldChat(chat, Missing::kLeave, Hold::kStateAndIndex);
-  if (!held && held.error().code == ErrorCode::kCorruption) return Fail(NameTaken());  // by a damaged chat
+  if (!held && held.error().code == ErrorCode::kCorruption) return ChatExists();  // by a damaged chat
   if (!held) return Fail(std::move(held.error()));
-  if (!held->created) return Fail(NameTaken());
+  if (!held->created) return ChatExists();
   auto restored = files_.TakeFromTrash(chat, entry);
   short_states_.Take(chat.str());
   long_states_.Drop(chat.str());

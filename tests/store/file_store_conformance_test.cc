@@ -3,7 +3,6 @@
 
 #include "base/posix_file_system.h"
 #include "store/file_interaction_store.h"
-#include "store/memory_file_store.h"
 #include "store/object_store.h"
 #include "store/sample.h"
 #include "store/sealed_file_store.h"
@@ -24,16 +23,6 @@ class FilesUnderTest {
   virtual ~FilesUnderTest() = default;
   virtual FileStore& store() = 0;
   virtual void Reopen(FileLimits limits) = 0;
-};
-
-class MemoryFilesUnderTest final : public FilesUnderTest {
- public:
-  explicit MemoryFilesUnderTest(FileLimits limits) : store_(limits) {}
-  FileStore& store() override { return store_; }
-  void Reopen(FileLimits) override {}
-
- private:
-  MemoryFileStore store_;
 };
 
 template <typename Disk>
@@ -90,10 +79,9 @@ class BucketFilesUnderTest final : public FilesUnderTest {
 template <typename Facts>
 void OnEachStore(FileLimits limits, Facts facts) {
   const auto keys = [] { return std::make_shared<const KeySet>(KeySet::Generate()); };
-  for (const std::string_view kind : {"memory", "sealed", "plain", "sealed in memory", "bucket"}) {
+  for (const std::string_view kind : {"sealed", "plain", "sealed in memory", "bucket"}) {
     CAPTURE(kind);
     std::unique_ptr<FilesUnderTest> files;
-    if (kind == "memory") files = std::make_unique<MemoryFilesUnderTest>(limits);
     if (kind == "sealed") files = std::make_unique<SealedFilesUnderTest<PosixFileSystem>>(keys(), limits);
     if (kind == "plain") files = std::make_unique<SealedFilesUnderTest<PosixFileSystem>>(nullptr, limits);
     if (kind == "sealed in memory") files = std::make_unique<SealedFilesUnderTest<MemoryFileSystem>>(keys(), limits);
