@@ -33,17 +33,6 @@ struct TrashEntry {
   std::uint64_t bytes;  // of its files
 };
 
-// Interfaces of a store of chats. Common failures: kNotFound (no such chat or interaction), kCorruption (reason
-// integrity_auth, integrity_swap, integrity_rollback, integrity_version, integrity_plain, integrity_sealed or
-// integrity_missing; the neighbours stay readable), kIo, kStorageFull. All methods may be called from several threads;
-// calls for one chat take effect one after the other.
-//
-//   const auto chat = *reprise::ChatId::Parse("demo");
-//   if (auto made = store.CreateChat(chat, "Demo"); !made) return Complain(made.error().message);
-//   auto read = store.LoadChat(chat);
-//   if (!read) return Complain(read.error().message);
-//   for (const reprise::Interaction& each : read->interactions) Print(each.user_message);
-
 // The start of a chat's next turn.
 struct ChatHead {
   ChatSummary summary;
@@ -137,6 +126,17 @@ class ChatStore {
 
 // A store of chats, made of four small interfaces; each has a conformance suite for every implementation
 // (tests/store/*_conformance_test.cc). Code that needs one of them takes only that one.
+//
+// Common failures: kNotFound (no such chat or interaction), kCorruption (reason integrity_auth, integrity_swap,
+// integrity_rollback, integrity_version, integrity_plain, integrity_sealed or integrity_missing; the neighbours stay
+// readable), kIo, kStorageFull. All methods may be called from several threads; calls for one chat take effect one
+// after the other.
+//
+//   const auto chat = *reprise::ChatId::Parse("demo");
+//   if (auto made = store.CreateChat(chat, "Demo"); !made) return Complain(made.error().message);
+//   auto read = store.LoadChat(chat);
+//   if (!read) return Complain(read.error().message);
+//   for (const reprise::Interaction& each : read->interactions) Print(each.user_message);
 class InteractionStore : public CheckpointStore, public ChatStore, public JournalStore, public QueueStore {
  public:
   // The start of the chat's next turn.
