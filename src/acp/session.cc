@@ -687,7 +687,7 @@ void Session::Ended() {
   if (run_->is_complete()) return Finish();
   // A stream that has nothing more to say is of a run that had ended before.
   if (ended && run_->is_attached() && FinishIfEnded()) return;
-  if (ended || IsLost(ended.error())) {
+  if (ended || HowLost(ended.error()) != Loss::kNone) {
     if (std::exchange(has_heard_, false)) lost_at_ = Clock::now();
     next_try_ = Clock::now() + kFirstTry;
     was_lost_ = true;

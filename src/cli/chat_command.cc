@@ -152,7 +152,7 @@ int RunChat(const CommandLine& line, const Environment& environment) {
   is_one_shot ? void(interrupts.emplace()) : void(input.emplace());
   auto connected = ReachServer(server_found, options);
   // A server that was joined may have ended since, with the client that it was for.
-  if (!connected && !*named && !own && EndsOrHasEnded(connected.error())) {
+  if (!connected && !*named && !own && HowLost(connected.error()) != Loss::kNone) {
     auto found = FindOrStartServer(flags_of_server, environment, own);
     if (!found) return Complain(found.error());
     server_found = *std::move(found);

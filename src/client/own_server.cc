@@ -151,8 +151,10 @@ Result<Error> AskToJoin(const RunningServer& server, const Options& options) {
   if (there && !NotedSettings(options).empty()) return Error{};
   if (there) return Error{.code = ErrorCode::kConflict, .reason = "other_settings", .message = {}};  // an older program
   const Error& error = there.error();
-  if (!EndsOrHasEnded(error) && error.reason != "other_settings") return Fail(NotAnswering(error, *client));
-  return error.reason == "connection_failed" ? NotAnswering(error, *client) : error;
+  const Loss loss = HowLost(error);
+  Error named = NotAnswering(error, *client);
+  if (loss == Loss::kSilent || (loss == Loss::kNone && error.reason != "other_settings")) return Fail(std::move(named));
+  return named;
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "base/system.h"
-#include "client/server_access.h"
 #include "domain/codec.h"
 
 namespace reprise {
@@ -24,8 +23,6 @@ void KeepWaiting(std::vector<PendingQuestion>& open, const Json& stream_open) {
 }  // namespace
 
 bool IsRunning(const std::string& status) { return status == "RUNNING" || status.starts_with("WAITING"); }
-
-bool IsLost(const Error& error) { return EndsOrHasEnded(error) || error.reason == "idle_timeout"; }
 
 std::vector<PendingQuestion> QuestionsIn(const Json& waiting) {
   std::vector<PendingQuestion> questions;

@@ -18,8 +18,6 @@ namespace reprise {
 
 // Whether an interaction with this status runs or waits for a person.
 bool IsRunning(const std::string& status);
-// Whether a request failed because no server answered, or the server that did is about to end.
-bool IsLost(const Error& error);
 
 // What GET /approvals says that waits for people.
 std::vector<PendingQuestion> QuestionsIn(const Json& waiting);

@@ -87,14 +87,23 @@ Result<std::vector<ChatId>> ChatsAt(ServerClient& server) {
   return chats;
 }
 
+Loss HowLost(const Error& error) {
+  for (const char* reason : {"connection_failed", "connect_timeout", "name_not_resolved", "tls_failed"}) {
+    if (error.reason == reason) return Loss::kNeverReached;
+  }
+  if (error.reason == "connection_lost") return Loss::kBroken;
+  if (error.reason == "stopping") return Loss::kEnding;
+  if (error.reason == "idle_timeout") return Loss::kSilent;
+  return Loss::kNone;
+}
+
 Error NotAnswering(Error error, const ServerClient& server) {
   // A server's own words name what is wrong; those of the transport do not say where.
   if (error.reason == "unauthenticated") {
     error.message = server.url() + " wants a token (--token-file names the file that has it)";
     return error;
   }
-  const bool reached = !error.reason.empty() && error.reason != "connection_failed" && error.reason != "timeout";
-  if (reached) return error;
+  if (HowLost(error) != Loss::kNeverReached) return error;
   error.message = "no Reprise server answers at " + server.url() + " (`reprise serve` starts one): " + error.message;
   return error;
 }

@@ -15,8 +15,6 @@ namespace {
 constexpr std::string_view kTextDelta = "text_delta";
 constexpr int kMaxAnswerDepth = kMaxJsonDepth + 16;
 
-// RFC 3986, section 2.1.
-
 Result<Json> ReadAnswer(int status, const std::string& body) {
   auto json = ParseJson(body, kMaxAnswerDepth);
   if (status < 400 && json) return json;
@@ -96,10 +94,6 @@ HttpRequest ServerClient::RequestFor(const std::string& method, const std::strin
   if (!token_.empty()) request.headers.emplace_back("Authorization", "Bearer " + token_);
   if (!settings_.empty()) request.headers.emplace_back("Reprise-Settings", settings_);
   return request;
-}
-
-Result<Json> ServerClient::Call(const std::string& method, const std::string& path) {
-  return Call(method, path, Json(nullptr));
 }
 
 Result<Json> ServerClient::Call(const std::string& method, const std::string& path, const Json& body) {

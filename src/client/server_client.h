@@ -92,8 +92,7 @@ class ServerClient {
   }
 
   // The answer's JSON. An answer of 400 and above is an Error with the server's reason and message.
-  Result<Json> Call(const std::string& method, const std::string& path);
-  Result<Json> Call(const std::string& method, const std::string& path, const Json& body);
+  Result<Json> Call(const std::string& method, const std::string& path, const Json& body = Json(nullptr));
 
   // Gives a file to a chat (POST .../files); the answer's JSON.
   Result<Json> Upload(const std::string& path, const std::string& name, std::string bytes);

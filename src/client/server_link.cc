@@ -10,13 +10,6 @@
 #include "client/joined_server.h"
 
 namespace reprise {
-namespace {
-
-bool NobodyAnswers(const Error& error) {
-  return error.reason == "connection_failed" || error.reason == "connection_lost" || error.reason == "timeout";
-}
-
-}  // namespace
 
 Result<void> ServerLink::Check() {
   if (!named_) return LoadOptions(flags_, environment_).map([](const Options&) {});
@@ -80,7 +73,8 @@ Result<void> ServerLink::CheckWorkspace(const std::string& cwd) const {
 
 Result<Json> ServerLink::Call(const std::string& method, const std::string& path, const Json& body) {
   auto answer = server_->Call(method, path, body);
-  if (answer || !NobodyAnswers(answer.error())) return answer;
+  const Loss loss = answer ? Loss::kNone : HowLost(answer.error());
+  if (loss != Loss::kNeverReached && loss != Loss::kBroken) return answer;
   if (!FindAgain(/*may_start=*/false)) return Fail(NotAnswering(answer.error(), *server_));
   return server_->Call(method, path, body);
 }

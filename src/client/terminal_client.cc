@@ -6,6 +6,7 @@
 
 #include "base/terminal_text.h"
 #include "base/text.h"
+#include "client/server_access.h"
 #include "domain/codec.h"
 #include "terminal/exit_status.h"
 #include "terminal/question_text.h"
@@ -140,8 +141,7 @@ void TerminalClient::Failed(const Error& error) {
 
 Result<Json> TerminalClient::Call(const std::string& method, const std::string& path, const Json& body) {
   auto answer = server_.Call(method, path, body);
-  const bool refused = answer || (!answer.error().reason.empty() && answer.error().reason != "connection_failed");
-  if (refused || !find_server_) return answer;
+  if (answer || HowLost(answer.error()) != Loss::kNeverReached || !find_server_) return answer;
   if (auto found = find_server_(); !found) return Fail(std::move(found.error()));
   return server_.Call(method, path, body);
 }
@@ -322,7 +322,7 @@ void TerminalClient::Start(const std::string& path, Json body, const std::string
   stream->Start(path, std::move(body));
   if (!WaitForFirst(*stream)) return GiveUp(text);
   const bool is_answered = !stream->ended() || *stream->ended() || !stream->received().empty();
-  if (!is_answered && IsLost((*stream->ended()).error()) && find_server_) {
+  if (!is_answered && HowLost((*stream->ended()).error()) != Loss::kNone && find_server_) {
     if (auto found = find_server_(); !found) {
       draft_ = text;
       return Failed(found.error());
@@ -563,9 +563,8 @@ void TerminalClient::FinishRun() {
 void TerminalClient::FollowAgain() {
   lost_ = true;
   auto chat = Call("GET", path_);
-  if (!chat && chat.error().reason == "connection_lost") chat = Call("GET", path_);  // it was just ending
-  const bool answers = chat || !(chat.error().reason.empty() || chat.error().reason == "connection_failed");
-  lost_ = !answers;
+  if (!chat && HowLost(chat.error()) == Loss::kBroken) chat = Call("GET", path_);  // it was just ending
+  lost_ = !chat && HowLost(chat.error()) == Loss::kNeverReached;
   if (!chat && chat.error().reason == "not_found") return;  // nothing has been said yet
   if (!chat) return Failed(chat.error());
   Follow(*chat);
