@@ -8,7 +8,6 @@
 
 #include "base/sse_parser.h"
 #include "base/text.h"
-#include "client/arriving_answer.h"
 #include "client/server_client.h"
 #include "doors/mcp/message.h"
 #include "terminal/console.h"

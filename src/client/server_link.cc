@@ -7,7 +7,6 @@
 #include "base/path.h"
 #include "base/terminal_text.h"
 #include "base/try.h"
-#include "client/joined_server.h"
 
 namespace reprise {
 
