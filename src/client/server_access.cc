@@ -25,15 +25,6 @@ Result<std::optional<RunningServer>> NamedServer(const std::string& url, const E
   return Fail(ErrorCode::kInvalidArgument, from + " must be the URL of a server, like http://127.0.0.1:8000");
 }
 
-std::optional<std::string> FlagOfOwnServer(const Flags& flags, bool says_model) {
-  for (const auto& [name, value] : flags) {
-    if (name == "token-file" || (name == "model" && says_model)) continue;
-    return "--" + name +
-           " is for a server that is started, and the one that is named (--url or REPRISE_URL) has settings of its own";
-  }
-  return std::nullopt;
-}
-
 Result<std::optional<RunningServer>> FindServer(const Options& options) {
   auto holder = DirectoryLock::FindHolder(LockFile(options.data_dir));
   if (!holder) return Fail(std::move(holder.error()));
@@ -55,12 +46,6 @@ Result<std::unique_ptr<ServerClient>> ConnectTo(const RunningServer& server, con
     token = *std::move(read);
   }
   return std::make_unique<ServerClient>(server.url, std::move(token), server.settings);
-}
-
-Result<std::unique_ptr<ServerClient>> ReachServer(const RunningServer& server, const Options& options) {
-  auto client = TRY(ConnectTo(server, options));
-  if (auto there = client->Call("GET", "/healthz"); !there) return Fail(NotAnswering(there.error(), *client));
-  return client;
 }
 
 Result<std::unique_ptr<ServerClient>> OpenServer(const std::string& url, const Options& options,

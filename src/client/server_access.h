@@ -40,12 +40,6 @@ enum class Loss {
 };
 Loss HowLost(const Error& error);
 
-// The first of these flags that a server which was named does not heed, in words: it has settings of its own.
-std::optional<std::string> FlagOfOwnServer(const Flags& flags, bool says_model);
-
-// ConnectTo, and the server answers; else what NotAnswering says.
-Result<std::unique_ptr<ServerClient>> ReachServer(const RunningServer& server, const Options& options);
-
 // With the token of the configured file, if there is one; the failures of ReadToken.
 Result<std::unique_ptr<ServerClient>> ConnectTo(const RunningServer& server, const Options& options);
 

@@ -49,7 +49,8 @@ std::string TerminalClient::Joined(std::string first, const std::string& second)
 }
 
 TerminalClient::TerminalClient(Parts parts)
-    : server_(parts.server),
+    : link_(parts.link),
+      server_(link_.server()),
       input_(parts.input),
       style_(parts.style),
       screen_(parts.input),
@@ -57,7 +58,6 @@ TerminalClient::TerminalClient(Parts parts)
       advice_(std::move(parts.leaving_advice)),
       home_(std::move(parts.home)),
       search_(std::move(parts.search)),
-      find_server_(std::move(parts.find_server)),
       meanwhile_{.descriptors = [this] { return Descriptors(); },
                  .timeout_ms = [this] { return TimeoutMs(); },
                  .proceed = [this] { return Proceed(); },
@@ -137,13 +137,6 @@ void TerminalClient::Complain(const std::string& text) {
 void TerminalClient::Failed(const Error& error) {
   status_ = kExitFailure;
   Complain(error.message);
-}
-
-Result<Json> TerminalClient::Call(const std::string& method, const std::string& path, const Json& body) {
-  auto answer = server_.Call(method, path, body);
-  if (answer || HowLost(answer.error()) != Loss::kNeverReached || !find_server_) return answer;
-  if (auto found = find_server_(); !found) return Fail(std::move(found.error()));
-  return server_.Call(method, path, body);
 }
 
 // --- a chat is opened --------------------------------------------------------------------------------------------
@@ -322,8 +315,8 @@ void TerminalClient::Start(const std::string& path, Json body, const std::string
   stream->Start(path, std::move(body));
   if (!WaitForFirst(*stream)) return GiveUp(text);
   const bool is_answered = !stream->ended() || *stream->ended() || !stream->received().empty();
-  if (!is_answered && HowLost((*stream->ended()).error()) != Loss::kNone && find_server_) {
-    if (auto found = find_server_(); !found) {
+  if (!is_answered && HowLost((*stream->ended()).error()) != Loss::kNone) {
+    if (const auto found = link_.FindAgain(); !found) {
       draft_ = text;
       return Failed(found.error());
     }
@@ -562,8 +555,7 @@ void TerminalClient::FinishRun() {
 // What the server has made of the run during which it went away: it may have asked something that still waits.
 void TerminalClient::FollowAgain() {
   lost_ = true;
-  auto chat = Call("GET", path_);
-  if (!chat && HowLost(chat.error()) == Loss::kBroken) chat = Call("GET", path_);  // it was just ending
+  const auto chat = Call("GET", path_);
   lost_ = !chat && HowLost(chat.error()) == Loss::kNeverReached;
   if (!chat && chat.error().reason == "not_found") return;  // nothing has been said yet
   if (!chat) return Failed(chat.error());
