@@ -142,7 +142,7 @@ int RunChat(const CommandLine& line, const Environment& environment) {
     Print("chat " + chat->str() + " at " + VisibleLine(server.url()) + ", /help lists the commands\n");
   }
   if (line.json || !input->is_terminal() || !output_is_terminal || !input->can_move_cursor()) {
-    return PipeConversation(server, *input, *chat, link.model(), line.json).Run();
+    return PipeConversation(link, *input, *chat, link.model(), line.json).Run();
   }
   TerminalClient client({.link = link,
                          .input = *input,

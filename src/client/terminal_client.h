@@ -57,7 +57,6 @@ class TerminalClient {
     std::string typed{};     // those as they were typed last
 
     const std::string& id() const { return QuestionId(asked); }
-    std::string run() const { return RunPath(QuestionRun(asked)); }
     bool is_approval() const { return std::holds_alternative<PendingApproval>(asked); }
     // REQUIRES: is_approval().
     const event::ApprovalRequired& call() const { return std::get<PendingApproval>(asked).request; }
@@ -139,7 +138,7 @@ class TerminalClient {
   enum class Besides { kNothing, kCommands, kGoingBack };  // what may be typed beside an answer
   Answered Answer(TerminalInput::Question how, std::string& line, Besides besides = Besides::kNothing);
   bool AskToTrust(const Json& file);
-  bool Give(const OpenQuestion& question, const std::string& route, const Json& body);
+  bool Give(const OpenQuestion& question, const Json& body);
   std::vector<std::string> DescribeQuestion(const OpenQuestion& question, bool whole, bool& cut);
   std::vector<std::string> Painted(Style::Role role, const std::string& text) const;
   void AllowAll(std::vector<OpenQuestion>& shown);

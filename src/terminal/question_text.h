@@ -76,9 +76,6 @@ std::string CallLabel(const std::string& tool_name, const std::string& tool_inpu
 // "(cancelled: REASON)": what has become of a run.
 std::string CancelledText(const std::string& reason);
 
-// Whether the refusal of an answer says that the question needs none any more.
-bool IsNoLongerOpen(const Error& refusal);
-
 // One member of the object that a question wants as its answer.
 struct FormField {
   std::string name;
