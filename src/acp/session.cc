@@ -387,10 +387,11 @@ void Session::FollowRun() {
     if (hears()) OpenEditor();
     return AskAgain();
   }
-  const auto newest = Newest();
-  if (!newest || !IsRunning(TextMember(*newest, "status"))) return;
-  updates_.Begin(TextMember(*newest, "id"));
-  Attach(TextMember(*newest, "id"));
+  const auto chat = Summary();
+  const std::string running = chat ? TextMember(RunningIn(*chat), "id") : "";
+  if (running.empty()) return;
+  updates_.Begin(running);
+  Attach(running);
 }
 
 Result<Json> Session::Summary() {

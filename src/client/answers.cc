@@ -1,5 +1,6 @@
 #include "client/answers.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <variant>
@@ -8,6 +9,14 @@
 #include "client/server_access.h"
 
 namespace reprise {
+
+TypedLine ParseTyped(const std::string& line) {
+  if (line.starts_with("//")) return {.text = line.substr(1)};
+  const std::string word = line.substr(0, line.find_first_of(" \n"));
+  // No command has a further slash in its name: a path.
+  if (!word.starts_with('/') || word.find('/', 1) != std::string::npos) return {.text = line};
+  return {.command = word, .text = line.substr(std::min(word.size() + 1, line.size()))};
+}
 
 Json AnswerTo(const event::ApprovalRequired& asked, bool approved) {
   return {{"approval_id", asked.approval_id}, {"approved", approved}, {"arguments_digest", asked.arguments_digest}};

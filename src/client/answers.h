@@ -8,8 +8,15 @@
 #include "reprise/event.h"
 #include "reprise/question_store.h"
 
-// The answers of people to what a run asks, and what becomes of them.
+// What people type in a conversation: commands, messages, and the answers to what a run asks.
 namespace reprise {
+
+struct TypedLine {
+  std::string command{};  // "/undo"; empty: it is a message
+  std::string text{};     // that, or what stands behind the command
+};
+// "//TEXT" is the message "/TEXT".
+TypedLine ParseTyped(const std::string& line);
 
 // The body of an answer to a call, as it was shown.
 Json AnswerTo(const event::ApprovalRequired& asked, bool approved);

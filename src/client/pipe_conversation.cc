@@ -82,15 +82,12 @@ void PipeConversation::Ask(const std::string& text) {
 void PipeConversation::Failed(const Error& error) { status_ = Complain(error); }
 
 void PipeConversation::Obey(const std::string& line) {
-  const std::string word = line.substr(0, line.find_first_of(" \n"));
-  std::string rest = word.size() == line.size() ? "" : line.substr(word.size() + 1);
-  if (line.starts_with("//")) return Say(line.substr(1));
-  // No command has a further slash in its name: a path.
-  if (!line.starts_with("/") || word.find('/', 1) != std::string::npos) return Say(line);
-  if (word == "/edit") return rest.empty() ? Warn("/edit TEXT needs the text to say instead") : Edit(rest);
-  if (word == "/queue") {
-    if (rest.empty()) return Warn("/queue TEXT needs the text to say");
-    return Exchange(path_ + "/interactions", {{"user_message", rest}, {"if_running", "queue"}});
+  const auto [command, text] = ParseTyped(line);
+  if (command.empty()) return Say(text);
+  if (command == "/edit") return text.empty() ? Warn("/edit TEXT needs the text to say instead") : Edit(text);
+  if (command == "/queue") {
+    if (text.empty()) return Warn("/queue TEXT needs the text to say");
+    return Exchange(path_ + "/interactions", {{"user_message", text}, {"if_running", "queue"}});
   }
   if (line == "/help") return Show(kHelp);
   if (line == "/history") return History();
@@ -101,7 +98,7 @@ void PipeConversation::Obey(const std::string& line) {
     if (!ShowWhatRuns(/*at_start=*/false)) Warn("nothing runs in this chat");
     return;
   }
-  Warn("there is no such command" + DidYouMean(word, kChatCommands) + " (/help lists them; //... says it)");
+  Warn("there is no such command" + DidYouMean(command, kChatCommands) + " (/help lists them; //... says it)");
 }
 
 void PipeConversation::Say(const std::string& message) {
@@ -150,24 +147,19 @@ void PipeConversation::History() {
 // --- what runs already -----------------------------------------------------------------------------------------
 bool PipeConversation::ShowWhatRuns(bool at_start) {
   const auto chat = link_.Call("GET", path_);
-  if (!chat) return false;
-  for (const Json& interaction : MemberOf(*chat, "interactions")) {
-    const std::string status = TextMember(interaction, "status"), id = TextMember(interaction, "id");
-    if (!IsRunning(status)) continue;
-    const std::string what = status == "RUNNING" ? " is running" : " waits for you";
-    // The lines of a pipe were written for something else.
-    if (!input_.is_terminal() && at_start) {
-      Warn(id + what + " in this chat (/follow shows it)");
-      return true;
-    }
-    Ask(VisibleLine(id) + what + " (Ctrl-C cancels it)\n  you    " +
-        Indented(TextMember(interaction, "user_message"), "         ") + "\n");
-    RunStream run(link_.server(), chat_);
-    run.Attach(id);
-    Follow(run);
+  const Json running = chat ? RunningIn(*chat) : Json(nullptr);
+  if (running.is_null()) return false;
+  // The lines of a pipe were written for something else.
+  if (!input_.is_terminal() && at_start) {
+    Warn(SayRunning(running) + " in this chat (/follow shows it)");
     return true;
   }
-  return false;
+  Ask(SayRunning(running) + " (Ctrl-C cancels it)\n  you    " +
+      Indented(TextMember(running, "user_message"), "         ") + "\n");
+  RunStream run(link_.server(), chat_);
+  run.Attach(TextMember(running, "id"));
+  Follow(run);
+  return true;
 }
 
 void PipeConversation::Approvals() {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/system.h"
+#include "base/terminal_text.h"
 #include "domain/codec.h"
 
 namespace reprise {
@@ -23,6 +24,19 @@ void KeepWaiting(std::vector<PendingQuestion>& open, const Json& stream_open) {
 }  // namespace
 
 bool IsRunning(const std::string& status) { return status == "RUNNING" || status.starts_with("WAITING"); }
+
+const Json& RunningIn(const Json& chat) {
+  static const Json none = nullptr;
+  for (const Json& interaction : MemberOf(chat, "interactions")) {
+    if (IsRunning(TextMember(interaction, "status"))) return interaction;
+  }
+  return none;
+}
+
+std::string SayRunning(const Json& interaction) {
+  const bool runs = TextMember(interaction, "status") == "RUNNING";
+  return VisibleLine(TextMember(interaction, "id")) + (runs ? " is running" : " waits for you");
+}
 
 std::vector<PendingQuestion> QuestionsIn(const Json& waiting) {
   std::vector<PendingQuestion> questions;

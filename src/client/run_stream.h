@@ -18,6 +18,10 @@ namespace reprise {
 
 // Whether an interaction with this status runs or waits for a person.
 bool IsRunning(const std::string& status);
+// The interaction of the chat (GET /chats/ID) of which that is so; null: there is none.
+const Json& RunningIn(const Json& chat);
+// "int_001 waits for you"
+std::string SayRunning(const Json& interaction);
 
 // What GET /approvals says that waits for people.
 std::vector<PendingQuestion> QuestionsIn(const Json& waiting);

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "model/event_json.h"
 
 namespace reprise {
@@ -144,33 +145,36 @@ HttpRequest ServerClient::RequestFor(const std::string& method, const std::strin
   return request;
 }
 
-Result<Json> ServerClient::Call(const std::string& method, const std::string& path, const Json& body) {
+Result<Json> ServerClient::Perform(HttpRequest request, std::stop_token stop) {
   WholeAnswer answer;
+  TRY(transport_.Perform(std::move(request), answer, std::move(stop)));
+  return ReadAnswer(answer.status, answer.body);
+}
+
+Result<Json> ServerClient::Call(const std::string& method, const std::string& path, const Json& body) {
   HttpRequest request = RequestFor(method, path, body);
   request.headers.emplace_back("Accept", "application/json");
-  auto done = transport_.Perform(std::move(request), answer, {});
-  if (!done) return Fail(std::move(done.error()));
-  return ReadAnswer(answer.status, answer.body);
+  return Perform(std::move(request));
+}
+
+Result<std::string> ServerClient::Text(const std::string& path) {
+  WholeAnswer answer;
+  TRY(transport_.Perform(RequestFor("GET", path, Json(nullptr)), answer, {}));
+  if (answer.status >= 400) return Fail(ReadAnswer(answer.status, answer.body).error());
+  return std::move(answer.body);
 }
 
 Result<Json> ServerClient::Upload(const std::string& path, const std::string& name, std::string bytes) {
   HttpRequest request = RequestFor("POST", path + "?name=" + PercentEncoded(name), Json(nullptr));
   request.headers.emplace_back("Content-Type", "application/octet-stream");
   request.body = std::move(bytes);
-  WholeAnswer answer;
-  auto done = transport_.Perform(std::move(request), answer, {});
-  if (!done) return Fail(std::move(done.error()));
-  return ReadAnswer(answer.status, answer.body);
+  return Perform(std::move(request));
 }
 
 Result<Json> ServerClient::CallAndWait(const std::string& path, const Json& body, std::stop_token stop) {
-  constexpr std::chrono::hours kPatience{1};
-  WholeAnswer answer;
   HttpRequest request = RequestFor("POST", path, body);
-  request.idle_timeout = kPatience;
-  auto done = transport_.Perform(std::move(request), answer, std::move(stop));
-  if (!done) return Fail(std::move(done.error()));
-  return ReadAnswer(answer.status, answer.body);
+  request.idle_timeout = std::chrono::hours(1);
+  return Perform(std::move(request), std::move(stop));
 }
 
 std::unique_ptr<ArrivingEvents> ServerClient::Stream(const std::string& method, const std::string& path,

@@ -128,6 +128,9 @@ class ServerClient {
   // The answer's JSON. An answer of 400 and above is an Error with the server's reason and message.
   Result<Json> Call(const std::string& method, const std::string& path, const Json& body = Json(nullptr));
 
+  // Of a route whose answer is no JSON.
+  Result<std::string> Text(const std::string& path);
+
   // Gives a file to a chat (POST .../files); the answer's JSON.
   Result<Json> Upload(const std::string& path, const std::string& name, std::string bytes);
 
@@ -144,6 +147,7 @@ class ServerClient {
 
  private:
   HttpRequest RequestFor(const std::string& method, const std::string& path, const Json& body) const;
+  Result<Json> Perform(HttpRequest request, std::stop_token stop = {});
 
   std::string url_;
   const std::string token_;

@@ -6,6 +6,7 @@
 
 #include "base/terminal_text.h"
 #include "base/text.h"
+#include "client/answers.h"
 #include "client/server_access.h"
 #include "domain/codec.h"
 #include "terminal/exit_status.h"
@@ -214,17 +215,12 @@ void TerminalClient::ShowUserMessage(std::string_view text) {
   }
 }
 
-// Shows an interaction of this chat that has not ended, to its end. False: there is none.
-bool TerminalClient::Follow(const Json& chat) {
-  for (const Json& interaction : chat.value("interactions", Json::array())) {
-    const std::string status = TextMember(interaction, "status");
-    if (!IsRunning(status)) continue;
-    Tell(TextMember(interaction, "id") + (status == "RUNNING" ? " is running" : " waits for you") +
-         " (Ctrl-C cancels it)");
-    FollowOne(interaction);
-    return true;
-  }
-  return false;
+// Shows an interaction of this chat that has not ended, if there is one, to its end.
+void TerminalClient::Follow(const Json& chat) {
+  const Json& interaction = RunningIn(chat);
+  if (interaction.is_null()) return;
+  Tell(SayRunning(interaction) + " (Ctrl-C cancels it)");
+  FollowOne(interaction);
 }
 
 // Shows an interaction that somebody else has started, to its end.
@@ -240,12 +236,8 @@ void TerminalClient::FollowOne(const Json& interaction) {
 // --- a message ---------------------------------------------------------------------------------------------------
 
 void TerminalClient::Obey(const std::string& text) {
-  const std::string word = text.substr(0, text.find_first_of(" \n"));
-  std::string rest = word.size() == text.size() ? "" : text.substr(word.size() + 1);
-  if (text.starts_with("//")) return Say(text.substr(1));
-  // No command has a further slash in its name: a path.
-  if (!text.starts_with("/") || word.find('/', 1) != std::string::npos) return Say(text);
-  RunCommand(word, rest);
+  const TypedLine typed = ParseTyped(text);
+  typed.command.empty() ? Say(typed.text) : RunCommand(typed.command, typed.text);
 }
 
 // What every request that starts a run may say.

@@ -76,7 +76,7 @@ class TerminalClient {
   void TellOfInstructions();
   void ShowTurn(const Json& interaction, std::size_t number);
   void ShowUserMessage(std::string_view text);
-  bool Follow(const Json& chat);
+  void Follow(const Json& chat);
   void FollowOne(const Json& interaction);
   void FollowAgain();
   void Obey(const std::string& text);

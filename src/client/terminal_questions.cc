@@ -124,9 +124,8 @@ TerminalClient::Answered TerminalClient::Answer(TerminalInput::Question how, std
       line = filled_in;
       continue;
     }
-    const std::string word = line.substr(0, line.find_first_of(" \n"));
-    const bool is_command = word.starts_with("/") && word.find('/', 1) == std::string::npos;
-    if (came == Came::kLine && besides == Besides::kCommands && running() && is_command) {
+    const bool may_be_command = came == Came::kLine && besides == Besides::kCommands && running();
+    if (may_be_command && !ParseTyped(line).command.empty()) {
       Obey(line);
       line.clear();
       if (!leaving_) continue;
