@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/terminal_text.h"
+#include "client/answers.h"
 #include "terminal/question_text.h"
 
 namespace reprise::acp {
@@ -62,8 +63,6 @@ std::optional<Json> FormSchema(const std::string& text) {
   return form;
 }
 
-Json Declined() { return {{"declined", true}}; }
-
 }  // namespace
 
 Json PermissionOptions(const event::ApprovalRequired& asked) {
@@ -95,9 +94,7 @@ std::optional<Json> ApprovalAnswer(const event::ApprovalRequired& asked, const s
                    [&](const Json& each) { return TextMember(each, "optionId") == option_id; })) {
     return std::nullopt;
   }
-  Json body = {{"approval_id", asked.approval_id},
-               {"approved", option_id != "reject_once"},
-               {"arguments_digest", asked.arguments_digest}};
+  Json body = AnswerTo(asked, option_id != "reject_once");
   if (option_id.starts_with("allow_chat")) body["scope"] = "chat";
   if (option_id.starts_with("allow_always")) body["scope"] = "always";
   if (const std::size_t colon = option_id.find(':'); colon != std::string::npos) {
@@ -138,20 +135,12 @@ std::optional<Json> Elicitation(const event::InputRequired& asked, FormAbilities
 }
 
 Json InputAnswer(const event::InputRequired& asked, const Json& result) {
-  Json body = Declined();
-  if (TextMember(result, "action") == "accept") {
-    const Json& content = MemberOf(result, "content");
-    if (asked.url) {
-      body = {{"response", "done"}};
-    } else if (asked.schema) {
-      body = {{"response", content.is_object() ? content : Json::object()}};
-    } else {
-      const std::string other = TextMember(content, kOther), answer = TextMember(content, kAnswer);
-      if (const std::string& said = other.empty() ? answer : other; !said.empty()) body = {{"response", said}};
-    }
-  }
-  body["request_id"] = asked.request_id;
-  return body;
+  if (TextMember(result, "action") != "accept") return AnswerTo(asked, std::nullopt);
+  const Json& content = MemberOf(result, "content");
+  if (asked.url) return AnswerTo(asked, "done");
+  if (asked.schema) return AnswerTo(asked, content.is_object() ? content : Json::object());
+  const std::string other = TextMember(content, kOther), said = other.empty() ? TextMember(content, kAnswer) : other;
+  return AnswerTo(asked, said.empty() ? std::nullopt : std::optional<Json>(said));
 }
 
 Json ChoiceOptions(const event::InputRequired& asked) {
@@ -166,18 +155,12 @@ Json ChoiceOptions(const event::InputRequired& asked) {
 }
 
 std::optional<Json> ChoiceAnswer(const event::InputRequired& asked, const std::string& option_id) {
-  Json body = Declined();
-  if (option_id == "option:done" && asked.url) {
-    body = {{"response", "done"}};
-  } else if (option_id != kDecline) {
-    const auto& options = asked.options;
-    std::size_t chosen = 0;
-    while (chosen < options.size() && option_id != "option:" + std::to_string(chosen)) ++chosen;
-    if (chosen == options.size()) return std::nullopt;
-    body = {{"response", options[chosen]}};
+  if (option_id == kDecline) return AnswerTo(asked, std::nullopt);
+  if (option_id == "option:done" && asked.url) return AnswerTo(asked, "done");
+  for (std::size_t i = 0; i < asked.options.size(); ++i) {
+    if (option_id == "option:" + std::to_string(i)) return AnswerTo(asked, asked.options[i]);
   }
-  body["request_id"] = asked.request_id;
-  return body;
+  return std::nullopt;
 }
 
 std::string QuestionText(const event::InputRequired& asked) {
@@ -194,25 +177,18 @@ std::string QuestionText(const event::InputRequired& asked) {
 }
 
 Result<Json> TextAnswer(const event::InputRequired& asked, const std::string& text) {
-  Json body = {{"request_id", asked.request_id}};
-  if (!asked.schema) {
-    body["response"] = asked.url ? "done" : text;
-    return body;
-  }
+  if (!asked.schema) return AnswerTo(asked, asked.url ? "done" : text);
   const auto fields = FieldsOf(*asked.schema);
   auto object = ParseJson(text);
-  if (object && object->is_object()) {
-    body["response"] = *std::move(object);
-    return body;
-  }
+  if (object && object->is_object()) return AnswerTo(asked, *std::move(object));
   if (fields.size() != 1) {
     return Fail(ErrorCode::kInvalidArgument, "the answer must be a JSON object with the members that were named");
   }
   auto value = fields[0].ParseLine(text);
   if (!value) return Fail(std::move(value.error()));
-  body["response"] = Json::object();
-  if (*value) body["response"][fields[0].name] = **std::move(value);
-  return body;
+  Json response = Json::object();
+  if (*value) response[fields[0].name] = **std::move(value);
+  return AnswerTo(asked, std::move(response));
 }
 
 }  // namespace reprise::acp

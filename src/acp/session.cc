@@ -14,6 +14,7 @@
 #include "base/terminal_text.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "client/answers.h"
 #include "domain/codec.h"
 #include "terminal/console.h"
 #include "terminal/question_text.h"
@@ -124,7 +125,7 @@ void Session::Prompt(const Json& request_id, const Json& blocks) {
     auto body = TextAnswer(asked, prompt->text);
     if (!body) return refuse(body.error());
     prompt_ = request_id;
-    return GiveAnswer(asked.request_id, "/respond", *body);
+    return GiveAnswer(*waits_for_words, *body);
   }
   if (!prompt_ && cancel_wanted_) {  // the last one was cancelled while the server was lost, so its run must end first
     if (follows_ == Follows::kLost) LoseServer();
@@ -384,10 +385,11 @@ void Session::FollowRun() {
     if (hears()) OpenEditor();
     return AskAgain();
   }
-  const auto newest = Newest();
-  if (!newest || !IsRunning(TextMember(*newest, "status"))) return;
-  updates_.Begin(TextMember(*newest, "id"));
-  Attach(TextMember(*newest, "id"));
+  const auto chat = Summary();
+  const std::string running = chat ? TextMember(RunningIn(*chat), "id") : "";
+  if (running.empty()) return;
+  updates_.Begin(running);
+  Attach(running);
 }
 
 Result<Json> Session::Summary() {
@@ -535,7 +537,7 @@ void Session::AskPermission(const PendingApproval& question) {
     const auto body = said == "selected" ? ApprovalAnswer(std::get<PendingApproval>(open->asked).request,
                                                           TextMember(outcome, "optionId"))
                                          : std::nullopt;
-    body ? GiveAnswer(id, "/approve", *body) : PutToPage(*open);
+    body ? GiveAnswer(*open, *body) : PutToPage(*open);
   };
   const int request = client_.Ask(
       "session/request_permission",
@@ -558,7 +560,7 @@ void Session::AskInput(const PendingInput& input) {
       if (open == nullptr) return;
       open->request = 0;
       const Json& result = MemberOf(response, "result");
-      result.is_object() ? GiveAnswer(id, "/respond", InputAnswer(std::get<PendingInput>(open->asked).request, result))
+      result.is_object() ? GiveAnswer(*open, InputAnswer(std::get<PendingInput>(open->asked).request, result))
                          : PutToPage(*open);
     });
   } else if (Json choices = ChoiceOptions(asked); !choices.empty()) {
@@ -578,7 +580,7 @@ void Session::AskInput(const PendingInput& input) {
           const Json& outcome = MemberOf(MemberOf(response, "result"), "outcome");
           if (TextMember(outcome, "outcome") == "cancelled") return Cancel();
           const auto body = ChoiceAnswer(std::get<PendingInput>(open->asked).request, TextMember(outcome, "optionId"));
-          body ? GiveAnswer(id, "/respond", *body) : PutToPage(*open);
+          body ? GiveAnswer(*open, *body) : PutToPage(*open);
         });
   } else {
     // Ends the turn although the run waits, because users can only write between turns.
@@ -599,17 +601,16 @@ void Session::PutToPage(const OpenQuestion& question) {
       link_.server().url() + "/ or with `reprise approvals`)");
 }
 
-void Session::GiveAnswer(const std::string& id, const char* route, const Json& body) {
-  const auto given = link_.Call("POST", run_->path() + route, body);
-  // If another client was faster or the terms have changed, the run's events say what follows.
-  if (given || given.error().Is(Reason::kStale) || IsNoLongerOpen(given.error())) {
-    run_->state().Settle(id);
-    std::erase_if(open_, [&](const OpenQuestion& each) { return QuestionId(each.asked) == id; });
+void Session::GiveAnswer(const OpenQuestion& question, const Json& body) {
+  const PendingQuestion asked = question.asked;
+  const AnswerOutcome given = reprise::GiveAnswer(link_, asked, body);
+  if (given.is_settled()) {  // the run says what becomes of it
+    run_->state().Settle(QuestionId(asked));
+    std::erase_if(open_, [&](const OpenQuestion& each) { return QuestionId(each.asked) == QuestionId(asked); });
     return;
   }
-  const OpenQuestion* const question = FindQuestion(id);
-  Say("(the answer was not taken: " + VisibleLine(given.error().message) + ")");
-  if (question != nullptr) PutToPage(OpenQuestion(*question));
+  Say("(the answer was not taken: " + VisibleLine(given.why) + ")");
+  PutToPage({.asked = asked});
 }
 
 // --- the run -----------------------------------------------------------------------------------------------------
@@ -684,7 +685,7 @@ void Session::Ended() {
   if (run_->is_complete()) return Finish();
   // A stream without further events belongs to a run that had ended before.
   if (ended && run_->is_attached() && FinishIfEnded()) return;
-  if (ended || IsLost(ended.error())) {
+  if (ended || HowLost(ended.error()) != Loss::kNone) {
     if (std::exchange(has_heard_, false)) lost_at_ = Clock::now();
     next_try_ = Clock::now() + kFirstTry;
     was_lost_ = true;

@@ -114,7 +114,7 @@ class Session {
 
   void AskPermission(const PendingApproval& question);
   void AskInput(const PendingInput& question);
-  void GiveAnswer(const std::string& id, const char* route, const Json& body);
+  void GiveAnswer(const OpenQuestion& question, const Json& body);
   void PutToPage(const OpenQuestion& question);
   OpenQuestion* FindQuestion(const std::string& id);
   void Settle(const std::string& id);

@@ -20,7 +20,7 @@ int RunBridge(const CommandLine& line, const Environment& environment, const std
   }
   const auto named = NamedServer(line.url, environment);
   if (!named) return ComplainOfUse(named.error());
-  ServerLink link(line.flags, environment, *named, says_model);
+  ServerLink link(line.flags, environment, *named, {.says_model = says_model});
   if (const auto settings = link.Check(); !settings) return ComplainOfUse(settings.error());
   ::signal(SIGPIPE, SIG_IGN);  // the failed write ends this process when the client is gone
   return Bridge(link, STDIN_FILENO, STDOUT_FILENO).Run();

@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <functional>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -16,13 +15,11 @@
 #include "base/json.h"
 #include "base/path.h"
 #include "base/terminal_text.h"
-#include "base/try.h"
 #include "cli/commands.h"
 #include "client/one_shot.h"
-#include "client/own_server.h"
 #include "client/pipe_conversation.h"
 #include "client/server_access.h"
-#include "client/server_client.h"
+#include "client/server_link.h"
 #include "client/terminal_client.h"
 #include "reprise/ids.h"
 #include "terminal/console.h"
@@ -63,10 +60,8 @@ Result<std::string> AllOfStandardInput() {
   return text;
 }
 
-// A note that every client shows if the server does not use the usual approval mode.
-std::string ModeNote(ServerClient& server) {
-  const auto tools = server.Call("GET", "/tools");
-  const std::string mode = tools ? TextMember(*tools, "approval_mode") : "";
+// What every client says that works with other rules than usual.
+std::string ModeNote(const std::string& mode) {
   if (mode.empty() || mode == "ask") return "";
   const std::string means = mode == "approve_all" ? "no call asks you"
                             : mode == "read_only" ? "tools that only read never ask"
@@ -124,77 +119,44 @@ int RunChat(const CommandLine& line, const Environment& environment) {
 
   const auto named = NamedServer(line.url, environment);
   if (!named) return ComplainOfUse(named.error());
-  Options options;
-  bool is_first_start = false;
-  std::unique_ptr<OwnServer> own;
-  Flags flags_of_server = line.flags;
-  flags_of_server.erase("model");  // sent with each message instead
-  RunningServer server_found;
-  if (*named) {
-    if (const auto unused = FlagOfOwnServer(line.flags, /*says_model=*/true)) return Misused(*unused);
-    server_found = **named;
-    const auto file = line.flags.find("token-file");
-    options.token_file = file != line.flags.end() ? file->second : environment("REPRISE_TOKEN_FILE").value_or("");
-  } else {
-    auto loaded = LoadOptions(line.flags, environment);
-    if (!loaded) return ComplainOfUse(loaded.error());
-    options = *std::move(loaded);
-    std::error_code unknown;
-    is_first_start = !options.plain && !std::filesystem::exists(KeyFileOf(options), unknown);
-    auto found = FindOrStartServer(flags_of_server, environment, own);
-    if (!found) return Complain(found.error());
-    server_found = *std::move(found);
-  }
+  ServerLink link(line.flags, environment, *named, {.says_model = true, .restarts = true});
+  if (const auto settings = link.Check(); !settings) return ComplainOfUse(settings.error());
+  std::error_code unknown;
+  const bool is_first_start =
+      !*named && !link.options().plain && !std::filesystem::exists(KeyFileOf(link.options()), unknown);
+  if (const auto found = link.Find({}); !found) return Complain(found.error());
 
   // Exactly one of the two, before the transport's thread.
   std::optional<Interrupts> interrupts;
   std::optional<TerminalInput> input;
   is_one_shot ? void(interrupts.emplace()) : void(input.emplace());
-  auto connected = ReachServer(server_found, options);
-  // A server that was started for another client may have ended with it.
-  if (!connected && !*named && !own && EndsOrHasEnded(connected.error())) {
-    auto found = FindOrStartServer(flags_of_server, environment, own);
-    if (!found) return Complain(found.error());
-    server_found = *std::move(found);
-    connected = ReachServer(server_found, options);
-  }
-  if (!connected) return Complain(connected.error());
-  ServerClient& server = **connected;
+  if (const auto reached = link.Reach({}); !reached) return Complain(reached.error());
+  ServerClient& server = link.server();
   const auto chat = ChooseChat(line, server);
   if (!chat) return Complain(chat.error());
-  const auto model = line.flags.find("model");
-  const std::string chosen_model = model == line.flags.end() ? "" : model->second;
 
-  if (is_one_shot) return RunOneShot(server, *interrupts, *chat, chosen_model, message, line.json);
-  if (!line.json && is_first_start && output_is_terminal) TellOfFirstStart(options, server_found.url);
+  if (is_one_shot) return RunOneShot(server, *interrupts, *chat, link.model(), message, line.json);
+  if (!line.json && is_first_start && output_is_terminal) TellOfFirstStart(link.options(), server.url());
   if (!line.json) {
-    Print(ModeNote(server));
-    Print("chat " + chat->str() + " at " + VisibleLine(server_found.url) + ", /help lists the commands\n");
+    Print(ModeNote(link.approval_mode()));
+    Print("chat " + chat->str() + " at " + VisibleLine(server.url()) + ", /help lists the commands\n");
   }
   if (line.json || !input->is_terminal() || !output_is_terminal || !input->can_move_cursor()) {
-    return PipeConversation(server, *input, *chat, chosen_model, line.json).Run();
+    return PipeConversation(link, *input, *chat, link.model(), line.json).Run();
   }
-
-  TerminalClient client({
-      .server = server,
-      .input = *input,
-      .style = Style(DecideColour(line.colour, environment, output_is_terminal)),
-      .chat = *chat,
-      .model = chosen_model,
-      .leaving_advice = "reprise chat",
-      .home = environment("HOME").value_or(""),
-      .search = *named ? std::function<int(const std::string&)>() : [&](const std::string& text) {
-        CommandLine search = line;
-        search.argument = text;
-        search.limit = 50;
-        return RunSearch(search, environment);
-      },
-      .find_server = *named ? std::function<Result<void>()>() : [&]() -> Result<void> {
-        own.reset();
-        auto found = TRY(FindOrStartServer(flags_of_server, environment, own));
-        server.SetPlace(std::move(found.url), std::move(found.settings));
-        return {};
-      }});
+  TerminalClient client({.link = link,
+                         .input = *input,
+                         .style = Style(DecideColour(line.colour, environment, output_is_terminal)),
+                         .chat = *chat,
+                         .model = link.model(),
+                         .leaving_advice = "reprise chat",
+                         .home = environment("HOME").value_or(""),
+                         .search = *named ? std::function<int(const std::string&)>() : [&](const std::string& text) {
+                           CommandLine search = line;
+                           search.argument = text;
+                           search.limit = 50;
+                           return RunSearch(search, environment);
+                         }});
   return client.Run();
 }
 

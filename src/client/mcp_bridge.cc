@@ -8,7 +8,6 @@
 
 #include "base/sse_parser.h"
 #include "base/text.h"
-#include "client/arriving_answer.h"
 #include "client/server_client.h"
 #include "doors/mcp/message.h"
 #include "terminal/console.h"
@@ -32,10 +31,9 @@ std::string HeaderValue(const std::string& text) {
   const bool is_plain = std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < 0x7f; }) &&
                         !text.starts_with("=?base64?");
   if (is_plain) return text;
-  std::string encoded = EncodeBase64Url(text);
-  for (char& c : encoded) c = c == '-' ? '+' : c == '_' ? '/' : c;
-  encoded.append((4 - encoded.size() % 4) % 4, '=');
-  return "=?base64?" + encoded + "?=";
+  std::string encoded = "=?base64?";
+  AppendBase64(encoded, text);
+  return encoded + "?=";
 }
 
 std::string VersionIn(const Json& message) {
@@ -235,10 +233,11 @@ void McpBridge::End(Relay& relay) {
   if (!*relay.ended) {
     const Error& error = relay.ended->error();
     // Nothing of it has arrived anywhere: it is safe to send it once more.
-    if (error.Is(Reason::kConnectionFailed) && !relay.is_again && link_.FindAgain(/*may_start=*/true)) {
+    const bool is_unreached = HowLost(error) == Loss::kNeverReached;
+    if (is_unreached && !relay.is_again && link_.FindAgain(/*may_start=*/true)) {
       return Forward(relay.message, relay.purpose, /*is_again=*/true);
     }
-    if (!error.Is(Reason::kConnectionFailed)) {
+    if (!is_unreached) {
       return refuse("the connection to the server broke; what it has begun is in its chat, where `approve` follows it");
     }
     return refuse(NotAnswering(error, link_.server()).message);

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -21,11 +22,10 @@
 #include <vector>
 
 #include "app/settings.h"
-#include "app/turn_settings.h"
 #include "base/atomic_write.h"
+#include "base/json.h"
 #include "base/posix_file_system.h"
 #include "base/try.h"
-#include "client/joined_server.h"
 #include "client/server_access.h"
 #include "client/server_client.h"
 #include "process/supervised_process.h"
@@ -39,6 +39,8 @@ constexpr std::string_view kListening = "reprise listening on ";
 constexpr int kHeldDescriptor = 3;  // in the server
 constexpr std::size_t kMaxComplaint = 4096;
 constexpr off_t kLongLog = 4 << 20;
+constexpr std::uint64_t kMostSettings = 16 << 20;
+constexpr std::size_t kMostNamed = 6;
 // Another server that is just starting or ending holds the folder for a moment. One whose client has gone ends soon, or
 // somebody else uses it.
 constexpr std::chrono::seconds kPatience{10}, kPatienceWithLeft{3};
@@ -144,6 +146,46 @@ std::string FirstLine(int out) {
   }
 }
 
+// "approval_mode is approve_all there and ask here"
+std::string Difference(const std::string& key, const std::string& there, const std::string& here) {
+  const auto digest = [](std::string_view value) { return value.find("sha256:"); };
+  if (key == "configuration") {
+    const std::string its = there.substr(0, digest(there)), ours = here.substr(0, digest(here));
+    if (its == ours) return "its configuration " + its + "was changed after the server started";
+    return "its configuration is " + (its.empty() ? "none " : its) + "and here " + (ours.empty() ? "none" : ours);
+  }
+  if (digest(there) == 0 || digest(here) == 0) return key + " is another";
+  return key + " is " + (there.empty() ? "none" : there) + " there and " + (here.empty() ? "none" : here) + " here";
+}
+
+// Why a client that wants turns to run with `wanted` (SettingsOfTurns of `options`) cannot use this server: kConflict
+// (reason "other_settings"), naming what differs and how to stop the server or do without it.
+Error Differs(const RunningServer& server, const TurnSettings& wanted, const Options& options) {
+  std::vector<std::string> differences;
+  if (auto theirs = NotedSettings(options); !theirs.empty()) {
+    for (const auto& [key, value] : wanted) theirs.try_emplace(key);
+    // What people ask about first.
+    std::vector<std::string> keys = {"workspace", "approval_mode", "model", "configuration"};
+    for (const auto& [key, value] : theirs) keys.push_back(key);
+    for (const std::string& key : keys) {
+      const auto there = theirs.extract(key);
+      if (there.empty()) continue;
+      const auto here = wanted.find(key);
+      const std::string ours = here == wanted.end() ? "" : here->second;
+      if (there.mapped() != ours) differences.push_back(Difference(key, there.mapped(), ours));
+    }
+  }
+  std::string what = differences.empty() ? "it does not say with which" : "";
+  for (std::size_t i = 0; i < std::min(kMostNamed, differences.size()); ++i)
+    what += (i == 0 ? "" : "; ") + differences[i];
+  if (differences.size() > kMostNamed) what += "; and " + std::to_string(differences.size() - kMostNamed) + " more";
+  return Refused(
+      Reason::kOtherSettings,
+      "a server of these chats runs already, with other settings: " + what + ". " +
+          (server.pid.empty() ? "Leave its clients" : "Leave its clients or stop it (kill " + server.pid + ")") +
+          ", or take other chats (--data-dir DIR), or work with it as it is (--url " + server.url + ")");
+}
+
 // Nothing is refused (no reason), or the reason to wait for its end or to compare. Fails for all others.
 Result<Error> AskToJoin(const RunningServer& server, const Options& options) {
   const auto client = TRY(ConnectTo(server, options));
@@ -151,11 +193,23 @@ Result<Error> AskToJoin(const RunningServer& server, const Options& options) {
   if (there && !NotedSettings(options).empty()) return Error{};
   if (there) return Refused(Reason::kOtherSettings, {});  // an older program
   const Error& error = there.error();
-  if (!EndsOrHasEnded(error) && !error.Is(Reason::kOtherSettings)) return Fail(NotAnswering(error, *client));
-  return error.Is(Reason::kConnectionFailed) ? NotAnswering(error, *client) : error;
+  const Loss loss = HowLost(error);
+  Error named = NotAnswering(error, *client);
+  if (loss == Loss::kSilent || (loss == Loss::kNone && !error.Is(Reason::kOtherSettings)))
+    return Fail(std::move(named));
+  return named;
 }
 
 }  // namespace
+
+TurnSettings NotedSettings(const Options& options) {
+  TurnSettings settings;
+  const auto text = Disk().ReadFile(SettingsFileOf(options), kMostSettings);
+  const auto noted = text ? ParseJson(*text) : Fail(text.error());
+  if (!noted || !noted->is_object()) return settings;
+  for (const auto& [key, value] : noted->items()) settings[key] = value.is_string() ? value.get<std::string>() : "";
+  return settings;
+}
 
 Result<std::unique_ptr<OwnServer>> OwnServer::Start(const Flags& flags, const Environment& environment) {
   auto log = OpenServerLog(environment);

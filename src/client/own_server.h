@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "app/options.h"
+#include "app/turn_settings.h"
 #include "base/environment.h"
 #include "base/system.h"
 #include "client/server_access.h"
@@ -40,6 +41,9 @@ class OwnServer {
 // kConflict (reason "other_settings"): the one that runs does otherwise; the message says in what, and how to stop it.
 Result<RunningServer> FindOrStartServer(const Flags& flags, const Environment& environment,
                                         std::unique_ptr<OwnServer>& own);
+
+// What the server of the data folder has noted that it runs turns with (SettingsOfTurns); empty if it has not.
+TurnSettings NotedSettings(const Options& options);
 
 // In the server: sends this process SIGTERM when nobody holds the other end of `held` any more and `close_if_unused`
 // has said yes, which it is asked by a thread of its own, five times a second from then on. The destructor ends the

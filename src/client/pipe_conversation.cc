@@ -7,6 +7,7 @@
 
 #include "base/terminal_text.h"
 #include "base/text.h"
+#include "client/answers.h"
 #include "terminal/console.h"
 #include "terminal/file_text.h"
 #include "terminal/question_text.h"
@@ -34,8 +35,6 @@ const std::vector<std::string> kChatCommands{"/undo",   "/edit",  "/history", "/
 // Nothing goes on while a message is typed.
 const TerminalInput::Meanwhile kNothing = {
     .descriptors = [] { return std::vector<int>(); }, .timeout_ms = [] { return -1; }, .proceed = [] { return false; }};
-
-bool IsRefusal(const Error& error) { return !error.reason.empty(); }
 
 }  // namespace
 
@@ -83,15 +82,12 @@ void PipeConversation::Ask(const std::string& text) {
 void PipeConversation::Failed(const Error& error) { status_ = Complain(error); }
 
 void PipeConversation::Obey(const std::string& line) {
-  const std::string word = line.substr(0, line.find_first_of(" \n"));
-  std::string rest = word.size() == line.size() ? "" : line.substr(word.size() + 1);
-  if (line.starts_with("//")) return Say(line.substr(1));
-  // No command has a further slash in its name: a path.
-  if (!line.starts_with("/") || word.find('/', 1) != std::string::npos) return Say(line);
-  if (word == "/edit") return rest.empty() ? Warn("/edit TEXT needs the text to say instead") : Edit(rest);
-  if (word == "/queue") {
-    if (rest.empty()) return Warn("/queue TEXT needs the text to say");
-    return Exchange(path_ + "/interactions", {{"user_message", rest}, {"if_running", "queue"}});
+  const auto [command, text] = ParseTyped(line);
+  if (command.empty()) return Say(text);
+  if (command == "/edit") return text.empty() ? Warn("/edit TEXT needs the text to say instead") : Edit(text);
+  if (command == "/queue") {
+    if (text.empty()) return Warn("/queue TEXT needs the text to say");
+    return Exchange(path_ + "/interactions", {{"user_message", text}, {"if_running", "queue"}});
   }
   if (line == "/help") return Show(kHelp);
   if (line == "/history") return History();
@@ -102,7 +98,7 @@ void PipeConversation::Obey(const std::string& line) {
     if (!ShowWhatRuns(/*at_start=*/false)) Warn("nothing runs in this chat");
     return;
   }
-  Warn("there is no such command" + DidYouMean(word, kChatCommands) + " (/help lists them; //... says it)");
+  Warn("there is no such command" + DidYouMean(command, kChatCommands) + " (/help lists them; //... says it)");
 }
 
 void PipeConversation::Say(const std::string& message) {
@@ -110,7 +106,7 @@ void PipeConversation::Say(const std::string& message) {
 }
 
 void PipeConversation::Undo(const Json& files) {
-  const auto undone = server_.Call("POST", path_ + "/undo", files);
+  const auto undone = link_.Call("POST", path_ + "/undo", files);
   if (!undone && undone.error().Is(Reason::kNotFound)) return Warn("there is nothing to undo yet: say something first");
   if (!undone && undone.error().Is(Reason::kNothingToUndo)) {
     return Failed(
@@ -122,7 +118,7 @@ void PipeConversation::Undo(const Json& files) {
 }
 
 void PipeConversation::Edit(const std::string& text) {
-  const auto chat = server_.Call("GET", path_);
+  const auto chat = link_.Call("GET", path_);
   if (!chat && !chat.error().Is(Reason::kNotFound)) return Failed(chat.error());
   const std::string head = chat ? TextMember(*chat, "head") : "";
   if (head.empty()) return Warn("there is no message to edit yet: say something first");
@@ -130,7 +126,7 @@ void PipeConversation::Edit(const std::string& text) {
 }
 
 void PipeConversation::History() {
-  const auto chat = server_.Call("GET", path_);
+  const auto chat = link_.Call("GET", path_);
   if (!chat && chat.error().Is(Reason::kNotFound)) return Warn("nothing was said in this chat yet");
   if (!chat) return Failed(chat.error());
   if (json_) return Show(DumpJson(*chat) + "\n");
@@ -150,29 +146,24 @@ void PipeConversation::History() {
 
 // --- what runs already -----------------------------------------------------------------------------------------
 bool PipeConversation::ShowWhatRuns(bool at_start) {
-  const auto chat = server_.Call("GET", path_);
-  if (!chat) return false;
-  for (const Json& interaction : MemberOf(*chat, "interactions")) {
-    const std::string status = TextMember(interaction, "status"), id = TextMember(interaction, "id");
-    if (!IsRunning(status)) continue;
-    const std::string what = status == "RUNNING" ? " is running" : " waits for you";
-    // The lines of a pipe were written for something else.
-    if (!input_.is_terminal() && at_start) {
-      Warn(id + what + " in this chat (/follow shows it)");
-      return true;
-    }
-    Ask(VisibleLine(id) + what + " (Ctrl-C cancels it)\n  you    " +
-        Indented(TextMember(interaction, "user_message"), "         ") + "\n");
-    RunStream run(server_, chat_);
-    run.Attach(id);
-    Follow(run);
+  const auto chat = link_.Call("GET", path_);
+  const Json running = chat ? RunningIn(*chat) : Json(nullptr);
+  if (running.is_null()) return false;
+  // The lines of a pipe were written for something else.
+  if (!input_.is_terminal() && at_start) {
+    Warn(SayRunning(running) + " in this chat (/follow shows it)");
     return true;
   }
-  return false;
+  Ask(SayRunning(running) + " (Ctrl-C cancels it)\n  you    " +
+      Indented(TextMember(running, "user_message"), "         ") + "\n");
+  RunStream run(link_.server(), chat_);
+  run.Attach(TextMember(running, "id"));
+  Follow(run);
+  return true;
 }
 
 void PipeConversation::Approvals() {
-  const auto waiting = server_.Call("GET", "/approvals");
+  const auto waiting = link_.Call("GET", "/approvals");
   if (!waiting) return Failed(waiting.error());
   if (json_) return Show(DumpJson(*waiting) + "\n");
   const auto questions = QuestionsIn(*waiting);
@@ -190,7 +181,7 @@ void PipeConversation::Approvals() {
 // --- a run, from its first event to its last -------------------------------------------------------------------
 void PipeConversation::Exchange(const std::string& path, Json body) {
   if (!model_.empty()) body["model"] = model_;
-  RunStream run(server_, chat_);
+  RunStream run(link_.server(), chat_);
   run.Start(path, std::move(body));
   Follow(run);
 }
@@ -228,7 +219,7 @@ void PipeConversation::Follow(RunStream& run) {
 void PipeConversation::Cancel(RunStream& run) {
   if (run.interaction().empty()) return;
   run.state().open.clear();
-  if (auto done = server_.Call("POST", run.path() + "/cancel"); !done) Failed(done.error());
+  if (auto done = link_.Call("POST", run.path() + "/cancel"); !done) Failed(done.error());
 }
 
 void PipeConversation::Heard(const RunStream::Heard& heard) {
@@ -300,8 +291,7 @@ void PipeConversation::Tell(const AgentEvent& event) {
 // --- questions -------------------------------------------------------------------------------------------------
 bool PipeConversation::AskPerson(const PendingQuestion& question, RunStream* run) {
   run_ = run;
-  question_ = QuestionId(question);
-  run_path_ = RunPath(QuestionRun(question));
+  asked_ = &question;
   const auto* const approval = std::get_if<PendingApproval>(&question);
   const bool settled =
       approval != nullptr ? Approve(approval->request) : Respond(std::get<PendingInput>(question).request);
@@ -310,7 +300,7 @@ bool PipeConversation::AskPerson(const PendingQuestion& question, RunStream* run
 }
 
 PipeConversation::Answered PipeConversation::Answer(const std::string& prompt, std::string& line) {
-  const auto settled = [this] { return !Has(run_->state().open, question_); };
+  const auto settled = [this] { return !Has(run_->state().open, QuestionId(*asked_)); };
   const auto withdrawn = [this, &settled] {
     if (run_ == nullptr) return false;
     run_->Receive();
@@ -354,17 +344,17 @@ PipeConversation::Answered PipeConversation::Answer(const std::string& prompt, s
   return Answered::kCancelled;
 }
 
-bool PipeConversation::Give(const std::string& route, const Json& body) {
-  const auto given = server_.Call("POST", run_path_ + route, body);
-  if (given) return true;
-  if (given.error().Is(Reason::kStale)) return Warn(given.error().message), true;  // the question follows
-  if (!IsRefusal(given.error()) || IsNoLongerOpen(given.error())) return Failed(given.error()), true;
-  Warn(given.error().message);
-  return false;
+bool PipeConversation::Give(const Json& body) {
+  using Became = AnswerOutcome::Became;
+  const AnswerOutcome given = GiveAnswer(link_, *asked_, body);
+  if (!given.why.empty()) Warn(given.why);
+  const bool is_lost = given.became == Became::kLost;  // the end of the stream says more
+  if (is_lost || given.became == Became::kTooLate) status_ = kExitFailure;
+  return is_lost || given.is_settled();
 }
 
 bool PipeConversation::Approve(const event::ApprovalRequired& asked) {
-  Json body = {{"approval_id", asked.approval_id}, {"approved", false}, {"arguments_digest", asked.arguments_digest}};
+  Json body = AnswerTo(asked, /*approved=*/false);
   bool whole = false;
   for (;;) {
     const ApprovalText shown = DescribeApproval(asked, whole);
@@ -377,18 +367,18 @@ bool PipeConversation::Approve(const event::ApprovalRequired& asked) {
       case Answered::kCancelled:
         return true;
       case Answered::kNone:
-        static_cast<void>(Give("/approve", body));
+        static_cast<void>(Give(body));
         return true;
       case Answered::kLine:
         break;
     }
     if (may_skip_ && (line == "l" || line == "later")) return true;
-    if (line == "n" || line == "no") return Give("/approve", body);
+    if (line == "n" || line == "no") return Give(body);
     if (line == "a" || line == "always") body["scope"] = "chat";
     if (line == "e" || line == "edit") {
       const auto answered = Answer("arguments: ", line);
       if (answered == Answered::kWithdrawn || answered == Answered::kCancelled) return true;
-      if (answered == Answered::kNone) return static_cast<void>(Give("/approve", body)), true;
+      if (answered == Answered::kNone) return static_cast<void>(Give(body)), true;
       const auto arguments = ParseJson(line);
       if (!arguments || !arguments->is_object()) {
         Warn("the arguments must be a JSON object, such as " + EscapeHidden(asked.tool_input));
@@ -400,13 +390,12 @@ bool PipeConversation::Approve(const event::ApprovalRequired& asked) {
     if (line == "s" || line == "show") whole = true;
     if (line != "y" && line != "yes" && line != "a" && line != "always") continue;
     body["approved"] = true;
-    return Give("/approve", body);
+    return Give(body);
   }
 }
 
 bool PipeConversation::Respond(const event::InputRequired& asked) {
   Ask(VisibleText(asked.question, "") + "\n");
-  Json body = {{"request_id", asked.request_id}};
   if (asked.url || asked.schema) {
     if (asked.url) Ask("  open: " + VisibleLine(*asked.url) + "\n");
     std::string line;
@@ -416,14 +405,8 @@ bool PipeConversation::Respond(const event::InputRequired& asked) {
       if (answered == Answered::kWithdrawn || answered == Answered::kCancelled) return true;
       if (answered == Answered::kNone) line = "n";
     } while (line != "y" && line != "yes" && line != "n" && line != "no");
-    if (line.starts_with("n")) {
-      body["declined"] = true;
-      return Give("/respond", body) || !input_.is_terminal();
-    }
-    if (!asked.schema) {
-      body["response"] = "done";
-      return Give("/respond", body);
-    }
+    if (line.starts_with("n")) return Give(AnswerTo(asked, std::nullopt)) || !input_.is_terminal();
+    if (!asked.schema) return Give(AnswerTo(asked, "done"));
     std::map<std::string, std::string> entered;
     auto object = FillInForm(*asked.schema,
                              {.tell = [this](const std::string& text) { Ask(text + "\n"); },
@@ -431,24 +414,17 @@ bool PipeConversation::Respond(const event::InputRequired& asked) {
                               .read = [this](const std::string& prompt,
                                              std::string& typed) { return Answer(prompt, typed) == Answered::kLine; }},
                              entered);
-    if (!object && !input_.is_terminal()) {  // the pipe has ended: nobody is going to answer
-      body["declined"] = true;
-      static_cast<void>(Give("/respond", body));
-    }
-    if (!object) return true;
-    body["response"] = *std::move(object);
-    return Give("/respond", body);
+    if (object) return Give(AnswerTo(asked, *std::move(object)));
+    // A pipe has ended: nobody is going to answer.
+    if (!input_.is_terminal()) static_cast<void>(Give(AnswerTo(asked, std::nullopt)));
+    return true;
   }
   for (const std::string& option : asked.options) Ask("  - " + VisibleLine(option) + "\n");
   std::string line;
   const auto answered = Answer("answer: ", line);
   if (answered == Answered::kWithdrawn || answered == Answered::kCancelled) return true;
-  if (answered == Answered::kLine && !line.empty()) {
-    body["response"] = line;
-  } else {
-    body["declined"] = true;
-  }
-  return Give("/respond", body) || answered == Answered::kNone;
+  const bool is_said = answered == Answered::kLine && !line.empty();
+  return Give(AnswerTo(asked, is_said ? std::optional<Json>(line) : std::nullopt)) || answered == Answered::kNone;
 }
 
 }  // namespace reprise

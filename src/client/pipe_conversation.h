@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "base/terminal_text.h"
 #include "client/run_stream.h"
-#include "client/server_client.h"
+#include "client/server_link.h"
 #include "reprise/ids.h"
 #include "terminal/exit_status.h"
 #include "terminal/terminal_input.h"
@@ -21,10 +21,10 @@ namespace reprise {
 // question of the run takes the next line for its answer. A person at a terminal has TerminalClient. For one thread.
 class PipeConversation {
  public:
-  // `server` and `input` must outlive this. With `json`, standard output has events as lines of JSON, and questions go
-  // to standard error. `model`: what every message is for; empty: as the chat and the server have it.
-  PipeConversation(ServerClient& server, TerminalInput& input, const ChatId& chat, std::string model, bool json)
-      : server_(server),
+  // `link`, which is reached, and `input` must outlive this. With `json`, standard output has events as lines of JSON,
+  // and questions go to standard error. `model`: what every message is for; empty: as the chat and the server have it.
+  PipeConversation(ServerLink& link, TerminalInput& input, const ChatId& chat, std::string model, bool json)
+      : link_(link),
         input_(input),
         chat_(chat.str()),
         path_("/chats/" + chat_),
@@ -71,11 +71,11 @@ class PipeConversation {
   // The next line, as the answer to `prompt`.
   Answered Answer(const std::string& prompt, std::string& line);
   // These three: as AskPerson.
-  bool Give(const std::string& route, const Json& body);
+  bool Give(const Json& body);
   bool Approve(const event::ApprovalRequired& asked);
   bool Respond(const event::InputRequired& asked);
 
-  ServerClient& server_;
+  ServerLink& link_;
   TerminalInput& input_;
   const std::string chat_, path_;
   const std::string model_;
@@ -92,7 +92,7 @@ class PipeConversation {
 
   // --- of the question that is asked
   RunStream* run_ = nullptr;
-  std::string question_, run_path_;
+  const PendingQuestion* asked_ = nullptr;
   bool may_skip_ = false;
 };
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/system.h"
-#include "client/server_access.h"
+#include "base/terminal_text.h"
 #include "domain/codec.h"
 
 namespace reprise {
@@ -25,7 +25,18 @@ void KeepWaiting(std::vector<PendingQuestion>& open, const Json& stream_open) {
 
 bool IsRunning(const std::string& status) { return status == "RUNNING" || status.starts_with("WAITING"); }
 
-bool IsLost(const Error& error) { return EndsOrHasEnded(error) || error.Is(Reason::kIdleTimeout); }
+const Json& RunningIn(const Json& chat) {
+  static const Json none = nullptr;
+  for (const Json& interaction : MemberOf(chat, "interactions")) {
+    if (IsRunning(TextMember(interaction, "status"))) return interaction;
+  }
+  return none;
+}
+
+std::string SayRunning(const Json& interaction) {
+  const bool runs = TextMember(interaction, "status") == "RUNNING";
+  return VisibleLine(TextMember(interaction, "id")) + (runs ? " is running" : " waits for you");
+}
 
 std::vector<PendingQuestion> QuestionsIn(const Json& waiting) {
   std::vector<PendingQuestion> questions;

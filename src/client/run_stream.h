@@ -18,8 +18,10 @@ namespace reprise {
 
 // Whether an interaction with this status runs or waits for a person.
 bool IsRunning(const std::string& status);
-// Whether a request failed because no server answered, or the server that did is about to end.
-bool IsLost(const Error& error);
+// The interaction of the chat (GET /chats/ID) of which that is so; null: there is none.
+const Json& RunningIn(const Json& chat);
+// "int_001 waits for you"
+std::string SayRunning(const Json& interaction);
 
 // What GET /approvals says that waits for people.
 std::vector<PendingQuestion> QuestionsIn(const Json& waiting);

@@ -25,24 +25,15 @@ Result<std::optional<RunningServer>> NamedServer(const std::string& url, const E
   return Fail(ErrorCode::kInvalidArgument, from + " must be the URL of a server, like http://127.0.0.1:8000");
 }
 
-std::optional<std::string> FlagOfOwnServer(const Flags& flags, bool says_model) {
-  for (const auto& [name, value] : flags) {
-    if (name == "token-file" || (name == "model" && says_model)) continue;
-    return "--" + name +
-           " is for a server that is started, and the one that is named (--url or REPRISE_URL) has settings of its own";
-  }
-  return std::nullopt;
-}
-
 Result<std::optional<RunningServer>> FindServer(const Options& options) {
   auto holder = DirectoryLock::FindHolder(LockFile(options.data_dir));
   if (!holder) return Fail(std::move(holder.error()));
   if (!*holder) return std::nullopt;
   if (!(*holder)->url.empty()) return RunningServer{.url = std::move((*holder)->url), .pid = std::move((*holder)->pid)};
   const std::string& pid = (*holder)->pid;
-  return Fail(Refused(Reason::kStoreLocked, (pid.empty() ? "another process" : "process " + pid) + " uses the data folder " +
-                               options.data_dir +
-                               " and takes no requests yet; try again when it is ready or has ended"));
+  return Fail(Refused(Reason::kStoreLocked, (pid.empty() ? "another process" : "process " + pid) +
+                                                " uses the data folder " + options.data_dir +
+                                                " and takes no requests yet; try again when it is ready or has ended"));
 }
 
 Result<std::unique_ptr<ServerClient>> ConnectTo(const RunningServer& server, const Options& options) {
@@ -53,12 +44,6 @@ Result<std::unique_ptr<ServerClient>> ConnectTo(const RunningServer& server, con
     token = *std::move(read);
   }
   return std::make_unique<ServerClient>(server.url, std::move(token), server.settings);
-}
-
-Result<std::unique_ptr<ServerClient>> ReachServer(const RunningServer& server, const Options& options) {
-  auto client = TRY(ConnectTo(server, options));
-  if (auto there = client->Call("GET", "/healthz"); !there) return Fail(NotAnswering(there.error(), *client));
-  return client;
 }
 
 Result<std::unique_ptr<ServerClient>> OpenServer(const std::string& url, const Options& options,
@@ -85,14 +70,23 @@ Result<std::vector<ChatId>> ChatsAt(ServerClient& server) {
   return chats;
 }
 
+Loss HowLost(const Error& error) {
+  for (const char* reason : {"connection_failed", "connect_timeout", "name_not_resolved", "tls_failed"}) {
+    if (error.reason == reason) return Loss::kNeverReached;
+  }
+  if (error.Is(Reason::kConnectionLost)) return Loss::kBroken;
+  if (error.Is(Reason::kStopping)) return Loss::kEnding;
+  if (error.Is(Reason::kIdleTimeout)) return Loss::kSilent;
+  return Loss::kNone;
+}
+
 Error NotAnswering(Error error, const ServerClient& server) {
   // A server's own words name what is wrong; those of the transport do not say where.
   if (error.Is(Reason::kUnauthenticated)) {
     error.message = server.url() + " wants a token (--token-file names the file that has it)";
     return error;
   }
-  const bool reached = !error.reason.empty() && !error.Is(Reason::kConnectionFailed) && !error.Is(Reason::kTimeout);
-  if (reached) return error;
+  if (HowLost(error) != Loss::kNeverReached) return error;
   error.message = "no Reprise server answers at " + server.url() + " (`reprise serve` starts one): " + error.message;
   return error;
 }

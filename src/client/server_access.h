@@ -30,16 +30,15 @@ Result<std::optional<RunningServer>> NamedServer(const std::string& url, const E
 // "store_locked") if a process has the folder that does not listen: an import, say, or a server that just starts.
 Result<std::optional<RunningServer>> FindServer(const Options& options);
 
-// Whether a server answers so that is just ending, or is gone.
-inline bool EndsOrHasEnded(const Error& error) {
-  return error.Is(Reason::kConnectionFailed) || error.Is(Reason::kConnectionLost) || error.Is(Reason::kStopping);
-}
-
-// The first of these flags that a server which was named does not heed, in words: it has settings of its own.
-std::optional<std::string> FlagOfOwnServer(const Flags& flags, bool says_model);
-
-// ConnectTo, and the server answers; else what NotAnswering says.
-Result<std::unique_ptr<ServerClient>> ReachServer(const RunningServer& server, const Options& options);
+// How a call lost its server.
+enum class Loss {
+  kNone,          // it has answered, if only by a refusal
+  kNeverReached,  // there was no connection: nothing of the request has arrived
+  kBroken,        // the connection broke: the server may have done what the request says
+  kEnding,        // it refuses, because it is about to end
+  kSilent,        // it is connected, and said nothing for too long
+};
+Loss HowLost(const Error& error);
 
 // With the token of the configured file, if there is one; the failures of ReadToken.
 Result<std::unique_ptr<ServerClient>> ConnectTo(const RunningServer& server, const Options& options);

@@ -1,12 +1,17 @@
 #include "client/server_client.h"
 
+#include <sys/eventfd.h>
+#include <unistd.h>
+
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "model/event_json.h"
 
 namespace reprise {
@@ -14,8 +19,6 @@ namespace {
 
 constexpr std::string_view kTextDelta = "text_delta";
 constexpr int kMaxAnswerDepth = kMaxJsonDepth + 16;
-
-// RFC 3986, section 2.1.
 
 Result<Json> ReadAnswer(int status, const std::string& body) {
   auto json = ParseJson(body, kMaxAnswerDepth);
@@ -42,6 +45,50 @@ class WholeAnswer final : public HttpResponseHandler {
 };
 
 }  // namespace
+
+ArrivingAnswer::ArrivingAnswer() : arrived_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+
+void ArrivingAnswer::OnHead(int status, const HttpHeaders& headers) {
+  {
+    const MutexLock lock(mutex_);
+    status_ = status;
+    headers_ = headers;
+  }
+  Tell();
+}
+
+bool ArrivingAnswer::OnData(std::string_view bytes) {
+  bool is_first = false;
+  {
+    const MutexLock lock(mutex_);
+    is_first = bytes_.empty();
+    bytes_.append(bytes);
+  }
+  if (is_first) Tell();  // else the reader has been told, and has not come yet
+  return true;
+}
+
+void ArrivingAnswer::Done(Result<void> ended) {
+  {
+    const MutexLock lock(mutex_);
+    ended_ = std::move(ended);
+  }
+  Tell();
+}
+
+ArrivingAnswer::Taken ArrivingAnswer::Take(std::string& bytes) {
+  std::uint64_t count;
+  [[maybe_unused]] const ssize_t size = ::read(arrived_.get(), &count, sizeof count);  // none: nothing has come
+  bytes.clear();
+  const MutexLock lock(mutex_);
+  bytes_.swap(bytes);
+  return {status_, headers_, ended_};
+}
+
+void ArrivingAnswer::Tell() {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t size = ::write(arrived_.get(), &one, sizeof one);
+}
 
 ArrivingEvents::ArrivingEvents(std::shared_ptr<ArrivingAnswer> arriving) : arriving_(std::move(arriving)) {}
 ArrivingEvents::~ArrivingEvents() { stop_.request_stop(); }
@@ -98,37 +145,36 @@ HttpRequest ServerClient::RequestFor(const std::string& method, const std::strin
   return request;
 }
 
-Result<Json> ServerClient::Call(const std::string& method, const std::string& path) {
-  return Call(method, path, Json(nullptr));
+Result<Json> ServerClient::Perform(HttpRequest request, std::stop_token stop) {
+  WholeAnswer answer;
+  TRY(transport_.Perform(std::move(request), answer, std::move(stop)));
+  return ReadAnswer(answer.status, answer.body);
 }
 
 Result<Json> ServerClient::Call(const std::string& method, const std::string& path, const Json& body) {
-  WholeAnswer answer;
   HttpRequest request = RequestFor(method, path, body);
   request.headers.emplace_back("Accept", "application/json");
-  auto done = transport_.Perform(std::move(request), answer, {});
-  if (!done) return Fail(std::move(done.error()));
-  return ReadAnswer(answer.status, answer.body);
+  return Perform(std::move(request));
+}
+
+Result<std::string> ServerClient::Text(const std::string& path) {
+  WholeAnswer answer;
+  TRY(transport_.Perform(RequestFor("GET", path, Json(nullptr)), answer, {}));
+  if (answer.status >= 400) return Fail(ReadAnswer(answer.status, answer.body).error());
+  return std::move(answer.body);
 }
 
 Result<Json> ServerClient::Upload(const std::string& path, const std::string& name, std::string bytes) {
   HttpRequest request = RequestFor("POST", path + "?name=" + PercentEncoded(name), Json(nullptr));
   request.headers.emplace_back("Content-Type", "application/octet-stream");
   request.body = std::move(bytes);
-  WholeAnswer answer;
-  auto done = transport_.Perform(std::move(request), answer, {});
-  if (!done) return Fail(std::move(done.error()));
-  return ReadAnswer(answer.status, answer.body);
+  return Perform(std::move(request));
 }
 
 Result<Json> ServerClient::CallAndWait(const std::string& path, const Json& body, std::stop_token stop) {
-  constexpr std::chrono::hours kPatience{1};
-  WholeAnswer answer;
   HttpRequest request = RequestFor("POST", path, body);
-  request.idle_timeout = kPatience;
-  auto done = transport_.Perform(std::move(request), answer, std::move(stop));
-  if (!done) return Fail(std::move(done.error()));
-  return ReadAnswer(answer.status, answer.body);
+  request.idle_timeout = std::chrono::hours(1);
+  return Perform(std::move(request), std::move(stop));
 }
 
 std::unique_ptr<ArrivingEvents> ServerClient::Stream(const std::string& method, const std::string& path,

@@ -10,12 +10,46 @@
 #include <utility>
 
 #include "base/json.h"
+#include "base/mutex.h"
 #include "base/sse_parser.h"
-#include "client/arriving_answer.h"
+#include "base/system.h"
 #include "net/curl_transport.h"
 #include "reprise/result.h"
+#include "reprise/transport.h"
 
 namespace reprise {
+
+// An answer that the transport's thread receives, for one other thread that takes it piece by piece.
+class ArrivingAnswer final : public HttpResponseHandler {
+ public:
+  ArrivingAnswer();
+
+  // Readable when Take may find something.
+  int descriptor() const { return arrived_.get(); }
+
+  struct Taken {
+    int status = 0;  // 0: the head has not come
+    HttpHeaders headers;
+    std::optional<Result<void>> ended;  // nullopt: it goes on
+  };
+  // Does not wait. `bytes` becomes what has come since; its memory is used for what comes next.
+  Taken Take(std::string& bytes);
+
+  // --- the transport's thread
+  void OnHead(int status, const HttpHeaders& headers) override;
+  bool OnData(std::string_view bytes) override;
+  void Done(Result<void> ended);
+
+ private:
+  void Tell();
+
+  const UniqueFd arrived_;
+  Mutex mutex_;
+  int status_ GUARDED_BY(mutex_) = 0;
+  HttpHeaders headers_ GUARDED_BY(mutex_);
+  std::string bytes_ GUARDED_BY(mutex_);
+  std::optional<Result<void>> ended_ GUARDED_BY(mutex_);
+};
 
 // The events of an answer that is being received. For one thread; gives the request up when it is destroyed.
 class ArrivingEvents {
@@ -92,8 +126,10 @@ class ServerClient {
   }
 
   // The answer's JSON. An answer of 400 and above is an Error with the server's reason and message.
-  Result<Json> Call(const std::string& method, const std::string& path);
-  Result<Json> Call(const std::string& method, const std::string& path, const Json& body);
+  Result<Json> Call(const std::string& method, const std::string& path, const Json& body = Json(nullptr));
+
+  // Of a route whose answer is no JSON.
+  Result<std::string> Text(const std::string& path);
 
   // Gives a file to a chat (POST .../files); the answer's JSON.
   Result<Json> Upload(const std::string& path, const std::string& name, std::string bytes);
@@ -111,6 +147,7 @@ class ServerClient {
 
  private:
   HttpRequest RequestFor(const std::string& method, const std::string& path, const Json& body) const;
+  Result<Json> Perform(HttpRequest request, std::stop_token stop = {});
 
   std::string url_;
   const std::string token_;

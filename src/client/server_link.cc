@@ -7,55 +7,74 @@
 #include "base/path.h"
 #include "base/terminal_text.h"
 #include "base/try.h"
-#include "client/joined_server.h"
 
 namespace reprise {
 namespace {
 
-bool NobodyAnswers(const Error& error) {
-  return error.Is(Reason::kConnectionFailed) || error.Is(Reason::kConnectionLost) || error.Is(Reason::kTimeout);
+// The first of these flags that a server which was named does not heed, in words: it has settings of its own.
+std::optional<std::string> FlagOfOwnServer(const Flags& flags, bool says_model) {
+  for (const auto& [name, value] : flags) {
+    if (name == "token-file" || (name == "model" && says_model)) continue;
+    return "--" + name +
+           " is for a server that is started, and the one that is named (--url or REPRISE_URL) has settings of its own";
+  }
+  return std::nullopt;
 }
 
 }  // namespace
 
 Result<void> ServerLink::Check() {
-  if (!named_) return LoadOptions(flags_, environment_).map([](const Options&) {});
-  if (const auto unused = FlagOfOwnServer(flags_, says_model_)) return Fail(ErrorCode::kInvalidArgument, *unused);
+  if (!named_) {
+    options_ = TRY(LoadOptions(flags_, environment_));
+    return {};
+  }
+  if (const auto unused = FlagOfOwnServer(flags_, habits_.says_model))
+    return Fail(ErrorCode::kInvalidArgument, *unused);
   const auto file = flags_.find("token-file");
   options_.token_file = file != flags_.end() ? file->second : environment_("REPRISE_TOKEN_FILE").value_or("");
   return {};
 }
 
+Result<void> ServerLink::Find(const std::string& cwd) {
+  if (named_) {
+    found_ = *named_;
+    return {};
+  }
+  start_flags_ = flags_;
+  if (habits_.says_model) start_flags_.erase("model");
+  const bool is_chosen =
+      flags_.contains("workspace") || environment_(EnvironmentName(*FindSetting("workspace"))).has_value();
+  options_ = TRY(LoadOptions(flags_, environment_));
+  // The folder that the editor has open, unless somebody has said another one.
+  if (!cwd.empty() && !is_chosen && options_.workspace == Options().workspace) start_flags_["workspace"] = cwd;
+  auto server = FindOrStartServer(start_flags_, environment_, own_);
+  if (!server && server.error().Is(Reason::kOtherSettings) && !cwd.empty() && !is_chosen) {
+    // A folder in that of the server will do as well (docs/acp.md).
+    const std::string there = NotedSettings(options_)["workspace"];
+    if (!LiesBeneath(Resolved(cwd).string(), there)) return Fail(std::move(server.error()));
+    start_flags_["workspace"] = there;
+    server = FindOrStartServer(start_flags_, environment_, own_);
+  }
+  found_ = TRY(std::move(server));
+  has_started_ = own_ != nullptr;
+  return {};
+}
+
 Result<void> ServerLink::Reach(const std::string& cwd) {
   if (server_) return CheckWorkspace(cwd);
-  RunningServer found;
-  if (named_) {
-    found = *named_;
-  } else {
-    start_flags_ = flags_;
-    if (says_model_) start_flags_.erase("model");
-    const bool is_chosen =
-        flags_.contains("workspace") || environment_(EnvironmentName(*FindSetting("workspace"))).has_value();
-    options_ = TRY(LoadOptions(flags_, environment_));
-    // The folder that the editor has open, unless somebody has said another one.
-    if (!cwd.empty() && !is_chosen && options_.workspace == Options().workspace) start_flags_["workspace"] = cwd;
-    auto server = FindOrStartServer(start_flags_, environment_, own_);
-    if (!server && server.error().Is(Reason::kOtherSettings) && !cwd.empty() && !is_chosen) {
-      // A folder in that of the server will do as well (docs/acp.md).
-      const std::string there = NotedSettings(options_)["workspace"];
-      if (!LiesBeneath(Resolved(cwd).string(), there)) return Fail(std::move(server.error()));
-      start_flags_["workspace"] = there;
-      server = FindOrStartServer(start_flags_, environment_, own_);
-    }
-    found = TRY(std::move(server));
-    has_started_ = own_ != nullptr;
+  if (!found_) TRY(Find(cwd));
+  auto connected = Connect();
+  // A server that was joined may have ended since, with the client that it was for.
+  if (!connected && !named_ && !own_ && HowLost(connected.error()) != Loss::kNone) {
+    TRY(Find(cwd));
+    connected = Connect();
   }
-  server_ = TRY(ReachServer(found, options_));
-  TRY(Learn());
+  if (!connected) return connected;
   return CheckWorkspace(cwd);
 }
 
-Result<void> ServerLink::Learn() {
+Result<void> ServerLink::Connect() {
+  server_ = TRY(ConnectTo(*std::exchange(found_, std::nullopt), options_));
   const auto said = server_->Call("GET", "/tools");
   if (!said) {
     Error error = NotAnswering(said.error(), *server_);
@@ -71,15 +90,20 @@ Result<void> ServerLink::CheckWorkspace(const std::string& cwd) const {
   if (cwd.empty() || workspace_.empty()) return {};
   const std::string wanted = Resolved(cwd).string();
   if (LiesBeneath(wanted, workspace_)) return {};
-  return Fail(Refused(Reason::kOtherWorkspace, "the server of these chats works in " + VisibleLine(workspace_) + ", not in " +
-                               VisibleLine(wanted) +
-                               "; stop it, or give this folder chats of its own: reprise acp --data-dir DIR"));
+  return Fail(Refused(Reason::kOtherWorkspace,
+                      "the server of these chats works in " + VisibleLine(workspace_) + ", not in " +
+                          VisibleLine(wanted) +
+                          "; stop it, or give this folder chats of its own: reprise acp --data-dir DIR"));
 }
 
 Result<Json> ServerLink::Call(const std::string& method, const std::string& path, const Json& body) {
   auto answer = server_->Call(method, path, body);
-  if (answer || !NobodyAnswers(answer.error())) return answer;
-  if (!FindAgain(/*may_start=*/false)) return Fail(NotAnswering(answer.error(), *server_));
+  const Loss loss = answer ? Loss::kNone : HowLost(answer.error());
+  const bool repeats = loss == Loss::kNeverReached || (loss == Loss::kBroken && (method == "GET" || method == "PUT"));
+  if (!repeats) return answer;
+  if (const auto found = FindAgain(); !found) {
+    return Fail(Refused(ErrorCode::kUnavailable, "connection_failed", found.error().message));
+  }
   return server_->Call(method, path, body);
 }
 
@@ -92,9 +116,15 @@ const Json& ServerLink::Models() {
   return models_;
 }
 
+Result<void> ServerLink::CheckAnswers() {
+  auto there = server_->Call("GET", "/healthz");
+  if (!there) return Fail(NotAnswering(std::move(there.error()), *server_));
+  return {};
+}
+
 Result<void> ServerLink::FindAgain(bool may_start) {
-  if (named_) return server_->Call("GET", "/healthz").map([](const Json&) {});
-  if (has_started_ || may_start) {
+  if (named_) return CheckAnswers();
+  if (has_started_ || may_start || habits_.restarts) {
     own_.reset();
     auto found = TRY(FindOrStartServer(start_flags_, environment_, own_));
     has_started_ = has_started_ || own_;
@@ -104,7 +134,7 @@ Result<void> ServerLink::FindAgain(bool may_start) {
   const auto running = TRY(FindServer(options_));
   if (!running) return Fail(ErrorCode::kUnavailable, "the server of these chats has ended");
   server_->SetPlace(running->url, server_->settings());
-  return server_->Call("GET", "/healthz").map([](const Json&) {});
+  return CheckAnswers();
 }
 
 }  // namespace reprise

@@ -17,21 +17,24 @@
 
 namespace reprise {
 
-// The server that answers a client on standard input and output: the one that was named, the one that uses the data
-// folder, or one that is started for this. It is looked for when the client says where it works, and again when it does
-// not answer any more. For one thread.
+// The server of a client: the one that was named, the one that uses the data folder, or one that is started for this.
+// It is looked for again when it does not answer any more. For one thread.
 class ServerLink {
  public:
-  // `says_model`: the client says with each message which model it is for, if it was told one; else the server is to.
-  ServerLink(Flags flags, Environment environment, std::optional<RunningServer> named, bool says_model)
-      : flags_(std::move(flags)),
-        environment_(std::move(environment)),
-        named_(std::move(named)),
-        says_model_(says_model) {}
+  struct Habits {
+    bool says_model = false;  // with each message, if the client was told one; else the server is told
+    bool restarts = false;    // a server that somebody else had started, at once; else that one may come back
+  };
+  ServerLink(Flags flags, Environment environment, std::optional<RunningServer> named, Habits habits)
+      : flags_(std::move(flags)), environment_(std::move(environment)), named_(std::move(named)), habits_(habits) {}
 
   // Settings that cannot be followed, before anybody asks for a server.
   Result<void> Check();
+  // REQUIRES: Check was successful. Of a server that was named, the token alone.
+  const Options& options() const { return options_; }
 
+  // Finds or starts the server, without a thread of its own afterwards; Reach does it too. `cwd` as there.
+  Result<void> Find(const std::string& cwd);
   // For a session that works in `cwd` (absolute), or for none if it is empty. kInvalidArgument (reason
   // "other_workspace"): there is a server, and it works elsewhere.
   Result<void> Reach(const std::string& cwd);
@@ -39,11 +42,12 @@ class ServerLink {
 
   // REQUIRES, of all below: Reach was successful.
   ServerClient& server() { return *server_; }
-  // As ServerClient::Call. If nobody answers, the server is looked for once more.
+  // As ServerClient::Call. If nobody answers, FindAgain, and the request is sent once more; but if it may have arrived,
+  // only if it is a GET or a PUT, which change no more the second time. Other requests fail with "connection_lost".
   Result<Json> Call(const std::string& method, const std::string& path, const Json& body = Json(nullptr));
-  // Looks for the server, which does not answer any more. A server that somebody else had started is given time to come
-  // back: `may_start` says that it had enough.
-  Result<void> FindAgain(bool may_start);
+  // Looks for the server, which does not answer any more. `may_start`: one that somebody else had started has had
+  // enough time to come back.
+  Result<void> FindAgain(bool may_start = false);
   // What GET /models says, as it was a minute ago at the earliest; null if the server does not say.
   const Json& Models();
   // Where the server's tools work, without symbolic links; empty: it does not say.
@@ -56,17 +60,19 @@ class ServerLink {
   const std::string& approval_mode() const { return approval_mode_; }
 
  private:
-  Result<void> Learn();
+  Result<void> CheckAnswers();
+  Result<void> Connect();
   Result<void> CheckWorkspace(const std::string& cwd) const;
 
   const Flags flags_;
   const Environment environment_;
   const std::optional<RunningServer> named_;
-  const bool says_model_;
+  const Habits habits_;
   Flags start_flags_;  // with the workspace of the first session
   Options options_;
   std::unique_ptr<OwnServer> own_;
-  bool has_started_ = false;  // a server, once
+  std::optional<RunningServer> found_;  // until it is reached
+  bool has_started_ = false;            // a server, once
   std::unique_ptr<ServerClient> server_;
   std::string workspace_, approval_mode_;
   Json models_ = nullptr;

@@ -6,6 +6,8 @@
 
 #include "base/terminal_text.h"
 #include "base/text.h"
+#include "client/answers.h"
+#include "client/server_access.h"
 #include "domain/codec.h"
 #include "terminal/exit_status.h"
 #include "terminal/question_text.h"
@@ -48,7 +50,8 @@ std::string TerminalClient::Joined(std::string first, const std::string& second)
 }
 
 TerminalClient::TerminalClient(Parts parts)
-    : server_(parts.server),
+    : link_(parts.link),
+      server_(link_.server()),
       input_(parts.input),
       style_(parts.style),
       screen_(parts.input),
@@ -56,7 +59,6 @@ TerminalClient::TerminalClient(Parts parts)
       advice_(std::move(parts.leaving_advice)),
       home_(std::move(parts.home)),
       search_(std::move(parts.search)),
-      find_server_(std::move(parts.find_server)),
       meanwhile_{.descriptors = [this] { return Descriptors(); },
                  .timeout_ms = [this] { return TimeoutMs(); },
                  .proceed = [this] { return Proceed(); },
@@ -138,14 +140,6 @@ void TerminalClient::Failed(const Error& error) {
   Complain(error.message);
 }
 
-Result<Json> TerminalClient::Call(const std::string& method, const std::string& path, const Json& body) {
-  auto answer = server_.Call(method, path, body);
-  const bool refused = answer || (!answer.error().reason.empty() && !answer.error().Is(Reason::kConnectionFailed));
-  if (refused || !find_server_) return answer;
-  if (auto found = find_server_(); !found) return Fail(std::move(found.error()));
-  return server_.Call(method, path, body);
-}
-
 // --- a chat is opened --------------------------------------------------------------------------------------------
 
 // Files of instructions that wait for a person, once each.
@@ -221,17 +215,12 @@ void TerminalClient::ShowUserMessage(std::string_view text) {
   }
 }
 
-// Shows an interaction of this chat that has not ended, to its end. False: there is none.
-bool TerminalClient::Follow(const Json& chat) {
-  for (const Json& interaction : chat.value("interactions", Json::array())) {
-    const std::string status = TextMember(interaction, "status");
-    if (!IsRunning(status)) continue;
-    Tell(TextMember(interaction, "id") + (status == "RUNNING" ? " is running" : " waits for you") +
-         " (Ctrl-C cancels it)");
-    FollowOne(interaction);
-    return true;
-  }
-  return false;
+// Shows an interaction of this chat that has not ended, if there is one, to its end.
+void TerminalClient::Follow(const Json& chat) {
+  const Json& interaction = RunningIn(chat);
+  if (interaction.is_null()) return;
+  Tell(SayRunning(interaction) + " (Ctrl-C cancels it)");
+  FollowOne(interaction);
 }
 
 // Shows an interaction that somebody else has started, to its end.
@@ -247,12 +236,8 @@ void TerminalClient::FollowOne(const Json& interaction) {
 // --- a message ---------------------------------------------------------------------------------------------------
 
 void TerminalClient::Obey(const std::string& text) {
-  const std::string word = text.substr(0, text.find_first_of(" \n"));
-  std::string rest = word.size() == text.size() ? "" : text.substr(word.size() + 1);
-  if (text.starts_with("//")) return Say(text.substr(1));
-  // No command has a further slash in its name: a path.
-  if (!text.starts_with("/") || word.find('/', 1) != std::string::npos) return Say(text);
-  RunCommand(word, rest);
+  const TypedLine typed = ParseTyped(text);
+  typed.command.empty() ? Say(typed.text) : RunCommand(typed.command, typed.text);
 }
 
 // What every request that starts a run may say.
@@ -322,8 +307,8 @@ void TerminalClient::Start(const std::string& path, Json body, const std::string
   stream->Start(path, std::move(body));
   if (!WaitForFirst(*stream)) return GiveUp(text);
   const bool is_answered = !stream->ended() || *stream->ended() || !stream->received().empty();
-  if (!is_answered && IsLost((*stream->ended()).error()) && find_server_) {
-    if (auto found = find_server_(); !found) {
+  if (!is_answered && HowLost((*stream->ended()).error()) != Loss::kNone) {
+    if (const auto found = link_.FindAgain(); !found) {
       draft_ = text;
       return Failed(found.error());
     }
@@ -562,10 +547,8 @@ void TerminalClient::FinishRun() {
 // What the server has made of the run during which it went away: it may have asked something that still waits.
 void TerminalClient::FollowAgain() {
   lost_ = true;
-  auto chat = Call("GET", path_);
-  if (!chat && chat.error().Is(Reason::kConnectionLost)) chat = Call("GET", path_);  // it was just ending
-  const bool answers = chat || !(chat.error().reason.empty() || chat.error().Is(Reason::kConnectionFailed));
-  lost_ = !answers;
+  const auto chat = Call("GET", path_);
+  lost_ = !chat && HowLost(chat.error()) == Loss::kNeverReached;
   if (!chat && chat.error().Is(Reason::kNotFound)) return;  // nothing has been said yet
   if (!chat) return Failed(chat.error());
   Follow(*chat);

@@ -16,6 +16,7 @@
 #include "base/json.h"
 #include "client/run_stream.h"
 #include "client/server_client.h"
+#include "client/server_link.h"
 #include "reprise/ids.h"
 #include "reprise/result.h"
 #include "terminal/run_view.h"
@@ -31,7 +32,7 @@ namespace reprise {
 class TerminalClient {
  public:
   struct Parts {
-    ServerClient& server;
+    ServerLink& link;  // is reached
     TerminalInput& input;
     Style style;
     ChatId chat;
@@ -40,9 +41,6 @@ class TerminalClient {
     std::string home;            // what "~" stands for in the name of a file; empty: for nothing
     // Prints where `text` stands in the folder's chats; null: the folder is not known here.
     std::function<int(const std::string& text)> search;
-    // Called when the server does not answer any more: finds another one, or says why there is none. Null: there is
-    // only this one.
-    std::function<Result<void>()> find_server;
   };
   explicit TerminalClient(Parts parts);
 
@@ -59,7 +57,6 @@ class TerminalClient {
     std::string typed{};     // those as they were typed last
 
     const std::string& id() const { return QuestionId(asked); }
-    std::string run() const { return RunPath(QuestionRun(asked)); }
     bool is_approval() const { return std::holds_alternative<PendingApproval>(asked); }
     // REQUIRES: is_approval().
     const event::ApprovalRequired& call() const { return std::get<PendingApproval>(asked).request; }
@@ -79,7 +76,7 @@ class TerminalClient {
   void TellOfInstructions();
   void ShowTurn(const Json& interaction, std::size_t number);
   void ShowUserMessage(std::string_view text);
-  bool Follow(const Json& chat);
+  void Follow(const Json& chat);
   void FollowOne(const Json& interaction);
   void FollowAgain();
   void Obey(const std::string& text);
@@ -119,7 +116,9 @@ class TerminalClient {
   void Tell(const std::string& text);
   void Complain(const std::string& text);
   void Failed(const Error& error);
-  Result<Json> Call(const std::string& method, const std::string& path, const Json& body = Json(nullptr));
+  Result<Json> Call(const std::string& method, const std::string& path, const Json& body = Json(nullptr)) {
+    return link_.Call(method, path, body);
+  }
 
   // --- terminal_questions.cc: what a run asks
   bool Ask(const OpenQuestion& question);
@@ -139,7 +138,7 @@ class TerminalClient {
   enum class Besides { kNothing, kCommands, kGoingBack };  // what may be typed beside an answer
   Answered Answer(TerminalInput::Question how, std::string& line, Besides besides = Besides::kNothing);
   bool AskToTrust(const Json& file);
-  bool Give(const OpenQuestion& question, const std::string& route, const Json& body);
+  bool Give(const OpenQuestion& question, const Json& body);
   std::vector<std::string> DescribeQuestion(const OpenQuestion& question, bool whole, bool& cut);
   std::vector<std::string> Painted(Style::Role role, const std::string& text) const;
   void AllowAll(std::vector<OpenQuestion>& shown);
@@ -203,6 +202,7 @@ class TerminalClient {
   std::vector<std::string> Complete(const std::string& line);
   Json Options() const;
 
+  ServerLink& link_;
   ServerClient& server_;
   TerminalInput& input_;
   const Style style_;
@@ -210,7 +210,6 @@ class TerminalClient {
   RunView view_;
   const std::string advice_, home_;
   const std::function<int(const std::string&)> search_;
-  const std::function<Result<void>()> find_server_;
   const TerminalInput::Meanwhile meanwhile_;
 
   std::string chat_, path_;

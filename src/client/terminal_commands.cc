@@ -15,7 +15,6 @@
 #include "reprise/timestamp.h"
 #include "terminal/diff_view.h"
 #include "terminal/wrapped_text.h"
-#include "transcript/markdown.h"
 #include "transcript/transcript.h"
 
 namespace reprise {
@@ -801,25 +800,9 @@ void TerminalClient::Export(const std::string& file) {
   const auto chat = Call("GET", path_);
   if (!chat && chat.error().Is(Reason::kNotFound)) return Complain("nothing was said in this chat yet");
   if (!chat) return Failed(chat.error());
-  std::string text;
-  if (file.ends_with(".md")) {
-    std::vector<Interaction> turns;
-    for (const Json& json : chat->value("interactions", Json::array())) {
-      auto interaction = InteractionFromJson(json);
-      if (!interaction) return Failed(interaction.error());
-      turns.push_back(*std::move(interaction));
-    }
-    ChatSummary summary{.id = *ChatId::Parse(chat_), .title = TextMember(*chat, "title")};
-    summary.created_at = ParseTimestamp(TextMember(*chat, "created_at")).value_or(Timestamp{});
-    summary.updated_at = ParseTimestamp(TextMember(*chat, "updated_at")).value_or(Timestamp{});
-    if (const auto head = InteractionId::Parse(TextMember(*chat, "head"))) summary.head = *head;
-    std::vector<MarkdownTurn> shown;
-    for (const Interaction& turn : turns) shown.push_back({&turn, false});
-    text = FormatMarkdown(summary, shown);
-  } else {
-    text = DumpJson(*chat) + "\n";
-  }
-  if (auto written = WriteOutputFile(file, text, /*replace=*/false); !written) return Failed(written.error());
+  const auto text = file.ends_with(".md") ? server_.Text(path_ + "/export?format=markdown") : DumpJson(*chat) + "\n";
+  if (!text) return Failed(text.error());
+  if (auto written = WriteOutputFile(file, *text, /*replace=*/false); !written) return Failed(written.error());
   Tell("written to " + file);
 }
 

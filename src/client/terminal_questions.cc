@@ -3,8 +3,10 @@
 #include <utility>
 
 #include "base/terminal_text.h"
+#include "client/answers.h"
 #include "client/terminal_client.h"
 #include "terminal/diff_view.h"
+#include "terminal/exit_status.h"
 #include "terminal/question_text.h"
 #include "terminal/wrapped_text.h"
 
@@ -25,10 +27,6 @@ bool ChangesFile(const std::string& tool) { return tool == "write_file" || tool 
 // Of a change of a file people read the difference.
 bool ShowsDiff(const event::ApprovalRequired& asked) {
   return ChangesFile(asked.tool_name) || asked.tool_name == "delete_file";
-}
-
-Json AnswerTo(const event::ApprovalRequired& asked, bool approved) {
-  return {{"approval_id", asked.approval_id}, {"approved", approved}, {"arguments_digest", asked.arguments_digest}};
 }
 
 void Append(std::vector<std::string>& lines, const std::vector<std::string>& more) {
@@ -73,7 +71,7 @@ bool TerminalClient::AllowByMode(const OpenQuestion& question) {
     screen_.Add(DescribeQuestion(question, /*whole=*/false, cut));
     view_.DiffIsShown(question.call().call_id);
   }
-  return Give(question, "/approve", AnswerTo(question.call(), /*approved=*/true));
+  return Give(question, AnswerTo(question.call(), /*approved=*/true));
 }
 
 // Shows it below, where it goes when it needs no answer any more, or, if there is no room for it, among the lines that
@@ -126,9 +124,8 @@ TerminalClient::Answered TerminalClient::Answer(TerminalInput::Question how, std
       line = filled_in;
       continue;
     }
-    const std::string word = line.substr(0, line.find_first_of(" \n"));
-    const bool is_command = word.starts_with("/") && word.find('/', 1) == std::string::npos;
-    if (came == Came::kLine && besides == Besides::kCommands && running() && is_command) {
+    const bool may_be_command = came == Came::kLine && besides == Besides::kCommands && running();
+    if (may_be_command && !ParseTyped(line).command.empty()) {
       Obey(line);
       line.clear();
       if (!leaving_) continue;
@@ -204,13 +201,11 @@ bool TerminalClient::AskToTrust(const Json& file) {
 }
 
 // True: the question is settled. False: it is to be asked again.
-bool TerminalClient::Give(const OpenQuestion& question, const std::string& route, const Json& body) {
-  const auto given = Call("POST", question.run() + route, body);
-  if (given) return true;
-  if (given.error().Is(Reason::kStale)) return Complain(given.error().message), true;  // the question follows
-  if (IsNoLongerOpen(given.error())) return Failed(given.error()), true;
-  Complain(given.error().message);
-  return false;
+bool TerminalClient::Give(const OpenQuestion& question, const Json& body) {
+  const AnswerOutcome given = GiveAnswer(link_, question.asked, body);
+  if (given.became == AnswerOutcome::Became::kTooLate) status_ = kExitFailure;
+  if (!given.why.empty()) Complain(given.why);
+  return given.is_settled();
 }
 
 // The call, what it would change, its risk and why it asks. `cut`: not all of it is shown.
@@ -268,7 +263,7 @@ std::vector<std::string> TerminalClient::Painted(Style::Role role, const std::st
 // Allows all of them. Those that could not be stay, here and among the open ones.
 void TerminalClient::AllowAll(std::vector<OpenQuestion>& shown) {
   std::erase_if(shown, [&](const OpenQuestion& each) {
-    if (!Give(each, "/approve", AnswerTo(each.call(), /*approved=*/true))) return false;
+    if (!Give(each, AnswerTo(each.call(), /*approved=*/true))) return false;
     std::erase_if(Open(), [&](const PendingQuestion& open) { return QuestionId(open) == each.id(); });
     return true;
   });
@@ -415,7 +410,7 @@ void TerminalClient::AskApproval(const OpenQuestion& question) {
     }
     KeepQuestion(choice.prompt + VisibleLine(line));
     if (answer.kind == TypedAnswer::Kind::kNo && answer.words.empty()) return StopRunOf(question);
-    if (!Give(asked, "/approve", body)) continue;
+    if (!Give(asked, body)) continue;
     if (ShowsDiff(call)) view_.DiffIsShown(call.call_id);
     return;
   }
@@ -427,7 +422,8 @@ void TerminalClient::StopRunOf(const OpenQuestion& question) {
     static_cast<void>(TakeBack());
     Open().clear();
   }
-  if (const auto done = Call("POST", question.run() + "/cancel"); !done) Complain(done.error().message);
+  if (const auto done = Call("POST", RunPath(QuestionRun(question.asked)) + "/cancel"); !done)
+    Complain(done.error().message);
 }
 
 // One of `letters`, or "y" or "n" for their words; empty: there is no answer.
@@ -447,31 +443,27 @@ std::string TerminalClient::ReadChoice(const std::string& prompt, const std::str
 
 // An address to open, or a form.
 bool TerminalClient::AskForm(const OpenQuestion& question, const event::InputRequired& asked) {
-  Json body = {{"request_id", asked.request_id}};
+  std::optional<Json> response;
   const std::string asks = asked.url ? "have you done that? " : "fill in the form? ";
   const std::string line = ReadChoice(asks + "[y]es, [n]o: ", "yn");
   if (line.empty()) return true;
-  if (line.starts_with("n")) {
-    body["declined"] = true;
-  } else if (!asked.schema) {
-    body["response"] = "done";
-  } else {
+  if (line == "y" && !asked.schema) response = "done";
+  if (line == "y" && asked.schema) {
     // The server may not take the form: what was entered is there again.
     if (std::exchange(filled_in_, asked.request_id) != asked.request_id) entered_.clear();
-    auto object = FillInForm(*asked.schema,
-                             {.tell = [this](const std::string& text) { Tell(text); },
-                              .complain = [this](const std::string& text) { Complain(text); },
-                              .read =
-                                  [this](const std::string& prompt, std::string& typed) {
-                                    if (Answer({.prompt = prompt}, typed) != Answered::kLine) return false;
-                                    KeepQuestion(prompt + VisibleLine(typed));
-                                    return true;
-                                  }},
-                             entered_);
-    if (!object) return true;  // the question is settled, or left open
-    body["response"] = *std::move(object);
+    response = FillInForm(*asked.schema,
+                          {.tell = [this](const std::string& text) { Tell(text); },
+                           .complain = [this](const std::string& text) { Complain(text); },
+                           .read =
+                               [this](const std::string& prompt, std::string& typed) {
+                                 if (Answer({.prompt = prompt}, typed) != Answered::kLine) return false;
+                                 KeepQuestion(prompt + VisibleLine(typed));
+                                 return true;
+                               }},
+                          entered_);
+    if (!response) return true;  // the question is settled, or left open
   }
-  return Give(question, "/respond", body);
+  return Give(question, AnswerTo(asked, std::move(response)));
 }
 
 bool TerminalClient::AskInput(const OpenQuestion& question) {
@@ -483,7 +475,6 @@ bool TerminalClient::AskInput(const OpenQuestion& question) {
     ShowQuestion(std::move(lines));
     return AskForm(question, asked);
   }
-  Json body = {{"request_id", asked.request_id}};
   std::string line;
   const std::vector<std::string>& options = asked.options;
   for (std::size_t i = 0; i < options.size(); ++i) {
@@ -518,12 +509,7 @@ bool TerminalClient::AskInput(const OpenQuestion& question) {
     line.clear();
   }
   if (!drawn_question_.empty()) KeepQuestion(prompt + VisibleLine(line));
-  if (line == "/decline") {
-    body["declined"] = true;
-  } else {
-    body["response"] = line;
-  }
-  return Give(question, "/respond", body);
+  return Give(question, AnswerTo(asked, line == "/decline" ? std::nullopt : std::optional<Json>(line)));
 }
 
 }  // namespace reprise

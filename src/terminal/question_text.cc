@@ -381,10 +381,6 @@ std::string CancelledText(const std::string& reason) {
   return "(cancelled: " + (reason == "server_stopping" ? "the server is stopping" : reason) + ")";
 }
 
-bool IsNoLongerOpen(const Error& error) {
-  return error.Is(Reason::kAlreadyProcessed) || error.Is(Reason::kNotFound);
-}
-
 std::string CallLabel(const std::string& tool_name, const std::string& tool_input) {
   std::string label = tool_name;
   if (const auto arguments = InOrder(tool_input); !arguments.empty()) {

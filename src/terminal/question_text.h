@@ -75,9 +75,6 @@ std::string CallLabel(const std::string& tool_name, const std::string& tool_inpu
 // "(cancelled: REASON)": the end of a run.
 std::string CancelledText(const std::string& reason);
 
-// Whether this refusal of an answer means that the question needs no answer any more.
-bool IsNoLongerOpen(const Error& refusal);
-
 // One member of the object that answers a question.
 struct FormField {
   std::string name;

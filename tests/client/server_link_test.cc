@@ -1,0 +1,76 @@
+#include "client/server_link.h"
+
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "support/scripted_server.h"
+#include "support/test.h"
+
+namespace reprise::server_link_test {
+namespace {
+
+using test::ScriptedConnection;
+using test::ScriptedServer;
+
+// Answers everything with {}, but breaks the connection of the first request that is `broken`. Each request has a
+// connection of its own: libcurl itself repeats one that fails on a connection that was used before.
+class FragileServer {
+ public:
+  explicit FragileServer(std::string broken) : broken_(std::move(broken)) {}
+
+  std::string url() const { return server_.Url(""); }
+  int received(const std::string& request) {
+    const std::lock_guard lock(mutex_);
+    return received_[request];
+  }
+
+ private:
+  void Serve(ScriptedConnection& connection) {
+    const auto request = connection.ReadRequest();
+    if (!request) return;
+    const std::string line = request->method + " " + request->target;
+    const std::lock_guard lock(mutex_);
+    if (++received_[line] == 1 && line == broken_) return connection.Reset();
+    connection.Send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}");
+  }
+
+  const std::string broken_;
+  std::mutex mutex_;
+  std::map<std::string, int> received_;  // "POST /path" -> how often
+  ScriptedServer server_{[this](ScriptedConnection& connection) { Serve(connection); }};
+};
+
+ServerLink LinkTo(const std::string& url) {
+  return ServerLink({}, [](const std::string&) { return std::nullopt; }, RunningServer{.url = url}, {});
+}
+
+TEST_CASE("ServerLink: repeats what may have arrived only if it changes no more the second time", "[client]") {
+  for (const auto& [method, times] : std::map<std::string, int>{{"GET", 2}, {"PUT", 2}, {"POST", 1}, {"DELETE", 1}}) {
+    CAPTURE(method);
+    FragileServer server(method + " /chats/c/undo");
+    ServerLink link = LinkTo(server.url());
+    REQUIRE(link.Check().has_value());
+    REQUIRE(link.Reach("").has_value());
+    const auto answer = link.Call(method, "/chats/c/undo");
+    CHECK(answer.has_value() == (times == 2));
+    if (!answer) CHECK(HowLost(answer.error()) == Loss::kBroken);
+    CHECK(server.received(method + " /chats/c/undo") == times);
+    CHECK(link.Call("GET", "/chats").has_value());  // the next one arrives
+  }
+}
+
+TEST_CASE("ServerLink: what nobody has received fails as never reached, with the URL", "[client]") {
+  auto server = std::make_unique<FragileServer>("");
+  ServerLink link = LinkTo(server->url());
+  REQUIRE(link.Reach("").has_value());
+  const std::string url = server->url();
+  server.reset();
+  const auto answer = link.Call("POST", "/chats/c/undo", Json::object());
+  REQUIRE(!answer);
+  CHECK(HowLost(answer.error()) == Loss::kNeverReached);
+  CHECK(answer.error().message.find(url) != std::string::npos);
+}
+
+}  // namespace
+}  // namespace reprise::server_link_test
