@@ -29,7 +29,7 @@ class CountingListener : public EventLogListener {
 
 }  // namespace
 
-TEST_CASE("EventLog: a frame is id, event, one data line and a blank line", "[engine]") {
+TEST_CASE("EventLog: a frame is id, event, one data line and a blank line", "[domain]") {
   EventLog log;
   const AgentEvent event = log.Append(2, event::Answer{"line\nbreak"});
   log.Publish();
@@ -38,7 +38,7 @@ TEST_CASE("EventLog: a frame is id, event, one data line and a blank line", "[en
                             FormatTimestamp(event.at) + "\",\"content\":\"line\\nbreak\"}\n\n");
 }
 
-TEST_CASE("EventLog: a delta is framed like any other event", "[engine]") {
+TEST_CASE("EventLog: a delta is framed like any other event", "[domain]") {
   EventLog by_hand, by_codec;
   by_hand.AppendTextDelta(1, "a\"b\r\n\x01 \xC3\xA4");
   by_hand.Publish();
@@ -49,7 +49,7 @@ TEST_CASE("EventLog: a delta is framed like any other event", "[engine]") {
   CHECK(ReadAll(by_codec) == frame);
 }
 
-TEST_CASE("EventLog: nothing is visible before Publish, and one Publish shows all that gathered", "[engine]") {
+TEST_CASE("EventLog: nothing is visible before Publish, and one Publish shows all that gathered", "[domain]") {
   EventLog log;
   auto listener = std::make_shared<CountingListener>();
   log.Subscribe(listener);
@@ -67,7 +67,7 @@ TEST_CASE("EventLog: nothing is visible before Publish, and one Publish shows al
   CHECK(listener->calls == 1);
 }
 
-TEST_CASE("EventLog: every cursor finds exactly the events behind it, over many segments", "[engine]") {
+TEST_CASE("EventLog: every cursor finds exactly the events behind it, over many segments", "[domain]") {
   EventLog log;
   const std::string text(700, 'y');
   for (int i = 0; i < 500; ++i) log.AppendTextDelta(0, text);
@@ -85,7 +85,7 @@ TEST_CASE("EventLog: every cursor finds exactly the events behind it, over many 
   CHECK(log.OffsetAfter(502).error().reason == "cursor_ahead");
 }
 
-TEST_CASE("EventLog: `end` is told with the last bytes of a closed log and not before", "[engine]") {
+TEST_CASE("EventLog: `end` is told with the last bytes of a closed log and not before", "[domain]") {
   EventLog log;
   CHECK_FALSE(log.Read(0).end);
   log.Append(0, event::Answer{"a"});
@@ -96,7 +96,7 @@ TEST_CASE("EventLog: `end` is told with the last bytes of a closed log and not b
   CHECK(log.Read(log.end().offset).end);
 }
 
-TEST_CASE("EventLog: whoever sees a closed log sees all of it", "[engine]") {
+TEST_CASE("EventLog: whoever sees a closed log sees all of it", "[domain]") {
   for (int i = 0; i < 2000; ++i) {
     EventLog log;
     log.AppendTextDelta(0, "last words");
@@ -108,7 +108,7 @@ TEST_CASE("EventLog: whoever sees a closed log sees all of it", "[engine]") {
   }
 }
 
-TEST_CASE("EventLog: readers on other threads see every byte in order while it grows", "[engine]") {
+TEST_CASE("EventLog: readers on other threads see every byte in order while it grows", "[domain]") {
   EventLog log;
   std::vector<std::string> seen(3);
   std::vector<std::jthread> readers;
