@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "api/server.h"
 #include "app/embedded.h"
 #include "app/process.h"
 #include "app/provider_checks.h"
@@ -19,7 +20,6 @@
 #include "base/system.h"
 #include "cli/commands.h"
 #include "client/own_server.h"
-#include "http/server.h"
 #include "terminal/console.h"
 
 namespace reprise {

@@ -2,13 +2,13 @@
 
 #include <optional>
 
+#include "api/requests.h"
+#include "api/routes.h"
 #include "fuzz/driver.h"
-#include "http/gate.h"
-#include "http/message.h"
-#include "http/multipart.h"
-#include "http/request_parser.h"
-#include "http/requests.h"
-#include "http/routes.h"
+#include "wire/gate.h"
+#include "wire/message.h"
+#include "wire/multipart.h"
+#include "wire/request_parser.h"
 
 namespace reprise::fuzz {
 namespace {
