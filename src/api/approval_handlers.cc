@@ -7,6 +7,8 @@
 #include "base/json.h"
 #include "base/try.h"
 #include "domain/codec.h"
+#include "doors/door.h"
+#include "wire/request_values.h"
 
 namespace reprise {
 
@@ -29,28 +31,26 @@ template <typename Body>
 Result<Outcome> AnswerAndFollow(Engine& engine, const Request& request, Body body,
                                 const Engine::InteractionRef& within) {
   // Attached before the answer is given, so that nothing of what follows it is missed.
-  std::optional<StreamReply> stream;
+  std::optional<EventSubscription> run;
   if (request.Accepts("text/event-stream")) {
-    auto attached = TRY(engine.Attach(within.chat_id, within.interaction_id, 0));
-    const std::uint64_t now = attached.subscription.log->end().offset;
-    stream = StreamReply{.subscription = std::move(attached.subscription), .offset = now};
+    run = TRY(engine.Attach(within.chat_id, within.interaction_id, 0)).subscription;
   }
+  const std::uint64_t now = run ? run->log->end().offset : 0;
   auto reply = TRY(Answer(engine, std::move(body), within));
-  if (stream) {
-    engine.Listen(stream->subscription);
-    return std::move(*stream);
-  }
-  return reply;
+  if (!run) return reply;
+  engine.Listen(*run);
+  StreamReply stream = StreamOf(*std::move(run));
+  stream.offset = now;
+  return stream;
 }
 
 // Answers something that the interaction in the path asks.
 template <typename Body>
 Result<Outcome> AnswerWithin(Engine& engine, const Request& request, Result<Body> (*parse)(std::string_view)) {
-  auto chat = TRY(ChatInPath(request));
-  const auto interaction = TRY(InteractionInPath(request));
+  const auto within = TRY(RunInPath(request));
   auto body = TRY(parse(request.body));
   body.answer.answered_by = request.principal.user;
-  return AnswerAndFollow(engine, request, std::move(body), Engine::InteractionRef{chat, interaction});
+  return AnswerAndFollow(engine, request, std::move(body), within);
 }
 
 Result<Outcome> Approve(Engine& engine, const Request& request) {
@@ -92,9 +92,7 @@ Result<Outcome> PreviewChange(Engine& engine, const Request& request) {
 }  // namespace
 
 void AddApprovalRoutes(Router& router, const HandlerContext& context) {
-  const auto with = [&engine = context.engine](Result<Outcome> (*handler)(Engine&, const Request&)) {
-    return [&engine, handler](const Request& request) { return handler(engine, request); };
-  };
+  const auto with = HandlersOf(context.engine);
   router.Add("POST", "/chats/*/interactions/*/approve", with(Approve), Lane::kControl);
   router.Add("POST", "/chats/*/interactions/*/respond", with(Respond), Lane::kControl);
   router.Add("GET", "/approvals", with(ListApprovals), Lane::kControl);
@@ -156,9 +154,7 @@ Result<Outcome> RevokeGrantInChat(Engine& engine, const Request& request) {
 }  // namespace
 
 void AddGrantRoutes(Router& router, const HandlerContext& context) {
-  const auto with = [&engine = context.engine](Result<Outcome> (*handler)(Engine&, const Request&)) {
-    return [&engine, handler](const Request& request) { return handler(engine, request); };
-  };
+  const auto with = HandlersOf(context.engine);
   router.Add("GET", "/grants", with(ListStandingGrants));
   router.Add("DELETE", "/grants/*", with(RevokeStandingGrant));
   router.Add("GET", "/chats/*/grants", with(ListGrantsInChat));

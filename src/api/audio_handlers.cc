@@ -1,105 +1,35 @@
-#include <functional>
-#include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
-#include <stop_token>
 #include <string>
 #include <utility>
 
 #include "api/requests.h"
 #include "api/routes.h"
 #include "base/try.h"
-#include "reprise/audio.h"
-#include "reprise/event_log.h"
+#include "doors/audio.h"
 #include "wire/error_response.h"
 #include "wire/multipart.h"
 
 namespace reprise {
 namespace {
 
-// A request to the provider, and what came of it.
-struct UnderWay {
-  std::stop_source stop;
-  const std::shared_ptr<EventLog> end = std::make_shared<EventLog>();  // closed when `result` is there
-  std::optional<Result<std::string>> result;
-};
-
-// Whose fault it is: here the provider's failure is no event, and its client has to know what to do next.
-Error AsAnswer(Error error) {
-  if (error.code == ErrorCode::kProvider) {
-    error.code = error.reason == "provider_bad_request" ? ErrorCode::kInvalidArgument : ErrorCode::kUnavailable;
-  }
-  return error;
-}
-
-// Waits without a thread, and no longer than the client does.
-Outcome Await(const std::function<void(std::stop_token, Audio::Done)>& begin,
-              const std::function<Reply(std::string)>& reply) {
-  const auto under_way = std::make_shared<UnderWay>();
-  begin(under_way->stop.get_token(), [under_way](Result<std::string> result) {
-    under_way->result = std::move(result);
-    under_way->end->Close();
-  });
-  const std::shared_ptr<void> hold(nullptr, [under_way](void*) { under_way->stop.request_stop(); });
-  return DeferredReply{.log = under_way->end, .hold = hold, .finish = [under_way, reply]() -> Result<Reply> {
-                         auto result = *std::exchange(under_way->result, std::nullopt);
-                         if (!result) return Fail(AsAnswer(std::move(result.error())));
-                         return reply(*std::move(result));
-                       }};
-}
-
-Error NoAudio() { return Refused(ErrorCode::kNotFound, "not_configured", "this server neither listens nor speaks"); }
-
-}  // namespace
-
-Result<Outcome> AwaitTranscription(Audio* audio, TranscriptionRequest speech,
-                                   const std::function<Reply(std::string)>& reply) {
-  if (audio == nullptr) return Fail(NoAudio());
-  if (speech.content.empty()) {
-    return Fail(Refused(ErrorCode::kInvalidArgument, "invalid_body", "the file is empty"));
-  }
-  return Await([&](std::stop_token stop,
-                   Audio::Done done) { audio->Transcribe(std::move(speech), std::move(stop), std::move(done)); },
-               reply);
-}
-
-Result<Outcome> AwaitSpeech(Audio* audio, SpeechRequest text, std::string_view content_type) {
-  if (audio == nullptr) return Fail(NoAudio());
-  return Await(
-      [&](std::stop_token stop, Audio::Done done) { audio->Speak(std::move(text), std::move(stop), std::move(done)); },
-      [type = content_type](std::string bytes) {
-        return Reply{.body = std::move(bytes), .content_type = std::string(type)};
-      });
-}
-
-namespace {
-
-Result<Outcome> Transcribe(Audio* audio, const Request& request) {
-  if (audio == nullptr) return Fail(NoAudio());
-  auto form = TRY(ReadForm(request, {"model", "language", "prompt"}));
-  TranscriptionRequest speech{.content = std::move(form.file.content),
-                              .filename = std::move(form.file.filename),
-                              .mime_type = std::move(form.file.mime_type),
-                              .model = std::move(form.fields["model"]),
-                              .language = std::move(form.fields["language"]),
-                              .prompt = std::move(form.fields["prompt"])};
-  return AwaitTranscription(audio, std::move(speech), [](const std::string& text) {
+Result<Outcome> Transcribe(Engine& engine, const Request& request) {
+  TRY(AudioOf(engine));
+  auto speech = TranscriptionIn(TRY(ReadForm(request, {"model", "language", "prompt"})));
+  return AwaitTranscription(engine, std::move(speech), [](const std::string& text) {
     return JsonReply({{"text", text}});
   });
 }
 
-Result<Outcome> Speak(Audio* audio, const Request& request) {
-  if (audio == nullptr) return Fail(NoAudio());
+Result<Outcome> Speak(Engine& engine, const Request& request) {
+  TRY(AudioOf(engine));
   auto body = TRY(ParseSpeechBody(request.body));
-  return AwaitSpeech(audio, std::move(body.request), body.content_type);
+  return AwaitSpeech(engine, std::move(body.request), *body.format);
 }
 
 }  // namespace
 
 void AddAudioRoutes(Router& router, const HandlerContext& context) {
-  const auto with = [audio = context.engine.audio()](Result<Outcome> (*handler)(Audio*, const Request&)) {
-    return [audio, handler](const Request& request) { return handler(audio, request); };
-  };
+  const auto with = HandlersOf(context.engine);
   router.Add("POST", "/audio/transcriptions", with(Transcribe), Lane::kWork, BodyKind::kAudio);
   router.Add("POST", "/audio/speech", with(Speak));
 }

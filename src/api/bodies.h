@@ -9,9 +9,6 @@
 
 namespace reprise {
 
-// A chat as lists of chats show it (chat_list_entry in schemas/chat_list.schema.json).
-Json ChatBody(const ChatListEntry& entry);
-
 // Tokens and cost, together and by model; the cost is null where a model has no price.
 Json UsageBody(const UsageByModel& usage, const PriceTable& prices);
 

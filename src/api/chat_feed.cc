@@ -4,12 +4,12 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "api/bodies.h"
 #include "base/json.h"
 #include "base/logging.h"
 #include "base/system.h"
 #include "base/text.h"
 #include "domain/codec.h"
+#include "doors/chat_lists.h"
 #include "doors/event_frames.h"
 
 namespace reprise {
@@ -195,7 +195,7 @@ void ChatFeed::Follower::OnPublished(std::size_t) noexcept {
 
 std::string ChatFeed::MakeEpoch() { return RandomHex(8); }
 
-Result<FeedReply> ChatFeed::Open(std::optional<std::string> given, const std::vector<ChatId>& chats) {
+Result<StreamReply> ChatFeed::Open(std::optional<std::string> given, const std::vector<ChatId>& chats) {
   if (chats.size() > kMostFollowed) {
     return Fail(Refused(ErrorCode::kInvalidArgument, "invalid_parameter",
                         "\"chat\" may be there " + std::to_string(kMostFollowed) + " times at most"));
@@ -228,7 +228,7 @@ Result<FeedReply> ChatFeed::Open(std::optional<std::string> given, const std::ve
   }
   changed_.notify_all();
   changes.Interrupt();  // the thread may wait for a change that comes after what this client lacks
-  return FeedReply{.log = client->log(), .hold = client};
+  return StreamReply{.log = client->log(), .hold = client, .forgets = true};
 }
 
 bool ChatFeed::CatchUp(const std::shared_ptr<Client>& client, const ChatId& chat, InteractionId last,

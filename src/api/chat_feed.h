@@ -30,7 +30,7 @@ class ChatFeed {
 
   // A client that has seen everything up to `cursor`. nullopt: a new one, to which the chats' runs are shown from their
   // beginning on. kInvalidArgument: more than kMostFollowed chats.
-  Result<FeedReply> Open(std::optional<std::string> cursor, const std::vector<ChatId>& chats);
+  Result<StreamReply> Open(std::optional<std::string> cursor, const std::vector<ChatId>& chats);
   // Closes all streams and ends the thread.
   void Stop();
 

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <charconv>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -13,43 +12,18 @@
 #include "base/json.h"
 #include "base/try.h"
 #include "domain/codec.h"
+#include "doors/chat_lists.h"
 #include "engine/history.h"
 #include "transcript/conversation_line.h"
 #include "transcript/markdown.h"
 #include "wire/error_response.h"
+#include "wire/request_values.h"
 
 namespace reprise {
 
 namespace {
 
 constexpr std::size_t kUsualChats = 50, kMostChats = 500;
-
-tl::unexpected<Error> BadParameter(std::string message) {
-  return Fail(Refused(ErrorCode::kInvalidArgument, "invalid_parameter", std::move(message)));
-}
-
-// A place in the list of chats, newest first. It stays right when chats are added or go.
-struct ListPosition {
-  std::int64_t updated_ms;
-  std::string chat;
-
-  static ListPosition Of(const ChatSummary& summary) {
-    return {summary.updated_at.time_since_epoch().count(), summary.id.str()};
-  }
-  bool IsBefore(const ListPosition& other) const {
-    return updated_ms != other.updated_ms ? updated_ms > other.updated_ms : chat < other.chat;
-  }
-  std::string ToCursor() const { return std::to_string(updated_ms) + "." + chat; }
-  static std::optional<ListPosition> FromCursor(std::string_view cursor) {
-    ListPosition position{};
-    const auto [end, failure] = std::from_chars(cursor.data(), cursor.data() + cursor.size(), position.updated_ms);
-    const auto used = static_cast<std::size_t>(end - cursor.data());
-    if (failure != std::errc() || used >= cursor.size() || cursor[used] != '.') return std::nullopt;
-    position.chat = cursor.substr(used + 1);
-    if (!ChatId::Parse(position.chat)) return std::nullopt;
-    return position;
-  }
-};
 
 Result<Outcome> ListChats(Engine& engine, const Request& request) {
   const auto limit = TRY(PageLimit(request, kUsualChats, kMostChats));
@@ -184,44 +158,87 @@ Result<Outcome> ChangeTasks(Engine& engine, const Request& request) {
   return Reply{.body = DumpJson(ToJson(agenda))};
 }
 
-}  // namespace
+constexpr std::size_t kMostOnPage = 500;
+// So much at least is made before it is sent. An interaction is not cut.
+constexpr std::size_t kPieceBytes = 128 * 1024;
 
-Result<Json> PageOfChats(Engine& engine, std::size_t limit, const std::optional<std::string>& cursor) {
-  std::optional<ListPosition> after;
-  if (cursor) {
-    after = ListPosition::FromCursor(*cursor);
-    if (!after) return BadParameter("\"cursor\" is not one that this server gave");
-  }
-  auto chats = TRY(engine.ListChats());
-  std::sort(chats.begin(), chats.end(), [](const ChatListEntry& a, const ChatListEntry& b) {
-    return ListPosition::Of(a.summary).IsBefore(ListPosition::Of(b.summary));
-  });
-  auto first = chats.begin();
-  if (after) {
-    first = std::find_if(first, chats.end(),
-                         [&](const ChatListEntry& entry) { return after->IsBefore(ListPosition::Of(entry.summary)); });
-  }
-  const auto left = static_cast<std::size_t>(chats.end() - first);
-  const auto last = first + static_cast<std::ptrdiff_t>(std::min(limit, left));
-  Json page = Json::array();
-  for (auto entry = first; entry != last; ++entry) page.push_back(ChatBody(*entry));
-  Json next = nullptr;
-  if (last != chats.end()) {
-    next = ListPosition::Of(std::prev(last)->summary).ToCursor();
-  } else {
-    // They have no time to be sorted by: behind all others, on the last page.
-    const auto unreadable = TRY(engine.ListUnreadableChats());
-    for (const UnreadableChat& one : unreadable) {
-      page.push_back({{"id", one.id.str()}, {"error", {{"code", one.error.reason}, {"message", one.error.message}}}});
-    }
-  }
-  return Json{{"chats", std::move(page)}, {"next", std::move(next)}};
+tl::unexpected<Error> Unfit(std::string message) {
+  return Fail(Refused(ErrorCode::kInvalidArgument, "invalid_parameter", std::move(message)));
 }
 
+Result<HistoryRange> ParseRange(const Request& request) {
+  HistoryRange range;
+  const std::string branches = request.Query("branches").value_or("head");
+  if (branches != "head" && branches != "all") return Unfit("\"branches\" must be \"head\" or \"all\"");
+  range.all_branches = branches == "all";
+  if (request.Query("limit")) range.limit = TRY(PageLimit(request, kMostOnPage, kMostOnPage));
+  if (const auto before = request.Query("before")) {
+    const auto id = InteractionId::Parse(*before);
+    if (!id) return Unfit("\"before\" must be an interaction's id");
+    range.before = *id;
+  }
+  return range;
+}
+
+Result<HistoryStates> ParseStates(const Request& request) {
+  const std::string state = request.Query("state").value_or("last");
+  if (state == "last") return HistoryStates::kHead;
+  if (state == "none") return HistoryStates::kNone;
+  if (state == "all") return HistoryStates::kAll;
+  return Unfit("\"state\" must be \"last\", \"none\" or \"all\"");
+}
+
+Result<Outcome> ReplyWith(Engine& engine, const ChatId& chat, const HistoryRange& range, HistoryStates states) {
+  auto reader = TRY(engine.ReadHistory(chat, range, states));
+  const HistoryReader& read = *reader;
+  const auto body = std::make_shared<HistoryDocument>(
+      std::move(reader), range.all_branches, [range, &read, &prices = engine.options().prices](Json& end) {
+        if (range.is_whole()) {
+          end["usage"] = UsageBody(read.usage(), prices);
+        } else {
+          const auto previous = read.previous();
+          end["previous"] = previous ? Json(previous->str()) : Json(nullptr);
+        }
+      });
+  auto first = TRY(body->Next(kPieceBytes));
+  if (body->ended()) return Reply{.body = *std::move(first)};
+  return PiecewiseReply{.first = *std::move(first), .next = [body] { return body->Next(kPieceBytes); }};
+}
+
+Result<Outcome> GetHistory(Engine& engine, const Request& request) {
+  const auto chat = TRY(ChatInPath(request));
+  for (const char* name : {"branches", "limit", "before", "state"}) {
+    if (request.QueryCount(name) > 1) return Unfit("\"" + std::string(name) + "\" is there more than once");
+  }
+  const auto range = TRY(ParseRange(request));
+  const auto states = TRY(ParseStates(request));
+  return ReplyWith(engine, chat, range, states);
+}
+
+// As `reprise export` prints it.
+Result<Outcome> Export(Engine& engine, const Request& request) {
+  const auto chat = TRY(ChatInPath(request));
+  const std::string format = request.Query("format").value_or("json");
+  if (format == "json") return ReplyWith(engine, chat, {.all_branches = true}, HistoryStates::kAdded);
+  const History history = TRY(engine.GetHistory(chat, /*all_branches=*/false));
+  if (format == "markdown") {
+    std::vector<MarkdownTurn> turns;
+    for (const HistoryEntry& entry : history.entries) turns.push_back({&entry.interaction, entry.superseded});
+    return Reply{.body = FormatMarkdown(history.summary, turns), .content_type = "text/markdown; charset=utf-8"};
+  }
+  if (format != "jsonl") return Unfit("\"format\" must be \"json\", \"jsonl\" or \"markdown\"");
+  Reply reply{.content_type = "application/jsonl"};
+  for (auto entry = history.entries.rbegin(); entry != history.entries.rend() && reply.body.empty(); ++entry) {
+    const auto whole = TRY(engine.GetInteraction(chat, entry->interaction.id));
+    if (whole.final_agent_state) reply.body = ConversationLine(*whole.final_agent_state);
+  }
+  return reply;
+}
+
+}  // namespace
+
 void AddChatRoutes(Router& router, const HandlerContext& context) {
-  const auto with = [&engine = context.engine](Result<Outcome> (*handler)(Engine&, const Request&)) {
-    return [&engine, handler](const Request& request) { return handler(engine, request); };
-  };
+  const auto with = HandlersOf(context.engine);
   router.Add("GET", "/chats", with(ListChats));
   router.Add("POST", "/chats", with(Create));
   router.Add("GET", "/chats/*", with(GetHistory));
@@ -271,107 +288,11 @@ Result<Outcome> Search(Engine& engine, const Request& request) {
 
 }  // namespace
 
-Result<Json> SearchResultOf(Engine& engine, const std::string& text, const std::optional<ChatId>& chat,
-                            std::size_t limit) {
-  const auto result = TRY(engine.Search(text, chat, limit));
-  Json matches = Json::array();
-  for (const SearchMatch& match : result.matches) {
-    matches.push_back({{"chat_id", match.chat_id.str()},
-                       {"title", match.title},
-                       {"interaction_id", match.interaction_id.str()},
-                       {"where", match.where},
-                       {"superseded", match.superseded},
-                       {"snippet", match.snippet}});
-  }
-  return Json{{"matches", std::move(matches)}, {"truncated", result.truncated}};
-}
-
 void AddFeedRoutes(Router& router, const HandlerContext& context) {
   router.Add(
       "GET", "/search", [&engine = context.engine](const Request& request) { return Search(engine, request); },
       Lane::kLong);
   router.Add("GET", "/events", [&feed = context.feed](const Request& request) { return Events(feed, request); });
-}
-
-namespace {
-
-constexpr std::size_t kMostOnPage = 500;
-// So much at least is made before it is sent. An interaction is not cut.
-constexpr std::size_t kPieceBytes = 128 * 1024;
-
-tl::unexpected<Error> Unfit(std::string message) {
-  return Fail(Refused(ErrorCode::kInvalidArgument, "invalid_parameter", std::move(message)));
-}
-
-Result<HistoryRange> ParseRange(const Request& request) {
-  HistoryRange range;
-  const std::string branches = request.Query("branches").value_or("head");
-  if (branches != "head" && branches != "all") return Unfit("\"branches\" must be \"head\" or \"all\"");
-  range.all_branches = branches == "all";
-  if (request.Query("limit")) range.limit = TRY(PageLimit(request, kMostOnPage, kMostOnPage));
-  if (const auto before = request.Query("before")) {
-    const auto id = InteractionId::Parse(*before);
-    if (!id) return Unfit("\"before\" must be an interaction's id");
-    range.before = *id;
-  }
-  return range;
-}
-
-Result<HistoryStates> ParseStates(const Request& request) {
-  const std::string state = request.Query("state").value_or("last");
-  if (state == "last") return HistoryStates::kHead;
-  if (state == "none") return HistoryStates::kNone;
-  if (state == "all") return HistoryStates::kAll;
-  return Unfit("\"state\" must be \"last\", \"none\" or \"all\"");
-}
-
-Result<Outcome> ReplyWith(Engine& engine, const ChatId& chat, const HistoryRange& range, HistoryStates states) {
-  auto reader = TRY(engine.ReadHistory(chat, range, states));
-  const HistoryReader& read = *reader;
-  const auto body = std::make_shared<HistoryDocument>(
-      std::move(reader), range.all_branches, [range, &read, &prices = engine.options().prices](Json& end) {
-        if (range.is_whole()) {
-          end["usage"] = UsageBody(read.usage(), prices);
-        } else {
-          const auto previous = read.previous();
-          end["previous"] = previous ? Json(previous->str()) : Json(nullptr);
-        }
-      });
-  auto first = TRY(body->Next(kPieceBytes));
-  if (body->ended()) return Reply{.body = *std::move(first)};
-  return PiecewiseReply{.first = *std::move(first), .next = [body] { return body->Next(kPieceBytes); }};
-}
-
-}  // namespace
-
-Result<Outcome> GetHistory(Engine& engine, const Request& request) {
-  const auto chat = TRY(ChatInPath(request));
-  for (const char* name : {"branches", "limit", "before", "state"}) {
-    if (request.QueryCount(name) > 1) return Unfit("\"" + std::string(name) + "\" is there more than once");
-  }
-  const auto range = TRY(ParseRange(request));
-  const auto states = TRY(ParseStates(request));
-  return ReplyWith(engine, chat, range, states);
-}
-
-// As `reprise export` prints it.
-Result<Outcome> Export(Engine& engine, const Request& request) {
-  const auto chat = TRY(ChatInPath(request));
-  const std::string format = request.Query("format").value_or("json");
-  if (format == "json") return ReplyWith(engine, chat, {.all_branches = true}, HistoryStates::kAdded);
-  const History history = TRY(engine.GetHistory(chat, /*all_branches=*/false));
-  if (format == "markdown") {
-    std::vector<MarkdownTurn> turns;
-    for (const HistoryEntry& entry : history.entries) turns.push_back({&entry.interaction, entry.superseded});
-    return Reply{.body = FormatMarkdown(history.summary, turns), .content_type = "text/markdown; charset=utf-8"};
-  }
-  if (format != "jsonl") return Unfit("\"format\" must be \"json\", \"jsonl\" or \"markdown\"");
-  Reply reply{.content_type = "application/jsonl"};
-  for (auto entry = history.entries.rbegin(); entry != history.entries.rend() && reply.body.empty(); ++entry) {
-    const auto whole = TRY(engine.GetInteraction(chat, entry->interaction.id));
-    if (whole.final_agent_state) reply.body = ConversationLine(*whole.final_agent_state);
-  }
-  return reply;
 }
 
 }  // namespace reprise

@@ -12,6 +12,7 @@
 #include "wire/error_response.h"
 #include "wire/message.h"
 #include "wire/multipart.h"
+#include "wire/request_values.h"
 
 namespace reprise {
 
@@ -80,9 +81,7 @@ Result<Outcome> DeleteFile(Engine& engine, const Request& request) {
 }  // namespace
 
 void AddFileRoutes(Router& router, const HandlerContext& context) {
-  const auto with = [&engine = context.engine](Result<Outcome> (*handler)(Engine&, const Request&)) {
-    return [&engine, handler](const Request& request) { return handler(engine, request); };
-  };
+  const auto with = HandlersOf(context.engine);
   router.Add("POST", "/chats/*/files", with(AddFile), Lane::kFiles, BodyKind::kFile);
   router.Add("GET", "/chats/*/files", with(ListFiles), Lane::kFiles);
   router.Add("GET", "/chats/*/files/*", with(GetFile), Lane::kFiles);
@@ -114,9 +113,7 @@ Result<Outcome> AttachFile(Engine& engine, const Request& request) {
 }  // namespace
 
 void AddWorkspaceRoutes(Router& router, const HandlerContext& context) {
-  const auto with = [&engine = context.engine](Result<Outcome> (*handler)(Engine&, const Request&)) {
-    return [&engine, handler](const Request& request) { return handler(engine, request); };
-  };
+  const auto with = HandlersOf(context.engine);
   router.Add("GET", "/workspace/files", with(FindFiles));
   router.Add("POST", "/chats/*/workspace/files", with(AttachFile), Lane::kFiles);
 }
@@ -188,7 +185,7 @@ Result<Outcome> Connect(Engine& engine, const Request& request) {
   abilities.reads = TRY(Flag(request, "reads", abilities.reads));
   abilities.writes = TRY(Flag(request, "writes", abilities.writes));
   auto connected = TRY(engine.ConnectEditor(chat, abilities));
-  return FeedReply{.log = std::move(connected.log), .hold = std::move(connected.hold)};
+  return StreamReply{.log = std::move(connected.log), .hold = std::move(connected.hold), .forgets = true};
 }
 
 Result<Outcome> Offer(Engine& engine, const Request& request) {
@@ -209,9 +206,7 @@ Result<Outcome> Answer(Engine& engine, const Request& request) {
 }  // namespace
 
 void AddEditorRoutes(Router& router, const HandlerContext& context) {
-  const auto with = [&engine = context.engine](Result<Outcome> (*handler)(Engine&, const Request&)) {
-    return [&engine, handler](const Request& request) { return handler(engine, request); };
-  };
+  const auto with = HandlersOf(context.engine);
   router.Add("GET", "/chats/*/editor", with(Connect));
   router.Add("PUT", "/chats/*/editor", with(Offer), Lane::kWork, BodyKind::kConversation);
   // While tools wait for it: not behind what they hold up.

@@ -97,18 +97,12 @@ void AddPageRoutes(Router& router, const HandlerContext& context) {
   const auto add = [&](std::string method, std::string_view path, Handler handler) {
     router.Add(std::move(method), path, std::move(handler), Lane::kWork, BodyKind::kJson, Access::kAnybody);
   };
-  add("GET", "/", [page = context.shared.page](const Request& request) { return Asset(page, request, "index.html"); });
-  add("GET", "/assets/*", [page = context.shared.page](const Request& request) {
+  const std::span<const PageAsset> page = context.shared.options.page;
+  add("GET", "/", [page](const Request& request) { return Asset(page, request, "index.html"); });
+  add("GET", "/assets/*", [page](const Request& request) {
     return Asset(page, request, request.captures.at(0) == "index.html" ? "" : request.captures.at(0));
   });
   add("POST", "/login", [&gate = context.shared.gate](const Request& request) { return LogIn(gate, request); });
-}
-
-std::string PageAddress(const HandlerContext& context, const Request& request) {
-  const std::string* host = request.head.Find("host");
-  if (context.shared.page.empty() || host == nullptr) return {};
-  const std::string* scheme = request.head.Find("x-forwarded-proto");
-  return (scheme != nullptr && *scheme == "https" ? "https://" : "http://") + *host + "/";
 }
 
 }  // namespace reprise

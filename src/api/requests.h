@@ -1,20 +1,18 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "doors/audio.h"
 #include "reprise/approval.h"
 #include "reprise/audio.h"
 #include "reprise/engine.h"
 #include "reprise/ids.h"
 #include "reprise/result.h"
-#include "reprise/telemetry.h"
-#include "wire/message.h"
 
-// The bodies and query parameters of requests as types. Every function fails with kInvalidArgument: for text that is
+// The bodies of requests as types. Every function fails with kInvalidArgument: for text that is
 // not JSON, members that are unknown, missing, of the wrong type or out of range; the message names the member. An
 // empty body counts as {}; an optional member that is null counts as absent.
 namespace reprise {
@@ -76,10 +74,9 @@ struct UndoBody {
 Result<UndoBody> ParseUndoBody(std::string_view body);
 struct SpeechBody {
   SpeechRequest request;
-  std::string_view content_type;  // of the audio that was asked for; a constant
+  const SpeechFormat* format;  // one of kSpeechFormats
 };
 Result<SpeechBody> ParseSpeechBody(std::string_view body);
-const std::vector<std::string_view>& SpeechFormats();
 // Of PUT /chats/{chat}/editor.
 Result<std::vector<EditorTool>> ParseEditorTools(std::string_view body);
 // Of POST /chats/{chat}/editor/{request}: `content`, `error`, `"done": true` or `output`, one of them.
@@ -101,33 +98,5 @@ Result<TrustInstructionsBody> ParseTrustInstructionsBody(std::string_view body);
 // Of POST /chats/{chat}/workspace/files: the path.
 Result<std::string> ParseWorkspaceFileBody(std::string_view body);
 Result<void> ParseEmptyBody(std::string_view body);
-
-// What the header Idempotency-Key calls this request (draft-ietf-httpapi-idempotency-key-header; the quotes of a
-// structured string may be left out); nullopt without one. kInvalidArgument: it is there twice, empty, longer than 255
-// characters, or has others than visible ASCII ones.
-Result<std::optional<ClientRequest>> ClientRequestOf(const Request& request);
-
-// The same of a client of another protocol, which mostly sends none: then the request is unnamed, and known by what it
-// is. `is_whole`: the client waits for the whole answer.
-Result<ClientRequest> ForeignRequestOf(const Request& request, bool is_whole);
-
-// The client's span (traceparent, tracestate); not valid if there is none, or what is there cannot be one.
-TraceContext TraceParentOf(const Request& request);
-
-// ids in paths. An interaction id that cannot be one is kNotFound: no such interaction will ever be.
-Result<ChatId> ChatInPath(const Request& request);
-Result<InteractionId> InteractionInPath(const Request& request);
-
-// ?limit=, 1 to `most`.
-Result<std::size_t> PageLimit(const Request& request, std::size_t usual, std::size_t most);
-// ?q=, valid UTF-8 of a kilobyte at most; empty if there is none.
-Result<std::string> WordsOf(const Request& request);
-// The event after which a client wants to go on: Last-Event-ID, which a reconnecting EventSource adds to its first URL,
-// or ?after_seq=; 0 if neither.
-Result<std::uint64_t> EventCursor(const Request& request);
-// ?starting_after=, the sequence_number of the last event that a client has of a stream of the Responses interface.
-Result<std::optional<std::uint64_t>> StreamCursor(const Request& request);
-// ?after=, the number of an entry of the audit log; 0 if there is none.
-Result<std::uint64_t> AuditCursor(const Request& request);
 
 }  // namespace reprise

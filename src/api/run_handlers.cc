@@ -9,8 +9,10 @@
 #include "base/terminal_text.h"
 #include "base/try.h"
 #include "domain/codec.h"
+#include "doors/door.h"
 #include "doors/event_frames.h"
 #include "wire/error_response.h"
+#include "wire/request_values.h"
 
 namespace reprise {
 namespace {
@@ -41,7 +43,9 @@ Result<Outcome> Follow(Engine& engine, Result<EventSubscription> started, bool s
   if (!started) return Fail(std::move(started.error()));
   if (stream) {
     std::string preamble = started->waiting ? QueuedFrame(*started->waiting) : std::string();
-    return StreamReply{.subscription = std::move(*started), .preamble = std::move(preamble)};
+    StreamReply reply = StreamOf(*std::move(started));
+    reply.preamble = std::move(preamble);
+    return reply;
   }
   auto finish = [&engine, chat = started->chat_id, id = started->interaction_id,
                  waiting = started->waiting]() -> Result<Reply> {
@@ -85,34 +89,24 @@ Json ToJson(const EditPreview& preview) {
   return json;
 }
 
-struct RunTarget {
-  ChatId chat;
-  InteractionId interaction;
-};
-Result<RunTarget> RunTargetOf(const Request& request) {
-  auto chat = TRY(ChatInPath(request));
-  auto interaction = TRY(InteractionInPath(request));
-  return RunTarget{std::move(chat), interaction};
-}
-
 Result<Outcome> Edit(Engine& engine, const Request& request) {
-  const auto target = TRY(RunTargetOf(request));
+  const auto target = TRY(RunInPath(request));
   auto body = TRY(ParseEditBody(request.body));
   if (body.dry_run) {
-    auto preview = TRY(engine.PreviewEdit(target.chat, target.interaction));
+    auto preview = TRY(engine.PreviewEdit(target.chat_id, target.interaction_id));
     return JsonReply(ToJson(preview));
   }
   body.request.trace_parent = TraceParentOf(request);
   body.request.request = TRY(ClientRequestOf(request));
-  return Follow(engine, engine.Edit(target.chat, target.interaction, std::move(body.request)), body.stream);
+  return Follow(engine, engine.Edit(target.chat_id, target.interaction_id, std::move(body.request)), body.stream);
 }
 
 Result<Outcome> Regenerate(Engine& engine, const Request& request) {
-  const auto target = TRY(RunTargetOf(request));
+  const auto target = TRY(RunInPath(request));
   auto body = TRY(ParseRegenerateBody(request.body, /*with_files=*/true));
   body.request.trace_parent = TraceParentOf(request);
   body.request.request = TRY(ClientRequestOf(request));
-  return Follow(engine, engine.Regenerate(target.chat, target.interaction, std::move(body.request)), body.stream);
+  return Follow(engine, engine.Regenerate(target.chat_id, target.interaction_id, std::move(body.request)), body.stream);
 }
 
 Result<Outcome> Compact(Engine& engine, const Request& request) {
@@ -124,36 +118,36 @@ Result<Outcome> Compact(Engine& engine, const Request& request) {
 }
 
 Result<Outcome> Resume(Engine& engine, const Request& request) {
-  auto target = TRY(RunTargetOf(request));
+  auto target = TRY(RunInPath(request));
   auto body = TRY(ParseRegenerateBody(request.body));
   body.request.trace_parent = TraceParentOf(request);
   body.request.request = TRY(ClientRequestOf(request));
-  return Follow(engine, engine.Resume(target.chat, target.interaction, std::move(body.request)), body.stream);
+  return Follow(engine, engine.Resume(target.chat_id, target.interaction_id, std::move(body.request)), body.stream);
 }
 
 Result<Outcome> Cancel(Engine& engine, const Request& request) {
-  const auto target = TRY(RunTargetOf(request));
+  const auto target = TRY(RunInPath(request));
   TRY(ParseEmptyBody(request.body));
-  const auto outcome = TRY(engine.Cancel(target.chat, target.interaction));
+  const auto outcome = TRY(engine.Cancel(target.chat_id, target.interaction_id));
   if (!outcome.was_running) {
     return JsonReply({{"status", ToString(outcome.status)},
-                      {"interaction_id", target.interaction.str()},
+                      {"interaction_id", target.interaction_id.str()},
                       {"message", "Interaction had already finished"}});
   }
   return JsonReply({{"status", "cancelling"},
-                    {"interaction_id", target.interaction.str()},
+                    {"interaction_id", target.interaction_id.str()},
                     {"message", "Interaction will stop at next checkpoint"}});
 }
 
 Result<Outcome> GetInteraction(Engine& engine, const Request& request) {
-  const auto target = TRY(RunTargetOf(request));
-  auto interaction = TRY(engine.GetInteraction(target.chat, target.interaction));
+  const auto target = TRY(RunInPath(request));
+  auto interaction = TRY(engine.GetInteraction(target.chat_id, target.interaction_id));
   return WholeInteraction(interaction);
 }
 
 Result<Outcome> Diff(Engine& engine, const Request& request) {
-  const auto target = TRY(RunTargetOf(request));
-  const auto diffs = TRY(engine.DiffOf(target.chat, target.interaction, request.Query("call_id")));
+  const auto target = TRY(RunInPath(request));
+  const auto diffs = TRY(engine.DiffOf(target.chat_id, target.interaction_id, request.Query("call_id")));
   if (request.Accepts("application/json")) {
     Json files = Json::array();
     for (const FileDiff& diff : diffs.files) {
@@ -163,7 +157,7 @@ Result<Outcome> Diff(Engine& engine, const Request& request) {
       file["diff"] = diff.unified;
       files.push_back(std::move(file));
     }
-    Json body = {{"interaction_id", target.interaction.str()}, {"files", std::move(files)}};
+    Json body = {{"interaction_id", target.interaction_id.str()}, {"files", std::move(files)}};
     if (diffs.omitted > 0) body["omitted"] = diffs.omitted;
     return JsonReply(body);
   }
@@ -183,26 +177,24 @@ Reply ReportReply(const ReplayReport& report, std::string_view mode, std::option
   return JsonReply(json);
 }
 
-Result<Outcome> ReplayLive(Engine& engine, const RunTarget& target) {
-  const auto recorded = TRY(engine.GetInteraction(target.chat, target.interaction));
-  auto again = TRY(engine.Regenerate(target.chat, target.interaction, {.model = recorded.model}));
+Result<Outcome> ReplayLive(Engine& engine, const InteractionRef& target) {
+  const auto recorded = TRY(engine.GetInteraction(target.chat_id, target.interaction_id));
+  auto again = TRY(engine.Regenerate(target.chat_id, target.interaction_id, {.model = recorded.model}));
   auto finish = [&engine, target, id = again.interaction_id.value()]() -> Result<Reply> {
-    auto report = TRY(engine.CompareReplay(target.chat, target.interaction, id));
+    auto report = TRY(engine.CompareReplay(target.chat_id, target.interaction_id, id));
     return ReportReply(report, "live", id);
   };
   return Defer(std::move(again), std::move(finish));
 }
 
 Result<Outcome> Replay(Engine& engine, const Request& request) {
-  const auto target = TRY(RunTargetOf(request));
+  const auto target = TRY(RunInPath(request));
   const auto body = TRY(ParseReplayBody(request.body));
   switch (body.mode) {
-    case ReplayMode::kEvents: {
-      auto replay = TRY(engine.ReplayEvents(target.chat, target.interaction, body.speed));
-      return StreamReply{.subscription = std::move(replay)};
-    }
+    case ReplayMode::kEvents:
+      return StreamOf(TRY(engine.ReplayEvents(target.chat_id, target.interaction_id, body.speed)));
     case ReplayMode::kRecorded: {
-      const auto report = TRY(engine.ReplayRecorded(target.chat, target.interaction));
+      const auto report = TRY(engine.ReplayRecorded(target.chat_id, target.interaction_id));
       return ReportReply(report, "recorded");
     }
     case ReplayMode::kLive:
@@ -230,10 +222,11 @@ Result<Outcome> EventStreamOf(AttachedEvents attached) {
   if (next.end && next.bytes.empty()) return Reply{.status = 204};  // tells an EventSource not to come back
   const auto live_at = log.OffsetAfter(attached.last_seq);
   std::string preamble = OpenFrame(attached);
-  return StreamReply{.subscription = std::move(attached.subscription),
-                     .offset = attached.offset,
-                     .preamble = std::move(preamble),
-                     .live_at = std::max(attached.offset, live_at.value_or(attached.offset))};
+  StreamReply reply = StreamOf(std::move(attached.subscription));
+  reply.offset = attached.offset;
+  reply.preamble = std::move(preamble);
+  reply.live_at = std::max(attached.offset, live_at.value_or(attached.offset));
+  return reply;
 }
 
 // The events as one JSON document: the `data` lines of the log are its members as they stand.
@@ -259,10 +252,10 @@ Reply EventPageOf(const AttachedEvents& attached, std::uint64_t after_seq, std::
 }
 
 Result<Outcome> Events(Engine& engine, const Request& request) {
-  const auto target = TRY(RunTargetOf(request));
+  const auto target = TRY(RunInPath(request));
   const auto after_seq = TRY(EventCursor(request));
   const auto limit = TRY(PageLimit(request, kUsualEvents, kMostEvents));
-  auto attached = TRY(engine.Attach(target.chat, target.interaction, after_seq));
+  auto attached = TRY(engine.Attach(target.chat_id, target.interaction_id, after_seq));
   if (request.Accepts("text/event-stream")) {
     engine.Listen(attached.subscription);
     return EventStreamOf(std::move(attached));
@@ -273,9 +266,7 @@ Result<Outcome> Events(Engine& engine, const Request& request) {
 }  // namespace
 
 void AddRunRoutes(Router& router, const HandlerContext& context) {
-  const auto with = [&engine = context.engine](Result<Outcome> (*handler)(Engine&, const Request&)) {
-    return [&engine, handler](const Request& request) { return handler(engine, request); };
-  };
+  const auto with = HandlersOf(context.engine);
   router.Add("POST", "/chats/*/interactions", with(Start));
   router.Add("POST", "/chats/*/interactions/*/edit", with(Edit));
   router.Add("POST", "/chats/*/interactions/*/regenerate", with(Regenerate));

@@ -5,14 +5,17 @@
 #include <vector>
 
 #include "api/bodies.h"
+#include "api/metrics.h"
 #include "api/requests.h"
 #include "api/routes.h"
+#include "api/server.h"
 #include "approval/rules.h"
 #include "base/json.h"
 #include "base/try.h"
 #include "reprise/audio.h"
 #include "reprise/timestamp.h"
 #include "wire/error_response.h"
+#include "wire/request_values.h"
 
 namespace reprise {
 
@@ -96,7 +99,7 @@ Result<Outcome> Tools(const HandlerContext& context) {
 
 Result<ToolServerLogins*> LoginsOf(const HandlerContext& context, const Request& request) {
   TRY(ParseEmptyBody(request.body));
-  if (context.shared.logins != nullptr) return context.shared.logins;
+  if (ToolServerLogins* const logins = context.shared.options.logins) return logins;
   return Fail(ErrorCode::kNotFound, "no such MCP server is configured");
 }
 
@@ -154,7 +157,8 @@ Result<Outcome> UsedToday(const HandlerContext& context) {
 // Those of an admin's org; of the operator's server all.
 Result<Outcome> People(const HandlerContext& context, const Request& request) {
   Json users = Json::array();
-  const auto known = context.shared.people ? context.shared.people() : std::vector<Principal>();
+  const auto& list = context.shared.options.tenants.list;
+  const auto known = list ? list() : std::vector<Principal>();
   for (const Principal& each : known) {
     if (request.principal.is_tenant() && each.org != request.principal.org) continue;
     users.push_back({{"org", each.org}, {"user", each.user}});
@@ -163,8 +167,7 @@ Result<Outcome> People(const HandlerContext& context, const Request& request) {
 }
 
 Result<Outcome> Metrics(const HandlerContext& context) {
-  const SharedContext& shared = context.shared;
-  return Reply{.body = PrometheusText(CollectMetrics(shared.counters(), context.engine.telemetry(), shared.metrics)),
+  return Reply{.body = PrometheusText(context.shared.site.CollectMetrics()),
                .content_type = "text/plain; version=0.0.4; charset=utf-8"};
 }
 
@@ -183,9 +186,10 @@ void AddServiceRoutes(Router& router, const HandlerContext& context) {
   add(
       "/readyz",
       [](const HandlerContext& c) -> Result<Outcome> {
-        if (c.shared.ready) TRY(c.shared.ready());
+        const ServerOptions& options = c.shared.options;
+        if (options.ready) TRY(options.ready());
         Json body = {{"status", "ready"}};
-        for (const Error& error : c.shared.failing ? c.shared.failing() : std::vector<Error>()) {
+        for (const Error& error : options.failing ? options.failing() : std::vector<Error>()) {
           body["failing"].push_back({{"code", error.reason}, {"message", error.message}});
         }
         return Reply{.body = DumpJson(body)};
@@ -193,25 +197,18 @@ void AddServiceRoutes(Router& router, const HandlerContext& context) {
       Access::kAnybody);
   add("/metrics", Metrics, Access::kOperator);
   add(
-      "/openapi.json", [](const HandlerContext& c) -> Result<Outcome> { return Reply{.body = c.shared.openapi}; },
+      "/openapi.json",
+      [](const HandlerContext& c) -> Result<Outcome> { return Reply{.body = c.shared.options.openapi}; },
       Access::kTenant);
   add("/tools", Tools, Access::kTenant);
   add("/models", Models, Access::kTenant, Lane::kRemote);  // may ask the providers
   add("/usage", UsedToday, Access::kTenantOrAdmin, Lane::kWork);
-  router.Add(
-      "POST", "/tools/servers/*/login",
-      [&context](const Request& request) { return BeginServerLogin(context, request); }, Lane::kRemote, BodyKind::kJson,
-      Access::kOperator);
-  router.Add(
-      "POST", "/tools/servers/*/logout",
-      [&context](const Request& request) { return LogOutAtServer(context, request); }, Lane::kWork, BodyKind::kJson,
-      Access::kOperator);
-  router.Add(
-      "GET", "/audit", [&context](const Request& request) { return Audit(context, request); }, Lane::kLong,
-      BodyKind::kJson, Access::kTenantOrAdmin);
-  router.Add(
-      "GET", "/users", [&context](const Request& request) { return People(context, request); }, Lane::kWork,
-      BodyKind::kJson, Access::kOrgAdmin);
+  const auto with = HandlersOf(context);
+  router.Add("POST", "/tools/servers/*/login", with(BeginServerLogin), Lane::kRemote, BodyKind::kJson,
+             Access::kOperator);
+  router.Add("POST", "/tools/servers/*/logout", with(LogOutAtServer), Lane::kWork, BodyKind::kJson, Access::kOperator);
+  router.Add("GET", "/audit", with(Audit), Lane::kLong, BodyKind::kJson, Access::kTenantOrAdmin);
+  router.Add("GET", "/users", with(People), Lane::kWork, BodyKind::kJson, Access::kOrgAdmin);
 }
 
 namespace {
@@ -252,9 +249,7 @@ Result<Outcome> Trust(const HandlerContext& context, const Request& request) {
 }  // namespace
 
 void AddInstructionRoutes(Router& router, const HandlerContext& context) {
-  const auto with = [&context](Result<Outcome> (*handler)(const HandlerContext&, const Request&)) {
-    return [&context, handler](const Request& request) { return handler(context, request); };
-  };
+  const auto with = HandlersOf(context);
   router.Add("GET", "/instructions", with(List), Lane::kWork, BodyKind::kJson, Access::kOperator);
   router.Add("POST", "/instructions/trust", with(Trust), Lane::kWork, BodyKind::kJson, Access::kOperator);
 }

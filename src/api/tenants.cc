@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/metrics.h"
 #include "base/logging.h"
 #include "base/try.h"
 
@@ -41,14 +42,15 @@ TenantService::TenantService(std::shared_ptr<Engine> engine, const SharedContext
       context_{.engine = *engine_, .feed = feed_, .shared = shared},
       router_(MakeRoutes(context_)) {}
 
-Tenants::Tenants(Engine& operators, const SharedContext& shared, TenantSource source)
-    : shared_(shared),
-      source_(std::move(source)),
-      root_(std::make_shared<TenantService>(std::shared_ptr<Engine>(std::shared_ptr<void>(), &operators), shared)) {}
+Tenants::Tenants(Engine& operators, ServerOptions options, const Gate& gate, const HttpMetrics& metrics)
+    : options_(std::move(options)),
+      metrics_(metrics),
+      shared_{.options = options_, .gate = gate, .site = *this},
+      root_(std::make_shared<TenantService>(std::shared_ptr<Engine>(std::shared_ptr<void>(), &operators), shared_)) {}
 
 Tenants::~Tenants() { Stop(); }
 
-Result<std::shared_ptr<TenantService>> Tenants::Enter(const Principal& principal) {
+Result<std::shared_ptr<TenantService>> Tenants::Find(const Principal& principal) {
   if (!principal.is_tenant()) return root_;
   std::shared_ptr<Tenant> tenant;
   {
@@ -62,7 +64,12 @@ Result<std::shared_ptr<TenantService>> Tenants::Enter(const Principal& principal
   return Open(*tenant, principal);
 }
 
-Result<std::shared_ptr<TenantService>> Tenants::EnterKnown(const Principal& principal) {
+Result<std::shared_ptr<const Router>> Tenants::Enter(const Principal& principal) {
+  const auto service = TRY(Find(principal));
+  return std::shared_ptr<const Router>(service, &service->router());
+}
+
+Result<std::shared_ptr<const Router>> Tenants::EnterKnown(const Principal& principal) {
   const auto known = source_.list();
   const bool is_known = std::any_of(known.begin(), known.end(), [&](const Principal& each) {
     return each.org == principal.org && each.user == principal.user;
@@ -155,7 +162,7 @@ void Tenants::TakeUpAll(const std::stop_token& stop) {
 }
 
 void Tenants::TakeUpOne(const Principal& principal) {
-  const auto service = Enter(principal);
+  const auto service = Find(principal);
   if (service) {
     failed_.erase(KeyOf(principal));
   } else if (!stopping_ && failed_.insert(KeyOf(principal)).second) {
@@ -163,7 +170,7 @@ void Tenants::TakeUpOne(const Principal& principal) {
   }
 }
 
-Engine::Counters Tenants::counters() const {
+std::vector<Metric> Tenants::CollectMetrics() const {
   Engine::Counters sum = root_->engine().counters();
   {
     const MutexLock lock(mutex_);
@@ -174,7 +181,7 @@ Engine::Counters Tenants::counters() const {
     if (!tenant->service) continue;
     Add(sum, tenant->service->engine().counters());
   }
-  return sum;
+  return reprise::CollectMetrics(sum, root_->engine().telemetry(), metrics_);
 }
 
 void Tenants::Stop() {
@@ -194,6 +201,14 @@ void Tenants::Stop() {
     };
     service->IsIdle() ? stop() : static_cast<void>(threads.emplace_back(stop));
   }
+}
+
+Result<std::unique_ptr<HttpServer>> OpenServer(Engine& engine, ServerOptions options, std::vector<UniqueFd> sockets) {
+  HttpOptions http = static_cast<HttpOptions&&>(options);  // the site needs what is left
+  const auto make_site = [&](const Gate& gate, const HttpMetrics& metrics) {
+    return std::make_unique<Tenants>(engine, std::move(options), gate, metrics);
+  };
+  return HttpServer::Open(std::move(http), make_site, std::move(sockets));
 }
 
 }  // namespace reprise

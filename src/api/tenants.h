@@ -43,34 +43,26 @@ class TenantService {
   const Router router_;
 };
 
-// The tenants of a server: each is opened when its first request comes, and closed when it is idle and others are
-// wanted. With no source there is one, the single user, who is also the operator of a server for several people.
-// Thread-safe.
-class Tenants {
+// The site of a server: the tenants, each opened when its first request comes, and closed when it is idle and others
+// are wanted. With no source there is one, the single user, who is also the operator of a server for several people.
+class Tenants final : public Site {
  public:
-  // `operators` and `shared` must outlive the object.
-  Tenants(Engine& operators, const SharedContext& shared, TenantSource source);
-  ~Tenants();  // Stop
+  // The references must outlive the object.
+  Tenants(Engine& operators, ServerOptions options, const Gate& gate, const HttpMetrics& metrics);
+  ~Tenants() override;  // Stop
   Tenants(const Tenants&) = delete;
   Tenants& operator=(const Tenants&) = delete;
 
-  // The operator's, whose routes are everybody's by their shape.
-  TenantService& root() const { return *root_; }
-  // The tenant's; for everybody else the operator's. It stays open at least as long as somebody has what is returned.
-  // Blocks while the disk does. kUnavailable (reason "overloaded"): so many are busy.
-  Result<std::shared_ptr<TenantService>> Enter(const Principal& principal);
-  // The same of somebody who has been here before: else kNotFound.
-  Result<std::shared_ptr<TenantService>> EnterKnown(const Principal& principal);
-  // Opens those that have left something, one after the other in a thread of its own, and whoever does so later: what
-  // waited for an answer waits again, and what was interrupted is told so.
-  void TakeUp();
-
+  const Router& root() const override { return root_->router(); }
+  Result<std::shared_ptr<const Router>> Enter(const Principal& principal) override;
+  Result<std::shared_ptr<const Router>> EnterKnown(const Principal& principal) override;
+  // What waited for an answer waits again, and what was interrupted is told so: one tenant after the other, in a thread
+  // of its own.
+  void TakeUp() override;
+  // Not the operator's runs.
+  void Stop() override;
   // Sums of all tenants.
-  Engine::Counters counters() const;
-
-  // Ends the runs of all tenants, as Engine::Stop does, and their feeds; opens none any more. (Not the operator's
-  // runs.)
-  void Stop();
+  std::vector<Metric> CollectMetrics() const override;
 
  private:
   struct Tenant {
@@ -80,6 +72,7 @@ class Tenants {
     std::atomic<std::int64_t> last_used{0};
   };
   std::vector<std::shared_ptr<Tenant>> All() const;
+  Result<std::shared_ptr<TenantService>> Find(const Principal& principal);
   Result<std::shared_ptr<TenantService>> Open(Tenant& tenant, const Principal& principal) REQUIRES(tenant.mutex);
   // Of those that have left something; lives as long as somebody may add to it.
   struct Left {
@@ -94,8 +87,10 @@ class Tenants {
   void CloseIdle(std::size_t most);
   void CloseOne(Tenant& tenant);
 
-  const SharedContext& shared_;
-  const TenantSource source_;
+  const ServerOptions options_;
+  const TenantSource& source_ = options_.tenants;
+  const HttpMetrics& metrics_;
+  const SharedContext shared_;
   const std::shared_ptr<TenantService> root_;
 
   mutable Mutex mutex_;

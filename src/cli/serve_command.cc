@@ -77,7 +77,7 @@ int Serve(const Options& options, const CommandLine& line, StopSignals& signals,
     };
   }
   (*parts)->AddPeople(*server_options);
-  auto server = HttpServer::Open((*parts)->engine(), *std::move(server_options), std::move(manager.sockets));
+  auto server = OpenServer((*parts)->engine(), *std::move(server_options), std::move(manager.sockets));
   if (!server) {
     Error error = server.error();
     error.message = wanted + error.message;
@@ -119,7 +119,7 @@ int Serve(const Options& options, const CommandLine& line, StopSignals& signals,
   (*parts)->LeaveBucket();
   (*parts)->BeginStop();
   (*parts)->engine().Stop();
-  (*server)->StopTenants();
+  (*server)->StopSite();
   (*parts)->BeginStopTelemetry();
   (*server)->Stop();
   (*parts)->StopTelemetry();

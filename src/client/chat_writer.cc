@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "api/bodies.h"
 #include "api/requests.h"
 #include "app/chat_bucket.h"
 #include "app/chat_keys.h"
@@ -15,6 +14,7 @@
 #include "base/posix_file_system.h"
 #include "client/server_access.h"
 #include "domain/codec.h"
+#include "doors/chat_lists.h"
 #include "store/chat_files.h"
 #include "store/file_interaction_store.h"
 #include "store/unsaved.h"

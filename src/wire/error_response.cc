@@ -74,25 +74,13 @@ Reply ErrorReply(const Error& error) {
   return MakeErrorReply(status, std::move(body), error.retry_after);
 }
 
+Reply ForbiddenReply(std::string code, std::string message) {
+  return ErrorReply(Refused(ErrorCode::kForbidden, std::move(code), std::move(message)));
+}
+
 Reply ProtocolErrorReply(int status, std::string code, std::string message) {
   const bool retryable = status == 408 || status == 429 || status == 503;
   return MakeErrorReply(status, {{"code", std::move(code)}, {"message", std::move(message)}, {"retryable", retryable}});
-}
-
-void AddOpenAiMembers(Reply& reply) {
-  auto body = ParseJson(reply.body);
-  if (!body || !MemberOf(*body, "error").is_object()) return;
-  Json& error = (*body)["error"];
-  const int status = reply.status;
-  const char* type = status == 401   ? "authentication_error"
-                     : status == 403 ? "permission_error"
-                     : status == 429 ? "rate_limit_error"
-                     : status < 500  ? "invalid_request_error"
-                                     : "server_error";
-  if (!error.contains("type")) error["type"] = type;
-  const std::string param = TextMember(MemberOf(error, "details"), "param");
-  error["param"] = param.empty() ? Json(nullptr) : Json(param);
-  reply.body = DumpJson(*body);
 }
 
 Reply BodyTooLarge(std::uint64_t most) {

@@ -153,10 +153,6 @@ std::optional<uid_t> PeerUsers::OwnerOf(const sockaddr_storage& theirs, const so
 
 namespace {
 
-Reply Forbidden(std::string code, std::string message) {
-  return ErrorReply({.code = ErrorCode::kForbidden, .reason = std::move(code), .message = std::move(message)});
-}
-
 // Takes as long for every guess of the same length.
 bool EqualsInConstantTime(std::string_view a, std::string_view b) {
   if (a.size() != b.size()) return false;
@@ -303,7 +299,7 @@ std::optional<Reply> Gate::CheckHost(const RequestHead& head) const {
     const auto authority = ParseAuthority(host);
     if (authority && (IsPublic(*authority, 443) || IsPublic(*authority, 80))) return std::nullopt;
   }
-  return Forbidden("forbidden_host", "the Host header must name this server, or a name in public_hosts");
+  return ForbiddenReply("forbidden_host", "the Host header must name this server, or a name in public_hosts");
 }
 
 // The origin of a page that is ours: served under our own names, or under a public one. Where no port is listed for
@@ -329,11 +325,11 @@ std::optional<Reply> Gate::CheckOrigin(const RequestHead& head) const {
   for (const auto& [name, value] : head.headers) {
     if (name == "origin") {
       if (!IsOwnOrigin(value, head)) {
-        return Forbidden("forbidden_origin", "requests from other origins are not accepted");
+        return ForbiddenReply("forbidden_origin", "requests from other origins are not accepted");
       }
     } else if (name == "sec-fetch-site" &&
                (EqualsIgnoringCase(value, "cross-site") || EqualsIgnoringCase(value, "same-site"))) {
-      return Forbidden("forbidden_origin", "requests from other sites are not accepted");
+      return ForbiddenReply("forbidden_origin", "requests from other sites are not accepted");
     }
   }
   return std::nullopt;
@@ -347,7 +343,7 @@ std::optional<Reply> Gate::CheckCaller(const RequestHead& head, Peer peer) const
     return ErrorReply(NoToken());
   }
   if (peer == Peer::kTrusted) return std::nullopt;
-  return Forbidden("forbidden_user", "only the user who runs this server may use it");
+  return ForbiddenReply("forbidden_user", "only the user who runs this server may use it");
 }
 
 std::optional<Result<Principal>> Gate::Identify(const RequestHead& head, Authenticator::Done done) const {

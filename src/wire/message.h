@@ -11,7 +11,7 @@
 #include <variant>
 #include <vector>
 
-#include "reprise/engine.h"
+#include "reprise/event_log.h"
 #include "reprise/principal.h"
 #include "reprise/result.h"
 
@@ -58,20 +58,15 @@ struct Reply {
   HeaderList headers = {};
 };
 
-// A response that goes on until the log ends. `offset` is where to begin; `preamble` is sent before it and
-// `stream_live` follows the byte before `live_at`.
+// A response that goes on until the log ends. `hold` is kept until then, or until the client has gone.
 struct StreamReply {
-  EventSubscription subscription;
-  std::uint64_t offset = 0;
-  std::string preamble = {};
-  std::optional<std::uint64_t> live_at = std::nullopt;
-};
-
-// The same of a log that is for this client alone; what it has taken is forgotten. `hold` is kept until it has gone.
-struct FeedReply {
   std::shared_ptr<EventLog> log;
   std::shared_ptr<void> hold;
   HeaderList headers = {};
+  bool forgets = false;                       // the log is for this client alone: forgotten as it is sent
+  std::uint64_t offset = 0;                   // where to begin
+  std::string preamble = {};                  // sent before that
+  std::optional<std::uint64_t> live_at = {};  // `stream_live` follows the byte before this one
 };
 
 // A response that is given by `finish` (on a worker thread) once the log is closed. `hold` is kept until then, or until
@@ -90,7 +85,7 @@ struct PiecewiseReply {
   std::function<Result<std::optional<std::string>>()> next;
 };
 
-using Outcome = std::variant<Reply, StreamReply, FeedReply, DeferredReply, PiecewiseReply>;
+using Outcome = std::variant<Reply, StreamReply, DeferredReply, PiecewiseReply>;
 using Handler = std::function<Result<Outcome>(const Request&)>;
 
 // Calls `use` with each part of `text` between separators until it returns true. Whether it did.

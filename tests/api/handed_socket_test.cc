@@ -36,7 +36,7 @@ std::string Refusal(UniqueFd first, UniqueFd second = {}) {
   std::vector<UniqueFd> sockets;
   sockets.push_back(std::move(first));
   if (second) sockets.push_back(std::move(second));
-  const auto opened = HttpServer::Open(*f.engine, {}, std::move(sockets));
+  const auto opened = OpenServer(*f.engine, {}, std::move(sockets));
   REQUIRE_FALSE(opened);
   CHECK(opened.error().code == ErrorCode::kInvalidArgument);
   return opened.error().message;
@@ -53,7 +53,7 @@ TEST_CASE("HttpServer: accepts on sockets that were handed over, whatever the op
   ServerOptions options;
   options.host = "127.0.0.9";
   options.port = 1;
-  const auto server = HttpServer::Open(*f.engine, options, std::move(sockets));
+  const auto server = OpenServer(*f.engine, options, std::move(sockets));
   REQUIRE(server);
   CHECK((*server)->host() == "127.0.0.2");
   CHECK((*server)->port() == port);
@@ -80,7 +80,7 @@ TEST_CASE("HttpServer: a handed socket that others reach is served with a token"
   const int port = PortOf(sockets[0]);
   ServerOptions options;
   options.token = "0123456789abcdef";
-  const auto server = HttpServer::Open(*f.engine, options, std::move(sockets));
+  const auto server = OpenServer(*f.engine, options, std::move(sockets));
   REQUIRE(server);
   CHECK(Ask(port, "GET", "/chats", {}, {}).status == 401);
   CHECK(Ask(port, "GET", "/chats", {}, "Authorization: Bearer 0123456789abcdef\r\n").status == 200);

@@ -28,7 +28,7 @@ struct ServerFixture {
         Engine::Parts{.store = store, .runs = runs, .fallback_stores = {}, .models = models, .tools = tools},
         engine_options);
     options.port = 0;
-    auto opened = HttpServer::Open(*engine, std::move(options));
+    auto opened = OpenServer(*engine, std::move(options));
     REQUIRE(opened);
     server = *std::move(opened);
     port = server->port();

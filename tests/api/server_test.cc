@@ -456,7 +456,7 @@ TEST_CASE("HttpServer: connections over the limit are told so", "[api]") {
 TEST_CASE("HttpServer: Open refuses what it cannot serve", "[api]") {
   ServerFixture f;
   const auto code_of = [&](ServerOptions options) {
-    const auto opened = HttpServer::Open(*f.engine, std::move(options));
+    const auto opened = OpenServer(*f.engine, std::move(options));
     REQUIRE_FALSE(opened);
     return opened.error().reason;
   };

@@ -3,12 +3,13 @@
 #include <optional>
 
 #include "api/requests.h"
-#include "api/routes.h"
 #include "fuzz/driver.h"
 #include "wire/gate.h"
 #include "wire/message.h"
 #include "wire/multipart.h"
 #include "wire/request_parser.h"
+#include "wire/request_values.h"
+#include "wire/router.h"
 
 namespace reprise::fuzz {
 namespace {
@@ -85,7 +86,7 @@ struct Seen {
   bool operator==(const Seen&) const = default;
 };
 
-// What http/connection does with what it reads.
+// What wire/connection does with what it reads.
 class Reader {
  public:
   Reader(const Gate& gate, const Router& router) : gate_(gate), router_(router) {}

@@ -1,15 +1,15 @@
-#include "doors/mcp/ask_translator.h"
+#include "doors/mcp_door/ask_translator.h"
 
 #include <utility>
 
 #include "base/terminal_text.h"
 #include "base/text.h"
 #include "base/utf8.h"
-#include "doors/mcp/elicitation.h"
+#include "doors/mcp_door/elicitation.h"
 #include "doors/shown_text.h"
 #include "transcript/event_visitor.h"
 
-namespace reprise::mcp {
+namespace reprise::mcp_door {
 namespace {
 
 constexpr std::size_t kShownArguments = 300;
@@ -201,4 +201,4 @@ void AskTranslator::End(bool complete, std::string& out) {
   Finish(std::move(result), out);
 }
 
-}  // namespace reprise::mcp
+}  // namespace reprise::mcp_door

@@ -9,14 +9,11 @@
 #include <string_view>
 #include <vector>
 
-#include "api/metrics.h"
-#include "api/routes.h"
-#include "api/server.h"
-#include "api/tenants.h"
 #include "wire/event_stream.h"
 #include "wire/gate.h"
 #include "wire/message.h"
 #include "wire/request_parser.h"
+#include "wire/server.h"
 #include "wire/threads.h"
 
 namespace reprise {
@@ -29,9 +26,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   // What all connections share; outlives them.
   struct Shared {
-    const ServerOptions& options;
+    const HttpOptions& options;
     const Gate& gate;
-    Tenants& tenants;
+    Site& site;
     IoLoop& loop;
     WorkerPool& work;
     WorkerPool& control;
@@ -88,8 +85,6 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void Write();
   void OnWritten();
   void StartStream(StreamReply reply);
-  void StartFeed(FeedReply reply);
-  void BeginStream(const HeaderList& headers, EventStream::Options options);
   void StartWait(DeferredReply reply);
   void StartPieces(PiecewiseReply reply);
   void MakePiece();
@@ -112,8 +107,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Shared& shared_;
   IoLoop::Socket socket_;
   const Peer peer_;
-  // Whose engine answers the request under way; before all that came from it, which goes first.
-  std::shared_ptr<std::shared_ptr<TenantService>> tenant_;
+  // The tenant's routes that answer the request under way; before all that came from them, which goes first.
+  std::shared_ptr<std::shared_ptr<const Router>> tenant_;
 
   State state_ = State::kHead;
   // What the log will say of the request under way. Both names are constants, or the router's.
@@ -133,7 +128,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool end_after_ = false;  // this response is the connection's last
   bool head_only_ = false;  // HEAD
   int version_ = 11;
-  bool openai_ = false;  // the request is for one of OpenAI's routes, whose clients read errors in their own form
+  ErrorForm error_form_ = nullptr;  // of the route that the request is for
   InputBuffer in_;
   std::size_t scanned_ = 0;  // of in_, for the end of the head
   int blank_lines_ = 0;      // before the request
@@ -154,8 +149,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // Makes what is to follow out_; null: nothing does.
   std::function<Result<std::optional<std::string>>()> next_piece_;
 
-  std::optional<EventSubscription> subscription_;
-  std::shared_ptr<void> hold_;  // of a feed, or of what is waited for
+  std::shared_ptr<void> hold_;  // of a stream, or of what is waited for
   std::shared_ptr<EventStream> stream_;
   std::shared_ptr<CompletionWait> wait_;
 };

@@ -1,4 +1,4 @@
-#include "api/server.h"
+#include "wire/server.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -17,12 +17,10 @@
 #include <unordered_map>
 #include <utility>
 
-#include "api/connection.h"
-#include "api/routes.h"
-#include "api/tenants.h"
 #include "base/logging.h"
 #include "base/mutex.h"
 #include "base/try.h"
+#include "wire/connection.h"
 #include "wire/threads.h"
 
 namespace reprise {
@@ -154,7 +152,7 @@ Result<Listeners> ListenOn(const std::string& host, int port) {
   }
 }
 
-Result<Listeners> Bind(const ServerOptions& options) {
+Result<Listeners> Bind(const HttpOptions& options) {
   const std::string host = options.host == "localhost" ? "127.0.0.1" : options.host;
   const auto address = Address::Parse(host, 0);
   if (!address) return Fail(ErrorCode::kInvalidArgument, "the host to listen on must be an IP address");
@@ -224,7 +222,7 @@ bool IsAnyAddress(const std::string& host) { return host == "0.0.0.0" || host ==
 // the workers come last, so that their threads end before what they use is gone.
 class HttpServer::Impl {
  public:
-  Impl(Engine& engine, ServerOptions options, Listeners listeners)
+  Impl(HttpOptions options, const MakeSite& make_site, Listeners listeners)
       : options_(std::move(options)),
         host_(listeners.hosts.front()),
         port_(listeners.port),
@@ -234,20 +232,11 @@ class HttpServer::Impl {
                .public_hosts = options_.public_hosts,
                .token = options_.token,
                .people = options_.people}),
-        common_{.metrics = metrics_,
-                .openapi = options_.openapi,
-                .ready = options_.ready,
-                .failing = options_.failing,
-                .gate = gate_,
-                .page = options_.page,
-                .counters = [this] { return tenants_.counters(); },
-                .people = options_.tenants.list,
-                .logins = options_.logins},
-        tenants_(engine, common_, options_.tenants),
+        site_(make_site(gate_, metrics_)),
         max_connections_(std::min(options_.max_connections, RaiseDescriptorLimit() * 3 / 5)),
         shared_{.options = options_,
                 .gate = gate_,
-                .tenants = tenants_,
+                .site = *site_,
                 .loop = loop_,
                 .work = work_,
                 .control = control_,
@@ -271,16 +260,14 @@ class HttpServer::Impl {
       for (const auto& listener : listeners_) WantAccept(*listener);
     });
     loop_.Start();
-    tenants_.TakeUp();
+    site_->TakeUp();
   }
 
   const std::string& host() const { return host_; }
   int port() const { return port_; }
   std::size_t connections() const { return static_cast<std::size_t>(std::max<std::int64_t>(0, metrics_.connections)); }
 
-  std::vector<Metric> CollectMetrics() const {
-    return reprise::CollectMetrics(tenants_.counters(), tenants_.root().engine().telemetry(), metrics_);
-  }
+  std::vector<Metric> CollectMetrics() const { return site_->CollectMetrics(); }
 
   bool CloseIfUnused() {
     std::promise<bool> closed;
@@ -301,13 +288,13 @@ class HttpServer::Impl {
     });
   }
 
-  void StopTenants() { tenants_.Stop(); }
+  void StopSite() { site_->Stop(); }
 
   void Stop() {
     BeginStop();
     const MutexLock stop_lock(stop_mutex_);
     if (std::exchange(stopped_, true)) return;
-    tenants_.Stop();
+    site_->Stop();
     loop_.Post([this] { ForEachConnection([](Connection& connection) { connection.EndIfReading(); }); });
     MutexLock lock(mutex_);
     changed_.wait_for(lock, options_.stop_timeout,
@@ -412,13 +399,12 @@ class HttpServer::Impl {
     if (!connections_.empty()) EnsureTick();
   }
 
-  const ServerOptions options_;
+  const HttpOptions options_;
   const std::string host_;
   const int port_;
   const Gate gate_;
   HttpMetrics metrics_;
-  const SharedContext common_;
-  Tenants tenants_;
+  const std::unique_ptr<Site> site_;
   const std::size_t max_connections_;
   std::atomic<bool> stopping_{false};
   std::atomic<std::size_t> upload_bytes_{0};
@@ -444,11 +430,11 @@ class HttpServer::Impl {
 HttpServer::HttpServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 HttpServer::~HttpServer() { Stop(); }
 
-Result<std::unique_ptr<HttpServer>> HttpServer::Open(Engine& engine, ServerOptions options,
+Result<std::unique_ptr<HttpServer>> HttpServer::Open(HttpOptions options, const MakeSite& make_site,
                                                      std::vector<UniqueFd> sockets) {
   if (options.token && options.token->empty()) return Fail(ErrorCode::kInvalidArgument, "the token is empty");
   auto listeners = TRY(sockets.empty() ? Bind(options) : Adopt(std::move(sockets), options.token || options.people));
-  auto impl = std::make_unique<Impl>(engine, std::move(options), std::move(listeners));
+  auto impl = std::make_unique<Impl>(std::move(options), make_site, std::move(listeners));
   impl->Start();
   return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl)));
 }
@@ -457,7 +443,7 @@ const std::string& HttpServer::host() const { return impl_->host(); }
 int HttpServer::port() const { return impl_->port(); }
 std::size_t HttpServer::connections() const { return impl_->connections(); }
 bool HttpServer::CloseIfUnused() { return impl_->CloseIfUnused(); }
-void HttpServer::StopTenants() { impl_->StopTenants(); }
+void HttpServer::StopSite() { impl_->StopSite(); }
 std::vector<Metric> HttpServer::CollectMetrics() const { return impl_->CollectMetrics(); }
 void HttpServer::BeginStop() { impl_->BeginStop(); }
 void HttpServer::Stop() { impl_->Stop(); }

@@ -8,7 +8,7 @@
 #include "reprise/result.h"
 
 // What a client of MCP can call and read here.
-namespace reprise::mcp {
+namespace reprise::mcp_door {
 
 Json ToolList();
 bool IsTool(const std::string& name);
@@ -27,4 +27,4 @@ Json ResourceTemplates();
 Json PromptList();
 inline constexpr const char* kChatPrompt = "chat";
 
-}  // namespace reprise::mcp
+}  // namespace reprise::mcp_door

@@ -1,4 +1,4 @@
-#include "api/connection.h"
+#include "wire/connection.h"
 
 #include <sys/socket.h>
 #include <time.h>
@@ -61,11 +61,7 @@ std::string_view MethodInLog(std::string_view method) {
 // Asked every few seconds by what watches the server.
 bool IsProbe(std::string_view route) { return route == "/healthz" || route == "/readyz" || route == "/metrics"; }
 
-Reply NotAllowed(std::string code, std::string message) {
-  return ErrorReply({.code = ErrorCode::kForbidden, .reason = std::move(code), .message = std::move(message)});
-}
-
-Error OtherSettings(const ServerOptions& options) {
+Error OtherSettings(const HttpOptions& options) {
   const bool is_left = options.is_left && options.is_left();
   return {.code = ErrorCode::kConflict,
           .reason = "other_settings",
@@ -191,9 +187,8 @@ bool Connection::IsStillWelcome() {
 
 void Connection::EndUnwelcome() {
   if (state_ != State::kBody) return Close();
-  SendAndEnd(ErrorReply({.code = ErrorCode::kUnauthenticated,
-                         .reason = "invalid_token",
-                         .message = "the token has ended, and this request with it"}));
+  SendAndEnd(ErrorReply(
+      Refused(ErrorCode::kUnauthenticated, "invalid_token", "the token has ended, and this request with it")));
 }
 
 // --- reading --------------------------------------------------------------------------------------------------------
@@ -281,7 +276,7 @@ void Connection::OnHead(std::size_t size) {
   head_only_ = head.method == "HEAD";
   account_->method = MethodInLog(head.method);
   version_ = head.version;
-  openai_ = head.target.starts_with("/v1/");
+  error_form_ = shared_.site.root().ErrorFormOf(head.target);
   if (malformed) return SendAndEnd(std::move(*malformed));
   end_after_ = end_after_ || !parser_->keep_alive();
   if (auto refusal = shared_.gate.Check(head, peer_)) return RefuseRequest(std::move(*refusal));
@@ -325,7 +320,7 @@ void Connection::RefuseRequest(Reply refusal) {
 }
 
 std::optional<Reply> Connection::CheckRequest(const RequestHead& head) {
-  match_ = shared_.tenants.root().router().Find(head.method, head.target);
+  match_ = shared_.site.root().Find(head.method, head.target);
   if (match_.refusal) return std::move(match_.refusal);
   account_->route = match_.route->path;
   if (auto refusal = CheckAccess(head)) return refusal;
@@ -338,16 +333,16 @@ std::optional<Reply> Connection::CheckAccess(const RequestHead& head) {
   if (access == Access::kAnybody) return std::nullopt;
   const bool is_operator = principal_.role == Principal::Role::kOperator;
   if (!is_operator && (access == Access::kOperator || !principal_.is_tenant())) {
-    return NotAllowed("operator_only", "only the operator of this server may see this");
+    return ForbiddenReply("operator_only", "only the operator of this server may see this");
   }
   const bool is_admin = principal_.role == Principal::Role::kOrgAdmin;
   if (access == Access::kOrgAdmin && !is_admin && !is_operator)
-    return NotAllowed("org_admin_only", "only an admin of the org may see this");
+    return ForbiddenReply("org_admin_only", "only an admin of the org may see this");
   if (access != Access::kTenantOrAdmin) return std::nullopt;
   // Also the operator is refused: what was meant for another's chat would be done to one's own of the same name.
   auto user = Request{.head = head}.Query("user");
   if (!user) return std::nullopt;
-  if (!is_admin) return NotAllowed("org_admin_only", "only an admin of the org may see what is another user's");
+  if (!is_admin) return ForbiddenReply("org_admin_only", "only an admin of the org may see what is another user's");
   about_ = Principal{.role = Principal::Role::kUser, .org = principal_.org, .user = *std::move(user)};
   return std::nullopt;
 }
@@ -443,13 +438,13 @@ void Connection::Dispatch() {
         route.lane);
   }
   // The same route of this tenant's own router.
-  tenant_ = std::make_shared<std::shared_ptr<TenantService>>();
+  tenant_ = std::make_shared<std::shared_ptr<const Router>>();
   RunHandler(
       workers,
-      [&tenants = shared_.tenants, tenant = tenant_, request, about = std::exchange(about_, {}),
+      [&site = shared_.site, tenant = tenant_, request, about = std::exchange(about_, {}),
        upload = std::exchange(upload_, nullptr)]() -> Result<Outcome> {
-        *tenant = TRY(about ? tenants.EnterKnown(*about) : tenants.Enter(request->principal));
-        return (*tenant)->router().Find(request->head.method, request->head.target).route->handler(*request);
+        *tenant = TRY(about ? site.EnterKnown(*about) : site.Enter(request->principal));
+        return (*tenant)->Find(request->head.method, request->head.target).route->handler(*request);
       },
       route.lane);
 }
@@ -469,7 +464,6 @@ void Connection::RunHandler(WorkerPool& workers, std::function<Result<Outcome>()
 void Connection::OnOutcome(Outcome outcome) {
   if (state_ == State::kClosed) return;  // a subscription in it ends here, which is how the engine learns
   if (auto* stream = std::get_if<StreamReply>(&outcome)) return StartStream(std::move(*stream));
-  if (auto* feed = std::get_if<FeedReply>(&outcome)) return StartFeed(std::move(*feed));
   if (auto* deferred = std::get_if<DeferredReply>(&outcome)) return StartWait(std::move(*deferred));
   if (auto* pieces = std::get_if<PiecewiseReply>(&outcome)) return StartPieces(std::move(*pieces));
   Send(std::move(std::get<Reply>(outcome)));
@@ -482,7 +476,7 @@ void Connection::SendAndEnd(Reply reply) {
 
 void Connection::Send(Reply reply) {
   if (state_ == State::kClosed) return;
-  if (openai_ && reply.status >= 400) AddOpenAiMembers(reply);
+  if (error_form_ && reply.status >= 400) error_form_(reply);
   CountResponse(shared_.metrics, reply.status);
   if (!account_) account_ = Account();  // refused before its head had come
   account_->status = reply.status;
@@ -538,25 +532,6 @@ void Connection::OnWritten() {
 }
 
 void Connection::StartStream(StreamReply reply) {
-  HeaderList headers;
-  if (const auto id = reply.subscription.interaction_id) {
-    headers.emplace_back("Content-Location",
-                         "/chats/" + reply.subscription.chat_id.str() + "/interactions/" + id->str() + "/events");
-  }
-  EventStream::Options options{.preamble = std::move(reply.preamble),
-                               .log = reply.subscription.log,
-                               .offset = reply.offset,
-                               .live_at = reply.live_at};
-  subscription_.emplace(std::move(reply.subscription));
-  BeginStream(headers, std::move(options));
-}
-
-void Connection::StartFeed(FeedReply reply) {
-  hold_ = std::move(reply.hold);
-  BeginStream(reply.headers, {.log = std::move(reply.log), .forgets = true});
-}
-
-void Connection::BeginStream(const HeaderList& headers, EventStream::Options options) {
   CountResponse(shared_.metrics, 200);
   account_->status = 200;
   const bool chunked = version_ >= 11;
@@ -568,19 +543,18 @@ void Connection::BeginStream(const HeaderList& headers, EventStream::Options opt
   AppendHeader(head, "X-Accel-Buffering", "no");
   AppendHeader(head, "X-Content-Type-Options", "nosniff");
   if (chunked) AppendHeader(head, "Transfer-Encoding", "chunked");
-  for (const auto& [name, value] : headers) AppendHeader(head, name, value);
+  for (const auto& [name, value] : reply.headers) AppendHeader(head, name, value);
   head += "\r\n";
   if (head_only_) {
     state_ = State::kWriting;
     deadline_ = Clock::now() + shared_.options.stall_timeout;
     out_ = std::move(head);
     out_sent_ = sent_before_ = 0;
-    subscription_.reset();
-    hold_ = nullptr;
     return Write();
   }
   state_ = State::kStreaming;
   deadline_.reset();
+  hold_ = std::move(reply.hold);
   shared_.metrics.streams_total.fetch_add(1, std::memory_order_relaxed);
   shared_.metrics.streams.fetch_add(1, std::memory_order_relaxed);
   const std::weak_ptr<Connection> weak = weak_from_this();  // the stream is ours: it must not own us in turn
@@ -602,11 +576,16 @@ void Connection::BeginStream(const HeaderList& headers, EventStream::Options opt
           },
       .finished = tell(&Connection::OnStreamFinished),
       .failed = tell(&Connection::OnClientGone)};
-  options.fd = socket_.fd();
-  options.chunked = chunked;
-  options.head = std::move(head);
-  options.heartbeat = shared_.options.heartbeat;
-  options.stall_limit = shared_.options.stall_timeout;
+  EventStream::Options options{.fd = socket_.fd(),
+                               .chunked = chunked,
+                               .head = std::move(head),
+                               .preamble = std::move(reply.preamble),
+                               .log = std::move(reply.log),
+                               .offset = reply.offset,
+                               .live_at = reply.live_at,
+                               .forgets = reply.forgets,
+                               .heartbeat = shared_.options.heartbeat,
+                               .stall_limit = shared_.options.stall_timeout};
   stream_ = std::make_shared<EventStream>(std::move(options), std::move(callbacks));
   stream_->Begin();
   WantRead();
@@ -731,7 +710,6 @@ void Connection::DropSubscription() {
     wait_->Detach();
     wait_.reset();
   }
-  subscription_.reset();
   hold_ = nullptr;
 }
 

@@ -1,4 +1,4 @@
-#include "doors/mcp/elicitation.h"
+#include "doors/mcp_door/elicitation.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -9,7 +9,7 @@
 #include "base/terminal_text.h"
 #include "base/text.h"
 
-namespace reprise::mcp {
+namespace reprise::mcp_door {
 namespace {
 
 Error Unusable(std::string why) {
@@ -104,4 +104,4 @@ Result<InputAnswer> InputIn(const event::InputRequired& asked, const Json& resul
   return answer;
 }
 
-}  // namespace reprise::mcp
+}  // namespace reprise::mcp_door

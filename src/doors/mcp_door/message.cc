@@ -1,4 +1,4 @@
-#include "doors/mcp/message.h"
+#include "doors/mcp_door/message.h"
 
 #include <algorithm>
 #include <utility>
@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "reprise/version.h"
 
-namespace reprise::mcp {
+namespace reprise::mcp_door {
 namespace {
 
 constexpr const char* kVersionMember = "io.modelcontextprotocol/protocolVersion";
@@ -171,4 +171,4 @@ std::string NotificationMessage(const std::string& method, Json params) {
   return DumpJson({{"jsonrpc", "2.0"}, {"method", method}, {"params", std::move(params)}});
 }
 
-}  // namespace reprise::mcp
+}  // namespace reprise::mcp_door

@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "base/mutex.h"
-#include "doors/mcp/message.h"
+#include "doors/mcp_door/message.h"
 #include "reprise/event_log.h"
 #include "reprise/ids.h"
 
-namespace reprise::mcp {
+namespace reprise::mcp_door {
 
 // A request of a client with a session that has begun a run. Thread-safe.
 class Call {
@@ -97,4 +97,4 @@ class Sessions {
   std::uint64_t uses_ GUARDED_BY(mutex_) = 0;
 };
 
-}  // namespace reprise::mcp
+}  // namespace reprise::mcp_door

@@ -1,4 +1,5 @@
-#include "api/routes.h"
+#include "wire/router.h"
+
 #include "support/test.h"
 
 namespace reprise::router_test {
@@ -20,7 +21,7 @@ int StatusOf(const Router& router, std::string_view method, std::string_view tar
 
 }  // namespace
 
-TEST_CASE("Router: finds a route and captures its open segments, decoded", "[api]") {
+TEST_CASE("Router: finds a route and captures its open segments, decoded", "[wire]") {
   const Router router = MakeRouter();
   const auto match = router.Find("POST", "/chats/a%5Fb/interactions/int_001/cancel?x=/y");
   REQUIRE(match.route);
@@ -29,7 +30,7 @@ TEST_CASE("Router: finds a route and captures its open segments, decoded", "[api
   CHECK(router.Find("GET", "/chats/a%2fb").captures == std::vector<std::string>{"a/b"});
 }
 
-TEST_CASE("Router: unknown paths are 404, known ones with another method 405 with Allow", "[api]") {
+TEST_CASE("Router: unknown paths are 404, known ones with another method 405 with Allow", "[wire]") {
   const Router router = MakeRouter();
   for (const char* path :
        {"/", "/nope", "/chats/", "/chats/a/", "//chats", "/chats//interactions/x/cancel", "/CHATS"}) {
@@ -47,7 +48,7 @@ TEST_CASE("Router: unknown paths are 404, known ones with another method 405 wit
   CHECK(StatusOf(router, "HEAD", "/chats/c/interactions/i/cancel") == 405);
 }
 
-TEST_CASE("Request: query values are decoded, the first of a name counts", "[api]") {
+TEST_CASE("Request: query values are decoded, the first of a name counts", "[wire]") {
   Request request;
   request.head.target = "/x?a=1%2B+2&b&c=&a=3&d=x%zz&e=a=b";
   CHECK(request.Query("a") == "1+ 2");
@@ -58,13 +59,22 @@ TEST_CASE("Request: query values are decoded, the first of a name counts", "[api
   CHECK_FALSE(request.Query("f"));
 }
 
-TEST_CASE("Request: a media type is accepted only by its name", "[api]") {
+TEST_CASE("Request: a media type is accepted only by its name", "[wire]") {
   Request request;
   CHECK_FALSE(request.Accepts("text/event-stream"));
   request.head.headers = {{"accept", "*/*"}};
   CHECK_FALSE(request.Accepts("text/event-stream"));
   request.head.headers = {{"accept", "application/json, Text/Event-Stream;q=0.9"}};
   CHECK(request.Accepts("text/event-stream"));
+}
+
+TEST_CASE("Router: errors below a prefix have the form of its clients", "[wire]") {
+  Router router = MakeRouter();
+  const ErrorForm form = [](Reply& reply) { reply.body = "theirs"; };
+  router.SetErrorForm("/v1/", form);
+  CHECK(router.ErrorFormOf("/v1/unknown?x=1") == form);
+  CHECK(router.ErrorFormOf("/chats") == nullptr);
+  CHECK(router.ErrorFormOf("/v1") == nullptr);
 }
 
 }  // namespace reprise::router_test

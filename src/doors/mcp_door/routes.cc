@@ -6,24 +6,23 @@
 #include <utility>
 #include <vector>
 
-#include "api/requests.h"
-#include "api/routes.h"
 #include "base/json.h"
 #include "base/try.h"
 #include "crypto/digest.h"
-#include "doors/mcp/ask_translator.h"
-#include "doors/mcp/elicitation.h"
-#include "doors/mcp/message.h"
-#include "doors/mcp/sessions.h"
-#include "doors/mcp/tools.h"
+#include "doors/chat_lists.h"
+#include "doors/door.h"
+#include "doors/mcp_door/ask_translator.h"
+#include "doors/mcp_door/elicitation.h"
+#include "doors/mcp_door/message.h"
+#include "doors/mcp_door/sessions.h"
+#include "doors/mcp_door/tools.h"
 #include "doors/translated_stream.h"
 #include "transcript/markdown.h"
 #include "wire/error_response.h"
+#include "wire/request_values.h"
 
-namespace reprise {
+namespace reprise::mcp_door {
 namespace {
-
-using mcp::AskTranslator;
 
 constexpr const char* kSessionHeader = "mcp-session-id";
 constexpr std::int64_t kUsualListed = 20, kMostListed = 100, kMostInteractions = 200, kMostPlaces = 100;
@@ -35,46 +34,44 @@ std::optional<std::string> HeaderOf(const Request& request, const char* name) {
   return value == nullptr ? std::nullopt : std::optional(std::string(TrimBlanks(*value)));
 }
 
-mcp::MessageHead HeadOf(const Request& request) {
+MessageHead HeadOf(const Request& request) {
   return {.version = HeaderOf(request, "mcp-protocol-version"),
           .session = HeaderOf(request, kSessionHeader),
           .method = HeaderOf(request, "mcp-method"),
           .name = HeaderOf(request, "mcp-name")};
 }
 
-Reply ErrorTo(const Json& id, const mcp::RpcError& error) {
-  return Reply{.status = error.status, .body = mcp::ErrorMessage(id, error)};
+Reply ErrorTo(const Json& id, const RpcError& error) {
+  return Reply{.status = error.status, .body = ErrorMessage(id, error)};
 }
 
-mcp::RpcError Unknown(const std::string& what) { return {.code = mcp::kInvalidParams, .message = what, .status = 200}; }
+RpcError Unknown(const std::string& what) { return {.code = kInvalidParams, .message = what, .status = 200}; }
 
 // What the engine says no to, for the model of the client to read.
 Json Refusal(const Error& error) {
   std::string text = error.message;
   if (error.reason == "busy") text += "; `approve` with this chat_id follows what runs there";
-  return mcp::ToolResult(text, nullptr, /*is_error=*/true);
+  return ToolResult(text, nullptr, /*is_error=*/true);
 }
 
 // What a tool call, or another request, is answered with: at once, or while a run goes on.
 struct McpRequest {
   const Request& request;
-  const mcp::RpcMessage& message;
+  const RpcMessage& message;
   bool is_stateless = false;
-  mcp::ClientAbilities abilities{};
-  std::shared_ptr<mcp::Session> session = nullptr;
+  ClientAbilities abilities{};
+  std::shared_ptr<Session> session = nullptr;
 };
 
 class McpRoute {
  public:
-  McpRoute(const HandlerContext& context, std::shared_ptr<Conversations> conversations)
-      : context_(context), engine_(context.engine), conversations_(std::move(conversations)) {}
+  explicit McpRoute(const Door& door) : door_(door) {}
 
   Result<Outcome> Take(const Request& request) const {
-    const mcp::RpcMessage message = mcp::ReadMessage(request.body);
+    const RpcMessage message = ReadMessage(request.body);
     if (message.problem) return ErrorTo(message.id, *message.problem);
-    const mcp::MessageHead head = HeadOf(request);
-    return mcp::IsStateless(message, head) ? TakeStateless(request, message, head)
-                                           : TakeInSession(request, message, head);
+    const MessageHead head = HeadOf(request);
+    return IsStateless(message, head) ? TakeStateless(request, message, head) : TakeInSession(request, message, head);
   }
 
   Result<Outcome> CloseSession(const Request& request) const {
@@ -86,22 +83,21 @@ class McpRoute {
 
  private:
   // --- the two eras
-  Result<Outcome> TakeStateless(const Request& request, const mcp::RpcMessage& message,
-                                const mcp::MessageHead& head) const {
+  Result<Outcome> TakeStateless(const Request& request, const RpcMessage& message, const MessageHead& head) const {
     // A client over HTTP that wants a request no more closes its response.
-    if (message.kind != mcp::RpcMessage::Kind::kRequest) return Reply{.status = 202, .content_type = ""};
-    if (const auto problem = mcp::CheckStateless(message, head)) return ErrorTo(message.id, *problem);
+    if (message.kind != RpcMessage::Kind::kRequest) return Reply{.status = 202, .content_type = ""};
+    if (const auto problem = CheckStateless(message, head)) return ErrorTo(message.id, *problem);
     const McpRequest asked{
         .request = request,
         .message = message,
         .is_stateless = true,
-        .abilities = mcp::AbilitiesIn(MemberOf(message.meta(), "io.modelcontextprotocol/clientCapabilities"))};
+        .abilities = AbilitiesIn(MemberOf(message.meta(), "io.modelcontextprotocol/clientCapabilities"))};
     if (message.method == "server/discover") {
-      Json versions = Json::array({mcp::kStatelessVersion});
-      for (const std::string_view each : mcp::kSessionVersions) versions.push_back(each);
+      Json versions = Json::array({kStatelessVersion});
+      for (const std::string_view each : kSessionVersions) versions.push_back(each);
       return Done(asked, {{"supportedVersions", std::move(versions)},
-                          {"capabilities", mcp::ServerCapabilities(/*is_stateless=*/true)},
-                          {"instructions", mcp::Instructions()},
+                          {"capabilities", ServerCapabilities(/*is_stateless=*/true)},
+                          {"instructions", Instructions()},
                           {"ttlMs", kToolsFreshMs},
                           {"cacheScope", "private"}});
     }
@@ -109,29 +105,27 @@ class McpRoute {
   }
 
   static Reply NeedsSession(const Json& id) {
-    return ErrorTo(id, {.code = mcp::kSessionError,
+    return ErrorTo(id, {.code = kSessionError,
                         .message = "the header Mcp-Session-Id is missing: send initialize first, or speak 2026-07-28",
                         .status = 400});
   }
   static Reply NoSession(const Json& id) {
     return ErrorTo(
-        id,
-        {.code = mcp::kSessionError, .message = "there is no such session (any more); initialize anew", .status = 404});
+        id, {.code = kSessionError, .message = "there is no such session (any more); initialize anew", .status = 404});
   }
 
-  Result<Outcome> TakeInSession(const Request& request, const mcp::RpcMessage& message,
-                                const mcp::MessageHead& head) const {
-    if (message.method == "initialize" && message.kind == mcp::RpcMessage::Kind::kRequest) return Initialize(message);
-    if (head.version && !mcp::IsSessionVersion(*head.version)) {
+  Result<Outcome> TakeInSession(const Request& request, const RpcMessage& message, const MessageHead& head) const {
+    if (message.method == "initialize" && message.kind == RpcMessage::Kind::kRequest) return Initialize(message);
+    if (head.version && !IsSessionVersion(*head.version)) {
       return ErrorTo(
           message.id,
-          {.code = mcp::kInvalidRequest, .message = "this MCP-Protocol-Version has no sessions here", .status = 400});
+          {.code = kInvalidRequest, .message = "this MCP-Protocol-Version has no sessions here", .status = 400});
     }
     if (!head.session) return NeedsSession(message.id);
     const auto session = sessions_->Find(*head.session);
     if (!session) return NoSession(message.id);
-    if (message.kind == mcp::RpcMessage::Kind::kResponse) return TakeAnswer(request, message, *session);
-    if (message.kind == mcp::RpcMessage::Kind::kNotification) {
+    if (message.kind == RpcMessage::Kind::kResponse) return TakeAnswer(request, message, *session);
+    if (message.kind == RpcMessage::Kind::kNotification) {
       if (message.method == "notifications/cancelled") CancelCall(message, *session);
       return Reply{.status = 202, .content_type = ""};
     }
@@ -144,30 +138,29 @@ class McpRoute {
     return Answer(asked);
   }
 
-  Result<Outcome> Initialize(const mcp::RpcMessage& message) const {
+  Result<Outcome> Initialize(const RpcMessage& message) const {
     const std::string wanted = TextMember(message.params, "protocolVersion");
     if (wanted.empty()) {
       return ErrorTo(
           message.id,
-          {.code = mcp::kInvalidParams, .message = "initialize needs \"protocolVersion\", a text", .status = 400});
+          {.code = kInvalidParams, .message = "initialize needs \"protocolVersion\", a text", .status = 400});
     }
-    const std::string id = sessions_->Open(mcp::AbilitiesIn(MemberOf(message.params, "capabilities")));
-    return Reply{
-        .body = mcp::ResultMessage(
-            message.id,
-            {{"protocolVersion", mcp::IsSessionVersion(wanted) ? wanted : std::string(mcp::kSessionVersions.front())},
-             {"capabilities", mcp::ServerCapabilities(/*is_stateless=*/false)},
-             {"serverInfo", mcp::ServerInfo()},
-             {"instructions", mcp::Instructions()}},
-            /*is_stateless=*/false),
-        .headers = {{"Mcp-Session-Id", id}}};
+    const std::string id = sessions_->Open(AbilitiesIn(MemberOf(message.params, "capabilities")));
+    return Reply{.body = ResultMessage(
+                     message.id,
+                     {{"protocolVersion", IsSessionVersion(wanted) ? wanted : std::string(kSessionVersions.front())},
+                      {"capabilities", ServerCapabilities(/*is_stateless=*/false)},
+                      {"serverInfo", ServerInfo()},
+                      {"instructions", Instructions()}},
+                     /*is_stateless=*/false),
+                 .headers = {{"Mcp-Session-Id", id}}};
   }
 
   // The client's answer to elicitation/create. What was answered elsewhere stays as it is. An answer that cannot be
   // used is asked for again; a client that cannot ask has dismissed the question, or its call would wait for ever.
-  Result<Outcome> TakeAnswer(const Request& request, const mcp::RpcMessage& message, mcp::Session& session) const {
+  Result<Outcome> TakeAnswer(const Request& request, const RpcMessage& message, Session& session) const {
     const std::string id = message.id.is_string() ? message.id.get<std::string>() : "";
-    const std::string question = mcp::QuestionOf(id);
+    const std::string question = QuestionOf(id);
     session.NoteAnswered(id);
     if (!message.error.is_null()) {
       const std::string said = TextMember(message.error, "message");
@@ -182,15 +175,15 @@ class McpRoute {
   }
 
   Result<Outcome> Dismiss(const Request& request, const std::string& question, const std::string& why,
-                          mcp::Session& session) const {
+                          Session& session) const {
     session.NoteUnasked(question, why);
     if (auto given = Give(request, question, {{"action", "cancel"}}, std::nullopt); !given) {
-      return ErrorTo(nullptr, {.code = mcp::kInternalError, .message = given.error().message, .status = 500});
+      return ErrorTo(nullptr, {.code = kInternalError, .message = given.error().message, .status = 500});
     }
     return Reply{.status = 202, .content_type = ""};
   }
 
-  void CancelCall(const mcp::RpcMessage& message, mcp::Session& session) const {
+  void CancelCall(const RpcMessage& message, Session& session) const {
     const auto call = session.Find(DumpJson(MemberOf(message.params, "requestId")));
     const auto run = call ? call->Cancel() : std::nullopt;
     if (run) static_cast<void>(engine_.Cancel(run->chat_id, run->interaction_id));  // one that has ended needs none
@@ -198,7 +191,7 @@ class McpRoute {
 
   // --- requests of both
   static Reply Done(const McpRequest& asked, Json result) {
-    return Reply{.body = mcp::ResultMessage(asked.message.id, std::move(result), asked.is_stateless)};
+    return Reply{.body = ResultMessage(asked.message.id, std::move(result), asked.is_stateless)};
   }
   static Reply DoneForNow(const McpRequest& asked, Json result, std::int64_t fresh_ms) {
     if (asked.is_stateless) result.update({{"ttlMs", fresh_ms}, {"cacheScope", "private"}});
@@ -207,19 +200,19 @@ class McpRoute {
 
   Result<Outcome> Answer(const McpRequest& asked) const {
     const std::string& method = asked.message.method;
-    if (method == "tools/list") return DoneForNow(asked, {{"tools", mcp::ToolList()}}, kToolsFreshMs);
+    if (method == "tools/list") return DoneForNow(asked, {{"tools", ToolList()}}, kToolsFreshMs);
     if (method == "tools/call") return CallTool(asked);
     if (method == "resources/list") return ListResources(asked);
     if (method == "resources/templates/list") {
-      return DoneForNow(asked, {{"resourceTemplates", mcp::ResourceTemplates()}}, kToolsFreshMs);
+      return DoneForNow(asked, {{"resourceTemplates", ResourceTemplates()}}, kToolsFreshMs);
     }
     if (method == "resources/read") return ReadResource(asked);
-    if (method == "prompts/list") return DoneForNow(asked, {{"prompts", mcp::PromptList()}}, kToolsFreshMs);
+    if (method == "prompts/list") return DoneForNow(asked, {{"prompts", PromptList()}}, kToolsFreshMs);
     if (method == "prompts/get") return GetPrompt(asked);
     if (method == "completion/complete") return Complete(asked);
     return ErrorTo(
         asked.message.id,
-        {.code = mcp::kMethodNotFound, .message = "there is no such method", .status = asked.is_stateless ? 404 : 200});
+        {.code = kMethodNotFound, .message = "there is no such method", .status = asked.is_stateless ? 404 : 200});
   }
 
   Result<Outcome> CallTool(const McpRequest& asked) const {
@@ -241,8 +234,8 @@ class McpRoute {
 
   // --- reading
   Result<Json> ListChats(const Json& arguments) const {
-    const auto limit = TRY(mcp::NumberIn(arguments, "limit", kUsualListed, kMostListed));
-    const auto cursor = TRY(mcp::TextIn(arguments, "cursor"));
+    const auto limit = TRY(NumberIn(arguments, "limit", kUsualListed, kMostListed));
+    const auto cursor = TRY(TextIn(arguments, "cursor"));
     Json page = TRY(PageOfChats(engine_, static_cast<std::size_t>(limit), cursor));
     Json chats = Json::array();
     for (const Json& each : page["chats"]) {
@@ -253,7 +246,7 @@ class McpRoute {
       chats.push_back(std::move(chat));
     }
     Json found = {{"chats", std::move(chats)}, {"next", page["next"]}};
-    return mcp::ToolResult(DumpJson(found), found);
+    return ToolResult(DumpJson(found), found);
   }
 
   Result<std::string> Transcript(const ChatId& chat, std::size_t limit) const {
@@ -265,18 +258,18 @@ class McpRoute {
   }
 
   Result<Json> ReadChat(const Json& arguments) const {
-    const auto chat = TRY(ChatId::Parse(TRY(mcp::NeededText(arguments, "chat_id"))));
-    const auto limit = TRY(mcp::NumberIn(arguments, "limit", kUsualListed, kMostInteractions));
-    return mcp::ToolResult(TRY(Transcript(chat, static_cast<std::size_t>(limit))), nullptr);
+    const auto chat = TRY(ChatId::Parse(TRY(NeededText(arguments, "chat_id"))));
+    const auto limit = TRY(NumberIn(arguments, "limit", kUsualListed, kMostInteractions));
+    return ToolResult(TRY(Transcript(chat, static_cast<std::size_t>(limit))), nullptr);
   }
 
   Result<Json> Search(const Json& arguments) const {
-    const std::string query = TRY(mcp::NeededText(arguments, "query"));
-    const auto limit = TRY(mcp::NumberIn(arguments, "limit", kUsualListed, kMostPlaces));
+    const std::string query = TRY(NeededText(arguments, "query"));
+    const auto limit = TRY(NumberIn(arguments, "limit", kUsualListed, kMostPlaces));
     std::optional<ChatId> chat;
-    if (const auto name = TRY(mcp::TextIn(arguments, "chat_id"))) chat = TRY(ChatId::Parse(*name));
+    if (const auto name = TRY(TextIn(arguments, "chat_id"))) chat = TRY(ChatId::Parse(*name));
     Json found = TRY(SearchResultOf(engine_, query, chat, static_cast<std::size_t>(limit)));
-    return mcp::ToolResult(DumpJson(found), found);
+    return ToolResult(DumpJson(found), found);
   }
 
   Result<Outcome> ListResources(const McpRequest& asked) const {
@@ -288,10 +281,8 @@ class McpRoute {
     for (const Json& each : (*page)["chats"]) {
       if (each.contains("error")) continue;
       const std::string id = TextMember(each, "id"), title = TextMember(each, "title");
-      resources.push_back({{"uri", mcp::ChatUri(id)},
-                           {"name", id},
-                           {"title", title.empty() ? id : title},
-                           {"mimeType", "text/markdown"}});
+      resources.push_back(
+          {{"uri", ChatUri(id)}, {"name", id}, {"title", title.empty() ? id : title}, {"mimeType", "text/markdown"}});
     }
     Json result = {{"resources", std::move(resources)}};
     if ((*page)["next"].is_string()) result["nextCursor"] = (*page)["next"];
@@ -300,21 +291,21 @@ class McpRoute {
 
   Result<Outcome> ReadResource(const McpRequest& asked) const {
     const std::string uri = TextMember(asked.message.params, "uri");
-    const auto name = mcp::ChatInUri(uri);
+    const auto name = ChatInUri(uri);
     const auto chat = name ? ChatId::Parse(*name) : Fail(MakeError(ErrorCode::kNotFound, "it is no address of a chat"));
     const auto text = chat ? Transcript(*chat, kMostInteractions) : Fail(chat.error());
     if (text) {
       Json content = {{"uri", uri}, {"mimeType", "text/markdown"}, {"text", *text}};
       return DoneForNow(asked, {{"contents", Json::array({std::move(content)})}}, 0);
     }
-    mcp::RpcError error = Unknown("there is no such resource: " + text.error().message);
-    if (!asked.is_stateless) error.code = mcp::kResourceNotFound;
+    RpcError error = Unknown("there is no such resource: " + text.error().message);
+    if (!asked.is_stateless) error.code = kResourceNotFound;
     error.data = {{"uri", uri}};
     return ErrorTo(asked.message.id, error);
   }
 
   Result<Outcome> GetPrompt(const McpRequest& asked) const {
-    if (TextMember(asked.message.params, "name") != mcp::kChatPrompt) {
+    if (TextMember(asked.message.params, "name") != kChatPrompt) {
       return ErrorTo(asked.message.id, Unknown("there is no such prompt"));
     }
     const auto chat = ChatId::Parse(TextMember(MemberOf(asked.message.params, "arguments"), "chat_id"));
@@ -328,8 +319,8 @@ class McpRoute {
   Result<Outcome> Complete(const McpRequest& asked) const {
     const Json& reference = MemberOf(asked.message.params, "ref");
     const Json& argument = MemberOf(asked.message.params, "argument");
-    const bool is_known = TextMember(reference, "name") == mcp::kChatPrompt ||
-                          TextMember(reference, "uri") == TextMember(mcp::ResourceTemplates().front(), "uriTemplate");
+    const bool is_known = TextMember(reference, "name") == kChatPrompt ||
+                          TextMember(reference, "uri") == TextMember(ResourceTemplates().front(), "uriTemplate");
     if (!is_known) return ErrorTo(asked.message.id, Unknown("there is nothing of this name to complete"));
     const auto chats = engine_.ListChats();
     if (!chats) return ErrorTo(asked.message.id, Unknown(chats.error().message));
@@ -353,7 +344,7 @@ class McpRoute {
 
   Result<Outcome> Ask(const McpRequest& asked, const Json& arguments) const {
     if (IsSentAgain(asked)) return GoOn(asked);
-    auto message = mcp::NeededText(arguments, "message");
+    auto message = NeededText(arguments, "message");
     if (!message) return Done(asked, Refusal(message.error()));
     auto started = Start(asked, arguments, *std::move(message));
     if (!started) return Done(asked, Refusal(started.error()));
@@ -367,15 +358,15 @@ class McpRoute {
 
   // The id of a call that is sent again is another: it is known by what it asks for.
   Result<EventSubscription> Start(const McpRequest& asked, const Json& arguments, std::string message) const {
-    const auto name = TRY(mcp::TextIn(arguments, "chat_id"));
-    const auto model = TRY(mcp::TextIn(arguments, "model"));
+    const auto name = TRY(TextIn(arguments, "chat_id"));
+    const auto model = TRY(TextIn(arguments, "model"));
     const ForeignConversation conversation{.message = std::move(message)};
-    const auto plan = name ? conversations_->AtEndOf(TRY(ChatId::Parse(*name)), conversation)
-                           : TRY(conversations_->Find(conversation));
+    const auto plan = name ? door_.conversations->AtEndOf(TRY(ChatId::Parse(*name)), conversation)
+                           : TRY(door_.conversations->Find(conversation));
     auto named = TRY(ClientRequestOf(asked.request));
     if (named) named->digest = DigestOf(asked);
     const auto key = named ? *named : ClientRequest::Unnamed(DigestOf(asked), /*is_whole=*/true);
-    if (auto before = TRY(conversations_->FollowRepeated(plan, key))) return *std::move(before);
+    if (auto before = TRY(door_.conversations->FollowRepeated(plan, key))) return *std::move(before);
     return engine_.Start(plan.chat, {.user_message = plan.message,
                                      .model = model.value_or(""),
                                      .request = key,
@@ -384,11 +375,11 @@ class McpRoute {
 
   Result<Outcome> Approve(const McpRequest& asked, const Json& arguments) const {
     if (IsSentAgain(asked)) return GoOn(asked);
-    const auto name = mcp::NeededText(arguments, "chat_id");
+    const auto name = NeededText(arguments, "chat_id");
     const auto chat = name ? ChatId::Parse(*name) : Fail(name.error());
     if (!chat) return Done(asked, Refusal(chat.error()));
     const auto running = engine_.RunningIn(*chat);
-    if (!running) return Done(asked, mcp::ToolResult("nothing runs or waits in this chat", nullptr, /*is_error=*/true));
+    if (!running) return Done(asked, ToolResult("nothing runs or waits in this chat", nullptr, /*is_error=*/true));
     auto attached = engine_.Attach(*chat, *running, 0);
     if (!attached) return Done(asked, Refusal(attached.error()));
     engine_.Listen(attached->subscription);
@@ -396,12 +387,12 @@ class McpRoute {
   }
 
   Result<Outcome> Follow(const McpRequest& asked, EventSubscription run, const InteractionRef& ref,
-                         std::set<std::string> answered, std::uint64_t after_seq, std::shared_ptr<mcp::Call> call,
+                         std::set<std::string> answered, std::uint64_t after_seq, std::shared_ptr<Call> call,
                          bool is_repeated = false) const {
     using Asking = AskTranslator::Asking;
     const bool streams = asked.request.Accepts("text/event-stream");
     const bool can_ask = asked.abilities.forms && (asked.is_stateless || streams);
-    const std::string page = PageAddress(context_, asked.request);
+    const std::string page = door_.PageAddress(asked.request);
     auto translator = std::make_unique<AskTranslator>(AskTranslator::Options{
         .id = asked.message.id,
         .is_stateless = asked.is_stateless,
@@ -422,12 +413,9 @@ class McpRoute {
         .call = call});
     auto stream = Translate(std::move(run), std::move(translator));
     if (asked.session) asked.session->AddStream(stream.translation);
-    const auto client = std::make_shared<char>();
-    conversations_->NoteClient(ref.chat_id, ref.interaction_id, client);
-    const auto hold = std::make_shared<std::pair<std::shared_ptr<void>, std::shared_ptr<void>>>(stream.hold, client);
-    if (streams) return FeedReply{.log = std::move(stream.log), .hold = hold};
-    const auto log = stream.log;
-    return DeferredReply{.log = log, .hold = hold, .finish = [log]() -> Result<Reply> {
+    door_.conversations->NoteClient(ref.chat_id, ref.interaction_id, stream.hold);
+    if (streams) return StreamOf(std::move(stream), {});
+    return DeferredReply{.log = stream.log, .hold = stream.hold, .finish = [log = stream.log]() -> Result<Reply> {
                            return Reply{.body = std::string(log->Read(0).bytes)};
                          }};
   }
@@ -438,7 +426,7 @@ class McpRoute {
   }
 
   Result<Outcome> GoOn(const McpRequest& asked) const {
-    const auto state = mcp::ReadRequestState(TextMember(asked.message.params, "requestState"));
+    const auto state = ReadRequestState(TextMember(asked.message.params, "requestState"));
     const auto refuse = [&](const char* why) { return ErrorTo(asked.message.id, Unknown(why)); };
     if (!state || state->call_digest != DigestOf(asked)) {
       return refuse("\"requestState\" is none that this call was given");
@@ -462,40 +450,34 @@ class McpRoute {
   // Gives an answer to what waits. What does not wait any more, or is unknown, needs none.
   Result<void> Give(const Request& request, const std::string& id, const Json& response,
                     const std::optional<InteractionRef>& within) const {
-    const auto settled = [](const Error& error) {
-      return error.code == ErrorCode::kNotFound || error.reason == "already_processed" || error.reason == "stale" ||
-             error.reason == "expired";
+    const auto unless_gone = [](Result<void> given) {
+      return !given && IsNotFound(given.error()) ? Result<void>() : given;
     };
     if (const auto pending = engine_.FindApproval(id)) {
-      auto answer = TRY(mcp::ApprovalIn(pending->request, response));
+      auto answer = TRY(ApprovalIn(pending->request, response));
       answer.answered_by = request.principal.user;
-      auto given = engine_.AnswerApproval(id, std::move(answer), within);
-      if (!given && !settled(given.error())) return Fail(std::move(given.error()));
-      return {};
+      return unless_gone(UnlessSettled(engine_.AnswerApproval(id, std::move(answer), within)));
     }
     for (const PendingInput& each : engine_.PendingInputs()) {
       if (each.request.request_id != id) continue;
-      auto answer = TRY(mcp::InputIn(each.request, response));
+      auto answer = TRY(InputIn(each.request, response));
       answer.answered_by = request.principal.user;
-      auto given = engine_.AnswerInput(id, std::move(answer), within);
-      if (!given && !settled(given.error())) return Fail(std::move(given.error()));
-      return {};
+      return unless_gone(UnlessSettled(engine_.AnswerInput(id, std::move(answer), within)));
     }
     return {};
   }
 
-  const HandlerContext context_;
-  Engine& engine_;
-  const std::shared_ptr<Conversations> conversations_;
-  const std::shared_ptr<mcp::Sessions> sessions_ = std::make_shared<mcp::Sessions>();
+  const Door door_;
+  Engine& engine_ = door_.engine;
+  const std::shared_ptr<Sessions> sessions_ = std::make_shared<Sessions>();
 };
 
 }  // namespace
 
-void AddMcpRoutes(Router& router, const HandlerContext& context, std::shared_ptr<Conversations> conversations) {
-  const auto route = std::make_shared<McpRoute>(context, std::move(conversations));
+void AddRoutes(Router& router, const Door& door) {
+  const auto route = std::make_shared<McpRoute>(door);
   router.Add("POST", "/mcp", [route](const Request& request) { return route->Take(request); });
   router.Add("DELETE", "/mcp", [route](const Request& request) { return route->CloseSession(request); });
 }
 
-}  // namespace reprise
+}  // namespace reprise::mcp_door

@@ -5,12 +5,13 @@
 #include <utility>
 
 #include "agent/context.h"
-#include "api/requests.h"
-#include "api/routes.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "base/try.h"
 #include "crypto/digest.h"
 #include "domain/codec.h"
+#include "doors/audio.h"
+#include "doors/door.h"
 #include "doors/openai/agent_translator.h"
 #include "doors/openai/model_answer.h"
 #include "doors/openai/request.h"
@@ -19,19 +20,28 @@
 #include "doors/translated_stream.h"
 #include "wire/error_response.h"
 #include "wire/multipart.h"
+#include "wire/request_values.h"
 
-namespace reprise {
+namespace reprise::openai {
 namespace {
-
-constexpr int kMostTries = 5;  // to find a chat that others change meanwhile
 
 using MakeWriter = std::unique_ptr<AnswerWriter> (*)(const OpenAiRequest&);
 
-Error Invalid(std::string reason, std::string message, const char* param) {
-  return Error{.code = ErrorCode::kInvalidArgument,
-               .reason = std::move(reason),
-               .message = std::move(message),
-               .details_json = DumpJson({{"param", param}})};
+// Adds what clients of OpenAI's interfaces look for in an error: "type" and "param".
+void AddOpenAiMembers(Reply& reply) {
+  auto body = ParseJson(reply.body);
+  if (!body || !MemberOf(*body, "error").is_object()) return;
+  Json& error = (*body)["error"];
+  const int status = reply.status;
+  const char* type = status == 401   ? "authentication_error"
+                     : status == 403 ? "permission_error"
+                     : status == 429 ? "rate_limit_error"
+                     : status < 500  ? "invalid_request_error"
+                                     : "server_error";
+  if (!error.contains("type")) error["type"] = type;
+  const std::string param = TextMember(MemberOf(error, "details"), "param");
+  error["param"] = param.empty() ? Json(nullptr) : Json(param);
+  reply.body = DumpJson(*body);
 }
 
 // Which chat a front end means: what it has put into a header, else into the request.
@@ -55,38 +65,36 @@ std::string Joined(const std::vector<std::string>& names) {
 }
 
 // The response that an interaction is: as it is now, or with `asked.stream` from its beginning on.
-Result<Outcome> ResponseOf(const HandlerContext& context, const Request& request, const Interaction& interaction,
+Result<Outcome> ResponseOf(const Door& door, const Request& request, const Interaction& interaction,
                            OpenAiRequest asked) {
-  const std::string page = PageAddress(context, request);
-  if (!asked.stream) return Reply{.body = TRY(ResponseText(context.engine, interaction, std::move(asked), page))};
-  auto attached = TRY(context.engine.Attach(interaction.chat_id, interaction.id, 0));
+  const std::string page = door.PageAddress(request);
+  if (!asked.stream) return Reply{.body = TRY(ResponseText(door.engine, interaction, std::move(asked), page))};
+  auto attached = TRY(door.engine.Attach(interaction.chat_id, interaction.id, 0));
   asked.is_record = IsFinished(attached.status);
   auto translator = std::make_unique<AgentTranslator>(
       MakeResponseWriter(asked),
       AgentTranslator::Options{
           .page = page, .created_at = interaction.created_at, .completed_at = interaction.completed_at});
-  context.engine.Listen(attached.subscription);
-  auto stream = Translate(std::move(attached.subscription), std::move(translator));
-  return FeedReply{.log = std::move(stream.log), .hold = std::move(stream.hold)};
+  door.engine.Listen(attached.subscription);
+  return StreamOf(Translate(std::move(attached.subscription), std::move(translator)), {});
 }
 
-tl::unexpected<Error> NoSuchResponse() {
-  return Fail(Error{.code = ErrorCode::kNotFound,
-                    .reason = "previous_response_not_found",
-                    .message = "there is no such response",
-                    .details_json = R"({"param":"previous_response_id"})"});
+Error NoSuchResponse() {
+  return ParamError(ErrorCode::kNotFound, "previous_response_not_found", "there is no such response",
+                    "previous_response_id");
+}
+
+Result<Outcome> Refusal(Error error) {
+  if (error.reason == "unknown_model") return ProtocolErrorReply(404, "model_not_found", error.message);
+  return Fail(std::move(error));
 }
 
 // One of the two interfaces.
 class AnswerRoute {
  public:
   // `notes`: null if its answers are no responses.
-  AnswerRoute(const HandlerContext& context, std::shared_ptr<Conversations> conversations, MakeWriter make_writer,
-              std::shared_ptr<RequestNotes> notes)
-      : context_(context),
-        conversations_(std::move(conversations)),
-        make_writer_(make_writer),
-        notes_(std::move(notes)) {}
+  AnswerRoute(const Door& door, MakeWriter make_writer, std::shared_ptr<RequestNotes> notes)
+      : door_(door), make_writer_(make_writer), notes_(std::move(notes)) {}
 
   Result<Outcome> Answer(const Request& request, OpenAiRequest asked) const {
     return asked.is_agent ? AskAgent(request, std::move(asked)) : AskModel(request, asked);
@@ -95,14 +103,14 @@ class AnswerRoute {
  private:
   Result<Outcome> AskModel(const Request& request, const OpenAiRequest& asked) const {
     const auto answer = std::make_shared<ModelAnswer>(asked, make_writer_(asked));
-    if (auto begun = answer->Begin(context_.engine, asked, TraceParentOf(request)); !begun) {
-      if (begun.error().reason != "unknown_model") return Fail(std::move(begun.error()));
-      return ProtocolErrorReply(404, "model_not_found", begun.error().message);
+    if (auto begun = answer->Begin(door_.engine, asked, TraceParentOf(request)); !begun) {
+      return Refusal(std::move(begun.error()));
     }
     HeaderList headers;
     if (!asked.left_out_tools.empty()) headers.emplace_back("X-Left-Out-Tools", Joined(asked.left_out_tools));
     std::shared_ptr<void> hold(nullptr, [answer](void*) { answer->Stop(); });
-    if (asked.stream) return FeedReply{.log = answer->log(), .hold = std::move(hold), .headers = std::move(headers)};
+    if (asked.stream)
+      return StreamReply{.log = answer->log(), .hold = std::move(hold), .headers = std::move(headers), .forgets = true};
     return DeferredReply{.log = answer->log(), .hold = std::move(hold), .finish = [answer, headers]() -> Result<Reply> {
                            auto whole = answer->Whole();
                            if (whole) return Reply{.body = *std::move(whole), .headers = headers};
@@ -132,47 +140,35 @@ class AnswerRoute {
                        .instructions = InstructionsFor(asked.conversation, asked.instructions),
                        .request = key,
                        .trace_parent = TraceParentOf(request)};
-    std::optional<ChatId> busy;
-    for (int tries = 1;; ++tries) {
-      const auto plan = TRY(Find(asked));
-      auto started = BeginWithFiles(context_.engine, *conversations_, plan, asked.files, start);
-      if (started) return Follow(request, asked, *std::move(started));
-      if (started.error().reason == "stale" && tries < kMostTries) continue;
-      // Found by its words, by another client as well: there may be another one with the same.
-      if (started.error().reason == "busy" && !asked.conversation.chat && busy != plan.chat && tries < kMostTries) {
-        busy = plan.chat;
-        continue;
-      }
-      if (started.error().reason == "unknown_model") {
-        return ProtocolErrorReply(404, "model_not_found", started.error().message);
-      }
-      return Fail(std::move(started.error()));
-    }
+    const bool is_named = asked.conversation.chat.has_value();
+    auto started = door_.Begin([&] { return Find(asked); }, is_named, asked.files, start);
+    if (!started) return Refusal(std::move(started.error()));
+    return Follow(request, asked, *std::move(started));
   }
 
   Result<ConversationPlan> Find(const OpenAiRequest& asked) const {
     if (asked.previous_response_id) {
       const auto last = ParseResponseId(*asked.previous_response_id);
-      auto plan = last ? conversations_->FindAfter(*last, asked.conversation) : NoSuchResponse();
-      if (!plan && IsNotFound(plan.error())) return NoSuchResponse();
+      auto plan = last ? door_.conversations->FindAfter(*last, asked.conversation) : Fail(NoSuchResponse());
+      if (!plan && IsNotFound(plan.error())) return Fail(NoSuchResponse());
       return plan;
     }
-    if (!asked.continues) return conversations_->Find(asked.conversation);
-    return conversations_->AtEndOf(asked.conversation.chat.value_or(ChatId::Random()), asked.conversation);
+    if (!asked.continues) return door_.conversations->Find(asked.conversation);
+    return door_.conversations->AtEndOf(asked.conversation.chat.value_or(ChatId::Random()), asked.conversation);
   }
 
   AgentTranslator::Options OptionsFor(const Request& request, const OpenAiRequest& asked, bool is_repeated,
                                       std::weak_ptr<void> client) const {
-    AgentTranslator::Options options{.page = PageAddress(context_, request),
+    AgentTranslator::Options options{.page = door_.PageAddress(request),
                                      .is_repeated = is_repeated,
-                                     .began = [conversations = conversations_, client = std::move(client),
+                                     .began = [conversations = door_.conversations, client = std::move(client),
                                                in_background = asked.background](const InteractionRef& run) {
                                        if (!in_background)
                                          conversations->NoteClient(run.chat_id, run.interaction_id, client);
                                      }};
     // What is new alone is no conversation that another client could go on with.
     if (asked.continues || asked.previous_response_id) return options;
-    options.ended = [conversations = conversations_, conversation = asked.conversation](
+    options.ended = [conversations = door_.conversations, conversation = asked.conversation](
                         const InteractionRef& run, const std::string& spoken_digest) {
       conversations->NoteEnd(conversation, spoken_digest, run);
     };
@@ -180,28 +176,23 @@ class AnswerRoute {
   }
 
   Result<Outcome> Follow(const Request& request, const OpenAiRequest& asked, EventSubscription started) const {
-    context_.engine.Listen(started);  // to what the same request has begun before
-    HeaderList headers{{"X-Chat-Id", started.chat_id.str()}};
-    if (started.interaction_id) {
-      headers.emplace_back("Content-Location", "/chats/" + started.chat_id.str() + "/interactions/" +
-                                                   started.interaction_id->str() + "/events");
-      if (notes_) notes_->Note({started.chat_id, *started.interaction_id}, asked);
-    }
+    door_.engine.Listen(started);  // to what the same request has begun before
+    HeaderList headers = EventsLocation(started);
+    headers.insert(headers.begin(), {"X-Chat-Id", started.chat_id.str()});
+    if (started.interaction_id && notes_) notes_->Note({started.chat_id, *started.interaction_id}, asked);
     const auto client = std::make_shared<char>();
     auto translator = std::make_unique<AgentTranslator>(
         make_writer_(asked), OptionsFor(request, asked, started.is_repeated, std::weak_ptr<void>(client)));
     if (asked.background && !asked.stream && started.interaction_id) {
-      const auto begun = TRY(context_.engine.GetInteraction(started.chat_id, *started.interaction_id));
-      return ResponseOf(context_, request, begun, asked);
+      const auto begun = TRY(door_.engine.GetInteraction(started.chat_id, *started.interaction_id));
+      return ResponseOf(door_, request, begun, asked);
     }
     if (asked.stream) {
-      auto stream = Translate(std::move(started), std::move(translator));
-      const auto hold = std::make_shared<std::pair<std::shared_ptr<void>, std::shared_ptr<void>>>(stream.hold, client);
-      return FeedReply{.log = std::move(stream.log), .hold = hold, .headers = std::move(headers)};
+      return StreamOf(Translate(std::move(started), std::move(translator)), std::move(headers), client);
     }
-    if (started.interaction_id) conversations_->NoteClient(started.chat_id, *started.interaction_id, client);
     const auto log = started.log;
-    const auto hold = std::make_shared<std::pair<EventSubscription, std::shared_ptr<void>>>(std::move(started), client);
+    const auto hold = std::make_shared<EventSubscription>(std::move(started));
+    if (hold->interaction_id) door_.conversations->NoteClient(hold->chat_id, *hold->interaction_id, hold);
     const std::shared_ptr<AgentTranslator> shared = std::move(translator);
     return DeferredReply{.log = log, .hold = hold, .finish = [log, shared, headers]() -> Result<Reply> {
                            return Whole(*log, *shared, headers);
@@ -227,34 +218,37 @@ class AnswerRoute {
     return reply;
   }
 
-  const HandlerContext context_;
-  const std::shared_ptr<Conversations> conversations_;
+  const Door door_;
   const MakeWriter make_writer_;
   const std::shared_ptr<RequestNotes> notes_;
 };
 
 // --- responses that are there ----------------------------------------------------------------------------------------
 
-Result<InteractionRef> ResponseInPath(const Request& request) {
-  auto ref = ParseResponseId(request.captures.at(0));
-  if (!ref) return Fail(ErrorCode::kNotFound, "there is no such response");
-  return *std::move(ref);
+// The value of ?starting_after=: the sequence_number of the last event that a client has of a stream.
+Result<std::optional<std::uint64_t>> StreamCursor(const Request& request) {
+  const auto text = request.Query("starting_after");
+  if (!text) return std::nullopt;
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 53;  // that JSON numbers tell apart everywhere
+  if (const auto number = ParseNumber<std::uint64_t>(*text); number && *number < kMost) return *number;
+  return Fail(Refused(ErrorCode::kInvalidArgument, "invalid_parameter",
+                      "\"starting_after\" must be the sequence_number of an event"));
 }
 
 struct ResponseRoute {
-  HandlerContext context;
+  Door door;
   std::shared_ptr<RequestNotes> notes;
 };
 
 Result<Outcome> ShowResponse(const ResponseRoute& route, const Request& request, bool stream) {
-  const HandlerContext& context = route.context;
+  const Door& door = route.door;
   const auto ref = TRY(ResponseInPath(request));
-  const auto interaction = TRY(context.engine.GetInteraction(ref.chat_id, ref.interaction_id));
+  const auto interaction = TRY(door.engine.GetInteraction(ref.chat_id, ref.interaction_id));
   OpenAiRequest asked{.is_agent = true, .asked_model = "reprise/" + interaction.model, .stream = stream};
   route.notes->Recall(ref, asked);
   if (interaction.parent_id) asked.previous_response_id = ResponseId({ref.chat_id, *interaction.parent_id});
   if (stream) asked.starting_after = TRY(StreamCursor(request));
-  return ResponseOf(context, request, interaction, std::move(asked));
+  return ResponseOf(door, request, interaction, std::move(asked));
 }
 
 Result<Outcome> GetResponse(const ResponseRoute& route, const Request& request) {
@@ -265,7 +259,7 @@ Result<Outcome> GetResponse(const ResponseRoute& route, const Request& request) 
 
 Result<Outcome> CancelResponse(const ResponseRoute& route, const Request& request) {
   const auto ref = TRY(ResponseInPath(request));
-  TRY(route.context.engine.Cancel(ref.chat_id, ref.interaction_id));
+  TRY(route.door.engine.Cancel(ref.chat_id, ref.interaction_id));
   return ShowResponse(route, request, /*stream=*/false);
 }
 
@@ -286,7 +280,7 @@ Result<Outcome> CountInputTokens(Engine& engine, const Request& request) {
   std::optional<InteractionId> last;
   if (asked.previous_response_id) {
     const auto ref = ParseResponseId(*asked.previous_response_id);
-    if (!ref) return NoSuchResponse();
+    if (!ref) return Fail(NoSuchResponse());
     chat = ref->chat_id;
     last = ref->interaction_id;
   } else if (asked.continues && (chat = ChatNamed(*asked.chat_name))) {
@@ -365,16 +359,12 @@ Result<Outcome> Transcribe(Engine& engine, const Request& request) {
   if (!format.empty() && format != "json" && format != "text") {
     return Fail(Invalid("unsupported_value", "\"response_format\" must be json or text", "response_format"));
   }
-  TranscriptionRequest speech{.content = std::move(form.file.content),
-                              .filename = std::move(form.file.filename),
-                              .mime_type = std::move(form.file.mime_type),
-                              .model = AudioModel(form.fields["model"]),
-                              .language = std::move(form.fields["language"]),
-                              .prompt = std::move(form.fields["prompt"])};
-  return AwaitTranscription(engine.audio(), std::move(speech),
-                            [format, stream = form.fields["stream"] == "true"](const std::string& text) {
-                              return TranscriptionReply(text, format, stream);
-                            });
+  const bool stream = form.fields["stream"] == "true";
+  TranscriptionRequest speech = TranscriptionIn(std::move(form));
+  speech.model = AudioModel(speech.model);
+  return AwaitTranscription(engine, std::move(speech), [format, stream](const std::string& text) {
+    return TranscriptionReply(text, format, stream);
+  });
 }
 
 Result<Outcome> Speak(Engine& engine, const Request& request) {
@@ -387,50 +377,47 @@ Result<Outcome> Speak(Engine& engine, const Request& request) {
   if (!MemberOf(body, "input").is_string() || TextMember(body, "input").empty()) {
     return Fail(Invalid("missing_required_parameter", "\"input\" must be the text that is to be spoken", "input"));
   }
-  // Ours, with their names.
-  Json ours = {{"text", TextMember(body, "input")}};
   const Json& voice = MemberOf(body, "voice");
   if (!voice.is_null() && !voice.is_string() && !voice.is_object()) {
     return Fail(Invalid("invalid_member", "\"voice\" must be a string", "voice"));
   }
-  ours["voice"] = voice.is_object() ? TextMember(voice, "id") : TextMember(body, "voice");
-  if (const auto model = AudioModel(TextMember(body, "model")); !model.empty()) ours["model"] = model;
-  if (MemberOf(body, "response_format").is_string()) {
-    const std::string format = TextMember(body, "response_format");
-    const auto& known = SpeechFormats();
-    if (std::find(known.begin(), known.end(), format) == known.end()) {
-      return Fail(
-          Invalid("unsupported_value", "\"response_format\" must be mp3, opus, aac, flac or wav", "response_format"));
-    }
-    ours["format"] = format;
+  const auto* format = kSpeechFormats.begin();
+  if (const Json& wanted = MemberOf(body, "response_format"); wanted.is_string()) {
+    format = std::find_if(kSpeechFormats.begin(), kSpeechFormats.end(),
+                          [&](const SpeechFormat& known) { return wanted == known.name; });
   }
-  auto speech = TRY(ParseSpeechBody(DumpJson(ours)));
-  return AwaitSpeech(engine.audio(), std::move(speech.request), speech.content_type);
+  if (format == kSpeechFormats.end()) {
+    return Fail(
+        Invalid("unsupported_value", "\"response_format\" must be mp3, opus, aac, flac or wav", "response_format"));
+  }
+  return AwaitSpeech(engine,
+                     {.text = TextMember(body, "input"),
+                      .voice = voice.is_object() ? TextMember(voice, "id") : TextMember(body, "voice"),
+                      .model = AudioModel(TextMember(body, "model"))},
+                     *format);
 }
 
 }  // namespace
 
-void AddOpenAiRoutes(Router& router, const HandlerContext& context, std::shared_ptr<Conversations> conversations) {
-  const auto with = [&engine = context.engine](Result<Outcome> (*handler)(Engine&, const Request&)) {
-    return [&engine, handler](const Request& request) { return handler(engine, request); };
-  };
+void AddRoutes(Router& router, const Door& door) {
+  const auto with = HandlersOf(door.engine);
   const auto answer = [](AnswerRoute route, Result<OpenAiRequest> (*parse)(std::string_view)) -> Handler {
     return [route = std::move(route), parse](const Request& request) -> Result<Outcome> {
       return route.Answer(request, TRY(parse(request.body)));
     };
   };
+  router.SetErrorForm("/v1/", AddOpenAiMembers);
   const auto notes = std::make_shared<RequestNotes>();
-  router.Add("POST", "/v1/chat/completions",
-             answer({context, conversations, MakeChatCompletionWriter, nullptr}, ParseChatCompletion), Lane::kWork,
-             BodyKind::kConversation);
-  router.Add("POST", "/v1/responses", answer({context, conversations, MakeResponseWriter, notes}, ParseResponse),
+  router.Add("POST", "/v1/chat/completions", answer({door, MakeChatCompletionWriter, nullptr}, ParseChatCompletion),
              Lane::kWork, BodyKind::kConversation);
+  router.Add("POST", "/v1/responses", answer({door, MakeResponseWriter, notes}, ParseResponse), Lane::kWork,
+             BodyKind::kConversation);
   const auto with_notes =
-      [route = ResponseRoute{context, notes}](Result<Outcome> (*handler)(const ResponseRoute&, const Request&)) {
+      [route = ResponseRoute{door, notes}](Result<Outcome> (*handler)(const ResponseRoute&, const Request&)) {
         return [route, handler](const Request& request) { return handler(route, request); };
       };
   router.Add("POST", "/v1/responses/input_tokens", with(CountInputTokens), Lane::kWork, BodyKind::kConversation);
-  AddConversationRoutes(router, context, notes);
+  AddConversationRoutes(router, door, notes);
   router.Add("GET", "/v1/responses/*", with_notes(GetResponse));
   router.Add("DELETE", "/v1/responses/*", with(DeleteResponse));
   router.Add("POST", "/v1/responses/*/cancel", with_notes(CancelResponse), Lane::kControl);
@@ -440,4 +427,4 @@ void AddOpenAiRoutes(Router& router, const HandlerContext& context, std::shared_
   router.Add("POST", "/v1/audio/speech", with(Speak));
 }
 
-}  // namespace reprise
+}  // namespace reprise::openai

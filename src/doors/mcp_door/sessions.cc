@@ -1,4 +1,4 @@
-#include "doors/mcp/sessions.h"
+#include "doors/mcp_door/sessions.h"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 
 #include "base/system.h"
 
-namespace reprise::mcp {
+namespace reprise::mcp_door {
 namespace {
 
 constexpr std::size_t kMostSessions = 1000;
@@ -142,4 +142,4 @@ bool Sessions::Close(const std::string& id) {
   return sessions_.erase(id) > 0;
 }
 
-}  // namespace reprise::mcp
+}  // namespace reprise::mcp_door

@@ -6,24 +6,18 @@
 #include <utility>
 #include <vector>
 
-#include "api/requests.h"
-#include "api/routes.h"
 #include "base/json.h"
 #include "base/try.h"
-#include "doors/agui/run_input.h"
-#include "doors/agui/run_translator.h"
+#include "doors/ag_ui/run_input.h"
+#include "doors/ag_ui/run_translator.h"
+#include "doors/door.h"
 #include "doors/shown_text.h"
 #include "doors/translated_stream.h"
 #include "wire/error_response.h"
+#include "wire/request_values.h"
 
-namespace reprise {
+namespace reprise::ag_ui {
 namespace {
-
-using agui::ResumeEntry;
-using agui::RunInput;
-using agui::RunTranslator;
-
-constexpr int kMostTries = 5;  // to find a chat that others change meanwhile
 
 RunTranslator::Options OptionsOf(const RunInput& input) {
   return {.thread_id = input.thread_id,
@@ -33,12 +27,17 @@ RunTranslator::Options OptionsOf(const RunInput& input) {
           .messages = input.messages};
 }
 
+// A stream that is complete.
+Outcome Streamed(const std::string& frames) {
+  auto log = std::make_shared<EventLog>();
+  log->AppendFrames(frames);
+  log->Close();
+  return StreamReply{.log = std::move(log), .hold = nullptr, .forgets = true};
+}
+
 // AG-UI tells a client in the stream what it has done wrong with interrupts.
 Outcome Refuse(const RunInput& input, const std::string& code, const std::string& message) {
-  auto log = std::make_shared<EventLog>();
-  log->AppendFrames(RunTranslator::Refusal(OptionsOf(input), code, message));
-  log->Close();
-  return FeedReply{.log = std::move(log), .hold = nullptr};
+  return Streamed(RunTranslator::Refusal(OptionsOf(input), code, message));
 }
 
 Json StateOf(const Agenda& agenda) {
@@ -77,11 +76,10 @@ std::map<std::string, Asked> AskedIn(const EventLog& log) {
 
 class AgUiRoute {
  public:
-  AgUiRoute(const HandlerContext& context, std::shared_ptr<Conversations> conversations)
-      : engine_(context.engine), conversations_(std::move(conversations)) {}
+  explicit AgUiRoute(const Door& door) : door_(door) {}
 
   Result<Outcome> Run(const Request& request) const {
-    RunInput input = TRY(agui::ParseRunInput(request.body));
+    RunInput input = TRY(ParseRunInput(request.body));
     const ChatId chat = *input.conversation.chat;
     if (!input.resume.empty()) return Resume(request, input, chat);
     if (!input.has_message) return Show(input, chat);
@@ -116,12 +114,9 @@ class AgUiRoute {
                        .instructions = InstructionsFor(input.conversation, input.instructions),
                        .request = TRY(ForeignRequestOf(request, /*is_whole=*/false)),
                        .trace_parent = TraceParentOf(request)};
-    for (int tries = 1;; ++tries) {
-      const auto plan = TRY(conversations_->Find(input.conversation));
-      auto started = BeginWithFiles(engine_, *conversations_, plan, input.files, start);
-      if (started) return Follow(std::move(input), *std::move(started));
-      if (started.error().reason != "stale" || tries >= kMostTries) return Fail(std::move(started.error()));
-    }
+    const auto find = [&] { return door_.conversations->Find(input.conversation); };
+    auto started = TRY(door_.Begin(find, /*is_named=*/true, input.files, start));
+    return Follow(std::move(input), std::move(started));
   }
 
   Result<Outcome> Follow(RunInput input, EventSubscription started) const {
@@ -129,10 +124,11 @@ class AgUiRoute {
     const auto client = std::make_shared<char>();
     auto options = OptionsOf(input);
     if (auto agenda = engine_.GetAgenda(started.chat_id)) options.state = StateOf(*agenda);
-    options.began = [conversations = conversations_, weak = std::weak_ptr<void>(client)](const InteractionRef& run) {
+    options.began = [conversations = door_.conversations,
+                     weak = std::weak_ptr<void>(client)](const InteractionRef& run) {
       conversations->NoteClient(run.chat_id, run.interaction_id, weak);
     };
-    options.ended = [conversations = conversations_, conversation = std::move(input.conversation)](
+    options.ended = [conversations = door_.conversations, conversation = std::move(input.conversation)](
                         const InteractionRef& run, const std::string& answer) {
       conversations->NoteEnd(conversation, SpokenDigest(answer), run);
     };
@@ -145,15 +141,9 @@ class AgUiRoute {
 
   static Outcome Stream(EventSubscription run, RunTranslator::Options options, std::shared_ptr<void> client = nullptr) {
     options.pending_usage = [log = run.log] { return log->pending_usage(); };
-    HeaderList headers;
-    if (run.interaction_id) {
-      headers.emplace_back("Content-Location",
-                           "/chats/" + run.chat_id.str() + "/interactions/" + run.interaction_id->str() + "/events");
-    }
-    auto stream = Translate(std::move(run), std::make_unique<RunTranslator>(std::move(options)));
-    const auto hold = std::make_shared<std::pair<std::shared_ptr<void>, std::shared_ptr<void>>>(std::move(stream.hold),
-                                                                                                std::move(client));
-    return FeedReply{.log = std::move(stream.log), .hold = hold, .headers = std::move(headers)};
+    HeaderList headers = EventsLocation(run);
+    return StreamOf(Translate(std::move(run), std::make_unique<RunTranslator>(std::move(options))), std::move(headers),
+                    std::move(client));
   }
 
   // --- answers
@@ -161,7 +151,7 @@ class AgUiRoute {
     const auto unknown = [&](const std::string& id) {
       return Refuse(input, "unknown_interrupt", "there is no interrupt " + id + " in this thread");
     };
-    if (const auto id = agui::ContradictedInterrupt(input.resume)) {
+    if (const auto id = ContradictedInterrupt(input.resume)) {
       return Refuse(input, "contradicting_entries",
                     "\"resume\" has entries for the interrupt " + *id + " that contradict each other");
     }
@@ -211,7 +201,7 @@ class AgUiRoute {
 
   // Whether the last message is the one that began this interaction.
   Result<bool> Began(const RunInput& input, const InteractionId& interaction) const {
-    const auto plan = TRY(conversations_->Find(input.conversation));
+    const auto plan = TRY(door_.conversations->Find(input.conversation));
     return plan.kind == ConversationPlan::Kind::kRegenerate && plan.interaction == interaction;
   }
 
@@ -231,30 +221,19 @@ class AgUiRoute {
     for (const ResumeEntry& entry : input.resume) {
       for (const PendingApproval& each : open.approvals) {
         if (each.request.approval_id != entry.interrupt_id) continue;
-        auto answer = TRY(agui::ApprovalOf(entry));
+        auto answer = TRY(ApprovalOf(entry));
         answer.answered_by = request.principal.user;
         approvals.emplace_back(entry.interrupt_id, std::move(answer));
       }
       for (const PendingInput& each : open.inputs) {
         if (each.request.request_id != entry.interrupt_id) continue;
-        auto answer = TRY(agui::InputOf(entry, each.request));
+        auto answer = TRY(InputOf(entry, each.request));
         answer.answered_by = request.principal.user;
         inputs.emplace_back(entry.interrupt_id, std::move(answer));
       }
     }
-    const auto is_settled = [](const Error& error) {
-      return error.reason == "already_processed" || error.reason == "stale" || error.reason == "expired";
-    };
-    for (auto& [id, answer] : inputs) {
-      if (auto given = engine_.AnswerInput(id, std::move(answer), within); !given && !is_settled(given.error())) {
-        return Fail(std::move(given.error()));
-      }
-    }
-    for (auto& [id, answer] : approvals) {
-      if (auto given = engine_.AnswerApproval(id, std::move(answer), within); !given && !is_settled(given.error())) {
-        return Fail(std::move(given.error()));
-      }
-    }
+    for (auto& [id, answer] : inputs) TRY(UnlessSettled(engine_.AnswerInput(id, std::move(answer), within)));
+    for (auto& [id, answer] : approvals) TRY(UnlessSettled(engine_.AnswerApproval(id, std::move(answer), within)));
     return {};
   }
 
@@ -282,7 +261,7 @@ class AgUiRoute {
         EachEvent(*told.subscription.log, [&](const EventFrame& event) { translator.Take(event, nothing); });
         for (const Json& message : translator.messages()) options.shown_messages->push_back(message);
       }
-      agui::KeepMessagesOf(input.messages, *options.shown_messages);
+      KeepMessagesOf(input.messages, *options.shown_messages);
       if (auto agenda = engine_.GetAgenda(chat)) options.state = StateOf(*agenda);
     }
     if (running) {
@@ -295,23 +274,19 @@ class AgUiRoute {
     RunTranslator translator(std::move(options));
     std::string out;
     translator.EndWithNothing(out);
-    auto log = std::make_shared<EventLog>();
-    log->AppendFrames(out);
-    log->Close();
-    return FeedReply{.log = std::move(log), .hold = nullptr};
+    return Streamed(out);
   }
 
-  Engine& engine_;
-  const std::shared_ptr<Conversations> conversations_;
+  const Door door_;
+  Engine& engine_ = door_.engine;
 };
 
 }  // namespace
 
-void AddAgUiRoutes(Router& router, const HandlerContext& context, std::shared_ptr<Conversations> conversations) {
+void AddRoutes(Router& router, const Door& door) {
   router.Add(
-      "POST", "/agui",
-      [route = AgUiRoute(context, std::move(conversations))](const Request& request) { return route.Run(request); },
-      Lane::kWork, BodyKind::kConversation);
+      "POST", "/agui", [route = AgUiRoute(door)](const Request& request) { return route.Run(request); }, Lane::kWork,
+      BodyKind::kConversation);
 }
 
-}  // namespace reprise
+}  // namespace reprise::ag_ui

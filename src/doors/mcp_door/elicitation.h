@@ -1,12 +1,12 @@
 #pragma once
 
 #include "base/json.h"
-#include "doors/mcp/message.h"
+#include "doors/mcp_door/message.h"
 #include "reprise/approval.h"
 #include "reprise/result.h"
 
 // What waits for a person, as MCP's elicitations: forms that the client shows, or an address that it opens.
-namespace reprise::mcp {
+namespace reprise::mcp_door {
 
 // The params of elicitation/create for an event approval_required or input_required.
 Json ApprovalForm(const event::ApprovalRequired& asked);
@@ -17,4 +17,4 @@ Json InputForm(const event::InputRequired& asked, bool can_open_urls);
 Result<ApprovalAnswer> ApprovalIn(const event::ApprovalRequired& asked, const Json& result);
 Result<InputAnswer> InputIn(const event::InputRequired& asked, const Json& result);
 
-}  // namespace reprise::mcp
+}  // namespace reprise::mcp_door

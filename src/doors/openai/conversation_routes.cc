@@ -5,26 +5,33 @@
 #include <utility>
 #include <vector>
 
-#include "api/requests.h"
-#include "api/routes.h"
 #include "base/json.h"
 #include "base/system.h"
 #include "base/try.h"
+#include "doors/door.h"
 #include "doors/openai/request.h"
+#include "doors/openai/request_notes.h"
 #include "doors/openai/response_items.h"
 #include "wire/error_response.h"
+#include "wire/request_values.h"
 
-namespace reprise {
+namespace reprise::openai {
 namespace {
 
 constexpr std::size_t kUsualItems = 20, kMostItems = 100;
 constexpr std::size_t kIdBytes = 16;
 
 Error NoItem(const char* param) {
-  return Error{.code = ErrorCode::kNotFound,
-               .reason = "not_found",
-               .message = "there is no such item",
-               .details_json = DumpJson({{"param", param}})};
+  return ParamError(ErrorCode::kNotFound, "not_found", "there is no such item", param);
+}
+
+Reply ItemList(Json data, bool has_more) {
+  Json first = data.empty() ? Json() : data.front()["id"], last = data.empty() ? Json() : data.back()["id"];
+  return JsonReply({{"object", "list"},
+                    {"data", std::move(data)},
+                    {"first_id", std::move(first)},
+                    {"last_id", std::move(last)},
+                    {"has_more", has_more}});
 }
 
 // Items of interactions, which come oldest first, as a page that the query asks for.
@@ -33,10 +40,7 @@ Result<Outcome> PageOfItems(const Request& request, std::vector<const Interactio
   const std::size_t limit = TRY(PageLimit(request, kUsualItems, kMostItems));
   const std::string order = request.Query("order").value_or("desc");
   if (order != "asc" && order != "desc") {
-    return Fail(Error{.code = ErrorCode::kInvalidArgument,
-                      .reason = "invalid_parameter",
-                      .message = "\"order\" must be asc or desc",
-                      .details_json = R"({"param":"order"})"});
+    return Fail(Invalid("invalid_parameter", "\"order\" must be asc or desc", "order"));
   }
   const auto after = request.Query("after");
   const auto behind = after ? InteractionOfItem(*after) : std::nullopt;
@@ -61,18 +65,12 @@ Result<Outcome> PageOfItems(const Request& request, std::vector<const Interactio
     }
   }
   if (!is_behind) return Fail(NoItem("after"));
-  Json first = data.empty() ? Json() : data.front()["id"], last = data.empty() ? Json() : data.back()["id"];
-  return JsonReply({{"object", "list"},
-                    {"data", std::move(data)},
-                    {"first_id", std::move(first)},
-                    {"last_id", std::move(last)},
-                    {"has_more", has_more}});
+  return ItemList(std::move(data), has_more);
 }
 
 class ConversationRoutes {
  public:
-  ConversationRoutes(const HandlerContext& context, std::shared_ptr<RequestNotes> notes)
-      : context_(context), engine_(context.engine), notes_(std::move(notes)) {}
+  ConversationRoutes(const Door& door, std::shared_ptr<RequestNotes> notes) : door_(door), notes_(std::move(notes)) {}
 
   Result<Outcome> Create(const Request& request) const {
     const auto body = TRY(ParseConversation(request.body, /*needs_items=*/false));
@@ -105,7 +103,7 @@ class ConversationRoutes {
   Result<Outcome> ListItems(const Request& request) const {
     const History history = TRY(engine_.GetHistory(TRY(ChatInPath(request)), /*all_branches=*/false));
     return PageOfItems(request, InteractionsOf(history), [&](const Interaction& interaction) {
-      return ItemsOf(engine_, interaction, PageAddress(context_, request));
+      return ItemsOf(engine_, interaction, door_.PageAddress(request));
     });
   }
 
@@ -118,18 +116,13 @@ class ConversationRoutes {
     Json data = Json::array();
     for (const Interaction* each : InteractionsOf(history)) {
       if (before.summary.head && !(*before.summary.head < each->id)) continue;
-      for (Json& item : TRY(ItemsOf(engine_, *each, PageAddress(context_, request)))) data.push_back(std::move(item));
+      for (Json& item : TRY(ItemsOf(engine_, *each, door_.PageAddress(request)))) data.push_back(std::move(item));
     }
     if (data.empty()) {
       return Fail(
           Refused(ErrorCode::kConflict, "stale", "the items were added, and the conversation went elsewhere since"));
     }
-    Json first = data.front()["id"], last = data.back()["id"];
-    return JsonReply({{"object", "list"},
-                      {"data", std::move(data)},
-                      {"first_id", std::move(first)},
-                      {"last_id", std::move(last)},
-                      {"has_more", false}});
+    return ItemList(std::move(data), /*has_more=*/false);
   }
 
   Result<Outcome> GetItem(const Request& request) const {
@@ -138,7 +131,7 @@ class ConversationRoutes {
     const auto at = InteractionOfItem(id);
     if (!at || at->chat_id != chat) return Fail(NoItem("item_id"));
     const auto interaction = TRY(engine_.GetInteraction(chat, at->interaction_id));
-    for (Json& item : TRY(ItemsOf(engine_, interaction, PageAddress(context_, request)))) {
+    for (Json& item : TRY(ItemsOf(engine_, interaction, door_.PageAddress(request)))) {
       if (item["id"] == id) return JsonReply(std::move(item));
     }
     return Fail(NoItem("item_id"));
@@ -146,9 +139,8 @@ class ConversationRoutes {
 
   // Of a response. What it followed is in the conversation.
   Result<Outcome> ListInput(const Request& request) const {
-    const auto ref = ParseResponseId(request.captures.at(0));
-    if (!ref) return Fail(ErrorCode::kNotFound, "there is no such response");
-    const auto interaction = TRY(engine_.GetInteraction(ref->chat_id, ref->interaction_id));
+    const auto ref = TRY(ResponseInPath(request));
+    const auto interaction = TRY(engine_.GetInteraction(ref.chat_id, ref.interaction_id));
     return PageOfItems(request, {&interaction}, [](const Interaction& each) -> Result<std::vector<Json>> {
       return std::vector<Json>{InputItem(each)};
     });
@@ -178,15 +170,15 @@ class ConversationRoutes {
                       {"metadata", TRY(ParseJson(notes_->MetadataOf(chat)))}});
   }
 
-  const HandlerContext context_;
-  Engine& engine_;
+  const Door door_;
+  Engine& engine_ = door_.engine;
   const std::shared_ptr<RequestNotes> notes_;
 };
 
 }  // namespace
 
-void AddConversationRoutes(Router& router, const HandlerContext& context, std::shared_ptr<RequestNotes> notes) {
-  const auto with = [routes = ConversationRoutes(context, std::move(notes))](
+void AddConversationRoutes(Router& router, const Door& door, std::shared_ptr<RequestNotes> notes) {
+  const auto with = [routes = ConversationRoutes(door, std::move(notes))](
                         Result<Outcome> (ConversationRoutes::*handler)(const Request&) const) -> Handler {
     return [routes, handler](const Request& request) { return (routes.*handler)(request); };
   };
@@ -201,4 +193,4 @@ void AddConversationRoutes(Router& router, const HandlerContext& context, std::s
   router.Add("GET", "/v1/responses/*/input_items", with(&Routes::ListInput));
 }
 
-}  // namespace reprise
+}  // namespace reprise::openai

@@ -8,12 +8,12 @@
 
 #include "base/json.h"
 #include "doors/conversations.h"
-#include "doors/openai/request.h"
+#include "doors/foreign_files.h"
 #include "reprise/approval.h"
 #include "reprise/result.h"
 
 // What a client of AG-UI 1.0 asks for (docs.ag-ui.com): a RunAgentInput.
-namespace reprise::agui {
+namespace reprise::ag_ui {
 
 // What a person says to an interrupt.
 struct ResumeEntry {
@@ -50,4 +50,4 @@ std::optional<std::string> ContradictedInterrupt(const std::vector<ResumeEntry>&
 Result<ApprovalAnswer> ApprovalOf(const ResumeEntry& entry);
 Result<InputAnswer> InputOf(const ResumeEntry& entry, const event::InputRequired& asked);
 
-}  // namespace reprise::agui
+}  // namespace reprise::ag_ui

@@ -1,10 +1,10 @@
-#include "doors/mcp/tools.h"
+#include "doors/mcp_door/tools.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-namespace reprise::mcp {
+namespace reprise::mcp_door {
 namespace {
 
 constexpr std::string_view kChats = "reprise://chats/";
@@ -38,9 +38,7 @@ Json Answered() {
 }
 
 Error Wrong(const char* name, const std::string& what) {
-  return Error{.code = ErrorCode::kInvalidArgument,
-               .reason = "invalid_argument",
-               .message = std::string("\"") + name + "\" " + what};
+  return Refused(ErrorCode::kInvalidArgument, "invalid_argument", std::string("\"") + name + "\" " + what);
 }
 
 }  // namespace
@@ -139,4 +137,4 @@ Json PromptList() {
         {"arguments", Json::array({{{"name", "chat_id"}, {"description", "The chat"}, {"required", true}}})}}});
 }
 
-}  // namespace reprise::mcp
+}  // namespace reprise::mcp_door

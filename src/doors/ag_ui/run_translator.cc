@@ -1,4 +1,4 @@
-#include "doors/agui/run_translator.h"
+#include "doors/ag_ui/run_translator.h"
 
 #include <algorithm>
 #include <utility>
@@ -7,7 +7,7 @@
 #include "domain/codec.h"
 #include "transcript/event_visitor.h"
 
-namespace reprise::agui {
+namespace reprise::ag_ui {
 namespace {
 
 std::string Data(const Json& event) { return "data: " + DumpJson(event) + "\n\n"; }
@@ -419,4 +419,4 @@ void RunTranslator::TakeEvent(const AgentEvent& event, std::string& out) {
              event.payload);
 }
 
-}  // namespace reprise::agui
+}  // namespace reprise::ag_ui

@@ -10,13 +10,13 @@
 #include <string>
 
 #include "base/json.h"
-#include "doors/mcp/message.h"
-#include "doors/mcp/sessions.h"
+#include "doors/mcp_door/message.h"
+#include "doors/mcp_door/sessions.h"
 #include "doors/translator.h"
 #include "reprise/ids.h"
 #include "transcript/run_state.h"
 
-namespace reprise::mcp {
+namespace reprise::mcp_door {
 
 // Shows a run as the answer of a tool: progress while it works, what waits for a person as questions to the client's
 // user, and its answer as the result.
@@ -86,4 +86,4 @@ struct RequestState {
 std::string WriteRequestState(const RequestState& state);
 std::optional<RequestState> ReadRequestState(const std::string& text);
 
-}  // namespace reprise::mcp
+}  // namespace reprise::mcp_door

@@ -15,7 +15,7 @@
 #include "reprise/ids.h"
 #include "transcript/run_state.h"
 
-namespace reprise::agui {
+namespace reprise::ag_ui {
 
 // Shows a run as events of AG-UI 1.0. What waits for a person ends the response, and never the run: an interrupt.
 class RunTranslator final : public Translator {
@@ -113,4 +113,4 @@ class RunTranslator final : public Translator {
   TokenUsage usage_;
 };
 
-}  // namespace reprise::agui
+}  // namespace reprise::ag_ui

@@ -1,4 +1,4 @@
-#include "doors/agui/run_input.h"
+#include "doors/ag_ui/run_input.h"
 
 #include <algorithm>
 #include <map>
@@ -7,17 +7,13 @@
 #include "base/text.h"
 #include "base/try.h"
 
-namespace reprise::agui {
+namespace reprise::ag_ui {
 namespace {
 
-Error Wrong(const std::string& what) {
-  return Error{.code = ErrorCode::kInvalidArgument, .reason = "invalid_member", .message = what};
-}
+Error Wrong(const std::string& what) { return Refused(ErrorCode::kInvalidArgument, "invalid_member", what); }
 
 Error WrongPayload(const std::string& id, const std::string& what) {
-  return Error{.code = ErrorCode::kInvalidArgument,
-               .reason = "invalid_payload",
-               .message = "the payload for the interrupt " + id + " " + what};
+  return Refused(ErrorCode::kInvalidArgument, "invalid_payload", "the payload for the interrupt " + id + " " + what);
 }
 
 Result<std::string> NeededText(const Json& object, const char* name) {
@@ -159,8 +155,7 @@ Result<void> TakeResume(const Json& resume, RunInput& input) {
 Result<RunInput> ParseRunInput(std::string_view body) {
   const Json json = TRY(ParseJson(body));
   if (!json.is_object()) {
-    return Fail(Error{
-        .code = ErrorCode::kInvalidArgument, .reason = "invalid_body", .message = "the body must be a JSON object"});
+    return Fail(Refused(ErrorCode::kInvalidArgument, "invalid_body", "the body must be a JSON object"));
   }
   RunInput input;
   input.thread_id = TRY(NeededText(json, "threadId"));
@@ -259,4 +254,4 @@ Result<InputAnswer> InputOf(const ResumeEntry& entry, const event::InputRequired
   return answer;
 }
 
-}  // namespace reprise::agui
+}  // namespace reprise::ag_ui

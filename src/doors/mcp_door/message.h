@@ -11,7 +11,7 @@
 // What the Model Context Protocol says in JSON-RPC 2.0 (modelcontextprotocol.io), for the server's side. It has two
 // eras: until 2025-11-25 a client greets the server and has a session; since 2026-07-28 every request stands for
 // itself, and says in "_meta" which version it is of and what its client can do.
-namespace reprise::mcp {
+namespace reprise::mcp_door {
 
 inline constexpr std::string_view kStatelessVersion = "2026-07-28";
 // With sessions; the newest first.
@@ -73,4 +73,4 @@ std::string ResultMessage(const Json& id, Json result, bool is_stateless);
 std::string ErrorMessage(const Json& id, const RpcError& error);
 std::string NotificationMessage(const std::string& method, Json params);
 
-}  // namespace reprise::mcp
+}  // namespace reprise::mcp_door
