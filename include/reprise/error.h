@@ -11,7 +11,7 @@
 
 namespace reprise {
 
-// The kind of an Error. One table (src/http/error_response.cc) maps kinds to HTTP statuses.
+// The kind of an Error. One table (src/wire/error_response.cc) maps kinds to HTTP statuses.
 enum class ErrorCode {
   kInvalidArgument,  // malformed or out of contract; the caller must change the request
   kUnauthenticated,  // a token is missing or wrong

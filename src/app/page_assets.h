@@ -2,7 +2,7 @@
 
 #include <span>
 
-#include "http/server.h"
+#include "api/server.h"
 
 namespace reprise {
 

@@ -7,7 +7,7 @@
 
 #include "app/settings.h"
 #include "base/text.h"
-#include "http/message.h"
+#include "wire/message.h"
 
 namespace reprise {
 namespace {

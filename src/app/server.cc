@@ -3,11 +3,11 @@
 #include <condition_variable>
 #include <utility>
 
+#include "api/server.h"
 #include "app/options.h"
 #include "app/server_parts.h"
 #include "base/mutex.h"
 #include "base/try.h"
-#include "http/server.h"
 
 namespace reprise {
 namespace {
@@ -52,7 +52,7 @@ class Server::Impl {
     options.failing = [this] { return parts_->CheckParts(); };
     options.logins = parts_->logins();
     parts_->AddPeople(options);
-    http_ = TRY(HttpServer::Open(engine(), std::move(options)));
+    http_ = TRY(OpenServer(engine(), std::move(options)));
     parts_->SendMetricsOf([http = http_.get()] { return http->CollectMetrics(); });
     std::string url = UrlOf(http_->host(), http_->port());
     parts_->NoteUrl(url);
@@ -67,7 +67,7 @@ class Server::Impl {
     parts_->LeaveBucket();
     parts_->BeginStop();
     engine().Stop();
-    if (http_ != nullptr) http_->StopTenants();
+    if (http_ != nullptr) http_->StopSite();
     parts_->BeginStopTelemetry();
     if (http_ != nullptr) http_->Stop();
     parts_->StopTelemetry();

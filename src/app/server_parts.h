@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "api/server.h"
 #include "app/chat_bucket.h"
 #include "app/last_instance.h"
 #include "app/tenant_parts.h"
@@ -16,7 +17,6 @@
 #include "base/posix_file_system.h"
 #include "crypto/key_set.h"
 #include "engine/elastic_pool.h"
-#include "http/server.h"
 #include "mcp/mcp_servers.h"
 #include "net/curl_transport.h"
 #include "postgres/shared_database.h"

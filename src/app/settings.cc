@@ -7,7 +7,7 @@
 
 #include "app/secrets.h"
 #include "base/text.h"
-#include "http/message.h"
+#include "wire/message.h"
 
 namespace reprise {
 namespace {

@@ -8,12 +8,12 @@
 #include "app/settings.h"
 #include "base/text.h"
 #include "engine/run_guard.h"
-#include "http/gate.h"
 #include "mcp/oauth_documents.h"
 #include "people/access_token.h"
 #include "people/issuer_keys.h"
 #include "postgres/database.h"
 #include "redis/redis_url.h"
+#include "wire/gate.h"
 
 namespace reprise {
 namespace {

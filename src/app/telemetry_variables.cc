@@ -9,7 +9,7 @@
 
 #include "base/text.h"
 #include "base/utf8.h"
-#include "http/message.h"
+#include "wire/message.h"
 
 namespace reprise {
 namespace {

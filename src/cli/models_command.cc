@@ -3,13 +3,13 @@
 #include <string>
 #include <utility>
 
+#include "api/bodies.h"
 #include "app/model_catalog.h"
 #include "base/json.h"
 #include "base/logging.h"
 #include "base/terminal_text.h"
 #include "cli/commands.h"
 #include "client/server_access.h"
-#include "http/bodies.h"
 #include "net/curl_transport.h"
 #include "terminal/console.h"
 

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "api/server.h"
 #include "app/embedded.h"
 #include "app/process.h"
 #include "app/provider_checks.h"
@@ -19,7 +20,6 @@
 #include "base/system.h"
 #include "cli/commands.h"
 #include "client/own_server.h"
-#include "http/server.h"
 #include "terminal/console.h"
 
 namespace reprise {
@@ -72,7 +72,7 @@ int Serve(const Options& options, const CommandLine& line, StopSignals& signals,
     };
   }
   (*parts)->AddPeople(*server_options);
-  auto server = HttpServer::Open((*parts)->engine(), *std::move(server_options), std::move(manager.sockets));
+  auto server = OpenServer((*parts)->engine(), *std::move(server_options), std::move(manager.sockets));
   if (!server) {
     Error error = server.error();
     error.message = wanted + error.message;
@@ -114,7 +114,7 @@ int Serve(const Options& options, const CommandLine& line, StopSignals& signals,
   (*parts)->LeaveBucket();
   (*parts)->BeginStop();
   (*parts)->engine().Stop();
-  (*server)->StopTenants();
+  (*server)->StopSite();
   (*parts)->BeginStopTelemetry();
   (*server)->Stop();
   (*parts)->StopTelemetry();

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "api/requests.h"
 #include "app/chat_bucket.h"
 #include "app/chat_keys.h"
 #include "app/key_access.h"
@@ -13,8 +14,7 @@
 #include "base/posix_file_system.h"
 #include "client/server_access.h"
 #include "domain/codec.h"
-#include "http/bodies.h"
-#include "http/requests.h"
+#include "doors/chat_lists.h"
 #include "store/chat_files.h"
 #include "store/file_interaction_store.h"
 #include "store/unsaved.h"

@@ -9,7 +9,7 @@
 #include "base/sse_parser.h"
 #include "base/text.h"
 #include "client/server_client.h"
-#include "doors/mcp/message.h"
+#include "doors/mcp_door/message.h"
 #include "terminal/console.h"
 #include "terminal/exit_status.h"
 
@@ -69,7 +69,7 @@ class McpBridge::Relay {
   bool was_answered = false;
   bool is_over = false;
 
-  bool is_stateless() const { return !VersionIn(message).empty() && !mcp::IsSessionVersion(VersionIn(message)); }
+  bool is_stateless() const { return !VersionIn(message).empty() && !mcp_door::IsSessionVersion(VersionIn(message)); }
   int descriptor() const { return sending_->answer().descriptor(); }
   // `bytes` are those of the piece that `events` reads.
   void Receive(std::string& bytes) {
@@ -123,13 +123,13 @@ void McpBridge::Refuse(const Json& id, int code, const std::string& why) {
 }
 
 void McpBridge::Take(const LineChannel::Line& line) {
-  if (line.too_long) return Refuse(nullptr, mcp::kInvalidRequest, "a message is too long, and was not read");
+  if (line.too_long) return Refuse(nullptr, mcp_door::kInvalidRequest, "a message is too long, and was not read");
   auto message = ParseJson(line.text, kMaxDepth);
-  if (!message) return Refuse(nullptr, mcp::kParseError, message.error().message);
+  if (!message) return Refuse(nullptr, mcp_door::kParseError, message.error().message);
   const Json& id = MemberOf(*message, "id");
-  if (!message->is_object()) return Refuse(nullptr, mcp::kInvalidRequest, "a message must be a JSON object");
+  if (!message->is_object()) return Refuse(nullptr, mcp_door::kInvalidRequest, "a message must be a JSON object");
   if (auto reached = link_.Reach(""); !reached) {
-    if (IsRequest(*message)) Refuse(id, mcp::kInternalError, reached.error().message);
+    if (IsRequest(*message)) Refuse(id, mcp_door::kInternalError, reached.error().message);
     return;
   }
   if (TextMember(*message, "method") == "notifications/cancelled") return Cancel(*message);
@@ -139,7 +139,7 @@ void McpBridge::Take(const LineChannel::Line& line) {
     version_.clear();
   }
   // What belongs to a session waits for it.
-  const bool is_stateless = !VersionIn(*message).empty() && !mcp::IsSessionVersion(VersionIn(*message));
+  const bool is_stateless = !VersionIn(*message).empty() && !mcp_door::IsSessionVersion(VersionIn(*message));
   if (!is_stateless && IsGreeting()) return ungreeted_.push_back(*std::move(message));
   Forward(*std::move(message), Purpose::kClient, /*is_again=*/false);
 }
@@ -177,7 +177,7 @@ McpBridge::Relay* McpBridge::RelayOf(const Json& id) const {
 HttpHeaders McpBridge::HeadersFor(const Json& message) const {
   HttpHeaders headers = {{"Accept", "application/json, text/event-stream"}};
   const std::string version = VersionIn(message);
-  if (!version.empty() && !mcp::IsSessionVersion(version)) {
+  if (!version.empty() && !mcp_door::IsSessionVersion(version)) {
     const Json& params = MemberOf(message, "params");
     headers.emplace_back("MCP-Protocol-Version", HeaderValue(version));
     headers.emplace_back("Mcp-Method", HeaderValue(TextMember(message, "method")));
@@ -192,7 +192,7 @@ HttpHeaders McpBridge::HeadersFor(const Json& message) const {
 
 void McpBridge::Forward(Json message, Purpose purpose, bool is_again) {
   if (relays_.size() >= kMostRelays) {
-    if (IsRequest(message)) Refuse(message["id"], mcp::kInternalError, "too many requests are under way");
+    if (IsRequest(message)) Refuse(message["id"], mcp_door::kInternalError, "too many requests are under way");
     return;
   }
   HttpHeaders headers = HeadersFor(message);
@@ -227,7 +227,7 @@ void McpBridge::End(Relay& relay) {
   const bool is_request = IsRequest(relay.message);
   const auto refuse = [&](const std::string& why) {
     if (is_request && !relay.was_answered && relay.purpose == Purpose::kClient) {
-      Refuse(relay.message["id"], mcp::kInternalError, why);
+      Refuse(relay.message["id"], mcp_door::kInternalError, why);
     }
   };
   if (!*relay.ended) {

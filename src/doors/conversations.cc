@@ -324,6 +324,16 @@ ConversationPlan UnnamedChat(const ForeignConversation& conversation) {
 
 }  // namespace
 
+std::optional<ChatId> ChatNamed(std::string_view name) {
+  if (name.empty() || name == "new" || name == "null" || name == "undefined" ||
+      name.find("{{") != std::string_view::npos) {
+    return std::nullopt;
+  }
+  if (auto chat = ChatId::Parse(name)) return *chat;
+  constexpr std::size_t kFrom = 7, kDigits = 32;  // behind "sha256:"
+  return *ChatId::Parse("foreign_" + Sha256Digest({name}).substr(kFrom, kDigits));
+}
+
 std::string InstructionsFor(const ForeignConversation& conversation, std::string instructions) {
   if (conversation.opening.empty()) return instructions;
   if (!instructions.empty()) instructions += "\n\n";
@@ -484,8 +494,9 @@ Result<EventSubscription> Conversations::Begin(const ConversationPlan& plan, Sta
   std::optional<InteractionId> after = plan.after;
   if (plan.unknown.size() > kMostUnknown) {
     return Fail(Reason::kConversationTooLong, "no chat has the first " + std::to_string(plan.unknown.size()) +
-                                 " turns of this conversation, and only " + std::to_string(kMostUnknown) +
-                                 " can be added at a time: import it, or send its newest turns");
+                                                  " turns of this conversation, and only " +
+                                                  std::to_string(kMostUnknown) +
+                                                  " can be added at a time: import it, or send its newest turns");
   }
   if (!plan.unknown.empty()) {
     after = TRY(engine_.AddTurns(plan.chat, plan.after, plan.replaces, plan.unknown));

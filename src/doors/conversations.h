@@ -41,6 +41,10 @@ struct ForeignConversation {
 // `instructions`, and behind them what the user was shown before the first message.
 std::string InstructionsFor(const ForeignConversation& conversation, std::string instructions);
 
+// The name that the client gives a chat as one of ours: itself where it can be, else one made of it. nullopt: it is
+// none, but what a client sends that knows no name yet ("", "new", an unfilled placeholder).
+std::optional<ChatId> ChatNamed(std::string_view name);
+
 // What a foreign request means for our chats.
 struct ConversationPlan {
   enum class Kind { kStart, kEdit, kRegenerate };

@@ -128,9 +128,9 @@ class WholeStates {
   Messages messages_;
 };
 
-class Reader {
+class ForeignChatReader {
  public:
-  explicit Reader(ForeignChat& chat) : chat_(chat), states_(chat) {}
+  explicit ForeignChatReader(ForeignChat& chat) : chat_(chat), states_(chat) {}
 
   Result<void> Read(std::vector<ForeignInteraction> documents, const Json& about) {
     chat_.title = TextMember(about, "title");
@@ -387,7 +387,7 @@ Result<void> ReadBlobs(const Json& list, const std::string& where, ForeignChat& 
 Interaction ForeignChat::Whole(InteractionId id) const { return WholeStates(*this).Whole(id); }
 
 Result<void> ReadInteractions(std::vector<ForeignInteraction> documents, const Json& about, ForeignChat& chat) {
-  return Reader(chat).Read(std::move(documents), about);
+  return ForeignChatReader(chat).Read(std::move(documents), about);
 }
 
 Result<void> AddForeignFile(StoredFile file, const std::string& where, ForeignChat& chat) {

@@ -5,13 +5,16 @@
 
 #include "base/json.h"
 #include "domain/codec.h"
-#include "doors/agui/run_translator.h"
-#include "doors/mcp/ask_translator.h"
+#include "doors/ag_ui/run_translator.h"
+#include "doors/mcp_door/ask_translator.h"
 #include "doors/openai/agent_translator.h"
 #include "support/test.h"
 
 // What clients of other protocols are sent for the same events.
 namespace reprise::test::translators_test {
+
+using openai::AgentTranslator, openai::AnswerHead, openai::AnswerEnd, openai::AnswerWriter;
+
 namespace {
 
 const event::InteractionStarted kStarted{"int_001", "chat", std::nullopt, std::nullopt, "openai/x"};
@@ -97,8 +100,8 @@ TEST_CASE("Translators: what a newer server says is skipped", "[doors]") {
 
 TEST_CASE("AskTranslator: progress, a question and the result", "[doors]") {
   const InteractionRef run{*ChatId::Parse("chat"), InteractionId::FromNumber(1)};
-  mcp::AskTranslator translator(
-      {.id = 7, .asking = mcp::AskTranslator::Asking::kInStream, .progress_token = "p", .run = run});
+  mcp_door::AskTranslator translator(
+      {.id = 7, .asking = mcp_door::AskTranslator::Asking::kInStream, .progress_token = "p", .run = run});
   std::string out;
   Take(translator, {kStarted, event::ToolCallStarted{"call_1", "write_file", "{}"}, Approval()}, out);
   translator.Rest(out);
@@ -119,7 +122,7 @@ TEST_CASE("AskTranslator: progress, a question and the result", "[doors]") {
 }
 
 TEST_CASE("RunTranslator: a text, a call and what it has used", "[doors]") {
-  agui::RunTranslator translator({.thread_id = "t", .run_id = "r", .parent_run_id = "", .is_current = true});
+  ag_ui::RunTranslator translator({.thread_id = "t", .run_id = "r", .parent_run_id = "", .is_current = true});
   std::string out;
   translator.Begin(out);
   Take(translator,
@@ -141,7 +144,7 @@ TEST_CASE("RunTranslator: a text, a call and what it has used", "[doors]") {
 }
 
 TEST_CASE("RunTranslator: what waits for a person ends the response", "[doors]") {
-  agui::RunTranslator translator({.thread_id = "t", .run_id = "r", .parent_run_id = ""});
+  ag_ui::RunTranslator translator({.thread_id = "t", .run_id = "r", .parent_run_id = ""});
   std::string out;
   Take(translator, {kStarted, Approval()}, out);
   CHECK_FALSE(translator.is_over());

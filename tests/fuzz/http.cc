@@ -2,13 +2,14 @@
 
 #include <optional>
 
+#include "api/requests.h"
 #include "fuzz/driver.h"
-#include "http/gate.h"
-#include "http/message.h"
-#include "http/multipart.h"
-#include "http/request_parser.h"
-#include "http/requests.h"
-#include "http/routes.h"
+#include "wire/gate.h"
+#include "wire/message.h"
+#include "wire/multipart.h"
+#include "wire/request_parser.h"
+#include "wire/request_values.h"
+#include "wire/router.h"
 
 namespace reprise::fuzz {
 namespace {
@@ -85,7 +86,7 @@ struct Seen {
   bool operator==(const Seen&) const = default;
 };
 
-// What http/connection does with what it reads.
+// What wire/connection does with what it reads.
 class Reader {
  public:
   Reader(const Gate& gate, const Router& router) : gate_(gate), router_(router) {}

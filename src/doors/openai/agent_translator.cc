@@ -10,7 +10,7 @@
 #include "doors/shown_text.h"
 #include "transcript/event_visitor.h"
 
-namespace reprise {
+namespace reprise::openai {
 namespace {
 
 constexpr std::size_t kShownArguments = 600;
@@ -154,4 +154,4 @@ void AgentTranslator::Finish(std::string& out) {
   writer_->End(end_, out);
 }
 
-}  // namespace reprise
+}  // namespace reprise::openai

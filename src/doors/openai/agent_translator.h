@@ -9,7 +9,7 @@
 #include "reprise/ids.h"
 #include "transcript/run_state.h"
 
-namespace reprise {
+namespace reprise::openai {
 
 // Shows a run of an agent as the answer of a model: its text, its thinking, a line of thinking for each tool call, and
 // as text what it asks people, with a link to where they can answer.
@@ -61,4 +61,4 @@ class AgentTranslator final : public Translator {
   bool thought_ = false;      // likewise
 };
 
-}  // namespace reprise
+}  // namespace reprise::openai

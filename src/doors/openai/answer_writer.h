@@ -10,7 +10,7 @@
 #include "reprise/event.h"
 #include "reprise/message.h"
 
-namespace reprise {
+namespace reprise::openai {
 
 // What is known of an answer when it begins.
 struct AnswerHead {
@@ -53,4 +53,4 @@ std::unique_ptr<AnswerWriter> MakeResponseWriter(const OpenAiRequest& request);
 // {"message":...,"type":...,"param":null,"code":...,"retryable":...}
 std::string OpenAiErrorObject(const AnswerFailure& failure, std::string_view type = "server_error");
 
-}  // namespace reprise
+}  // namespace reprise::openai

@@ -3,7 +3,7 @@
 #include "base/json.h"
 #include "doors/openai/answer_writer.h"
 
-namespace reprise {
+namespace reprise::openai {
 namespace {
 
 std::string_view FinishReason(const AnswerEnd& end, bool has_calls) {
@@ -122,4 +122,4 @@ std::string OpenAiErrorObject(const AnswerFailure& failure, std::string_view typ
   return out;
 }
 
-}  // namespace reprise
+}  // namespace reprise::openai

@@ -7,7 +7,7 @@
 #include "base/system.h"
 #include "base/try.h"
 
-namespace reprise {
+namespace reprise::openai {
 namespace {
 
 constexpr std::uint64_t kMostWaitingForClient = 8 * 1024 * 1024;
@@ -77,4 +77,4 @@ Result<std::string> ModelAnswer::Whole() {
   return std::move(out_);
 }
 
-}  // namespace reprise
+}  // namespace reprise::openai

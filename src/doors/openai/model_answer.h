@@ -10,7 +10,7 @@
 #include "reprise/event_log.h"
 #include "reprise/model_client.h"
 
-namespace reprise {
+namespace reprise::openai {
 
 // The answer of a model alone, as it comes. Nothing of it is kept.
 class ModelAnswer final : public ModelStream, public std::enable_shared_from_this<ModelAnswer> {
@@ -43,4 +43,4 @@ class ModelAnswer final : public ModelStream, public std::enable_shared_from_thi
   std::optional<Error> failure_;
 };
 
-}  // namespace reprise
+}  // namespace reprise::openai

@@ -15,7 +15,7 @@
 #include "base/utf8.h"
 #include "crypto/digest.h"
 
-namespace reprise {
+namespace reprise::openai {
 namespace {
 
 constexpr std::string_view kAgent = "reprise";
@@ -23,12 +23,6 @@ constexpr std::string_view kFilesOnly = "(see the attached files)";
 constexpr std::size_t kMostFiles = 20;    // of one message
 constexpr std::size_t kMostOfAType = 40;  // that is told, of what may be any text
 
-Error Invalid(std::string reason, std::string message, std::string_view param) {
-  return Error{.code = ErrorCode::kInvalidArgument,
-               .reason = std::move(reason),
-               .message = std::move(message),
-               .details_json = DumpJson({{"param", std::string(param)}})};
-}
 Error WrongType(std::string_view param, const char* type) {
   return Invalid("invalid_member", "\"" + std::string(param) + "\" must be " + type, param);
 }
@@ -571,16 +565,6 @@ Result<ConversationBody> ParseConversation(std::string_view text, bool needs_ite
   return parsed;
 }
 
-std::optional<ChatId> ChatNamed(std::string_view name) {
-  if (name.empty() || name == "new" || name == "null" || name == "undefined" ||
-      name.find("{{") != std::string_view::npos) {
-    return std::nullopt;
-  }
-  if (auto chat = ChatId::Parse(name)) return *chat;
-  constexpr std::size_t kFrom = 7, kDigits = 32;  // behind "sha256:"
-  return *ChatId::Parse("foreign_" + Sha256Digest({name}).substr(kFrom, kDigits));
-}
-
 std::string ResponseId(const InteractionRef& interaction) {
   return "resp_" + interaction.chat_id.str() + "_" + interaction.interaction_id.str();
 }
@@ -595,4 +579,11 @@ std::optional<InteractionRef> ParseResponseId(std::string_view id) {
   return InteractionRef{*chat, *interaction};
 }
 
-}  // namespace reprise
+Error ParamError(ErrorCode code, std::string reason, std::string message, std::string_view param) {
+  return Error{.code = code,
+               .reason = std::move(reason),
+               .message = std::move(message),
+               .details_json = DumpJson({{"param", std::string(param)}})};
+}
+
+}  // namespace reprise::openai

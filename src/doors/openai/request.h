@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "doors/conversations.h"
@@ -16,7 +17,7 @@
 
 // Requests of OpenAI's interfaces (Chat Completions, Responses) as types. What their clients may send beyond this is
 // taken and has no effect: an agent's sampling and formats, and the client's own tools.
-namespace reprise {
+namespace reprise::openai {
 
 struct OpenAiRequest {
   // An agent (`reprise`, `reprise/PROVIDER/NAME`), or a model alone.
@@ -69,12 +70,15 @@ struct ConversationBody {
 // `needs_items`: there must be one.
 Result<ConversationBody> ParseConversation(std::string_view body, bool needs_items);
 
-// The name that the client gives a chat as one of ours: itself where it can be, else one made of it. nullopt: it is
-// none, but what a client sends that knows no name yet ("", "new", an unfilled placeholder).
-std::optional<ChatId> ChatNamed(std::string_view name);
-
 // Ids of responses: "resp_CHAT_int_001". What we number is theirs too.
 std::string ResponseId(const InteractionRef& interaction);
 std::optional<InteractionRef> ParseResponseId(std::string_view id);
 
-}  // namespace reprise
+// An error whose details name the parameter that is wrong ("param").
+Error ParamError(ErrorCode code, std::string reason, std::string message, std::string_view param);
+// The usual one, kInvalidArgument.
+inline Error Invalid(std::string reason, std::string message, std::string_view param) {
+  return ParamError(ErrorCode::kInvalidArgument, std::move(reason), std::move(message), param);
+}
+
+}  // namespace reprise::openai

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace reprise {
+namespace reprise::openai {
 namespace {
 
 constexpr std::size_t kMostNotes = 1'000;
@@ -61,4 +61,4 @@ void RequestNotes::Recall(const InteractionRef& response, OpenAiRequest& asked) 
   asked.continues = asked.chat_name.has_value();
 }
 
-}  // namespace reprise
+}  // namespace reprise::openai

@@ -2,15 +2,17 @@
 
 #include <cstddef>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
 
 #include "base/mutex.h"
+#include "doors/door.h"
 #include "doors/openai/request.h"
 #include "reprise/ids.h"
 
-namespace reprise {
+namespace reprise::openai {
 
 // What requests have said of their responses and no chat keeps: for who reads a response while the server that began it
 // runs. The oldest are forgotten. Thread-safe.
@@ -39,4 +41,7 @@ class RequestNotes {
   std::size_t bytes_ GUARDED_BY(mutex_) = 0;
 };
 
-}  // namespace reprise
+// The routes of OpenAI's Conversations: chats by that interface, and the items that responses are made of.
+void AddConversationRoutes(Router& router, const Door& door, std::shared_ptr<RequestNotes> notes);
+
+}  // namespace reprise::openai

@@ -7,7 +7,7 @@
 #include "doors/openai/agent_translator.h"
 #include "doors/openai/answer_writer.h"
 
-namespace reprise {
+namespace reprise::openai {
 namespace {
 
 constexpr std::string_view kInput = "_input";  // the end of an input item's id; those of outputs end with a number
@@ -56,4 +56,9 @@ std::optional<InteractionRef> InteractionOfItem(std::string_view id) {
   return ParseResponseId("resp" + std::string(id.substr(begin, end - begin)));
 }
 
-}  // namespace reprise
+Result<InteractionRef> ResponseInPath(const Request& request) {
+  if (auto ref = ParseResponseId(request.captures.at(0))) return *std::move(ref);
+  return Fail(ErrorCode::kNotFound, "there is no such response");
+}
+
+}  // namespace reprise::openai

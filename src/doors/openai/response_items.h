@@ -8,9 +8,10 @@
 #include "base/json.h"
 #include "doors/openai/request.h"
 #include "reprise/engine.h"
+#include "wire/message.h"
 
 // Interactions as OpenAI's Responses tells what is there: as a response, and as the items of a conversation.
-namespace reprise {
+namespace reprise::openai {
 
 // The response that an interaction is now, as one object. `page`: see AgentTranslator.
 Result<std::string> ResponseText(Engine& engine, const Interaction& interaction, OpenAiRequest asked,
@@ -24,4 +25,7 @@ Result<std::vector<Json>> ItemsOf(Engine& engine, const Interaction& interaction
 // The interaction that an item's id is of, with its chat; nullopt: it is none of ours.
 std::optional<InteractionRef> InteractionOfItem(std::string_view id);
 
-}  // namespace reprise
+// The response whose id is in a request's path. kNotFound if it is none of ours.
+Result<InteractionRef> ResponseInPath(const Request& request);
+
+}  // namespace reprise::openai

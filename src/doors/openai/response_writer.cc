@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "doors/openai/answer_writer.h"
 
-namespace reprise {
+namespace reprise::openai {
 namespace {
 
 // {"type":"json_schema",...}
@@ -310,4 +310,4 @@ std::unique_ptr<AnswerWriter> MakeResponseWriter(const OpenAiRequest& request) {
   return std::make_unique<ResponseWriter>(request);
 }
 
-}  // namespace reprise
+}  // namespace reprise::openai

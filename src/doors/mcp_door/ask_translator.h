@@ -1,0 +1,89 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "base/json.h"
+#include "doors/mcp_door/message.h"
+#include "doors/mcp_door/sessions.h"
+#include "doors/translator.h"
+#include "reprise/ids.h"
+#include "transcript/run_state.h"
+
+namespace reprise::mcp_door {
+
+// Shows a run as the answer of a tool: progress while it works, what waits for a person as questions to the client's
+// user, and its answer as the result.
+class AskTranslator final : public Translator {
+ public:
+  // Where what waits for a person is asked.
+  enum class Asking {
+    kNowhere,   // the client cannot: the result says where to answer
+    kInStream,  // with requests to the client, while the response stays open
+    kInResult,  // the result is the questions, and the client sends the call again with their answers
+  };
+  struct Options {
+    Json id = nullptr;  // of the request
+    bool is_stateless = false;
+    bool streams = true;  // false: the response is one JSON text, the result
+    Asking asking = Asking::kNowhere;
+    bool can_open_urls = false;
+    Json progress_token = nullptr;  // null: no progress is told
+    InteractionRef run;
+    bool is_repeated = false;                    // a call before has begun the run, and is answered as it ended
+    std::string call_digest{};                   // of the call, which what is sent again has to be
+    std::string where{};                         // people can answer
+    std::uint64_t after_seq = 0;                 // the client knows what came up to here
+    std::set<std::string> answered{};            // what the client has just answered
+    std::shared_ptr<Session> session = nullptr;  // of the client, if it has one
+    std::shared_ptr<Call> call = nullptr;        // likewise
+  };
+  explicit AskTranslator(Options options) : options_(std::move(options)) {}
+
+  void Rest(std::string& out) override;
+  void End(bool complete, std::string& out) override;
+  bool is_over() const override { return is_over_; }
+
+ private:
+  void TakeEvent(const AgentEvent& event, std::string& out) override;
+  void TakeRetry(std::uint64_t seq, const event::Retry& retry, std::string& out) const;
+  void Send(const std::string& message, std::string& out) const;
+  void Progress(std::uint64_t seq, const std::string& what, std::string& out) const;
+  void Ask(const std::string& id, const Json& form, std::string& out);
+  void Finish(Json result, std::string& out);
+  void FinishWaiting(std::string& out);
+  void Settle(const std::string& id, std::string& out);
+
+  const Options options_;
+  std::map<std::string, Json> waiting_;  // forms, by the ids of what is asked
+  std::map<std::string, int> asked_;     // how often the client was asked
+  std::string unasked_;                  // why the client could not ask
+  std::uint64_t last_question_ = 0;
+  RunState run_;
+  bool is_over_ = false;
+};
+
+// The result of a tool: a text, beside what programs read. REQUIRES: `structured` is an object, or null.
+Json ToolResult(const std::string& text, Json structured, bool is_error = false);
+
+// A question that is asked once more is another request, since ids of requests are used once: the id of the request,
+// and the id of what it asks.
+std::string RequestIdFor(const std::string& question, int times);
+std::string QuestionOf(const std::string& request_id);
+
+// What a client sends with the answers to questions: which run they are for.
+struct RequestState {
+  InteractionRef run;
+  std::string call_digest;
+  std::uint64_t last_question = 0;
+};
+std::string WriteRequestState(const RequestState& state);
+std::optional<RequestState> ReadRequestState(const std::string& text);
+
+}  // namespace reprise::mcp_door

@@ -1,0 +1,359 @@
+#include "wire/gate.h"
+
+#include <arpa/inet.h>
+#include <linux/inet_diag.h>
+#include <linux/netlink.h>
+#include <linux/sock_diag.h>
+#include <netinet/in.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include "base/logging.h"
+#include "base/text.h"
+#include "crypto/jwe.h"
+#include "crypto/secret_key.h"
+#include "wire/error_response.h"
+
+namespace reprise {
+
+namespace {
+
+constexpr std::size_t kMaxHost = 253;  // characters; RFC 1035
+
+std::optional<int> ParsePort(std::string_view text) {
+  const auto port = ParseNumber<int>(text);
+  if (!port || text.front() == '0' || *port < 1 || *port > 65'535) return std::nullopt;
+  return port;
+}
+
+bool IsHostName(std::string_view text) {
+  return !text.empty() && text.size() <= kMaxHost && std::all_of(text.begin(), text.end(), [](char c) {
+    return IsAsciiAlnum(c) || c == '-' || c == '.' || c == '_';
+  });
+}
+
+bool IsBracketedAddress(std::string_view text) {
+  if (text.size() < 4 || text.front() != '[' || text.back() != ']') return false;
+  in6_addr parsed{};
+  return ::inet_pton(AF_INET6, std::string(text.substr(1, text.size() - 2)).c_str(), &parsed) == 1;
+}
+
+}  // namespace
+
+std::optional<Authority> ParseAuthority(std::string_view text) {
+  const std::size_t bracket = text.find(']');
+  const std::size_t colon = text.find(':', bracket == std::string_view::npos ? 0 : bracket);
+  Authority authority{.host = std::string(text.substr(0, colon))};
+  if (colon != std::string_view::npos) {
+    authority.port = ParsePort(text.substr(colon + 1));
+    if (!authority.port) return std::nullopt;
+  }
+  if (!IsHostName(authority.host) && !IsBracketedAddress(authority.host)) return std::nullopt;
+  return authority;
+}
+
+Result<PublicHost> ParsePublicHost(std::string_view text) {
+  auto host = ParseAuthority(text);
+  if (host) return *std::move(host);
+  return Fail(ErrorCode::kInvalidArgument,
+              "must be names or addresses with or without a port (example.org, example.org:8443, [2001:db8::1]), "
+              "without https:// and without wildcards");
+}
+
+namespace {
+
+bool IsLoopback(const sockaddr_storage& address) {
+  if (address.ss_family == AF_INET) {
+    const auto& v4 = reinterpret_cast<const sockaddr_in&>(address);
+    return (ntohl(v4.sin_addr.s_addr) >> 24) == 127;
+  }
+  return address.ss_family == AF_INET6 &&
+         IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6&>(address).sin6_addr);
+}
+
+void CopyAddress(const sockaddr_storage& from, __be32 (&address)[4], __be16& port) {
+  if (from.ss_family == AF_INET) {
+    const auto& v4 = reinterpret_cast<const sockaddr_in&>(from);
+    address[0] = v4.sin_addr.s_addr;
+    port = v4.sin_port;
+  } else {
+    const auto& v6 = reinterpret_cast<const sockaddr_in6&>(from);
+    std::memcpy(address, &v6.sin6_addr, sizeof address);
+    port = v6.sin6_port;
+  }
+}
+
+struct Query {
+  nlmsghdr header;
+  inet_diag_req_v2 request;
+};
+
+}  // namespace
+
+PeerUsers::PeerUsers() : netlink_(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG)) {
+  if (!netlink_) {
+    LogWarning("cannot tell which user a connection comes from; only requests with a token will be served",
+               {{"detail", std::strerror(errno)}});
+    return;
+  }
+  // The kernel answers within the call; the limit is for the day it does not, because this thread serves everybody.
+  const timeval limit{.tv_sec = 0, .tv_usec = 200'000};
+  ::setsockopt(netlink_.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+}
+
+Peer PeerUsers::Identify(int fd) {
+  sockaddr_storage theirs{}, ours{};
+  socklen_t theirs_size = sizeof theirs, ours_size = sizeof ours;
+  if (::getpeername(fd, reinterpret_cast<sockaddr*>(&theirs), &theirs_size) != 0 ||
+      ::getsockname(fd, reinterpret_cast<sockaddr*>(&ours), &ours_size) != 0) {
+    return Peer::kUnknown;
+  }
+  if (!IsLoopback(theirs)) return Peer::kRemote;
+  const auto owner = OwnerOf(theirs, ours);
+  if (!owner) return Peer::kUnknown;
+  return *owner == 0 || *owner == ::geteuid() ? Peer::kTrusted : Peer::kForeign;
+}
+
+std::optional<uid_t> PeerUsers::OwnerOf(const sockaddr_storage& theirs, const sockaddr_storage& ours) {
+  if (!netlink_) return std::nullopt;
+  Query query{};
+  query.header.nlmsg_len = sizeof query;
+  query.header.nlmsg_type = SOCK_DIAG_BY_FAMILY;
+  query.header.nlmsg_flags = NLM_F_REQUEST;
+  query.header.nlmsg_seq = ++sequence_;
+  query.request.sdiag_family = static_cast<__u8>(theirs.ss_family);
+  query.request.sdiag_protocol = IPPROTO_TCP;
+  query.request.idiag_states = ~0U;
+  query.request.id.idiag_cookie[0] = query.request.id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
+  CopyAddress(theirs, query.request.id.idiag_src, query.request.id.idiag_sport);
+  CopyAddress(ours, query.request.id.idiag_dst, query.request.id.idiag_dport);
+  if (::send(netlink_.get(), &query, sizeof query, 0) != static_cast<ssize_t>(sizeof query)) return std::nullopt;
+
+  alignas(nlmsghdr) std::array<char, 4096> buffer;
+  while (true) {
+    const ssize_t size = ::recv(netlink_.get(), buffer.data(), buffer.size(), 0);
+    if (size < 0 && errno == EINTR) continue;
+    if (size < static_cast<ssize_t>(sizeof(nlmsghdr))) return std::nullopt;
+    const auto* header = reinterpret_cast<const nlmsghdr*>(buffer.data());
+    if (header->nlmsg_seq != sequence_) continue;  // a late answer to an earlier question
+    if (header->nlmsg_type != SOCK_DIAG_BY_FAMILY) return std::nullopt;
+    if (size < static_cast<ssize_t>(NLMSG_LENGTH(sizeof(inet_diag_msg)))) return std::nullopt;
+    const auto* answer = static_cast<const inet_diag_msg*>(NLMSG_DATA(header));
+    // The kernel reports user 0 for a socket that no process holds any more; that is not root speaking.
+    if (answer->idiag_inode == 0) return std::nullopt;
+    return answer->idiag_uid;
+  }
+}
+
+namespace {
+
+// Takes as long for every guess of the same length.
+bool EqualsInConstantTime(std::string_view a, std::string_view b) {
+  if (a.size() != b.size()) return false;
+  unsigned char difference = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) difference |= static_cast<unsigned char>(a[i] ^ b[i]);
+  return difference == 0;
+}
+
+std::optional<std::string_view> BearerToken(const RequestHead& head) {
+  constexpr std::string_view kScheme = "Bearer ";
+  if (head.Count("authorization") != 1) return std::nullopt;
+  const std::string_view value = *head.Find("authorization");
+  if (!EqualsIgnoringCase(value.substr(0, kScheme.size()), kScheme)) return std::nullopt;
+  return TrimBlanks(value.substr(kScheme.size()));
+}
+
+constexpr std::string_view kPageKeyData = "reprise page key";  // what the sealing is for
+
+// Each key seals one token.
+std::optional<std::string> OpenPageKey(std::string_view page_key, std::string_view cookie) {
+  const auto sealed = DecodeBase64Url(page_key);
+  const auto bytes = DecodeBase64Url(cookie);
+  const auto key = bytes ? SecretKey::FromBytes(*bytes) : std::nullopt;
+  if (!sealed || !key || sealed->size() < kGcmIvBytes + kGcmTagBytes) return std::nullopt;
+  const std::string_view whole = *sealed;
+  auto token = GcmOpen(*key, kPageKeyData, whole.substr(0, kGcmIvBytes),
+                       std::string(whole.substr(kGcmIvBytes, whole.size() - kGcmIvBytes - kGcmTagBytes)),
+                       whole.substr(whole.size() - kGcmTagBytes));
+  return token ? std::optional(*std::move(token)) : std::nullopt;
+}
+
+// What a browser needs to ask for the token: nothing in it is anybody's.
+bool IsOfPage(const RequestHead& head) {
+  const std::string_view path = std::string_view(head.target).substr(0, head.target.find('?'));
+  if (head.method == "POST") return path == "/login";
+  return (head.method == "GET" || head.method == "HEAD") && (path == "/" || path.starts_with("/assets/"));
+}
+
+// What a balancer asks, which has no token: whether the server is well, and nothing of anybody's.
+bool IsProbe(const RequestHead& head) {
+  return (head.method == "GET" || head.method == "HEAD") && (head.target == "/healthz" || head.target == "/readyz");
+}
+
+Error NoToken() { return Refused(Reason::kUnauthenticated, "a valid bearer token is needed"); }
+
+// "192.0.2.1:8000" or "[2001:db8::1]:8000".
+bool IsAddressWithPort(std::string_view text, int port) {
+  const std::string suffix = ":" + std::to_string(port);
+  if (!text.ends_with(suffix)) return false;
+  std::string host(text.substr(0, text.size() - suffix.size()));
+  in6_addr parsed{};
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
+    return ::inet_pton(AF_INET6, host.substr(1, host.size() - 2).c_str(), &parsed) == 1;
+  }
+  return ::inet_pton(AF_INET, host.c_str(), &parsed) == 1;
+}
+
+}  // namespace
+
+Gate::Gate(Options options)
+    : port_(options.port),
+      any_address_(options.any_address),
+      public_hosts_(std::move(options.public_hosts)),
+      token_(std::move(options.token)),
+      people_(std::move(options.people)),
+      // Equal servers behind one name have many ports, and a cookie for all of them.
+      cookie_name_(people_ ? "reprise" : "reprise_" + std::to_string(options.port)) {
+  options.hosts.insert(options.hosts.end(), {"127.0.0.1", "localhost", "[::1]"});
+  for (const std::string& host : options.hosts) {
+    authorities_.push_back(host + ":" + std::to_string(options.port));
+    if (options.port == 80) authorities_.push_back(host);
+  }
+}
+
+std::optional<Reply> Gate::Check(const RequestHead& head, Peer peer) const {
+  if (auto refusal = CheckHost(head)) return refusal;
+  if (auto refusal = CheckOrigin(head)) return refusal;
+  return CheckCaller(head, peer);
+}
+
+std::optional<Gate::Session> Gate::LogIn(std::string_view token, const RequestHead& head) const {
+  if (!token_ && !people_) return Session();
+  std::int64_t seconds = 31'536'000;
+  if (!token_ || !EqualsInConstantTime(token, *token_)) {
+    const auto until = people_ ? people_->Accepts(token) : Fail(NoToken());
+    if (!until) return std::nullopt;
+    if (*until) {
+      const auto left = std::chrono::duration_cast<std::chrono::seconds>(**until - Now());
+      seconds = std::min<std::int64_t>(seconds, left.count());
+    }
+  }
+  const SecretKey key = SecretKey::Random();
+  const auto sealed = GcmSeal(key, kPageKeyData, token);
+  if (!sealed) return std::nullopt;
+  const std::string* origin = head.Find("origin");
+  const bool tls = origin && origin->starts_with("https://");
+  return Session{.set_cookie = cookie_name_ + "=" + EncodeBase64Url(key.bytes()) +
+                               "; Path=/; HttpOnly; SameSite=Strict; Max-Age=" + std::to_string(seconds) +
+                               (tls ? "; Secure" : ""),
+                 .page_key = EncodeBase64Url(sealed->iv + sealed->ciphertext + sealed->tag)};
+}
+
+// By itself, or by a page key with its cookie. Cookies know no port: other servers of this machine may have set some
+// of that name as well.
+std::optional<std::string> Gate::ShownToken(const RequestHead& head) const {
+  if (const auto bearer = BearerToken(head)) return std::string(*bearer);
+  const std::string* const page_key = head.Find(LowerCase(kPageKeyHeader));
+  if (!page_key) return std::nullopt;
+  std::optional<std::string> token;
+  for (const auto& [name, value] : head.headers) {
+    if (name != "cookie") continue;
+    AnyPart(value, ';', [&](std::string_view part) {
+      const std::string_view cookie = TrimBlanks(part);
+      if (cookie.starts_with(cookie_name_ + "="))
+        token = OpenPageKey(*page_key, cookie.substr(cookie_name_.size() + 1));
+      return token.has_value();
+    });
+    if (token) break;
+  }
+  return token;
+}
+
+bool Gate::IsOurs(std::string_view host_and_port) const {
+  if (any_address_ && IsAddressWithPort(host_and_port, port_)) return true;
+  return std::any_of(authorities_.begin(), authorities_.end(),
+                     [&](const std::string& ours) { return EqualsIgnoringCase(ours, host_and_port); });
+}
+
+// Whether a public host has this name and this port. Where the request names no port it is the scheme's.
+bool Gate::IsPublic(const Authority& authority, int default_port) const {
+  const int port = authority.port.value_or(default_port);
+  return std::any_of(public_hosts_.begin(), public_hosts_.end(), [&](const PublicHost& host) {
+    return EqualsIgnoringCase(host.host, authority.host) && (!host.port || *host.port == port);
+  });
+}
+
+// A name that resolves to 127.0.0.1 is how a web page reaches a local server (DNS rebinding); the Host header tells.
+std::optional<Reply> Gate::CheckHost(const RequestHead& head) const {
+  if (head.Count("host") == 1) {
+    const std::string_view host = *head.Find("host");
+    // A literal address without its port is what hand-written probes send; no name that could be rebound is in it.
+    if (IsOurs(host) || host == "127.0.0.1" || host == "[::1]") return std::nullopt;
+    // Whether a proxy was spoken to by TLS is not told by anything that can be believed.
+    const auto authority = ParseAuthority(host);
+    if (authority && (IsPublic(*authority, 443) || IsPublic(*authority, 80))) return std::nullopt;
+  }
+  return ForbiddenReply("forbidden_host", "the Host header must name this server, or a name in public_hosts");
+}
+
+// The origin of a page that is ours: served under our own names, or under a public one. Where no port is listed for
+// that name, pages of another program on the same name but another port are not: then the origin is the request's own
+// Host, or has its scheme's port.
+bool Gate::IsOwnOrigin(std::string_view origin, const RequestHead& head) const {
+  constexpr std::string_view kHttp = "http://", kHttps = "https://";
+  const bool tls = origin.starts_with(kHttps);
+  if (!tls && !origin.starts_with(kHttp)) return false;
+  origin.remove_prefix(tls ? kHttps.size() : kHttp.size());
+  if (!tls && IsOurs(origin)) return true;
+  const auto authority = ParseAuthority(origin);
+  if (!authority) return false;
+  const int port = tls ? 443 : 80;
+  const bool same_as_host = EqualsIgnoringCase(origin, *head.Find("host"));
+  if (!authority->port || same_as_host) return IsPublic(*authority, port);
+  return std::any_of(public_hosts_.begin(), public_hosts_.end(), [&](const PublicHost& host) {
+    return host.port == authority->port && EqualsIgnoringCase(host.host, authority->host);
+  });
+}
+
+std::optional<Reply> Gate::CheckOrigin(const RequestHead& head) const {
+  for (const auto& [name, value] : head.headers) {
+    if (name == "origin") {
+      if (!IsOwnOrigin(value, head)) {
+        return ForbiddenReply("forbidden_origin", "requests from other origins are not accepted");
+      }
+    } else if (name == "sec-fetch-site" &&
+               (EqualsIgnoringCase(value, "cross-site") || EqualsIgnoringCase(value, "same-site"))) {
+      return ForbiddenReply("forbidden_origin", "requests from other sites are not accepted");
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Reply> Gate::CheckCaller(const RequestHead& head, Peer peer) const {
+  if (people_) return std::nullopt;  // Identify tells
+  if (token_) {
+    const auto shown = ShownToken(head);
+    if (shown ? EqualsInConstantTime(*shown, *token_) : IsOfPage(head)) return std::nullopt;
+    return ErrorReply(NoToken());
+  }
+  if (peer == Peer::kTrusted) return std::nullopt;
+  return ForbiddenReply("forbidden_user", "only the user who runs this server may use it");
+}
+
+std::optional<Result<Principal>> Gate::Identify(const RequestHead& head, Authenticator::Done done) const {
+  if (!people_) return Principal{};
+  if (const auto shown = ShownToken(head)) {
+    if (token_ && EqualsInConstantTime(*shown, *token_)) return Principal{};
+    return people_->Identify(*shown, std::move(done));
+  }
+  if (IsOfPage(head) || IsProbe(head)) return Principal{.role = Principal::Role::kNobody};
+  return Fail(NoToken());
+}
+
+}  // namespace reprise

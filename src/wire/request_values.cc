@@ -1,0 +1,93 @@
+#include "wire/request_values.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "base/text.h"
+#include "base/try.h"
+#include "base/utf8.h"
+#include "crypto/digest.h"
+
+namespace reprise {
+namespace {
+
+tl::unexpected<Error> Invalid(std::string reason, std::string message) {
+  return Fail(Refused(ErrorCode::kInvalidArgument, std::move(reason), std::move(message)));
+}
+
+}  // namespace
+
+Result<std::optional<ClientRequest>> ClientRequestOf(const Request& request) {
+  constexpr std::size_t kLongest = 255;
+  constexpr std::string_view kName = "idempotency-key";
+  const std::size_t count = request.head.Count(kName);
+  if (count == 0) return std::nullopt;
+  std::string_view key = *request.head.Find(kName);
+  if (key.size() >= 2 && key.front() == '"' && key.back() == '"') key = key.substr(1, key.size() - 2);
+  const bool is_visible = std::all_of(key.begin(), key.end(), [](char c) { return c > ' ' && c <= '~' && c != '"'; });
+  if (count > 1 || key.empty() || key.size() > kLongest || !is_visible) {
+    return Invalid("invalid_argument", "Idempotency-Key must be there once, with 1 to 255 visible ASCII characters");
+  }
+  return ClientRequest{.key = std::string(key), .digest = Sha256Digest({request.head.target, "\n", request.body})};
+}
+
+Result<ClientRequest> ForeignRequestOf(const Request& request, bool is_whole) {
+  if (auto named = TRY(ClientRequestOf(request))) return *std::move(named);
+  return ClientRequest::Unnamed(Sha256Digest({request.head.target, "\n", request.body}), is_whole);
+}
+
+TraceContext TraceParentOf(const Request& request) {
+  constexpr std::size_t kMaxState = 512;  // what W3C Trace Context asks to pass on at least
+  if (request.head.Count("traceparent") != 1) return {};
+  TraceContext parent = ParseTraceparent(*request.head.Find("traceparent")).value_or(TraceContext{});
+  const std::string* const state = request.head.Find("tracestate");
+  const bool is_plain = state && std::all_of(state->begin(), state->end(), [](char c) { return c >= ' ' && c <= '~'; });
+  if (parent.is_valid() && is_plain && state->size() <= kMaxState) parent.state = *state;
+  return parent;
+}
+
+Result<ChatId> ChatInPath(const Request& request) { return ChatId::Parse(request.captures.at(0)); }
+
+Result<InteractionId> InteractionInPath(const Request& request) {
+  auto id = InteractionId::Parse(request.captures.at(1));
+  if (!id) return Fail(ErrorCode::kNotFound, "there is no such interaction");
+  return id;
+}
+
+Result<InteractionRef> RunInPath(const Request& request) {
+  auto chat = TRY(ChatInPath(request));
+  return InteractionRef{std::move(chat), TRY(InteractionInPath(request))};
+}
+
+Result<std::size_t> PageLimit(const Request& request, std::size_t usual, std::size_t most) {
+  const auto text = request.Query("limit");
+  if (!text) return usual;
+  const auto limit = ParseNumber<std::uint64_t>(*text);
+  if (limit && *limit >= 1 && *limit <= most) return static_cast<std::size_t>(*limit);
+  return Invalid("invalid_parameter", "\"limit\" must be a number from 1 to " + std::to_string(most));
+}
+
+Result<std::string> WordsOf(const Request& request) {
+  constexpr std::size_t kLongest = 1024;
+  auto text = request.Query("q").value_or("");
+  if (text.size() <= kLongest && IsUtf8(text)) return text;
+  return Invalid("invalid_parameter", "\"q\" must be UTF-8 of at most " + std::to_string(kLongest) + " bytes");
+}
+
+Result<std::uint64_t> EventCursor(const Request& request) {
+  const std::string* header = request.head.Find("last-event-id");
+  const auto text = header != nullptr ? std::optional<std::string>(*header) : request.Query("after_seq");
+  if (!text) return 0;
+  if (const auto seq = ParseNumber<std::uint64_t>(*text)) return *seq;
+  return Invalid("invalid_cursor", "the event number to continue after must be a whole number");
+}
+
+Result<std::uint64_t> AuditCursor(const Request& request) {
+  const auto text = request.Query("after");
+  if (!text) return 0;
+  if (const auto number = ParseNumber<std::uint64_t>(*text)) return *number;
+  return Invalid("invalid_parameter", "\"after\" must be a whole number");
+}
+
+}  // namespace reprise
