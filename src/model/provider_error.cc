@@ -160,7 +160,9 @@ Error MakeProviderError(const ProviderFault& fault, std::string_view api_key) {
 }
 
 Error ProtocolError(std::string message, bool retryable) {
-  return Refused(Reason::kProviderProtocol, std::move(message));
+  Error error = Refused(Reason::kProviderProtocol, std::move(message));
+  error.retryable = retryable;
+  return error;
 }
 
 Error TooLargeError(bool of_interaction) {
