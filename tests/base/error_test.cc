@@ -1,12 +1,13 @@
 #include "reprise/error.h"
 
 #include <algorithm>
-#include <catch2/catch_test_macros.hpp>
 #include <set>
 #include <string>
 #include <string_view>
 
-namespace reprise {
+#include "support/test.h"
+
+namespace reprise::error_test {
 namespace {
 
 constexpr Reason kAll[] = {
@@ -57,4 +58,4 @@ TEST_CASE("Reason: the default of each kind has that kind in the table", "[base]
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::error_test
