@@ -1,49 +1,75 @@
 #include "reprise/error.h"
 
+#include <array>
+
 namespace reprise {
+namespace {
+
+struct Row {
+  std::string_view name;
+  ErrorCode code;
+  bool retryable;
+};
+constexpr std::array kRows{
+#define REPRISE_REASON(name, wire, kind, retryable) Row{wire, ErrorCode::kind, retryable},
+    REPRISE_REASONS(REPRISE_REASON)
+#undef REPRISE_REASON
+};
+
+const Row& RowOf(Reason reason) { return kRows[static_cast<std::size_t>(reason)]; }
+
+}  // namespace
+
+std::string_view NameOf(Reason reason) { return RowOf(reason).name; }
 
 std::string_view DefaultReason(ErrorCode code) {
   switch (code) {
     case ErrorCode::kInvalidArgument:
-      return "invalid_request";
+      return NameOf(Reason::kInvalidRequest);
     case ErrorCode::kUnauthenticated:
-      return "unauthorized";
+      return NameOf(Reason::kUnauthorized);
     case ErrorCode::kForbidden:
-      return "forbidden";
+      return NameOf(Reason::kForbidden);
     case ErrorCode::kNotFound:
-      return "not_found";
+      return NameOf(Reason::kNotFound);
     case ErrorCode::kConflict:
-      return "conflict";
+      return NameOf(Reason::kConflict);
     case ErrorCode::kUnprocessable:
-      return "unprocessable";
+      return NameOf(Reason::kUnprocessable);
     case ErrorCode::kGone:
-      return "gone";
+      return NameOf(Reason::kGone);
     case ErrorCode::kTooLarge:
-      return "too_large";
+      return NameOf(Reason::kTooLarge);
     case ErrorCode::kUnsupportedType:
-      return "unsupported_media_type";
+      return NameOf(Reason::kUnsupportedMediaType);
     case ErrorCode::kCorruption:
-      return "integrity_auth";
+      return NameOf(Reason::kIntegrityAuth);
     case ErrorCode::kIo:
-      return "io_error";
+      return NameOf(Reason::kIoError);
     case ErrorCode::kStorageFull:
-      return "storage_full";
+      return NameOf(Reason::kStorageFull);
     case ErrorCode::kCancelled:
-      return "cancelled";
+      return NameOf(Reason::kCancelled);
     case ErrorCode::kDeadlineExceeded:
-      return "deadline_exceeded";
+      return NameOf(Reason::kDeadlineExceeded);
     case ErrorCode::kUnavailable:
-      return "unavailable";
+      return NameOf(Reason::kUnavailable);
     case ErrorCode::kProvider:
-      return "provider_error";
+      return NameOf(Reason::kProviderError);
     case ErrorCode::kInternal:
-      return "internal";
+      return NameOf(Reason::kInternal);
   }
-  return "internal";
+  return NameOf(Reason::kInternal);
 }
 
 Error MakeError(ErrorCode code, std::string message, std::string detail) {
   return Refused(code, std::string(DefaultReason(code)), std::move(message), std::move(detail));
+}
+
+Error Refused(Reason reason, std::string message, std::string detail) {
+  Error error = Refused(RowOf(reason).code, std::string(NameOf(reason)), std::move(message), std::move(detail));
+  error.retryable = RowOf(reason).retryable;
+  return error;
 }
 
 Error Refused(ErrorCode code, std::string reason, std::string message, std::string detail) {
