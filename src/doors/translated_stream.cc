@@ -85,14 +85,23 @@ class Pump : public EventLogListener, public std::enable_shared_from_this<Pump> 
   bool is_closed_ GUARDED_BY(mutex_) = false;
 };
 
+// An object and no deleter: a weak_ptr, by which others ask whether the client is still there, would keep a deleter,
+// and with it the pump and its run.
+struct Hold {
+  explicit Hold(std::shared_ptr<Pump> held) : pump(std::move(held)) {}
+  ~Hold() { pump->Leave(); }
+  Hold(const Hold&) = delete;
+  Hold& operator=(const Hold&) = delete;
+
+  const std::shared_ptr<Pump> pump;
+};
+
 }  // namespace
 
 TranslatedStream Translate(EventSubscription run, std::unique_ptr<Translator> translator, std::uint64_t offset) {
   const auto pump = std::make_shared<Pump>(std::move(run), std::move(translator), offset);
   pump->Begin();
-  return {.log = pump->log(),
-          .hold = std::shared_ptr<void>(nullptr, [pump](void*) { pump->Leave(); }),
-          .translation = pump};
+  return {.log = pump->log(), .hold = std::make_shared<Hold>(pump), .translation = pump};
 }
 
 }  // namespace reprise
