@@ -1,9 +1,7 @@
 import { KeyboardEvent, useCallback, useEffect, useRef, useState } from "react";
 import { Icon } from "../parts/Icon";
-import { lastTurn, useOpen } from "../store/cache";
-import { attempt, tell } from "../store/notices";
-import { useSelect } from "../store/state";
-import type { Task } from "../store/turn";
+import { store, useStore } from "../store/store";
+import type { Task } from "../store/types";
 import { t } from "../texts";
 import type { Tasks } from "../wire";
 import { call, chatPath, get } from "../wire/api";
@@ -14,12 +12,12 @@ type Column = (typeof COLUMNS)[number];
 
 // The agent's tasks, to be dragged, moved by keys, and edited; and its plan.
 export function Board() {
-  const chat = useOpen()?.id;
+  const { open } = useStore();
+  const chat = open?.id;
   const [agenda, setAgenda] = useState<Tasks>({ tasks: [], plan: [] });
   const [over, setOver] = useState<Column | null>(null);
   const moved = useRef<string | null>(null); // the task that keeps the focus in its new place
-  const last = useSelect(lastTurn);
-  useSelect(() => last?.version);
+  const last = store.branch().pop();
   const read = useCallback(async () => {
     if (chat) await get<Tasks>(`${chatPath(chat)}/tasks`).then(setAgenda, () => undefined);
   }, [chat]);
@@ -30,7 +28,7 @@ export function Board() {
     moved.current = null;
   }, [agenda]);
   if (!chat) return <p className="panel empty">{t.noTasks}</p>;
-  const change = (what: { tasks?: Partial<Task>[]; plan?: string[] }, focused?: string): void => void attempt(async () => {
+  const change = (what: { tasks?: Partial<Task>[]; plan?: string[] }, focused?: string): void => void store.attempt(async () => {
     const changed = await call<Tasks>("PATCH", `${chatPath(chat)}/tasks`, what);
     if (focused) moved.current = focused;
     setAgenda(changed);
@@ -40,7 +38,7 @@ export function Board() {
   const removeTask = (task: Task): void => {
     const { tasks } = agenda;
     change({ tasks: tasks.filter((each) => each.id !== task.id) });
-    tell(t.taskRemoved(task.title), { label: t.undo, run: () => void attempt(async () => {
+    store.tell(t.taskRemoved(task.title), { label: t.undo, run: () => void store.attempt(async () => {
       const now = (await get<Tasks>(`${chatPath(chat)}/tasks`)).tasks;
       const before = tasks.slice(0, tasks.indexOf(task)).map((each) => each.id);
       const at = now.findIndex((each) => !before.includes(each.id));
@@ -51,7 +49,7 @@ export function Board() {
   const removeStep = (at: number): void => {
     const step = agenda.plan[at]!;
     change({ plan: agenda.plan.filter((_, j) => j !== at) });
-    tell(t.stepRemoved(step), { label: t.undo, run: () => void attempt(async () => {
+    store.tell(t.stepRemoved(step), { label: t.undo, run: () => void store.attempt(async () => {
       const { plan } = await get<Tasks>(`${chatPath(chat)}/tasks`);
       setAgenda(await call<Tasks>("PATCH", `${chatPath(chat)}/tasks`, { plan: [...plan.slice(0, at), step, ...plan.slice(at)] }));
     }) });

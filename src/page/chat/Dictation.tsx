@@ -1,8 +1,6 @@
 import { useEffect, useRef, useState } from "react";
 import { Icon } from "../parts/Icon";
-import { cache } from "../store/cache";
-import { attempt, tell } from "../store/notices";
-import { useSelect } from "../store/state";
+import { store, useStore } from "../store/store";
 import { t } from "../texts";
 import { transcribe } from "../wire/api";
 
@@ -10,7 +8,7 @@ type State = "idle" | "asking" | "recording" | "listening"; // the person for th
 
 // A microphone: pressed, it records; pressed again, what was said becomes text. Escape drops it.
 export function Dictation({ onText }: { onText: (text: string) => void }) {
-  const models = useSelect(() => cache.models);
+  const { models } = useStore();
   const [state, setState] = useState<State>("idle");
   const current = useRef<{ recorder?: MediaRecorder; dropped: AbortController } | null>(null);
   const drop = (): void => {
@@ -44,7 +42,7 @@ export function Dictation({ onText }: { onText: (text: string) => void }) {
       microphone = await navigator.mediaDevices.getUserMedia({ audio: true });
     } catch (error) {
       if (current.current === mine) drop();
-      return tell(t.microphoneRefused(error instanceof Error ? error.message : String(error)));
+      return store.tell(t.microphoneRefused(error instanceof Error ? error.message : String(error)));
     }
     const release = (): void => microphone.getTracks().forEach((track) => track.stop());
     if (mine.dropped.signal.aborted) return release();
@@ -57,9 +55,9 @@ export function Dictation({ onText }: { onText: (text: string) => void }) {
       if (mine.dropped.signal.aborted) return;
       setState("listening");
       const sound = new Blob(pieces, { type: recorder.mimeType });
-      void attempt(async () => {
+      void store.attempt(async () => {
         const text = await transcribe(sound, mine.dropped.signal);
-        if (!mine.dropped.signal.aborted) text.trim() === "" ? tell(t.nothingHeard) : onText(text.trim());
+        if (!mine.dropped.signal.aborted) text.trim() === "" ? store.tell(t.nothingHeard) : onText(text.trim());
       }).then(() => {
         if (current.current === mine) drop();
       });

@@ -1,17 +1,26 @@
 // What is folded and what is open. A reader's choice outlives the drawing of a card: cards that are scrolled out of sight
 // are not drawn.
-import { draw, useSelect } from "../store/state";
+import { useSyncExternalStore } from "react";
 
 const choices = new Map<string, boolean>();
+const listeners = new Set<() => void>();
 let all: boolean | null = null;
+
+function changed(): void {
+  for (const listener of [...listeners]) listener();
+}
+const subscribe = (listener: () => void): (() => void) => {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+};
 
 // A card follows when all are opened or closed; what is within it does not.
 export function useFold(key: string, byItself: boolean, isCard = false): [boolean, () => void] {
-  const chosen = useSelect(() => choices.get(key) ?? (isCard ? all : null));
+  const chosen = useSyncExternalStore(subscribe, () => choices.get(key) ?? (isCard ? all : null));
   const open = chosen ?? byItself;
   return [open, () => {
     choices.set(key, !open);
-    draw();
+    changed();
   }];
 }
 
@@ -19,6 +28,6 @@ export function useFold(key: string, byItself: boolean, isCard = false): [boolea
 export function foldAll(open: boolean): void {
   choices.clear();
   all = open;
-  draw();
+  changed();
 }
 export const allOpen = (): boolean => all === true;

@@ -2,8 +2,7 @@
 import { useEffect, useState } from "react";
 import type { IconName } from "../parts/Icon";
 import { actions } from "../keys/actions";
-import { cache, useOpen } from "../store/cache";
-import { useSelect } from "../store/state";
+import { store } from "../store/store";
 import { t } from "../texts";
 import type { FileInfo, WorkspaceFiles } from "../wire";
 import { request } from "../wire/api";
@@ -26,7 +25,7 @@ const PAUSE = 120; // ms: who writes on wants something else
 // Files of the workspace that have the word in their path, once the server has found them.
 function useWorkspaceFiles(word: string | null): string[] {
   const [found, setFound] = useState<string[]>([]);
-  const wanted = useSelect(() => Boolean(cache.tools?.workspace)) ? word : null;
+  const wanted = store.tools?.workspace ? word : null;
   useEffect(() => {
     if (wanted === null) return setFound([]);
     const stop = new AbortController();
@@ -48,7 +47,7 @@ function useWorkspaceFiles(word: string | null): string[] {
 }
 
 export function useCompletion(text: string, caret: number): Suggestion[] {
-  const chat = useOpen()?.id ?? "";
+  const chat = store.open?.id ?? "";
   const before = text.slice(0, caret);
   const slash = /^\/([\w-]*)$/.exec(before);
   const at = mentionBefore(before);

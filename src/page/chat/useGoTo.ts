@@ -1,21 +1,18 @@
 import { RefObject, useEffect } from "react";
-import { useOpen } from "../store/cache";
-import { navigation } from "../store/navigation";
-import { useSelect } from "../store/state";
+import { useStore, store } from "../store/store";
 
 const articleOf = (place: RefObject<HTMLElement>, turn: string): HTMLElement | null | undefined => place.current?.querySelector<HTMLElement>(`[data-interaction="${CSS.escape(turn)}"]`);
 
 // Brings the turn that somebody looks for, or whose message is being changed, into sight, once it is there.
 export function useGoTo(place: RefObject<HTMLElement>, heads: Map<string, number>, reveal: (turn: string, below: number) => void): void {
-  const { target, editing } = useSelect(() => ({ target: navigation.target, editing: navigation.editing }));
-  const open = useOpen();
+  const { target, editing, open } = useStore();
   useEffect(() => {
     if (editing && heads.has(editing) && !articleOf(place, editing)) reveal(editing, 0);
     // eslint-disable-next-line react-hooks/exhaustive-deps -- once, when it begins
   }, [editing]);
   useEffect(() => {
     if (!target || target.chat !== open?.id || !heads.has(target.turn)) return;
-    navigation.set({ target: null });
+    store.set({ target: null });
     reveal(target.turn, target.below ?? 0);
     requestAnimationFrame(() => {
       const turn = articleOf(place, target.turn);

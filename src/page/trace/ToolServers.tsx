@@ -1,6 +1,5 @@
 import { useEffect, useState } from "react";
-import { readTools } from "../store/cache";
-import { attempt } from "../store/notices";
+import { store } from "../store/store";
 import { t } from "../texts";
 import type { ServerLogin, ToolServer, Tools } from "../wire";
 import { call } from "../wire/api";
@@ -22,7 +21,7 @@ export function ToolServers({ servers }: { servers: Tools["servers"] }) {
 function useLookingAgain(changes: boolean) {
   useEffect(() => {
     if (!changes) return;
-    const timer = setInterval(() => void readTools(), AGAIN);
+    const timer = setInterval(() => void store.readTools(), AGAIN);
     return () => clearInterval(timer);
   }, [changes]);
 }
@@ -32,16 +31,16 @@ function Line({ server }: { server: ToolServer }) {
   const path = `/tools/servers/${encodeURIComponent(server.name)}`;
   const waits = server.login === "logged_in" ? null : page;
   useLookingAgain(waits !== null);
-  const logIn = () => attempt(async () => {
+  const logIn = () => store.attempt(async () => {
     const { open } = await call<ServerLogin>("POST", `${path}/login`);
     if (open && IS_WEB.test(open)) window.open(open, "_blank", "noopener,noreferrer");
     setPage(open);
-    if (!open) await readTools();
+    if (!open) await store.readTools();
   });
-  const logOut = () => attempt(async () => {
+  const logOut = () => store.attempt(async () => {
     await call("POST", `${path}/logout`);
     setPage(null);
-    await readTools();
+    await store.readTools();
   });
   return (
     <li>
