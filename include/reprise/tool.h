@@ -131,9 +131,7 @@ struct FileChange {
 };
 
 // The failure of Tool::PreviewChange; `why` is for the person who decides on the call.
-inline Error NoChangeToShow(std::string why) {
-  return Refused(Reason::kNoChangeToShow, std::move(why));
-}
+inline Error NoChangeToShow(std::string why) { return Refused(Reason::kNoChangeToShow, std::move(why)); }
 
 // The use of a call pattern: kAllow lets a call pass only if the pattern surely covers it; kHold holds each call that
 // the pattern might cover.

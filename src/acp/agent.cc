@@ -302,7 +302,7 @@ Result<Session*> Agent::FindSession(const Json& params) {
   const auto open = sessions_.find(chat);
   if (open != sessions_.end()) return open->second.get();
   return Fail(Reason::kNotFound, "there is no session " + Shortened(VisibleLine(chat), 80) +
-                               " here; session/new, session/load and session/resume open one");
+                                     " here; session/new, session/load and session/resume open one");
 }
 
 Result<Json> Agent::NewSession(const Json& params) {

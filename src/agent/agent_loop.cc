@@ -48,16 +48,14 @@ Error Ended(std::string_view reason, std::string message) {
 }
 
 Error TooMuchSaid(std::size_t limit) {
-  return Refused(Reason::kResponseTooLarge,
-      "the model's answers in this interaction are longer than " + std::to_string(limit >> 20) + " MiB together");
+  return Refused(Reason::kResponseTooLarge, "the model's answers in this interaction are longer than " +
+                                                std::to_string(limit >> 20) + " MiB together");
 }
 
 // An exception of a model, a tool, a guard or the server itself fails only its run.
 constexpr std::string_view kInternalFailure = "the run failed for an internal reason; the server's log says more";
 
-Error NoMemory() {
-  return Refused(Reason::kOverloaded, "the system has no memory left for this interaction");
-}
+Error NoMemory() { return Refused(Reason::kOverloaded, "the system has no memory left for this interaction"); }
 
 }  // namespace
 

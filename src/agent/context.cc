@@ -266,9 +266,8 @@ Result<Messages> Context::View(const AgentState& state, const std::vector<ToolSp
     Messages view = parts.Build(parts.Known(), limits);
     if (IsWithin(view, room)) return view;
   }
-  return Fail(Reason::kContextLength,
-                      "the message is too long for the model: a request may have about " + std::to_string(budget_) +
-                          " tokens, tools and system prompt included");
+  return Fail(Reason::kContextLength, "the message is too long for the model: a request may have about " +
+                                          std::to_string(budget_) + " tokens, tools and system prompt included");
 }
 
 std::string Outline(const Messages& messages, std::size_t first, std::size_t end, std::size_t max_bytes,

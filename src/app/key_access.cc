@@ -87,8 +87,10 @@ PassphraseSource PassphraseFrom(const Options& options) {
   return [path = KeyFileOf(options)]() -> Result<SecretText> {
     auto passphrase = AskHidden("Passphrase of " + VisibleLine(path) + ": ");
     if (passphrase || passphrase.error().code != ErrorCode::kUnavailable) return passphrase;
-    return Fail(Reason::kPassphraseNeeded, "the key file is protected by a passphrase, and there is no terminal to ask for it "
-                                 "(--passphrase-file or REPRISE_PASSPHRASE_FILE)", path);
+    return Fail(Reason::kPassphraseNeeded,
+                "the key file is protected by a passphrase, and there is no terminal to ask for it "
+                "(--passphrase-file or REPRISE_PASSPHRASE_FILE)",
+                path);
   };
 }
 

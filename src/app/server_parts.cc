@@ -103,10 +103,7 @@ PromptSource WithServersWords(PromptSource source, const ToolRegistry& tools) {
 Error BucketSilent() { return Refused(Reason::kBucketUnreachable, "the bucket of the chats' files does not answer"); }
 
 Error RedisAway() {
-  return {.code = ErrorCode::kUnavailable,
-          .reason = "redis_unreachable",
-          .message = "Redis is away; servers tell each other through the database",
-          .retryable = true};
+  return Refused(Reason::kRedisUnreachable, "Redis is away; servers tell each other through the database");
 }
 
 }  // namespace

@@ -225,8 +225,7 @@ Grant GrantOf(const event::ApprovalRequired& request, const ApprovalAnswer& answ
 Result<StandingGrant> StandingGrantFor(const event::ApprovalRequired& request, const ApprovalAnswer& answer) {
   const auto& allowed = request.allowed_decisions;
   if (std::find(allowed.begin(), allowed.end(), "approve_always") == allowed.end()) {
-    return Fail(Reason::kInvalidMember,
-                        "\"scope\" cannot be \"always\": nobody has approved this tool as it is now");
+    return Fail(Reason::kInvalidMember, "\"scope\" cannot be \"always\": nobody has approved this tool as it is now");
   }
   const std::string& arguments = answer.arguments ? *answer.arguments : request.tool_input;
   return StandingGrant{.grant = GrantOf(request, answer),

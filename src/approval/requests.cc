@@ -19,8 +19,7 @@ bool IsWithin(const Pending& pending, const std::optional<InteractionRef>& withi
 
 template <typename Kind>
 Error AlreadyProcessed() {
-  return Refused(Reason::kAlreadyProcessed,
-                 "this " + std::string(Kind::kWord) + " was already processed");
+  return Refused(Reason::kAlreadyProcessed, "this " + std::string(Kind::kWord) + " was already processed");
 }
 
 template <typename Kind>

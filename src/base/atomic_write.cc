@@ -117,8 +117,8 @@ Result<FolderLock> FolderLock::Take(const std::string& folder, std::optional<mil
   if (!fd && errno == ENOENT) return FolderLock(UniqueFd());
   if (fd && Lock(fd.get(), limit)) return FolderLock(std::move(fd));
   if (fd && errno == EWOULDBLOCK) {
-    return Fail(Reason::kFolderLocked,
-                        "another process has been changing files in this folder for too long; try again", folder);
+    return Fail(Reason::kFolderLocked, "another process has been changing files in this folder for too long; try again",
+                folder);
   }
   return Fail(SystemError(errno, folder, "the folder cannot be locked"));
 }

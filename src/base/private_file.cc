@@ -86,9 +86,7 @@ Result<std::string> ReadToken(const std::string& path) {
 
 namespace {
 
-tl::unexpected<Error> Exists(const std::string& what) {
-  return Fail(Reason::kFileExists, what);
-}
+tl::unexpected<Error> Exists(const std::string& what) { return Fail(Reason::kFileExists, what); }
 
 tl::unexpected<Error> IsThereAlready(const std::string& path) {
   return Exists(path + " is there already (--force replaces it)");

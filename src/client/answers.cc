@@ -35,13 +35,11 @@ AnswerOutcome GiveAnswer(ServerLink& link, const PendingQuestion& question, cons
   const bool is_repeated = !given && HowLost(given.error()) == Loss::kBroken;
   if (is_repeated) given = link.Call("POST", path, body);
   if (given) return {};
-  const std::string &reason = given.error().reason, &message = given.error().message;
-  if (is_repeated && reason == "already_processed") return {};  // most likely by the first of the two
-  if (reason == "stale") return {Became::kStale, message};
-  for (const char* settled : {"already_processed", "not_found", "no_such_approval", "no_such_request"}) {
-    if (reason == settled) return {Became::kTooLate, message};
-  }
-  return {HowLost(given.error()) == Loss::kNone ? Became::kRefused : Became::kLost, message};
+  const Error& why = given.error();
+  if (is_repeated && why.Is(Reason::kAlreadyProcessed)) return {};  // most likely by the first of the two
+  if (why.Is(Reason::kStale)) return {Became::kStale, why.message};
+  if (why.Is(Reason::kAlreadyProcessed) || why.Is(Reason::kNotFound)) return {Became::kTooLate, why.message};
+  return {HowLost(why) == Loss::kNone ? Became::kRefused : Became::kLost, why.message};
 }
 
 }  // namespace reprise

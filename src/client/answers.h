@@ -8,35 +8,35 @@
 #include "reprise/event.h"
 #include "reprise/question_store.h"
 
-// What people type in a conversation: commands, messages, and the answers to what a run asks.
+// What users type in a conversation: commands, messages and answers to a run's questions.
 namespace reprise {
 
 struct TypedLine {
-  std::string command{};  // "/undo"; empty: it is a message
-  std::string text{};     // that, or what stands behind the command
+  std::string command{};  // "/undo"; empty: the line is a message
+  std::string text{};     // the message, or the command's arguments
 };
 // "//TEXT" is the message "/TEXT".
 TypedLine ParseTyped(const std::string& line);
 
-// The body of an answer to a call, as it was shown.
+// The body of the answer to an approval, for the arguments as they were shown.
 Json AnswerTo(const event::ApprovalRequired& asked, bool approved);
-// That of an answer to a question of a tool; nullopt: it is declined.
+// The body of the answer to a tool's question; nullopt: the user declines.
 Json AnswerTo(const event::InputRequired& asked, std::optional<Json> response);
 
 struct AnswerOutcome {
   enum class Became {
     kTaken,
-    kStale,    // the terms of the call have changed: the run asks about it again
+    kStale,    // the terms of the call have changed, so the run asks again
     kTooLate,  // the question needs no answer any more
-    kRefused,  // it can be answered in another way
-    kLost,     // no server has taken it
+    kRefused,  // the answer was wrong; another one may be given
+    kLost,     // no server took the answer
   };
   Became became = Became::kTaken;
-  std::string why{};  // for the person; empty: it was taken
+  std::string why{};  // for the user; empty if the answer was taken
 
   bool is_settled() const { return became != Became::kRefused && became != Became::kLost; }
 };
-// An answer counts once, so one that may have been lost on the way is given again.
+// Sends the answer, and once more if the connection broke: the server counts an answer once.
 AnswerOutcome GiveAnswer(ServerLink& link, const PendingQuestion& question, const Json& body);
 
 }  // namespace reprise

@@ -18,7 +18,7 @@ namespace reprise {
 
 // Whether an interaction with this status runs or waits for a person.
 bool IsRunning(const std::string& status);
-// The interaction of the chat (GET /chats/ID) of which that is so; null: there is none.
+// The running interaction in the answer of GET /chats/ID; null if there is none.
 const Json& RunningIn(const Json& chat);
 // "int_001 waits for you"
 std::string SayRunning(const Json& interaction);

@@ -71,8 +71,9 @@ Result<std::vector<ChatId>> ChatsAt(ServerClient& server) {
 }
 
 Loss HowLost(const Error& error) {
-  for (const char* reason : {"connection_failed", "connect_timeout", "name_not_resolved", "tls_failed"}) {
-    if (error.reason == reason) return Loss::kNeverReached;
+  for (const Reason reason :
+       {Reason::kConnectionFailed, Reason::kConnectTimeout, Reason::kNameNotResolved, Reason::kTlsFailed}) {
+    if (error.Is(reason)) return Loss::kNeverReached;
   }
   if (error.Is(Reason::kConnectionLost)) return Loss::kBroken;
   if (error.Is(Reason::kStopping)) return Loss::kEnding;

@@ -32,11 +32,11 @@ Result<std::optional<RunningServer>> FindServer(const Options& options);
 
 // How a call lost its server.
 enum class Loss {
-  kNone,          // it has answered, if only by a refusal
-  kNeverReached,  // there was no connection: nothing of the request has arrived
-  kBroken,        // the connection broke: the server may have done what the request says
-  kEnding,        // it refuses, because it is about to end
-  kSilent,        // it is connected, and said nothing for too long
+  kNone,          // the server answered, if only with an error
+  kNeverReached,  // no connection was made, so nothing of the request arrived
+  kBroken,        // the connection broke, so the server may have done what was asked
+  kEnding,        // the server refuses because it is stopping
+  kSilent,        // the server sent nothing for too long
 };
 Loss HowLost(const Error& error);
 

@@ -102,7 +102,7 @@ Result<Json> ServerLink::Call(const std::string& method, const std::string& path
   const bool repeats = loss == Loss::kNeverReached || (loss == Loss::kBroken && (method == "GET" || method == "PUT"));
   if (!repeats) return answer;
   if (const auto found = FindAgain(); !found) {
-    return Fail(Refused(ErrorCode::kUnavailable, "connection_failed", found.error().message));
+    return Fail(Reason::kConnectionFailed, found.error().message);
   }
   return server_->Call(method, path, body);
 }

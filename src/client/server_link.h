@@ -17,23 +17,23 @@
 
 namespace reprise {
 
-// The server of a client: the one that was named, the one that uses the data folder, or one that is started for this.
-// It is looked for again when it does not answer any more. For one thread.
+// A client's server: the named one, the one that uses the data folder, or one that is started for this client. Finds
+// the server again if it no longer answers. For one thread.
 class ServerLink {
  public:
   struct Habits {
-    bool says_model = false;  // with each message, if the client was told one; else the server is told
-    bool restarts = false;    // a server that somebody else had started, at once; else that one may come back
+    bool says_model = false;  // sends --model with each message; otherwise a started server gets it
+    bool restarts = false;    // starts a server as soon as another process's is lost, instead of waiting for that
   };
   ServerLink(Flags flags, Environment environment, std::optional<RunningServer> named, Habits habits)
       : flags_(std::move(flags)), environment_(std::move(environment)), named_(std::move(named)), habits_(habits) {}
 
   // Settings that cannot be followed, before anybody asks for a server.
   Result<void> Check();
-  // REQUIRES: Check was successful. Of a server that was named, the token alone.
+  // REQUIRES: Check was successful. For a named server only the token file is set.
   const Options& options() const { return options_; }
 
-  // Finds or starts the server, without a thread of its own afterwards; Reach does it too. `cwd` as there.
+  // Finds or starts the server but does not connect yet; Reach does both. `cwd`: see Reach.
   Result<void> Find(const std::string& cwd);
   // For a session that works in `cwd` (absolute), or for none if it is empty. kInvalidArgument (reason
   // "other_workspace"): there is a server, and it works elsewhere.
@@ -42,11 +42,11 @@ class ServerLink {
 
   // REQUIRES, of all below: Reach was successful.
   ServerClient& server() { return *server_; }
-  // As ServerClient::Call. If nobody answers, FindAgain, and the request is sent once more; but if it may have arrived,
-  // only if it is a GET or a PUT, which change no more the second time. Other requests fail with "connection_lost".
+  // As ServerClient::Call. If no server answers, finds it again and repeats the request. A request that may have
+  // arrived is repeated only if it is a GET or a PUT, which may be done twice; others fail with kConnectionLost.
   Result<Json> Call(const std::string& method, const std::string& path, const Json& body = Json(nullptr));
-  // Looks for the server, which does not answer any more. `may_start`: one that somebody else had started has had
-  // enough time to come back.
+  // Looks for the server, which no longer answers. `may_start`: another process's server has had enough time to come
+  // back, so a new one may be started.
   Result<void> FindAgain(bool may_start = false);
   // What GET /models says, as it was a minute ago at the earliest; null if the server does not say.
   const Json& Models();
@@ -71,8 +71,8 @@ class ServerLink {
   Flags start_flags_;  // with the workspace of the first session
   Options options_;
   std::unique_ptr<OwnServer> own_;
-  std::optional<RunningServer> found_;  // until it is reached
-  bool has_started_ = false;            // a server, once
+  std::optional<RunningServer> found_;  // until Connect
+  bool has_started_ = false;            // this client started a server before
   std::unique_ptr<ServerClient> server_;
   std::string workspace_, approval_mode_;
   Json models_ = nullptr;

@@ -301,8 +301,7 @@ Result<OpenedJwe> OpenJwe(std::string_view text, const KeySet& keys) {
   const bool is_ours = keys.tenant().empty() ? !header.contains("tenant") : Says(header, "tenant", keys.tenant());
   if (!is_ours) {
     WipeBytes(plaintext.data(), plaintext.size());
-    return Fail(Reason::kIntegritySwap,
-                        "it was sealed for another user than the owner of these chats");
+    return Fail(Reason::kIntegritySwap, "it was sealed for another user than the owner of these chats");
   }
   return OpenedJwe{.protected_header = std::move(header_text), .plaintext = std::move(plaintext), .kid = key->kid};
 }

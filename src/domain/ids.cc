@@ -24,7 +24,7 @@ Result<ChatId> ChatId::Parse(std::string_view text) {
   const auto allowed = [](char c) { return IsAsciiAlnum(c) || c == '_' || c == '-'; };
   if (text.empty() || text.size() > 64 || !IsAsciiAlnum(text[0]) || !std::all_of(text.begin(), text.end(), allowed)) {
     return Fail(Reason::kInvalidChatId,
-                        "a chat id is 1 to 64 letters, digits, '_' or '-', the first a letter or digit");
+                "a chat id is 1 to 64 letters, digits, '_' or '-', the first a letter or digit");
   }
   return ChatId(std::string(text));
 }

@@ -201,7 +201,7 @@ Result<Interaction> InteractionFromJson(const Json& json) {
   JsonReader reader(json, "interaction");
   if (reader.Integer("schema") != kSchema && !reader.error()) {
     return Fail(Reason::kIntegrityVersion,
-                        "the stored interaction has a format version that this program does not know");
+                "the stored interaction has a format version that this program does not know");
   }
   const auto id = InteractionId::Parse(reader.String("id"));
   if (!id) reader.Reject("id");

@@ -108,8 +108,8 @@ class JsonReader {
 
   void Reject(std::string_view why) {
     if (!error_) {
-      error_ = Refused(Reason::kIntegrityFormat,
-                       "the stored " + what_ + " is not in the expected form", what_ + ": " + std::string(why));
+      error_ = Refused(Reason::kIntegrityFormat, "the stored " + what_ + " is not in the expected form",
+                       what_ + ": " + std::string(why));
     }
   }
   // Unwraps a nested codec's result and records its error.

@@ -13,19 +13,19 @@
 
 namespace reprise {
 
-// The formats of what is spoken; the first is the usual one.
+// The formats of speech; the first is the default.
 struct SpeechFormat {
   std::string_view name, content_type;
 };
 inline constexpr std::array<SpeechFormat, 5> kSpeechFormats{
     {{"mp3", "audio/mpeg"}, {"opus", "audio/ogg"}, {"aac", "audio/aac"}, {"flac", "audio/flac"}, {"wav", "audio/wav"}}};
 
-// A form with a recording in `file`, and in `fields` perhaps "model", "language" and "prompt".
+// Takes the recording from `file` and, if present, "model", "language" and "prompt" from `fields`.
 TranscriptionRequest TranscriptionIn(Form form);
 
-// kNotFound (reason "not_configured") if there is none.
+// The engine's Audio. kNotFound (Reason::kNotConfigured) if the server has none.
 Result<Audio*> AudioOf(Engine& engine);
-// Both reply when the provider has answered. Likewise.
+// These two reply when the provider has answered. They fail as AudioOf does.
 Result<Outcome> AwaitTranscription(Engine& engine, TranscriptionRequest speech,
                                    const std::function<Reply(std::string)>& reply);
 Result<Outcome> AwaitSpeech(Engine& engine, SpeechRequest text, const SpeechFormat& format);

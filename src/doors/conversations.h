@@ -87,8 +87,8 @@ class Conversations {
   // "conversation_too_long") if too many turns are unknown.
   Result<EventSubscription> Begin(const ConversationPlan& plan, StartRequest request);
 
-  // `client` lives as long as somebody follows the run; where it has gone, the next request of this conversation takes
-  // the run's place.
+  // `client` lives as long as a client follows the run. After that the next request of this conversation takes the
+  // run's place. It must own an object and not only a deleter, since a weak_ptr keeps the deleter.
   void NoteClient(const ChatId& chat, InteractionId interaction, std::weak_ptr<void> client);
   // The conversation has come to an answer of this SpokenDigest at that interaction: the next request is likely to go
   // on from there. Cheap, and asks the engine for nothing.

@@ -15,22 +15,23 @@
 
 namespace reprise {
 
-// What the routes of every door work with; a copy is one too. The engine outlives it.
+// What the routes of every door share. Cheap to copy. The engine must outlive all copies.
 struct Door {
   Engine& engine;
-  std::shared_ptr<Conversations> conversations;  // one for all doors: they lead to the same chats
+  std::shared_ptr<Conversations> conversations;  // one object, because all doors lead to the same chats
   bool has_page = false;
 
   // Where the page is, as this client reaches us; empty: there is none. REQUIRES: the gate has let the host pass.
   std::string PageAddress(const Request& request) const;
 
-  // Does what the plan of `find` says (BeginWithFiles). Finds another plan if somebody else has changed the chat
-  // meanwhile, or is busy in a chat that was found by its words alone (not `is_named`): another may have the same.
+  // Begins a run by the plan that `find` returns (BeginWithFiles). Calls `find` again if another client has changed the
+  // chat since, or runs in it and the chat was found by its text alone (not `is_named`), as another chat may have that
+  // text too.
   Result<EventSubscription> Begin(const std::function<Result<ConversationPlan>()>& find, bool is_named,
                                   const std::vector<ForeignFile>& files, const StartRequest& start) const;
 };
 
-// Each adds the routes of one door: the folder of its name.
+// Each adds the routes of the door in the folder of that name.
 namespace ag_ui {
 void AddRoutes(Router& router, const Door& door);
 }
@@ -41,15 +42,16 @@ namespace openai {
 void AddRoutes(Router& router, const Door& door);
 }
 
-// The header that names a run's events (Content-Location); none for a run that waits.
+// The Content-Location header with the address of a run's events; empty for a run that waits in the queue.
 HeaderList EventsLocation(const EventSubscription& run);
-// The run's events, as they stand in its log.
+// Streams the events of the run as its log holds them.
 StreamReply StreamOf(EventSubscription run);
-// What a translator makes of them. `client` lives as long as the client listens (Conversations::NoteClient).
+// Streams what a translator makes of the events. Keeps `client` alive until the client is gone (see
+// Conversations::NoteClient).
 StreamReply StreamOf(TranslatedStream stream, HeaderList headers, std::shared_ptr<void> client = nullptr);
 
-// A result of Engine::AnswerApproval or AnswerInput. Fails not for a question that was answered before, here or
-// elsewhere, or has expired: the first answer counts.
+// The result of Engine::AnswerApproval or AnswerInput, where a question that was answered before or has expired is no
+// failure, because the first answer counts.
 template <typename T>
 Result<void> UnlessSettled(Result<T> given) {
   if (given || given.error().Is(Reason::kAlreadyProcessed) || given.error().Is(Reason::kStale) ||

@@ -85,8 +85,8 @@ class Pump : public EventLogListener, public std::enable_shared_from_this<Pump> 
   bool is_closed_ GUARDED_BY(mutex_) = false;
 };
 
-// An object and no deleter: a weak_ptr, by which others ask whether the client is still there, would keep a deleter,
-// and with it the pump and its run.
+// An object instead of a deleter that leaves the pump: a weak_ptr keeps the deleter, so that whoever watches the client
+// (Conversations::NoteClient) would keep the pump and its run.
 struct Hold {
   explicit Hold(std::shared_ptr<Pump> held) : pump(std::move(held)) {}
   ~Hold() { pump->Leave(); }

@@ -278,8 +278,8 @@ Result<std::optional<ServerFacts>> Discover(Session& session, const std::string&
   }
   if (!result) {
     const Error& why = result.error();
-    const bool is_modern =
-        why.Is(Reason::kMcpUnsupportedVersion) || why.Is(Reason::kMcpHeaderMismatch) || why.Is(Reason::kMcpMissingCapability);
+    const bool is_modern = why.Is(Reason::kMcpUnsupportedVersion) || why.Is(Reason::kMcpHeaderMismatch) ||
+                           why.Is(Reason::kMcpMissingCapability);
     if (is_modern || why.code == ErrorCode::kCancelled || why.Is(Reason::kMcpUnauthorized)) return Fail(why);
     if (session.closed()) return Fail(Reason::kMcpProbeRefused, why.message);
     return std::optional<ServerFacts>();

@@ -52,8 +52,8 @@ struct McpPrompt {
 };
 
 // Detects the server's era unless `known` gives it, and greets the server accordingly. Call once, before any other
-// request. `options.timeout` limits the whole. Reason::kMcpProbeRefused: the server ended the connection because it does
-// not know the request, so connect again with McpEra::kHandshake.
+// request. `options.timeout` limits the whole. Reason::kMcpProbeRefused: the server ended the connection because it
+// does not know the request, so connect again with McpEra::kHandshake.
 Result<ServerFacts> Greet(Session& session, const std::string& client_version, McpEra known,
                           const RequestOptions& options);
 

@@ -229,9 +229,9 @@ Result<void> OAuthAuthorizer::LogIn(const OAuthChallenge& challenge, OAuthLogin&
       }));
     }
     const bool wants_more = challenge.error == "insufficient_scope";
-    return Fail(Reason::kMcpLoginRequired,
-                        std::string("the server wants ") + (wants_more ? "more rights" : "a log-in") +
-                            ": run \"reprise mcp login " + parts_.server + "\"");
+    return Fail(Reason::kMcpLoginRequired, std::string("the server wants ") +
+                                               (wants_more ? "more rights" : "a log-in") +
+                                               ": run \"reprise mcp login " + parts_.server + "\"");
   }
   const std::string before = ScopeUnion(login.tokens.scope, login.wanted_scope);
   const auto attempt = TRY(flow_.Begin(challenge, parts_.redirect_uri, login.registrations, before, stop_.get_token()));

@@ -165,9 +165,8 @@ std::uint16_t PortOf(const OAuthLogin& login) {
 Result<bool> LogInAtServer(const McpServerOptions& server, const ServerLogin& login,
                            const std::function<void(const std::string& url)>& show, const std::stop_token& stop) {
   if (!server.auth) {
-    return Fail(Reason::kNoLogin,
-                        "nobody logs in at the MCP server " + server.name +
-                            ": its configuration has no \"auth\": {\"type\": \"oauth\"}");
+    return Fail(Reason::kNoLogin, "nobody logs in at the MCP server " + server.name +
+                                      ": its configuration has no \"auth\": {\"type\": \"oauth\"}");
   }
   const auto before = login.credentials.Look(server.name, server.url);
   auto redirect = LoopbackRedirect::Open(login.port != 0 || !before ? login.port : PortOf(*before));

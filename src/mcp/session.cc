@@ -154,14 +154,12 @@ void DescribeEnd(Span& span, const std::string& method, const Result<Json>& resu
 
 }  // namespace
 
-Error McpProtocolError(std::string message) {
-  return Refused(Reason::kMcpProtocol, std::move(message));
-}
+Error McpProtocolError(std::string message) { return Refused(Reason::kMcpProtocol, std::move(message)); }
 
 Error McpTooLargeError() {
-  return Refused(Reason::kMcpTooLarge,
-                 "the server's answer is larger than " + std::to_string(kMaxMcpMessageBytes >> 20) +
-                     " MiB, the most that is taken; what was asked for may be done");
+  return Refused(Reason::kMcpTooLarge, "the server's answer is larger than " +
+                                           std::to_string(kMaxMcpMessageBytes >> 20) +
+                                           " MiB, the most that is taken; what was asked for may be done");
 }
 
 Session::Session(std::unique_ptr<Channel> channel, SessionHooks hooks)

@@ -20,9 +20,7 @@ constexpr std::size_t kMaxQuotedModel = 80;
 constexpr ModelAbilities kOfflineAbilities{
     .tools = true, .images = false, .pdf = false, .audio = false, .reasoning = false};
 
-Error InvalidConfig(std::string message) {
-  return Refused(Reason::kInvalidConfig, std::move(message));
-}
+Error InvalidConfig(std::string message) { return Refused(Reason::kInvalidConfig, std::move(message)); }
 
 std::string Quoted(std::string_view name) {
   const std::string valid = ToValidUtf8(name);

@@ -17,21 +17,21 @@ constexpr std::size_t kTellingKeyPrefix = 6;
 constexpr std::size_t kShortestKey = 8;
 
 struct Failure {
-  std::string_view reason;
+  Reason reason;
   std::string_view message;
   bool retryable;
 };
 
-constexpr Failure kAuth{"provider_auth", "The model provider refused the API key", false};
-constexpr Failure kNotFound{"provider_not_found", "The model provider does not know this model or address", false};
-constexpr Failure kRateLimited{"provider_rate_limited", "The model provider limits the rate of requests", true};
-constexpr Failure kQuota{"provider_rate_limited", "The quota at the model provider is used up", false};
-constexpr Failure kBadRequest{"provider_bad_request", "The model provider refused the request", false};
-constexpr Failure kContextLength{"provider_context_length", "The conversation is too long for the model", false};
-constexpr Failure kOverloaded{"provider_overloaded", "The model provider is overloaded", true};
-constexpr Failure kTimeout{"provider_timeout", "The model provider took too long", true};
-constexpr Failure kFailed{"provider_error", "The model provider failed", true};
-constexpr Failure kRedirect{"provider_bad_request", "The model provider's address is elsewhere (redirect)", false};
+constexpr Failure kAuth{Reason::kProviderAuth, "The model provider refused the API key", false};
+constexpr Failure kNotFound{Reason::kProviderNotFound, "The model provider does not know this model or address", false};
+constexpr Failure kRateLimited{Reason::kProviderRateLimited, "The model provider limits the rate of requests", true};
+constexpr Failure kQuota{Reason::kProviderRateLimited, "The quota at the model provider is used up", false};
+constexpr Failure kBadRequest{Reason::kProviderBadRequest, "The model provider refused the request", false};
+constexpr Failure kContextLength{Reason::kProviderContextLength, "The conversation is too long for the model", false};
+constexpr Failure kOverloaded{Reason::kProviderOverloaded, "The model provider is overloaded", true};
+constexpr Failure kTimeout{Reason::kProviderTimeout, "The model provider took too long", true};
+constexpr Failure kFailed{Reason::kProviderError, "The model provider failed", true};
+constexpr Failure kRedirect{Reason::kProviderBadRequest, "The model provider's address is elsewhere (redirect)", false};
 
 template <std::size_t kCount>
 bool ContainsAny(std::string_view text, const std::array<std::string_view, kCount>& needles) {
@@ -152,11 +152,9 @@ Error MakeProviderError(const ProviderFault& fault, std::string_view api_key) {
     message += begin;
     if (begin.size() < quote.size()) detail = Utf8Prefix(quote, kMaxLoggedError);
   }
-  return Error{.code = ErrorCode::kProvider,
-               .reason = std::string(failure.reason),
-               .message = std::move(message),
-               .detail = std::move(detail),
-               .retryable = failure.retryable};
+  Error error = Refused(failure.reason, std::move(message), std::move(detail));
+  error.retryable = failure.retryable;
+  return error;
 }
 
 Error ProtocolError(std::string message, bool retryable) {
@@ -166,21 +164,24 @@ Error ProtocolError(std::string message, bool retryable) {
 }
 
 Error TooLargeError(bool of_interaction) {
-  return Refused(Reason::kResponseTooLarge, of_interaction ? "The model provider's answers in this interaction are longer than " +
-                                               std::to_string(kMaxInteractionBytes >> 20) + " MiB together"
-                                         : "The model provider's answer is longer than " +
-                                               std::to_string(kMaxResponseBytes >> 20) + " MiB");
+  return Refused(Reason::kResponseTooLarge, of_interaction
+                                                ? "The model provider's answers in this interaction are longer than " +
+                                                      std::to_string(kMaxInteractionBytes >> 20) + " MiB together"
+                                                : "The model provider's answer is longer than " +
+                                                      std::to_string(kMaxResponseBytes >> 20) + " MiB");
 }
 
 Error OutputLimitError(std::string_view setting) {
-  return Refused(Reason::kProviderOutputLimit, "The model's answer reached its limit (max_output_tokens) in the middle of a tool call, which "
-                   "was not run. " +
-                   std::string(setting));
+  return Refused(Reason::kProviderOutputLimit,
+                 "The model's answer reached its limit (max_output_tokens) in the middle of a tool call, which "
+                 "was not run. " +
+                     std::string(setting));
 }
 
 Error NothingWithinLimitError() {
-  return Refused(Reason::kProviderOutputLimit, "The model's answer reached its limit before it said anything. Raise max_output_tokens of the model, "
-          "or ask it for less effort");
+  return Refused(Reason::kProviderOutputLimit,
+                 "The model's answer reached its limit before it said anything. Raise max_output_tokens of the model, "
+                 "or ask it for less effort");
 }
 
 Error FromTransportError(const Error& error, bool head_seen) {

@@ -28,9 +28,7 @@ constexpr int kCurlTooLarge = 100;  // CURLE_TOO_LARGE, which libcurl has since 
 constexpr milliseconds kDrainTime{250};
 constexpr std::size_t kMaxDrainedBytes = 64 * 1024;
 
-Error AddressNotAllowed(std::string message) {
-  return Refused(Reason::kAddressNotAllowed, std::move(message));
-}
+Error AddressNotAllowed(std::string message) { return Refused(Reason::kAddressNotAllowed, std::move(message)); }
 
 // "HTTP/1.1 200 OK" -> 200.
 int StatusOf(std::string_view status_line) {

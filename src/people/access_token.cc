@@ -115,9 +115,7 @@ Result<std::string> NameClaim(const Json& claims, const std::string& claim) {
 
 }  // namespace
 
-tl::unexpected<Error> InvalidToken(std::string message) {
-  return Fail(Reason::kInvalidToken, std::move(message));
-}
+tl::unexpected<Error> InvalidToken(std::string message) { return Fail(Reason::kInvalidToken, std::move(message)); }
 
 Result<AccessToken> ReadAccessToken(std::string_view text) {
   if (text.size() > kMostTokenBytes) return InvalidToken("the access token is too long");

@@ -30,7 +30,7 @@ SqlValue Numbers(const std::vector<InteractionId>& list) {
   return SqlValue::Ints(numbers);
 }
 
-// Adds a whole chat under a name that has no index and no run: then `c` has a row.
+// Adds a whole chat if its name has no index and no run; `c` then has a row.
 #define REPRISE_ADD_CHAT                                                                                         \
   "with c as (insert into reprise.chats as c (tenant, id, next_number, head, index_record) "                     \
   "  values ($1, $2, $3::int, $4::int, $5) on conflict (tenant, id) do update set next_number = "                \
@@ -372,15 +372,19 @@ Result<ChatSummary> PostgresStore::ChangeIndex(const ChatId& chat, bool while_ru
 }
 
 Result<ChatSummary> PostgresStore::ChangeChat(const ChatId& chat, const ChatSettings& settings) {
-  return ChangeIndex(chat, /*while_running=*/true,
-                     [&](ChatIndex& index) -> Result<void> { return ApplySettings(index, settings), Result<void>(); });
+  return ChangeIndex(chat, /*while_running=*/true, [&](ChatIndex& index) -> Result<void> {
+    ApplySettings(index, settings);
+    return {};
+  });
 }
 
 Result<ChatSummary> PostgresStore::MoveHead(const ChatId& chat, InteractionId head) {
   // A chat must not end at what cannot be read.
   const auto interaction = TRY(LoadInteraction(chat, head));
-  return ChangeIndex(chat, /*while_running=*/false,
-                     [&](ChatIndex& index) -> Result<void> { return SetHead(index, interaction), Result<void>(); });
+  return ChangeIndex(chat, /*while_running=*/false, [&](ChatIndex& index) -> Result<void> {
+    SetHead(index, interaction);
+    return {};
+  });
 }
 
 // --- whole chats -----------------------------------------------------------------------------------------------------
@@ -403,7 +407,7 @@ Result<ChatSummary> PostgresStore::AddWhole(const IncomingChat& incoming) {
   return std::move(index.summary);
 }
 
-// What a chat is not to be without.
+// The parts without which an added chat is removed again.
 Result<void> PostgresStore::AddParts(const IncomingChat& incoming) {
   TRY(PutParts(incoming, {.root = DatabaseFiles::kRoot,
                           .keys = options_.keys,

@@ -175,7 +175,8 @@ class PostgresStore final : public InteractionStore {
   Result<ChatSummary> AddWhole(const IncomingChat& chat);
   Result<void> AddRow(const IncomingChat& chat, ChatIndex& index);
   Result<void> AddParts(const IncomingChat& chat);
-  // Into this entry of the trash; nullopt: for good, since it never was a whole chat. False: it is not there, or runs.
+  // Moves the chat into this entry of the trash; nullopt removes it for good, because it never was whole. False if the
+  // chat does not exist or runs.
   Result<bool> Remove(const ChatId& chat, const std::optional<std::string>& entry);
 
   const Options options_;

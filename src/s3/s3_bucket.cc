@@ -65,9 +65,7 @@ Error Unreachable(std::string detail) {
   return Refused(Reason::kBucketUnreachable, "the bucket of the chats' files cannot be reached", std::move(detail));
 }
 
-Error BucketRefused(std::string message) {
-  return Refused(Reason::kBucketRefused, std::move(message));
-}
+Error BucketRefused(std::string message) { return Refused(Reason::kBucketRefused, std::move(message)); }
 
 // "403 SignatureDoesNotMatch"
 std::string Said(int status, const std::string& code) {
@@ -97,8 +95,7 @@ Error FromStatus(int status, const std::string& code) {
     return BucketRefused("the bucket of the chats' files denies access to this server (" + said +
                          "); check files.access_key, files.secret_key and the clock");
   }
-  return Refused(Reason::kBucketFailed,
-                 "the bucket of the chats' files refused the request (" + said + ")");
+  return Refused(Reason::kBucketFailed, "the bucket of the chats' files refused the request (" + said + ")");
 }
 
 Error FromTransport(const Error& error) {
@@ -171,8 +168,7 @@ Result<ObjectPage> S3Bucket::List(const std::string& prefix, const std::string& 
   }
   page.has_more = answer.body.find("<IsTruncated>true</IsTruncated>") != std::string::npos;
   if (answer.body.find("<ListBucketResult") == std::string::npos || (page.objects.empty() && page.has_more)) {
-    return Fail(Reason::kBucketFailed,
-                        "the bucket of the chats' files sent no valid list of objects");
+    return Fail(Reason::kBucketFailed, "the bucket of the chats' files sent no valid list of objects");
   }
   return page;
 }

@@ -36,15 +36,15 @@ Result<std::string> AuditHeadText(const AuditHead& head, const KeySet* keys);
 // Replaces the file, durably.
 Result<void> WriteAuditHead(const std::string& root, FileSystem& file_system, const KeySet* keys,
                             const AuditHead& head);
-// Ok if the log ends as the head says, or goes on from there; `last_digest` is that of its last line, of number `last`.
+// Ok if the log ends where the head says or continues it. `last_digest` is the digest of the last line, number `last`.
 // kCorruption.
 Result<void> CheckAuditEnd(const AuditHead& head, std::uint64_t last, const std::string& last_digest);
 // A line of the log, without its end; `previous`: the digest of the line before it, empty if there is none. `key` may
 // be null: no MAC.
 std::string AuditLine(const AuditEntry& entry, std::uint64_t number, const std::string& previous, const SecretKey* key);
 
-// AuditLog::Read of lines that `read` finds: the page, and what is wrong with it. `head`: as it was before the page is
-// read. `sealed`: the log has MACs.
+// AuditLog::Read over the lines that `read` returns, checked. `head`: as it was before the page was read. `sealed`: the
+// log has MACs.
 Result<AuditLog::Page> ReadAuditPage(
     Result<std::optional<AuditHead>> head, std::uint64_t after, std::size_t limit, bool sealed,
     const std::function<Result<AuditLog::Page>(std::uint64_t after, std::size_t limit)>& read);

@@ -25,8 +25,8 @@ namespace reprise {
 // Ok if the interaction that is stored under its id is equal; else kConflict (reason "interaction_exists").
 Result<void> CheckSame(const Interaction& stored, const Interaction& meant);
 
-// How the interaction's record is linked: to the digest of its parent's, which the index knows or `read` finds
-// (nullopt: it is elsewhere).
+// The links of an interaction's record. The index knows the digest of the parent's record, or `read` returns it
+// (nullopt if the parent is stored elsewhere).
 Result<RecordLinks> LinksTo(const std::optional<InteractionId>& parent, const ChatIndex& index,
                             const std::function<Result<std::optional<std::string>>(InteractionId)>& read);
 
@@ -103,8 +103,8 @@ class ChatFiles {
   // The parent that a file names which may be damaged otherwise; nobody has checked it.
   std::optional<InteractionId> ClaimedParent(const ChatId& chat, InteractionId id) const;
   Result<std::string> ReadDigest(const ChatId& chat, InteractionId id) const;
-  // What the next interaction's record has to know of its parent's state; nullopt if that is not the version that
-  // `links` name, or has none.
+  // What the next interaction's record needs of its parent's state; nullopt if the parent has none, or is not the
+  // version that `links` name.
   std::optional<KnownState> ReadParentState(const ChatId& chat, const RecordLinks& links) const;
   // Of the file as it is and where it is, without opening it: tells whether it is still what was written there.
   Result<std::string> ReadFileDigest(const ChatId& chat, InteractionId id) const;
@@ -134,7 +134,7 @@ class ChatFiles {
   Result<std::vector<QueuedMessage>> OpenQueue(const ChatId& chat, std::string_view text) const;
   Result<ChatIndex> OpenIndex(const ChatId& chat, std::string_view text) const;
   Result<std::string> DigestOf(const ChatId& chat, InteractionId id, std::string_view text) const;
-  // Nothing below `removed` counts in the index any more.
+  // Removes the branch's leaves from the index and adds the one that its removal leaves.
   Result<void> RemoveLeaves(const RemovedBranch& removed, ChatIndex& index) const;
 
   // --- writing ---

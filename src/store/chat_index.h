@@ -27,10 +27,10 @@ struct ChatIndex {
   std::map<std::uint32_t, std::string> leaves{};  // digests of the interactions that are nobody's parent
 };
 
-// The index of a chat that has nothing yet.
+// The index of an empty chat.
 ChatIndex NewIndex(const ChatId& chat);
-// What ChatStore's functions change in the index: settings, the head, and everything but the leaves for one that was
-// imported (what it has used is counted from its interactions).
+// What ChatStore's functions change in the index. TakeSummary is for an imported chat, whose model and tokens come from
+// its interactions.
 void ApplySettings(ChatIndex& index, const ChatSettings& settings);
 void SetHead(ChatIndex& index, const Interaction& head);
 void TakeSummary(ChatIndex& index, ChatSummary summary);

@@ -228,8 +228,8 @@ Result<std::optional<DirectoryLock::Holder>> DirectoryLock::FindHolder(const std
   struct stat status {};
   if (file.get() < 0 && errno != ELOOP) return FailErrno(lock_file);
   if (file.get() < 0 || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) {
-    return Fail(Reason::kIntegrityMissing,
-                        "something that is no file is in the place of the data folder's lock", lock_file);
+    return Fail(Reason::kIntegrityMissing, "something that is no file is in the place of the data folder's lock",
+                lock_file);
   }
   if (::flock(file.get(), LOCK_SH | LOCK_NB) == 0) return std::nullopt;
   if (errno != EWOULDBLOCK) return FailErrno(lock_file);

@@ -94,8 +94,8 @@ Result<FileEntry> OpenFileEntry(const RecordFormat& format, const RecordPlace& p
 Result<FetchedFile> FetchFile(const RecordFormat& format, const RecordPlace& place, const FileReference& reference,
                               const FileBucket* bucket) {
   if (bucket == nullptr) {
-    return Fail(
-        About(place, Refused(Reason::kNoBucket, "it is in a bucket, and the configuration names none that can be used (files)")));
+    return Fail(About(place, Refused(Reason::kNoBucket,
+                                     "it is in a bucket, and the configuration names none that can be used (files)")));
   }
   auto text = bucket->objects.Get(reference.object_key);
   if (!text && IsNotFound(text.error())) {

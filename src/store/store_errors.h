@@ -48,7 +48,7 @@ inline Error RunsAlready(const std::optional<InteractionId>& id) {
   return error;
 }
 
-// Of a run whose right to write somebody else has taken.
+// For a run whose right to write another server has taken.
 inline Error Fenced() { return Refused(Reason::kFenced, "another server has taken up this interaction"); }
 
 inline tl::unexpected<Error> HeadMoved() { return Fail(Reason::kHeadMoved, "the chat has gone on meanwhile"); }

@@ -30,7 +30,7 @@ Result<void> WriteGrantFile(FileSystem& file_system, const std::string& root, co
 std::string StandingGrantText(const StandingGrant& grant);
 Result<StandingGrant> ParseStandingGrant(std::string_view text);
 
-// Gives a grant the end and the meaning of an equal one. False: it has them already.
+// Gives a grant the end and meaning of an equal one. False if it has them already.
 bool Renew(StandingGrant& there, const StandingGrant& added);
 
 inline constexpr std::size_t kMaxStandingGrants = 10'000;

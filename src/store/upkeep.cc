@@ -341,8 +341,7 @@ Result<void> RewrapObjects(const BucketUpkeep& upkeep, Rewrapped& done) {
     // Only who has seen it there may drop the old key.
     const auto again = TRY(FetchFile(*format, file.place, *reference, &upkeep.bucket));
     if (KeyIdOf(again.record) != keys.current().kid) {
-      return Fail(Reason::kBucketFailed,
-                          "the bucket does not hold what was put into it: " + reference->object_key);
+      return Fail(Reason::kBucketFailed, "the bucket does not hold what was put into it: " + reference->object_key);
     }
     ++done.files;
     return {};

@@ -290,8 +290,7 @@ Result<VerifyReport> CheckTwice(const std::string& root, const ChatId& chat, con
 // --- a file that lies anywhere ---------------------------------------------------------------------------------------
 
 Error NotOurs() {
-  return Refused(Reason::kIntegrityAuth,
-                 "it is neither a record nor a journal, or too damaged to tell");
+  return Refused(Reason::kIntegrityAuth, "it is neither a record nor a journal, or too damaged to tell");
 }
 
 // The place that a record claims to be made for.

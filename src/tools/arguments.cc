@@ -387,8 +387,7 @@ Result<void> CheckForm(std::string_view schema, std::string_view response) {
   for (const auto& [name, value] : filled_in.items()) {
     const Json& format = Member(Member(fields, name.c_str()), "format");
     if (!value.is_string() || HasFormat(value.get<std::string>(), format)) continue;
-    return Fail(Reason::kInvalidResponse,
-                        "invalid response: \"" + name + "\" must be " + Example(format));
+    return Fail(Reason::kInvalidResponse, "invalid response: \"" + name + "\" must be " + Example(format));
   }
   return {};
 }

@@ -11,8 +11,8 @@
 #include "reprise/telemetry.h"
 #include "wire/message.h"
 
-// Headers, paths and query parameters of requests as types. Every function fails with kInvalidArgument, unless it says
-// otherwise; the message names the header or parameter.
+// Reads headers, paths and query parameters as types. Each function fails with kInvalidArgument unless it says
+// otherwise, and the message names the header or parameter.
 namespace reprise {
 
 // What the header Idempotency-Key calls this request (draft-ietf-httpapi-idempotency-key-header; the quotes of a

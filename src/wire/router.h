@@ -43,7 +43,7 @@ struct Route {
   Access access = Access::kTenant;
 };
 
-// Changes an error's reply into the form that the clients of some routes read.
+// Changes the reply of an error into the form that some routes' clients expect.
 using ErrorForm = void (*)(Reply&);
 
 // Finds the handler of a request by the segments of its path. Immutable after the last Add, then thread-safe.
@@ -61,9 +61,9 @@ class Router {
   // HEAD is answered by the GET routes.
   Match Find(std::string_view method, std::string_view target) const;
 
-  // Errors of requests below `prefix` are sent in this form, also where there is no such route.
+  // Sends errors for paths that begin with `prefix` in this form, also if no route matches.
   void SetErrorForm(std::string prefix, ErrorForm form);
-  // Null: errors are sent as they are.
+  // The form for errors of this request; null: unchanged.
   ErrorForm ErrorFormOf(std::string_view target) const;
 
  private:
@@ -71,7 +71,7 @@ class Router {
   std::vector<std::pair<std::string, ErrorForm>> error_forms_;  // by prefix
 };
 
-// Makes handlers of functions that take `of`, which outlives them, before the request.
+// Makes handlers from functions whose first parameter is `of`, which must outlive the handlers.
 template <typename Of>
 auto HandlersOf(Of& of) {
   return [&of](Result<Outcome> (*handler)(Of&, const Request&)) -> Handler {

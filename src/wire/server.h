@@ -42,7 +42,7 @@ struct HttpOptions {
   std::chrono::milliseconds stop_timeout{1'000};
 };
 
-// What connections count. Thread-safe.
+// Counters of all connections. Thread-safe.
 struct HttpMetrics {
   std::atomic<std::uint64_t> connections_total{0}, requests_total{0};
   std::atomic<std::uint64_t> responses_2xx{0}, responses_4xx{0}, responses_5xx{0};
@@ -50,27 +50,27 @@ struct HttpMetrics {
   std::atomic<std::int64_t> connections{0}, streams{0};
 };
 
-// What a server serves: routes, which may be others for each tenant. Thread-safe.
+// The routes that a server serves; each tenant may have its own. Thread-safe.
 class Site {
  public:
   virtual ~Site() = default;
 
-  // The routes of everybody who is no tenant. Those of tenants have the same paths.
+  // The routes for all who are no tenant. Tenants' routes have the same paths.
   virtual const Router& root() const = 0;
-  // The tenant's routes; for everybody else the root's. They last at least as long as the returned pointer. Blocks for
-  // the disk. kUnavailable (reason "overloaded") if too many tenants are busy.
+  // The tenant's routes, or root() for all others, valid while the returned pointer lives. May wait for the disk.
+  // kUnavailable (Reason::kOverloaded) if too many tenants are busy.
   virtual Result<std::shared_ptr<const Router>> Enter(const Principal& principal) = 0;
-  // The same for a tenant that has been here before: else kNotFound.
+  // The same, but kNotFound for a tenant that has never been here.
   virtual Result<std::shared_ptr<const Router>> EnterKnown(const Principal& principal) = 0;
-  // Called once, when requests are accepted: resumes in the background what an earlier server left.
+  // Called once, when the server accepts requests. Resumes in the background the runs that an earlier server left.
   virtual void TakeUp() = 0;
-  // Ends the runs and streams of all tenants, and admits no tenant from then on. May be called again.
+  // Ends the runs and streams of all tenants and admits no tenant afterwards. May be called again.
   virtual void Stop() = 0;
   // What GET /metrics says.
   virtual std::vector<Metric> CollectMetrics() const = 0;
 };
 
-// Makes the site of a server, which the gate and the counters outlive.
+// Makes the site of a server. The gate and the counters outlive it.
 using MakeSite = std::function<std::unique_ptr<Site>(const Gate&, const HttpMetrics&)>;
 
 // Serves a site over HTTP. One thread waits for all sockets, a few answer requests; streams and idle connections

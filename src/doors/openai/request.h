@@ -76,7 +76,7 @@ std::optional<InteractionRef> ParseResponseId(std::string_view id);
 
 // An error whose details name the parameter that is wrong ("param").
 Error ParamError(ErrorCode code, std::string reason, std::string message, std::string_view param);
-// The usual one, kInvalidArgument.
+// ParamError of the kind kInvalidArgument.
 inline Error Invalid(std::string reason, std::string message, std::string_view param) {
   return ParamError(ErrorCode::kInvalidArgument, std::move(reason), std::move(message), param);
 }

@@ -41,7 +41,7 @@ class RequestNotes {
   std::size_t bytes_ GUARDED_BY(mutex_) = 0;
 };
 
-// The routes of OpenAI's Conversations: chats by that interface, and the items that responses are made of.
+// Adds the routes of OpenAI's Conversations, which show chats, and the items of their responses.
 void AddConversationRoutes(Router& router, const Door& door, std::shared_ptr<RequestNotes> notes);
 
 }  // namespace reprise::openai

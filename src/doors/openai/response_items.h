@@ -25,7 +25,7 @@ Result<std::vector<Json>> ItemsOf(Engine& engine, const Interaction& interaction
 // The interaction that an item's id is of, with its chat; nullopt: it is none of ours.
 std::optional<InteractionRef> InteractionOfItem(std::string_view id);
 
-// The response whose id is in a request's path. kNotFound if it is none of ours.
+// The response that the request's path names. kNotFound if its id cannot be one of ours.
 Result<InteractionRef> ResponseInPath(const Request& request);
 
 }  // namespace reprise::openai

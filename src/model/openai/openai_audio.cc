@@ -134,14 +134,14 @@ Result<OpenAiAudio::Target> OpenAiAudio::Find(const std::string& asked, const st
                                               std::string_view setting) const {
   if (configured.empty()) {
     return Fail(Reason::kNotConfigured, "this server has no model for it: \"" + std::string(setting) +
-                                 "\" in its configuration names one, as PROVIDER/MODEL");
+                                            "\" in its configuration names one, as PROVIDER/MODEL");
   }
   const std::string& name = asked.empty() ? configured : asked;
   const std::size_t slash = name.find('/');
   const auto provider = options_.providers.find(std::string_view(name).substr(0, slash));
   if (slash == std::string::npos || slash + 1 == name.size() || provider == options_.providers.end()) {
-    return Fail(Reason::kUnknownModel, "\"" + std::string(Utf8Prefix(name, 80)) +
-                                 "\" is not PROVIDER/MODEL of a provider of the type openai");
+    return Fail(Reason::kUnknownModel,
+                "\"" + std::string(Utf8Prefix(name, 80)) + "\" is not PROVIDER/MODEL of a provider of the type openai");
   }
   return Target{&provider->second, name.substr(slash + 1)};
 }

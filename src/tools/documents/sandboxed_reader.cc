@@ -26,12 +26,8 @@ constexpr std::chrono::minutes kRetryAfter{10};
 constexpr std::chrono::hours kForEver{24 * 365};
 constexpr const char* kOfficeProgram = "reprise-document";
 
-Error UnreadableDocument(std::string message) {
-  return Refused(Reason::kDocumentUnreadable, std::move(message));
-}
-Error MissingReader(std::string message) {
-  return Refused(Reason::kDocumentReaderMissing, std::move(message));
-}
+Error UnreadableDocument(std::string message) { return Refused(Reason::kDocumentUnreadable, std::move(message)); }
+Error MissingReader(std::string message) { return Refused(Reason::kDocumentReaderMissing, std::move(message)); }
 
 std::string ProgramAt(const fs::path& path) {
   std::error_code error;
