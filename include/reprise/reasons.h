@@ -47,6 +47,9 @@
   REASON(kNotFound, "not_found", kNotFound, false)                                 \
   REASON(kNoSuchFile, "no_such_file", kNotFound, false)                            \
   REASON(kNoWorkspace, "no_workspace", kNotFound, false)                           \
+  /* clients take these, too */                                                    \
+  REASON(kNoSuchApproval, "no_such_approval", kNotFound, false)                    \
+  REASON(kNoSuchRequest, "no_such_request", kNotFound, false)                      \
   REASON(kNotConfigured, "not_configured", kNotFound, false)                       \
   REASON(kGone, "gone", kGone, false)                                              \
   REASON(kDequeued, "dequeued", kGone, false)                                      \

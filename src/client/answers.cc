@@ -38,7 +38,10 @@ AnswerOutcome GiveAnswer(ServerLink& link, const PendingQuestion& question, cons
   const Error& why = given.error();
   if (is_repeated && why.Is(Reason::kAlreadyProcessed)) return {};  // most likely by the first of the two
   if (why.Is(Reason::kStale)) return {Became::kStale, why.message};
-  if (why.Is(Reason::kAlreadyProcessed) || why.Is(Reason::kNotFound)) return {Became::kTooLate, why.message};
+  for (const Reason settled :
+       {Reason::kAlreadyProcessed, Reason::kNotFound, Reason::kNoSuchApproval, Reason::kNoSuchRequest}) {
+    if (why.Is(settled)) return {Became::kTooLate, why.message};
+  }
   return {HowLost(why) == Loss::kNone ? Became::kRefused : Became::kLost, why.message};
 }
 
