@@ -16,7 +16,6 @@
 #include "base/try.h"
 #include "reprise/ids.h"
 #include "terminal/console.h"
-#include "terminal/exit_status.h"
 
 namespace reprise::acp {
 namespace {

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/embedded.h"
-#include "app/mcp_folder.h"
+#include "app/mcp_setup.h"
 #include "base/logging.h"
 #include "base/posix_file_system.h"
 #include "base/terminal_text.h"

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "agent/agent.h"
-#include "base/utf8.h"
+#include "base/text.h"
 
 namespace reprise {
 

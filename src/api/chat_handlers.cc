@@ -14,8 +14,7 @@
 #include "domain/codec.h"
 #include "doors/chat_lists.h"
 #include "engine/history.h"
-#include "transcript/conversation_line.h"
-#include "transcript/markdown.h"
+#include "transcript/transcript.h"
 #include "wire/error_response.h"
 #include "wire/request_values.h"
 

@@ -1,12 +1,10 @@
-#include "app/config_file.h"
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 
+#include "app/options.h"
 #include "app/settings.h"
-#include "app/telemetry_variables.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "base/try.h"

@@ -1,21 +1,33 @@
 #include "app/factories.h"
 
+#include <chrono>
 #include <filesystem>
+#include <map>
+#include <optional>
+#include <set>
+#include <stop_token>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
-#include "app/kept_folders.h"
-#include "app/key_access.h"
-#include "app/model_catalog.h"
-#include "app/people.h"
+#include "app/folders.h"
+#include "app/keys.h"
+#include "app/options.h"
 #include "app/program_files.h"
-#include "app/prompt_folder.h"
+#include "app/prompt_files.h"
 #include "base/atomic_write.h"
 #include "base/logging.h"
 #include "base/path.h"
 #include "base/posix_file_system.h"
 #include "base/try.h"
+#include "model/model_directory.h"
+#include "model/openai/openai_audio.h"
 #include "net/curl_transport.h"
+#include "people/issuer_keys.h"
+#include "postgres/database.h"
+#include "postgres/postgres_api_tokens.h"
+#include "postgres/schema.h"
 #include "store/local_run_store.h"
 #include "store/memory_interaction_store.h"
 #include "store/unsaved.h"
@@ -130,6 +142,146 @@ Result<std::unique_ptr<ToolRegistry>> MakeTools(const Options& options, std::vec
   auto tools = std::make_unique<ToolsApart>();
   TRY(tools->Open(options, std::move(own)));
   return tools;
+}
+
+namespace {
+
+// The configured facts of a provider's models, by the provider's own names.
+std::map<std::string, ModelFacts, std::less<>> FactsOf(const ProviderOptions& provider, const Options& options) {
+  std::map<std::string, ModelFacts, std::less<>> own;
+  const std::string prefix = provider.name + "/";
+  for (const auto& [name, facts] : options.models) {
+    if (name.starts_with(prefix)) own.emplace(name.substr(prefix.size()), facts);
+  }
+  return own;
+}
+
+// The models that GET /models names without asking the provider: the configured ones and the default model.
+std::vector<std::string> ModelsOf(const ProviderOptions& provider, const Options& options) {
+  std::set<std::string> names;
+  for (const auto& [name, facts] : FactsOf(provider, options)) names.insert(name);
+  const std::string prefix = provider.name + "/";
+  if (options.model.starts_with(prefix)) names.insert(options.model.substr(prefix.size()));
+  const std::string usual = UsualModel(provider);
+  if (names.empty() && usual.starts_with(prefix)) names.insert(usual.substr(prefix.size()));
+  return {names.begin(), names.end()};
+}
+
+// A request to a well-known provider without a key would only tell it about this server.
+bool ListsModels(const ProviderOptions& provider) { return !provider.api_key.empty() || !WantsKey(provider); }
+
+}  // namespace
+
+bool WantsKey(const ProviderOptions& provider) {
+  return provider.base_url.starts_with("https://api.openai.com") ||
+         provider.base_url.starts_with("https://api.anthropic.com");
+}
+
+Result<std::unique_ptr<ModelDirectory>> MakeModelDirectory(Transport& transport, const Options& options) {
+  std::vector<ProviderConfig> providers;
+  for (const ProviderOptions& provider : options.providers) {
+    providers.push_back({.name = provider.name,
+                         .type = provider.type,
+                         .base_url = provider.base_url,
+                         .api_key = provider.api_key,
+                         .idle_timeout = options.provider_idle_timeout,
+                         .models = ModelsOf(provider, options),
+                         .lists_models = ListsModels(provider),
+                         .additions = {.headers = provider.headers, .query = provider.query},
+                         .facts = FactsOf(provider, options)});
+  }
+  // With kApproveAll, the offline model does not wait for people either.
+  const bool asks_people = options.approval_mode != ApprovalMode::kApproveAll;
+  providers.push_back({.name = "offline", .type = "offline", .asks_people = asks_people});
+  return ConfiguredModelDirectory::Create(transport, std::move(providers), options.model);
+}
+
+Result<std::unique_ptr<Audio>> MakeAudio(Transport& transport, const Options& options) {
+  OpenAiAudioOptions audio{.transcription_model = options.audio.transcription,
+                           .speech_model = options.audio.speech,
+                           .voice = options.audio.voice};
+  for (const ProviderOptions& provider : options.providers) {
+    if (provider.type == "anthropic") continue;
+    audio.providers.emplace(provider.name,
+                            OpenAiOptions{.base_url = provider.base_url,
+                                          .api_key = provider.api_key,
+                                          .provider = provider.name,
+                                          .idle_timeout = options.provider_idle_timeout,
+                                          .additions = {.headers = provider.headers, .query = provider.query}});
+  }
+  for (const auto& [setting, model] :
+       {std::pair<std::string, std::string>("transcription", options.audio.transcription),
+        {"speech", options.audio.speech}}) {
+    if (model.empty() || audio.providers.contains(model.substr(0, model.find('/')))) continue;
+    return Fail(Reason::kInvalidConfig,
+                "key \"audio." + setting + "\": there is no provider of the type openai for " + model);
+  }
+  return std::make_unique<OpenAiAudio>(transport, std::move(audio));
+}
+
+namespace {
+
+constexpr std::chrono::milliseconds kFetchTimeout{5'000};
+
+IssuerOptions IssuerOf(const AuthOptions& auth) {
+  return {.issuer = auth.issuer,
+          .audience = auth.audience,
+          .org_claim = auth.org_claim,
+          .roles_claim = auth.roles_claim,
+          .admin_role = auth.admin_role};
+}
+
+}  // namespace
+
+std::string TokensFileOf(const Options& options) {
+  return options.auth.tokens_file.empty() ? ConfigDirectoryOf(options) + "/tokens.json" : options.auth.tokens_file;
+}
+
+std::string TokenUsesFileOf(const Options& options) { return options.data_dir + "/.token_uses"; }
+
+namespace {
+
+// With its own connection to the database.
+class TokensApart final : public ApiTokenStore {
+ public:
+  explicit TokensApart(std::unique_ptr<Database> database) : database_(std::move(database)), tokens_(*database_) {}
+  Version Look() const override { return tokens_.Look(); }
+  bool is_exact() const override { return tokens_.is_exact(); }
+  Result<Content> Read() override { return tokens_.Read(); }
+  Result<Made> Add(Principal principal, std::string name, std::optional<Timestamp> expires_at) override {
+    return tokens_.Add(std::move(principal), std::move(name), expires_at);
+  }
+  Result<ApiToken> Revoke(std::string_view id) override { return tokens_.Revoke(id); }
+  TokenUses ReadUses() override { return tokens_.ReadUses(); }
+  Result<void> WriteUses(const TokenUses& uses) override { return tokens_.WriteUses(uses); }
+
+ private:
+  const std::unique_ptr<Database> database_;
+  PostgresApiTokens tokens_;
+};
+
+}  // namespace
+
+Result<std::shared_ptr<ApiTokenStore>> OpenTokens(const Options& options) {
+  if (options.store.type == StoreOptions::Type::kFiles) {
+    return std::make_shared<ApiTokenFile>(TokensFileOf(options), TokenUsesFileOf(options));
+  }
+  auto database = TRY(Database::Open({.url = options.store.url}));
+  TRY(CheckSchema(*database));
+  return std::make_shared<TokensApart>(std::move(database));
+}
+
+std::shared_ptr<Authenticator> MakeAuthenticator(const Options& options, Transport& transport,
+                                                 std::shared_ptr<ApiTokenStore> tokens) {
+  if (!options.auth.has_people()) return nullptr;
+  Authenticator::Options people{.tokens = std::move(tokens)};
+  if (options.auth.type == AuthOptions::Type::kOidc) {
+    people.issuer = IssuerOf(options.auth);
+    people.fetch_keys = [&transport, issuer = options.auth.issuer](std::stop_token stop) {
+      return FetchIssuerKeys(transport, issuer, kFetchTimeout, std::move(stop));
+    };
+  }
+  return std::make_shared<Authenticator>(std::move(people));
 }
 
 }  // namespace reprise

@@ -1,5 +1,3 @@
-#include "app/health_checks.h"
-
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -19,14 +17,14 @@
 #include <string>
 #include <vector>
 
-#include "app/chat_keys.h"
+#include "app/checks.h"
 #include "app/factories.h"
-#include "app/key_access.h"
+#include "app/keys.h"
 #include "approval/rules.h"
-#include "base/library_names.h"
 #include "base/path.h"
 #include "base/posix_file_system.h"
 #include "base/private_file.h"
+#include "base/shared_library.h"
 #include "base/system.h"
 #include "store/data_folder.h"
 #include "store/file_names.h"

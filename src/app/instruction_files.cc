@@ -9,11 +9,9 @@
 #include <system_error>
 #include <utility>
 
-#include "app/prompt_folder.h"
-#include "app/skill_files.h"
+#include "app/prompt_files.h"
 #include "base/private_file.h"
 #include "base/text.h"
-#include "base/utf8.h"
 #include "crypto/digest.h"
 
 namespace reprise {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "app/trusted_files.h"
+#include "app/trust.h"
 #include "reprise/options.h"
 #include "reprise/project_instructions.h"
 

@@ -10,9 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "app/config_file.h"
 #include "app/settings.h"
-#include "app/telemetry_variables.h"
 #include "app/trust.h"
 #include "base/private_file.h"
 #include "base/try.h"

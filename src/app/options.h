@@ -2,9 +2,10 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "base/environment.h"
+#include "base/system.h"
 #include "reprise/options.h"
 #include "reprise/result.h"
 
@@ -39,5 +40,19 @@ std::string UsualModel(const ProviderOptions& provider);
 
 // True for 127.0.0.0/8, ::1 and localhost: reachable from this machine only.
 bool IsLoopback(const std::string& host);
+
+// Reads a configuration (JSON with comments, schemas/config.schema.json) over `options`. ${NAME} in a string stands for
+// an environment variable, $${ for the characters themselves. An unset variable is an error that names it and the key,
+// except in a provider's api_key: one file can list every provider, and those without a key are merely unusable.
+//
+// kInvalidArgument; the message names the key and the expected value, and never quotes a value that may be a secret.
+Result<void> ApplyConfig(Options& options, std::string_view text, const Environment& environment);
+
+// Sets the endpoints of traces and metrics below a base URL ("http://collector:4318").
+void SetOtlpEndpoint(TelemetryOptions& options, std::string_view base_url);
+
+// Applies OTEL_* variables as OpenTelemetry defines them for all programs. Other programs use them too, so an invalid
+// one is no failure: the setting stays, and TelemetryOptions::problems names it.
+void ApplyTelemetryVariables(TelemetryOptions& options, const Environment& environment);
 
 }  // namespace reprise

@@ -1,16 +1,24 @@
 #include "app/process.h"
 
+#include <fcntl.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
 #include <utility>
 
 #include "base/logging.h"
+#include "base/text.h"
 
 namespace reprise {
 namespace {
@@ -72,6 +80,60 @@ int StopSignals::Wait() {
   sigaction(SIGTERM, &at_once, nullptr);
   pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
   return number;
+}
+
+namespace {
+
+constexpr int kFirstSocket = 3;  // SD_LISTEN_FDS_START
+
+std::string TakeVariable(const char* name) {
+  const char* value = std::getenv(name);
+  const std::string text = value == nullptr ? "" : value;
+  ::unsetenv(name);
+  return text;
+}
+
+std::optional<int> ToCount(const std::string& text) {
+  const auto value = ParseNumber<int>(text);
+  return value && *value >= 0 ? value : std::nullopt;
+}
+
+}  // namespace
+
+Result<ServiceManager> ServiceManager::FromEnvironment() {
+  ServiceManager manager;
+  manager.notify_address = TakeVariable("NOTIFY_SOCKET");
+  const std::string pid = TakeVariable("LISTEN_PID"), count = TakeVariable("LISTEN_FDS");
+  TakeVariable("LISTEN_FDNAMES");
+  // The sockets are for another process; its variables were inherited.
+  if (pid != std::to_string(::getpid())) return manager;
+  const auto sockets = ToCount(count);
+  if (!sockets) return Fail(ErrorCode::kInvalidArgument, "LISTEN_FDS must be a number of descriptors");
+  for (int i = 0; i < *sockets; ++i) {
+    const int fd = kFirstSocket + i;
+    const int flags = ::fcntl(fd, F_GETFD);
+    if (flags < 0 || ::fcntl(fd, F_SETFD, flags | FD_CLOEXEC) != 0) {
+      return Fail(ErrorCode::kInvalidArgument,
+                  "LISTEN_FDS names descriptor " + std::to_string(fd) + ", which is not open");
+    }
+    manager.sockets.emplace_back(fd);
+  }
+  return manager;
+}
+
+void ServiceManager::Tell(std::string_view state) const {
+  if (notify_address.empty()) return;
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (notify_address.size() >= sizeof address.sun_path) return LogWarning("NOTIFY_SOCKET is too long");
+  std::memcpy(address.sun_path, notify_address.data(), notify_address.size());
+  if (address.sun_path[0] == '@') address.sun_path[0] = '\0';  // an abstract socket name, not a file
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + notify_address.size());
+  const UniqueFd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!socket || ::sendto(socket.get(), state.data(), state.size(), MSG_NOSIGNAL,
+                          reinterpret_cast<const sockaddr*>(&address), size) < 0) {
+    LogWarning("the service manager cannot be told", {{"state", state}, {"error", std::strerror(errno)}});
+  }
 }
 
 }  // namespace reprise

@@ -1,5 +1,3 @@
-#include "app/provider_checks.h"
-
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -21,7 +19,8 @@
 #include <string>
 #include <utility>
 
-#include "app/model_catalog.h"
+#include "app/checks.h"
+#include "app/factories.h"
 #include "base/logging.h"
 #include "base/mutex.h"
 #include "net/curl_transport.h"

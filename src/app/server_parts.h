@@ -10,9 +10,8 @@
 
 #include "api/server.h"
 #include "app/chat_bucket.h"
-#include "app/last_instance.h"
+#include "app/folders.h"
 #include "app/tenant_parts.h"
-#include "app/tenant_tools.h"
 #include "base/mutex.h"
 #include "base/posix_file_system.h"
 #include "crypto/key_set.h"

@@ -1,5 +1,3 @@
-#include "app/service_checks.h"
-
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -9,10 +7,11 @@
 #include <utility>
 
 #include "app/chat_bucket.h"
-#include "app/chat_keys.h"
+#include "app/checks.h"
 #include "app/embedded.h"
-#include "app/mcp_folder.h"
-#include "app/people.h"
+#include "app/factories.h"
+#include "app/keys.h"
+#include "app/mcp_setup.h"
 #include "base/posix_file_system.h"
 #include "base/terminal_text.h"
 #include "mcp/client.h"

@@ -1,5 +1,3 @@
-#include "app/telemetry_variables.h"
-
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -7,8 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "app/options.h"
 #include "base/text.h"
-#include "base/utf8.h"
 #include "wire/message.h"
 
 namespace reprise {

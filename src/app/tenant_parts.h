@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "app/chat_bucket.h"
+#include "base/mutex.h"
 #include "crypto/key_set.h"
 #include "postgres/postgres_parts.h"
 #include "postgres/shared_database.h"
@@ -23,6 +24,7 @@
 #include "reprise/result.h"
 #include "reprise/run_store.h"
 #include "reprise/telemetry.h"
+#include "reprise/tool.h"
 #include "reprise/workspace_history.h"
 #include "reprise/workspace_reader.h"
 #include "rewind/workspace_tracker.h"
@@ -107,6 +109,23 @@ class TenantParts {
   AuditLog* audit_ = nullptr;
   DailyUsage* usage_ = nullptr;     // null if usage is not counted
   std::unique_ptr<Engine> engine_;  // last, because it uses all of the above
+};
+
+// The server's tools for its tenants, without those that still need consent. A consent counts for all tenants, so only
+// the operator can give it. Thread-safe.
+class TenantTools final : public ToolRegistry {
+ public:
+  // `all` must outlive the object.
+  explicit TenantTools(const ToolRegistry& all) : all_(all) {}
+
+  std::shared_ptr<const ToolSet> Current() const override;
+  std::shared_ptr<const ToolSet> With(const std::vector<std::shared_ptr<Tool>>& more) const override;
+  std::vector<ToolServer> Servers() const override { return all_.Servers(); }
+
+ private:
+  const ToolRegistry& all_;
+  mutable Mutex mutex_;
+  mutable std::shared_ptr<const ToolSet> base_ GUARDED_BY(mutex_), current_ GUARDED_BY(mutex_);  // made of base_
 };
 
 }  // namespace reprise

@@ -2,8 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "app/config_file.h"
-#include "app/telemetry_variables.h"
+#include "app/options.h"
 #include "app/trust.h"
 #include "base/json.h"
 #include "base/path.h"

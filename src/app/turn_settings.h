@@ -3,7 +3,7 @@
 #include <map>
 #include <string>
 
-#include "base/environment.h"
+#include "base/system.h"
 #include "reprise/options.h"
 
 namespace reprise {

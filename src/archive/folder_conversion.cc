@@ -8,9 +8,8 @@
 #include <filesystem>
 #include <system_error>
 
-#include "app/kept_folders.h"
+#include "app/folders.h"
 #include "archive/chat_reader.h"
-#include "archive/record_reference.h"
 #include "base/atomic_write.h"
 #include "base/logging.h"
 #include "base/posix_file_system.h"

@@ -1,8 +1,17 @@
+// The SONAMEs of the libraries that SharedLibrary loads. CMake reads them from the libraries of the build system
+// (base/library_names.cmake).
 #pragma once
 
 #include <string>
 
 namespace reprise {
+
+extern const char* const kCurlLibrary;
+extern const char* const kEditLibrary;
+extern const char* const kHiredisLibrary;
+extern const char* const kPostgresLibrary;
+extern const char* const kSslLibrary;
+extern const char* const kYamlLibrary;
 
 // Loads a library at run time because only some users need it. It stays loaded until the process ends. A table of its
 // functions derives from this class and finds each function where it declares it; problem() names the first missing

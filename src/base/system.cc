@@ -17,6 +17,14 @@
 
 namespace reprise {
 
+Environment ProcessEnvironment() {
+  return [](const std::string& name) -> std::optional<std::string> {
+    const char* value = std::getenv(name.c_str());
+    if (value == nullptr || *value == '\0') return std::nullopt;
+    return value;
+  };
+}
+
 Error SystemError(int error, const std::string& what, std::string io_message) {
   std::string detail = what + ": " + std::generic_category().message(error);
   const auto unavailable = [&](const char* reason, const char* message) {

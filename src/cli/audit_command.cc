@@ -1,9 +1,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "app/chat_keys.h"
-#include "archive/chat_source.h"
-#include "archive/record_reference.h"
+#include "app/keys.h"
+#include "archive/chat_reader.h"
 #include "base/json.h"
 #include "base/posix_file_system.h"
 #include "base/terminal_text.h"

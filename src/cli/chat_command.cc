@@ -10,8 +10,8 @@
 #include <string>
 #include <utility>
 
-#include "app/key_access.h"
-#include "archive/record_reference.h"
+#include "app/keys.h"
+#include "archive/chat_reader.h"
 #include "base/json.h"
 #include "base/path.h"
 #include "base/terminal_text.h"
@@ -23,7 +23,6 @@
 #include "client/terminal_client.h"
 #include "reprise/ids.h"
 #include "terminal/console.h"
-#include "terminal/interrupts.h"
 #include "terminal/terminal_input.h"
 
 namespace reprise {

@@ -9,9 +9,8 @@
 #include "app/settings.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
-#include "cli/command_notes.h"
 #include "cli/grammar_docs.h"
-#include "terminal/exit_status.h"
+#include "terminal/console.h"
 
 namespace reprise {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "base/environment.h"
+#include "base/system.h"
 #include "cli/command_line.h"
 
 namespace reprise {

@@ -6,11 +6,10 @@
 #include <vector>
 
 #include "app/chat_bucket.h"
-#include "app/chat_keys.h"
-#include "app/tenant_folder.h"
+#include "app/folders.h"
+#include "app/keys.h"
+#include "archive/chat_reader.h"
 #include "archive/folder_conversion.h"
-#include "archive/lone_file.h"
-#include "archive/record_reference.h"
 #include "base/path.h"
 #include "base/posix_file_system.h"
 #include "base/private_file.h"

@@ -3,10 +3,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "app/health_checks.h"
-#include "app/model_catalog.h"
-#include "app/provider_checks.h"
-#include "app/service_checks.h"
+#include "app/checks.h"
+#include "app/factories.h"
 #include "app/settings.h"
 #include "app/trust.h"
 #include "base/json.h"

@@ -8,7 +8,6 @@
 
 #include "archive/chat_folder.h"
 #include "archive/chat_reader.h"
-#include "archive/record_reference.h"
 #include "base/atomic_write.h"
 #include "base/path.h"
 #include "base/posix_file_system.h"
@@ -19,8 +18,7 @@
 #include "engine/history.h"
 #include "terminal/console.h"
 #include "terminal/progress.h"
-#include "transcript/conversation_line.h"
-#include "transcript/markdown.h"
+#include "transcript/transcript.h"
 
 namespace reprise {
 namespace {

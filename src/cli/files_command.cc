@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "app/chat_bucket.h"
-#include "app/chat_keys.h"
-#include "archive/record_reference.h"
+#include "app/keys.h"
+#include "archive/chat_reader.h"
 #include "base/json.h"
 #include "base/path.h"
 #include "base/posix_file_system.h"

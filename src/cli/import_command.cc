@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "app/chat_bucket.h"
-#include "app/chat_keys.h"
 #include "app/embedded.h"
+#include "app/keys.h"
 #include "archive/chat_reader.h"
 #include "archive/foreign_chat.h"
 #include "base/posix_file_system.h"

@@ -4,11 +4,9 @@
 #include <optional>
 
 #include "app/chat_bucket.h"
-#include "app/key_access.h"
-#include "app/org_keys.h"
-#include "app/tenant_folder.h"
+#include "app/folders.h"
+#include "app/keys.h"
 #include "archive/chat_reader.h"
-#include "archive/record_reference.h"
 #include "base/json.h"
 #include "base/posix_file_system.h"
 #include "base/terminal_text.h"

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "archive/chat_reader.h"
-#include "archive/record_reference.h"
 #include "base/terminal_text.h"
 #include "cli/commands.h"
 #include "domain/codec.h"

@@ -3,13 +3,11 @@
 #include <utility>
 #include <vector>
 
-#include "app/config_file.h"
-#include "app/mcp_logins.h"
+#include "app/checks.h"
+#include "app/mcp_setup.h"
 #include "app/options.h"
 #include "app/program_files.h"
-#include "app/service_checks.h"
 #include "app/trust.h"
-#include "app/trusted_files.h"
 #include "base/atomic_write.h"
 #include "base/json.h"
 #include "base/posix_file_system.h"

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "api/bodies.h"
-#include "app/model_catalog.h"
+#include "app/factories.h"
 #include "base/json.h"
 #include "base/logging.h"
 #include "base/terminal_text.h"

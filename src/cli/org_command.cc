@@ -5,10 +5,10 @@
 #include <utility>
 #include <vector>
 
+#include "app/factories.h"
+#include "app/folders.h"
+#include "app/keys.h"
 #include "app/options.h"
-#include "app/org_keys.h"
-#include "app/people.h"
-#include "app/tenant_folder.h"
 #include "base/json.h"
 #include "base/posix_file_system.h"
 #include "base/terminal_text.h"

@@ -7,8 +7,6 @@
 #include <vector>
 
 #include "archive/chat_reader.h"
-#include "archive/lone_file.h"
-#include "archive/record_reference.h"
 #include "base/logging.h"
 #include "base/path.h"
 #include "base/terminal_text.h"

@@ -9,11 +9,10 @@
 #include <string>
 
 #include "api/server.h"
+#include "app/checks.h"
 #include "app/embedded.h"
 #include "app/process.h"
-#include "app/provider_checks.h"
 #include "app/server_parts.h"
-#include "app/service_manager.h"
 #include "app/settings.h"
 #include "app/trust.h"
 #include "base/logging.h"

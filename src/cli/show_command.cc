@@ -1,8 +1,6 @@
 #include <nlohmann/json.hpp>
 
 #include "archive/chat_reader.h"
-#include "archive/lone_file.h"
-#include "archive/record_reference.h"
 #include "base/path.h"
 #include "cli/commands.h"
 #include "domain/codec.h"

@@ -4,15 +4,13 @@
 #include <utility>
 #include <vector>
 
-#include "app/front_matter.h"
 #include "app/options.h"
-#include "app/skill_files.h"
+#include "app/prompt_files.h"
 #include "app/trust.h"
-#include "app/trusted_files.h"
 #include "base/json.h"
 #include "base/private_file.h"
 #include "base/terminal_text.h"
-#include "base/utf8.h"
+#include "base/text.h"
 #include "cli/commands.h"
 #include "crypto/digest.h"
 #include "terminal/console.h"

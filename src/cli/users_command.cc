@@ -4,8 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "app/factories.h"
 #include "app/options.h"
-#include "app/people.h"
 #include "base/json.h"
 #include "base/terminal_text.h"
 #include "cli/commands.h"

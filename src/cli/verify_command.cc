@@ -3,10 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "app/chat_bucket.h"
-#include "app/chat_keys.h"
+#include "app/keys.h"
 #include "archive/chat_reader.h"
-#include "archive/chat_source.h"
-#include "archive/record_reference.h"
 #include "base/path.h"
 #include "base/posix_file_system.h"
 #include "base/terminal_text.h"

@@ -6,9 +6,8 @@
 
 #include "api/requests.h"
 #include "app/chat_bucket.h"
-#include "app/chat_keys.h"
-#include "app/key_access.h"
-#include "archive/record_reference.h"
+#include "app/keys.h"
+#include "archive/chat_reader.h"
 #include "base/logging.h"
 #include "base/path.h"
 #include "base/posix_file_system.h"

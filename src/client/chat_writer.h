@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "app/options.h"
-#include "base/environment.h"
 #include "base/json.h"
+#include "base/system.h"
 #include "reprise/ids.h"
 #include "reprise/result.h"
 

@@ -11,7 +11,6 @@
 #include "client/server_client.h"
 #include "doors/mcp_door/message.h"
 #include "terminal/console.h"
-#include "terminal/exit_status.h"
 
 namespace reprise {
 namespace {

@@ -11,8 +11,8 @@
 #include "base/terminal_text.h"
 #include "client/run_stream.h"
 #include "terminal/console.h"
-#include "terminal/next_step.h"
 #include "terminal/question_text.h"
+#include "terminal/run_text.h"
 
 namespace reprise {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "client/server_client.h"
 #include "reprise/ids.h"
-#include "terminal/interrupts.h"
+#include "terminal/console.h"
 
 namespace reprise {
 

@@ -10,7 +10,6 @@
 
 #include "app/options.h"
 #include "app/turn_settings.h"
-#include "base/environment.h"
 #include "base/system.h"
 #include "client/server_access.h"
 #include "reprise/options.h"

@@ -9,8 +9,8 @@
 #include "base/text.h"
 #include "client/answers.h"
 #include "terminal/console.h"
-#include "terminal/file_text.h"
 #include "terminal/question_text.h"
+#include "terminal/run_text.h"
 #include "transcript/event_visitor.h"
 
 namespace reprise {

@@ -11,7 +11,7 @@
 #include "client/run_stream.h"
 #include "client/server_link.h"
 #include "reprise/ids.h"
-#include "terminal/exit_status.h"
+#include "terminal/console.h"
 #include "terminal/terminal_input.h"
 
 namespace reprise {

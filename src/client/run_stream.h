@@ -12,7 +12,7 @@
 #include "client/server_client.h"
 #include "reprise/event.h"
 #include "reprise/result.h"
-#include "transcript/run_state.h"
+#include "transcript/transcript.h"
 
 namespace reprise {
 

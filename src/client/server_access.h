@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "app/options.h"
-#include "base/environment.h"
+#include "base/system.h"
 #include "client/server_client.h"
 #include "reprise/ids.h"
 #include "reprise/options.h"

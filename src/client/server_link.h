@@ -7,8 +7,8 @@
 #include <string>
 
 #include "app/options.h"
-#include "base/environment.h"
 #include "base/json.h"
+#include "base/system.h"
 #include "client/own_server.h"
 #include "client/server_access.h"
 #include "client/server_client.h"

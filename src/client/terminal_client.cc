@@ -9,7 +9,7 @@
 #include "client/answers.h"
 #include "client/server_access.h"
 #include "domain/codec.h"
-#include "terminal/exit_status.h"
+#include "terminal/console.h"
 #include "terminal/question_text.h"
 #include "terminal/wrapped_text.h"
 #include "transcript/event_visitor.h"

@@ -5,8 +5,8 @@
 #include "base/terminal_text.h"
 #include "client/answers.h"
 #include "client/terminal_client.h"
+#include "terminal/console.h"
 #include "terminal/diff_view.h"
-#include "terminal/exit_status.h"
 #include "terminal/question_text.h"
 #include "terminal/wrapped_text.h"
 

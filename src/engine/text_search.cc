@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <variant>
 
-#include "base/utf8.h"
+#include "base/text.h"
 
 namespace reprise {
 namespace {

@@ -4,13 +4,12 @@
 #include <set>
 #include <utility>
 
+#include "base/text.h"
 #include "base/try.h"
-#include "base/utf8.h"
 #include "model/anthropic/anthropic_client.h"
-#include "model/model_table.h"
+#include "model/model_listing.h"
 #include "model/offline/offline_client.h"
 #include "model/openai/openai_client.h"
-#include "model/openai/responses_client.h"
 
 namespace reprise {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "model/endpoint.h"
-#include "model/listing_cache.h"
+#include "model/model_listing.h"
 #include "reprise/model_client.h"
 #include "reprise/transport.h"
 

@@ -4,7 +4,9 @@
 #include <array>
 #include <chrono>
 #include <cmath>
+#include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -15,13 +17,197 @@
 #include <utility>
 
 #include "base/json.h"
+#include "base/logging.h"
+#include "base/mutex.h"
 #include "base/text.h"
-#include "base/utf8.h"
-#include "model/failure_words.h"
 #include "model/provider_error.h"
-#include "model/response_reader.h"
+#include "model/provider_response.h"
 
 namespace reprise {
+namespace {
+
+// OpenAI's models by prefix, longer prefixes first. https://platform.openai.com/docs/models
+struct Row {
+  std::string_view prefix;
+  std::int64_t context_window, max_output_tokens;
+  ModelAbilities abilities;
+};
+constexpr ModelAbilities kTexts{.tools = true, .images = false, .pdf = false, .audio = false, .reasoning = false};
+constexpr ModelAbilities kNothing{.tools = false, .images = false, .pdf = false, .audio = false, .reasoning = false};
+constexpr ModelAbilities kTextsAlone{.tools = false, .images = false, .pdf = false, .audio = false, .reasoning = true};
+constexpr ModelAbilities kPictures{.tools = true, .images = true, .pdf = false, .audio = false, .reasoning = false};
+constexpr ModelAbilities kPapers{.tools = true, .images = true, .pdf = true, .audio = false, .reasoning = false};
+constexpr ModelAbilities kSounds{.tools = true, .images = false, .pdf = false, .audio = true, .reasoning = false};
+constexpr ModelAbilities kReasons{.tools = true, .images = true, .pdf = true, .audio = false, .reasoning = true};
+constexpr ModelAbilities kReasonsOnTexts{
+    .tools = true, .images = false, .pdf = false, .audio = false, .reasoning = true};
+constexpr std::array kOpenAi{
+    Row{"gpt-5", 400'000, 128'000, kReasons},      Row{"gpt-4.1", 1'047'576, 32'768, kPapers},
+    Row{"gpt-4o-audio", 128'000, 16'384, kSounds}, Row{"gpt-4o-mini-audio", 128'000, 16'384, kSounds},
+    Row{"gpt-4o", 128'000, 16'384, kPapers},       Row{"gpt-audio", 128'000, 16'384, kSounds},
+    Row{"chatgpt-4o", 128'000, 16'384, kPictures}, Row{"gpt-4-turbo", 128'000, 4096, kPictures},
+    Row{"gpt-4-32k", 32'768, 0, kTexts},           Row{"gpt-4", 8192, 0, kTexts},
+    Row{"gpt-3.5-turbo", 16'385, 4096, kTexts},    Row{"o1-mini", 128'000, 65'536, kTextsAlone},
+    Row{"o1", 200'000, 100'000, kReasons},         Row{"o3-mini", 200'000, 100'000, kReasonsOnTexts},
+    Row{"o3", 200'000, 100'000, kReasons},         Row{"o4-mini", 200'000, 100'000, kReasons},
+};
+
+// Claude's version: 4.6 for claude-sonnet-4-6, 3.7 for claude-3-7-sonnet-20250219. A long number is a date.
+std::pair<int, int> ClaudeVersion(std::string_view name) {
+  std::array<int, 2> version{0, 0};
+  std::size_t found = 0;
+  while (!name.empty() && found < version.size()) {
+    const std::size_t end = name.find_first_of("-.@");
+    const std::string_view part = name.substr(0, end);
+    const auto number = part.size() <= 2 ? ParseNumber<int>(part) : std::nullopt;
+    if (number) version[found++] = *number;
+    if (!number && found > 0) break;
+    name = end == std::string_view::npos ? std::string_view() : name.substr(end + 1);
+  }
+  return {version[0], version[1]};
+}
+
+// https://platform.claude.com/docs/en/models/overview. A model with a lower limit says so in an error, and later
+// requests respect it.
+constexpr std::int64_t kRecentOutput = 64'000;
+
+ModelFacts ClaudeFacts(std::string_view name) {
+  const auto version = ClaudeVersion(name);
+  if (version.first == 0) {
+    // Families without a number are new, except these.
+    const bool old = name.starts_with("instant") || name.starts_with("v");
+    return {.context_window = 200'000,
+            .max_output_tokens = old ? 4096 : kRecentOutput,
+            .abilities = old ? kNothing : kReasons};
+  }
+  ModelFacts facts{.context_window = version.first >= 5 ? 1'000'000 : 200'000};
+  facts.max_output_tokens = version.first >= 5           ? kRecentOutput
+                            : version >= std::pair(4, 5) ? kRecentOutput
+                            : version.first == 4         ? 32'000
+                            : version == std::pair(3, 7) ? 64'000
+                            : version == std::pair(3, 5) ? 8192
+                                                         : 4096;
+  facts.abilities = version >= std::pair(3, 7)   ? kReasons
+                    : version >= std::pair(3, 5) ? kPapers
+                    : version.first == 3         ? kPictures
+                                                 : kNothing;
+  // Supported since 4.6; since 4.7 the only thinking mode.
+  if (version >= std::pair(4, 6)) facts.thinking = ThinkingMode::kAdaptive;
+  return facts;
+}
+
+}  // namespace
+
+ModelFacts BuiltInFacts(std::string_view model) {
+  if (const std::size_t slash = model.rfind('/'); slash != std::string_view::npos) model = model.substr(slash + 1);
+  if (model.starts_with("claude-")) return ClaudeFacts(model.substr(std::string_view("claude-").size()));
+  for (const Row& row : kOpenAi) {
+    if (model.starts_with(row.prefix)) {
+      return {
+          .context_window = row.context_window, .max_output_tokens = row.max_output_tokens, .abilities = row.abilities};
+    }
+  }
+  return {};
+}
+
+ModelFacts Complete(ModelFacts facts, const ModelFacts& more) {
+  if (facts.context_window == 0) facts.context_window = more.context_window;
+  if (facts.max_output_tokens == 0) facts.max_output_tokens = more.max_output_tokens;
+  if (facts.thinking == ThinkingMode::kDefault) {
+    facts.thinking = more.thinking;
+    facts.thinking_budget = more.thinking_budget;
+  }
+  if (facts.effort == Effort::kDefault) facts.effort = more.effort;
+  if (facts.cache == PromptCache::kDefault) facts.cache = more.cache;
+  for (const AbilityName& ability : kAbilityNames) {
+    std::optional<bool>& own = facts.abilities.*ability.member;
+    if (!own) own = more.abilities.*ability.member;
+  }
+  return facts;
+}
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+}  // namespace
+
+struct ListingCache::State {
+  struct Listing {
+    std::vector<ListedModel> models;
+    Clock::time_point good_until{};
+    bool asked = false;  // and has not answered yet
+    Clock::time_point asked_at{};
+  };
+  const Listing* Find(std::string_view provider) const REQUIRES(mutex) {
+    const auto found = listings.find(provider);
+    return found == listings.end() ? nullptr : &found->second;
+  }
+
+  mutable Mutex mutex;
+  std::condition_variable_any answered;
+  std::map<std::string, Listing, std::less<>> listings GUARDED_BY(mutex);
+};
+
+ListingCache::ListingCache(Limits limits) : limits_(limits), state_(std::make_shared<State>()) {}
+
+ListingCache::~ListingCache() {
+  stop_.request_stop();
+  MutexLock lock(state_->mutex);
+  state_->answered.wait(lock, [this]() REQUIRES(state_->mutex) {
+    return std::none_of(state_->listings.begin(), state_->listings.end(),
+                        [](const auto& each) { return each.second.asked; });
+  });
+}
+
+void ListingCache::Refresh(const std::map<std::string, ModelClient*>& clients) {
+  std::vector<std::pair<std::string, ModelClient*>> old;
+  {
+    const MutexLock lock(state_->mutex);
+    const auto now = Clock::now();
+    for (const auto& [provider, client] : clients) {
+      State::Listing& listing = state_->listings[provider];
+      if (listing.asked || listing.good_until > now) continue;
+      listing.asked = true;
+      listing.asked_at = now;
+      old.emplace_back(provider, client);
+    }
+  }
+  for (const auto& [provider, client] : old) {
+    client->ListModels(stop_.get_token(), [state = state_, limits = limits_,
+                                           name = provider](Result<std::vector<ListedModel>> models) {
+      if (!models) LogInfo("a provider did not list its models", {{"provider", name}, {"code", models.error().reason}});
+      const MutexLock lock(state->mutex);
+      State::Listing& listing = state->listings[name];
+      listing.asked = false;
+      listing.good_until = Clock::now() + (models ? limits.keep : limits.keep_failure);
+      if (models) listing.models = *std::move(models);  // on failure, keeps the old list
+      state->answered.notify_all();
+    });
+  }
+  // If a provider was asked already, waits only for the rest of its time.
+  MutexLock lock(state_->mutex);
+  for (const auto& [provider, client] : clients) {
+    const State::Listing& listing = state_->listings[provider];
+    state_->answered.wait_until(lock, listing.asked_at + limits_.wait, [&] { return !listing.asked; });
+  }
+}
+
+std::vector<ListedModel> ListingCache::Models(std::string_view provider) const {
+  const MutexLock lock(state_->mutex);
+  const State::Listing* listing = state_->Find(provider);
+  return listing == nullptr ? std::vector<ListedModel>() : listing->models;
+}
+
+std::optional<ListedModel> ListingCache::Find(std::string_view provider, std::string_view model) const {
+  const MutexLock lock(state_->mutex);
+  const State::Listing* listing = state_->Find(provider);
+  if (listing == nullptr) return std::nullopt;
+  const auto found = std::find_if(listing->models.begin(), listing->models.end(),
+                                  [&](const ListedModel& each) { return each.name == model; });
+  return found == listing->models.end() ? std::nullopt : std::optional(*found);
+}
+
 namespace {
 
 constexpr std::size_t kMaxBytes = 8u << 20;  // the largest router's list has half a megabyte

@@ -4,7 +4,6 @@
 
 #include <memory>
 
-#include "base/library_names.h"
 #include "base/shared_library.h"
 #include "reprise/result.h"
 

@@ -2,7 +2,6 @@
 
 #include <libpq-fe.h>
 
-#include "base/library_names.h"
 #include "base/shared_library.h"
 #include "reprise/result.h"
 

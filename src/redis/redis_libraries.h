@@ -3,7 +3,6 @@
 #include <hiredis/hiredis.h>
 #include <openssl/ssl.h>
 
-#include "base/library_names.h"
 #include "base/shared_library.h"
 #include "reprise/result.h"
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "base/utf8.h"
+#include "base/text.h"
 
 namespace reprise {
 namespace {

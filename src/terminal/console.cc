@@ -1,5 +1,9 @@
 #include "terminal/console.h"
 
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
 #include <cstdio>
 #include <string>
 
@@ -37,6 +41,19 @@ void Warn(std::string_view message) {
   const std::string line = "reprise: " + VisibleLine(message) + "\n";
   const ProgressPause pause;
   std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
+Interrupts::Interrupts() {
+  sigset_t held;
+  ::sigemptyset(&held);
+  ::sigaddset(&held, SIGINT);
+  ::pthread_sigmask(SIG_BLOCK, &held, nullptr);
+  signals_ = UniqueFd(::signalfd(-1, &held, SFD_CLOEXEC | SFD_NONBLOCK));
+}
+
+bool Interrupts::Take() {
+  signalfd_siginfo info;
+  return ::read(signals_.get(), &info, sizeof info) == sizeof info;
 }
 
 }  // namespace reprise

@@ -2,10 +2,15 @@
 
 #include <string_view>
 
+#include "base/system.h"
 #include "reprise/error.h"
-#include "terminal/exit_status.h"
 
 namespace reprise {
+
+// The exit statuses of all commands.
+inline constexpr int kExitOk = 0;
+inline constexpr int kExitFailure = 1;
+inline constexpr int kExitUsage = 2;
 
 // Writes to stdout. FlushOutput reports failures of all writes at once.
 void Print(std::string_view text);
@@ -22,5 +27,19 @@ int ComplainOfUse(const Error& error);
 int Misused(std::string_view message);
 // The same for a problem that does not stop the command.
 void Warn(std::string_view message);
+
+// Ctrl-C as an event to wait for. Construct it before any thread starts, because it blocks SIGINT. One at a time.
+class Interrupts {
+ public:
+  Interrupts();
+
+  // Readable when Take would return true.
+  int descriptor() const { return signals_.get(); }
+  // Whether Ctrl-C was pressed since the last call.
+  bool Take();
+
+ private:
+  UniqueFd signals_;
+};
 
 }  // namespace reprise

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -70,5 +71,10 @@ class LineEditor {
   // Draws prompt and text again. REQUIRES: the cursor is at the beginning of an empty line.
   virtual void Redraw() = 0;
 };
+
+// Lets the person change `text` in their own editor: $VISUAL, else $EDITOR, else Debian's `editor`. The text is in a
+// private temporary file, in $XDG_RUNTIME_DIR if set. nullopt if the editor cannot be run, fails, or leaves no readable
+// text. REQUIRES: the terminal is in its usual mode.
+std::optional<std::string> EditInOwnEditor(const std::string& text);
 
 }  // namespace reprise

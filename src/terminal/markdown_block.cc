@@ -1,5 +1,3 @@
-#include "terminal/markdown_block.h"
-
 #include <md4c.h>
 
 #include <algorithm>
@@ -10,8 +8,9 @@
 #include <utility>
 
 #include "base/terminal_text.h"
-#include "base/utf8.h"
+#include "base/text.h"
 #include "terminal/diff_view.h"
+#include "terminal/markdown_stream.h"
 #include "terminal/terminal_table.h"
 #include "terminal/wrapped_text.h"
 

@@ -6,9 +6,9 @@
 #include <memory>
 #include <string>
 
-#include "base/environment.h"
 #include "base/mutex.h"
 #include "base/queues.h"
+#include "base/system.h"
 
 namespace reprise {
 

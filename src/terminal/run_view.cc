@@ -6,13 +6,11 @@
 #include <utility>
 
 #include "base/terminal_text.h"
-#include "base/utf8.h"
+#include "base/text.h"
 #include "domain/codec.h"
 #include "terminal/diff_view.h"
-#include "terminal/file_text.h"
-#include "terminal/next_step.h"
-#include "terminal/output_lines.h"
 #include "terminal/question_text.h"
+#include "terminal/run_text.h"
 #include "terminal/wrapped_text.h"
 #include "transcript/event_visitor.h"
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/environment.h"
+#include "base/system.h"
 
 namespace reprise {
 

@@ -1,7 +1,6 @@
-#include "app/config_file.h"
-
 #include <vector>
 
+#include "app/options.h"
 #include "support/fixtures.h"
 #include "support/schema_validator.h"
 #include "support/test.h"

@@ -1,5 +1,4 @@
-#include "app/front_matter.h"
-
+#include "app/prompt_files.h"
 #include "support/test.h"
 
 namespace reprise::front_matter_test {

@@ -1,7 +1,6 @@
-#include "app/key_access.h"
-
 #include <unistd.h>
 
+#include "app/keys.h"
 #include "support/fixtures.h"
 #include "support/test.h"
 

@@ -1,5 +1,3 @@
-#include "app/service_manager.h"
-
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -10,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "app/process.h"
 #include "support/fixtures.h"
 #include "support/test.h"
 

@@ -1,8 +1,7 @@
-#include "app/skill_files.h"
-
 #include <algorithm>
 #include <filesystem>
 
+#include "app/prompt_files.h"
 #include "support/temp_directory.h"
 #include "support/test.h"
 

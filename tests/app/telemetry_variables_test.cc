@@ -1,10 +1,9 @@
-#include "app/telemetry_variables.h"
-
 #include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "app/options.h"
 #include "support/test.h"
 
 namespace reprise::telemetry_variables_test {

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "app/config_file.h"
+#include "app/options.h"
 #include "base/json.h"
 #include "support/fixtures.h"
 #include "support/source_directory.h"

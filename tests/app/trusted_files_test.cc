@@ -1,5 +1,3 @@
-#include "app/trusted_files.h"
-
 #include <filesystem>
 #include <string>
 #include <thread>

@@ -12,7 +12,6 @@
 
 #include "app/settings.h"
 #include "cli/command_line.h"
-#include "cli/command_notes.h"
 #include "reprise/options.h"
 #include "support/source_directory.h"
 #include "support/test.h"

@@ -2,11 +2,11 @@
 
 #include <memory>
 
-#include "base/utf8.h"
+#include "base/text.h"
 #include "fuzz/driver.h"
 #include "model/anthropic/anthropic_response.h"
 #include "model/openai/openai_response.h"
-#include "model/response_reader.h"
+#include "model/provider_response.h"
 
 namespace reprise::fuzz {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/utf8.h"
+#include "base/text.h"
 #include "support/test.h"
 
 namespace reprise::content_test {

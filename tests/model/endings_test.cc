@@ -6,8 +6,7 @@
 
 #include "model/anthropic/anthropic_response.h"
 #include "model/openai/openai_response.h"
-#include "model/openai/responses_response.h"
-#include "model/response_reader.h"
+#include "model/provider_response.h"
 #include "support/test.h"
 
 namespace reprise::endings_test {

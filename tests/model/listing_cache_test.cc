@@ -1,7 +1,6 @@
-#include "model/listing_cache.h"
-
 #include <thread>
 
+#include "model/model_listing.h"
 #include "support/test.h"
 
 namespace reprise::listing_cache_test {

@@ -1,5 +1,4 @@
-#include "model/model_table.h"
-
+#include "model/model_listing.h"
 #include "support/test.h"
 
 namespace reprise::model_table_test {

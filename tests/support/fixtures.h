@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "base/environment.h"
+#include "base/system.h"
 #include "support/temp_directory.h"
 
 namespace reprise::test {

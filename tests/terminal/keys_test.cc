@@ -1,10 +1,9 @@
-#include "terminal/keys.h"
-
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "support/test.h"
+#include "terminal/terminal_input.h"
 
 namespace reprise {
 namespace {

@@ -1,6 +1,5 @@
-#include "terminal/output_lines.h"
-
 #include "support/test.h"
+#include "terminal/run_text.h"
 #include "terminal/terminal_lines.h"
 
 namespace reprise::test::output_lines_test {

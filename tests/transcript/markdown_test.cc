@@ -1,11 +1,10 @@
-#include "transcript/markdown.h"
-
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
 #include "domain/codec.h"
 #include "support/fixtures.h"
 #include "support/test.h"
+#include "transcript/transcript.h"
 
 namespace reprise::test::markdown_test {
 namespace {

@@ -1,6 +1,5 @@
-#include "transcript/run_state.h"
-
 #include "support/test.h"
+#include "transcript/transcript.h"
 
 namespace reprise::test::run_state_test {
 namespace {

@@ -13,7 +13,7 @@
 #include "doors/translator.h"
 #include "reprise/event.h"
 #include "reprise/ids.h"
-#include "transcript/run_state.h"
+#include "transcript/transcript.h"
 
 namespace reprise::ag_ui {
 

@@ -4,7 +4,6 @@
 
 #include "base/terminal_text.h"
 #include "base/text.h"
-#include "base/utf8.h"
 #include "doors/mcp_door/elicitation.h"
 #include "doors/shown_text.h"
 #include "transcript/event_visitor.h"

@@ -14,7 +14,7 @@
 #include "doors/mcp_door/sessions.h"
 #include "doors/translator.h"
 #include "reprise/ids.h"
-#include "transcript/run_state.h"
+#include "transcript/transcript.h"
 
 namespace reprise::mcp_door {
 

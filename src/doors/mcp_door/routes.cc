@@ -17,7 +17,7 @@
 #include "doors/mcp_door/sessions.h"
 #include "doors/mcp_door/tools.h"
 #include "doors/translated_stream.h"
-#include "transcript/markdown.h"
+#include "transcript/transcript.h"
 #include "wire/error_response.h"
 #include "wire/request_values.h"
 

@@ -7,7 +7,7 @@
 #include "doors/openai/answer_writer.h"
 #include "doors/translator.h"
 #include "reprise/ids.h"
-#include "transcript/run_state.h"
+#include "transcript/transcript.h"
 
 namespace reprise::openai {
 

@@ -9,10 +9,9 @@
 #include "base/mutex.h"
 #include "model/anthropic/anthropic_request.h"
 #include "model/anthropic/anthropic_response.h"
-#include "model/anthropic_blocks.h"
 #include "model/model_listing.h"
-#include "model/model_table.h"
-#include "model/response_reader.h"
+#include "model/provider_response.h"
+#include "model/request_parts.h"
 #include "model/sent_history.h"
 
 namespace reprise {

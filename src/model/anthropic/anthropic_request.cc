@@ -11,10 +11,8 @@
 
 #include "base/json.h"
 #include "base/text.h"
-#include "model/anthropic_blocks.h"
-#include "model/part_content.h"
+#include "model/request_parts.h"
 #include "model/sent_history.h"
-#include "model/tool_arguments.h"
 
 namespace reprise {
 namespace {

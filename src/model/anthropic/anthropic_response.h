@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "model/anthropic_blocks.h"
 #include "model/provider_response.h"
+#include "model/request_parts.h"
 #include "model/tool_call_assembler.h"
 
 namespace reprise {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "base/utf8.h"
+#include "base/text.h"
 #include "model/offline/offline_answers.h"
 
 namespace reprise {

@@ -5,8 +5,13 @@
 #include <cstddef>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <utility>
+
+#include "base/json.h"
+#include "model/request_parts.h"
+#include "model/sent_history.h"
 
 namespace reprise {
 namespace {
@@ -143,6 +148,161 @@ void MergeMember(Json& object, std::string_view name, element value) {
   Json first;
   Merge(first, name, value);
   object[std::string(name)] = std::move(first);
+}
+
+namespace {
+
+bool IsTextPart(const Json& part) {
+  const std::string type = TextMember(part, "type");
+  return type == "output_text" || type == "refusal";
+}
+
+// The member that holds a part's text.
+const char* TextName(const Json& part) { return TextMember(part, "type") == "refusal" ? "refusal" : "text"; }
+
+bool IsReplayable(const Json& reasoning) {
+  // The provider does not store items, so an id without content refers to nothing.
+  const auto has = [&](const char* name) {
+    const auto member = reasoning.find(name);
+    return member != reasoning.end() && ((member->is_string() && !member->get_ref<const std::string&>().empty()) ||
+                                         (member->is_array() && !member->empty()));
+  };
+  return has("encrypted_content") || has("content");
+}
+
+// The members of `kept` other than those written by the caller.
+void AppendOthers(std::string& out, const Json& kept, std::initializer_list<std::string_view> written) {
+  for (const auto& [name, value] : kept.items()) {
+    if (std::find(written.begin(), written.end(), name) != written.end()) continue;
+    out += ',';
+    AppendJsonString(out, name);
+    out += ':';
+    out += DumpJson(value);
+  }
+}
+
+void AppendPart(std::string& out, std::string_view type, std::string_view name, std::string_view text) {
+  out += R"({"type":")";
+  out += type;
+  out += R"(",")";
+  out += name;
+  out += R"(":)";
+  AppendJsonString(out, text);
+}
+
+void AppendText(std::string& out, std::string_view text) {
+  if (text.empty()) return;
+  out += R"({"type":"message","role":"assistant","content":[)";
+  AppendPart(out, "output_text", "text", text);
+  out += "}]},";
+}
+
+void AppendCall(std::string& out, const ToolCall& call, const Json* kept) {
+  constexpr std::size_t kLongestName = 128;
+  out += R"({"type":"function_call","call_id":)";
+  AppendJsonString(out, SentCallId(call.id));
+  out += R"(,"name":)";
+  AppendJsonString(out, SentName(call.name, kLongestName));
+  out += R"(,"arguments":)";
+  AppendJsonString(out, SentArguments(call.arguments));
+  if (kept) AppendOthers(out, *kept, {"type", "call_id", "name", "arguments"});
+  out += "},";
+}
+
+std::size_t BytesOf(const Json& part) {
+  const auto bytes = part.find("bytes");
+  return bytes != part.end() && bytes->is_number_unsigned() ? bytes->get<std::size_t>() : 0;
+}
+
+// Whether the items cover the message's text and calls exactly.
+bool Fit(const Json& items, const Message& message) {
+  std::size_t bytes = 0, calls = 0;
+  for (const Json& item : items) {
+    if (!item.is_object()) return false;
+    if (TextMember(item, "type") == "function_call") ++calls;
+    const auto content = item.find("content");
+    if (TextMember(item, "type") != "message" || content == item.end()) continue;
+    for (const Json& part : *content) bytes += IsTextPart(part) ? BytesOf(part) : 0;
+  }
+  return bytes == message.content.value_or("").size() && calls == message.tool_calls.size();
+}
+
+void AppendKeptMessage(std::string& out, const Json& item, std::string_view& text) {
+  out += R"({"type":"message","role":"assistant","content":[)";
+  for (const Json& part : item.at("content")) {
+    if (IsTextPart(part)) {
+      const std::string_view piece = text.substr(0, BytesOf(part));
+      text.remove_prefix(piece.size());
+      AppendPart(out, TextMember(part, "type"), TextName(part), piece);
+      AppendOthers(out, part, {"type", "bytes"});
+      out += "},";
+    } else {
+      out += DumpJson(part) + ",";
+    }
+  }
+  if (out.back() == ',') out.pop_back();
+  out += ']';
+  AppendOthers(out, item, {"type", "role", "content"});
+  out += "},";
+}
+
+void AppendKept(std::string& out, const Json& items, const Message& message, bool with_reasoning) {
+  const std::string content = message.content.value_or("");
+  std::string_view text = content;
+  std::size_t call = 0;
+  // Providers reject reasoning without the item that follows it, which is missing if the answer was cut off.
+  const auto is_said = [](const Json& item) { return TextMember(item, "type") != "reasoning"; };
+  const auto unsaid = std::find_if(items.rbegin(), items.rend(), is_said).base();
+  for (auto at = items.begin(); at != unsaid; ++at) {
+    const Json& item = *at;
+    const std::string type = TextMember(item, "type");
+    if (type == "message") {
+      AppendKeptMessage(out, item, text);
+    } else if (type == "function_call") {
+      AppendCall(out, message.tool_calls[call++], &item);
+    } else if (type != "reasoning" || with_reasoning) {
+      out += DumpJson(item) + ",";
+    }
+  }
+}
+
+}  // namespace
+
+Json KeptItem(const Json& item) {
+  const std::string type = TextMember(item, "type");
+  if (type == "reasoning") return IsReplayable(item) ? item : Json();
+  Json kept = item;
+  if (type == "function_call") {
+    for (const char* own : {"call_id", "name", "arguments"}) kept.erase(own);
+  }
+  if (type == "message") {
+    kept.erase("role");
+    Json& content = kept["content"];
+    if (!content.is_array()) content = Json::array();
+    for (Json& part : content) {
+      if (!IsTextPart(part)) continue;
+      const std::size_t bytes = TextMember(part, TextName(part)).size();
+      part.erase(TextName(part));
+      part["bytes"] = bytes;
+    }
+  }
+  return kept;
+}
+
+std::string SentCallId(const std::string& id) {
+  constexpr std::size_t kLongest = 64;
+  return id.size() > kLongest ? SentName(id, kLongest) : id;
+}
+
+void AppendAssistantItems(std::string& out, const Message& message, std::string_view provider, bool with_reasoning) {
+  const Json extras = ParseExtras(message);
+  const Json* const kept = FindProviderExtras(extras, provider);
+  const auto items = kept ? kept->find(kResponseItems) : Json::const_iterator();
+  if (kept && items != kept->end() && items->is_array() && Fit(*items, message)) {
+    return AppendKept(out, *items, message, with_reasoning);
+  }
+  AppendText(out, message.content.value_or(""));
+  for (const ToolCall& call : message.tool_calls) AppendCall(out, call, nullptr);
 }
 
 }  // namespace reprise

@@ -8,11 +8,9 @@
 #include "base/json.h"
 #include "base/system.h"
 #include "base/text.h"
-#include "base/utf8.h"
 #include "model/endpoint.h"
-#include "model/failure_words.h"
 #include "model/provider_error.h"
-#include "model/response_reader.h"
+#include "model/provider_response.h"
 
 namespace reprise {
 namespace {

@@ -1,18 +1,67 @@
 #include "model/openai/openai_client.h"
 
 #include <algorithm>
+#include <array>
 #include <initializer_list>
+#include <map>
+#include <set>
 #include <string_view>
 #include <utility>
 
 #include "base/mutex.h"
+#include "model/model_listing.h"
 #include "model/openai/openai_request.h"
 #include "model/openai/openai_response.h"
-#include "model/openai/responses_client.h"
-#include "model/response_reader.h"
+#include "model/provider_response.h"
 #include "model/sent_history.h"
 
 namespace reprise {
+namespace {
+
+// OpenAI, Azure and compatible servers reject a request with more.
+constexpr std::size_t kMostTools = 128;
+
+std::string WithoutSlash(std::string url) {
+  while (url.ends_with('/')) url.pop_back();
+  return url;
+}
+
+}  // namespace
+
+OpenAiService::OpenAiService(Transport& transport, OpenAiOptions options)
+    : transport_(transport),
+      options_(std::move(options)),
+      base_url_(WithoutSlash(options_.base_url)),
+      tools_(std::make_shared<ToolLessons>(kMostTools)) {}
+
+ModelFacts OpenAiService::FactsOf(const std::string& model) const {
+  const auto configured = options_.facts.find(model);
+  return configured == options_.facts.end() ? ModelFacts{} : configured->second;
+}
+
+HttpRequest OpenAiService::MakeHttpRequest(std::string_view path) const {
+  HttpRequest http;
+  http.url = UrlOf(base_url_, path, options_.additions);
+  if (!options_.api_key.empty()) http.headers.emplace_back("Authorization", "Bearer " + options_.api_key);
+  http.connect_timeout = options_.connect_timeout;
+  http.idle_timeout = options_.idle_timeout;
+  return http;
+}
+
+HttpRequest OpenAiService::StreamRequest(std::string_view path, const ModelRequest& request) const {
+  HttpRequest http = MakeHttpRequest(path);
+  AskForStream(http, request);
+  AddHeaders(http, options_.additions);
+  return http;
+}
+
+void OpenAiService::ListModels(std::stop_token stop, Listed done) {
+  HttpRequest http = MakeHttpRequest("/models");
+  http.headers.emplace_back("Accept", "application/json");
+  AddHeaders(http, options_.additions);
+  FetchModelList(transport_, std::move(http), options_.api_key, std::move(stop), std::move(done));
+}
+
 namespace {
 
 bool Says(std::string_view message, std::initializer_list<std::string_view> words) {
@@ -121,6 +170,75 @@ std::vector<LeftOutTool> OpenAiClient::LeftOutTools() const {
   std::vector<LeftOutTool> all = tools()->LeftOut();
   for (LeftOutTool& each : responses_->LeftOutTools()) all.push_back(std::move(each));
   return all;
+}
+
+namespace {
+
+using Names = std::set<std::string, std::less<>>;
+
+// Error messages that reject an optional member of a request.
+struct Refusal {
+  std::string_view words, member;
+};
+constexpr std::array<Refusal, 13> kRefusals{{
+    {"ncrypted content is not supported", kEncryptedReasoning},
+    {"reasoning.encrypted_content", kEncryptedReasoning},
+    {"generate reasoning summaries", kReasoningSummary},
+    {"reasoning.summary", kReasoningSummary},
+    {"ncrypted content", kReasoningItems},  // it was made with another key or by another provider
+    {"invalid_encrypted_content", kReasoningItems},
+    {"of type 'reasoning'",
+     kReasoningItems},  // "Item 'rs_1' of type 'reasoning' was provided without its required ..."
+    {"reasoning item", kReasoningItems},
+    {"input item type 'reasoning'", kReasoningItems},
+    {kPromptCacheKey, kPromptCacheKey},
+    {kPromptCacheRetention, kPromptCacheRetention},
+    {"nsupported parameter: 'temperature'", kTemperature},
+    {"nsupported parameter: 'top_p'", kTopP},
+}};
+
+}  // namespace
+
+struct ResponsesClient::Refusals {
+  Mutex mutex;
+  std::map<std::string, Names, std::less<>> by_model GUARDED_BY(mutex);
+
+  Names Of(const std::string& model) {
+    const MutexLock lock(mutex);
+    return by_model[model];
+  }
+  // True if the request may be sent again without the rejected part.
+  bool Learn(const std::string& model, const Error& error) {
+    if (!error.Is(Reason::kProviderBadRequest)) return false;
+    for (const Refusal& refusal : kRefusals) {
+      if ((error.message + error.detail).find(refusal.words) == std::string::npos) continue;
+      const MutexLock lock(mutex);
+      return by_model[model].emplace(refusal.member).second;
+    }
+    return false;
+  }
+};
+
+ResponsesClient::ResponsesClient(Transport& transport, OpenAiOptions options)
+    : OpenAiService(transport, std::move(options)), refusals_(std::make_shared<Refusals>()) {}
+
+void ResponsesClient::Generate(const ModelRequest& asked, ModelStream& stream, std::stop_token stop, Done done) {
+  const auto mended = MendHistory(asked.messages, {.unique_call_ids = true});
+  const ToolLessons::Tools told = tools()->TakenBy(asked.model, asked.tools);
+  const ModelRequest request = WithHistoryAndTools(asked, mended ? *mended : asked.messages, *told);
+  HttpRequest http = StreamRequest("/responses", request);
+  const ModelFacts facts = FactsOf(request.model);
+  http.body = BuildResponsesRequest(request, facts, options().provider, refusals_->Of(request.model),
+                                    CacheMembersFor(facts.cache, options().base_url, request.model));
+  const ProviderResponse::Source source{options().api_key, options().provider, request.max_response_bytes,
+                                        request.used_call_ids};
+  auto reader = std::make_shared<ResponseReader>(std::make_unique<ResponsesResponse>(stream, source), options().api_key,
+                                                 options().idle_timeout);
+  auto learns = [refusals = refusals_, tools = tools(), told, model = request.model](const Error& error) {
+    return refusals->Learn(model, error) || tools->Learn(model, *told, error);
+  };
+  SendModelRequest(transport(), std::move(http), std::move(reader), std::move(stop), std::move(learns),
+                   std::move(done));
 }
 
 }  // namespace reprise

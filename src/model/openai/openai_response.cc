@@ -10,7 +10,7 @@
 #include "model/event_json.h"
 #include "model/openai/kept_members.h"
 #include "model/provider_error.h"
-#include "model/provider_extras.h"
+#include "model/request_parts.h"
 
 namespace reprise {
 namespace {

@@ -1,11 +1,10 @@
-#include "model/openai/responses_request.h"
-
 #include <cstdint>
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
-#include "model/openai/response_items.h"
-#include "model/part_content.h"
+#include "model/openai/kept_members.h"
+#include "model/openai/openai_request.h"
+#include "model/request_parts.h"
 
 namespace reprise {
 namespace {

@@ -1,14 +1,12 @@
-#include "model/openai/responses_response.h"
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "model/event_json.h"
 #include "model/openai/kept_members.h"
-#include "model/openai/response_items.h"
+#include "model/openai/openai_response.h"
 #include "model/provider_error.h"
-#include "model/provider_extras.h"
+#include "model/request_parts.h"
 
 namespace reprise {
 namespace {

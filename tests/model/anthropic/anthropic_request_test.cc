@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
-#include "model/anthropic_blocks.h"
+#include "model/request_parts.h"
 #include "support/test.h"
 
 namespace reprise::anthropic_request_test {

@@ -5,7 +5,6 @@
 
 #include "base/json.h"
 #include "model/offline/offline_answers.h"
-#include "model/offline/offline_commands.h"
 #include "support/generate_and_wait.h"
 #include "support/test.h"
 
