@@ -19,7 +19,7 @@ constexpr std::size_t kMostClients = 20'000;
 constexpr std::size_t kMostUnknown = 1'000;          // each is written to disk
 constexpr std::size_t kMostRead = 20;                // chats with the same first message, for an unnamed conversation
 constexpr std::size_t kSureTurns = 4;                // turns that two people never share word for word
-constexpr std::chrono::minutes kRepeatedWithin{10};  // RepeatedRequests::kUnrepeatable
+constexpr std::chrono::minutes kRepeatedWithin{10};  // as RepeatedRequests::kUnrepeatable
 
 // A user's message without the white space that clients change: at its ends and at the ends of lines.
 std::string WrittenText(std::string_view text) {

@@ -55,10 +55,10 @@ class Site {
  public:
   virtual ~Site() = default;
 
-  // The routes for all who are no tenant. Tenants' routes have the same paths.
+  // The routes for principals that are no tenants. Tenants' routes have the same paths.
   virtual const Router& root() const = 0;
   // The tenant's routes, or root() for all others, valid while the returned pointer lives. May wait for the disk.
-  // kUnavailable (Reason::kOverloaded) if too many tenants are busy.
+  // kUnavailable if too many tenants are busy (Reason::kOverloaded) or the server is stopping (Reason::kStopping).
   virtual Result<std::shared_ptr<const Router>> Enter(const Principal& principal) = 0;
   // The same, but kNotFound for a tenant that has never been here.
   virtual Result<std::shared_ptr<const Router>> EnterKnown(const Principal& principal) = 0;
