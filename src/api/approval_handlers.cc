@@ -26,11 +26,11 @@ Result<Reply> Answer(Engine& engine, RespondBody body, std::optional<Engine::Int
   return Reply{.body = DumpJson({{"status", "processed"}, {"request_id", body.request_id}})};
 }
 
-// With what follows the answer as a stream, if the client wants that.
+// Answers, then streams the events that follow if the client wants them.
 template <typename Body>
 Result<Outcome> AnswerAndFollow(Engine& engine, const Request& request, Body body,
                                 const Engine::InteractionRef& within) {
-  // Attached before the answer is given, so that nothing of what follows it is missed.
+  // Attaches before it answers, so that no event after the answer is missed.
   std::optional<EventSubscription> run;
   if (request.Accepts("text/event-stream")) {
     run = TRY(engine.Attach(within.chat_id, within.interaction_id, 0)).subscription;
@@ -44,7 +44,7 @@ Result<Outcome> AnswerAndFollow(Engine& engine, const Request& request, Body bod
   return stream;
 }
 
-// Answers something that the interaction in the path asks.
+// Answers a request of the interaction in the path.
 template <typename Body>
 Result<Outcome> AnswerWithin(Engine& engine, const Request& request, Result<Body> (*parse)(std::string_view)) {
   const auto within = TRY(RunInPath(request));
@@ -78,7 +78,7 @@ Result<Outcome> ListApprovals(Engine& engine, const Request& /*request*/) {
   return Reply{.body = DumpJson({{"approvals", std::move(approvals)}, {"inputs", std::move(inputs)}})};
 }
 
-// Reads the file now, each time: what a person agrees to is looked at as it is, and none of it stays here.
+// Reads the file anew each time, so that a person judges its current content. Nothing of it is kept here.
 Result<Outcome> PreviewChange(Engine& engine, const Request& request) {
   auto change = TRY(engine.PreviewChange(request.captures.at(0)));
   const bool exists = change.before.has_value();
@@ -97,7 +97,7 @@ void AddApprovalRoutes(Router& router, const HandlerContext& context) {
   router.Add("POST", "/chats/*/interactions/*/respond", with(Respond), Lane::kControl);
   router.Add("GET", "/approvals", with(ListApprovals), Lane::kControl);
   router.Add("POST", "/approvals/*", with(AnswerAnywhere), Lane::kControl);
-  router.Add("GET", "/approvals/*/change", with(PreviewChange));  // reads a file: not beside approvals themselves
+  router.Add("GET", "/approvals/*/change", with(PreviewChange));  // reads a file, so not on control threads
 }
 
 namespace {
@@ -114,11 +114,11 @@ Result<Outcome> ListOf(Engine& engine, const Result<std::vector<T>>& grants) {
     Json& json = list.emplace_back(ToJson(each));
     const Grant& grant = GrantIn(each);
     if (!json.contains("uses")) json["uses"] = 0;
-    // Of a tool that is not there any more nothing is covered.
+    // A grant covers nothing if its tool no longer exists.
     const Tool* const tool = grant.pattern.empty() ? nullptr : tools->Find(grant.tool_name);
     if (tool == nullptr) continue;
     if (MeansAnother(grant, *tool)) json["outdated"] = true;
-    if (!grant.means.empty()) continue;  // it is listed as it was agreed to
+    if (!grant.means.empty()) continue;  // shown as it was agreed to
     if (auto means = tool->MeaningOf(grant.pattern, PatternUse::kAllow)) json["means"] = *std::move(means);
   }
   return Reply{.body = DumpJson({{"grants", std::move(list)}})};

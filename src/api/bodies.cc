@@ -15,7 +15,7 @@ namespace {
 Json Body(const TokenUsage& usage, std::optional<double> cost) {
   Json json = Json::object();
   WriteUsage(json, usage);
-  constexpr double kDigits = 1e9;  // what is beyond them comes from binary fractions
+  constexpr double kDigits = 1e9;  // further digits come from binary fractions
   json["cost"] = cost ? Json(std::round(*cost * kDigits) / kDigits) : Json(nullptr);
   return json;
 }

@@ -9,14 +9,14 @@
 
 namespace reprise {
 
-// Tokens and cost, together and by model; the cost is null where a model has no price.
+// Tokens and cost, in total and by model. A cost is null if a model in it has no price.
 Json UsageBody(const UsageByModel& usage, const PriceTable& prices);
 
-// Adds to an answer what restoring files would do.
+// Adds the changes that restoring files would make.
 void AddTo(Json& body, const FilesPreview& preview);
 
-// Which models there are, what they cost, and who listens and speaks ("": nobody), as GET /models tells
-// (schemas/models.schema.json). Asks the providers that can be asked.
+// The body of GET /models (schemas/models.schema.json): the models, their prices, and the models for speech ("": none).
+// May ask the providers.
 Json ModelList(const ModelDirectory& directory, const PriceTable& prices, std::string_view transcription,
                std::string_view speech);
 

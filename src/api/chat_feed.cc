@@ -15,9 +15,9 @@
 namespace reprise {
 namespace {
 
-// A client that takes nothing is cut off when so much waits for it; it goes on from its cursor when it comes back.
+// A client that reads nothing is cut off at this size of its log. When it returns it continues from its cursor.
 constexpr std::uint64_t kMostWaiting = 8 * 1024 * 1024;
-// So many interactions that have ended meanwhile are sent again to a client that comes back.
+// A returning client is sent at most this many interactions of a chat that it missed.
 constexpr std::uint32_t kMostMissed = 20;
 
 struct Position {
@@ -25,7 +25,7 @@ struct Position {
   std::uint64_t seq = 0;
 };
 
-// EPOCH.NUMBER, and for each chat that is followed ~CHAT.INTERACTION.SEQ. Clients give it back as it is.
+// EPOCH.NUMBER, and ~CHAT.INTERACTION.SEQ for each followed chat. Clients return it unchanged.
 struct Cursor {
   std::string epoch;
   std::uint64_t number = 0;
@@ -73,7 +73,7 @@ std::string Frame(const Cursor& cursor, std::string_view event, std::string_view
 
 }  // namespace
 
-// Takes the events of one run over into a client's stream.
+// Copies the events of one run into a client's stream.
 class ChatFeed::Follower : public EventLogListener {
  public:
   Follower(const std::shared_ptr<Client>& client, AttachedEvents events)
@@ -104,7 +104,7 @@ class ChatFeed::Client {
     return cursor_.number;
   }
 
-  // A frame of its own, after which the cursor is as it was.
+  // Sends a frame that does not move the cursor.
   void Tell(std::string_view event, std::string_view data) {
     const MutexLock lock(mutex_);
     Put(event, data);
@@ -120,7 +120,7 @@ class ChatFeed::Client {
     cursor_.number = number;
   }
 
-  // False: it is followed already.
+  // False if the client follows this run already.
   bool Add(const std::shared_ptr<Follower>& follower) {
     const MutexLock lock(mutex_);
     const ChatId& chat = follower->events_.subscription.chat_id;
@@ -136,7 +136,7 @@ class ChatFeed::Client {
     return true;
   }
 
-  // Passes on what the run has shown since.
+  // Passes on the run's new events.
   void Take(Follower& follower) {
     const MutexLock lock(mutex_);
     const EventSubscription& run = follower.events_.subscription;
@@ -210,7 +210,7 @@ Result<StreamReply> ChatFeed::Open(std::optional<std::string> given, const std::
   }
   const auto client = std::make_shared<Client>(std::move(begin), chats);
   client->Tell(given && !goes_on ? "reset" : "open", "{}");
-  // Before it hears of changes: what it has missed of a chat comes before what begins there now.
+  // Before the client gets changes, so that events it missed come before new ones of the same chat.
   for (const ChatId& chat : chats) {
     const auto position = seen.find(chat);
     if (position == seen.end()) {
@@ -226,7 +226,7 @@ Result<StreamReply> ChatFeed::Open(std::optional<std::string> given, const std::
     if (!thread_.joinable() && !stopping_) thread_ = std::thread([this] { Work(); });
   }
   changed_.notify_all();
-  changes.Interrupt();  // the thread may wait for a change that comes after what this client lacks
+  changes.Interrupt();  // the thread may wait for a change after those that this client lacks
   return StreamReply{.log = client->log(), .hold = client, .forgets = true};
 }
 
@@ -243,11 +243,11 @@ bool ChatFeed::CatchUp(const std::shared_ptr<Client>& client, const ChatId& chat
   return true;
 }
 
-// No lock is held while the engine is asked.
+// Calls the engine without holding a lock.
 void ChatFeed::Follow(const std::shared_ptr<Client>& client, const ChatId& chat, InteractionId interaction,
                       std::uint64_t after_seq) const {
   auto attached = engine_.Attach(chat, interaction, after_seq);
-  if (!attached) return;  // deleted meanwhile, or damaged: who reads the chat is told
+  if (!attached) return;  // deleted meanwhile, or damaged: reading the chat tells so
   engine_.Listen(attached->subscription);
   const auto follower = std::make_shared<Follower>(client, *std::move(attached));
   if (!client->Add(follower)) return;
@@ -267,7 +267,7 @@ std::vector<std::shared_ptr<ChatFeed::Client>> ChatFeed::Clients() {
 void ChatFeed::Work() {
   ChatChanges& changes = engine_.changes();
   for (;;) {
-    const std::uint64_t interrupts = changes.interrupts();  // a client that comes, or a stop, from here on is heard
+    const std::uint64_t interrupts = changes.interrupts();  // a new client or a stop after this ends the wait
     std::vector<std::shared_ptr<Client>> clients;
     {
       MutexLock lock(mutex_);
@@ -284,7 +284,7 @@ void ChatFeed::Work() {
       for (const auto& client : clients) client->GoOnFrom(last), client->Tell("reset", "{}");
       continue;
     }
-    clients.clear();  // nobody is held while this waits
+    clients.clear();  // keeps no client alive during the wait
     changes.AwaitAfter(seen, interrupts);
   }
 }

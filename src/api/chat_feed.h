@@ -14,11 +14,12 @@
 
 namespace reprise {
 
-// GET /events: what changes in any chat, and every event of those that a client asks for, as one stream. Thread-safe.
+// GET /events: one stream of the changes in all chats, and of every event in the chats that a client follows.
+// Thread-safe.
 //
-// Each client has a log of its own, from which it is sent what has gathered; what it has taken is forgotten. One
-// thread, which begins with the first client, turns changes into frames; events of runs are passed on by whoever
-// publishes them. The id of a frame is a cursor: where the client is in the changes, and in each chat that it follows.
+// Each client has a log of its own, whose bytes are forgotten once they are sent. One thread, started with the first
+// client, turns changes into frames; threads that publish events of runs pass those on themselves. The id of a frame is
+// a cursor: the client's position in the changes and in each chat that it follows.
 class ChatFeed {
  public:
   explicit ChatFeed(Engine& engine) : engine_(engine) {}
@@ -28,8 +29,8 @@ class ChatFeed {
 
   static constexpr std::size_t kMostFollowed = 16;  // chats of one client
 
-  // A client that has seen everything up to `cursor`. nullopt: a new one, to which the chats' runs are shown from their
-  // beginning on. kInvalidArgument: more than kMostFollowed chats.
+  // Opens a stream after `cursor`. nullopt: for a new client, which gets running interactions of `chats` from their
+  // beginning. kInvalidArgument: more than kMostFollowed chats.
   Result<StreamReply> Open(std::optional<std::string> cursor, const std::vector<ChatId>& chats);
   // Closes all streams and ends the thread.
   void Stop();
@@ -43,13 +44,13 @@ class ChatFeed {
   void Show(const ChatChange& change, const std::vector<std::shared_ptr<Client>>& clients);
   void Follow(const std::shared_ptr<Client>& client, const ChatId& chat, InteractionId interaction,
               std::uint64_t after_seq) const;
-  // Everything of the chat behind the cursor. False: that is more than is sent again.
+  // Sends the chat's events after the cursor. False if too many interactions were missed.
   bool CatchUp(const std::shared_ptr<Client>& client, const ChatId& chat, InteractionId last,
                std::uint64_t last_seq) const;
   std::vector<std::shared_ptr<Client>> Clients() REQUIRES(mutex_);
 
   Engine& engine_;
-  // Names this process in cursors: those of another one are not ours to go on from.
+  // Names this process in cursors, because the cursors of another process cannot be continued here.
   const std::string epoch_ = MakeEpoch();
   static std::string MakeEpoch();
 

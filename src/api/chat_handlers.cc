@@ -116,7 +116,7 @@ Result<Outcome> Fork(Engine& engine, const Request& request) {
 
 Json ToJson(const QueueEntry& entry) {
   Json json = reprise::ToJson(entry.message);
-  json.erase("request");  // its client's own
+  json.erase("request");  // private to its client
   json["error"] = Json(nullptr);
   if (entry.error) json["error"] = {{"code", entry.error->reason}, {"message", entry.error->message}};
   return json;
@@ -158,7 +158,7 @@ Result<Outcome> ChangeTasks(Engine& engine, const Request& request) {
 }
 
 constexpr std::size_t kMostOnPage = 500;
-// So much at least is made before it is sent. An interaction is not cut.
+// The least size of a piece. An interaction is never split.
 constexpr std::size_t kPieceBytes = 128 * 1024;
 
 tl::unexpected<Error> Unfit(std::string message) { return Fail(Reason::kInvalidParameter, std::move(message)); }
@@ -212,7 +212,7 @@ Result<Outcome> GetHistory(Engine& engine, const Request& request) {
   return ReplyWith(engine, chat, range, states);
 }
 
-// As `reprise export` prints it.
+// The same text that `reprise export` prints.
 Result<Outcome> Export(Engine& engine, const Request& request) {
   const auto chat = TRY(ChatInPath(request));
   const std::string format = request.Query("format").value_or("json");
@@ -258,7 +258,7 @@ void AddChatRoutes(Router& router, const HandlerContext& context) {
 
 namespace {
 
-// A browser says by header what it has seen last; `after` is for those that cannot.
+// A browser sends the last cursor as a header; `after` is for clients that cannot.
 Result<Outcome> Events(ChatFeed& feed, const Request& request) {
   std::optional<std::string> cursor = request.Query("after");
   if (const std::string* last = request.head.Find("last-event-id"); last && !last->empty()) cursor = *last;

@@ -51,15 +51,16 @@ Result<Outcome> ListFiles(Engine& engine, const Request& request) {
   return Reply{.body = DumpJson(json)};
 }
 
-// The types that a page of this server could load as a script, a worker or a style, which its policy allows from here.
+// Types that a page of this server could load as a script, worker or style, because its policy allows these from this
+// server.
 bool CouldRunInAPage(std::string_view mime_type) {
   const std::string type = LowerCase(mime_type.substr(0, mime_type.find(';')));
   return type.find("script") != std::string::npos || type.find("css") != std::string::npos ||
          type.find("wasm") != std::string::npos;
 }
 
-// Whoever put the file chose its type: a browser must neither show nor run it as a page of this server, nor a page of
-// this server run it. With X-Content-Type-Options no browser runs plain text.
+// The uploader chose the file's type. So a browser must neither show nor run the file as a page of this server, nor may
+// such a page run it. With X-Content-Type-Options no browser runs plain text.
 Result<Outcome> GetFile(Engine& engine, const Request& request) {
   const auto target = TRY(FileTargetOf(request));
   auto file = TRY(engine.GetFile(target.chat, target.file));
@@ -126,14 +127,14 @@ tl::unexpected<Error> InvalidRequest(std::string reason, std::string message) {
 
 Result<ForeignChat> ReadBody(const Request& request) {
   auto document = TRY(ParseJson(request.body, kMaxChatDepth));
-  // An interaction alone does not say of which chat it is.
+  // A single interaction does not name its chat.
   if (document.is_object() && !document.contains("interactions") && !document.contains("ciphertext")) {
     return InvalidRequest("invalid_document", "the document: it is no chat, as it has no interactions");
   }
   return ReadChatDocument(std::move(document), "the document");
 }
 
-// Under its own name, or that with the first number that is free.
+// Imports the chat under its own name, or under the first free name with a number.
 Result<ChatListEntry> ImportUnderFreeName(Engine& engine, const IncomingChat& chat) {
   auto imported = engine.ImportChat(chat);
   for (int number = 2; !imported && imported.error().Is(Reason::kChatExists); ++number) {
@@ -208,7 +209,7 @@ void AddEditorRoutes(Router& router, const HandlerContext& context) {
   const auto with = HandlersOf(context.engine);
   router.Add("GET", "/chats/*/editor", with(Connect));
   router.Add("PUT", "/chats/*/editor", with(Offer), Lane::kWork, BodyKind::kConversation);
-  // While tools wait for it: not behind what they hold up.
+  // On the control threads, because a waiting tool may hold up the others.
   router.Add("POST", "/chats/*/editor/*", with(Answer), Lane::kControl, BodyKind::kConversation);
 }
 

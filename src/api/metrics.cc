@@ -31,7 +31,7 @@ std::string NumberText(double value) {
 std::string PrometheusName(const Metric& metric) {
   std::string name(metric.name);
   std::replace(name.begin(), name.end(), '.', '_');
-  // A unit in braces is only a remark.
+  // A unit in braces is only an annotation.
   if (metric.unit == "s") name += "_seconds";
   if (metric.type == Type::kCounter && !name.ends_with("_total")) name += "_total";
   return name;

@@ -9,12 +9,12 @@
 
 namespace reprise {
 
-// All that is counted: what the HTTP layer does, the engines, and what their telemetry has made of spans.
-// `runs`: of all tenants. `telemetry`: null if there is none.
+// All metrics: of the HTTP layer, of the engines, and of spans (telemetry). `runs` is the sum of all tenants.
+// `telemetry` is null if there is none.
 std::vector<Metric> CollectMetrics(const Engine::Counters& runs, const Telemetry* telemetry, const HttpMetrics& http);
 
-// In Prometheus' text format. Names are those of OpenTelemetry, translated as it says: dots become underscores, units
-// and _total stand at the end.
+// In Prometheus' text format. Names are OpenTelemetry's, translated by its rules: dots become underscores, and the unit
+// and _total end the name.
 std::string PrometheusText(const std::vector<Metric>& metrics);
 
 }  // namespace reprise

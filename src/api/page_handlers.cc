@@ -16,13 +16,14 @@ namespace reprise {
 
 namespace {
 
-// Nothing but what this server sends, no frame around it, and no inline script or style.
+// Allows only what this server sends (and images as blob: or data:), no frame around the page, no inline script or
+// style.
 constexpr std::string_view kPolicy =
     "default-src 'none'; script-src 'self'; worker-src 'self'; style-src 'self'; img-src 'self' blob: data:; "
     "connect-src 'self'; "
     "form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
 
-// For the few clients that cannot unpack it themselves. `gzip` was packed by the build.
+// For the few clients that do not accept gzip. The build has compressed `gzip`.
 std::string Unpacked(std::string_view gzip) {
   std::string text;
   z_stream stream{};
@@ -56,7 +57,7 @@ Outcome Show(const PageAsset& asset, const Request& request, bool changes) {
                    {"Vary", "Accept-Encoding"},
                    {"Content-Security-Policy", std::string(kPolicy)},
                    {"Referrer-Policy", "no-referrer"},
-                   {"X-DNS-Prefetch-Control", "off"},  // a model writes links, and a host's name can tell a secret
+                   {"X-DNS-Prefetch-Control", "off"},  // models write links, and a host name may leak a secret
                    {"Cross-Origin-Opener-Policy", "same-origin"},
                    {"Cross-Origin-Resource-Policy", "same-origin"},
                    {"X-Frame-Options", "DENY"}};
@@ -77,7 +78,7 @@ Result<Outcome> Asset(std::span<const PageAsset> page, const Request& request, s
   return Fail(ErrorCode::kNotFound, page.empty() ? "this server was built without the page" : "there is no such file");
 }
 
-// A browser shows the token once, and has two halves of it from then on.
+// A browser sends the token once, and afterwards the cookie and the page key that stand for it.
 Result<Outcome> LogIn(const Gate& gate, const Request& request) {
   auto session = gate.LogIn(TRY(ParseLoginBody(request.body)), request.head);
   if (!session) {

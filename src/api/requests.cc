@@ -23,8 +23,7 @@ tl::unexpected<Error> Invalid(std::string reason, std::string message) {
   return Fail(Refused(ErrorCode::kInvalidArgument, std::move(reason), std::move(message)));
 }
 
-// Takes the members of a body one by one and remembers the first thing that is wrong; what is left over at the end is
-// unknown.
+// Reads the members of a body one by one and remembers the first error. Members that remain at the end are unknown.
 class BodyReader {
  public:
   explicit BodyReader(Json object) : json_(std::move(object)) {
@@ -51,7 +50,7 @@ class BodyReader {
     if (!value->is_string()) return RejectType(name, "a string"), std::nullopt;
     return value->get<std::string>();
   }
-  // For members whose null says something. Outer nullopt: absent.
+  // For members where null is a value. Outer nullopt: absent.
   std::optional<std::optional<std::string>> NullableString(const char* name) {
     if (!json_.contains(name)) return std::nullopt;
     return OptionalString(name);
@@ -89,7 +88,7 @@ class BodyReader {
     }
     return static_cast<std::size_t>(found - choices.begin());
   }
-  // A JSON Schema of objects, of so many bytes at most; required.
+  // A required JSON Schema of an object, at most `most` bytes.
   std::string ObjectSchema(const char* name, std::size_t most) {
     const Json* value = Take(name);
     std::string text = value == nullptr || TextMember(*value, "type") != "object" ? std::string() : DumpJson(*value);
@@ -98,7 +97,7 @@ class BodyReader {
     }
     return text;
   }
-  // A JSON object, or its text; kept byte for byte. Not of an element.
+  // A JSON object or its text, byte for byte. Not for elements of arrays.
   std::optional<std::string> OptionalObjectText(const char* name) {
     const Json* value = Take(name);
     if (value == nullptr) return std::nullopt;
@@ -113,7 +112,7 @@ class BodyReader {
     }
     return RejectType(name, "a JSON object"), std::nullopt;
   }
-  // Any text but the empty one, or a JSON object as its text. Not of an element.
+  // Any text that is not empty, or a JSON object as its text. Not for elements of arrays.
   std::optional<std::string> OptionalTextOrObject(const char* name) {
     const Json* value = Take(name);
     if (value == nullptr) return std::nullopt;
@@ -138,7 +137,7 @@ class BodyReader {
     if (!error_) error_ = Invalid(std::move(reason), std::move(message)).value();
   }
 
-  // The first error, unknown members included.
+  // The first error, including unknown members.
   std::optional<Error> Finish() {
     for (const auto& [name, value] : json_.items()) {
       if (std::find(taken_.begin(), taken_.end(), name) != taken_.end()) continue;
@@ -206,7 +205,7 @@ FileId ReadFileId(BodyReader& reader, const Json& json) {
   auto id = text == nullptr ? Fail(ErrorCode::kInvalidArgument, "") : FileId::Parse(*text);
   if (id) return *std::move(id);
   reader.Reject("invalid_member", "\"attachments\" must be ids of files, as POST /chats/{chat_id}/files gives them");
-  return FileId::Random();  // of a request that is refused
+  return FileId::Random();  // unused, because the request is refused
 }
 
 ToolFile ReadToolFile(BodyReader& reader, const Json& json) {
@@ -219,7 +218,7 @@ ToolFile ReadToolFile(BodyReader& reader, const Json& json) {
   return file;
 }
 
-// A name that every provider takes.
+// A name that every provider accepts.
 bool IsToolName(std::string_view name) {
   constexpr std::size_t kMost = 64;
   return !name.empty() && name.size() <= kMost && std::all_of(name.begin(), name.end(), IsToolNameCharacter);

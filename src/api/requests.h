@@ -12,9 +12,9 @@
 #include "reprise/ids.h"
 #include "reprise/result.h"
 
-// The bodies of requests as types. Every function fails with kInvalidArgument: for text that is
-// not JSON, members that are unknown, missing, of the wrong type or out of range; the message names the member. An
-// empty body counts as {}; an optional member that is null counts as absent.
+// The bodies of requests as types. Every function fails with kInvalidArgument if the text is not JSON, or if a member
+// is unknown, missing, of the wrong type or out of range; the message names the member. An empty body counts as {}; an
+// optional member that is null counts as absent.
 namespace reprise {
 
 // Of POST .../interactions, .../edit and .../regenerate.
@@ -25,13 +25,13 @@ struct RunBody {
 };
 Result<RunBody> ParseStartBody(std::string_view body);
 Result<RunBody> ParseEditBody(std::string_view body);
-// `with_files`: of the one request of this form that goes back, regenerate.
+// `with_files` is for regenerate, the only request with this body that can restore files.
 Result<RunBody> ParseRegenerateBody(std::string_view body, bool with_files = false);
 
 enum class ReplayMode { kEvents, kRecorded, kLive };
 struct ReplayBody {
   ReplayMode mode = ReplayMode::kEvents;
-  double speed = 0;  // of kEvents: how many times as fast as recorded; 0: at once
+  double speed = 0;  // for kEvents: the factor to the recorded speed; 0: at once
 };
 Result<ReplayBody> ParseReplayBody(std::string_view body);
 
@@ -39,7 +39,7 @@ struct ApprovalBody {
   std::string approval_id;
   ApprovalAnswer answer;
 };
-// `approval_id_in_path`: the id is known from the path; one in the body must be the same.
+// `approval_id_in_path` is the id in the path, if it has one; an id in the body must equal it.
 Result<ApprovalBody> ParseApprovalBody(std::string_view body, std::optional<std::string> approval_id_in_path);
 
 // Of POST .../respond: a text or an object as `response`, or `"declined": true`.
@@ -56,11 +56,11 @@ struct CreateChatBody {
   ChatId id;
   std::string title;
 };
-Result<CreateChatBody> ParseCreateChatBody(std::string_view body);  // a random id if there is none
+Result<CreateChatBody> ParseCreateChatBody(std::string_view body);  // a random id if none is given
 // Of PATCH /chats/{chat}. Here null is a value: the server's mode, the default model.
 Result<ChatSettings> ParseChatSettings(std::string_view body);
 Result<std::string> ParseLoginBody(std::string_view body);  // the token
-// `dry_run`: nothing is done, and what would be is told.
+// With `dry_run` the request only tells what it would change.
 struct HeadBody {
   InteractionId interaction;
   FilesChoice files{};
@@ -79,13 +79,13 @@ struct SpeechBody {
 Result<SpeechBody> ParseSpeechBody(std::string_view body);
 // Of PUT /chats/{chat}/editor.
 Result<std::vector<EditorTool>> ParseEditorTools(std::string_view body);
-// Of POST /chats/{chat}/editor/{request}: `content`, `error`, `"done": true` or `output`, one of them.
+// Of POST /chats/{chat}/editor/{request}: exactly one of `content`, `error`, `"done": true` or `output`.
 Result<EditorAnswer> ParseEditorAnswer(std::string_view body);
 // Of PATCH /chats/{chat}/queue/{id}: the message.
 Result<std::string> ParseQueuedBody(std::string_view body);
 struct ForkBody {
   InteractionId interaction;
-  ChatId chat;  // a random id if there is none
+  ChatId chat;  // a random id if none is given
   std::optional<std::string> title;
   FilesChoice files{};
   bool dry_run = false;

@@ -10,20 +10,20 @@ class Gate;
 class Site;
 struct ServerOptions;
 
-// What the handlers of all tenants have in common.
+// Shared by the handlers of all tenants.
 struct SharedContext {
   const ServerOptions& options;
   const Gate& gate;
   const Site& site;
 };
-// What the handlers of one work on; outlives the router.
+// What the handlers of one tenant use; outlives the router.
 struct HandlerContext {
   Engine& engine;
   ChatFeed& feed;
   const SharedContext& shared;
 };
 
-// Every route of the server (DESIGN section 6).
+// All routes of the server.
 Router MakeRoutes(const HandlerContext& context);
 
 // Listing and answering approvals and questions of tools.
@@ -32,23 +32,23 @@ void AddApprovalRoutes(Router& router, const HandlerContext& context);
 // Listing, creating, reading, renaming and deleting chats, and switching their branch.
 void AddChatRoutes(Router& router, const HandlerContext& context);
 
-// GET /chats/{chat}/editor, PUT /chats/{chat}/editor, POST /chats/{chat}/editor/{request}: an editor's files
-// count, with what nobody has saved, and its tools are the chat's.
+// GET and PUT /chats/{chat}/editor, POST /chats/{chat}/editor/{request}: a connected editor serves files with their
+// unsaved changes, and its tools belong to the chat.
 void AddEditorRoutes(Router& router, const HandlerContext& context);
 
-// GET /events, and what else concerns all chats together.
+// GET /events and GET /search, which concern all chats.
 void AddFeedRoutes(Router& router, const HandlerContext& context);
 
 // The files of chats: /chats/{chat}/files.
 void AddFileRoutes(Router& router, const HandlerContext& context);
 
-// Listing and revoking what people have granted, in one chat and for always.
+// Listing and revoking grants, of one chat and standing ones.
 void AddGrantRoutes(Router& router, const HandlerContext& context);
 
-// A whole chat that comes in: /import.
+// POST /import, which takes a whole chat.
 void AddImportRoutes(Router& router, const HandlerContext& context);
 
-// What people have written down for agents that work in the workspace: which files there are, and allowing one.
+// Listing the workspace's files of instructions for agents, and allowing one of them.
 void AddInstructionRoutes(Router& router, const HandlerContext& context);
 
 // GET /, GET /assets/NAME and POST /login.
@@ -57,14 +57,14 @@ void AddPageRoutes(Router& router, const HandlerContext& context);
 // Starting, editing, regenerating, cancelling and watching interactions.
 void AddRunRoutes(Router& router, const HandlerContext& context);
 
-// What the server is and how it is: health, metrics, tools, models, the API's description.
+// The server and its state: health, metrics, tools, models, usage, audit, users, the API's description.
 void AddServiceRoutes(Router& router, const HandlerContext& context);
 
-// Files of the workspace that a person names in a message: GET /workspace/files finds them, and
-// POST /chats/{chat}/workspace/files makes one a file of the chat.
+// Workspace files that a person names in a message: GET /workspace/files finds them, and POST
+// /chats/{chat}/workspace/files copies one into the chat.
 void AddWorkspaceRoutes(Router& router, const HandlerContext& context);
 
-// /audio: recordings as text, text as speech.
+// /audio: speech to text and text to speech.
 void AddAudioRoutes(Router& router, const HandlerContext& context);
 
 }  // namespace reprise

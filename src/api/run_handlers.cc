@@ -24,22 +24,22 @@ std::string QueuedFrame(const WaitingRun& waiting) {
   return "event: queued\ndata: " + DumpJson({{"id", id.empty() ? Json(nullptr) : Json(id)}}) + "\n\n";
 }
 
-// Listens to the run as long as it is waited for.
+// Listens to the run while the client waits for it.
 Outcome Defer(EventSubscription run, std::function<Result<Reply>()> finish) {
   const auto held = std::make_shared<EventSubscription>(std::move(run));
   return DeferredReply{.log = held->log, .hold = held, .finish = std::move(finish)};
 }
 
-// Writes the text directly: the state of a long chat is megabytes, and a Json of it costs several times as much.
+// Writes the text directly, because the state of a long chat is megabytes and a Json of it takes several times as much.
 Reply WholeInteraction(const Interaction& interaction) {
   Reply reply;
   AppendJson(reply.body, interaction);
   return reply;
 }
 
-// The answer to whatever started a run: its events, or the finished interaction if the client wants no stream.
+// The answer to a request that started a run: its events, or the finished interaction if the client wants no stream.
 Result<Outcome> Follow(Engine& engine, Result<EventSubscription> started, bool stream) {
-  if (started) engine.Listen(*started);  // to what the same request has begun before
+  if (started) engine.Listen(*started);  // a repeated request gets the run that it began before
   if (!started) return Fail(std::move(started.error()));
   if (stream) {
     std::string preamble = started->waiting ? QueuedFrame(*started->waiting) : std::string();
@@ -66,7 +66,7 @@ Result<Outcome> Start(Engine& engine, const Request& request) {
   body.request.trace_parent = TraceParentOf(request);
   body.request.request = TRY(ClientRequestOf(request));
   auto started = engine.Start(chat, std::move(body.request));
-  // Unlike all that is unavailable for a while: it is this client that has to send less.
+  // Not 503 like other overload, because it is this client that must send less.
   if (!started && started.error().Is(Reason::kQueueFull)) {
     return ProtocolErrorReply(429, started.error().reason, started.error().message);
   }
@@ -163,7 +163,7 @@ Result<Outcome> Diff(Engine& engine, const Request& request) {
   }
   Reply reply{.content_type = "text/x-diff; charset=utf-8"};
   if (diffs.omitted > 0) {
-    // Programs that read diffs pass over what stands before the first one.
+    // Programs that read diffs skip text before the first one.
     reply.body = "# and " + Counted(diffs.omitted, "more file") + ", of which nothing is recorded\n";
   }
   for (const FileDiff& diff : diffs.files) reply.body += diff.unified;
@@ -219,7 +219,7 @@ std::string OpenFrame(const AttachedEvents& attached) {
 Result<Outcome> EventStreamOf(AttachedEvents attached) {
   const EventLog& log = *attached.subscription.log;
   const EventLog::View next = log.Read(attached.offset);
-  if (next.end && next.bytes.empty()) return Reply{.status = 204};  // tells an EventSource not to come back
+  if (next.end && next.bytes.empty()) return Reply{.status = 204};  // stops an EventSource from reconnecting
   const auto live_at = log.OffsetAfter(attached.last_seq);
   std::string preamble = OpenFrame(attached);
   StreamReply reply = StreamOf(std::move(attached.subscription));
@@ -229,7 +229,7 @@ Result<Outcome> EventStreamOf(AttachedEvents attached) {
   return reply;
 }
 
-// The events as one JSON document: the `data` lines of the log are its members as they stand.
+// The events as one JSON document. Its members are the log's `data` lines, unchanged.
 Reply EventPageOf(const AttachedEvents& attached, std::uint64_t after_seq, std::size_t limit) {
   const EventLog& log = *attached.subscription.log;
   const std::uint64_t end = log.end().offset;
@@ -247,7 +247,7 @@ Reply EventPageOf(const AttachedEvents& attached, std::uint64_t after_seq, std::
       body += event->data;
     }
   }
-  body += "],\"next_seq\":" + std::to_string(last_seq) + "}";  // what the next page is asked for as after_seq
+  body += "],\"next_seq\":" + std::to_string(last_seq) + "}";  // after_seq of the next page
   return {.body = std::move(body)};
 }
 

@@ -33,7 +33,7 @@ std::string_view StateName(ToolServer::State state) {
   return "failed";
 }
 
-// Those of the configuration that speak of the tool.
+// The configured rules that apply to the tool.
 Json RulesFor(const ToolRules& rules, const Tool& tool) {
   Json list = Json::array();
   for (std::size_t i = 0; rules && i < rules->size(); ++i) {
@@ -103,7 +103,7 @@ Result<ToolServerLogins*> LoginsOf(const HandlerContext& context, const Request&
   return Fail(ErrorCode::kNotFound, "no such MCP server is configured");
 }
 
-// What is wrong with somebody else's log-in is not a refusal of this request.
+// A failed log-in at another server must not look like a refusal of this request.
 Error OfLogin(Error error) {
   if (error.code == ErrorCode::kForbidden) error.code = ErrorCode::kConflict;
   return error;
@@ -154,7 +154,7 @@ Result<Outcome> UsedToday(const HandlerContext& context) {
                     {"limit", limit > 0 ? Json(limit) : Json(nullptr)}});
 }
 
-// Those of an admin's org; of the operator's server all.
+// An admin sees the users of the org; the operator sees all.
 Result<Outcome> People(const HandlerContext& context, const Request& request) {
   Json users = Json::array();
   const auto& list = context.shared.options.tenants.list;
@@ -182,7 +182,7 @@ void AddServiceRoutes(Router& router, const HandlerContext& context) {
   add(
       "/healthz", [](const HandlerContext&) -> Result<Outcome> { return Reply{.body = R"({"status":"ok"})"}; },
       Access::kAnybody);
-  // A server that is stopping answers 503 before any handler is asked.
+  // A stopping server answers 503 before it calls any handler.
   add(
       "/readyz",
       [](const HandlerContext& c) -> Result<Outcome> {

@@ -10,10 +10,10 @@
 namespace reprise {
 namespace {
 
-// Idle ones are kept for their next request; each has some threads, a lock and what it has read.
+// Idle tenants stay open for their next request. Each costs some threads, a lock and its cached data.
 constexpr std::size_t kMostIdle = 64, kMostOpen = 1'000;
 
-constexpr long kMapAndList = 2;  // who has a tenant that nobody is about to enter
+constexpr long kMapAndList = 2;  // the owners of a tenant that no request is entering
 
 void Add(Engine::Counters& sum, const Engine::Counters& more) {
   sum.active_runs += more.active_runs;
@@ -96,7 +96,7 @@ std::vector<std::shared_ptr<Tenants::Tenant>> Tenants::All() const {
   return all;
 }
 
-// The longest unused first, until no more than `most` are open. Who has one of them keeps it open.
+// Closes tenants, the longest unused first, until at most `most` are open. A tenant in use stays open.
 void Tenants::CloseIdle(std::size_t most) {
   auto all = All();
   std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a->last_used < b->last_used; });
@@ -104,7 +104,7 @@ void Tenants::CloseIdle(std::size_t most) {
     if (open_.load() <= most) break;
     if (tenant.use_count() <= kMapAndList) CloseOne(*tenant);
   }
-  // Nobody can enter one meanwhile that nobody has but these two.
+  // While mutex_ is held, no request can enter a tenant that only the map and the list own.
   const MutexLock lock(mutex_);
   std::erase_if(tenants_,
                 [](const auto& known) { return known.second.use_count() <= kMapAndList && !known.second->is_open; });
@@ -121,7 +121,7 @@ void Tenants::CloseOne(Tenant& tenant) {
   Add(closed_, last);
 }
 
-// It is told again and again until it is taken up.
+// The watcher reports a tenant again and again until it is taken up, so it is added only once.
 void Tenants::Left::Add(const Principal& principal) {
   const MutexLock lock(mutex);
   if (std::find(waiting.begin(), waiting.end(), principal) != waiting.end()) return;
@@ -143,7 +143,7 @@ void Tenants::TakeUpAll(const std::stop_token& stop) {
     if (stopping_) return;
     Guarded("a user's engine", [&] { TakeUpOne(principal); });
   }
-  if (!first.empty()) LogInfo("what users had left was taken up", {{"users", first.size()}});
+  if (!first.empty()) LogInfo("runs left by an earlier server were taken up", {{"users", first.size()}});
   MutexLock lock(left_->mutex);
   const auto some = [this]() REQUIRES(left_->mutex) { return !left_->waiting.empty(); };
   while (left_->changed.wait(lock, stop, some)) {
@@ -184,7 +184,7 @@ void Tenants::Stop() {
   taking_up_.request_stop();
   if (taking_up_.joinable()) taking_up_.join();
   root_->feed().Stop();
-  std::vector<std::jthread> threads;  // each waits for its runs' checkpoints
+  std::vector<std::jthread> threads;  // each waits for the checkpoints of one tenant's runs
   for (const auto& tenant : All()) {
     const MutexLock lock(tenant->mutex);
     const auto service = tenant->service;
@@ -198,7 +198,7 @@ void Tenants::Stop() {
 }
 
 Result<std::unique_ptr<HttpServer>> OpenServer(Engine& engine, ServerOptions options, std::vector<UniqueFd> sockets) {
-  HttpOptions http = static_cast<HttpOptions&&>(options);  // the site needs what is left
+  HttpOptions http = static_cast<HttpOptions&&>(options);  // the site gets the rest
   const auto make_site = [&](const Gate& gate, const HttpMetrics& metrics) {
     return std::make_unique<Tenants>(engine, std::move(options), gate, metrics);
   };

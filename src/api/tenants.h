@@ -22,18 +22,18 @@
 
 namespace reprise {
 
-// An engine with the routes that lead to it: whoever has this reaches the chats of one tenant and no others.
+// An engine with the routes to it. Its holder reaches the chats of one tenant and no others.
 class TenantService {
  public:
-  // What all tenants have in common; outlives the object.
+  // `shared` is common to all tenants and outlives the object.
   TenantService(std::shared_ptr<Engine> engine, const SharedContext& shared);
-  TenantService(const TenantService&) = delete;  // its routes refer to it
+  TenantService(const TenantService&) = delete;  // its routes refer to this object
   TenantService& operator=(const TenantService&) = delete;
 
   Engine& engine() { return *engine_; }
   ChatFeed& feed() { return feed_; }
   const Router& router() const { return router_; }
-  // Nothing runs in it that would be lost if it were closed.
+  // True if no run would be lost by closing it.
   bool IsIdle() const { return engine_->counters().active_runs == 0; }
 
  private:
@@ -43,38 +43,38 @@ class TenantService {
   const Router router_;
 };
 
-// The site of a server: the tenants, each opened when its first request comes, and closed when it is idle and others
-// are wanted. With no source there is one, the single user, who is also the operator of a server for several people.
+// The site of a server. Each tenant is opened by its first request, and closed when it is idle and others need room.
+// The root is the single user, or the operator of a server for several people.
 class Tenants final : public Site {
  public:
   // The references must outlive the object.
   Tenants(Engine& operators, ServerOptions options, const Gate& gate, const HttpMetrics& metrics);
-  ~Tenants() override;  // Stop
+  ~Tenants() override;  // calls Stop
   Tenants(const Tenants&) = delete;
   Tenants& operator=(const Tenants&) = delete;
 
   const Router& root() const override { return root_->router(); }
   Result<std::shared_ptr<const Router>> Enter(const Principal& principal) override;
   Result<std::shared_ptr<const Router>> EnterKnown(const Principal& principal) override;
-  // What waited for an answer waits again, and what was interrupted is told so: one tenant after the other, in a thread
-  // of its own.
+  // Opens the tenants with runs that an earlier server left, one after the other, on a thread of its own. Runs that
+  // waited for an answer wait again; interrupted ones end.
   void TakeUp() override;
-  // Not the operator's runs.
+  // Does not stop the operator's runs.
   void Stop() override;
   // Sums of all tenants.
   std::vector<Metric> CollectMetrics() const override;
 
  private:
   struct Tenant {
-    Mutex mutex;  // held while it is opened or closed
+    Mutex mutex;  // held while the tenant is opened or closed
     std::shared_ptr<TenantService> service GUARDED_BY(mutex);
-    std::atomic<bool> is_open{false};  // there is a service; for who has mutex_, which comes after this one
+    std::atomic<bool> is_open{false};  // `service` is set; for holders of mutex_, which is locked after `mutex`
     std::atomic<std::int64_t> last_used{0};
   };
   std::vector<std::shared_ptr<Tenant>> All() const;
   Result<std::shared_ptr<TenantService>> Find(const Principal& principal);
   Result<std::shared_ptr<TenantService>> Open(Tenant& tenant, const Principal& principal) REQUIRES(tenant.mutex);
-  // Of those that have left something; lives as long as somebody may add to it.
+  // Tenants with runs that another server left. Lives as long as a callback may add to it.
   struct Left {
     void Add(const Principal& principal);
 
@@ -95,11 +95,11 @@ class Tenants final : public Site {
 
   mutable Mutex mutex_;
   std::map<std::string, std::shared_ptr<Tenant>> tenants_ GUARDED_BY(mutex_);  // by org and user
-  Engine::Counters closed_ GUARDED_BY(mutex_){};  // what those have counted that are closed
+  Engine::Counters closed_ GUARDED_BY(mutex_){};                               // of closed tenants
   std::atomic<std::size_t> open_{0};
   std::atomic<bool> stopping_{false};
   const std::shared_ptr<Left> left_ = std::make_shared<Left>();
-  std::set<std::string> failed_;  // used by the thread; those that could not be opened, which was said
+  std::set<std::string> failed_;  // used by the thread; tenants whose failure to open is logged
   std::jthread taking_up_;
 };
 

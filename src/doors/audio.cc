@@ -11,14 +11,15 @@
 namespace reprise {
 namespace {
 
-// A request to the provider, and what came of it.
+// A request to the provider and its result.
 struct UnderWay {
   std::stop_source stop;
-  const std::shared_ptr<EventLog> end = std::make_shared<EventLog>();  // closed when `result` is there
+  const std::shared_ptr<EventLog> end = std::make_shared<EventLog>();  // closed once `result` is set
   std::optional<Result<std::string>> result;
 };
 
-// Whose fault it is: here the provider's failure is no event, and its client has to know what to do next.
+// Says whose fault a failure is, because here the provider's failure is a reply and no event, and the client must know
+// what to do next.
 Error AsAnswer(Error error) {
   if (error.code == ErrorCode::kProvider) {
     error.code = error.Is(Reason::kProviderBadRequest) ? ErrorCode::kInvalidArgument : ErrorCode::kUnavailable;
@@ -26,7 +27,7 @@ Error AsAnswer(Error error) {
   return error;
 }
 
-// Waits without a thread, and no longer than the client does.
+// Waits without a thread, and only as long as the client does.
 Outcome Await(const std::function<void(std::stop_token, Audio::Done)>& begin,
               const std::function<Reply(std::string)>& reply) {
   const auto under_way = std::make_shared<UnderWay>();

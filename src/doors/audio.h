@@ -25,7 +25,7 @@ TranscriptionRequest TranscriptionIn(Form form);
 
 // The engine's Audio. kNotFound (Reason::kNotConfigured) if the server has none.
 Result<Audio*> AudioOf(Engine& engine);
-// These two reply when the provider has answered. They fail as AudioOf does.
+// These two reply once the provider has answered. They fail like AudioOf.
 Result<Outcome> AwaitTranscription(Engine& engine, TranscriptionRequest speech,
                                    const std::function<Reply(std::string)>& reply);
 Result<Outcome> AwaitSpeech(Engine& engine, SpeechRequest text, const SpeechFormat& format);

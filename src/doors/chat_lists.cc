@@ -14,7 +14,7 @@
 namespace reprise {
 namespace {
 
-// A place in the list of chats, newest first. It stays right when chats are added or go.
+// A position in the list of chats, newest first. It stays valid when chats are added or deleted.
 struct ListPosition {
   std::int64_t updated_ms;
   std::string chat;
@@ -75,7 +75,7 @@ Result<Json> PageOfChats(Engine& engine, std::size_t limit, const std::optional<
   if (last != chats.end()) {
     next = ListPosition::Of(std::prev(last)->summary).ToCursor();
   } else {
-    // They have no time to be sorted by: behind all others, on the last page.
+    // Unreadable chats have no time to sort by, so they end the last page.
     const auto unreadable = TRY(engine.ListUnreadableChats());
     for (const UnreadableChat& one : unreadable) {
       page.push_back({{"id", one.id.str()}, {"error", {{"code", one.error.reason}, {"message", one.error.message}}}});

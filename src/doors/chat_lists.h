@@ -9,13 +9,13 @@
 
 namespace reprise {
 
-// A chat as lists of chats show it (chat_list_entry in schemas/chat_list.schema.json).
+// A chat as lists show it (chat_list_entry in schemas/chat_list.schema.json).
 Json ChatBody(const ChatListEntry& entry);
 
-// The chats, the newest first (schemas/chat_list.schema.json). `cursor`: "next" of the page before.
+// A page of the chats, newest first (schemas/chat_list.schema.json). `cursor` is "next" of the page before.
 Result<Json> PageOfChats(Engine& engine, std::size_t limit, const std::optional<std::string>& cursor);
 
-// Where a text was said (schemas/search_result.schema.json).
+// The places where a text occurs (schemas/search_result.schema.json).
 Result<Json> SearchResultOf(Engine& engine, const std::string& text, const std::optional<ChatId>& chat,
                             std::size_t limit);
 

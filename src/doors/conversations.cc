@@ -16,12 +16,12 @@ namespace {
 
 constexpr std::size_t kMostNoted = 4'096;
 constexpr std::size_t kMostClients = 20'000;
-constexpr std::size_t kMostUnknown = 1'000;  // each is written to the disk
-constexpr std::size_t kMostRead = 20;        // chats with the same first message, for a conversation without a name
-constexpr std::size_t kSureTurns = 4;        // that no two people have in common word for word
-constexpr std::chrono::minutes kRepeatedWithin{10};  // RepeatedRequests::kUnrepeatable
+constexpr std::size_t kMostUnknown = 1'000;          // each is written to disk
+constexpr std::size_t kMostRead = 20;                // chats with the same first message, for an unnamed conversation
+constexpr std::size_t kSureTurns = 4;                // turns that two people never share word for word
+constexpr std::chrono::minutes kRepeatedWithin{10};  // as RepeatedRequests::kUnrepeatable
 
-// A user's message without what clients change in it by themselves: white space at its ends and at those of lines.
+// A user's message without the white space that clients change: at its ends and at the ends of lines.
 std::string WrittenText(std::string_view text) {
   std::string written;
   written.reserve(text.size());
@@ -38,12 +38,13 @@ std::string WrittenText(std::string_view text) {
 
 std::string DigestBehind(const std::string& before, std::string_view user, std::size_t files,
                          std::string_view answer_digest) {
-  constexpr std::size_t kFrom = 7, kDigits = 32;  // behind "sha256:"
+  constexpr std::size_t kFrom = 7, kDigits = 32;  // after "sha256:"
   return Sha256Digest({before, "\x1e", WrittenText(user), "\x1d", std::to_string(files), "\x1f", answer_digest})
       .substr(kFrom, kDigits);
 }
 
-// Of what was said after each turn. A named chat has its own: others may have begun with the same words.
+// Digests of the conversation up to each turn. They include a chat's name, because other chats may begin with the same
+// words.
 std::vector<std::string> Digests(const ForeignConversation& conversation) {
   std::vector<std::string> digests;
   std::string last = conversation.chat ? conversation.chat->str() : std::string();
@@ -53,9 +54,9 @@ std::vector<std::string> Digests(const ForeignConversation& conversation) {
   return digests;
 }
 
-// A turn that a client tells, to be compared with ours.
+// A client's turn, prepared to be compared with ours.
 struct ToldTurn {
-  std::string_view message;  // as it was told
+  std::string_view message;  // as the client sent it
   std::string user, answer;
   bool has_answer = false, is_tool_result = false;
 };
@@ -82,33 +83,33 @@ std::string SpokenIn(const Interaction& ours) {
   return SpokenText(shown);
 }
 
-// Without a message it is a change of the agenda by hand, say.
+// False for an interaction without a message, such as a change of the agenda by hand.
 bool IsTurn(const Interaction& interaction) {
   return !interaction.user_message.empty() && interaction.user_message != kContinueMessage;
 }
 
-// What a turn of ours has answered.
+// The answer to one of our turns.
 struct OurAnswer {
   std::string spoken;
-  bool was_cut = false;  // more was shown than is kept
+  bool was_cut = false;  // the client may have seen more than we kept
 };
 
-// The interactions of a chat as a tree. Not all of them are turns (IsTurn).
+// The interactions of a chat as a tree. Some are no turns (IsTurn).
 class Tree {
  public:
-  using Id = std::optional<InteractionId>;  // nullopt: before the first
+  using Id = std::optional<InteractionId>;  // nullopt: before the first interaction
 
   explicit Tree(const History& history) : head_(history.summary.head) {
     for (const auto& entry : history.entries) {
       const Interaction& each = entry.interaction;
       children_[each.parent_id].push_back(&entry);
-      if (!IsFinished(each.status)) head_ = each.id;  // it is about to become that
+      if (!IsFinished(each.status)) head_ = each.id;  // it will become the head
     }
   }
 
   Id head() const { return head_; }
 
-  // `id` and what follows it without being a turn.
+  // `id` and the interactions that follow it without a turn between.
   std::vector<Id> WithoutTurns(Id id) const {
     std::vector<Id> all{id};
     for (std::size_t i = 0; i < all.size(); ++i) {
@@ -122,7 +123,7 @@ class Tree {
     const auto all = WithoutTurns(id);
     return std::find(all.begin(), all.end(), head_) != all.end();
   }
-  // The turns that follow `id`: first those on the head's branch, then the newest ones.
+  // The turns after `id`: first those on the head's branch, then the newest ones.
   std::vector<const Interaction*> TurnsAfter(Id id) const {
     std::vector<const HistoryEntry*> turns;
     for (const Id& each : WithoutTurns(id)) {
@@ -135,7 +136,7 @@ class Tree {
     for (const HistoryEntry* entry : turns) found.push_back(&entry->interaction);
     return found;
   }
-  // What a turn has answered, with what its answer was continued by.
+  // The answer to a turn, including its continuations.
   OurAnswer AnswerOf(const Interaction& turn) const {
     OurAnswer answer;
     for (const Interaction* each = &turn; each != nullptr;) {
@@ -150,7 +151,7 @@ class Tree {
     }
     return answer;
   }
-  // The turns of the head's branch.
+  // The turns on the head's branch.
   std::vector<const Interaction*> Branch() const {
     std::map<InteractionId, const Interaction*> by_id;
     for (const auto& [parent, entries] : children_) {
@@ -198,9 +199,9 @@ struct Match {
   Tree::Id at{};  // the interaction of the last one
 };
 
-// The longest way from `root` that the conversation goes too; of several the one to the head. Turns without an answer
-// may have become one with the next (TakeUnknown). What tools of the client have said may stand before an answer that
-// was given without it.
+// The longest path from `root` that the conversation follows; if there are several, the one to the head. Turns without
+// an answer may have been joined with the next one (TakeUnknown). A result of a client's tool may stand before an
+// answer that was given without it.
 Match LongestMatch(const Tree& tree, Tree::Id root, const std::vector<ToldTurn>& turns) {
   struct Way {
     Tree::Id at{};
@@ -237,7 +238,7 @@ Match LongestMatch(const Tree& tree, Tree::Id root, const std::vector<ToldTurn>&
   return match;
 }
 
-// Whether who tells this conversation knows the chat: all of its turns, its last answer, and no fewer files than it
+// True if the sender of this conversation knows the chat: all of its turns, its last answer, and no fewer files than it
 // has.
 bool IsKnown(const Tree& tree, const Match& match, const ForeignConversation& conversation,
              const std::vector<ToldTurn>& told) {
@@ -253,8 +254,9 @@ bool IsKnown(const Tree& tree, const Match& match, const ForeignConversation& co
   return answer == spoken || (was_cut && (answer.starts_with(spoken) || spoken.starts_with(answer)));
 }
 
-// A client whose model has a short window leaves out the oldest turns: what it tells are the newest, of which the last
-// may be left out as well, as it is told anew. A single turn may as well be a conversation that was edited.
+// A client whose model has a short window omits the oldest turns. Then its turns are the newest ones of the chat,
+// perhaps without the last, which is being asked again. One turn is too few, because it may also belong to an edited
+// conversation.
 std::optional<Match> MatchOfWindow(const Tree& tree, const std::vector<ToldTurn>& turns) {
   constexpr std::size_t kFewest = 2;
   const auto branch = tree.Branch();
@@ -268,7 +270,7 @@ std::optional<Match> MatchOfWindow(const Tree& tree, const std::vector<ToldTurn>
   return std::nullopt;
 }
 
-// Turns whose answer nobody has are told with the next message.
+// Turns without an answer are joined with the next message.
 void TakeUnknown(ConversationPlan& plan, const ForeignConversation& conversation, std::size_t from) {
   std::string open;
   for (std::size_t i = from; i < conversation.before.size(); ++i) {
@@ -330,7 +332,7 @@ std::optional<ChatId> ChatNamed(std::string_view name) {
     return std::nullopt;
   }
   if (auto chat = ChatId::Parse(name)) return *chat;
-  constexpr std::size_t kFrom = 7, kDigits = 32;  // behind "sha256:"
+  constexpr std::size_t kFrom = 7, kDigits = 32;  // after "sha256:"
   return *ChatId::Parse("foreign_" + Sha256Digest({name}).substr(kFrom, kDigits));
 }
 
@@ -346,8 +348,8 @@ std::optional<Conversations::End> Conversations::Noted(const std::string& digest
   return found == ends_.end() ? std::nullopt : std::optional(found->second);
 }
 
-// What nearly every request is: the next turn of a conversation that has gone on here. Nothing is read for it but the
-// chat's head.
+// Handles the most common request, the next turn of a conversation that has continued here. Reads only the head of the
+// chat and, for a short unnamed conversation, the titles of all chats.
 Result<std::optional<ConversationPlan>> Conversations::FindNoted(const ForeignConversation& conversation,
                                                                  const std::vector<std::string>& digests) {
   if (digests.empty()) return std::nullopt;
@@ -387,7 +389,7 @@ Result<Conversations::Found> Conversations::FindIn(const ChatId& chat, const For
   if (match.turns == 0 && conversation.chat) match = MatchOfWindow(tree, told).value_or(match);
   if (!conversation.chat && !IsKnown(tree, match, conversation, told)) return Found{{.chat = chat}};
   Found found{PlanFrom(chat, tree, match, conversation), match.turns};
-  // What runs and has nobody who listens makes room; otherwise the chat is busy.
+  // An abandoned run is cancelled; any other makes the chat busy.
   if (IsAbandoned(chat)) {
     found.plan.cancels = true;
     const auto running = engine_.RunningIn(chat);
@@ -399,8 +401,8 @@ Result<Conversations::Found> Conversations::FindIn(const ChatId& chat, const For
   return found;
 }
 
-// Of several chats that the conversation knows, the one with the most turns is meant; if there are two of these nobody
-// can tell, and it is a new chat. So it is where somebody else is answered.
+// If the conversation knows several chats, the one with the most shared turns is meant. If two of them share as many,
+// or the chat is busy with another client, it becomes a new chat.
 Result<ConversationPlan> Conversations::FindUnnamed(const ForeignConversation& conversation,
                                                     const std::vector<std::string>& digests) {
   if (conversation.before.empty()) return UnnamedChat(conversation);
@@ -430,9 +432,9 @@ Result<ConversationPlan> Conversations::FindUnnamed(const ForeignConversation& c
       }
       return true;
     };
-    // There may be one more among those that were not read.
+    // A chat that was not read may match as well.
     if (!read(/*has_title=*/true) && (!best || best->turns < kSureTurns)) is_ambiguous = true;
-    if (!best) read(/*has_title=*/false);  // perhaps it was renamed, or its first message edited
+    if (!best) read(/*has_title=*/false);  // the chat may be renamed, or its first message edited
   }
   return best && !is_ambiguous && !best->is_busy ? best->plan : UnnamedChat(conversation);
 }
@@ -466,7 +468,7 @@ Result<std::optional<EventSubscription>> Conversations::FollowRepeated(const Con
     return engine_.FollowRepeated(chat, request);
   };
   if (!plan.is_unnamed) return look(plan.chat);
-  // What began a new chat has begun one of this title before.
+  // The repeated request would have begun a chat with this title.
   const std::string title = TitleFromMessage(plan.unknown.empty() ? plan.message : plan.unknown.front().user_message);
   const Timestamp oldest = Now() - kRepeatedWithin;
   for (const ChatListEntry& entry : TRY(engine_.ListChats())) {
@@ -488,7 +490,7 @@ Result<EventSubscription> Conversations::Begin(const ConversationPlan& plan, Sta
     case ConversationPlan::Kind::kStart:
       break;
   }
-  if (!plan.unknown.empty() && request.request) {  // what was added for it the first time is not added again
+  if (!plan.unknown.empty() && request.request) {  // a repeated request must not add the turns again
     if (auto before = TRY(engine_.FollowRepeated(plan.chat, *request.request))) return *std::move(before);
   }
   std::optional<InteractionId> after = plan.after;

@@ -16,82 +16,84 @@
 
 namespace reprise {
 
-// A message and its answer as a client of another protocol tells them.
+// A message and its answer, as a client of another protocol sends them.
 struct ForeignTurn {
   std::string user;
-  std::optional<std::string> answer{};  // nullopt: the client has none, as it failed or was stopped
-  std::size_t files = 0;                // that came with the message
-  bool is_tool_result = false;          // no person has written it: tools of the client have said it
+  std::optional<std::string> answer{};  // nullopt: the client has none, because the run failed or was stopped
+  std::size_t files = 0;                // sent with the message
+  bool is_tool_result = false;          // not written by a person, but by the client's tools
 };
 
-// What an agent is asked if a conversation ends with an answer of its own, which is to go on. What it answers belongs
-// to the answer before: an interaction of this message is no turn.
+// Asks an agent to continue if a conversation ends with one of its answers. The continuation belongs to that answer, so
+// an interaction with this message is no turn.
 inline constexpr std::string_view kContinueMessage =
     "Go on with your last answer exactly where it ends, without repeating any of it.";
 
-// What such a client sends with each request: all that was said, and what is new.
+// What such a client sends with each request: the whole conversation, and the new message.
 struct ForeignConversation {
   std::optional<ChatId> chat{};  // if the client names it
-  std::string opening{};         // what the assistant said before the first message, as a greeting: it is no turn
+  std::string opening{};         // a greeting by the assistant before the first message; no turn
   std::vector<ForeignTurn> before{};
   std::string message;
-  std::size_t files = 0;  // that come with it
+  std::size_t files = 0;  // sent with `message`
 };
 
-// `instructions`, and behind them what the user was shown before the first message.
+// `instructions`, followed by the greeting that the user saw before the first message.
 std::string InstructionsFor(const ForeignConversation& conversation, std::string instructions);
 
-// The name that the client gives a chat as one of ours: itself where it can be, else one made of it. nullopt: it is
-// none, but what a client sends that knows no name yet ("", "new", an unfilled placeholder).
+// Turns a client's name for a chat into an id: the name itself if it can be one, otherwise an id made of its digest.
+// nullopt if it is no name, but what a client sends that has none yet ("", "new", an unfilled placeholder).
 std::optional<ChatId> ChatNamed(std::string_view name);
 
-// What a foreign request means for our chats.
+// How a foreign request applies to our chats.
 struct ConversationPlan {
   enum class Kind { kStart, kEdit, kRegenerate };
   Kind kind = Kind::kStart;
   ChatId chat;
   std::string message{};
-  std::optional<InteractionId> interaction{};  // of kEdit and kRegenerate
-  std::optional<InteractionId> after{};        // of kStart: where it goes on; nullopt: at the beginning
-  bool moves_head = false;                     // of kStart: `after` is not the chat's head, and becomes it first
-  std::vector<SpokenTurn> unknown{};           // of kStart: what was said elsewhere behind `after`; is added first
-  std::optional<InteractionId> replaces{};     // in whose place the first of `unknown` stands
-  bool cancels = false;                        // the run in the chat has lost its client: it is cancelled first
-  bool is_unnamed = false;                     // a new chat, as nobody has named one
-  bool may_repeat = false;                     // the request may have come before
+  std::optional<InteractionId> interaction{};  // for kEdit and kRegenerate
+  std::optional<InteractionId> after{};        // for kStart: the interaction before it; nullopt: it is the first
+  bool moves_head = false;                     // for kStart: `after` is not the head, and becomes it first
+  std::vector<SpokenTurn> unknown{};           // for kStart: turns after `after` that the chat lacks; added first
+  std::optional<InteractionId> replaces{};     // the sibling that the first of `unknown` supersedes
+  bool cancels = false;                        // cancels the chat's run first, which has lost its client
+  bool is_unnamed = false;                     // a new chat, because the client named none
+  bool may_repeat = false;                     // the request may be a repeated one
 };
 
-// Finds the chats that foreign conversations are, so that a foreign edit makes a branch and no copy. Thread-safe; reads
-// stored chats, so it is for threads that may wait for the disk.
+// Finds the chats of foreign conversations, so that a foreign edit makes a branch and no copy. Thread-safe. Reads
+// stored chats, so its callers must be allowed to wait for the disk.
 //
-// A chat is found by the name that the client gives. In it the conversation is the longest beginning that they share.
-// Users' messages have to be the same but for white space at the ends of lines. Answers have to say the same
-// (SpokenText), or less: they may have been stopped.
-// A conversation without a name belongs to a chat if it knows all that was said there, the last answer word for word,
-// and no other chat is like that: people begin with the same words, and each chat is its own person's.
+// A client may name the chat. The conversation then continues at the end of the longest beginning that it shares with
+// the chat. Users' messages must be equal except for white space at the ends of lines. Answers must say the same
+// (SpokenText), or only the beginning of it, because they may have been stopped.
+//
+// A conversation without a name belongs to a chat if it contains all turns of it, with the last answer word for word,
+// and if this is true of no other chat: people begin with the same words, but a chat belongs to one person.
 class Conversations {
  public:
-  explicit Conversations(Engine& engine) : engine_(engine) {}  // which must outlive it
+  explicit Conversations(Engine& engine) : engine_(engine) {}  // the engine must outlive this object
 
-  // The failures of the store.
+  // Fails like the store.
   Result<ConversationPlan> Find(const ForeignConversation& conversation);
-  // Of a conversation that goes on after an interaction which the client names: it tells what is new. kNotFound.
+  // For a conversation that continues after an interaction that the client names, and that contains only what is new.
+  // kNotFound.
   Result<ConversationPlan> FindAfter(const InteractionRef& last, const ForeignConversation& conversation);
-  // Likewise at the end of a chat, which need not be there yet.
+  // The same at the end of a chat, which need not exist yet.
   ConversationPlan AtEndOf(const ChatId& chat, const ForeignConversation& conversation);
-  // What the same request has begun before, if that must not happen twice (Engine::FollowRepeated) and no client
-  // follows it; nullopt: nothing.
+  // The run that the same unnamed request has begun before, if it must not be begun twice (Engine::FollowRepeated) and
+  // no client follows it; otherwise nullopt.
   Result<std::optional<EventSubscription>> FollowRepeated(const ConversationPlan& plan, const ClientRequest& request);
-  // Does what the plan says: `request` begins, with the plan's message. Failures as those of Engine::Start and Edit;
-  // kConflict (reason "stale") if the chat has changed since: then it is to be found again; kInvalidArgument (reason
+  // Executes the plan: begins `request` with the plan's message. Fails like Engine::Start, Edit, AddTurns and MoveHead;
+  // kConflict (reason "stale") if the chat has changed since and must be found again; kInvalidArgument (reason
   // "conversation_too_long") if too many turns are unknown.
   Result<EventSubscription> Begin(const ConversationPlan& plan, StartRequest request);
 
-  // `client` lives as long as a client follows the run. After that the next request of this conversation takes the
-  // run's place. It must own an object and not only a deleter, since a weak_ptr keeps the deleter.
+  // `client` lives as long as a client follows the run. After that, the next request of this conversation may cancel
+  // the run. `client` must own an object and not only a deleter, because a weak_ptr keeps the deleter.
   void NoteClient(const ChatId& chat, InteractionId interaction, std::weak_ptr<void> client);
-  // The conversation has come to an answer of this SpokenDigest at that interaction: the next request is likely to go
-  // on from there. Cheap, and asks the engine for nothing.
+  // Notes that the conversation ends at that interaction, with an answer of this SpokenDigest, because the next request
+  // is likely to continue there. Cheap; does not call the engine.
   void NoteEnd(const ForeignConversation& conversation, std::string_view spoken_digest, const InteractionRef& end);
 
  private:
@@ -101,16 +103,16 @@ class Conversations {
   };
   struct Found {
     ConversationPlan plan;
-    std::size_t turns = 0;  // that the chat has
+    std::size_t turns = 0;  // that the chat and the conversation share
     bool is_busy = false;
   };
 
   struct End {
     InteractionRef at;
-    bool is_ambiguous = false;  // several chats without a name have gone this way
+    bool is_ambiguous = false;  // several unnamed chats have the same turns
   };
   std::optional<End> Noted(const std::string& digest);
-  // Whether another chat has this title.
+  // True if another chat has this title.
   Result<bool> HasTwin(const ChatId& chat, const std::string& title);
   Result<std::optional<ConversationPlan>> FindNoted(const ForeignConversation& conversation,
                                                     const std::vector<std::string>& digests);
@@ -122,7 +124,7 @@ class Conversations {
 
   Engine& engine_;
   Mutex mutex_;
-  // Where conversations have ended, by the digest of all that was said; the oldest are forgotten.
+  // The ends of conversations, by a digest of all turns; the oldest are forgotten.
   std::unordered_map<std::string, End> ends_ GUARDED_BY(mutex_);
   std::deque<std::string> noted_ GUARDED_BY(mutex_);
   std::unordered_map<ChatId, Client> clients_ GUARDED_BY(mutex_);

@@ -8,8 +8,7 @@ namespace reprise {
 std::string_view EventFrame::ContentLiteral() const {
   constexpr std::string_view kContent = ",\"content\":";
   if (!name.ends_with("_delta")) return {};
-  // It comes last, and no other member of a delta has free text before it but a call's id and tool, in which a quote
-  // would be escaped.
+  // The content comes last. Before it only a call's id and tool hold free text, and a quote in those would be escaped.
   const std::size_t at = data.find(kContent);
   if (at == std::string_view::npos || !data.ends_with("\"}")) return {};
   return data.substr(at + kContent.size(), data.size() - at - kContent.size() - 1);

@@ -11,7 +11,7 @@
 namespace reprise {
 namespace {
 
-// Whether these came with the interaction that is to be run again.
+// True if the interaction to run again had exactly these files.
 Result<bool> HasFiles(Engine& engine, const ConversationPlan& plan, const std::vector<ForeignFile>& files) {
   std::map<FileId, std::string> digests;
   for (const FileInfo& file : TRY(engine.ListFiles(plan.chat)).files) digests[file.id] = file.digest;
@@ -29,7 +29,7 @@ Result<EventSubscription> BeginWithFiles(Engine& engine, Conversations& conversa
   if (start.request) {
     if (auto before = TRY(conversations.FollowRepeated(plan, *start.request))) return *std::move(before);
   }
-  // What is run again has the files that it had; with others it is another message.
+  // A regenerated message keeps its files; with other files it is another message.
   if (plan.kind == ConversationPlan::Kind::kRegenerate && !files.empty() && !TRY(HasFiles(engine, plan, files))) {
     plan.kind = ConversationPlan::Kind::kEdit;
   }
@@ -38,7 +38,7 @@ Result<EventSubscription> BeginWithFiles(Engine& engine, Conversations& conversa
     start.attachments.emplace();
     for (const ForeignFile& each : files) {
       const auto file = TRY(MakeFile(each.filename, each.mime_type, each.content));
-      // The chat may have the same one already, under another id.
+      // The chat may have the same file already, under another id.
       start.attachments->push_back(TRY(engine.AddFile(plan.chat, file)).id);
     }
   }

@@ -13,7 +13,7 @@ constexpr std::string_view kApproval = "**Approval needed:** ";
 constexpr std::string_view kQuestion = "**Question:** ";
 constexpr std::string_view kNoteEnd = "; this goes on then.";
 
-// The tag of a block that begins here; empty: none does.
+// The tag of a block that begins here; empty if none does.
 std::string_view BlockTag(std::string_view text) {
   constexpr std::array<std::string_view, 5> kTags = {"details", "think", "thinking", "thought", "reasoning"};
   for (const std::string_view tag : kTags) {
@@ -23,7 +23,7 @@ std::string_view BlockTag(std::string_view text) {
   return {};
 }
 
-// How much of `text` its first block, or our first note, takes; 0: it begins with neither.
+// The length of the block or note with which `text` begins; 0 if it begins with neither.
 std::size_t AsideLength(std::string_view text, bool begins_line) {
   const auto through = [&](std::string_view end) {
     const std::size_t at = text.find(end);
@@ -67,7 +67,7 @@ std::string SpokenText(std::string_view shown) {
 }
 
 std::string SpokenDigest(std::string_view shown) {
-  constexpr std::size_t kFrom = 7, kDigits = 32;  // behind "sha256:"
+  constexpr std::size_t kFrom = 7, kDigits = 32;  // after "sha256:"
   return Sha256Digest({SpokenText(shown)}).substr(kFrom, kDigits);
 }
 

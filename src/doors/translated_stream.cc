@@ -10,7 +10,7 @@ namespace reprise {
 namespace {
 
 constexpr std::uint64_t kMostWaiting = 8 * 1024 * 1024;
-constexpr std::size_t kRoomKept = 512;  // for what is translated next; a thousand streams may be open
+constexpr std::size_t kRoomKept = 512;  // for the next event; a thousand streams may be open
 
 class Pump : public EventLogListener, public std::enable_shared_from_this<Pump> {
  public:
@@ -26,11 +26,11 @@ class Pump : public EventLogListener, public std::enable_shared_from_this<Pump> 
     }
     run_.log->Subscribe(shared_from_this());
     OnPublished(1);
-    // What was said before does not count: nobody could have taken any of it yet.
+    // The bytes so far do not count, because no client could have taken any yet.
     const MutexLock lock(mutex_);
     most_waiting_ = log_->kept_bytes() + kMostWaiting;
   }
-  // The client has gone.
+  // Called when the client is gone.
   void Leave() { run_.log->Unsubscribe(this); }
 
   void OnPublished(std::size_t /*listeners*/) noexcept override {
@@ -85,8 +85,8 @@ class Pump : public EventLogListener, public std::enable_shared_from_this<Pump> 
   bool is_closed_ GUARDED_BY(mutex_) = false;
 };
 
-// An object instead of a deleter that leaves the pump: a weak_ptr keeps the deleter, so that whoever watches the client
-// (Conversations::NoteClient) would keep the pump and its run.
+// An object and not a deleter that leaves the pump, because a weak_ptr (Conversations::NoteClient) keeps the deleter,
+// and so would keep the pump and its run.
 struct Hold {
   explicit Hold(std::shared_ptr<Pump> held) : pump(std::move(held)) {}
   ~Hold() { pump->Leave(); }

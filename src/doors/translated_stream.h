@@ -10,16 +10,16 @@
 
 namespace reprise {
 
-// A response that is made of a run's events while they come. Whoever publishes an event translates it as well, so that
-// it crosses no thread on its way.
+// A response that is made of a run's events while they are published. The publishing thread also translates, so an
+// event crosses no thread.
 struct TranslatedStream {
-  std::shared_ptr<EventLog> log;  // for one client: frames without ids, forgotten when they have been taken
-  std::shared_ptr<void> hold;     // the client's hold on the run (EventSubscription); to be dropped when it has gone
-  std::weak_ptr<EventLogListener> translation;  // OnPublished makes the translator look again, though no event came
+  std::shared_ptr<EventLog> log;  // for one client: frames without ids, forgotten once sent
+  std::shared_ptr<void> hold;     // the client's hold on the run (EventSubscription); drop it when the client is gone
+  std::weak_ptr<EventLogListener> translation;  // its OnPublished has the translator look again without a new event
 };
 
-// Translates the events of `run` from `offset` of its log on. What is in the log already is sent, however much it is. A
-// client that takes nothing after that is cut off when some megabytes wait for it.
+// Translates the events of `run` from `offset` of its log. Sends everything that the log holds now, however much it is.
+// Later the client is cut off if it reads nothing while some megabytes wait.
 TranslatedStream Translate(EventSubscription run, std::unique_ptr<Translator> translator, std::uint64_t offset = 0);
 
 }  // namespace reprise

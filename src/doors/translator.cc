@@ -11,7 +11,7 @@ void Translator::Take(const EventFrame& frame, std::string& out) {
   const bool is_text = frame.name == event::TextDelta::kName;
   if (is_text || frame.name == event::ThinkingDelta::kName) {
     const std::string_view literal = frame.ContentLiteral();
-    if (literal.size() <= 2) return;  // an empty text says nothing
+    if (literal.size() <= 2) return;  // an empty text
     return TakePiece(frame.seq, is_text ? Piece::kText : Piece::kThinking, literal.substr(1, literal.size() - 2), out);
   }
   const auto json = ParseJson(frame.data, 2 * kMaxJsonDepth);

@@ -21,13 +21,13 @@
 namespace reprise {
 namespace {
 
-// What a client may send ahead while it listens to a stream.
+// How much a client may send ahead while it listens to a stream.
 constexpr std::size_t kMaxSentAhead = 64 * 1024;
-// How much, and how long, a client whose body is not wanted may go on sending so that it still sees the answer.
+// How many bytes, and for how long, a client may still send after its last answer, so that it can read that answer.
 constexpr std::size_t kMaxLingerBytes = 4 * 1024 * 1024;
 constexpr std::chrono::milliseconds kLingerTime{2'000};
 
-// Some clients send one after a body. A flood of them is no request.
+// Some clients send a blank line after a body. A flood of them is refused.
 constexpr int kMaxBlankLines = 8;
 
 std::string HttpDate() {
@@ -51,14 +51,14 @@ std::string_view MediaType(std::string_view content_type) {
   return TrimBlanks(content_type.substr(0, content_type.find(';')));
 }
 
-// A client may call its method anything, and what clients make up is kept out of the log.
+// Keeps methods that clients make up out of the log.
 std::string_view MethodInLog(std::string_view method) {
   static constexpr std::array<std::string_view, 7> kMethods{"GET", "POST", "PATCH", "DELETE", "HEAD", "PUT", "OPTIONS"};
   const auto known = std::find(kMethods.begin(), kMethods.end(), method);
   return known == kMethods.end() ? "-" : *known;
 }
 
-// Asked every few seconds by what watches the server.
+// Monitoring asks these routes every few seconds.
 bool IsProbe(std::string_view route) { return route == "/healthz" || route == "/readyz" || route == "/metrics"; }
 
 Error OtherSettings(const HttpOptions& options) {
@@ -74,7 +74,7 @@ void CountResponse(HttpMetrics& metrics, int status) {
   counter.fetch_add(1, std::memory_order_relaxed);
 }
 
-// A handler that throws is a fault of ours; its client learns no more than that.
+// A handler that throws is a bug of ours. The client learns only that there was an internal error.
 Outcome Call(const std::function<Result<Outcome>()>& handler) {
   try {
     auto outcome = handler();
@@ -114,7 +114,7 @@ Connection::Connection(Shared& shared, int fd, Peer peer) : shared_(shared), soc
   shared_.metrics.connections.fetch_add(1, std::memory_order_relaxed);
 }
 
-// By which an answer and its line in the log are found together.
+// Connects an answer with its line in the log.
 std::string Connection::NewRequestId() {
   static const std::string start = [] {
     std::random_device random;
@@ -150,7 +150,7 @@ void Connection::Close() {
   state_ = State::kClosed;
   upload_ = nullptr;
   next_piece_ = nullptr;
-  DropSubscription();  // before the descriptor is closed: a publisher may be writing to it
+  DropSubscription();  // before the descriptor is closed, because a publisher may be writing to it
   socket_.Close();
   LogRequest();
   shared_.closed(this);
@@ -170,7 +170,7 @@ void Connection::OnTick(Clock::time_point now) {
 bool Connection::IsStillWelcome() {
   if (!shared_.gate.StillCounts(principal_)) return false;
   if (credentials_.headers.empty() || asking_again_) return true;
-  // An access token of an issuer: known, or its signature is checked again.
+  // Asks again about an issuer's access token, whose signature is checked again unless it is cached.
   const auto told = [self = shared_from_this(), shown = credentials_.headers](Result<Principal> known) {
     const bool is_refused = !known && known.error().code == ErrorCode::kUnauthenticated;
     self->shared_.loop.Post([self, shown, is_refused] {
@@ -202,7 +202,7 @@ void Connection::WantRead() {
 }
 
 void Connection::OnReadable() {
-  // While a request is answered, what follows it stays in the kernel; a later WantRead finds it there.
+  // While a request is answered, later bytes stay in the kernel until the next WantRead.
   if (state_ == State::kClosed || state_ == State::kIdentifying || state_ == State::kHandling ||
       state_ == State::kWriting) {
     return;
@@ -226,14 +226,14 @@ void Connection::OnBytes(std::string_view bytes) {
   WantRead();
 }
 
-// The end of what the client sends, or an error. A client that listens to a stream and closes its sending half counts
-// as gone: nothing tells it from one that has ended.
+// The client has closed its sending half, or the read failed. If it was listening to a stream it counts as gone,
+// because a half-closed connection looks the same as a closed one.
 void Connection::OnEndOfInput() {
   if (state_ == State::kStreaming || state_ == State::kWaiting) return OnClientGone();
   Close();
 }
 
-// Empty lines before a request are ignored (RFC 9112, section 2.2). False if there are too many.
+// Ignores empty lines before a request (RFC 9112, section 2.2). False if there are too many.
 bool Connection::SkipBlankLines() {
   const std::string_view bytes = in_.view();
   std::size_t blank = 0;
@@ -290,10 +290,10 @@ void Connection::OnHead(std::size_t size) {
   });
   if (principal) return OnIdentified(std::move(*principal));
   state_ = State::kIdentifying;
-  deadline_.reset();  // it is told in time
+  deadline_.reset();  // Identify has its own limit
 }
 
-// Who sends the request is known; nothing of its body has been read.
+// The sender is known; no byte of the body has been read.
 void Connection::OnIdentified(Result<Principal> principal) {
   if (!principal) return RefuseRequest(ErrorReply(principal.error()));
   principal_ = *std::move(principal);
@@ -311,8 +311,8 @@ void Connection::OnIdentified(Result<Principal> principal) {
   ContinueBody();
 }
 
-// A body that was not read must never be taken for the next request. And who is not let in is refused once: a thousand
-// small requests in one segment would be a thousand refusals for everybody else to wait for.
+// An unread body must never be parsed as the next request. And a sender that is not admitted gets a single refusal: a
+// thousand small requests in one segment would cost a thousand refusals, and all other clients would wait.
 void Connection::RefuseRequest(Reply refusal) {
   const bool let_in = refusal.status != 401 && refusal.status != 403;
   parser_->has_body() || !let_in ? SendAndEnd(std::move(refusal)) : Send(std::move(refusal));
@@ -338,7 +338,8 @@ std::optional<Reply> Connection::CheckAccess(const RequestHead& head) {
   if (access == Access::kOrgAdmin && !is_admin && !is_operator)
     return ForbiddenReply("org_admin_only", "only an admin of the org may see this");
   if (access != Access::kTenantOrAdmin) return std::nullopt;
-  // Also the operator is refused: what was meant for another's chat would be done to one's own of the same name.
+  // Refuses the operator too: a request meant for another user's chat would change the operator's own chat of that
+  // name.
   auto user = Request{.head = head}.Query("user");
   if (!user) return std::nullopt;
   if (!is_admin) return ForbiddenReply("org_admin_only", "only an admin of the org may see what is another user's");
@@ -379,8 +380,8 @@ std::optional<Reply> Connection::CheckBodyHeaders(const RequestHead& head) {
   return TakeUploadShare(expected);
 }
 
-// Files and chats are held as a whole until they are stored: no more at a time than the limit, but always one. (A chat
-// does not wait in a file: it is plain, and what is on disk may have to be sealed.)
+// Large bodies are held in memory until they are stored. All together may take `uploads_bytes`, but a single one is
+// always let in. (They do not wait in a file, because it would be plain text and files may have to be sealed.)
 std::optional<Reply> Connection::TakeUploadShare(std::size_t most) {
   std::atomic<std::size_t>& all = shared_.upload_bytes;
   const std::size_t before = all.fetch_add(most);
@@ -393,7 +394,7 @@ std::optional<Reply> Connection::TakeUploadShare(std::size_t most) {
 void Connection::SendContinue() {
   constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
   if (version_ < 11 || parser_->head().Find("expect") == nullptr || !in_.empty()) return;
-  // So few bytes always fit, unless the client is gone, which the next read tells.
+  // So few bytes always fit, unless the client is gone. Then the next read fails.
   (void)::send(socket_.fd(), kContinue.data(), kContinue.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
@@ -436,7 +437,7 @@ void Connection::Dispatch() {
         workers, [&route, request, upload = std::exchange(upload_, nullptr)] { return route.handler(*request); },
         route.lane);
   }
-  // The same route of this tenant's own router.
+  // The tenant's own router has the same route.
   tenant_ = std::make_shared<std::shared_ptr<const Router>>();
   RunHandler(
       workers,
@@ -461,7 +462,7 @@ void Connection::RunHandler(WorkerPool& workers, std::function<Result<Outcome>()
 }
 
 void Connection::OnOutcome(Outcome outcome) {
-  if (state_ == State::kClosed) return;  // a subscription in it ends here, which is how the engine learns
+  if (state_ == State::kClosed) return;  // a subscription in it ends here, which tells the engine
   if (auto* stream = std::get_if<StreamReply>(&outcome)) return StartStream(std::move(*stream));
   if (auto* deferred = std::get_if<DeferredReply>(&outcome)) return StartWait(std::move(*deferred));
   if (auto* pieces = std::get_if<PiecewiseReply>(&outcome)) return StartPieces(std::move(*pieces));
@@ -477,7 +478,7 @@ void Connection::Send(Reply reply) {
   if (state_ == State::kClosed) return;
   if (error_form_ && reply.status >= 400) error_form_(reply);
   CountResponse(shared_.metrics, reply.status);
-  if (!account_) account_ = Account();  // refused before its head had come
+  if (!account_) account_ = Account();  // refused before its head was complete
   account_->status = reply.status;
   state_ = State::kWriting;
   deadline_ = Clock::now() + shared_.options.stall_timeout;
@@ -524,7 +525,7 @@ void Connection::OnWritten() {
   account_->complete = true;
   LogRequest();
   if (end_after_) return Linger();
-  // Not from here: a client that pipelines would otherwise deepen the stack with each request.
+  // Posted, because with a client that pipelines a direct call would deepen the stack with every request.
   shared_.loop.Post([self = shared_from_this()] {
     if (self->state_ == State::kWriting) self->NextRequest();
   });
@@ -556,7 +557,7 @@ void Connection::StartStream(StreamReply reply) {
   hold_ = std::move(reply.hold);
   shared_.metrics.streams_total.fetch_add(1, std::memory_order_relaxed);
   shared_.metrics.streams.fetch_add(1, std::memory_order_relaxed);
-  const std::weak_ptr<Connection> weak = weak_from_this();  // the stream is ours: it must not own us in turn
+  const std::weak_ptr<Connection> weak = weak_from_this();  // we own the stream, so it must not own us
   const auto tell = [weak](void (Connection::*method)()) {
     return [weak, method] {
       if (const auto self = weak.lock()) (self.get()->*method)();
@@ -612,7 +613,7 @@ void Connection::StartPieces(PiecewiseReply reply) {
   Write();
 }
 
-// The client has taken all that was made. How much it takes, and when, costs no thread and no memory.
+// The client has taken all pieces so far. A slow client costs no thread and no memory.
 void Connection::MakePiece() {
   state_ = State::kHandling;
   deadline_.reset();
@@ -627,7 +628,7 @@ void Connection::MakePiece() {
 void Connection::OnPiece(Result<std::optional<std::string>> piece) {
   if (state_ == State::kClosed) return;
   if (!piece) {
-    LogWarning("a response ends before it is whole",
+    LogWarning("a response was cut off",
                {{"route", account_->route}, {"reason", piece.error().reason}, {"detail", piece.error().detail}});
     return Close();
   }
@@ -695,10 +696,11 @@ void Connection::LogRequest() {
        {"complete", account->complete}});
 }
 
-// Ends the listening. No lock of a stream is held while the engine is told.
+// Ends the subscription. No lock of a stream is held while the engine is told.
 void Connection::DropSubscription() {
   if (stream_) {
-    // Complete also if the client that has it all closes before we are told of its end.
+    // This may be complete although OnStreamFinished was not called yet, if the client closed as soon as it had
+    // everything.
     const EventStream::Sent sent = stream_->Detach();
     account_->bytes = sent.bytes;
     account_->complete = sent.complete;
@@ -712,8 +714,8 @@ void Connection::DropSubscription() {
   hold_ = nullptr;
 }
 
-// Closing a socket with unread input resets the connection, and the client may lose the answer that is on its way to
-// it. So the sending half is closed first, and what still comes is thrown away within bounds.
+// Closing a socket with unread input resets the connection, and the client may lose the answer that is on its way. So
+// only the sending half is closed first, and further input is discarded within limits.
 void Connection::Linger() {
   upload_ = nullptr;
   ::shutdown(socket_.fd(), SHUT_WR);

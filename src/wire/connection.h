@@ -18,13 +18,13 @@
 
 namespace reprise {
 
-// One client's connection: reads a request, has it checked and answered, and goes on with the next. Everything happens
-// on the loop's thread; handlers run on workers and come back with their outcome.
+// One client's connection: reads a request, has it checked and answered, then reads the next. All of this happens on
+// the loop's thread; handlers run on workers and return their outcome to it.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
   using Clock = EventStream::Clock;
 
-  // What all connections share; outlives them.
+  // Shared by all connections; outlives them.
   struct Shared {
     const HttpOptions& options;
     const Gate& gate;
@@ -33,13 +33,13 @@ class Connection : public std::enable_shared_from_this<Connection> {
     WorkerPool& work;
     WorkerPool& control;
     WorkerPool& remote;
-    WorkerPool& files;                       // or that for work
-    std::atomic<std::size_t>& upload_bytes;  // of all files and chats that are held in memory
+    WorkerPool& files;                       // or the same pool as `work`
+    std::atomic<std::size_t>& upload_bytes;  // of the large bodies that are held in memory
     HttpMetrics& metrics;
     const std::atomic<bool>& stopping;
-    std::function<void(Connection*)> closed;  // told once, when the connection has ended
-    // One for all connections, which hold only what they keep; used on the loop's thread. (Not thread_local: that would
-    // stand in the stack of every thread of the process.)
+    std::function<void(Connection*)> closed;  // called once, when the connection has ended
+    // One buffer for all connections, used on the loop's thread only, because connections copy what they keep. (Not
+    // thread_local, which would take space on the stack of every thread of the process.)
     std::vector<char> read_buffer = std::vector<char>(64 * 1024);
   };
 
@@ -47,11 +47,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
   ~Connection();
 
   void Begin();
-  // Answers 503 whatever is asked, and ends.
+  // Answers 503 without reading a request, and ends.
   void Refuse();
-  // This request is the last; ends at once if none is under way.
+  // Makes the current request the last one. Ends at once if there is none.
   void BeginStop();
-  // Ends unless a request is being answered.
+  // Ends the connection if it is still reading a request.
   void EndIfReading();
   void Close();
   void OnTick(Clock::time_point now);
@@ -92,64 +92,65 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void OnStreamFinished();
   void OnClientGone();
 
-  // The request under way is over: its line in the log.
+  // Writes the log line of the current request, which has ended.
   void LogRequest();
 
   void Linger();
   void DropSubscription();
   void RunHandler(WorkerPool& workers, std::function<Result<Outcome>()> handler, Lane lane = Lane::kWork);
-  // Whose line in the pools the request's work waits in.
+  // The name of the line in which the pools queue this person's work.
   std::string Whose(Lane lane = Lane::kWork) const;
-  // Who was let in may be so no longer: an answer that takes long, and a body that comes slowly, end with the token.
+  // False if the token has expired or was revoked since. A long answer and a slow body end with the token.
   bool IsStillWelcome();
   void EndUnwelcome();
 
   Shared& shared_;
   IoLoop::Socket socket_;
   const Peer peer_;
-  // The tenant's routes that answer the request under way; before all that came from them, which goes first.
+  // The tenant's routes that answer the current request. Declared before what comes from them, which is destroyed
+  // first.
   std::shared_ptr<std::shared_ptr<const Router>> tenant_;
 
   State state_ = State::kHead;
-  // What the log will say of the request under way. Both names are constants, or the router's.
+  // What the log will say about the current request. Both names are constants or belong to the router.
   struct Account {
-    std::string_view method = "-", route = "-";  // "-": it was refused before they were known
+    std::string_view method = "-", route = "-";  // "-": refused before it was known
     std::string id = NewRequestId();
-    Clock::time_point begun = Clock::now();  // its head had come
-    int status = 0;                          // 0: there is no answer yet
-    std::uint64_t bytes = 0;                 // of the answer, that the kernel has taken
-    bool complete = false;                   // and these are all
+    Clock::time_point begun = Clock::now();  // the head was complete
+    int status = 0;                          // 0: not answered yet
+    std::uint64_t bytes = 0;                 // of the answer, taken by the kernel
+    bool complete = false;                   // `bytes` are the whole answer
   };
   static std::string NewRequestId();
-  std::optional<Account> account_;  // nullopt: there is no request
+  std::optional<Account> account_;  // nullopt: no request is open
 
-  bool reading_ = false;    // a read wait is outstanding
-  bool idle_ = false;       // between requests, nothing of the next has come
+  bool reading_ = false;    // a wait for input is pending
+  bool idle_ = false;       // between requests; nothing of the next has arrived
   bool end_after_ = false;  // this response is the connection's last
-  bool head_only_ = false;  // HEAD
+  bool head_only_ = false;  // the method is HEAD
   int version_ = 11;
-  ErrorForm error_form_ = nullptr;  // of the route that the request is for
+  ErrorForm error_form_ = nullptr;  // of the request's route
   InputBuffer in_;
-  std::size_t scanned_ = 0;  // of in_, for the end of the head
+  std::size_t scanned_ = 0;  // bytes of in_ already searched for the end of the head
   int blank_lines_ = 0;      // before the request
   std::optional<Clock::time_point> deadline_;
   std::size_t lingered_ = 0;
 
   std::unique_ptr<RequestParser> parser_;
-  std::shared_ptr<void> upload_;  // its share of upload_bytes, of a file or a chat
+  std::shared_ptr<void> upload_;  // this request's share of upload_bytes
   Router::Match match_;
   Principal principal_;
-  RequestHead credentials_;  // of who showed an access token, to be asked again
+  RequestHead credentials_;  // the access token's header, to check it again
   bool asking_again_ = false;
-  std::optional<Principal> about_;  // whose it is that an org admin asks for
+  std::optional<Principal> about_;  // the user whose data an org admin asks for
 
   std::string out_;
   std::size_t out_sent_ = 0;
-  std::uint64_t sent_before_ = 0;  // of this answer, before what is in out_
-  // Makes what is to follow out_; null: nothing does.
+  std::uint64_t sent_before_ = 0;  // bytes of this answer sent before those in out_
+  // Makes the piece that follows out_; null: none does.
   std::function<Result<std::optional<std::string>>()> next_piece_;
 
-  std::shared_ptr<void> hold_;  // of a stream, or of what is waited for
+  std::shared_ptr<void> hold_;  // of the StreamReply or DeferredReply
   std::shared_ptr<EventStream> stream_;
   std::shared_ptr<CompletionWait> wait_;
 };

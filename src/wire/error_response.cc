@@ -11,7 +11,7 @@
 namespace reprise {
 namespace {
 
-// `pause`: how long a remote party asks us to wait.
+// `pause`: how long a remote server asks us to wait.
 Reply MakeErrorReply(int status, Json error, std::optional<std::chrono::milliseconds> pause = {}) {
   Reply reply{.status = status, .body = DumpJson({{"error", std::move(error)}})};
   if (status == 503) {
@@ -45,11 +45,11 @@ int HttpStatus(ErrorCode code) {
       return 413;
     case ErrorCode::kUnsupportedType:
       return 415;
-    case ErrorCode::kUnprocessable:  // no 409, which clients repeat by themselves
+    case ErrorCode::kUnprocessable:  // not 409, because clients retry that by themselves
     case ErrorCode::kCorruption:
       return 422;
     case ErrorCode::kIo:
-    case ErrorCode::kProvider:  // provider trouble is an event, or another kind where it is an answer (audio)
+    case ErrorCode::kProvider:  // a provider's failure is an event, or for audio another kind
     case ErrorCode::kInternal:
       return 500;
     case ErrorCode::kStorageFull:

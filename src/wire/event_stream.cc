@@ -14,7 +14,7 @@ CompletionWait::CompletionWait(std::shared_ptr<EventLog> log, std::function<void
 
 void CompletionWait::Begin() {
   log_->Subscribe(shared_from_this());
-  OnPublished(1);  // it may have been closed before we listened
+  OnPublished(1);  // the log may have been closed before
 }
 
 void CompletionWait::Detach() {
@@ -33,7 +33,7 @@ void CompletionWait::OnPublished(std::size_t /*listeners*/) noexcept {
 
 namespace {
 
-// Among so few the publisher writes itself; more would make it wait for system calls that are not its own business.
+// The publisher itself writes for up to this many listeners. For more it would wait too long for system calls.
 constexpr std::size_t kInlineListeners = 4;
 constexpr std::uint64_t kMaxChunk = 64 * 1024;
 constexpr std::string_view kLiveFrame = "event: stream_live\ndata: {}\n\n";
@@ -99,7 +99,7 @@ EventStream::Sent EventStream::Detach() {
 
 void EventStream::OnPublished(std::size_t listeners) noexcept {
   if (listeners <= kInlineListeners) return PumpAndReport();
-  if (pump_posted_.exchange(true)) return;  // the one that is under way will see these bytes too
+  if (pump_posted_.exchange(true)) return;  // the posted call will send these bytes too
   const MutexLock lock(mutex_);
   if (state_ == State::kDetached) return;
   callbacks_.post([self = shared_from_this()] {
@@ -118,7 +118,7 @@ void EventStream::PumpAndReport() {
   }
 }
 
-// Posted with the mutex held, so that nothing is posted after Detach: the loop may be gone by then.
+// Posts with the mutex held, because nothing may be posted after Detach, when the loop may be gone.
 void EventStream::Report() {
   if (std::exchange(reported_, state_ != State::kBlocked)) return;
   callbacks_.post([self = shared_from_this(), state = state_] {
@@ -142,11 +142,11 @@ void EventStream::Pump() {
   } while (NextChunk());
 }
 
-// Frames what has gathered, at most about 64 KiB. False: nothing to send.
+// Frames the bytes that are ready, about 64 KiB at most. False if there are none to send.
 bool EventStream::NextChunk() {
   if (live_pending_ && offset_ == *options_.live_at) {
     live_pending_ = false;
-    // A finished interaction ends with its terminal event: nothing comes live after it.
+    // If the interaction has finished, nothing live follows its last event, so the frame is left out.
     const EventLog::View next = options_.log->Read(offset_);
     if (!next.end || !next.bytes.empty()) lead_ += Framed(kLiveFrame);
   }
@@ -189,7 +189,7 @@ std::string EventStream::Framed(std::string_view frame) const {
   return framed;
 }
 
-// Sends the chunk under way. True: all of it is out.
+// Sends the current chunk. True once all of it is sent.
 bool EventStream::SendChunk() {
   while (true) {
     std::array<iovec, 16> parts;

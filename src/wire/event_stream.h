@@ -17,11 +17,11 @@
 
 namespace reprise {
 
-// Calls back once when a log has been closed: how a client that wants no stream waits without a thread. Thread-safe.
+// Calls back once when a log is closed, so that a client without a stream waits without a thread. Thread-safe.
 class CompletionWait : public EventLogListener, public std::enable_shared_from_this<CompletionWait> {
  public:
-  // `done` must not block; it is called from the thread that closes the log (or from Begin) with a lock held, and never
-  // after Detach.
+  // `done` must not block. The thread that closes the log (or calls Begin) calls it with a lock held, and never after
+  // Detach.
   CompletionWait(std::shared_ptr<EventLog> log, std::function<void()> done);
 
   void Begin();
@@ -35,48 +35,49 @@ class CompletionWait : public EventLogListener, public std::enable_shared_from_t
   std::function<void()> done_ GUARDED_BY(mutex_);  // empty once called or detached
 };
 
-// Writes one event log to one socket as the body of an SSE response, at its own offset: whatever has gathered goes out
-// in one chunk, straight from the log's memory. Where few listen, the publishing thread itself writes, so that an event
-// costs one system call and no thread switch; the socket never blocks it.
+// Writes one event log to one socket as the body of an SSE response, from an offset of its own. All bytes that are
+// ready go out as one chunk, straight from the log's memory. If the log has few listeners, the publishing thread itself
+// writes, so an event costs one system call and no thread switch. The socket never blocks that thread.
 //
-// Thread-safe. Lock order: the stream's mutex, then the log's; `post` is called with the stream's mutex held, the
-// other callbacks without.
+// Thread-safe. Lock order: the stream's mutex, then the log's. `post` is called with the stream's mutex held, the other
+// callbacks without.
 class EventStream : public EventLogListener, public std::enable_shared_from_this<EventStream> {
  public:
   using Clock = std::chrono::steady_clock;
 
   struct Options {
     int fd = -1;                // non-blocking; stays open until Detach
-    bool chunked = true;        // chunked transfer coding, or bytes up to the end of the connection
+    bool chunked = true;        // chunked transfer coding; otherwise the end of the connection ends the body
     std::string head = {};      // the response's head
-    std::string preamble = {};  // event frames of its own, before the log's
+    std::string preamble = {};  // event frames to send before the log
     std::shared_ptr<EventLog> log = {};
     std::uint64_t offset = 0;
-    std::optional<std::uint64_t> live_at = {};  // where the stream_live frame belongs
-    bool forgets = false;                       // the log is this stream's alone: what was sent may go
+    std::optional<std::uint64_t> live_at = {};  // the byte before which the stream_live frame stands
+    bool forgets = false;                       // the log is this stream's alone: forget bytes once sent
     std::chrono::milliseconds heartbeat{15'000};
     std::chrono::milliseconds stall_limit{30'000};
   };
-  // What the stream wants of the connection that owns it. `post` runs a task on the connection's thread, later; the
-  // others are called there.
+  // Calls to the connection that owns the stream. `post` runs a task later on the connection's thread; the others are
+  // called on that thread.
   struct Callbacks {
     std::function<void(std::function<void()>)> post;
     std::function<void()> want_writable;  // call OnWritable when the socket has room
-    std::function<void()> finished;       // the last byte has been handed to the kernel
-    std::function<void()> failed;         // the client is gone or does not read
+    std::function<void()> finished;       // the kernel has taken the last byte
+    std::function<void()> failed;         // the client is gone or has stopped reading
   };
 
   EventStream(Options options, Callbacks callbacks);
 
-  // Listens, then writes what there is already (in this order: nothing is missed). The connection's thread.
+  // Subscribes first and then writes the existing bytes, so none are missed. On the connection's thread.
   void Begin();
   void OnWritable();
-  // Heartbeats and stalled readers. The connection's thread, every now and then.
+  // Sends heartbeats and detects stalled readers. Called now and then on the connection's thread.
   void OnTick(Clock::time_point now);
-  // The socket is not touched and no callback called after this. Ends the listening. Tells what the socket has taken.
+  // Unsubscribes. Afterwards the stream does not touch the socket and calls no callback. Returns what the socket has
+  // taken.
   struct Sent {
     std::uint64_t bytes = 0;
-    bool complete = false;  // all there was to send
+    bool complete = false;  // all of the response
   };
   Sent Detach();
 
@@ -85,9 +86,9 @@ class EventStream : public EventLogListener, public std::enable_shared_from_this
  private:
   enum class State { kOpen, kBlocked, kFinished, kFailed, kDetached };
 
-  // Writes on the thread it is called on and tells the connection what came of it.
+  // Writes on the calling thread and reports the result to the connection.
   void PumpAndReport();
-  // A frame of our own as a chunk of its own.
+  // A frame that is not from the log, as a separate chunk.
   std::string Framed(std::string_view frame) const;
   void Report() REQUIRES(mutex_);
   void Pump() REQUIRES(mutex_);
@@ -103,16 +104,16 @@ class EventStream : public EventLogListener, public std::enable_shared_from_this
 
   Mutex mutex_;
   State state_ GUARDED_BY(mutex_) = State::kOpen;
-  bool reported_ GUARDED_BY(mutex_) = false;  // the end has been told
-  std::string lead_ GUARDED_BY(mutex_);       // what goes before the next chunk: head, frames of our own
+  bool reported_ GUARDED_BY(mutex_) = false;  // the end or failure was reported
+  std::string lead_ GUARDED_BY(mutex_);       // what precedes the next chunk: the head and our own frames
   std::uint64_t offset_ GUARDED_BY(mutex_);   // the next byte of the log to send
-  // The chunk under way: prefix, the log's bytes [offset_, chunk_end_), suffix.
+  // The current chunk: prefix, the log's bytes [offset_, chunk_end_), suffix.
   std::string prefix_ GUARDED_BY(mutex_), suffix_ GUARDED_BY(mutex_);
   std::size_t prefix_sent_ GUARDED_BY(mutex_) = 0, suffix_sent_ GUARDED_BY(mutex_) = 0;
   std::uint64_t chunk_end_ GUARDED_BY(mutex_);
   bool live_pending_ GUARDED_BY(mutex_);
   bool last_chunk_ GUARDED_BY(mutex_) = false;
-  std::uint64_t sent_ GUARDED_BY(mutex_) = 0;  // bytes, head and frames included
+  std::uint64_t sent_ GUARDED_BY(mutex_) = 0;  // bytes, with the head and our own frames
   Clock::time_point last_progress_ GUARDED_BY(mutex_);
 };
 

@@ -102,7 +102,8 @@ PeerUsers::PeerUsers() : netlink_(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, 
                {{"detail", std::strerror(errno)}});
     return;
   }
-  // The kernel answers within the call; the limit is for the day it does not, because this thread serves everybody.
+  // The kernel answers during send, so this limit should never count. It is here because this thread serves all
+  // clients.
   const timeval limit{.tv_sec = 0, .tv_usec = 200'000};
   ::setsockopt(netlink_.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
 }
@@ -141,11 +142,11 @@ std::optional<uid_t> PeerUsers::OwnerOf(const sockaddr_storage& theirs, const so
     if (size < 0 && errno == EINTR) continue;
     if (size < static_cast<ssize_t>(sizeof(nlmsghdr))) return std::nullopt;
     const auto* header = reinterpret_cast<const nlmsghdr*>(buffer.data());
-    if (header->nlmsg_seq != sequence_) continue;  // a late answer to an earlier question
+    if (header->nlmsg_seq != sequence_) continue;  // a late answer to an earlier request
     if (header->nlmsg_type != SOCK_DIAG_BY_FAMILY) return std::nullopt;
     if (size < static_cast<ssize_t>(NLMSG_LENGTH(sizeof(inet_diag_msg)))) return std::nullopt;
     const auto* answer = static_cast<const inet_diag_msg*>(NLMSG_DATA(header));
-    // The kernel reports user 0 for a socket that no process holds any more; that is not root speaking.
+    // The kernel reports user 0 for a socket that no process holds any more. This is not root.
     if (answer->idiag_inode == 0) return std::nullopt;
     return answer->idiag_uid;
   }
@@ -153,7 +154,7 @@ std::optional<uid_t> PeerUsers::OwnerOf(const sockaddr_storage& theirs, const so
 
 namespace {
 
-// Takes as long for every guess of the same length.
+// Takes the same time for all guesses of one length.
 bool EqualsInConstantTime(std::string_view a, std::string_view b) {
   if (a.size() != b.size()) return false;
   unsigned char difference = 0;
@@ -169,9 +170,9 @@ std::optional<std::string_view> BearerToken(const RequestHead& head) {
   return TrimBlanks(value.substr(kScheme.size()));
 }
 
-constexpr std::string_view kPageKeyData = "reprise page key";  // what the sealing is for
+constexpr std::string_view kPageKeyData = "reprise page key";  // the associated data of the seal
 
-// Each key seals one token.
+// Opens a token that LogIn sealed. Each token has a key of its own.
 std::optional<std::string> OpenPageKey(std::string_view page_key, std::string_view cookie) {
   const auto sealed = DecodeBase64Url(page_key);
   const auto bytes = DecodeBase64Url(cookie);
@@ -184,14 +185,14 @@ std::optional<std::string> OpenPageKey(std::string_view page_key, std::string_vi
   return token ? std::optional(*std::move(token)) : std::nullopt;
 }
 
-// What a browser needs to ask for the token: nothing in it is anybody's.
+// What a browser needs before it has the token. It contains no user data.
 bool IsOfPage(const RequestHead& head) {
   const std::string_view path = std::string_view(head.target).substr(0, head.target.find('?'));
   if (head.method == "POST") return path == "/login";
   return (head.method == "GET" || head.method == "HEAD") && (path == "/" || path.starts_with("/assets/"));
 }
 
-// What a balancer asks, which has no token: whether the server is well, and nothing of anybody's.
+// Health checks by a load balancer, which has no token. The answers contain no user data.
 bool IsProbe(const RequestHead& head) {
   return (head.method == "GET" || head.method == "HEAD") && (head.target == "/healthz" || head.target == "/readyz");
 }
@@ -218,7 +219,7 @@ Gate::Gate(Options options)
       public_hosts_(std::move(options.public_hosts)),
       token_(std::move(options.token)),
       people_(std::move(options.people)),
-      // Equal servers behind one name have many ports, and a cookie for all of them.
+      // Equal servers behind one name listen on different ports but share one cookie.
       cookie_name_(people_ ? "reprise" : "reprise_" + std::to_string(options.port)) {
   options.hosts.insert(options.hosts.end(), {"127.0.0.1", "localhost", "[::1]"});
   for (const std::string& host : options.hosts) {
@@ -255,8 +256,8 @@ std::optional<Gate::Session> Gate::LogIn(std::string_view token, const RequestHe
                  .page_key = EncodeBase64Url(sealed->iv + sealed->ciphertext + sealed->tag)};
 }
 
-// By itself, or by a page key with its cookie. Cookies know no port: other servers of this machine may have set some
-// of that name as well.
+// The bearer token, or the token that the page key and its cookie hold together. All cookies of this name are tried,
+// because cookies ignore ports and other servers on this machine may have set some.
 std::optional<std::string> Gate::ShownToken(const RequestHead& head) const {
   if (const auto bearer = BearerToken(head)) return std::string(*bearer);
   const std::string* const page_key = head.Find(LowerCase(kPageKeyHeader));
@@ -281,7 +282,7 @@ bool Gate::IsOurs(std::string_view host_and_port) const {
                      [&](const std::string& ours) { return EqualsIgnoringCase(ours, host_and_port); });
 }
 
-// Whether a public host has this name and this port. Where the request names no port it is the scheme's.
+// True if a public host has this name and port. A request without a port means its scheme's default port.
 bool Gate::IsPublic(const Authority& authority, int default_port) const {
   const int port = authority.port.value_or(default_port);
   return std::any_of(public_hosts_.begin(), public_hosts_.end(), [&](const PublicHost& host) {
@@ -289,22 +290,23 @@ bool Gate::IsPublic(const Authority& authority, int default_port) const {
   });
 }
 
-// A name that resolves to 127.0.0.1 is how a web page reaches a local server (DNS rebinding); the Host header tells.
+// A web page reaches a local server by a name that resolves to 127.0.0.1 (DNS rebinding). The Host header shows that
+// name.
 std::optional<Reply> Gate::CheckHost(const RequestHead& head) const {
   if (head.Count("host") == 1) {
     const std::string_view host = *head.Find("host");
-    // A literal address without its port is what hand-written probes send; no name that could be rebound is in it.
+    // Hand-written probes send a literal address without the port. That is safe, because an address cannot be rebound.
     if (IsOurs(host) || host == "127.0.0.1" || host == "[::1]") return std::nullopt;
-    // Whether a proxy was spoken to by TLS is not told by anything that can be believed.
+    // Nothing trustworthy says whether the client reached the proxy over TLS, so both default ports count.
     const auto authority = ParseAuthority(host);
     if (authority && (IsPublic(*authority, 443) || IsPublic(*authority, 80))) return std::nullopt;
   }
   return ForbiddenReply("forbidden_host", "the Host header must name this server, or a name in public_hosts");
 }
 
-// The origin of a page that is ours: served under our own names, or under a public one. Where no port is listed for
-// that name, pages of another program on the same name but another port are not: then the origin is the request's own
-// Host, or has its scheme's port.
+// True for pages served under our own names or under a public one. If a public host lists no port, other programs may
+// serve pages on other ports of that name. So the origin must then equal the request's Host or have its scheme's
+// default port.
 bool Gate::IsOwnOrigin(std::string_view origin, const RequestHead& head) const {
   constexpr std::string_view kHttp = "http://", kHttps = "https://";
   const bool tls = origin.starts_with(kHttps);
@@ -336,7 +338,7 @@ std::optional<Reply> Gate::CheckOrigin(const RequestHead& head) const {
 }
 
 std::optional<Reply> Gate::CheckCaller(const RequestHead& head, Peer peer) const {
-  if (people_) return std::nullopt;  // Identify tells
+  if (people_) return std::nullopt;  // Identify checks the token
   if (token_) {
     const auto shown = ShownToken(head);
     if (shown ? EqualsInConstantTime(*shown, *token_) : IsOfPage(head)) return std::nullopt;

@@ -18,25 +18,25 @@
 
 namespace reprise {
 
-// The authority of a URL taken apart: "example.org:8443", "[::1]".
+// The parts of a URL's authority, such as "example.org:8443" or "[::1]".
 struct Authority {
-  std::string host;                        // as it was written; an IPv6 address with its brackets
+  std::string host;                        // as written; an IPv6 address keeps its brackets
   std::optional<int> port = std::nullopt;  // 1 to 65535
 };
-// nullopt if it is none: a user, a path, blanks, a wildcard, a port with a sign or leading zeros.
+// nullopt if `text` is no authority: it has a user, a path, blanks, a wildcard, or a port with a sign or leading zeros.
 std::optional<Authority> ParseAuthority(std::string_view text);
 
-// A name under which clients reach this server though it does not listen under it: behind a proxy, a tunnel, a mapped
-// port. Without a port, any.
+// A name by which clients reach this server although it does not listen on it: through a proxy, a tunnel, a mapped
+// port. Without a port it stands for any port.
 using PublicHost = Authority;
-// kInvalidArgument says what is wanted, without naming the setting.
+// kInvalidArgument: the message says which form is expected, but does not name the setting.
 Result<PublicHost> ParsePublicHost(std::string_view text);
 
-// Who is at the other end of a connection, as far as the operating system says.
+// The user at the other end of a connection, as far as the operating system knows.
 enum class Peer {
   kTrusted,  // on this machine, the same user as this process or root
   kForeign,  // on this machine, another user
-  kUnknown,  // on this machine, but it could not be found out
+  kUnknown,  // the kernel could not tell, or was not asked
   kRemote,   // not on this machine
 };
 
@@ -45,7 +45,8 @@ class PeerUsers {
  public:
   PeerUsers();
 
-  // Who holds the other end of connected socket `fd`. One exchange with the kernel, microseconds.
+  // Tells which user holds the other end of the connected socket `fd`. Exchanges one message with the kernel, which
+  // takes microseconds.
   Peer Identify(int fd);
 
  private:
@@ -55,42 +56,42 @@ class PeerUsers {
   std::uint32_t sequence_ = 0;
 };
 
-// Decides whether a request may be looked at at all (DESIGN section 9): on every route and method, before any of its
-// body is read. Immutable, thread-safe.
+// Decides whether a request may be looked at, on every route and method, before any of its body is read. Immutable,
+// thread-safe.
 class Gate {
  public:
   struct Options {
     int port = 0;
-    std::vector<std::string> hosts = {};  // names of this server beside 127.0.0.1, localhost and [::1]
-    // Listening on every address: any literal address may be the host. A rebound name still may not.
+    std::vector<std::string> hosts = {};  // this server's names besides 127.0.0.1, localhost and [::1]
+    // The server listens on every address, so any literal address may be the host. A rebound name still may not.
     bool any_address = false;
-    // Names by which clients reach this server through something else; a request may also come from their pages.
+    // Names by which clients reach this server through a proxy or tunnel. Their pages may send requests too.
     std::vector<PublicHost> public_hosts = {};
-    std::optional<std::string> token = {};       // if set, every request must show it; with `people`: the operator's
-    std::shared_ptr<Authenticator> people = {};  // null: one user, whoever passes
+    std::optional<std::string> token = {};       // every request must show it; with `people`: the operator's
+    std::shared_ptr<Authenticator> people = {};  // null: all who pass are one user
   };
   explicit Gate(Options options);
 
-  // What a browser has instead of `token`: the page key, which is the token, sealed, and stays in the page's own
-  // storage, and a cookie, which is the key to it. Browsers send a cookie to every port of a host, to programs of
-  // others too; a page of another port has no page key. nullopt: it is no token of this server; neither is set where
-  // this server has no token. May read a file.
+  // What a browser keeps instead of `token`: the page key, which is the sealed token and stays in the page's own
+  // storage, and a cookie with the key that opens it. Both are needed, because browsers send a cookie to every port of
+  // a host, even to other users' programs, but pages of another port cannot read the page key. LogIn returns nullopt if
+  // `token` is no token of this server, and an empty Session if the server has none. It may read a file.
   struct Session {
     std::string set_cookie, page_key;
   };
   std::optional<Session> LogIn(std::string_view token, const RequestHead& head) const;
 
-  // The refusal, or nullopt if the request may pass. The page itself may be had without a token: it asks for it.
+  // The refusal, or nullopt if the request may pass. The page itself needs no token, because it asks for it.
   std::optional<Reply> Check(const RequestHead& head, Peer peer) const;
 
-  // Whether somebody who was let in would still be, as far as that can be told at once.
+  // Whether an admitted principal still counts, as far as this is known without waiting.
   bool StillCounts(const Principal& principal) const {
     if (principal.until && *principal.until <= Now()) return false;
     return !people_ || principal.token_id.empty() || people_->Counts(principal.token_id);
   }
 
-  // Who sends a request that may pass, or nullopt: then `done` is called, once, by another thread. kUnauthenticated,
-  // kUnavailable as Authenticator.
+  // The sender of a request that passed Check, or nullopt: then another thread calls `done` once. Fails with
+  // kUnauthenticated or kUnavailable like Authenticator.
   std::optional<Result<Principal>> Identify(const RequestHead& head, Authenticator::Done done) const;
 
  private:

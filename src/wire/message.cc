@@ -9,7 +9,7 @@ namespace reprise {
 
 namespace {
 
-// Calls `use` with the value of each query parameter of that name, as it is written, until it returns true.
+// Calls `use` with the undecoded value of each query parameter with this name, until it returns true.
 template <typename Use>
 void AnyQueryPart(std::string_view target, std::string_view name, Use use) {
   const std::size_t mark = target.find('?');
@@ -21,7 +21,7 @@ void AnyQueryPart(std::string_view target, std::string_view name, Use use) {
   });
 }
 
-// Whether a part of an Accept header says "q=0": not this one (RFC 9110, section 12.4.2).
+// True if this part of an Accept header says "q=0", which refuses it (RFC 9110, section 12.4.2).
 bool IsRefused(std::string_view part) {
   const std::size_t parameters = part.find(';');
   if (parameters == std::string_view::npos) return false;
@@ -32,7 +32,7 @@ bool IsRefused(std::string_view part) {
   });
 }
 
-// Whether a header of that name lists `value` itself, and does not refuse it.
+// True if a header with this name lists `value` itself and does not refuse it.
 bool IsListed(const RequestHead& head, std::string_view name, std::string_view value) {
   return std::any_of(head.headers.begin(), head.headers.end(), [&](const auto& header) {
     return header.first == name && AnyPart(header.second, ',', [&](std::string_view part) {
@@ -56,7 +56,7 @@ std::size_t RequestHead::Count(std::string_view name) const {
 std::optional<std::string> Request::Query(std::string_view name) const {
   std::optional<std::string> value;
   AnyQueryPart(head.target, name, [&](std::string_view raw) {
-    // A value that cannot be decoded is handed on as it is, so that its reader refuses it.
+    // A value that cannot be decoded is returned as it is written, so that its reader refuses it.
     value = PercentDecoded(raw, /*plus_is_space=*/true).value_or(std::string(raw));
     return true;
   });
@@ -142,7 +142,7 @@ std::string_view StatusText(int status) {
 
 namespace {
 
-// "bytes=FIRST-[LAST]" or "bytes=-COUNT", as it stands there.
+// "bytes=FIRST-[LAST]" or "bytes=-COUNT", before it is compared with the size.
 struct RangeSpec {
   std::optional<std::uint64_t> first = std::nullopt, last = std::nullopt;
 };
@@ -162,7 +162,7 @@ std::optional<RangeSpec> ParseRange(std::string_view value) {
   return range;
 }
 
-// The part [first, second) of `size` bytes; nullopt if there is none.
+// The part [first, second) of `size` bytes; nullopt if it does not exist.
 std::optional<std::pair<std::uint64_t, std::uint64_t>> PartOf(const RangeSpec& range, std::uint64_t size) {
   if (!range.first) {
     if (*range.last == 0) return std::nullopt;
@@ -177,7 +177,7 @@ std::optional<std::pair<std::uint64_t, std::uint64_t>> PartOf(const RangeSpec& r
 Reply InRange(const Request& request, Reply whole, std::string_view etag) {
   whole.headers.emplace_back("Accept-Ranges", "bytes");
   whole.headers.emplace_back("ETag", etag);
-  // An empty file has no part; whoever continues at its beginning has it all.
+  // An empty file has no part to send, and a client that resumes at its beginning has it all.
   if (request.head.method != "GET" || request.head.Count("range") != 1 || whole.body.empty()) return whole;
   const std::string* condition = request.head.Find("if-range");
   if (condition != nullptr && (request.head.Count("if-range") != 1 || *condition != etag)) return whole;

@@ -19,7 +19,7 @@ constexpr std::string_view kForm = "multipart/form-data";
 
 tl::unexpected<Error> Malformed(std::string message) { return Fail(Reason::kInvalidBody, std::move(message)); }
 
-// A header's value: `form-data; name="file"; filename="a \"b\".txt"`.
+// A header's value, such as `form-data; name="file"; filename="a \"b\".txt"`.
 struct FieldValue {
   std::string value;
   std::vector<std::pair<std::string, std::string>> parameters;  // names in lower case
@@ -31,7 +31,7 @@ struct FieldValue {
   }
 };
 
-// The value of one parameter at the beginning of `text`, which is taken away; nullopt if it is malformed.
+// Removes one parameter's value from the beginning of `text`; nullopt if it is malformed.
 std::optional<std::string> TakeParameterValue(std::string_view& text) {
   if (!text.starts_with('"')) {
     const std::string_view token = TrimBlanks(text.substr(0, text.find(';')));
@@ -44,7 +44,7 @@ std::optional<std::string> TakeParameterValue(std::string_view& text) {
       text = TrimBlanks(text.substr(i + 1));
       return value;
     }
-    // A browser on Windows may send a path; only what must be escaped is.
+    // A browser on Windows may send a path, so a backslash escapes only quotes and backslashes.
     const bool escape = text[i] == '\\' && i + 1 < text.size() && (text[i + 1] == '"' || text[i + 1] == '\\');
     value += text[escape ? ++i : i];
   }
@@ -70,7 +70,7 @@ std::optional<FieldValue> ParseFieldValue(std::string_view text) {
   return field;
 }
 
-// filename*=UTF-8''na%C3%AFve.txt (RFC 8187) before filename="naive.txt".
+// Prefers filename*=UTF-8''na%C3%AFve.txt (RFC 8187) to filename="naive.txt".
 std::string FilenameIn(const FieldValue& disposition) {
   if (const std::string* extended = disposition.Find("filename*")) {
     const std::size_t first = extended->find('\''), second = extended->find('\'', first + 1);
@@ -84,13 +84,12 @@ std::string FilenameIn(const FieldValue& disposition) {
   return plain == nullptr ? std::string() : *plain;
 }
 
-// --- multipart/form-data
-// ----------------------------------------------------------------------------------------------
+// --- multipart/form-data --------------------------------------------------------------------------------------------
 
 struct Part {
   FieldValue disposition;
   std::string mime_type;
-  std::string_view content;  // in the body
+  std::string_view content;  // points into the body
 };
 
 Result<Part> ParsePart(std::string_view text) {
@@ -166,7 +165,7 @@ Result<Upload> ReadUpload(const Request& request) {
     upload = std::move(form);
   } else {
     upload.content = request.body;
-    // What curl says of --data-binary when it is told nothing.
+    // curl sends this type for --data-binary by default.
     if (parsed->value != "application/x-www-form-urlencoded") upload.mime_type = parsed->value;
     if (const std::string* disposition = request.head.Find("content-disposition")) {
       if (const auto field = ParseFieldValue(*disposition)) upload.filename = FilenameIn(*field);

@@ -39,7 +39,7 @@ ChunkedBody::Fed ChunkedBody::Take(std::string_view bytes, std::string& body, st
   return fed;
 }
 
-// A byte of the framing.
+// Takes one byte of the framing.
 std::optional<Reply> ChunkedBody::TakeByte(char byte, std::size_t taken, std::size_t most) {
   const auto expect = [&](char wanted, State next) -> std::optional<Reply> {
     if (byte != wanted) return Malformed();
@@ -69,7 +69,7 @@ std::optional<Reply> ChunkedBody::TakeByte(char byte, std::size_t taken, std::si
       return expect('\n', State::kDone);
     case State::kData:
     case State::kDone:
-      break;  // Take deals with them
+      break;  // Take handles these
   }
   return std::nullopt;
 }
@@ -93,7 +93,7 @@ bool HasBareLineEnd(std::string_view bytes, std::size_t from) {
   return false;
 }
 
-// A version of another major number, as the first line of HTTP/2 with prior knowledge has it.
+// True for another major version, such as in the first line of HTTP/2 with prior knowledge.
 bool IsOtherVersion(std::string_view head) {
   const std::string_view line = head.substr(0, head.find("\r\n"));
   const std::size_t at = line.rfind(" HTTP/");
@@ -124,12 +124,12 @@ bool AllDigits(std::string_view text) {
 HeadScan ScanHead(std::string_view bytes, std::size_t known, const HttpLimits& limits) {
   const std::size_t from = known < kHeadEnd.size() ? 0 : known - (kHeadEnd.size() - 1);
   const bool too_large = bytes.size() > limits.head_bytes;
-  bytes = bytes.substr(0, limits.head_bytes);  // what comes behind is not looked at
+  bytes = bytes.substr(0, limits.head_bytes);  // ignores the rest
   const std::size_t found = bytes.find(kHeadEnd, from);
   const std::size_t end = found == std::string_view::npos ? bytes.size() : found + kHeadEnd.size();
   if (HasBareLineEnd(bytes.substr(0, end), from)) return {.end = {}, .refusal = BadRequest("malformed line ending")};
   const std::size_t line = std::min(bytes.find("\r\n"), bytes.size());
-  // Room for the method and the version beside the longest target.
+  // Leaves room for the method and the version beside the longest target.
   if (line > limits.target_bytes + 64) return {.end = {}, .refusal = TargetTooLong()};
   if (found == std::string_view::npos && too_large) return {.end = {}, .refusal = HeadTooLarge()};
   if (found == std::string_view::npos) return {};
@@ -137,22 +137,22 @@ HeadScan ScanHead(std::string_view bytes, std::size_t known, const HttpLimits& l
   return {.end = end, .refusal = {}};
 }
 
-// Reads heads only, and keeps the fields in our own types.
+// Reads only heads and keeps the fields in our own types.
 class RequestParser::Impl : public http::basic_parser<true> {
  public:
   explicit Impl(const HttpLimits& limits) : body_bytes(limits.body_bytes), limits_(limits) {
     eager(false);
     header_limit(static_cast<std::uint32_t>(limits.head_bytes));
-    body_limit(std::numeric_limits<std::uint64_t>::max());  // bodies are counted by whoever reads them
+    body_limit(std::numeric_limits<std::uint64_t>::max());  // TakeBody counts bodies
   }
 
   RequestHead head;
   std::string body;
   std::optional<Reply> refusal;
   bool has_body = false;
-  std::optional<ChunkedBody> chunks;  // of a body that comes in chunks
-  std::uint64_t missing = 0;          // of a body whose length is known
-  std::size_t body_bytes;             // the most there may be
+  std::optional<ChunkedBody> chunks;  // if the body is chunked
+  std::uint64_t missing = 0;          // bytes still to come if the body's length is known
+  std::size_t body_bytes;             // the limit
 
   std::optional<Reply> CheckFraming();
 
@@ -183,13 +183,13 @@ class RequestParser::Impl : public http::basic_parser<true> {
 
   void Refuse(Reply reply, error_code& ec) {
     refusal = std::move(reply);
-    ec = http::error::body_limit;  // any error: it only has to stop the parser
+    ec = http::error::body_limit;  // any error would do; it stops the parser
   }
 
   const HttpLimits& limits_;
 };
 
-// Beast takes "5, 5" as a length, and a body in an unknown coding as none at all; both are refused here.
+// Beast accepts "5, 5" as a length, and takes a body in an unknown coding for no body. Both are refused here.
 std::optional<Reply> RequestParser::Impl::CheckFraming() {
   const std::size_t lengths = head.Count("content-length"), codings = head.Count("transfer-encoding");
   if (lengths + codings > 1) return BadRequest("ambiguous message length");

@@ -11,8 +11,8 @@
 
 namespace reprise {
 
-// What has been received and not used yet. Taking from the front costs nothing by the byte that stays, so that many
-// small requests in one read are no more work than in many. Not thread-safe.
+// Bytes received and not used yet. Consume moves no bytes, so many small requests in one read cost no more than in many
+// reads. Not thread-safe.
 class InputBuffer {
  public:
   std::string_view view() const { return std::string_view(bytes_).substr(begin_); }
@@ -20,7 +20,7 @@ class InputBuffer {
   bool empty() const { return size() == 0; }
 
   void Append(std::string_view bytes) {
-    // What was used makes room when it is more than what is left: each byte is moved once at most.
+    // Drops the used bytes once they outnumber the rest, so each byte is moved once at most.
     if (begin_ > size()) {
       bytes_.erase(0, begin_);
       begin_ = 0;
@@ -43,18 +43,18 @@ class InputBuffer {
   std::size_t begin_ = 0;
 };
 
-// Reads a chunked body (RFC 9112, section 7.1) more strictly than a general parser does: a size is hexadecimal digits
-// and nothing else, every line ends with CRLF, and there are neither extensions nor trailers. Nobody who speaks to this
-// server needs those, and they are where two parsers along the way disagree about the end of a request. Costs the same
-// for each byte however they arrive. Not thread-safe.
+// Reads a chunked body (RFC 9112, section 7.1) more strictly than usual: a size has hexadecimal digits only, every line
+// ends with CRLF, and there are no extensions or trailers. No client of this server needs those, and two parsers on the
+// way may disagree about them and so about the end of a request. Each byte costs the same, however the bytes are split.
+// Not thread-safe.
 class ChunkedBody {
  public:
   struct Fed {
     std::size_t used = 0;  // the rest belongs to the next request
     std::optional<Reply> refusal = std::nullopt;
   };
-  // Appends what the chunks hold to `body`, which may have `most` bytes: a chunk that would not fit is refused (413)
-  // before its bytes have come.
+  // Appends the chunks' content to `body`, which may grow to `most` bytes. Refuses a chunk that would not fit (413)
+  // before its bytes arrive.
   Fed Take(std::string_view bytes, std::string& body, std::size_t most);
   bool done() const { return state_ == State::kDone; }
 
@@ -63,8 +63,8 @@ class ChunkedBody {
   std::optional<Reply> TakeByte(char byte, std::size_t taken, std::size_t most);
 
   State state_ = State::kSize;
-  int digits_ = 0;          // of the size that is being read
-  std::uint64_t size_ = 0;  // of the chunk; what is still to come of it
+  int digits_ = 0;          // of the size being read
+  std::uint64_t size_ = 0;  // of the chunk, later the bytes of it that are missing
 };
 
 struct HttpLimits {
@@ -72,33 +72,32 @@ struct HttpLimits {
   std::size_t headers = 100;
   std::size_t target_bytes = 2 * 1024;
   std::size_t body_bytes = 1024 * 1024;
-  std::size_t file_bytes = 10 * 1024 * 1024;          // the body of an upload, its framing apart
-  std::size_t chat_bytes = 128 * 1024 * 1024;         // a whole chat that comes in
-  std::size_t conversation_bytes = 32 * 1024 * 1024;  // all messages of a foreign client's chat, with their images
-  std::size_t uploads_bytes = 64 * 1024 * 1024;       // of all uploads and chats that are under way
+  std::size_t file_bytes = 10 * 1024 * 1024;          // an uploaded file, without its framing
+  std::size_t chat_bytes = 128 * 1024 * 1024;         // a whole chat to import
+  std::size_t conversation_bytes = 32 * 1024 * 1024;  // the messages that a foreign client sends, with their images
+  std::size_t uploads_bytes = 64 * 1024 * 1024;       // of all large bodies in memory together
 };
 
-// How far the head has arrived. Looks at raw bytes only, before any parser does, because what two parsers read
-// differently is what request smuggling is made of: bare CR or LF, NUL, folded lines and blanks before a colon are
-// refused.
+// Whether the head is complete. ScanHead looks at the raw bytes before any parser does and refuses what two parsers may
+// read differently, because request smuggling relies on that: bare CR or LF, NUL and folded lines.
 struct HeadScan {
   std::optional<std::size_t> end;  // the head is bytes [0, end)
   std::optional<Reply> refusal;
 };
-// `known` bytes were scanned before without a result.
+// The first `known` bytes were scanned before, without a result.
 HeadScan ScanHead(std::string_view bytes, std::size_t known, const HttpLimits& limits);
 
-// One request: its head read by Boost.Beast's parser, its body counted while it arrives. Not thread-safe.
+// Parses one request: Boost.Beast's parser reads the head, and the body is counted as it arrives. Not thread-safe.
 class RequestParser {
  public:
   explicit RequestParser(const HttpLimits& limits);
   ~RequestParser();
 
-  // Takes a head that ScanHead found complete. A refusal if it is malformed or its framing is ambiguous.
+  // Takes a head that ScanHead found complete. Returns a refusal if it is malformed or its framing is ambiguous.
   std::optional<Reply> TakeHead(std::string_view head);
-  // From now on the body may have this many bytes instead of HttpLimits::body_bytes.
+  // Sets the body's limit in place of HttpLimits::body_bytes.
   void LimitBody(std::size_t bytes);
-  // Takes bytes of the body; says how many were used (the rest belongs to the next request). A refusal ends the
+  // Takes bytes of the body and returns how many it used; the rest belongs to the next request. A refusal ends the
   // request.
   struct Fed {
     std::size_t used = 0;

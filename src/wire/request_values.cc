@@ -37,7 +37,7 @@ Result<ClientRequest> ForeignRequestOf(const Request& request, bool is_whole) {
 }
 
 TraceContext TraceParentOf(const Request& request) {
-  constexpr std::size_t kMaxState = 512;  // what W3C Trace Context asks to pass on at least
+  constexpr std::size_t kMaxState = 512;  // the least that W3C Trace Context wants passed on
   if (request.head.Count("traceparent") != 1) return {};
   TraceContext parent = ParseTraceparent(*request.head.Find("traceparent")).value_or(TraceContext{});
   const std::string* const state = request.head.Find("tracestate");

@@ -12,34 +12,34 @@
 #include "wire/message.h"
 
 // Reads headers, paths and query parameters as types. Each function fails with kInvalidArgument unless it says
-// otherwise, and the message names the header or parameter.
+// otherwise. The message says what was expected.
 namespace reprise {
 
-// What the header Idempotency-Key calls this request (draft-ietf-httpapi-idempotency-key-header; the quotes of a
-// structured string may be left out); nullopt without one. kInvalidArgument: it is there twice, empty, longer than 255
-// characters, or has others than visible ASCII ones.
+// The name that the header Idempotency-Key gives this request (draft-ietf-httpapi-idempotency-key-header; the quotes of
+// a structured string may be missing); nullopt without the header. kInvalidArgument if it occurs twice, is empty, is
+// longer than 255 characters, or has other than visible ASCII characters.
 Result<std::optional<ClientRequest>> ClientRequestOf(const Request& request);
 
-// The same of a client of another protocol, which mostly sends none: then the request is unnamed, and known by what it
-// is. `is_whole`: the client waits for the whole answer.
+// The same for clients of other protocols, which mostly send no name: then the request is known by a digest of its
+// target and body. `is_whole`: the client waits for the whole answer.
 Result<ClientRequest> ForeignRequestOf(const Request& request, bool is_whole);
 
-// The client's span (traceparent, tracestate); not valid if there is none, or what is there cannot be one.
+// The client's span (traceparent, tracestate); not valid if there is none or it is malformed.
 TraceContext TraceParentOf(const Request& request);
 
-// ids in paths. An interaction id that cannot be one is kNotFound: no such interaction will ever be.
+// Ids in paths. A malformed interaction id is kNotFound, because no such interaction can exist.
 Result<ChatId> ChatInPath(const Request& request);
 Result<InteractionId> InteractionInPath(const Request& request);
 Result<InteractionRef> RunInPath(const Request& request);
 
-// ?limit=, 1 to `most`.
+// ?limit=, from 1 to `most`; `usual` without it.
 Result<std::size_t> PageLimit(const Request& request, std::size_t usual, std::size_t most);
-// ?q=, valid UTF-8 of a kilobyte at most; empty if there is none.
+// ?q=, valid UTF-8 of at most a kilobyte; empty without it.
 Result<std::string> WordsOf(const Request& request);
-// The event after which a client wants to go on: Last-Event-ID, which a reconnecting EventSource adds to its first URL,
-// or ?after_seq=; 0 if neither.
+// The event after which a client continues: Last-Event-ID, which a reconnecting EventSource adds to its first URL, or
+// ?after_seq=; 0 without either.
 Result<std::uint64_t> EventCursor(const Request& request);
-// ?after=, the number of an entry of the audit log; 0 if there is none.
+// ?after=, the number of an audit log entry; 0 without it.
 Result<std::uint64_t> AuditCursor(const Request& request);
 
 }  // namespace reprise

@@ -10,7 +10,7 @@ namespace reprise {
 
 namespace {
 
-// "/a/b" -> {"a", "b"}; "/a/" has an empty last segment, which no route has.
+// "/a/b" -> {"a", "b"}; "/a/" ends with an empty segment, which matches no route.
 std::vector<std::string_view> Split(std::string_view path) {
   std::vector<std::string_view> segments;
   while (!path.empty()) {
@@ -66,7 +66,7 @@ Router::Match Router::Find(std::string_view method, std::string_view target) con
     if (!segment) return {.refusal = ProtocolErrorReply(400, "bad_request", "malformed percent-encoding in the path")};
     segments.push_back(std::move(*segment));
   }
-  // "/a/b" is not "/a/*" where there is a route of that name.
+  // A route without open segments wins: "/a/b" does not match "/a/*" if "/a/b" itself is a route.
   const auto is_named = [](const Route& route) { return route.path.find('*') == std::string::npos; };
   const bool has_name = std::any_of(routes_.begin(), routes_.end(),
                                     [&](const Route& route) { return is_named(route) && Matches(route, segments); });

@@ -10,60 +10,61 @@
 
 namespace reprise {
 
-// Which threads run a handler. Approvals and cancellation have their own, so that slow reads never hold them up; so has
-// what waits for others' servers, so that it holds up nothing else. Files are work, unless they are in a bucket. What
-// may take seconds waits in a line of its own, so that it holds up nothing else of the same person either.
+// Selects the threads that run a handler. Approvals and cancellation (kControl) have their own, so slow reads never
+// delay them. So do handlers that ask other servers (kRemote), and file handlers (kFiles) if files are in a bucket;
+// otherwise files share the threads of kWork. Handlers that may take seconds (kLong) use these threads too, but have a
+// line of their own, so they delay no other work of the same person.
 enum class Lane { kWork, kLong, kControl, kRemote, kFiles };
 
-// What a request's body may be.
+// What the body of a request may be.
 enum class BodyKind {
   kJson,          // application/json
-  kFile,          // anything, up to the size of a file
-  kAudio,         // likewise of a recording
-  kChat,          // application/json, up to the size of a whole chat
-  kConversation,  // application/json, up to the size of what a foreign client tells of a chat with each request
+  kFile,          // any type, as large as a file
+  kAudio,         // any type, as large as a recording
+  kChat,          // application/json, as large as a whole chat
+  kConversation,  // application/json, as large as the messages that a foreign client sends each time
 };
 
-// Who may use a route (beside the single user, who may use all).
+// Who may use a route. A single user (no `people`) may use all routes.
 enum class Access {
-  kTenant,         // a user for what is the user's own, and the operator for what is the operator's
-  kTenantOrAdmin,  // likewise, and with ?user=NAME an admin of the user's org
-  kOrgAdmin,       // an admin of an org, and the operator
-  kOperator,       // what is of the whole server
-  kAnybody,        // what is nobody's
+  kTenant,         // users, and the operator, each for what is their own
+  kTenantOrAdmin,  // the same, and with ?user=NAME an admin of that user's org
+  kOrgAdmin,       // org admins and the operator
+  kOperator,       // the operator, for what concerns the whole server
+  kAnybody,        // everybody, because the route shows no user data
 };
 
 struct Route {
   std::string method;
-  std::string path;                  // as it was added; what logs call the route
-  std::vector<std::string> pattern;  // "*" is one segment that is captured
+  std::string path;                  // as it was added; the log names the route so
+  std::vector<std::string> pattern;  // "*" captures one segment, a last "**" all that follow
   Handler handler;
   Lane lane = Lane::kWork;
   BodyKind body = BodyKind::kJson;
   Access access = Access::kTenant;
 };
 
-// Changes the reply of an error into the form that some routes' clients expect.
+// Rewrites an error reply into the form that the clients of some routes expect.
 using ErrorForm = void (*)(Reply&);
 
-// Finds the handler of a request by the segments of its path. Immutable after the last Add, then thread-safe.
+// Finds the route of a request by the segments of its path. Immutable after the last Add, and thread-safe from then on.
 class Router {
  public:
-  // `path` as "/chats/*/interactions".
+  // `path` is written like "/chats/*/interactions".
   void Add(std::string method, std::string_view path, Handler handler, Lane lane = Lane::kWork,
            BodyKind body = BodyKind::kJson, Access access = Access::kTenant);
 
   struct Match {
     const Route* route = nullptr;
     std::vector<std::string> captures = {};
-    std::optional<Reply> refusal = {};  // 400, 404 or 405, if there is no route
+    std::optional<Reply> refusal = {};  // 400, 404 or 405 if no route matches
   };
-  // HEAD is answered by the GET routes.
+  // GET routes answer HEAD too.
   Match Find(std::string_view method, std::string_view target) const;
 
-  // Sends errors for paths that begin with `prefix` in this form, also if no route matches.
+  // Sends errors in this form for all paths that begin with `prefix`, even if no route matches.
   void SetErrorForm(std::string prefix, ErrorForm form);
-  // The form for errors of this request; null: unchanged.
+  // The form of errors for this request; null if they stay as they are.
   ErrorForm ErrorFormOf(std::string_view target) const;
 
  private:
@@ -71,7 +72,7 @@ class Router {
   std::vector<std::pair<std::string, ErrorForm>> error_forms_;  // by prefix
 };
 
-// Makes handlers from functions whose first parameter is `of`, which must outlive the handlers.
+// Makes handlers from functions whose first parameter is `of`. `of` must outlive the handlers.
 template <typename Of>
 auto HandlersOf(Of& of) {
   return [&of](Result<Outcome> (*handler)(Of&, const Request&)) -> Handler {

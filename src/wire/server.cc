@@ -27,16 +27,16 @@ namespace reprise {
 
 namespace {
 
-constexpr int kBacklog = 4096;  // a short one makes a burst of clients wait for seconds
-// What a reader that does not read may hold in the kernel (which doubles it).
+constexpr int kBacklog = 4096;  // with a short one, a burst of clients would wait for seconds
+// How much the kernel may hold for a client that does not read (it doubles this).
 constexpr int kSendBuffer = 128 * 1024;
-// Of one person, who else waits for nobody (WorkerPool).
+// The share of each person (see WorkerPool).
 constexpr std::size_t kWorkThreads = 4, kControlThreads = 2, kRemoteThreads = 1, kFileThreads = 4;
-// Connections beyond the limit that are told so; more are just closed.
+// So many connections beyond the limit are answered with 503; the rest are just closed.
 constexpr std::size_t kMaxRefusals = 64;
 constexpr std::chrono::milliseconds kLongestTick{500};
 
-// An address in the form that bind takes.
+// An address as bind takes it.
 struct Address {
   sockaddr_storage storage{};
   socklen_t size = 0;
@@ -96,7 +96,7 @@ void SetOptionsOfAccepted(int fd) {
   SetOption(fd, IPPROTO_TCP, TCP_NODELAY, 1);
 }
 
-// A listening socket. SO_REUSEADDR only: with SO_REUSEPORT a second server would share the port silently.
+// Opens a listening socket. Not with SO_REUSEPORT, because then a second server would share the port silently.
 Result<UniqueFd> Listen(const Address& address) {
   UniqueFd fd(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (fd.get() < 0) return Fail(ListenError(errno));
@@ -110,7 +110,7 @@ Result<UniqueFd> Listen(const Address& address) {
   return fd;
 }
 
-// The address that a socket is bound to; all zero if there is none.
+// The address to which a socket is bound; all zero if that fails.
 Address AddressOf(int fd) {
   Address address;
   address.size = sizeof address.storage;
@@ -131,10 +131,10 @@ struct Listeners {
   int port = 0;
 };
 
-// The address, and for 127.0.0.1 also ::1: "localhost" may resolve to either.
+// Listens on `host`, and for 127.0.0.1 also on ::1, because "localhost" may resolve to either.
 Result<Listeners> ListenOn(const std::string& host, int port) {
   const bool both = host == "127.0.0.1" && HasV6Loopback();
-  constexpr int kAttempts = 16;  // a port the kernel picked on one address may be taken on the other
+  constexpr int kAttempts = 16;  // a port that is free on one address may be taken on the other
   for (int attempt = 1;; ++attempt) {
     Listeners listeners;
     auto first = TRY(Listen(*Address::Parse(host, port)));
@@ -164,7 +164,7 @@ Result<Listeners> Bind(const HttpOptions& options) {
   return ListenOn(host, options.port);
 }
 
-// What somebody else (a service manager) has begun to listen on.
+// Takes over sockets on which a service manager listens already.
 Result<Listeners> Adopt(std::vector<UniqueFd> sockets, bool has_token) {
   Listeners listeners;
   for (UniqueFd& socket : sockets) {
@@ -187,7 +187,7 @@ Result<Listeners> Adopt(std::vector<UniqueFd> sockets, bool has_token) {
     }
     const int flags = ::fcntl(socket.get(), F_GETFL);
     if (flags < 0 || ::fcntl(socket.get(), F_SETFL, flags | O_NONBLOCK) != 0 ||
-        ::listen(socket.get(), kBacklog) != 0) {  // it may have a shorter queue
+        ::listen(socket.get(), kBacklog) != 0) {  // its queue may be shorter
       return Fail(ListenError(errno));
     }
     SetOptionsOfAccepted(socket.get());
@@ -198,7 +198,7 @@ Result<Listeners> Adopt(std::vector<UniqueFd> sockets, bool has_token) {
   return listeners;
 }
 
-// As many descriptors as we may have; how many that is.
+// Raises the limit on descriptors to the hard limit and returns it.
 std::size_t RaiseDescriptorLimit() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 1024;
@@ -218,8 +218,8 @@ bool IsAnyAddress(const std::string& host) { return host == "0.0.0.0" || host ==
 
 }  // namespace
 
-// Constant after Open: options_ to shared_. On the loop's thread only: listeners_, peers_, connections_. The loop and
-// the workers come last, so that their threads end before what they use is gone.
+// HttpServer ends the threads (Stop) before any member is destroyed. Members from peers_ on belong to the loop's
+// thread; the sockets among them come after loop_, because they must be destroyed before it.
 class HttpServer::Impl {
  public:
   Impl(HttpOptions options, const MakeSite& make_site, Listeners listeners)
@@ -272,7 +272,7 @@ class HttpServer::Impl {
   bool CloseIfUnused() {
     std::promise<bool> closed;
     loop_.Post([&] {
-      // Who has connected and is not accepted yet is refused by the kernel, having said nothing that was heard.
+      // The kernel refuses a client whose connection was not accepted yet. Nothing it sent has been read.
       const bool is_unused = connections_.empty() && !stopping_.exchange(true);
       if (is_unused) EndAccepting();
       closed.set_value(is_unused);
@@ -300,12 +300,12 @@ class HttpServer::Impl {
     changed_.wait_for(lock, options_.stop_timeout,
                       [this]() REQUIRES(mutex_) { return accepting_ended_ && open_ == 0; });
     lock.unlock();
-    if (options_.people) options_.people->Stop();  // what it says last is posted before the connections go
+    if (options_.people) options_.people->Stop();  // its last results are posted before the connections close
     loop_.Post([this] { ForEachConnection([](Connection& connection) { connection.Close(); }); });
     lock.lock();
     changed_.wait(lock, [this]() REQUIRES(mutex_) { return accepting_ended_ && open_ == 0; });
     lock.unlock();
-    // The handlers' last outcomes find their connections closed.
+    // The last handlers find their connections closed.
     work_.Join();
     control_.Join();
     remote_.Join();
@@ -326,19 +326,19 @@ class HttpServer::Impl {
   }
 
   void Accept(IoLoop::Socket& listener) {
-    // A few at a time, so that a flood of new clients does not hold up the others.
+    // Accepts a few at a time, so that a flood of new clients does not delay the others.
     for (int i = 0; i < 64 && listener.fd() >= 0; ++i) {
       UniqueFd fd(::accept4(listener.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
       if (fd.get() >= 0) {
         try {
           Admit(std::move(fd));
         } catch (const std::bad_alloc&) {
-          LogWarning("a connection was dropped: no memory left", {});
+          LogWarning("a connection was dropped: out of memory", {});
         }
       } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
         break;
       } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-        accept_again_.push_back(&listener);  // at the next tick: until then it would fail again and again
+        accept_again_.push_back(&listener);  // tries again at the next tick; at once it would only fail again
         EnsureTick();
         return;
       }
@@ -350,7 +350,7 @@ class HttpServer::Impl {
     const bool full = connections_.size() >= max_connections_;
     if (full && connections_.size() >= max_connections_ + kMaxRefusals) return;
     const Peer peer =
-        options_.token || options_.people ? Peer::kUnknown : peers_.Identify(fd.get());  // a token says more
+        options_.token || options_.people ? Peer::kUnknown : peers_.Identify(fd.get());  // a token counts instead
     auto connection = std::make_shared<Connection>(shared_, fd.Release(), peer);
     connections_.emplace(connection.get(), connection);
     {
@@ -369,13 +369,13 @@ class HttpServer::Impl {
 
   template <typename Use>
   void ForEachConnection(Use use) {
-    std::vector<std::shared_ptr<Connection>> all;  // closing one takes it out of the map
+    std::vector<std::shared_ptr<Connection>> all;  // a copy, because closing a connection removes it from the map
     all.reserve(connections_.size());
     for (const auto& [key, connection] : connections_) all.push_back(connection);
     for (const auto& connection : all) use(*connection);
   }
 
-  // One timer for the time limits of all connections: coarse, but it costs nothing per request or event. It rests while
+  // One coarse timer checks the time limits of all connections, so a request or event costs no timer. It stops while
   // there is no connection.
   void EnsureTick() {
     if (std::exchange(ticking_, true)) return;
@@ -391,7 +391,7 @@ class HttpServer::Impl {
     if (options_.people) options_.people->Refresh();
     try {
       ForEachConnection([now](Connection& connection) { connection.OnTick(now); });
-    } catch (const std::bad_alloc&) {  // at the next tick
+    } catch (const std::bad_alloc&) {  // tries again at the next tick
     }
     for (IoLoop::Socket* listener : std::exchange(accept_again_, {})) {
       if (listener->fd() >= 0) WantAccept(*listener);
@@ -416,7 +416,7 @@ class HttpServer::Impl {
   Mutex stop_mutex_;
   bool stopped_ GUARDED_BY(stop_mutex_) = false;
 
-  Connection::Shared shared_;  // before the loop, whose last tasks may still hold connections when it goes
+  Connection::Shared shared_;  // before loop_, whose last tasks may hold connections when it is destroyed
   IoLoop loop_;
   WorkerPool work_, control_, remote_, files_;
 

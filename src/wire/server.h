@@ -22,22 +22,22 @@
 namespace reprise {
 
 struct HttpOptions {
-  std::string host = "127.0.0.1";              // an address; anything but loopback needs a token
-  int port = 8000;                             // 0: any free one
-  std::optional<std::string> token = {};       // if set, every request must show it; with `people`: the operator's
-  std::shared_ptr<Authenticator> people = {};  // tells who sends a request; null: one user, whoever passes
-  std::vector<PublicHost> public_hosts = {};   // names that clients use beside those it listens under
+  std::string host = "127.0.0.1";              // an IP address or "localhost"; all but loopback need a token
+  int port = 8000;                             // 0: any free port
+  std::optional<std::string> token = {};       // every request must show it; with `people`: the operator's
+  std::shared_ptr<Authenticator> people = {};  // identifies users; null: all who pass are one user
+  std::vector<PublicHost> public_hosts = {};   // further names by which clients reach the server
   HttpLimits limits;
-  // A digest of what turns run with; a request that wants others (Reprise-Settings) is refused.
+  // A digest of the settings of turns. A request that expects other settings (Reprise-Settings) is refused.
   std::string settings = {};
-  // Whether whoever started the server for themselves has gone, so that it ends when it is not used; null: never.
+  // True if the client that started this server for itself is gone, so the server ends when it is unused; null: never.
   std::function<bool()> is_left = {};
-  bool files_in_bucket = false;                     // whoever asks for one may have to wait for other machines
-  std::size_t max_connections = 12'000;             // less if the limit on descriptors leaves no room
-  std::chrono::milliseconds header_timeout{5'000};  // for the whole head, and for a connection that stays silent
+  bool files_in_bucket = false;                     // a request for a file may wait for other machines
+  std::size_t max_connections = 12'000;             // fewer if the limit on descriptors is low
+  std::chrono::milliseconds header_timeout{5'000};  // for the whole head, also if none comes
   std::chrono::milliseconds body_timeout{30'000};
   std::chrono::milliseconds idle_timeout{60'000};   // between requests
-  std::chrono::milliseconds stall_timeout{30'000};  // a reader that takes nothing
+  std::chrono::milliseconds stall_timeout{30'000};  // for a client that reads nothing
   std::chrono::milliseconds heartbeat{15'000};
   std::chrono::milliseconds stop_timeout{1'000};
 };
@@ -55,10 +55,10 @@ class Site {
  public:
   virtual ~Site() = default;
 
-  // The routes for all who are no tenant. Tenants' routes have the same paths.
+  // The routes for principals that are no tenants. Tenants' routes have the same paths.
   virtual const Router& root() const = 0;
   // The tenant's routes, or root() for all others, valid while the returned pointer lives. May wait for the disk.
-  // kUnavailable (Reason::kOverloaded) if too many tenants are busy.
+  // kUnavailable if too many tenants are busy (Reason::kOverloaded) or the server is stopping (Reason::kStopping).
   virtual Result<std::shared_ptr<const Router>> Enter(const Principal& principal) = 0;
   // The same, but kNotFound for a tenant that has never been here.
   virtual Result<std::shared_ptr<const Router>> EnterKnown(const Principal& principal) = 0;
@@ -66,41 +66,42 @@ class Site {
   virtual void TakeUp() = 0;
   // Ends the runs and streams of all tenants and admits no tenant afterwards. May be called again.
   virtual void Stop() = 0;
-  // What GET /metrics says.
+  // The metrics of GET /metrics.
   virtual std::vector<Metric> CollectMetrics() const = 0;
 };
 
 // Makes the site of a server. The gate and the counters outlive it.
 using MakeSite = std::function<std::unique_ptr<Site>(const Gate&, const HttpMetrics&)>;
 
-// Serves a site over HTTP. One thread waits for all sockets, a few answer requests; streams and idle connections
-// cost no thread. Thread-safe.
+// Serves a site over HTTP. One thread waits for all sockets, and a few threads run handlers; streams and idle
+// connections need no thread. Thread-safe.
 class HttpServer {
  public:
-  // Listens; when this returns, connections are accepted. For 127.0.0.1 also on ::1 where there is one, same port.
-  // kInvalidArgument: not an address, or one that needs a token; kUnavailable (reason "address_in_use"); kIo.
+  // Begins to accept connections before it returns. For 127.0.0.1 it also listens on ::1, if that exists, on the same
+  // port. kInvalidArgument: a wrong host or port, or no token where one is needed; kUnavailable (reason
+  // "address_in_use"); kIo.
   //
-  // With `sockets`, which listen already, it accepts on these: `options.host` and `options.port` do not matter. They
-  // must be TCP sockets on one port; those on anything but loopback need a token. Else kInvalidArgument.
+  // With `sockets`, which listen already, `options.host` and `options.port` are ignored. All must be TCP sockets on one
+  // port, and any but loopback needs a token; otherwise kInvalidArgument.
   static Result<std::unique_ptr<HttpServer>> Open(HttpOptions options, const MakeSite& make_site,
                                                   std::vector<UniqueFd> sockets = {});
-  ~HttpServer();  // Stop
+  ~HttpServer();  // calls Stop
 
-  const std::string& host() const;  // the address, the first one if there are several
+  const std::string& host() const;  // the first address if there are several
   int port() const;
-  std::size_t connections() const;  // that are open now
-  // What GET /metrics says.
+  std::size_t connections() const;  // those open now
+  // The metrics of GET /metrics.
   std::vector<Metric> CollectMetrics() const;
 
-  // If nobody is connected, accepts no more connections: whoever comes later finds nobody, not a server that ends.
-  // False: somebody is, or the server stops already. Not to be called while Stop is.
+  // Stops accepting connections if there are none, so that a later client is refused and never meets a server that is
+  // about to end. False if a client is connected or the server is stopping. Do not call it during Stop.
   bool CloseIfUnused();
-  // Accepts no more connections and answers new requests 503; streams go on. Call it before Engine::Stop.
+  // Accepts no more connections and answers new requests with 503; streams continue. Call it before Engine::Stop.
   void BeginStop();
-  // Site::Stop. Call it between BeginStop and Stop, which does it otherwise.
+  // Calls Site::Stop. Call it between BeginStop and Stop, or Stop does it.
   void StopSite();
-  // BeginStop, then lets streams whose log is closed send the rest, for at most `stop_timeout`, closes everything and
-  // ends the threads. Call it after Engine::Stop.
+  // Calls BeginStop and Site::Stop, lets the streams of closed logs send the rest for at most `stop_timeout`, then
+  // closes everything and ends the threads. Call it after Engine::Stop.
   void Stop();
 
  private:

@@ -36,9 +36,9 @@ void IoLoop::Start() {
       try {
         impl_->context.run();
         return;
-      } catch (const std::bad_alloc&) {  // one task was not done; its connection's time limit ends it
-        LogWarning("a connection could not be served: no memory left", {});
-      } catch (const std::exception& error) {  // likewise
+      } catch (const std::bad_alloc&) {  // a task was lost; its connection will time out
+        LogWarning("a connection could not be served: out of memory", {});
+      } catch (const std::exception& error) {  // the same here
         LogError("a connection could not be served", {{"what", error.what()}});
       } catch (...) {
         LogError("a connection could not be served", {});
@@ -85,13 +85,13 @@ void IoLoop::Socket::WhenWritable(Task task) {
 }
 
 void IoLoop::Socket::Close() {
-  error_code ignored;  // the descriptor is gone either way
+  error_code ignored;  // the descriptor is closed in any case
   impl_->descriptor.close(ignored);
 }
 
 namespace {
 
-constexpr std::chrono::seconds kIdleFor{10};  // an additional thread
+constexpr std::chrono::seconds kIdleFor{10};  // of an additional thread
 
 }  // namespace
 
@@ -117,14 +117,14 @@ void WorkerPool::Post(const std::string& whose, std::function<void()> task) {
   if (idle_ < Startable() && threads_.size() < most_) {
     try {
       AddThread();
-    } catch (const std::system_error&) {  // it waits for one of those that there are
+    } catch (const std::system_error&) {  // the task waits for another thread
       LogWarning("the system has no thread left", {{"workers", threads_.size()}});
     }
   }
   changed_.notify_one();
 }
 
-// How much could be begun by threads that have nothing to do.
+// The number of tasks that idle threads could begin now.
 std::size_t WorkerPool::Startable() const {
   std::size_t count = 0;
   for (const auto& line : turns_) count += std::min(line->second.tasks.size(), share_ - line->second.running);
@@ -151,7 +151,7 @@ void WorkerPool::Work() {
       if (!tasks.empty()) turns_.push_back(*line);
       lock.unlock();
       Guarded("a request", task);
-      task = nullptr;  // before anybody is told that it is done
+      task = nullptr;  // before the line counts it as done
       lock.lock();
       --running;
       if (tasks.empty() && running == 0) lines_.erase(*line);
@@ -177,7 +177,7 @@ void WorkerPool::Work() {
 
 void WorkerPool::Join() {
   std::list<std::thread> threads;
-  std::vector<std::deque<std::function<void()>>> dropped;  // without the lock: who posted something may go with it
+  std::vector<std::deque<std::function<void()>>> dropped;  // destroyed unlocked: tasks may own their poster
   {
     const MutexLock lock(mutex_);
     joining_ = true;

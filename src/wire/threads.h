@@ -17,39 +17,38 @@
 
 namespace reprise {
 
-// One thread that waits for sockets and timers and runs what they are waited for with. Everything of a connection
-// happens on it, one thing at a time; nothing that runs on it may block.
+// One thread that waits for sockets and timers and runs their tasks. All work on a connection happens on it, one task
+// at a time. No task may block.
 class IoLoop {
  public:
   using Task = std::function<void()>;
 
   IoLoop();
-  ~IoLoop();  // Stop
+  ~IoLoop();  // calls Stop
   IoLoop(const IoLoop&) = delete;
   IoLoop& operator=(const IoLoop&) = delete;
 
   void Start();
-  // Ends the thread after the task it is in; what still waits is dropped by the destructor. Not from the loop's own
-  // thread.
+  // Ends the thread after its current task; the destructor drops the tasks that still wait. Not to be called on the
+  // loop's thread.
   void Stop();
 
-  // Runs `task` on the loop's thread. Any thread.
+  // Runs `task` on the loop's thread. Callable from any thread.
   void Post(Task task);
-  // Runs `task` once, later; replaces the one set before. The loop's thread only.
+  // Runs `task` once, after `delay`, in place of the task set before. On the loop's thread only.
   void After(std::chrono::milliseconds delay, Task task);
 
-  // A socket that the loop waits for. The loop's thread only; not destroyed after the loop.
+  // A socket that the loop waits for. Used on the loop's thread only, and destroyed before the loop.
   class Socket {
    public:
-    // Takes over `fd`, which must be non-blocking.
+    // Owns `fd`, which must be non-blocking.
     Socket(IoLoop& loop, int fd);
     ~Socket();  // closes
     Socket(const Socket&) = delete;
     Socket& operator=(const Socket&) = delete;
 
     int fd() const;  // -1 once closed
-    // Runs `task` once, when there is something to read (the end and errors included) or room to write. Dropped by
-    // Close.
+    // Runs `task` once, when there is input (or the end, or an error) or room for output. Close drops it.
     void WhenReadable(Task task);
     void WhenWritable(Task task);
     void Close();
@@ -64,20 +63,19 @@ class IoLoop {
   std::unique_ptr<Impl> impl_;
 };
 
-// Threads for work that may block. The work of each person waits in a line of its own and has `share` threads at most;
-// whoever has fewer gets one at once, an additional one if all are busy, up to `most`. So one person's long work makes
-// nobody else wait. Beyond that the lines take turns. Additional threads end when they have had nothing to do for a
-// while. Thread-safe.
+// Threads for work that may block. The work of each person waits in a line of its own and gets `share` threads at most.
+// A person with fewer gets a thread at once: an additional one if all are busy, up to `most`. So no person waits for
+// another's long work. Beyond `most` the lines take turns. Additional threads end after some idle time. Thread-safe.
 class WorkerPool {
  public:
   explicit WorkerPool(std::size_t share, std::size_t most = 64);
-  ~WorkerPool();  // Join
+  ~WorkerPool();  // calls Join
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
 
-  // `whose`: names the line.
+  // `whose` names the line.
   void Post(const std::string& whose, std::function<void()> task);
-  // Waits until what was begun is done. What still waits is dropped, and so is what is posted from now on.
+  // Waits for the tasks that have begun. Drops those that wait, and all that are posted later.
   void Join();
 
  private:
@@ -95,12 +93,12 @@ class WorkerPool {
   const std::size_t share_, most_;
   Mutex mutex_;
   std::condition_variable_any changed_;
-  Lines lines_ GUARDED_BY(mutex_);                       // of whom something waits or runs
-  std::list<Lines::iterator> turns_ GUARDED_BY(mutex_);  // of whom something waits
+  Lines lines_ GUARDED_BY(mutex_);                       // those with tasks that wait or run
+  std::list<Lines::iterator> turns_ GUARDED_BY(mutex_);  // those with tasks that wait
   std::size_t idle_ GUARDED_BY(mutex_) = 0;
   bool joining_ GUARDED_BY(mutex_) = false;
   std::list<std::thread> threads_ GUARDED_BY(mutex_);
-  std::vector<std::thread> ended_ GUARDED_BY(mutex_);  // to be joined, at once
+  std::vector<std::thread> ended_ GUARDED_BY(mutex_);  // finished, to be joined
 };
 
 }  // namespace reprise

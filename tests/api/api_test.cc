@@ -65,8 +65,8 @@ TestClient StartOn(ServerFixture& f, std::string_view chat, std::string_view bod
 }
 void ThenDanger(ScriptedModel& model) { model.ThenCall({ToolCall{"call_1", "danger", R"({"x":1})"}}); }
 
-// A model that says nothing until it is stopped, and tells when it was asked and when it was stopped. (Watching the
-// interaction itself would not do: whoever watches keeps it from being abandoned.)
+// A model that is silent until it is stopped, and reports when it was asked and stopped. (The test cannot watch the
+// interaction itself, because a watched interaction is not abandoned.)
 struct Hang {
   explicit Hang(ScriptedModel& model) {
     model.Then([this](const auto&, ModelStream&, std::stop_token stop) -> Result<ModelResponse> {
@@ -81,7 +81,7 @@ struct Hang {
   std::promise<void> asked, stopped;
 };
 
-// Waits until the interaction has ended; what became of it.
+// Waits until the interaction has ended and returns its status.
 std::string AwaitStatus(ServerFixture& f, const std::string& path) {
   TestClient client(f.port);
   client.Send(RequestText(f.port, "GET", path + "/events", {}, "Accept: text/event-stream\r\n"));
@@ -91,7 +91,7 @@ std::string AwaitStatus(ServerFixture& f, const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("start: streams every event with the contracted headers, and the connection goes on", "[api]") {
+TEST_CASE("start: streams every event with the contracted headers, and keeps the connection", "[api]") {
   ServerFixture f;
   f.model.ThenAnswer("hello");
   TestClient client(f.port);
@@ -115,7 +115,7 @@ TEST_CASE("start: streams every event with the contracted headers, and the conne
   CHECK(interaction["user_message"] == "hi");
 }
 
-TEST_CASE("start: HTTP/1.0 gets the events raw, up to the end of the connection", "[api]") {
+TEST_CASE("start: sends events to HTTP/1.0 unchunked, up to the end of the connection", "[api]") {
   ServerFixture f;
   f.model.ThenAnswer("hello");
   TestClient client(f.port);
@@ -128,7 +128,7 @@ TEST_CASE("start: HTTP/1.0 gets the events raw, up to the end of the connection"
   CHECK(Names(response.body).back() == "interaction_complete");
 }
 
-TEST_CASE("start: a request sent ahead while a stream is open is answered after it", "[api]") {
+TEST_CASE("start: answers a request sent ahead after the open stream", "[api]") {
   ServerFixture f;
   f.model.ThenAnswer("hello");
   TestClient client(f.port);
@@ -138,7 +138,7 @@ TEST_CASE("start: a request sent ahead while a stream is open is answered after 
   CHECK(client.ReadResponse().body == R"({"status":"ok"})");
 }
 
-TEST_CASE("start: stream:false answers the finished interaction", "[api]") {
+TEST_CASE("start: answers stream:false with the finished interaction", "[api]") {
   ServerFixture f;
   f.model.ThenAnswer("hello");
   const auto response = f.Post("/chats/c/interactions", R"({"user_message":"hi","stream":false})");
@@ -147,7 +147,7 @@ TEST_CASE("start: stream:false answers the finished interaction", "[api]") {
   CHECK(Body(response)["final_agent_state"]["messages"].size() >= 2);
 }
 
-TEST_CASE("start: bad ids, bodies and models are 400 and store nothing", "[api]") {
+TEST_CASE("start: answers bad ids, bodies and models with 400 and stores nothing", "[api]") {
   ServerFixture f;
   for (const char* chat : {"..", "a.b", "-a", "%2e%2e%2fx", "a%00b", "a%20b"}) {
     INFO(chat);
@@ -163,7 +163,7 @@ TEST_CASE("start: bad ids, bodies and models are 400 and store nothing", "[api]"
   CHECK(Body(f.Get("/chats"))["chats"].empty());
 }
 
-TEST_CASE("start: a second run in a chat is 409 and names the first", "[api]") {
+TEST_CASE("start: answers a second run in a chat with 409 and the first run's id", "[api]") {
   ServerFixture f;
   f.model.ThenHang("...");
   const TestClient running = StartOn(f, "c");
@@ -174,7 +174,7 @@ TEST_CASE("start: a second run in a chat is 409 and names the first", "[api]") {
   CHECK(Body(second)["error"]["details"]["interaction_id"] == "int_001");
 }
 
-TEST_CASE("cancel: answers at once and ends the stream with CANCELLED, later it tells the status", "[api]") {
+TEST_CASE("cancel: answers at once and ends the stream with CANCELLED; repeated, it returns the status", "[api]") {
   ServerFixture f;
   f.model.ThenHang("...");
   TestClient running = StartOn(f, "c");
@@ -194,7 +194,7 @@ TEST_CASE("cancel: answers at once and ends the stream with CANCELLED, later it 
   CHECK(f.Post("/chats/unknown/interactions/int_001/cancel").status == 404);
 }
 
-TEST_CASE("approve: the answer reaches the tool, once, later and unknown ones are refused", "[api]") {
+TEST_CASE("approve: delivers the answer to the tool once, and refuses late and unknown answers", "[api]") {
   ServerFixture f;
   ThenDanger(f.model);
   f.model.ThenAnswer("done");
@@ -221,7 +221,7 @@ TEST_CASE("approve: the answer reaches the tool, once, later and unknown ones ar
   CHECK(CodeOf(again) == "already_processed");
 }
 
-TEST_CASE("approve: can be answered without knowing the chat, and rejected with words", "[api]") {
+TEST_CASE("approve: an answer needs no chat id, and a rejection may give a reason", "[api]") {
   ServerFixture f;
   ThenDanger(f.model);
   f.model.ThenAnswer("pity");
@@ -237,7 +237,7 @@ TEST_CASE("approve: can be answered without knowing the chat, and rejected with 
   CHECK(Body(f.Get("/approvals"))["approvals"].empty());
 }
 
-TEST_CASE("approve: with Accept: text/event-stream it streams what follows, and only that", "[api]") {
+TEST_CASE("approve: with Accept: text/event-stream, streams only the events that follow", "[api]") {
   ServerFixture f;
   ThenDanger(f.model);
   f.model.ThenAnswer("done");
@@ -252,7 +252,7 @@ TEST_CASE("approve: with Accept: text/event-stream it streams what follows, and 
   CHECK(names.back() == "interaction_complete");
 }
 
-TEST_CASE("disconnect: a client that goes ends its run, however it goes", "[api]") {
+TEST_CASE("disconnect: a client that leaves ends its run, however it leaves", "[api]") {
   ServerFixture f;
   for (const int how : {0, 1, 2}) {
     Hang hang(f.model);
@@ -267,7 +267,7 @@ TEST_CASE("disconnect: a client that goes ends its run, however it goes", "[api]
   }
 }
 
-TEST_CASE("disconnect: a client that waits for the whole answer and goes ends its run", "[api]") {
+TEST_CASE("disconnect: a client that leaves while it waits for the whole answer ends its run", "[api]") {
   ServerFixture f;
   Hang hang(f.model);
   TestClient client(f.port);
@@ -278,7 +278,7 @@ TEST_CASE("disconnect: a client that waits for the whole answer and goes ends it
   CHECK(AwaitStatus(f, "/chats/c/interactions/int_001") == "CANCELLED");
 }
 
-TEST_CASE("disconnect: a pending approval stays, and can be answered from elsewhere", "[api]") {
+TEST_CASE("disconnect: a pending approval stays, and another client can answer it", "[api]") {
   ServerFixture f;
   ThenDanger(f.model);
   f.model.ThenAnswer("done");
@@ -301,7 +301,7 @@ TEST_CASE("disconnect: a pending approval stays, and can be answered from elsewh
   CHECK(Names(other.ReadStreamUntil("interaction_complete\ndata")).back() == "interaction_complete");
 }
 
-TEST_CASE("events: recorded, from any number on, 204 when there is nothing more", "[api]") {
+TEST_CASE("events: streams recorded events from any number on, and answers 204 after the last", "[api]") {
   ServerFixture f;
   f.model.ThenAnswer("hello");
   const auto live = Frames(f.Post("/chats/c/interactions", R"({"user_message":"hi"})").body);
@@ -325,7 +325,7 @@ TEST_CASE("events: recorded, from any number on, 204 when there is nothing more"
   CHECK(f.Get("/chats/c/interactions/int_002/events", sse).status == 404);
 }
 
-TEST_CASE("events: as JSON pages without the Accept header", "[api]") {
+TEST_CASE("events: without the Accept header, answers JSON pages", "[api]") {
   ServerFixture f;
   f.model.ThenAnswer("hello");
   f.Post("/chats/c/interactions", R"({"user_message":"hi"})");
@@ -348,7 +348,7 @@ TEST_CASE("events: as JSON pages without the Accept header", "[api]") {
   CHECK(f.Get(path + "?limit=0").status == 400);
 }
 
-TEST_CASE("edit: previews, then restores the state before and supersedes what follows", "[api]") {
+TEST_CASE("edit: previews, then restores the earlier state and supersedes the later interactions", "[api]") {
   ServerFixture f;
   f.model.ThenAnswer("one");
   f.model.ThenAnswer("two");
@@ -426,7 +426,7 @@ TEST_CASE("tools and models are listed", "[api]") {
   CHECK(Body(f.Get("/models"))["default"] == "scripted");
 }
 
-TEST_CASE("heartbeat: a silent stream gets a comment", "[api]") {
+TEST_CASE("heartbeat: sends comments on a silent stream", "[api]") {
   ServerOptions options;
   options.heartbeat = 40ms;
   ServerFixture f(options);
@@ -436,7 +436,7 @@ TEST_CASE("heartbeat: a silent stream gets a comment", "[api]") {
         std::string::npos);
 }
 
-TEST_CASE("many streams and slow sockets do not hold up an approval", "[api]") {
+TEST_CASE("many streams and slow sockets do not delay an approval", "[api]") {
   ServerOptions options;
   options.header_timeout = 60s;
   ServerFixture f(options);
@@ -457,7 +457,7 @@ TEST_CASE("many streams and slow sockets do not hold up an approval", "[api]") {
   for (int i = 0; i < kStreams; ++i) {
     const auto before = std::chrono::steady_clock::now();
     CHECK(f.Post("/approvals/" + ids[static_cast<std::size_t>(i)], R"({"approved":true})").status == 200);
-    CHECK(std::chrono::steady_clock::now() - before < 20s);  // not until the slow sockets are given up
+    CHECK(std::chrono::steady_clock::now() - before < 20s);  // less than the slow sockets' time limit
   }
   for (TestClient& stream : streams) {
     CHECK(Names(stream.ReadStreamUntil("interaction_complete\ndata")).back() == "interaction_complete");
@@ -496,14 +496,14 @@ TEST_CASE("many listeners of one run all see every event", "[api]") {
   }
 }
 
-TEST_CASE("stop: streams get their last event and new requests 503", "[api]") {
+TEST_CASE("stop: streams get their last event, new requests get 503", "[api]") {
   ServerFixture f;
   f.model.ThenHang("...");
   TestClient running = StartOn(f, "c");
   f.model.AwaitHanging();
   TestClient kept(f.port);
   kept.Send("GET /healthz HTTP/1.1\r\n");
-  f.Get("/healthz");  // the server has seen the half request by now: it takes bytes in order of arrival
+  f.Get("/healthz");  // the server has read the half request by now, because it reads bytes in order of arrival
   f.server->BeginStop();
   kept.Send("Host: localhost:" + std::to_string(f.port) + "\r\n\r\n");
   const auto refused = kept.ReadResponse();

@@ -1,4 +1,4 @@
-// Sockets that a service manager has begun to listen on.
+// Sockets on which a service manager listens already.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -44,7 +44,7 @@ std::string Refusal(UniqueFd first, UniqueFd second = {}) {
 
 }  // namespace
 
-TEST_CASE("HttpServer: accepts on sockets that were handed over, whatever the options say", "[api]") {
+TEST_CASE("HttpServer: accepts on sockets that were handed over and ignores host and port", "[api]") {
   ServerFixture f;
   std::vector<UniqueFd> sockets;
   sockets.push_back(Listening("127.0.0.2"));
@@ -65,7 +65,7 @@ TEST_CASE("HttpServer: refuses a socket that it cannot serve safely", "[api]") {
   CHECK(Refusal(UniqueFd(::dup(STDERR_FILENO))).find("is not a TCP socket that listens") != std::string::npos);
   UniqueFd local(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_un anywhere{};
-  anywhere.sun_family = AF_UNIX;  // without a name the kernel picks one
+  anywhere.sun_family = AF_UNIX;  // the kernel picks a name
   REQUIRE(::bind(local.get(), reinterpret_cast<const sockaddr*>(&anywhere), sizeof anywhere.sun_family) == 0);
   REQUIRE(::listen(local.get(), 1) == 0);
   CHECK(Refusal(std::move(local)).find("is not a TCP socket that listens") != std::string::npos);
@@ -73,7 +73,7 @@ TEST_CASE("HttpServer: refuses a socket that it cannot serve safely", "[api]") {
   CHECK(Refusal(Listening("127.0.0.1"), Listening("127.0.0.1")).find("another port") != std::string::npos);
 }
 
-TEST_CASE("HttpServer: a handed socket that others reach is served with a token", "[api]") {
+TEST_CASE("HttpServer: serves a handed socket beyond loopback if it has a token", "[api]") {
   ServerFixture f;
   std::vector<UniqueFd> sockets;
   sockets.push_back(Listening("0.0.0.0"));

@@ -25,7 +25,7 @@ Json Document() {
 
 }  // namespace
 
-TEST_CASE("Import: a chat comes in under its name, or the next that is free", "[api]") {
+TEST_CASE("Import: stores a chat under its name, or under the next free one", "[api]") {
   ServerFixture f;
   const auto first = f.Post("/import", DumpJson(Document()));
   REQUIRE(first.status == 201);
@@ -50,7 +50,7 @@ TEST_CASE("Import: a chat comes in under its name, or the next that is free", "[
   CHECK(Body(f.Get("/chats/other"))["interactions"].size() == 2);
 }
 
-TEST_CASE("Import: what cannot be used is refused, and nothing of it is there", "[api]") {
+TEST_CASE("Import: refuses a bad document and stores nothing of it", "[api]") {
   ServerFixture f;
   const auto refusal = [&](const std::string& body, const std::string& path = "/import") {
     const auto answer = f.Post(path, body);
@@ -71,7 +71,7 @@ TEST_CASE("Import: what cannot be used is refused, and nothing of it is there", 
   CHECK(Body(f.Get("/chats"))["chats"].size() == 1);
 }
 
-TEST_CASE("Import: it takes more than other bodies, JSON alone, and not without end", "[api]") {
+TEST_CASE("Import: takes larger bodies than other routes, only JSON, up to a limit", "[api]") {
   ServerOptions options;
   options.limits.body_bytes = 1000;
   options.limits.chat_bytes = 20'000;

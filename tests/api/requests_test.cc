@@ -4,7 +4,7 @@
 
 namespace reprise::requests_test {
 
-TEST_CASE("requests: a start body is read with its defaults", "[api]") {
+TEST_CASE("requests: reads a start body with its defaults", "[api]") {
   const auto plain = ParseStartBody(R"({"user_message":"hi"})");
   REQUIRE(plain);
   CHECK(plain->request.user_message == "hi");
@@ -19,7 +19,7 @@ TEST_CASE("requests: a start body is read with its defaults", "[api]") {
   CHECK(full->request.on_disconnect == OnDisconnect::kContinue);
 }
 
-TEST_CASE("requests: what is wrong with a body is named", "[api]") {
+TEST_CASE("requests: names the error in a body", "[api]") {
   const auto error_of = [](std::string_view body) {
     const auto parsed = ParseStartBody(body);
     REQUIRE_FALSE(parsed);
@@ -43,7 +43,7 @@ TEST_CASE("requests: what is wrong with a body is named", "[api]") {
         "invalid_member: \"attachments\" must be ids of files, as POST /chats/{chat_id}/files gives them");
 }
 
-TEST_CASE("requests: an approval may bring arguments as an object or as its text", "[api]") {
+TEST_CASE("requests: an approval may have arguments as an object or as its text", "[api]") {
   const auto object =
       ParseApprovalBody(R"({"approval_id":"a","approved":true,"arguments":{"b":1,"a":2}})", std::nullopt);
   REQUIRE(object);
@@ -75,7 +75,7 @@ TEST_CASE("requests: an approval needs its id and its answer", "[api]") {
   CHECK(answer->answer.arguments_digest == "d");
 }
 
-TEST_CASE("requests: a message may wait, whatever runs may be cancelled", "[api]") {
+TEST_CASE("requests: a message may be queued, or cancel the run before it", "[api]") {
   const auto start = [](const std::string& choice) {
     return ParseStartBody(R"({"user_message":"a","if_running":")" + choice + "\"}")->request.if_running;
   };
@@ -90,7 +90,7 @@ TEST_CASE("requests: a message may wait, whatever runs may be cancelled", "[api]
   CHECK_FALSE(ParseQueuedBody(R"({"user_message":"b","model":"m"})"));
 }
 
-TEST_CASE("requests: edit, chat, title and head bodies", "[api]") {
+TEST_CASE("requests: reads edit, chat, title and head bodies", "[api]") {
   const auto edit = ParseEditBody(R"({"new_user_message":"x","dry_run":true})");
   REQUIRE(edit);
   CHECK(edit->dry_run);

@@ -14,7 +14,7 @@
 
 namespace reprise {
 
-// A real server on a real engine, with a model that plays a script and nothing on disk.
+// A real server with a real engine, a scripted model and nothing on disk.
 struct ServerFixture {
   explicit ServerFixture(ServerOptions options = {}) {
     using namespace std::chrono_literals;

@@ -53,7 +53,7 @@ TEST_CASE("HttpServer: service routes answer over both loopback addresses", "[ap
   }
 }
 
-TEST_CASE("HttpServer: /readyz says why no work can be done, /healthz that the server is there", "[api]") {
+TEST_CASE("HttpServer: /readyz says why the server cannot work, /healthz answers anyway", "[api]") {
   ServerOptions options;
   std::atomic<bool> full = true;
   options.ready = [&]() -> Result<void> {
@@ -70,7 +70,7 @@ TEST_CASE("HttpServer: /readyz says why no work can be done, /healthz that the s
   CHECK(f.Get("/readyz").status == 200);
 }
 
-TEST_CASE("HttpServer: no more uploads are held at once than the limit says", "[api]") {
+TEST_CASE("HttpServer: limits the uploads that are held at once", "[api]") {
   ServerOptions options;
   options.limits.uploads_bytes = 1000;
   ServerFixture f(std::move(options));
@@ -93,13 +93,13 @@ TEST_CASE("HttpServer: no more uploads are held at once than the limit says", "[
     CHECK(CodeOf(second) == "overloaded");
     CHECK(second.Header("Retry-After") == "1");
   }
-  // The first has gone; one that is larger than the limit by itself is taken too.
+  // The first upload is gone; a single one larger than the limit is accepted too.
   while (status == 503 && std::chrono::steady_clock::now() < deadline) {
     TestClient third(f.port);
     third.Send(head(2000) + std::string(2000, 'x'));
     status = third.ReadResponse().status;
   }
-  CHECK(status == 404);  // this server keeps no files
+  CHECK(status == 404);  // this server stores no files
 }
 
 TEST_CASE("HttpServer: no response ever allows another origin", "[api]") {
@@ -112,7 +112,7 @@ TEST_CASE("HttpServer: no response ever allows another origin", "[api]") {
   }
 }
 
-TEST_CASE("HttpServer: a foreign Host, Origin or site is refused on every method and path", "[api]") {
+TEST_CASE("HttpServer: refuses a foreign Host, Origin or site on every method and path", "[api]") {
   ServerFixture f;
   const std::string own_host = "Host: localhost:" + std::to_string(f.port) + "\r\n";
   for (const char* method : kMethods) {
@@ -130,7 +130,7 @@ TEST_CASE("HttpServer: a foreign Host, Origin or site is refused on every method
   }
 }
 
-TEST_CASE("HttpServer: a refused body is never read, nor taken for a request", "[api]") {
+TEST_CASE("HttpServer: never reads a refused body, nor takes it for a request", "[api]") {
   ServerFixture f;
   const std::string host = "Host: localhost:" + std::to_string(f.port) + "\r\n";
   const std::string inner = "POST /chats HTTP/1.1\r\n" + host +
@@ -169,7 +169,7 @@ TEST_CASE("HttpServer: a refused body is never read, nor taken for a request", "
   }
 }
 
-TEST_CASE("HttpServer: a body must be JSON by name and by content", "[api]") {
+TEST_CASE("HttpServer: a body must be JSON by type and by content", "[api]") {
   ServerFixture f;
   const auto post = [&](std::string_view type, std::string_view body) {
     TestClient client(f.port);
@@ -194,7 +194,7 @@ TEST_CASE("HttpServer: a body must be JSON by name and by content", "[api]") {
   CHECK(CodeOf(gzip) == "unsupported_encoding");
 }
 
-TEST_CASE("HttpServer: a body over the limit is refused before it is sent", "[api]") {
+TEST_CASE("HttpServer: refuses a body over the limit before it is sent", "[api]") {
   ServerFixture f;
   TestClient client(f.port);
   client.Send(
@@ -204,7 +204,7 @@ TEST_CASE("HttpServer: a body over the limit is refused before it is sent", "[ap
   CHECK(CodeOf(response) == "too_large");
 }
 
-TEST_CASE("HttpServer: an endless chunked body is refused at the limit, and memory stays flat", "[api]") {
+TEST_CASE("HttpServer: refuses an endless chunked body at the limit, with flat memory", "[api]") {
   ServerFixture f;
   TestClient client(f.port);
   client.Send(
@@ -212,13 +212,13 @@ TEST_CASE("HttpServer: an endless chunked body is refused at the limit, and memo
   const std::string chunk = "10000\r\n" + std::string(0x10000, ' ') + "\r\n";
   const std::size_t before = ResidentKilobytes();
   std::size_t sent = 0;
-  while (sent < 3200 && client.Send(chunk)) ++sent;  // up to 200 MB, unless the server ends it
+  while (sent < 3200 && client.Send(chunk)) ++sent;  // up to 200 MB, unless the server closes the connection
   CHECK(sent < 3200);
   CHECK(ResidentKilobytes() < before + 32 * 1024);
   CHECK(f.Get("/healthz").status == 200);
 }
 
-TEST_CASE("HttpServer: a client that sends a little too much still sees why it is refused", "[api]") {
+TEST_CASE("HttpServer: a client that sends too much can still read the refusal", "[api]") {
   ServerFixture f;
   TestClient client(f.port);
   client.Send(
@@ -227,7 +227,7 @@ TEST_CASE("HttpServer: a client that sends a little too much still sees why it i
   CHECK(client.ReadResponse().status == 413);
 }
 
-TEST_CASE("HttpServer: giant and countless headers are refused, and memory stays flat", "[api]") {
+TEST_CASE("HttpServer: refuses giant and countless headers, with flat memory", "[api]") {
   ServerFixture f;
   const std::size_t before = ResidentKilobytes();
   const std::string start = "GET / HTTP/1.1\r\nHost: localhost:" + std::to_string(f.port) + "\r\n";
@@ -255,7 +255,7 @@ TEST_CASE("HttpServer: giant and countless headers are refused, and memory stays
   CHECK(f.Get("/" + std::string(3000, 'x')).status == 414);
 }
 
-TEST_CASE("HttpServer: silent and dripping clients get 408, however steadily they drip", "[api]") {
+TEST_CASE("HttpServer: answers silent and dripping clients with 408, however steadily they drip", "[api]") {
   ServerOptions options;
   options.header_timeout = 150ms;
   options.body_timeout = 150ms;
@@ -275,7 +275,7 @@ TEST_CASE("HttpServer: silent and dripping clients get 408, however steadily the
              std::string(1999, ' ')) == 408);
 }
 
-TEST_CASE("HttpServer: an idle connection is closed without a word", "[api]") {
+TEST_CASE("HttpServer: closes an idle connection without a response", "[api]") {
   ServerOptions options;
   options.idle_timeout = 100ms;
   ServerFixture f(options);
@@ -285,7 +285,7 @@ TEST_CASE("HttpServer: an idle connection is closed without a word", "[api]") {
   CHECK(client.ReadToEnd().empty());
 }
 
-TEST_CASE("HttpServer: pipelined requests are answered in order", "[api]") {
+TEST_CASE("HttpServer: answers pipelined requests in order", "[api]") {
   ServerFixture f;
   TestClient client(f.port);
   client.Send("\r\n" + RequestText(f.port, "POST", "/chats", R"({"id":"a"})") + RequestText(f.port, "GET", "/chats/a") +
@@ -299,7 +299,7 @@ TEST_CASE("HttpServer: pipelined requests are answered in order", "[api]") {
   CHECK(client.ReadResponse().status == 404);
 }
 
-TEST_CASE("HttpServer: a request cut anywhere is read all the same", "[api]") {
+TEST_CASE("HttpServer: reads a request however it is split", "[api]") {
   ServerFixture f;
   TestClient client(f.port);
   const std::string chunked =
@@ -311,7 +311,7 @@ TEST_CASE("HttpServer: a request cut anywhere is read all the same", "[api]") {
   }
 }
 
-TEST_CASE("HttpServer: a few blank lines before a request are skipped, more end the connection", "[api]") {
+TEST_CASE("HttpServer: skips a few blank lines before a request; more end the connection", "[api]") {
   ServerFixture f;
   const auto blank = [](int lines) {
     std::string text;
@@ -329,7 +329,7 @@ TEST_CASE("HttpServer: a few blank lines before a request are skipped, more end 
   CHECK(client.ReadToEnd().empty());
 }
 
-TEST_CASE("HttpServer: a flood of blank lines is no more work than the same bytes of anything else", "[api]") {
+TEST_CASE("HttpServer: a flood of blank lines costs no more than the same bytes of anything else", "[api]") {
   ServerFixture f;
   const auto processor_time = [] {
     timespec used{};
@@ -353,7 +353,7 @@ TEST_CASE("HttpServer: a flood of blank lines is no more work than the same byte
   CHECK(lines < 8 * other);
 }
 
-TEST_CASE("HttpServer: who is not let in is refused once, however many requests come together", "[api]") {
+TEST_CASE("HttpServer: refuses a client once, however many requests it sends together", "[api]") {
   ServerOptions with_token;
   with_token.token = "secret";
   for (const bool token : {false, true}) {
@@ -372,14 +372,14 @@ TEST_CASE("HttpServer: who is not let in is refused once, however many requests 
   }
 }
 
-TEST_CASE("HttpServer: a client that begins with HTTP/2 is told which version is spoken here", "[api]") {
+TEST_CASE("HttpServer: answers a client that begins with HTTP/2 with the supported version", "[api]") {
   ServerFixture f;
   const auto response = AskRaw(f.port, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + std::string(64, '\0'));
   CHECK(response.status == 505);
   CHECK(CodeOf(response) == "version_not_supported");
 }
 
-TEST_CASE("HttpServer: 100-continue comes after the checks", "[api]") {
+TEST_CASE("HttpServer: sends 100-continue only after the checks", "[api]") {
   ServerFixture f;
   const std::string expect = "Expect: 100-continue\r\nContent-Type: application/json\r\nContent-Length: ";
   {
@@ -410,7 +410,7 @@ TEST_CASE("HttpServer: HTTP/1.0 and Connection: close end the connection", "[api
   }
 }
 
-TEST_CASE("HttpServer: unknown paths, methods and slashes", "[api]") {
+TEST_CASE("HttpServer: answers unknown paths, methods and slashes", "[api]") {
   ServerFixture f;
   for (const char* path :
        {"/", "/chats/", "/chats/c/interactions/int_001/fork", "/chats/c/tasks", "/files", "/..", "/chats/../healthz"}) {
@@ -425,7 +425,7 @@ TEST_CASE("HttpServer: unknown paths, methods and slashes", "[api]") {
   CHECK(Ask(f.port, "HEAD", "/chats").status == 200);
 }
 
-TEST_CASE("HttpServer: with a token every request needs it, before its body", "[api]") {
+TEST_CASE("HttpServer: with a token, refuses every request without it before its body", "[api]") {
   ServerOptions options;
   options.token = "s3cret";
   ServerFixture f(options);
@@ -439,7 +439,7 @@ TEST_CASE("HttpServer: with a token every request needs it, before its body", "[
   CHECK(client.ReadResponse().status == 401);
 }
 
-TEST_CASE("HttpServer: connections over the limit are told so", "[api]") {
+TEST_CASE("HttpServer: answers connections over the limit with 503", "[api]") {
   ServerOptions options;
   options.max_connections = 2;
   ServerFixture f(options);
@@ -453,7 +453,7 @@ TEST_CASE("HttpServer: connections over the limit are told so", "[api]") {
   CHECK(refused.Header("Retry-After") == "1");
 }
 
-TEST_CASE("HttpServer: Open refuses what it cannot serve", "[api]") {
+TEST_CASE("HttpServer: Open refuses options that it cannot serve", "[api]") {
   ServerFixture f;
   const auto code_of = [&](ServerOptions options) {
     const auto opened = OpenServer(*f.engine, std::move(options));

@@ -10,7 +10,7 @@
 #include "doors/openai/agent_translator.h"
 #include "support/test.h"
 
-// What clients of other protocols are sent for the same events.
+// Checks what clients of other protocols get for the same events.
 namespace reprise::test::translators_test {
 
 using openai::AgentTranslator, openai::AnswerHead, openai::AnswerEnd, openai::AnswerWriter;
@@ -32,7 +32,7 @@ event::ApprovalRequired Approval() {
   return asked;
 }
 
-// As a log frames them.
+// The events as a log frames them.
 void Take(Translator& translator, const std::vector<EventPayload>& events, std::string& out) {
   std::uint64_t seq = 0;
   for (const EventPayload& payload : events) {
@@ -41,7 +41,7 @@ void Take(Translator& translator, const std::vector<EventPayload>& events, std::
   }
 }
 
-// The objects of a stream of server-sent events.
+// The JSON objects in a stream of server-sent events.
 std::vector<Json> Sent(const std::string& out) {
   std::vector<Json> sent;
   for (std::size_t at = 0; (at = out.find("data: ", at)) != std::string::npos;) {
@@ -73,13 +73,13 @@ std::string AsModel(const std::vector<EventPayload>& events) {
 
 }  // namespace
 
-TEST_CASE("AgentTranslator: an answer is shown once, in pieces or whole", "[doors]") {
+TEST_CASE("AgentTranslator: shows an answer once, in pieces or whole", "[doors]") {
   CHECK(AsModel({kStarted, event::TextDelta{"Hel"}, event::TextDelta{"lo\n"}, event::Answer{"Hello\n"}, kComplete}) ==
         R"(<chat_int_001>Hello\n<COMPLETED 0>)");
   CHECK(AsModel({kStarted, event::Answer{"Hello"}, kComplete}) == "<chat_int_001>Hello<COMPLETED 0>");
 }
 
-TEST_CASE("AgentTranslator: calls are thoughts, and questions are paragraphs", "[doors]") {
+TEST_CASE("AgentTranslator: shows calls as thinking and questions as paragraphs", "[doors]") {
   CHECK(AsModel({kStarted, event::MessageText{"I write."}, Approval(),
                  event::Approved{"approval_1", "call_1", "", "once", std::nullopt},
                  event::ToolCallStarted{"call_1", "write_file", "{}"}, event::ToolResult{"call_1", "write_file", "ok"},
@@ -89,7 +89,7 @@ TEST_CASE("AgentTranslator: calls are thoughts, and questions are paragraphs", "
         R"(`reprise approvals`; this goes on then.\n\nApproved.(\nwrite_file {}\n)\n\nDone.<COMPLETED 5>)");
 }
 
-TEST_CASE("Translators: what a newer server says is skipped", "[doors]") {
+TEST_CASE("Translators: skip the events of a newer server", "[doors]") {
   AgentTranslator translator(std::make_unique<PlainWriter>(), {});
   std::string out;
   translator.Take({.seq = 1, .name = "dreamt", .data = R"({"type":"DREAMT","seq":1,"round_index":0})"}, out);
@@ -98,7 +98,7 @@ TEST_CASE("Translators: what a newer server says is skipped", "[doors]") {
   CHECK(out == "x");
 }
 
-TEST_CASE("AskTranslator: progress, a question and the result", "[doors]") {
+TEST_CASE("AskTranslator: shows progress, a question and the result", "[doors]") {
   const InteractionRef run{*ChatId::Parse("chat"), InteractionId::FromNumber(1)};
   mcp_door::AskTranslator translator(
       {.id = 7, .asking = mcp_door::AskTranslator::Asking::kInStream, .progress_token = "p", .run = run});
@@ -121,7 +121,7 @@ TEST_CASE("AskTranslator: progress, a question and the result", "[doors]") {
   CHECK(ended[1]["result"]["content"][0]["text"] == "No file.");
 }
 
-TEST_CASE("RunTranslator: a text, a call and what it has used", "[doors]") {
+TEST_CASE("RunTranslator: shows a text, a call and the usage", "[doors]") {
   ag_ui::RunTranslator translator({.thread_id = "t", .run_id = "r", .parent_run_id = "", .is_current = true});
   std::string out;
   translator.Begin(out);
@@ -143,7 +143,7 @@ TEST_CASE("RunTranslator: a text, a call and what it has used", "[doors]") {
   CHECK(sent.back()["usage"][0]["totalTokens"] == 7);
 }
 
-TEST_CASE("RunTranslator: what waits for a person ends the response", "[doors]") {
+TEST_CASE("RunTranslator: a question to a person ends the response", "[doors]") {
   ag_ui::RunTranslator translator({.thread_id = "t", .run_id = "r", .parent_run_id = ""});
   std::string out;
   Take(translator, {kStarted, Approval()}, out);

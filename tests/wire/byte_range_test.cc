@@ -20,7 +20,7 @@ Reply Ask(HeaderList headers, std::string body = "0123456789", std::string metho
 
 }  // namespace
 
-TEST_CASE("InRange: one range is answered with that part", "[wire]") {
+TEST_CASE("InRange: one range gets that part", "[wire]") {
   struct Case {
     const char *range, *body, *content_range;
   };
@@ -39,7 +39,7 @@ TEST_CASE("InRange: one range is answered with that part", "[wire]") {
   }
 }
 
-TEST_CASE("InRange: a part that does not exist is 416 and says how much there is", "[wire]") {
+TEST_CASE("InRange: a part that does not exist gets 416 with the size of the file", "[wire]") {
   for (const char* range : {"bytes=10-", "bytes=10-20", "bytes=99-", "bytes=-0", "bytes=18446744073709551615-"}) {
     INFO(range);
     const Reply reply = Ask({{"range", range}});
@@ -49,7 +49,7 @@ TEST_CASE("InRange: a part that does not exist is 416 and says how much there is
   }
 }
 
-TEST_CASE("InRange: what is no single range of bytes gets the whole file", "[wire]") {
+TEST_CASE("InRange: anything but a single range of bytes gets the whole file", "[wire]") {
   for (const char* range :
        {"", "bytes", "bytes=", "bytes=-", "bytes=a-b", "bytes=1", "bytes=4-2", "bytes=0-1,3-4", "bytes=-1-",
         "bytes=+1-2", "bytes=0x1-2", "bytes=1-18446744073709551616", "lines=1-2", "bytes 1-2"}) {
@@ -66,7 +66,7 @@ TEST_CASE("InRange: what is no single range of bytes gets the whole file", "[wir
   CHECK(Ask({{"range", "bytes=0-"}}, "").status == 200);
 }
 
-TEST_CASE("InRange: a part is only for whoever has the same file", "[wire]") {
+TEST_CASE("InRange: a client whose copy is of another version gets the whole file", "[wire]") {
   CHECK(Ask({{"range", "bytes=1-2"}, {"if-range", std::string(kTag)}}).status == 206);
   for (const char* other : {"\"abd\"", "W/\"abc\"", "abc", "Sun, 22 Nov 2026 14:00:00 GMT", ""}) {
     INFO(other);

@@ -7,7 +7,7 @@
 
 namespace reprise::error_response_test {
 
-TEST_CASE("ErrorReply: each kind has its status", "[wire]") {
+TEST_CASE("HttpStatus: each kind of error has its status", "[wire]") {
   CHECK(HttpStatus(ErrorCode::kInvalidArgument) == 400);
   CHECK(HttpStatus(ErrorCode::kUnauthenticated) == 401);
   CHECK(HttpStatus(ErrorCode::kForbidden) == 403);
@@ -22,7 +22,7 @@ TEST_CASE("ErrorReply: each kind has its status", "[wire]") {
   CHECK(HttpStatus(ErrorCode::kStorageFull) == 507);
 }
 
-TEST_CASE("ErrorReply: shows code, message and details, never the detail for the log", "[wire]") {
+TEST_CASE("ErrorReply: shows code, message and details, never the log's detail", "[wire]") {
   const Reply reply = ErrorReply({.code = ErrorCode::kConflict,
                                   .reason = "busy",
                                   .message = "it runs",
@@ -34,7 +34,7 @@ TEST_CASE("ErrorReply: shows code, message and details, never the detail for the
         R"({"error":{"code":"busy","message":"it runs","retryable":true,"details":{"interaction_id":"int_001"}}})");
 }
 
-TEST_CASE("ErrorReply: 503 says when to come back, 401 how to sign in", "[wire]") {
+TEST_CASE("ErrorReply: 503 has Retry-After, 401 has WWW-Authenticate", "[wire]") {
   CHECK(ErrorReply(MakeError(ErrorCode::kUnavailable, "x")).headers == HeaderList{{"Retry-After", "1"}});
   CHECK(ErrorReply(MakeError(ErrorCode::kUnauthenticated, "x")).headers.at(0).first == "WWW-Authenticate");
 }

@@ -17,7 +17,7 @@ namespace {
 
 event::Answer Answer(std::string text) { return {std::move(text)}; }
 
-// A stream on one end of a socket pair; the test reads the other. Posted tasks run when the test says so.
+// A stream on one end of a socket pair, whose other end the test reads. Posted tasks run when the test runs them.
 struct StreamFixture {
   explicit StreamFixture(EventStream::Options options = {}) {
     int ends[2];
@@ -54,7 +54,7 @@ struct StreamFixture {
       task();
     }
   }
-  // All that can be read now.
+  // All bytes that can be read now.
   std::string Received() {
     std::string all;
     char buffer[65536];
@@ -105,7 +105,7 @@ TEST_CASE("EventStream: the publishing thread itself writes an event, as one chu
   CHECK(std::strtoull(text.c_str(), nullptr, 16) == f.log->end().offset);
 }
 
-TEST_CASE("EventStream: head and events that are there already go out together, the end with the last", "[wire]") {
+TEST_CASE("EventStream: the head and the existing events are sent together, the end with the last event", "[wire]") {
   StreamFixture f({.head = "HEAD\r\n"});
   f.log->Append(0, Answer("a"));
   f.log->Close();
@@ -128,7 +128,7 @@ TEST_CASE("EventStream: without chunking the bytes are the log's", "[wire]") {
   CHECK(f.finished == 1);
 }
 
-TEST_CASE("EventStream: stream_live stands between what was and what comes", "[wire]") {
+TEST_CASE("EventStream: stream_live stands between replayed and live events", "[wire]") {
   auto log = std::make_shared<EventLog>();
   log->Append(0, Answer("a"));
   log->Append(0, Answer("b"));
@@ -158,7 +158,7 @@ TEST_CASE("EventStream: a finished interaction ends with its own last event, not
   CHECK(Dechunk(f.Received()) == LogText(*log));
 }
 
-TEST_CASE("EventStream: a full socket is waited for and nothing is lost or doubled", "[wire]") {
+TEST_CASE("EventStream: waits for a full socket and neither loses nor repeats bytes", "[wire]") {
   StreamFixture f;
   f.stream->Begin();
   std::string received;
@@ -170,7 +170,7 @@ TEST_CASE("EventStream: a full socket is waited for and nothing is lost or doubl
   CHECK(f.blocked == 1);
   f.log->Close();
   f.RunPosted();
-  CHECK(f.blocked == 1);  // told once, not for each event
+  CHECK(f.blocked == 1);  // reported once, not for each event
   while (f.finished == 0) {
     const std::string more = f.Received();
     REQUIRE_FALSE(more.empty());
@@ -183,7 +183,7 @@ TEST_CASE("EventStream: a full socket is waited for and nothing is lost or doubl
   CHECK(received.ends_with("0\r\n\r\n"));
 }
 
-TEST_CASE("EventStream: a heartbeat comes after silence only, and never inside an event", "[wire]") {
+TEST_CASE("EventStream: sends a heartbeat only after silence, and never inside an event", "[wire]") {
   StreamFixture f({.heartbeat = 15s});
   f.stream->Begin();
   const auto now = EventStream::Clock::now();
@@ -205,7 +205,7 @@ TEST_CASE("EventStream: a heartbeat comes after silence only, and never inside a
   CHECK(received.find("keep-alive") == std::string::npos);
 }
 
-TEST_CASE("EventStream: a reader that takes nothing for too long has failed", "[wire]") {
+TEST_CASE("EventStream: fails if the client reads nothing for too long", "[wire]") {
   StreamFixture f({.stall_limit = 30s});
   f.stream->Begin();
   for (int i = 0; i < 400; ++i) f.log->Append(0, Answer(std::string(3000, 'x')));
@@ -218,7 +218,7 @@ TEST_CASE("EventStream: a reader that takes nothing for too long has failed", "[
   CHECK(f.failed == 1);
 }
 
-TEST_CASE("EventStream: a client that is gone is told once", "[wire]") {
+TEST_CASE("EventStream: reports once that the client is gone", "[wire]") {
   StreamFixture f;
   f.stream->Begin();
   ::close(std::exchange(f.theirs, -1));
@@ -230,7 +230,7 @@ TEST_CASE("EventStream: a client that is gone is told once", "[wire]") {
   CHECK(f.failed == 1);
 }
 
-TEST_CASE("EventStream: nothing is written or told after Detach", "[wire]") {
+TEST_CASE("EventStream: writes and reports nothing after Detach", "[wire]") {
   StreamFixture f;
   f.stream->Begin();
   f.log->Append(0, Answer("a"));
@@ -242,7 +242,7 @@ TEST_CASE("EventStream: nothing is written or told after Detach", "[wire]") {
   CHECK(f.posted.empty());
 }
 
-TEST_CASE("EventStream: Detach tells how many bytes went out, head and frames included, and if all did", "[wire]") {
+TEST_CASE("EventStream: Detach returns the bytes sent, with head and frames, and whether these are all", "[wire]") {
   StreamFixture f({.head = "HEAD"});
   f.stream->Begin();
   f.log->Append(0, Answer("a"));
@@ -263,7 +263,7 @@ TEST_CASE("EventStream: Detach tells how many bytes went out, head and frames in
   CHECK(sent.complete);
 }
 
-TEST_CASE("EventStream: among many listeners the publisher only leaves word, once", "[wire]") {
+TEST_CASE("EventStream: among many listeners the publisher only posts a task, once", "[wire]") {
   StreamFixture f;
   f.stream->Begin();
   f.log->Append(0, Answer("a"));
@@ -277,7 +277,7 @@ TEST_CASE("EventStream: among many listeners the publisher only leaves word, onc
   CHECK(f.posted.size() == 1);
 }
 
-TEST_CASE("EventStream: many publishers and a reader agree on every byte", "[wire]") {
+TEST_CASE("EventStream: a publisher and a reader in parallel agree on every byte", "[wire]") {
   StreamFixture f;
   f.stream->Begin();
   std::jthread publisher([&] {

@@ -22,7 +22,7 @@ int CheckHost(const Gate& gate, std::string host) {
 
 }  // namespace
 
-TEST_CASE("Gate: only this server's own names and port are a Host", "[wire]") {
+TEST_CASE("Gate: accepts only this server's own names and port as a Host", "[wire]") {
   const Gate gate({.port = 8000});
   for (const char* ours : {"127.0.0.1:8000", "localhost:8000", "[::1]:8000", "LocalHost:8000", "127.0.0.1", "[::1]"}) {
     CHECK(CheckHost(gate, ours) == 200);
@@ -38,12 +38,12 @@ TEST_CASE("Gate: only this server's own names and port are a Host", "[wire]") {
         403);
 }
 
-TEST_CASE("Gate: a name may leave out the port only if it is 80", "[wire]") {
+TEST_CASE("Gate: a Host may omit the port only if it is 80", "[wire]") {
   CHECK(CheckHost(Gate({.port = 80}), "localhost") == 200);
   CHECK(CheckHost(Gate({.port = 80}), "localhost:80") == 200);
 }
 
-TEST_CASE("Gate: a foreign Origin or site is refused, our own is not", "[wire]") {
+TEST_CASE("Gate: refuses a foreign Origin or site, not our own", "[wire]") {
   const Gate gate({.port = 8000});
   const auto with = [&](const char* name, const char* value) {
     const auto refusal = gate.Check(HeadWith({{"host", "localhost:8000"}, {name, value}}), Peer::kTrusted);
@@ -63,7 +63,7 @@ TEST_CASE("Gate: a foreign Origin or site is refused, our own is not", "[wire]")
   CHECK(with("sec-fetch-site", "none") == 200);
 }
 
-TEST_CASE("Gate: without a token only the same user may pass", "[wire]") {
+TEST_CASE("Gate: without a token, admits only the same user", "[wire]") {
   const Gate gate({.port = 1});
   const RequestHead head = HeadWith({{"host", "localhost:1"}});
   CHECK(StatusOf(gate.Check(head, Peer::kTrusted)) == 200);
@@ -75,14 +75,14 @@ TEST_CASE("Gate: without a token only the same user may pass", "[wire]") {
   }
 }
 
-// What a browser shows that has logged in, without the rest of Set-Cookie.
+// The headers that a logged-in browser sends, without the attributes of Set-Cookie.
 HeaderList Halves(const Gate& gate, std::string_view token, const RequestHead& head) {
   const auto session = gate.LogIn(token, head).value();
   return {{"cookie", session.set_cookie.substr(0, session.set_cookie.find(';'))},
           {"reprise-page-key", session.page_key}};
 }
 
-TEST_CASE("Gate: the page asks for the token, and two halves stand for it together", "[wire]") {
+TEST_CASE("Gate: serves the page without a token, and takes the cookie and the page key together for it", "[wire]") {
   const Gate gate({.port = 8000, .token = "secret"});
   const auto status = [&](std::string method, std::string target, HeaderList headers = {}) {
     headers.emplace_back("host", "localhost:8000");
@@ -110,7 +110,7 @@ TEST_CASE("Gate: the page asks for the token, and two halves stand for it togeth
         HeaderList{{"cookie", "x" + halves[0].second}, halves[1]},
         HeaderList{halves[0], {"reprise-page-key", halves[1].second + "0"}},
         HeaderList{{"cookie", "reprise_8000=secret"}, {"reprise-page-key", "secret"}},
-        // What versions before gave.
+        // Earlier versions set this cookie.
         HeaderList{{"cookie", "reprise_8000=" + Sha256Digest({"reprise cookie\n", "secret"}).substr(7)}}}) {
     INFO(wrong[0].second);
     CHECK(status("GET", "/chats", wrong) == 401);
@@ -119,7 +119,7 @@ TEST_CASE("Gate: the page asks for the token, and two halves stand for it togeth
   CHECK(Gate({.port = 1}).LogIn("any", head)->page_key.empty());
 }
 
-TEST_CASE("Gate: with a token everybody must show it, and whoever does may pass", "[wire]") {
+TEST_CASE("Gate: with a token, admits exactly the requests that show it", "[wire]") {
   const Gate gate({.port = 1, .token = "secret"});
   const auto with = [&](HeaderList headers, Peer peer) {
     headers.emplace_back("host", "localhost:1");
@@ -136,8 +136,7 @@ TEST_CASE("Gate: with a token everybody must show it, and whoever does may pass"
   CHECK(with({{"authorization", "Bearer secret"}, {"authorization", "Bearer secret"}}, Peer::kTrusted) == 401);
 }
 
-TEST_CASE("Gate: public hosts are a Host, at their port or without one at any, and nothing else becomes one",
-          "[wire]") {
+TEST_CASE("Gate: accepts a public host at its port, or at any port if it has none, and no other name", "[wire]") {
   const Gate gate({.port = 8000,
                    .public_hosts = {{.host = "chat.example", .port = std::nullopt},
                                     {.host = "Other.example", .port = 8443},
@@ -177,7 +176,7 @@ TEST_CASE("Gate: public hosts are a Host, at their port or without one at any, a
   }
 }
 
-TEST_CASE("Gate: pages of public hosts may send requests, those of other ports on the same name may not", "[wire]") {
+TEST_CASE("Gate: accepts requests from pages of public hosts, but not from other ports of the same name", "[wire]") {
   const Gate gate({.port = 8000,
                    .public_hosts = {{.host = "chat.example", .port = std::nullopt},
                                     {.host = "localhost", .port = std::nullopt},
@@ -210,7 +209,7 @@ TEST_CASE("Gate: pages of public hosts may send requests, those of other ports o
   CHECK(StatusOf(refusal) == 403);
 }
 
-TEST_CASE("Gate: a public host changes nothing about who may come", "[wire]") {
+TEST_CASE("Gate: a public host does not change who is admitted", "[wire]") {
   const RequestHead head =
       HeadWith({{"host", "chat.example"}, {"x-forwarded-for", "127.0.0.1"}, {"forwarded", "for=x"}});
   const Gate open({.port = 8000, .public_hosts = {{.host = "chat.example"}}});
@@ -232,7 +231,7 @@ TEST_CASE("ParsePublicHost: a name or an address, with or without a port", "[wir
   }
 }
 
-TEST_CASE("Gate: listening on every address, a literal address is a Host and a name is not", "[wire]") {
+TEST_CASE("Gate: if it listens on every address, accepts any literal address as a Host but no name", "[wire]") {
   const Gate gate({.port = 8000, .any_address = true, .token = "t"});
   const auto with = [&](const char* host) {
     return StatusOf(gate.Check(HeadWith({{"host", host}, {"authorization", "Bearer t"}}), Peer::kRemote));
@@ -243,7 +242,7 @@ TEST_CASE("Gate: listening on every address, a literal address is a Host and a n
   CHECK(with("evil.example:8000") == 403);
 }
 
-TEST_CASE("Gate: with people nobody is let in by being on this machine", "[wire]") {
+TEST_CASE("Gate: with people, a local user needs a token too", "[wire]") {
   const TempDirectory folder;
   ApiTokenFile file(folder.File("tokens.json"));
   const auto alice = file.Add({.role = Principal::Role::kUser, .org = "acme", .user = "alice"}, "", std::nullopt);
@@ -271,7 +270,7 @@ TEST_CASE("Gate: with people nobody is let in by being on this machine", "[wire]
   CHECK(who("GET", "/", {{"authorization", "Bearer nobodys"}}).error().reason == "invalid_token");
   CHECK(who("GET", "/chats", {{"cookie", "reprise=" + alice->text}}).error().reason == "unauthenticated");
 
-  // One cookie for all, as equal servers behind one name have many ports.
+  // One cookie name for all, because equal servers behind one name listen on different ports.
   const RequestHead head = HeadWith({{"host", "localhost:8000"}});
   CHECK_FALSE(gate.LogIn("reprise_nobodys", head));
   const HeaderList hers = Halves(gate, alice->text, head);

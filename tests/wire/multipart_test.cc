@@ -25,7 +25,7 @@ std::string MessageOf(const Request& request) {
 
 }  // namespace
 
-TEST_CASE("ReadUpload: a form with one file, as curl sends it", "[wire]") {
+TEST_CASE("ReadUpload: reads a form with one file, as curl sends it", "[wire]") {
   const auto upload = ReadUpload(Form(Part(kFile, "hello\r\n--X\r\n") + "--XX--\r\n")).value();
   CHECK(upload.filename == "a.txt");
   CHECK(upload.mime_type == "text/plain");
@@ -37,7 +37,7 @@ TEST_CASE("ReadUpload: a form with one file, as curl sends it", "[wire]") {
   CHECK(quoted.value().content == "x");
 }
 
-TEST_CASE("ReadUpload: names with quotes, paths and other characters", "[wire]") {
+TEST_CASE("ReadUpload: reads names with quotes, paths and other characters", "[wire]") {
   const auto name = [](const std::string& parameters) {
     return ReadUpload(Form(Part("Content-Disposition: form-data; " + parameters, "x") + "--XX--")).value().filename;
   };
@@ -48,7 +48,7 @@ TEST_CASE("ReadUpload: names with quotes, paths and other characters", "[wire]")
   CHECK(name(R"(name=file; filename="")").empty());
 }
 
-TEST_CASE("ReadForm: a file among texts", "[wire]") {
+TEST_CASE("ReadForm: reads a file among texts", "[wire]") {
   const auto text = [](const std::string& name, const std::string& value) {
     return Part("Content-Disposition: form-data; name=\"" + name + "\"", value);
   };
@@ -70,7 +70,7 @@ TEST_CASE("ReadForm: a file among texts", "[wire]") {
   CHECK(ReadForm(Form("{}", "application/json"), {}).error().code == ErrorCode::kUnsupportedType);
 }
 
-TEST_CASE("ReadUpload: a form that is something else is refused in words", "[wire]") {
+TEST_CASE("ReadUpload: refuses any other form with a message", "[wire]") {
   CHECK_FALSE(MessageOf(Form("")).empty());
   CHECK_FALSE(MessageOf(Form("--XX--")).empty());
   CHECK_FALSE(MessageOf(Form("hello")).empty());
@@ -88,7 +88,7 @@ TEST_CASE("ReadUpload: a form that is something else is refused in words", "[wir
   CHECK_FALSE(MessageOf(Form("--XX\r\nX: " + std::string(5000, 'x') + "\r\n\r\n\r\n--XX--")).empty());
 }
 
-TEST_CASE("ReadUpload: every prefix of a form is refused and none is read as a file", "[wire]") {
+TEST_CASE("ReadUpload: refuses every prefix of a form", "[wire]") {
   const std::string whole = Part(kFile, "hello") + "--XX--";
   for (std::size_t length = 0; length < whole.size(); ++length) {
     CAPTURE(length);
@@ -97,7 +97,7 @@ TEST_CASE("ReadUpload: every prefix of a form is refused and none is read as a f
   CHECK(ReadUpload(Form(whole)));
 }
 
-TEST_CASE("ReadUpload: any other body is the file itself", "[wire]") {
+TEST_CASE("ReadUpload: takes any other body for the file itself", "[wire]") {
   Request request = Form("--XX", "text/csv; charset=utf-8");
   CHECK(ReadUpload(request).value().mime_type == "text/csv");
   CHECK(ReadUpload(request).value().content == "--XX");
@@ -105,12 +105,12 @@ TEST_CASE("ReadUpload: any other body is the file itself", "[wire]") {
   CHECK(ReadUpload(request).value().filename == "b.csv");
   request.head.target += "?name=c%20d.csv";
   CHECK(ReadUpload(request).value().filename == "c d.csv");
-  // What curl says when it is told nothing.
+  // curl sends this type by default.
   CHECK(ReadUpload(Form("x", "application/x-www-form-urlencoded")).value().mime_type.empty());
   CHECK_FALSE(ReadUpload(Form("x", "text/plain; charset=\"")));
 }
 
-TEST_CASE("AttachmentDisposition: no name ends the header or its quotes", "[wire]") {
+TEST_CASE("AttachmentDisposition: no name can end the header or its quotes", "[wire]") {
   CHECK(AttachmentDisposition("a.txt") == "attachment; filename=\"a.txt\"; filename*=UTF-8''a.txt");
   CHECK(AttachmentDisposition("\"; x=\\ %\xc3\xa9") ==
         "attachment; filename=\"_; x=_ ___\"; filename*=UTF-8''%22%3B%20x%3D%5C%20%25%C3%A9");

@@ -28,11 +28,11 @@ struct Listener {
 
 }  // namespace
 
-TEST_CASE("PeerUsers: our own process is trusted, over both families", "[wire]") {
+TEST_CASE("PeerUsers: trusts our own process over IPv4 and IPv6", "[wire]") {
   PeerUsers users;
   for (const bool v6 : {false, true}) {
     const Listener listener(v6);
-    if (!listener.usable) continue;  // no ::1 here
+    if (!listener.usable) continue;  // this machine has no ::1
     const TestClient client(listener.port, v6);
     const int accepted = listener.Accept();
     CHECK(users.Identify(accepted) == Peer::kTrusted);
@@ -40,7 +40,7 @@ TEST_CASE("PeerUsers: our own process is trusted, over both families", "[wire]")
   }
 }
 
-TEST_CASE("PeerUsers: a socket that nobody holds any more is not root's", "[wire]") {
+TEST_CASE("PeerUsers: a socket that no process holds any more is not root's", "[wire]") {
   PeerUsers users;
   const Listener listener;
   TestClient client(listener.port);
@@ -50,8 +50,8 @@ TEST_CASE("PeerUsers: a socket that nobody holds any more is not root's", "[wire
   ::close(accepted);
 }
 
-TEST_CASE("PeerUsers: another user is foreign", "[wire]") {
-  if (::geteuid() != 0) return;  // only root can become somebody else
+TEST_CASE("PeerUsers: reports another user as foreign", "[wire]") {
+  if (::geteuid() != 0) return;  // only root can change its user
   PeerUsers users;
   const Listener listener;
   int done[2];
@@ -75,7 +75,7 @@ TEST_CASE("PeerUsers: another user is foreign", "[wire]") {
   CHECK(status == 0);
 }
 
-TEST_CASE("PeerUsers: what is no connection is unknown", "[wire]") {
+TEST_CASE("PeerUsers: reports a descriptor without a connection as unknown", "[wire]") {
   PeerUsers users;
   const Listener listener;
   CHECK(users.Identify(listener.fd) == Peer::kUnknown);

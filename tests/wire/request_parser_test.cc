@@ -9,7 +9,7 @@ namespace {
 
 const HttpLimits kLimits;
 
-// The status that a head alone is refused with; 200: taken, 0: not complete.
+// The status of the refusal of a head; 200: accepted, 0: not complete.
 int StatusOfHead(std::string_view text) {
   HeadScan scan = ScanHead(text, 0, kLimits);
   if (scan.refusal) return scan.refusal->status;
@@ -32,7 +32,7 @@ struct Chunked {
 
 }  // namespace
 
-TEST_CASE("RequestParser: a plain head is taken with its names in lower case", "[wire]") {
+TEST_CASE("RequestParser: reads a plain head, with names in lower case", "[wire]") {
   RequestParser parser(kLimits);
   REQUIRE_FALSE(parser.TakeHead("GET /a?b=c HTTP/1.1\r\nHost: x\r\nX-Odd:  spaced \r\n\r\n"));
   CHECK(parser.head().method == "GET");
@@ -44,7 +44,7 @@ TEST_CASE("RequestParser: a plain head is taken with its names in lower case", "
   CHECK(parser.keep_alive());
 }
 
-TEST_CASE("RequestParser: a length that can be read in two ways is refused", "[wire]") {
+TEST_CASE("RequestParser: refuses a length that can be read in two ways", "[wire]") {
   for (const char* fields : {"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
                              "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n",
                              "Content-Length: 5\r\nContent-Length: 5\r\n",
@@ -74,7 +74,7 @@ TEST_CASE("RequestParser: a length that can be read in two ways is refused", "[w
   CHECK(StatusOfFields("Transfer-Encoding: Chunked\r\n") == 200);
 }
 
-TEST_CASE("RequestParser: lines that parsers disagree about are refused", "[wire]") {
+TEST_CASE("RequestParser: refuses lines that parsers read differently", "[wire]") {
   using namespace std::string_view_literals;
   for (const std::string_view text :
        {"GET / HTTP/1.1\nHost: a\n\n"sv, "GET / HTTP/1.1\r\nHost: a\n\r\n"sv, "GET / HTTP/1.1\r\nX: a\rb\r\n\r\n"sv,
@@ -88,7 +88,7 @@ TEST_CASE("RequestParser: lines that parsers disagree about are refused", "[wire
   }
 }
 
-TEST_CASE("RequestParser: another version of HTTP is told so, the first line of HTTP/2 included", "[wire]") {
+TEST_CASE("RequestParser: answers other versions of HTTP with 505, even the first line of HTTP/2", "[wire]") {
   CHECK(StatusOfHead("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n") == 505);
   CHECK(StatusOfHead("GET / HTTP/2.0\r\nHost: a\r\n\r\n") == 505);
   CHECK(StatusOfHead("GET / HTTP/3\r\n\r\n") == 505);
@@ -96,7 +96,7 @@ TEST_CASE("RequestParser: another version of HTTP is told so, the first line of 
   CHECK(StatusOfHead("GET / HTTP/1.0\r\n\r\n") == 200);
 }
 
-TEST_CASE("RequestParser: heads are bounded in length, lines and target", "[wire]") {
+TEST_CASE("RequestParser: limits the head's length, its lines and its target", "[wire]") {
   const std::string start = "GET / HTTP/1.1\r\n";
   CHECK(StatusOfHead(start + "X: " + std::string(20'000, 'x')) == 431);
   CHECK(StatusOfHead(start + "X: " + std::string(15'000, 'x') + "\r\n\r\n") == 200);
@@ -109,7 +109,7 @@ TEST_CASE("RequestParser: heads are bounded in length, lines and target", "[wire
   CHECK(StatusOfHead("GET /" + std::string(10'000, 'x')) == 414);
 }
 
-TEST_CASE("ScanHead: a head may have the limit's size, and nothing behind the limit is looked at", "[wire]") {
+TEST_CASE("ScanHead: a head may be as large as the limit, and bytes beyond the limit are ignored", "[wire]") {
   HttpLimits limits;
   limits.head_bytes = 64;
   const std::string start = "GET / HTTP/1.1\r\nX: ";
@@ -125,7 +125,7 @@ TEST_CASE("ScanHead: a head may have the limit's size, and nothing behind the li
   }
 }
 
-TEST_CASE("ScanHead: finds the end however the head is cut", "[wire]") {
+TEST_CASE("ScanHead: finds the end however the head is split", "[wire]") {
   const std::string head = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
   for (std::size_t cut = 0; cut < head.size(); ++cut) {
     INFO(cut);
@@ -138,7 +138,7 @@ TEST_CASE("ScanHead: finds the end however the head is cut", "[wire]") {
   }
 }
 
-TEST_CASE("RequestParser: a chunked body is read however it is cut", "[wire]") {
+TEST_CASE("RequestParser: reads a chunked body however it is split", "[wire]") {
   const std::string body = "5\r\nhello\r\n006\r\n world\r\nA\r\n0123456789\r\n0\r\n\r\n";
   for (std::size_t cut = 0; cut <= body.size(); ++cut) {
     INFO(cut);
@@ -154,7 +154,7 @@ TEST_CASE("RequestParser: a chunked body is read however it is cut", "[wire]") {
   }
 }
 
-TEST_CASE("RequestParser: a chunked body is refused at the limit, before it is all there", "[wire]") {
+TEST_CASE("RequestParser: refuses a chunked body at the limit, before it is complete", "[wire]") {
   Chunked request;
   const std::string chunk = "10000\r\n" + std::string(0x10000, 'x') + "\r\n";
   int status = 0;
@@ -171,7 +171,7 @@ TEST_CASE("RequestParser: a chunked body is refused at the limit, before it is a
   CHECK(sent == 17);
 }
 
-TEST_CASE("RequestParser: chunks that two parsers could read differently are refused, at the first byte that tells",
+TEST_CASE("RequestParser: refuses ambiguous chunks at the first byte that two parsers could read differently",
           "[wire]") {
   using namespace std::string_view_literals;
   for (const std::string_view body :
@@ -200,7 +200,7 @@ TEST_CASE("RequestParser: chunks that two parsers could read differently are ref
   }
 }
 
-TEST_CASE("InputBuffer: keeps the bytes in order, and taking them one by one is no more work than at once", "[wire]") {
+TEST_CASE("InputBuffer: keeps the bytes in order, and taking them one by one costs no more", "[wire]") {
   InputBuffer buffer;
   std::string all;
   for (int i = 0; i < 100; ++i) {
@@ -213,14 +213,14 @@ TEST_CASE("InputBuffer: keeps the bytes in order, and taking them one by one is 
     all.erase(0, taken);
   }
   CHECK(buffer.view() == all);
-  // Moving what stays for each byte would be 10^15 moves.
+  // Moving the rest for each byte would be 10^15 moves.
   buffer.Append(std::string(32 << 20, 'x'));
   std::size_t count = 0;
   for (; !buffer.empty(); ++count) buffer.Consume(1);
   CHECK(count == (32 << 20) + all.size());
 }
 
-TEST_CASE("RequestParser: a body of known length leaves what follows alone", "[wire]") {
+TEST_CASE("RequestParser: a body of known length ends before the next request", "[wire]") {
   RequestParser parser(kLimits);
   REQUIRE_FALSE(parser.TakeHead("POST / HTTP/1.1\r\nContent-Length: 4\r\n\r\n"));
   CHECK(parser.has_body());

@@ -30,7 +30,7 @@ TEST_CASE("Router: finds a route and captures its open segments, decoded", "[wir
   CHECK(router.Find("GET", "/chats/a%2fb").captures == std::vector<std::string>{"a/b"});
 }
 
-TEST_CASE("Router: unknown paths are 404, known ones with another method 405 with Allow", "[wire]") {
+TEST_CASE("Router: answers unknown paths with 404, and other methods of known paths with 405 and Allow", "[wire]") {
   const Router router = MakeRouter();
   for (const char* path :
        {"/", "/nope", "/chats/", "/chats/a/", "//chats", "/chats//interactions/x/cancel", "/CHATS"}) {
@@ -48,7 +48,7 @@ TEST_CASE("Router: unknown paths are 404, known ones with another method 405 wit
   CHECK(StatusOf(router, "HEAD", "/chats/c/interactions/i/cancel") == 405);
 }
 
-TEST_CASE("Request: query values are decoded, the first of a name counts", "[wire]") {
+TEST_CASE("Request: decodes query values and takes the first of a name", "[wire]") {
   Request request;
   request.head.target = "/x?a=1%2B+2&b&c=&a=3&d=x%zz&e=a=b";
   CHECK(request.Query("a") == "1+ 2");
@@ -59,7 +59,7 @@ TEST_CASE("Request: query values are decoded, the first of a name counts", "[wir
   CHECK_FALSE(request.Query("f"));
 }
 
-TEST_CASE("Request: a media type is accepted only by its name", "[wire]") {
+TEST_CASE("Request: accepts a media type only if it is listed by name", "[wire]") {
   Request request;
   CHECK_FALSE(request.Accepts("text/event-stream"));
   request.head.headers = {{"accept", "*/*"}};
@@ -68,7 +68,7 @@ TEST_CASE("Request: a media type is accepted only by its name", "[wire]") {
   CHECK(request.Accepts("text/event-stream"));
 }
 
-TEST_CASE("Router: errors below a prefix have the form of its clients", "[wire]") {
+TEST_CASE("Router: finds the error form of a prefix", "[wire]") {
   Router router = MakeRouter();
   const ErrorForm form = [](Reply& reply) { reply.body = "theirs"; };
   router.SetErrorForm("/v1/", form);

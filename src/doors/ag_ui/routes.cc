@@ -35,7 +35,7 @@ Outcome Streamed(const std::string& frames) {
   return StreamReply{.log = std::move(log), .hold = nullptr, .forgets = true};
 }
 
-// AG-UI tells a client in the stream what it has done wrong with interrupts.
+// AG-UI reports mistakes with interrupts in the stream.
 Outcome Refuse(const RunInput& input, const std::string& code, const std::string& message) {
   return Streamed(RunTranslator::Refusal(OptionsOf(input), code, message));
 }
@@ -48,7 +48,7 @@ Json StateOf(const Agenda& agenda) {
   return {{"tasks", std::move(tasks)}, {"plan", agenda.plan}};
 }
 
-// What an interaction has asked, as its events tell it.
+// A question of an interaction, found in its events.
 struct Asked {
   std::uint64_t seq = 0;
   bool is_approval = true, is_open = true;
@@ -120,7 +120,7 @@ class AgUiRoute {
   }
 
   Result<Outcome> Follow(RunInput input, EventSubscription started) const {
-    engine_.Listen(started);  // to what the same request has begun before
+    engine_.Listen(started);  // a repeated request gets the run that it began before
     const auto client = std::make_shared<char>();
     auto options = OptionsOf(input);
     if (auto agenda = engine_.GetAgenda(started.chat_id)) options.state = StateOf(*agenda);
@@ -187,7 +187,7 @@ class AgUiRoute {
           "the input has a new message beside \"resume\", and nothing was answered: send \"resume\" without it, "
           "and the message when that run has ended");
     }
-    // Listens before it answers, so that nobody takes the run for one whose client has gone.
+    // Listens before it answers, so that the run never counts as abandoned.
     engine_.Listen(attached.subscription);
     const InteractionRef within{chat, *interaction};
     if (auto given = Give(request, input, open, within); !given) {
@@ -199,7 +199,7 @@ class AgUiRoute {
     return Stream(std::move(attached.subscription), std::move(options));
   }
 
-  // Whether the last message is the one that began this interaction.
+  // True if the last message is the one that began this interaction.
   Result<bool> Began(const RunInput& input, const InteractionId& interaction) const {
     const auto plan = TRY(door_.conversations->Find(input.conversation));
     return plan.kind == ConversationPlan::Kind::kRegenerate && plan.interaction == interaction;
@@ -212,8 +212,8 @@ class AgUiRoute {
     return ids;
   }
 
-  // All payloads are read before the first answer is given. What was answered before, here or elsewhere, stays as it
-  // is: the first answer counts.
+  // Reads all payloads before it gives the first answer. A question that was answered before, here or elsewhere, stays
+  // as it is, because the first answer counts.
   Result<void> Give(const Request& request, const RunInput& input, const OpenQuestions& open,
                     const InteractionRef& within) const {
     std::vector<std::pair<std::string, ApprovalAnswer>> approvals;
@@ -237,7 +237,7 @@ class AgUiRoute {
     return {};
   }
 
-  // --- what there is: for a client that has just come, or come back
+  // --- the current state, for a client that is new or returns
   Result<Outcome> Show(const RunInput& input, const ChatId& chat) const {
     auto options = OptionsOf(input);
     options.shown_messages = Json::array();

@@ -39,7 +39,7 @@ std::string EndingOf(const std::string& mime_type) {
 
 void AddText(std::string& all, const std::string& text) { all += (all.empty() || text.empty() ? "" : "\n\n") + text; }
 
-// The text of a message's content, and the files in it.
+// Returns the text of a message's content and adds its files to `files`, unless that is null.
 Result<std::string> TakeContent(const Json& content, const std::string& where, std::vector<ForeignFile>* files) {
   if (content.is_string()) return content.get<std::string>();
   if (content.is_null()) return std::string();
@@ -51,7 +51,7 @@ Result<std::string> TakeContent(const Json& content, const std::string& where, s
       AddText(text, TextMember(part, "text"));
       continue;
     }
-    // Parts of 1.0, and the "binary" of before.
+    // Parts of 1.0, and the older "binary" ones.
     const Json& source = MemberOf(part, "source");
     const bool is_data = TextMember(source, "type") == "data" || MemberOf(part, "data").is_string();
     const std::string data = source.is_object() ? TextMember(source, "value") : TextMember(part, "data");
@@ -73,7 +73,7 @@ Result<std::string> TakeContent(const Json& content, const std::string& where, s
 }
 
 Result<void> TakeMessages(RunInput& input) {
-  std::optional<ForeignTurn> turn;  // that is not answered to its end
+  std::optional<ForeignTurn> turn;  // the latest, whose answer may continue
   std::vector<ForeignFile> files;
   for (std::size_t i = 0; i < input.messages.size(); ++i) {
     const Json& message = input.messages[i];
@@ -110,7 +110,7 @@ Result<void> TakeMessages(RunInput& input) {
   return {};
 }
 
-// Whether a message of the client is this one of the chat.
+// True if the client's message is this one of the chat.
 bool IsSameMessage(const Json& client, const Json& ours) {
   if (!MemberOf(client, "id").is_string() || MemberOf(client, "role") != ours["role"]) return false;
   if (client["id"] == ours["id"]) return true;
@@ -118,7 +118,7 @@ bool IsSameMessage(const Json& client, const Json& ours) {
   return text && !text->empty() && *text == TextMember(ours, "content");
 }
 
-// A text of the payload; nullopt: there is none, or an empty one.
+// A text in the payload; nullopt if it is missing or empty.
 Result<std::optional<std::string>> PayloadText(const ResumeEntry& entry, const char* name) {
   const Json& text = MemberOf(entry.payload, name);
   if (text.is_null() || text == "") return std::nullopt;
@@ -174,7 +174,7 @@ Result<RunInput> ParseRunInput(std::string_view body) {
   }
   input.parent_run_id = TextMember(json, "parentRunId");
   input.is_current = !TextMember(json, "protocolVersion").empty();
-  // Here a client always has a name: "new" and "null" are names too.
+  // A thread always has a name here, so "new" and "null" are names too.
   const auto plain = ChatId::Parse(input.thread_id);
   input.conversation.chat = plain ? std::optional(*plain) : ChatNamed(input.thread_id);
   if (!input.conversation.chat) return Fail(Wrong("\"threadId\" names no thread"));
@@ -195,7 +195,7 @@ Result<RunInput> ParseRunInput(std::string_view body) {
 }
 
 void KeepMessagesOf(const Json& client, Json& shown) {
-  std::size_t next = 0;  // of the client's messages: those before it have been found
+  std::size_t next = 0;  // the first message of the client that can still match
   for (Json& message : shown) {
     const bool is_users = TextMember(message, "role") == "user";
     for (std::size_t i = next; i < client.size(); ++i) {
@@ -208,7 +208,7 @@ void KeepMessagesOf(const Json& client, Json& shown) {
         next = i + 1;
         break;
       }
-      if (!is_users && TextMember(client[i], "role") == "user") break;  // which begins another turn
+      if (!is_users && TextMember(client[i], "role") == "user") break;  // the next turn begins here
     }
   }
 }

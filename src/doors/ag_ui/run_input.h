@@ -12,10 +12,10 @@
 #include "reprise/approval.h"
 #include "reprise/result.h"
 
-// What a client of AG-UI 1.0 asks for (docs.ag-ui.com): a RunAgentInput.
+// The request of an AG-UI 1.0 client (docs.ag-ui.com): a RunAgentInput.
 namespace reprise::ag_ui {
 
-// What a person says to an interrupt.
+// A person's answer to an interrupt.
 struct ResumeEntry {
   std::string interrupt_id;
   bool cancelled = false;
@@ -24,13 +24,13 @@ struct ResumeEntry {
 
 struct RunInput {
   std::string thread_id, run_id, parent_run_id;
-  bool is_current = false;  // the client speaks 1.0: it knows sub-agents and that a run can be cancelled
+  bool is_current = false;  // the client speaks 1.0, so it knows sub-agents and cancelled runs
   Json messages = Json::array();
   std::vector<ResumeEntry> resume;
 
-  // The last message is a person's: it begins a run. Otherwise the client asks what there is.
+  // True if the last message is a person's, which begins a run. Otherwise the client asks for the current state.
   bool has_message = false;
-  ForeignConversation conversation;  // its chat is that of the thread
+  ForeignConversation conversation;  // its chat is the thread's
   std::vector<ForeignFile> files;    // of the last message
   std::string instructions;          // system and developer messages, and the context of the page
   std::string model;                 // forwardedProps.model; empty: the chat's
@@ -39,14 +39,14 @@ struct RunInput {
 // kInvalidArgument (reasons of ParseJson, "invalid_body", "invalid_member"); the message names the member.
 Result<RunInput> ParseRunInput(std::string_view body);
 
-// Messages of the chat that the client has too are known by its ids, and a person's stay as the client has them. Both
-// are in the order of the conversation.
+// Gives the messages in `shown` that the client has too the client's ids, and replaces those of a person by the
+// client's. Both lists are in the order of the conversation.
 void KeepMessagesOf(const Json& client, Json& shown);
 
-// An interrupt that two entries answer differently.
+// An interrupt for which two entries have different answers.
 std::optional<std::string> ContradictedInterrupt(const std::vector<ResumeEntry>& entries);
 
-// What the payload of an entry answers. kInvalidArgument (reason "invalid_payload").
+// The answer in an entry's payload. kInvalidArgument (reason "invalid_payload").
 Result<ApprovalAnswer> ApprovalOf(const ResumeEntry& entry);
 Result<InputAnswer> InputOf(const ResumeEntry& entry, const event::InputRequired& asked);
 

@@ -60,13 +60,13 @@ Json RunTranslator::Usage() const {
   usage.update({{"inputTokens", used.input_tokens},
                 {"outputTokens", used.output_tokens},
                 {"totalTokens", used.input_tokens + used.output_tokens}});
-  // Zero would say that the provider has counted none; mostly it has not said.
+  // Zero would mean that the provider counted none, but mostly it did not report this number.
   if (used.cache_read_tokens > 0) usage["cachedInputTokens"] = used.cache_read_tokens;
   if (used.cache_write_tokens > 0) usage["cacheWriteInputTokens"] = used.cache_write_tokens;
   return Json::array({std::move(usage)});
 }
 
-// By the calls of the model since the request came.
+// The usage of the model calls since this request.
 TokenUsage RunTranslator::Used() const {
   TokenUsage used = usage_;
   if (options_.pending_usage) used += options_.pending_usage();
@@ -109,7 +109,7 @@ void RunTranslator::CloseAll(std::string& out) {
   }
 }
 
-// All that was published has been taken. What is asked together is published together.
+// All published events have been taken. Questions asked together are published together, so all of them are here.
 void RunTranslator::Rest(std::string& out) {
   if (interrupts_.empty() || is_over_) return;
   is_silent_ = false;
@@ -151,7 +151,7 @@ void RunTranslator::EndWithNothing(std::string& out) {
   Finish(out, {{"type", "success"}});
 }
 
-// --- what is said ------------------------------------------------------------------------------------------------
+// --- text ---------------------------------------------------------------------------------------------------------
 
 void RunTranslator::TakePiece(std::uint64_t seq, Piece piece, std::string_view escaped, std::string& out) {
   const bool is_text = piece == Piece::kText;
@@ -241,7 +241,7 @@ void RunTranslator::Announce(const std::string& call, const std::string& name, c
 
 void RunTranslator::TakeResult(const event::ToolResult& result, std::uint32_t round, std::string& out) {
   const std::string &call = result.id, &output = result.tool_output;
-  Announce(call, result.tool_name, "", round, out);  // one that never ran has a result too
+  Announce(call, result.tool_name, "", round, out);  // a call that never ran has a result too
   if (const auto agent = sub_agents_.find(call); agent != sub_agents_.end() && agent->second.is_open) {
     agent->second.is_open = false;
     const std::string id = Id("agent-" + call);
@@ -259,7 +259,7 @@ void RunTranslator::TakeResult(const event::ToolResult& result, std::uint32_t ro
   messages_.push_back(std::move(message));
 }
 
-// A command that runs: an activity, to which each piece is added.
+// The output of a running command: an activity to which each piece is added.
 void RunTranslator::TakeOutput(const event::ToolOutputDelta& output, std::string& out) {
   const std::string &call = output.id, &piece = output.content;
   const std::string id = Id("output-" + call);
@@ -322,7 +322,7 @@ void RunTranslator::TakeNested(const event::Nested& nested, std::string& out) {
       nested.step);
 }
 
-// --- what is asked -----------------------------------------------------------------------------------------------
+// --- questions ----------------------------------------------------------------------------------------------------
 
 void RunTranslator::AskApproval(const event::ApprovalRequired& asked) {
   if (options_.answered.contains(asked.approval_id)) return;
@@ -361,10 +361,10 @@ void RunTranslator::AskInput(const event::InputRequired& asked) {
   interrupts_.emplace_back(asked.request_id, std::move(interrupt));
 }
 
-// --- all the rest ------------------------------------------------------------------------------------------------
+// --- all other events ---------------------------------------------------------------------------------------------
 
 void RunTranslator::AddUsage(const TokenUsage& usage) {
-  if (seq_ > options_.before.last_seq) usage_ += usage;  // what came before was told with the run before
+  if (seq_ > options_.before.last_seq) usage_ += usage;  // the response before has reported earlier usage
 }
 
 void RunTranslator::SetState(const char* member, Json value, std::string& out) {

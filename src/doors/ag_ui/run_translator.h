@@ -17,19 +17,20 @@
 
 namespace reprise::ag_ui {
 
-// Shows a run as events of AG-UI 1.0. What waits for a person ends the response, and never the run: an interrupt.
+// Translates a run into events of AG-UI 1.0. A question to a person is an interrupt: it ends the response, and never
+// the run.
 class RunTranslator final : public Translator {
  public:
   struct Options {
     std::string thread_id, run_id, parent_run_id;
     bool is_current = false;               // the client speaks 1.0
-    std::string interaction{};             // if it is known before the first event
-    Json state = Json::object();           // {"tasks","plan"} as the run begins
-    Json messages = Json::array();         // those that the client has
-    std::optional<Json> shown_messages{};  // all there are, for a client that has none; shown at the beginning
-    std::uint64_t after_seq = 0;           // the client has what came up to here
-    std::set<std::string> answered{};      // what the client has just answered: interrupts no more
-    // What was used before the request is told by the runs before it.
+    std::string interaction{};             // if known before the first event
+    Json state = Json::object();           // {"tasks","plan"} when the run begins
+    Json messages = Json::array();         // the messages that the client has
+    std::optional<Json> shown_messages{};  // all messages of the chat, if they are to be shown at the beginning
+    std::uint64_t after_seq = 0;           // the client has the events up to here
+    std::set<std::string> answered{};      // answered by this request, so no interrupts any more
+    // The usage before this request, which earlier responses have reported.
     struct Before {
       std::uint64_t last_seq = 0;
       TokenUsage pending{};
@@ -45,17 +46,17 @@ class RunTranslator final : public Translator {
   void End(bool complete, std::string& out) override;
   bool is_over() const override { return is_over_; }
 
-  // A response that tells what there is, and of no run.
+  // Writes a response that shows the current state and no run.
   void EndWithNothing(std::string& out);
 
-  // The messages that the run's events have made so far.
+  // The messages made from the run's events so far.
   const std::vector<Json>& messages() const { return messages_; }
 
-  // A response that is nothing but this failure.
+  // A response with this failure alone.
   static std::string Refusal(const Options& options, const std::string& code, const std::string& message);
 
  private:
-  // A text or a reasoning that is being said.
+  // A text or a reasoning message, perhaps still open.
   struct Open {
     std::string id;
     bool is_open = false;
@@ -101,15 +102,15 @@ class RunTranslator final : public Translator {
   bool has_begun_ = false, is_silent_ = false, is_over_ = false;
   Open text_, thought_;
   std::size_t text_count_ = 0, thought_count_ = 0;
-  std::string parent_;  // the message of this round's calls
+  std::string parent_;  // id of the message with this round's calls
   std::uint32_t parent_round_ = 0;
-  std::set<std::string> announced_;  // calls
+  std::set<std::string> announced_;  // ids of calls
   std::map<std::string, std::size_t> outputs_;
   std::map<std::string, SubAgent> sub_agents_;
-  std::vector<std::pair<std::string, Json>> interrupts_;  // that are open, by their ids
+  std::vector<std::pair<std::string, Json>> interrupts_;  // the open ones, with their ids
   std::vector<Json> messages_;
-  std::string answer_;     // what was said, for whoever finds the conversation again
-  std::uint64_t seq_ = 0;  // of the event that is taken
+  std::string answer_;     // all text so far, by which the conversation is found again
+  std::uint64_t seq_ = 0;  // of the current event
   TokenUsage usage_;
 };
 

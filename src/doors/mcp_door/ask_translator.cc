@@ -79,7 +79,7 @@ void AskTranslator::Ask(const std::string& id, const Json& form, std::string& ou
   Send(DumpJson(request), out);
 }
 
-// Somebody has answered.
+// The question was answered, here or elsewhere.
 void AskTranslator::Settle(const std::string& id, std::string& out) {
   waiting_.erase(id);
   const auto asked = asked_.find(id);
@@ -129,7 +129,7 @@ void AskTranslator::TakeEvent(const AgentEvent& event, std::string& out) {
       event.payload);
 }
 
-// All that was published has been taken. What is asked together is published together.
+// All published events have been taken. Questions asked together are published together, so all of them are here.
 void AskTranslator::Rest(std::string& out) {
   if (is_over_) return;
   for (const std::string& id : options_.answered) waiting_.erase(id);
@@ -175,7 +175,7 @@ void AskTranslator::End(bool complete, std::string& out) {
   if (is_over_) return;
   is_over_ = true;
   const bool is_done = run_.status == InteractionStatus::kCompleted;
-  if (options_.call && options_.call->is_cancelled() && !is_done) return;  // nobody waits for a response
+  if (options_.call && options_.call->is_cancelled() && !is_done) return;  // no client waits for a response
   const bool failed = !complete || !is_done;
   std::string text = run_.answer.content;
   if (!complete) {

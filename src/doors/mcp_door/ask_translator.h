@@ -18,31 +18,31 @@
 
 namespace reprise::mcp_door {
 
-// Shows a run as the answer of a tool: progress while it works, what waits for a person as questions to the client's
-// user, and its answer as the result.
+// Shows a run as the answer of a tool: progress while it works, questions to the client's user where it waits for a
+// person, and its answer as the result.
 class AskTranslator final : public Translator {
  public:
-  // Where what waits for a person is asked.
+  // Where a person is asked.
   enum class Asking {
-    kNowhere,   // the client cannot: the result says where to answer
-    kInStream,  // with requests to the client, while the response stays open
-    kInResult,  // the result is the questions, and the client sends the call again with their answers
+    kNowhere,   // the client cannot ask: the result says where to answer
+    kInStream,  // by requests to the client while the response stays open
+    kInResult,  // the result is the questions; the client repeats the call with the answers
   };
   struct Options {
-    Json id = nullptr;  // of the request
+    Json id = nullptr;  // the request's
     bool is_stateless = false;
     bool streams = true;  // false: the response is one JSON text, the result
     Asking asking = Asking::kNowhere;
     bool can_open_urls = false;
-    Json progress_token = nullptr;  // null: no progress is told
+    Json progress_token = nullptr;  // null: no progress is sent
     InteractionRef run;
-    bool is_repeated = false;                    // a call before has begun the run, and is answered as it ended
-    std::string call_digest{};                   // of the call, which what is sent again has to be
-    std::string where{};                         // people can answer
-    std::uint64_t after_seq = 0;                 // the client knows what came up to here
-    std::set<std::string> answered{};            // what the client has just answered
-    std::shared_ptr<Session> session = nullptr;  // of the client, if it has one
-    std::shared_ptr<Call> call = nullptr;        // likewise
+    bool is_repeated = false;                    // an earlier call began the run, and this one gets its result
+    std::string call_digest{};                   // of the call; a repeated call must have the same
+    std::string where{};                         // where people can answer
+    std::uint64_t after_seq = 0;                 // the client has the events up to here
+    std::set<std::string> answered{};            // answered by this request
+    std::shared_ptr<Session> session = nullptr;  // the client's, if it has one
+    std::shared_ptr<Call> call = nullptr;        // the same
   };
   explicit AskTranslator(Options options) : options_(std::move(options)) {}
 
@@ -61,23 +61,23 @@ class AskTranslator final : public Translator {
   void Settle(const std::string& id, std::string& out);
 
   const Options options_;
-  std::map<std::string, Json> waiting_;  // forms, by the ids of what is asked
-  std::map<std::string, int> asked_;     // how often the client was asked
+  std::map<std::string, Json> waiting_;  // forms, by the ids of the questions
+  std::map<std::string, int> asked_;     // how often the client was asked, by question
   std::string unasked_;                  // why the client could not ask
   std::uint64_t last_question_ = 0;
   RunState run_;
   bool is_over_ = false;
 };
 
-// The result of a tool: a text, beside what programs read. REQUIRES: `structured` is an object, or null.
+// The result of a tool: a text, and `structured` for programs. REQUIRES: `structured` is an object or null.
 Json ToolResult(const std::string& text, Json structured, bool is_error = false);
 
-// A question that is asked once more is another request, since ids of requests are used once: the id of the request,
-// and the id of what it asks.
+// Ids of requests are used once, so a question that is asked again is another request. Convert between the id of the
+// request and the id of its question.
 std::string RequestIdFor(const std::string& question, int times);
 std::string QuestionOf(const std::string& request_id);
 
-// What a client sends with the answers to questions: which run they are for.
+// Sent by the client with its answers: the run that they are for.
 struct RequestState {
   InteractionRef run;
   std::string call_digest;

@@ -14,7 +14,7 @@ namespace {
 
 Error Unusable(std::string why) { return Refused(Reason::kInvalidAnswer, std::move(why)); }
 
-// "accept", "decline" or "cancel"; empty: the client could not ask.
+// "accept", "decline" or "cancel"; empty if the client could not ask.
 std::string ActionOf(const Json& result) { return TextMember(result, "action"); }
 
 }  // namespace

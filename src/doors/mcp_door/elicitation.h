@@ -5,15 +5,15 @@
 #include "reprise/approval.h"
 #include "reprise/result.h"
 
-// What waits for a person, as MCP's elicitations: forms that the client shows, or an address that it opens.
+// Questions to a person as MCP's elicitations: forms that the client shows, or an address that it opens.
 namespace reprise::mcp_door {
 
 // The params of elicitation/create for an event approval_required or input_required.
 Json ApprovalForm(const event::ApprovalRequired& asked);
 Json InputForm(const event::InputRequired& asked, bool can_open_urls);
 
-// What the client's result {"action", "content"} answers. Whoever dismisses a question has not agreed: the call is
-// rejected, the question declined. kInvalidArgument: the answer cannot be used, and the question waits on.
+// The answer in the client's result {"action", "content"}. Dismissing a question is no agreement: the call is rejected,
+// or the question declined. kInvalidArgument if the answer cannot be used; the question stays open.
 Result<ApprovalAnswer> ApprovalIn(const event::ApprovalRequired& asked, const Json& result);
 Result<InputAnswer> InputIn(const event::InputRequired& asked, const Json& result);
 

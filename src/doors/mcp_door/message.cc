@@ -31,7 +31,7 @@ RpcError BadParams(std::string why) { return {.code = kInvalidParams, .message =
 
 RpcError Mismatch(std::string why) { return {.code = kHeaderMismatch, .message = std::move(why), .status = 400}; }
 
-// What the header Mcp-Name has to repeat.
+// The value that the header Mcp-Name must repeat.
 std::optional<std::string> NameIn(const RpcMessage& message) {
   const char* member = message.method == "resources/read"                                  ? "uri"
                        : message.method == "tools/call" || message.method == "prompts/get" ? "name"
@@ -41,7 +41,7 @@ std::optional<std::string> NameIn(const RpcMessage& message) {
   return name.is_string() ? std::optional(name.get<std::string>()) : std::nullopt;
 }
 
-// Values that a header cannot have as they are come as "=?base64?...?=".
+// Decodes "=?base64?...?=", which stands for values that a header cannot hold.
 std::string Decoded(const std::string& value) {
   constexpr std::string_view kBegin = "=?base64?", kEnd = "?=";
   if (!value.starts_with(kBegin) || !value.ends_with(kEnd) || value.size() < kBegin.size() + kEnd.size()) return value;
@@ -96,7 +96,7 @@ RpcMessage ReadMessage(std::string_view body) {
 
 bool IsStateless(const RpcMessage& message, const MessageHead& head) {
   if (head.session) return false;
-  // Only requests of the newer era say a version in "_meta": a header of an older one is a mismatch.
+  // Only requests of the newer era have a version in "_meta", so an older version in the header is a mismatch.
   const std::string said = TextMember(message.meta(), kVersionMember);
   if (!said.empty() && !IsSessionVersion(said)) return true;
   return head.version && !IsSessionVersion(*head.version);

@@ -26,8 +26,8 @@ namespace {
 
 constexpr const char* kSessionHeader = "mcp-session-id";
 constexpr std::int64_t kUsualListed = 20, kMostListed = 100, kMostInteractions = 200, kMostPlaces = 100;
-constexpr std::size_t kMostCompletions = 100;    // that an answer may have
-constexpr std::int64_t kToolsFreshMs = 300'000;  // they change with the program alone
+constexpr std::size_t kMostCompletions = 100;    // the most that one answer may have
+constexpr std::int64_t kToolsFreshMs = 300'000;  // they change only with the program
 
 std::optional<std::string> HeaderOf(const Request& request, const char* name) {
   const std::string* value = request.head.Find(name);
@@ -47,14 +47,14 @@ Reply ErrorTo(const Json& id, const RpcError& error) {
 
 RpcError Unknown(const std::string& what) { return {.code = kInvalidParams, .message = what, .status = 200}; }
 
-// What the engine says no to, for the model of the client to read.
+// A failure of the engine, for the client's model to read.
 Json Refusal(const Error& error) {
   std::string text = error.message;
   if (error.Is(Reason::kBusy)) text += "; `approve` with this chat_id follows what runs there";
   return ToolResult(text, nullptr, /*is_error=*/true);
 }
 
-// What a tool call, or another request, is answered with: at once, or while a run goes on.
+// One request of either era, with its client's abilities and session.
 struct McpRequest {
   const Request& request;
   const RpcMessage& message;
@@ -84,7 +84,7 @@ class McpRoute {
  private:
   // --- the two eras
   Result<Outcome> TakeStateless(const Request& request, const RpcMessage& message, const MessageHead& head) const {
-    // A client over HTTP that wants a request no more closes its response.
+    // Other messages are ignored: over HTTP a client cancels a request by closing its response.
     if (message.kind != RpcMessage::Kind::kRequest) return Reply{.status = 202, .content_type = ""};
     if (const auto problem = CheckStateless(message, head)) return ErrorTo(message.id, *problem);
     const McpRequest asked{
@@ -156,8 +156,9 @@ class McpRoute {
                  .headers = {{"Mcp-Session-Id", id}}};
   }
 
-  // The client's answer to elicitation/create. What was answered elsewhere stays as it is. An answer that cannot be
-  // used is asked for again; a client that cannot ask has dismissed the question, or its call would wait for ever.
+  // Takes the client's answer to elicitation/create. A question that was answered elsewhere stays as it is. If the
+  // answer cannot be used, the client is asked again. An error counts as a dismissed question, or the call would wait
+  // for ever.
   Result<Outcome> TakeAnswer(const Request& request, const RpcMessage& message, Session& session) const {
     const std::string id = message.id.is_string() ? message.id.get<std::string>() : "";
     const std::string question = QuestionOf(id);
@@ -186,10 +187,10 @@ class McpRoute {
   void CancelCall(const RpcMessage& message, Session& session) const {
     const auto call = session.Find(DumpJson(MemberOf(message.params, "requestId")));
     const auto run = call ? call->Cancel() : std::nullopt;
-    if (run) static_cast<void>(engine_.Cancel(run->chat_id, run->interaction_id));  // one that has ended needs none
+    if (run) static_cast<void>(engine_.Cancel(run->chat_id, run->interaction_id));  // harmless if the run has ended
   }
 
-  // --- requests of both
+  // --- requests of both eras
   static Reply Done(const McpRequest& asked, Json result) {
     return Reply{.body = ResultMessage(asked.message.id, std::move(result), asked.is_stateless)};
   }
@@ -315,7 +316,7 @@ class McpRoute {
     return Done(asked, {{"messages", Json::array({std::move(said)})}});
   }
 
-  // The ids of chats, for the prompt and for the address of a chat.
+  // Completes ids of chats, for the prompt and for the address of a chat.
   Result<Outcome> Complete(const McpRequest& asked) const {
     const Json& reference = MemberOf(asked.message.params, "ref");
     const Json& argument = MemberOf(asked.message.params, "argument");
@@ -356,7 +357,7 @@ class McpRoute {
     return Follow(asked, *std::move(started), run, {}, 0, call, is_repeated);
   }
 
-  // The id of a call that is sent again is another: it is known by what it asks for.
+  // A repeated call has a new id, so it is recognized by its content.
   Result<EventSubscription> Start(const McpRequest& asked, const Json& arguments, std::string message) const {
     const auto name = TRY(TextIn(arguments, "chat_id"));
     const auto model = TRY(TextIn(arguments, "model"));
@@ -420,7 +421,7 @@ class McpRoute {
                          }};
   }
 
-  // --- a call that is sent again, with answers
+  // --- a repeated call, with answers
   static bool IsSentAgain(const McpRequest& asked) {
     return asked.is_stateless && MemberOf(asked.message.params, "requestState").is_string();
   }
@@ -441,13 +442,13 @@ class McpRoute {
         answered.insert(id);
       } else if (given.error().code != ErrorCode::kInvalidArgument) {
         return Done(asked, Refusal(given.error()));
-      }  // else the answer is none, and it is asked again
+      }  // otherwise the answer cannot be used, and the question is asked again
     }
     return Follow(asked, std::move(attached->subscription), state->run, std::move(answered), state->last_question,
                   nullptr);
   }
 
-  // Gives an answer to what waits. What does not wait any more, or is unknown, needs none.
+  // Answers an open question. Succeeds too if the question is settled or unknown.
   Result<void> Give(const Request& request, const std::string& id, const Json& response,
                     const std::optional<InteractionRef>& within) const {
     const auto unless_gone = [](Result<void> given) {

@@ -94,7 +94,7 @@ bool Session::AskAgain(const std::string& question, const std::string& why) {
     asked.again = why;
     streams = streams_;
   }
-  // Without the lock: a stream that looks asks this session.
+  // Without the lock, because the stream calls this session.
   for (const auto& each : streams) {
     if (const auto stream = each.lock()) stream->OnPublished(1);
   }

@@ -16,12 +16,12 @@
 
 namespace reprise::mcp_door {
 
-// A request of a client with a session that has begun a run. Thread-safe.
+// A request in a session that begins a run. Thread-safe.
 class Call {
  public:
-  // The run has begun. Whether it is not wanted any more.
+  // Notes that the run has begun. True if the call was cancelled before.
   bool Began(const InteractionRef& run);
-  // The client does not want it any more. The run, if it has begun.
+  // Notes that the client cancelled the call. Returns the run if it has begun.
   std::optional<InteractionRef> Cancel();
   bool is_cancelled() const;
 
@@ -31,35 +31,34 @@ class Call {
   bool is_cancelled_ GUARDED_BY(mutex_) = false;
 };
 
-// What a client has said when it greeted the server. Thread-safe.
+// A session: a client that has greeted the server, and its questions. Thread-safe.
 class Session {
  public:
   explicit Session(ClientAbilities abilities) : abilities(abilities) {}
   const ClientAbilities abilities;
 
-  // `id` as JSON text. The call is known as long as what this returns lives.
+  // `id` is JSON text. The call is known while the returned object lives.
   std::shared_ptr<Call> Begin(const std::string& id);
   std::shared_ptr<Call> Find(const std::string& id);  // null: none
 
-  // From now on the client is told what is at least as grave as this ("debug" to "emergency"). Whether there is such a
-  // level.
+  // The client wants log messages of this level ("debug" to "emergency") and above. False if there is no such level.
   bool SetLogLevel(const std::string& level);
-  // Nothing is told to a client that has said no level.
+  // False until the client asks for warnings.
   bool IsToldWarnings() const;
 
-  // What this client has answered itself.
+  // Notes a request that this client itself answered.
   void NoteAnswered(const std::string& request);
   bool HasAnswered(const std::string& request) const;
 
-  // A response in which this client is asked.
+  // Adds a response that asks this client questions.
   void AddStream(const std::weak_ptr<EventLogListener>& stream);
-  // The client's answer to a question cannot be used, so its streams ask once more and say why. False: they have asked
-  // too often, since a program that answers by itself would go on for ever.
+  // Has the streams ask once more and say why, because the client's answer cannot be used. False if they have asked too
+  // often, because a program that answers by itself would go on for ever.
   bool AskAgain(const std::string& question, const std::string& why);
-  // Why the question has to be asked once more; nullopt: it has not. Whoever is told asks.
+  // Why the question must be asked once more; nullopt if it need not be. The caller that gets a reason asks.
   std::optional<std::string> TakeAskAgain(const std::string& question);
 
-  // The person has not decided: the client could not ask.
+  // Notes that the person did not decide, because the client could not ask.
   void NoteUnasked(const std::string& question, const std::string& why);
   std::string WhyUnasked(const std::string& question) const;  // empty: the person was asked
 
@@ -79,10 +78,10 @@ class Session {
   bool is_told_warnings_ GUARDED_BY(mutex_) = false;
 };
 
-// The sessions of one user. They live in memory: after a restart a client is told 404, and greets anew. Thread-safe.
+// The sessions of one user, in memory: after a restart a client gets 404 and greets the server anew. Thread-safe.
 class Sessions {
  public:
-  // Its id. The session that was not used for the longest time is forgotten if there are too many.
+  // Opens a session and returns its id. Forgets the session that was unused for longest if there are too many.
   std::string Open(ClientAbilities abilities);
   std::shared_ptr<Session> Find(const std::string& id);  // null: no such session (any more)
   bool Close(const std::string& id);

@@ -7,13 +7,13 @@
 #include "base/json.h"
 #include "reprise/result.h"
 
-// What a client of MCP can call and read here.
+// The tools and resources that MCP clients can use here.
 namespace reprise::mcp_door {
 
 Json ToolList();
 bool IsTool(const std::string& name);
 
-// The arguments of a call, read one by one. kInvalidArgument: the message names the argument.
+// Read the arguments of a call. kInvalidArgument: the message names the argument.
 Result<std::string> NeededText(const Json& arguments, const char* name);
 Result<std::optional<std::string>> TextIn(const Json& arguments, const char* name);
 Result<std::int64_t> NumberIn(const Json& arguments, const char* name, std::int64_t usual, std::int64_t most);
@@ -23,7 +23,7 @@ std::string ChatUri(const std::string& chat);
 std::optional<std::string> ChatInUri(const std::string& uri);
 Json ResourceTemplates();
 
-// The one prompt: what was said in a chat.
+// The only prompt: the contents of a chat.
 Json PromptList();
 inline constexpr const char* kChatPrompt = "chat";
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kShownArguments = 600;
 
-// As code, whatever quotes it has.
+// `text` as Markdown code, even if it contains backquotes.
 std::string AsCode(const std::string& text) {
   std::size_t longest = 0, now = 0;
   for (const char c : text) longest = std::max(longest, now = c == '`' ? now + 1 : 0);
@@ -142,7 +142,7 @@ void AgentTranslator::End(bool complete, std::string& out) {
   if (options_.is_repeated && end_.failure) {
     end_.failure->message += kRepeatedNote;
   }
-  if (!run_.run) writer_->Begin({.name = "none", .created = SecondsOf(std::nullopt)}, out);  // it never began
+  if (!run_.run) writer_->Begin({.name = "none", .created = SecondsOf(std::nullopt)}, out);  // the run never began
   if (complete && run_.run && options_.ended) {
     options_.ended(*run_.run, spoken_digest_.empty() ? SpokenDigest(spoken_) : spoken_digest_);
   }

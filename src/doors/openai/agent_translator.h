@@ -11,18 +11,18 @@
 
 namespace reprise::openai {
 
-// Shows a run of an agent as the answer of a model: its text, its thinking, a line of thinking for each tool call, and
-// as text what it asks people, with a link to where they can answer.
+// Shows a run of an agent as the answer of a model: with its text, its thinking, and a line of thinking for each tool
+// call. Questions to people appear as text, with a link to where they can answer.
 class AgentTranslator final : public Translator {
  public:
   struct Options {
-    std::string page{};  // the address of the page; empty: there is none
-    // Of the run; nullopt: now.
+    std::string page{};  // the address of the page; empty: none
+    // Times of the run; nullopt: now.
     std::optional<Timestamp> created_at{}, completed_at{};
-    bool is_repeated = false;  // a request before has begun the run, and is answered as it ended
-    // The run has begun.
+    bool is_repeated = false;  // an earlier request began the run, and this one gets its result
+    // Called when the run begins.
     std::function<void(const InteractionRef&)> began{};
-    // It has ended, and this is the SpokenDigest of what the model has answered.
+    // Called when the run has ended, with the SpokenDigest of the model's answer.
     std::function<void(const InteractionRef&, const std::string& spoken_digest)> ended{};
   };
   AgentTranslator(std::unique_ptr<AnswerWriter> writer, Options options)
@@ -30,10 +30,10 @@ class AgentTranslator final : public Translator {
 
   void End(bool complete, std::string& out) override;
 
-  // In place of End, of a run that may go on.
+  // Used in place of End for a run that may still continue.
   void EndAs(InteractionStatus status, std::string& out);
 
-  // How it has ended, after End.
+  // How the answer ended. Set by End.
   const AnswerEnd& end() const { return end_; }
 
  private:
@@ -42,7 +42,7 @@ class AgentTranslator final : public Translator {
   void TakeAnswer(const std::string& content, std::string& out);
   void TakeText(std::string_view escaped, std::string& out);
   void TakeThinking(std::string_view escaped, std::string& out);
-  // What we say ourselves, as a paragraph.
+  // Adds words of ours as a paragraph.
   void Note(std::string_view text, std::string& out);
   void BeginAnswer(std::string& out);
   std::string Link() const;
@@ -52,13 +52,12 @@ class AgentTranslator final : public Translator {
   const Options options_;
   RunState run_;
   AnswerEnd end_{};
-  // The model's answer, without what we have said ourselves; with its end only the digest is kept, as many runs may end
-  // together.
+  // The model's answer without our notes. Once it ends only its digest is kept, because many runs may end together.
   std::string spoken_{}, spoken_digest_{};
-  bool has_text_ = false;     // something was shown as text
-  bool needs_break_ = false;  // what comes next is a paragraph of its own
-  bool said_ = false;         // this round's text was shown while it came
-  bool thought_ = false;      // likewise
+  bool has_text_ = false;     // text was shown before
+  bool needs_break_ = false;  // the next text begins a new paragraph
+  bool said_ = false;         // this round's text was shown as deltas
+  bool thought_ = false;      // the same for its thinking
 };
 
 }  // namespace reprise::openai

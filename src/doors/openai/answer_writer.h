@@ -12,35 +12,35 @@
 
 namespace reprise::openai {
 
-// What is known of an answer when it begins.
+// The facts about an answer that are known when it begins.
 struct AnswerHead {
-  std::string name;          // "CHAT_int_001", or random; an id with the interface's prefix
+  std::string name;          // "CHAT_int_001", or random; ids put a prefix before it
   std::int64_t created = 0;  // seconds since 1970
 };
 
 struct AnswerFailure {
   std::string code, message;
-  bool retryable = false;  // the same request may succeed later, and nothing was done for this one
+  bool retryable = false;  // a repeated request may succeed, and this one had no effect
 };
 
-// How it has ended.
+// How an answer ended.
 struct AnswerEnd {
   InteractionStatus status = InteractionStatus::kCompleted;
   TokenUsage usage{};
-  std::string truncated{};  // a word of event::Answer::reason
+  std::string truncated{};  // a value of event::Answer::reason
   std::optional<AnswerFailure> failure{};
   std::optional<std::int64_t> at{};  // seconds since 1970; nullopt: now
 };
 
 // Writes an answer in the form of one of OpenAI's interfaces, piece by piece: as a stream of server-sent events, or as
-// one object, which End writes. Text comes as the inside of a JSON string, which is how both sides have it.
+// one object, which End writes. Text is the inside of a JSON string, because both sides have it in this form.
 class AnswerWriter {
  public:
   virtual ~AnswerWriter() = default;
   virtual void Begin(const AnswerHead& head, std::string& out) = 0;
   virtual void Thinking(std::string_view escaped, std::string& out) = 0;
   virtual void Text(std::string_view escaped, std::string& out) = 0;
-  // Of a model alone, for its client to run.
+  // A call by a model alone, for its client to run.
   virtual void Call(const ToolCall& call, std::string& out) = 0;
   virtual void End(const AnswerEnd& end, std::string& out) = 0;
 };

@@ -99,8 +99,8 @@ class ChatCompletionWriter final : public AnswerWriter {
 
   const bool stream_, include_usage_;
   const std::string model_;
-  std::string head_;                     // what all chunks begin with
-  std::string text_, thinking_, calls_;  // of one that is no stream
+  std::string head_;                     // the beginning of all chunks
+  std::string text_, thinking_, calls_;  // of an answer that is no stream
   int calls_count_ = 0;
 };
 

@@ -34,7 +34,7 @@ Reply ItemList(Json data, bool has_more) {
                     {"has_more", has_more}});
 }
 
-// Items of interactions, which come oldest first, as a page that the query asks for.
+// A page of the interactions' items, as the query asks. `interactions` are the oldest first.
 template <typename Items>
 Result<Outcome> PageOfItems(const Request& request, std::vector<const Interaction*> interactions, Items items_of) {
   const std::size_t limit = TRY(PageLimit(request, kUsualItems, kMostItems));
@@ -136,7 +136,7 @@ class ConversationRoutes {
     return Fail(NoItem("item_id"));
   }
 
-  // Of a response. What it followed is in the conversation.
+  // The input of one response. Earlier messages are in the conversation.
   Result<Outcome> ListInput(const Request& request) const {
     const auto ref = TRY(ResponseInPath(request));
     const auto interaction = TRY(engine_.GetInteraction(ref.chat_id, ref.interaction_id));

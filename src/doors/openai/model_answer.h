@@ -12,19 +12,19 @@
 
 namespace reprise::openai {
 
-// The answer of a model alone, as it comes. Nothing of it is kept.
+// Passes on the answer of a model alone while it is made. Nothing of it is kept.
 class ModelAnswer final : public ModelStream, public std::enable_shared_from_this<ModelAnswer> {
  public:
   ModelAnswer(const OpenAiRequest& request, std::unique_ptr<AnswerWriter> writer);
 
-  // Asks. The failures of Engine::Ask; later ones are in the answer.
+  // Asks the model. Fails like Engine::Ask and MakeFile; later failures are in the answer.
   Result<void> Begin(Engine& engine, const OpenAiRequest& request, const TraceContext& trace_parent);
-  // The client has gone.
+  // Called when the client is gone.
   void Stop() { stop_.request_stop(); }
 
-  // What the client is sent, if it wants a stream; closed when the answer has ended.
+  // The stream for the client, if it wants one; closed when the answer has ended.
   const std::shared_ptr<EventLog>& log() const { return log_; }
-  // The answer as one object, or why there is none. REQUIRES: the log is closed.
+  // The answer as one object, or the failure. REQUIRES: the log is closed.
   Result<std::string> Whole();
 
   void OnThinking(std::string_view delta) override;

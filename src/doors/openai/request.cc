@@ -19,8 +19,8 @@ namespace {
 
 constexpr std::string_view kAgent = "reprise";
 constexpr std::string_view kFilesOnly = "(see the attached files)";
-constexpr std::size_t kMostFiles = 20;    // of one message
-constexpr std::size_t kMostOfAType = 40;  // that is told, of what may be any text
+constexpr std::size_t kMostFiles = 20;    // in one message
+constexpr std::size_t kMostOfAType = 40;  // bytes of a type, which may be any text, in messages
 
 Error WrongType(std::string_view param, const char* type) {
   return Invalid("invalid_member", "\"" + std::string(param) + "\" must be " + type, param);
@@ -73,7 +73,7 @@ std::optional<std::string> DecodeBase64(std::string_view text) {
   return DecodeBase64Url(url);
 }
 
-// "data:image/png;base64,...". nullopt: it is another address.
+// Reads "data:image/png;base64,...". nullopt for any other address.
 std::optional<Result<ForeignFile>> FileOfDataUrl(std::string_view url, std::string_view filename,
                                                  std::string_view param) {
   if (!url.starts_with("data:")) return std::nullopt;
@@ -98,12 +98,12 @@ struct Content {
 
 Result<void> TakeAddress(Content& content, std::string_view url, std::string_view filename, const char* what,
                          std::string_view param) {
-  if (url.empty()) {  // a file of OpenAI's own, say
+  if (url.empty()) {  // for example a file that OpenAI keeps
     return Fail(
         Invalid("unsupported_value", std::string(what) + " content must come as a data URL or with an address", param));
   }
   auto file = FileOfDataUrl(url, filename, param);
-  if (!file) {  // nothing is fetched for a client: the agent has a tool for that, which asks
+  if (!file) {  // we fetch nothing for a client: the agent has a tool for that, which asks
     AddLine(content.text, "[" + std::string(what) + ": " + std::string(url) + "]");
     return {};
   }
@@ -158,7 +158,7 @@ Result<Content> ReadContent(const Json& json) {
   return content;
 }
 
-// Puts the messages of a request together, one after the other.
+// Builds the conversation of a request from its messages, one after the other.
 class Conversation {
  public:
   explicit Conversation(OpenAiRequest& request) : request_(request) {}
@@ -178,7 +178,7 @@ class Conversation {
     }
     if (IsBlank(read.text) && !read.files.empty()) read.text = kFilesOnly;
     ends_empty_ = IsBlank(read.text);
-    if (ends_empty_) return {};  // it is no turn
+    if (ends_empty_) return {};  // an empty message is no turn
     Close();
     asked_ = ForeignTurn{.user = std::move(read.text)};
     request_.files = std::move(read.files);
@@ -194,7 +194,7 @@ class Conversation {
     }
     const bool joins = !calls.empty() && read.text.empty() && !request_.messages.empty() &&
                        request_.messages.back().role == Role::kAssistant;
-    if (joins) {  // Responses has an item for each call
+    if (joins) {  // Responses has a separate item for each call
       auto& before = request_.messages.back().tool_calls;
       before.insert(before.end(), std::make_move_iterator(calls.begin()), std::make_move_iterator(calls.end()));
       return {};
@@ -205,7 +205,7 @@ class Conversation {
     return {};
   }
 
-  // An agent has made no such call: it is told what the tools of its client have said, as a message.
+  // An agent did not make this call, so it gets the result of the client's tool as a message.
   Result<void> TakeToolResult(std::string call_id, const Json& content) {
     auto read = TRY(ReadContent(content));
     if (!request_.is_agent) {
@@ -219,7 +219,7 @@ class Conversation {
                        ". Its result:\n" +
                        (IsBlank(read.text) ? read.files.empty() ? "(nothing)" : std::string(kFilesOnly) : read.text);
     ends_empty_ = false;
-    if (asked_ && asked_->is_tool_result) {  // calls of one answer
+    if (asked_ && asked_->is_tool_result) {  // several calls of one answer
       asked_->user += "\n\n" + told;
       std::move(read.files.begin(), read.files.end(), std::back_inserter(request_.files));
       return {};
@@ -237,13 +237,13 @@ class Conversation {
     }
     if (ends_empty_) return Fail(Invalid("invalid_member", "the last message must not be empty", param));
     if (!asked_ && turns().empty()) return Fail(Invalid("invalid_member", "there is no message of the user's", param));
-    if (!asked_) request_.files.clear();  // they came with the message before the answer
+    if (!asked_) request_.files.clear();  // they belong to the message before the answer
     request_.conversation.message = asked_ ? std::move(asked_->user) : std::string(kContinueMessage);
     request_.conversation.files = request_.files.size();
     return {};
   }
 
-  // Where no answer is wanted: all that was said.
+  // The whole conversation, for a request that wants no answer.
   std::vector<ForeignTurn> TakeTurns() {
     Close();
     return std::move(turns());
@@ -257,7 +257,7 @@ class Conversation {
     turns().push_back(*std::exchange(asked_, std::nullopt));
   }
   void AnswerAgent(const std::string& text) {
-    if (IsBlank(text)) return;  // it has called tools, or failed: that is no answer
+    if (IsBlank(text)) return;  // it called tools, or failed, which is no answer
     ends_empty_ = false;
     Close();
     if (turns().empty()) return AddLine(request_.conversation.opening, text);
@@ -269,9 +269,9 @@ class Conversation {
   }
 
   OpenAiRequest& request_;
-  std::optional<ForeignTurn> asked_{};          // by the last message, for an agent
-  bool ends_empty_ = false;                     // the last message says nothing
-  std::map<std::string, std::string> calls_{};  // of the client's tools, by id: what was called
+  std::optional<ForeignTurn> asked_{};          // the last message, for an agent
+  bool ends_empty_ = false;                     // the last message is empty
+  std::map<std::string, std::string> calls_{};  // calls of the client's tools, by id
 };
 
 Result<std::vector<ToolCall>> ReadToolCalls(const Json& json) {
@@ -294,7 +294,7 @@ Result<std::optional<double>> Number(const Json& object, const char* name, doubl
   return value.get<double>();
 }
 
-// Of the names the first that is there: there was an older one.
+// The first of these names that is present, because an older name exists.
 Result<std::int64_t> MostTokens(const Json& body, std::initializer_list<const char*> names) {
   constexpr std::int64_t kMost = 100'000'000;
   for (const char* name : names) {
@@ -316,7 +316,7 @@ Result<std::vector<std::string>> StopTexts(const Json& body) {
   return stop.get<std::vector<std::string>>();
 }
 
-// {"type":"json_schema","json_schema":{"name","schema","strict"}}, or of Responses with these beside the type.
+// {"type":"json_schema","json_schema":{"name","schema","strict"}}, or for Responses with these members beside the type.
 Result<void> TakeFormat(const Json& format, const char* param, ModelWishes& wishes) {
   if (format.is_null()) return {};
   const std::string type = TextMember(format, "type");
@@ -337,14 +337,14 @@ Result<void> TakeFormat(const Json& format, const char* param, ModelWishes& wish
   return {};
 }
 
-// The name by which a model knows a tool of a namespace.
+// The name by which the model knows a tool of a namespace.
 std::string JoinedName(const std::string& name_space, const std::string& name) {
   if (name_space.empty()) return name;
   return name_space + (name_space.ends_with("__") ? "" : "__") + name;
 }
 
-// {"type":"function","function":{...}} of Chat Completions, or with the members beside the type, of Responses. What
-// another type is, a provider of OpenAI's would run: it is left out.
+// {"type":"function","function":{...}} of Chat Completions, or with the members beside the type for Responses. Tools of
+// other types are left out, because only OpenAI's own provider could run them.
 Result<void> TakeTool(const Json& tool, const std::string& name_space, OpenAiRequest& request) {
   const std::string type = TextMember(tool, "type");
   const Json& inner = MemberOf(tool, "tools");

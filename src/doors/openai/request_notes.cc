@@ -18,7 +18,7 @@ void RequestNotes::Note(const InteractionRef& response, const OpenAiRequest& ask
               .background = asked.background};
   const MutexLock lock(mutex_);
   const std::string id = ResponseId(response);
-  if (!notes_.contains(id)) Keep(id, std::move(noted));  // else the request came again
+  if (!notes_.contains(id)) Keep(id, std::move(noted));  // otherwise the request is a repeated one
 }
 
 void RequestNotes::NoteMetadata(const ChatId& conversation, const std::string& metadata) {

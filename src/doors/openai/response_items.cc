@@ -10,7 +10,7 @@
 namespace reprise::openai {
 namespace {
 
-constexpr std::string_view kInput = "_input";  // the end of an input item's id; those of outputs end with a number
+constexpr std::string_view kInput = "_input";  // ends an input item's id; outputs end with a number
 
 std::string NameOf(const Interaction& interaction) { return interaction.chat_id.str() + "_" + interaction.id.str(); }
 

@@ -66,7 +66,7 @@ std::string ResponseUsage(const TokenUsage& usage) {
   return out;
 }
 
-// Items of the output come one after the other; each is open until another kind of it begins.
+// Items of the output follow one another; each is open until one of another kind begins.
 class ResponseWriter final : public AnswerWriter {
  public:
   explicit ResponseWriter(const OpenAiRequest& request)
@@ -128,7 +128,7 @@ class ResponseWriter final : public AnswerWriter {
       out += object;
       return;
     }
-    // The last one is told in any case.
+    // The last event is sent in any case.
     if (starting_after_) sequence_ = std::max(sequence_, *starting_after_ + 1);
     Event("response." + std::string(status), "\"response\":" + object, out);
     out += "data: [DONE]\n\n";
@@ -139,7 +139,7 @@ class ResponseWriter final : public AnswerWriter {
 
   std::string ItemId(const char* prefix) const { return prefix + head_.name + "_" + std::to_string(index_); }
 
-  // Its number is the last member that all events have.
+  // All events begin with their type and number; `members` follow.
   void Event(const std::string& type, const std::string& members, std::string& out) {
     const std::uint64_t number = sequence_++;
     if (is_left_out_ || (starting_after_ && number <= *starting_after_)) return;
@@ -149,7 +149,7 @@ class ResponseWriter final : public AnswerWriter {
   void Added(const std::string& item, std::string& out) {
     const bool has_it = starting_after_ && sequence_ <= *starting_after_;
     Event("response.output_item.added", "\"output_index\":" + std::to_string(index_) + ",\"item\":" + item, out);
-    // A record's numbers are not those of the live stream: a client may have never heard of the item.
+    // A record's numbers differ from the live stream's, so the client may never have got this item's beginning.
     is_left_out_ = is_record_ && has_it;
   }
   void Done(const std::string& item, std::string& out) {
@@ -161,7 +161,7 @@ class ResponseWriter final : public AnswerWriter {
     ++index_;
   }
 
-  // `parts`: those that are done.
+  // `parts` are the finished parts.
   std::string Item(const char* status, const std::string& parts) const {
     const std::string content = "[" + parts + "]";
     if (open_ == Kind::kReasoning) {
@@ -175,7 +175,7 @@ class ResponseWriter final : public AnswerWriter {
     if (open_ == Kind::kReasoning) return "{\"type\":\"reasoning_text\",\"text\":\"" + text + "\"}";
     return "{\"type\":\"output_text\",\"text\":\"" + text + "\",\"annotations\":[],\"logprobs\":[]}";
   }
-  // What most clients look for in a reasoning item, where they show none of its content.
+  // Most clients read a reasoning item's summary if they do not show its content.
   static std::string Summary(const std::string& text) {
     return "{\"type\":\"summary_text\",\"text\":\"" + text + "\"}";
   }
@@ -186,7 +186,7 @@ class ResponseWriter final : public AnswerWriter {
               member,
           out);
   }
-  // Where the open part is; what all its events say.
+  // The position of the open part, which all its events contain.
   std::string Place() const {
     return "\"item_id\":\"" + ItemId(open_ == Kind::kReasoning ? "rs_" : "msg_") +
            "\",\"output_index\":" + std::to_string(index_) + ",\"content_index\":0";
@@ -212,7 +212,7 @@ class ResponseWriter final : public AnswerWriter {
     Event(TextEvent("delta"), Place() + ",\"delta\":\"" + std::string(escaped) + "\"" + logprobs, out);
   }
 
-  // `status`: of the item that is open.
+  // `status` is the open item's.
   void Close(std::string& out, const char* status = "completed") {
     if (open_ == Kind::kNone) return;
     const std::string item = Item(status, Part(text_));
@@ -290,7 +290,7 @@ class ResponseWriter final : public AnswerWriter {
   const bool stream_, background_, is_kept_;
   const std::optional<std::uint64_t> starting_after_;
   const bool is_record_;
-  bool is_left_out_ = false;  // the open item: the client has not been told of its beginning
+  bool is_left_out_ = false;  // the open item, whose beginning the client did not get
   const std::string model_, instructions_, metadata_;
   const std::optional<std::string> previous_, conversation_;
   const std::string tools_;
@@ -298,10 +298,10 @@ class ResponseWriter final : public AnswerWriter {
   const ModelWishes wishes_;
   AnswerHead head_;
   std::uint64_t sequence_ = 0;
-  std::size_t index_ = 0;  // of the item that is open, or comes next
+  std::size_t index_ = 0;  // of the open item, or of the next one
   Kind open_ = Kind::kNone;
   std::string text_;   // of the open item
-  std::string items_;  // those that are done
+  std::string items_;  // the finished items
 };
 
 }  // namespace

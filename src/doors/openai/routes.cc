@@ -27,7 +27,7 @@ namespace {
 
 using MakeWriter = std::unique_ptr<AnswerWriter> (*)(const OpenAiRequest&);
 
-// Adds what clients of OpenAI's interfaces look for in an error: "type" and "param".
+// Adds the members that clients of OpenAI's interfaces expect in an error: "type" and "param".
 void AddOpenAiMembers(Reply& reply) {
   auto body = ParseJson(reply.body);
   if (!body || !MemberOf(*body, "error").is_object()) return;
@@ -44,7 +44,7 @@ void AddOpenAiMembers(Reply& reply) {
   reply.body = DumpJson(*body);
 }
 
-// Which chat a front end means: what it has put into a header, else into the request.
+// The chat that a front end names, in a header or else in the request.
 std::optional<ChatId> ChatOf(const Request& request, const OpenAiRequest& asked) {
   for (const char* name : {"x-chat-id", "x-openwebui-chat-id", "x-conversation-id"}) {
     const std::string* value = request.head.Find(name);
@@ -54,7 +54,7 @@ std::optional<ChatId> ChatOf(const Request& request, const OpenAiRequest& asked)
   return asked.chat_name ? ChatNamed(*asked.chat_name) : std::nullopt;
 }
 
-// In a header: what a client may have written in any way.
+// For a header, because a client may have written anything.
 std::string Joined(const std::vector<std::string>& names) {
   std::string joined;
   for (const std::string& name : names) {
@@ -64,7 +64,7 @@ std::string Joined(const std::vector<std::string>& names) {
   return joined;
 }
 
-// The response that an interaction is: as it is now, or with `asked.stream` from its beginning on.
+// The interaction's response: as it is now, or with `asked.stream` from its beginning.
 Result<Outcome> ResponseOf(const Door& door, const Request& request, const Interaction& interaction,
                            OpenAiRequest asked) {
   const std::string page = door.PageAddress(request);
@@ -89,10 +89,10 @@ Result<Outcome> Refusal(Error error) {
   return Fail(std::move(error));
 }
 
-// One of the two interfaces.
+// The route of one of the two interfaces.
 class AnswerRoute {
  public:
-  // `notes`: null if its answers are no responses.
+  // `notes` is null if the answers are not responses.
   AnswerRoute(const Door& door, MakeWriter make_writer, std::shared_ptr<RequestNotes> notes)
       : door_(door), make_writer_(make_writer), notes_(std::move(notes)) {}
 
@@ -118,8 +118,8 @@ class AnswerRoute {
                          }};
   }
 
-  // A model alone can be asked again by whoever wants to, unless it would fail again: with a key that is refused, say.
-  // Only a status of 400 is repeated by none of the libraries.
+  // A client may repeat a question to a model alone, unless it would fail again, for example because the key is
+  // refused. No client library retries a 400.
   static Reply ProviderFailed(Error error) {
     const bool would_fail_again = error.reason.starts_with("provider_") && !error.retryable;
     error.code = would_fail_again ? ErrorCode::kInvalidArgument : ErrorCode::kUnavailable;
@@ -131,8 +131,8 @@ class AnswerRoute {
     const auto key = TRY(ForeignRequestOf(request, /*is_whole=*/!asked.stream));
     if (!key.is_unnamed() && !asked.conversation.chat && asked.conversation.before.empty() &&
         !asked.previous_response_id) {
-      // The request may come again, and has to find its chat then.
-      constexpr std::size_t kFrom = 7, kDigits = 24;  // behind "sha256:"
+      // A repeated request must find this chat again.
+      constexpr std::size_t kFrom = 7, kDigits = 24;  // after "sha256:"
       asked.conversation.chat = ChatNamed("key_" + Sha256Digest({key.key}).substr(kFrom, kDigits));
     }
     StartRequest start{.model = asked.model,
@@ -166,7 +166,7 @@ class AnswerRoute {
                                        if (!in_background)
                                          conversations->NoteClient(run.chat_id, run.interaction_id, client);
                                      }};
-    // What is new alone is no conversation that another client could go on with.
+    // New messages alone are no conversation that another client could continue.
     if (asked.continues || asked.previous_response_id) return options;
     options.ended = [conversations = door_.conversations, conversation = asked.conversation](
                         const InteractionRef& run, const std::string& spoken_digest) {
@@ -176,7 +176,7 @@ class AnswerRoute {
   }
 
   Result<Outcome> Follow(const Request& request, const OpenAiRequest& asked, EventSubscription started) const {
-    door_.engine.Listen(started);  // to what the same request has begun before
+    door_.engine.Listen(started);  // a repeated request gets the run that it began before
     HeaderList headers = EventsLocation(started);
     headers.insert(headers.begin(), {"X-Chat-Id", started.chat_id.str()});
     if (started.interaction_id && notes_) notes_->Note({started.chat_id, *started.interaction_id}, asked);
@@ -210,7 +210,7 @@ class AnswerRoute {
     translator.End(complete, out);
     Reply reply{.body = std::move(out)};
     if (const auto& failure = translator.end().failure) {
-      // The agent has run, and what its tools have done is done. 400 is what no client library repeats by itself.
+      // The agent has run, and the effects of its tools remain. No client library retries a 400.
       reply = complete ? Reply{.status = 400, .body = "{\"error\":" + OpenAiErrorObject(*failure) + "}"}
                        : ProtocolErrorReply(503, failure->code, failure->message);
     }
@@ -223,13 +223,13 @@ class AnswerRoute {
   const std::shared_ptr<RequestNotes> notes_;
 };
 
-// --- responses that are there ----------------------------------------------------------------------------------------
+// --- existing responses ----------------------------------------------------------------------------------------------
 
 // The value of ?starting_after=: the sequence_number of the last event that a client has of a stream.
 Result<std::optional<std::uint64_t>> StreamCursor(const Request& request) {
   const auto text = request.Query("starting_after");
   if (!text) return std::nullopt;
-  constexpr std::uint64_t kMost = std::uint64_t{1} << 53;  // that JSON numbers tell apart everywhere
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 53;  // JSON numbers below this are exact everywhere
   if (const auto number = ParseNumber<std::uint64_t>(*text); number && *number < kMost) return *number;
   return Fail(Reason::kInvalidParameter, "\"starting_after\" must be the sequence_number of an event");
 }
@@ -268,8 +268,8 @@ Result<Outcome> DeleteResponse(Engine& engine, const Request& request) {
   return JsonReply({{"id", request.captures.at(0)}, {"object", "response"}, {"deleted", true}});
 }
 
-// How much a model would be told. No provider is asked: it is the estimate by which a chat is kept within its model's
-// window, on the safe side, and of text alone.
+// The number of tokens that a model would get. Asks no provider: it is the estimate, on the safe side and of text
+// alone, that keeps a chat within its model's window.
 Result<Outcome> CountInputTokens(Engine& engine, const Request& request) {
   const auto asked = TRY(ParseResponse(request.body));
   std::vector<Message> messages = asked.messages;
@@ -335,7 +335,8 @@ Result<Outcome> GetModel(Engine& engine, const Request& request) {
 
 // --- audio -----------------------------------------------------------------------------------------------------------
 
-// Clients send the name of a model of OpenAI's where ours is configured: without a provider it says nothing to us.
+// Clients send the name of one of OpenAI's models where ours is configured. A name without a provider means nothing to
+// us.
 std::string AudioModel(const std::string& name) { return name.find('/') == std::string::npos ? std::string() : name; }
 
 Reply TranscriptionReply(const std::string& text, const std::string& format, bool stream) {
