@@ -72,7 +72,5 @@ Error MakeError(ErrorCode code, std::string message, std::string detail = {});
 //
 //   return Fail(Refused(Reason::kBusy, "an interaction is running in this chat"));
 Error Refused(Reason reason, std::string message, std::string detail = {});
-// Makes an Error with a reason that is not in the table.
-Error Refused(ErrorCode code, std::string reason, std::string message, std::string detail = {});
 
 }  // namespace reprise

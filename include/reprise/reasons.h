@@ -9,10 +9,13 @@
   REASON(kInvalidRequest, "invalid_request", kInvalidArgument, false)              \
   REASON(kInvalidBody, "invalid_body", kInvalidArgument, false)                    \
   REASON(kInvalidJson, "invalid_json", kInvalidArgument, false)                    \
+  REASON(kInvalidUtf8, "invalid_utf8", kInvalidArgument, false)                    \
   REASON(kTooDeep, "too_deep", kInvalidArgument, false)                            \
   REASON(kDuplicateMember, "duplicate_member", kInvalidArgument, false)            \
   REASON(kInvalidMember, "invalid_member", kInvalidArgument, false)                \
+  REASON(kUnknownMember, "unknown_member", kInvalidArgument, false)                \
   REASON(kInvalidParameter, "invalid_parameter", kInvalidArgument, false)          \
+  REASON(kInvalidCursor, "invalid_cursor", kInvalidArgument, false)                \
   REASON(kInvalidArgument, "invalid_argument", kInvalidArgument, false)            \
   REASON(kInvalidPayload, "invalid_payload", kInvalidArgument, false)              \
   REASON(kInvalidDocument, "invalid_document", kInvalidArgument, false)            \
@@ -37,6 +40,11 @@
   REASON(kUnauthenticated, "unauthenticated", kUnauthenticated, false)             \
   REASON(kInvalidToken, "invalid_token", kUnauthenticated, false)                  \
   REASON(kForbidden, "forbidden", kForbidden, false)                               \
+  REASON(kForbiddenHost, "forbidden_host", kForbidden, false)                      \
+  REASON(kForbiddenOrigin, "forbidden_origin", kForbidden, false)                  \
+  REASON(kForbiddenUser, "forbidden_user", kForbidden, false)                      \
+  REASON(kOperatorOnly, "operator_only", kForbidden, false)                        \
+  REASON(kOrgAdminOnly, "org_admin_only", kForbidden, false)                       \
   REASON(kAddressNotAllowed, "address_not_allowed", kForbidden, false)             \
   REASON(kModeNotAllowed, "mode_not_allowed", kForbidden, false)                   \
   REASON(kHookDenied, "hook_denied", kForbidden, false)                            \
@@ -83,6 +91,9 @@
   REASON(kStillUsed, "still_used", kConflict, false)                               \
   REASON(kOtherSettings, "other_settings", kConflict, false)                       \
   REASON(kStoreLocked, "store_locked", kConflict, false)                           \
+  REASON(kNoSchema, "no_schema", kConflict, false)                                 \
+  REASON(kOldSchema, "old_schema", kConflict, false)                               \
+  REASON(kNewerSchema, "newer_schema", kConflict, false)                           \
   REASON(kAlreadyProcessed, "already_processed", kInvalidArgument, false)          \
   REASON(kExpired, "expired", kInvalidArgument, false)                             \
   REASON(kOtherWorkspace, "other_workspace", kInvalidArgument, false)              \
@@ -105,8 +116,13 @@
   REASON(kFolderLocked, "folder_locked", kUnavailable, false)                      \
   REASON(kFolderNotPrivate, "folder_not_private", kForbidden, false)               \
   REASON(kInternal, "internal", kInternal, false)                                  \
+  REASON(kLoopDetected, "loop_detected", kInternal, false)                         \
+  REASON(kMaxRounds, "max_rounds", kInternal, false)                               \
+  REASON(kNothingToCompact, "nothing_to_compact", kInternal, false)                \
   REASON(kDatabaseUnavailable, "database_unavailable", kUnavailable, true)         \
   REASON(kNoPostgresLibrary, "no_postgres_library", kUnavailable, false)           \
+  REASON(kNoRedisLibrary, "no_redis_library", kUnavailable, false)                 \
+  REASON(kNoTlsLibrary, "no_tls_library", kUnavailable, false)                     \
   REASON(kRedisUnavailable, "redis_unavailable", kUnavailable, true)               \
   REASON(kRedisUnreachable, "redis_unreachable", kUnavailable, true)               \
   REASON(kNoBucket, "no_bucket", kUnavailable, false)                              \
@@ -127,7 +143,14 @@
   REASON(kIntegritySwap, "integrity_swap", kCorruption, false)                     \
   REASON(kIntegrityVersion, "integrity_version", kCorruption, false)               \
   REASON(kKeyFileInvalid, "key_file_invalid", kCorruption, false)                  \
+  REASON(kKeyFileExposed, "key_file_exposed", kForbidden, false)                   \
+  REASON(kKeyFileForeign, "key_file_foreign", kForbidden, false)                   \
   REASON(kKeyNeeded, "key_needed", kForbidden, false)                              \
+  REASON(kMissingKey, "missing_key", kForbidden, false)                            \
+  REASON(kPlainFolder, "plain_folder", kForbidden, false)                          \
+  REASON(kSealedFolder, "sealed_folder", kForbidden, false)                        \
+  REASON(kPlainDatabase, "plain_database", kForbidden, false)                      \
+  REASON(kSealedDatabase, "sealed_database", kForbidden, false)                    \
   REASON(kPassphraseNeeded, "passphrase_needed", kForbidden, false)                \
   REASON(kPassphraseWrong, "passphrase_wrong", kForbidden, false)                  \
   /* other servers */                                                              \
@@ -157,6 +180,9 @@
   REASON(kMcpProtocol, "mcp_protocol", kUnavailable, false)                        \
   REASON(kMcpServerEnded, "mcp_server_ended", kUnavailable, false)                 \
   REASON(kMcpTooLarge, "mcp_too_large", kUnavailable, false)                       \
+  REASON(kMcpHttpStatus, "mcp_http_status", kUnavailable, false)                   \
+  REASON(kMcpRedirected, "mcp_redirected", kUnavailable, false)                    \
+  REASON(kMcpSessionEnded, "mcp_session_ended", kUnavailable, false)               \
   REASON(kMcpUnauthorized, "mcp_unauthorized", kForbidden, false)                  \
   REASON(kMcpOauth, "mcp_oauth", kForbidden, false)                                \
   REASON(kMcpLoginRequired, "mcp_login_required", kUnavailable, false)             \

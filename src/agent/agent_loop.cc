@@ -43,8 +43,10 @@ std::vector<std::string> UsedCallIds(const Messages& messages) {
 
 Error Stopped() { return MakeError(ErrorCode::kCancelled, "the interaction was cancelled"); }
 
-Error Ended(std::string_view reason, std::string message) {
-  return Refused(ErrorCode::kInternal, std::string(reason), std::move(message));
+Error Ended(Reason reason, std::string message) {
+  Error error = Refused(reason, std::move(message));
+  error.code = ErrorCode::kInternal;
+  return error;
 }
 
 Error TooMuchSaid(std::size_t limit) {
@@ -168,8 +170,8 @@ Async<Result<Nothing>> AgentLoop::TakeTurn(Interrupted where) {
     if (response->tool_calls.empty()) co_return Nothing{};
     ++turn_.round;
   }
-  co_return Fail(Ended("loop_detected", turn_.goes_round ? "the agent kept making the same tool calls"
-                                                         : "the agent's tool calls led nowhere"));
+  co_return Fail(Ended(Reason::kLoopDetected, turn_.goes_round ? "the agent kept making the same tool calls"
+                                                               : "the agent's tool calls led nowhere"));
 }
 
 void AgentLoop::BeginRound() {
@@ -212,7 +214,7 @@ Async<Result<Nothing>> AgentLoop::OnlySumUp() {
   co_await ShowParts();
   auto due = CompactionDue();
   if (!due)
-    co_return Fail(Ended("nothing_to_compact", "nothing was said before the last message that is not summed up"));
+    co_return Fail(Ended(Reason::kNothingToCompact, "nothing was said before the last message that is not summed up"));
   co_return co_await SumUp(*std::move(due));
 }
 
@@ -221,10 +223,10 @@ Result<void> AgentLoop::MayAsk() {
   if (turn_.stop.stop_requested()) return Fail(Stopped());
   if (turn_.round == static_cast<std::uint32_t>(limits_.max_rounds)) {
     return Fail(
-        Ended("max_rounds", "the agent did not finish within " + std::to_string(limits_.max_rounds) + " rounds"));
+        Ended(Reason::kMaxRounds, "the agent did not finish within " + std::to_string(limits_.max_rounds) + " rounds"));
   }
   if (const auto& over_budget = parts_.guards.over_budget) {
-    if (auto why = over_budget(turn_.usage)) return Fail(Ended("budget_exceeded", *std::move(why)));
+    if (auto why = over_budget(turn_.usage)) return Fail(Ended(Reason::kBudgetExceeded, *std::move(why)));
   }
   if (parts_.guard == nullptr) return {};
   auto told = parts_.guard->Admit(turn_.round, model_name_, turn_.stop);

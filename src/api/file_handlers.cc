@@ -121,15 +121,11 @@ void AddWorkspaceRoutes(Router& router, const HandlerContext& context) {
 
 namespace {
 
-tl::unexpected<Error> InvalidRequest(std::string reason, std::string message) {
-  return Fail(Refused(ErrorCode::kInvalidArgument, std::move(reason), std::move(message)));
-}
-
 Result<ForeignChat> ReadBody(const Request& request) {
   auto document = TRY(ParseJson(request.body, kMaxChatDepth));
   // A single interaction does not name its chat.
   if (document.is_object() && !document.contains("interactions") && !document.contains("ciphertext")) {
-    return InvalidRequest("invalid_document", "the document: it is no chat, as it has no interactions");
+    return Fail(Reason::kInvalidDocument, "the document: it is no chat, as it has no interactions");
   }
   return ReadChatDocument(std::move(document), "the document");
 }
@@ -145,12 +141,12 @@ Result<ChatListEntry> ImportUnderFreeName(Engine& engine, const IncomingChat& ch
 
 Result<Outcome> Import(Engine& engine, const Request& request) {
   const auto as = request.Query("as");
-  if (as && !ChatId::Parse(*as)) return InvalidRequest("invalid_parameter", "\"as\" cannot be a chat's name");
+  if (as && !ChatId::Parse(*as)) return Fail(Reason::kInvalidParameter, "\"as\" cannot be a chat's name");
   auto foreign = TRY(ReadBody(request));
   const auto name = ChatId::Parse(as.value_or(foreign.name));
   if (!name) {
-    return InvalidRequest("invalid_document",
-                          "the document's chat has no id that can be its name here; give it one (?as=NAME)");
+    return Fail(Reason::kInvalidDocument,
+                "the document's chat has no id that can be its name here; give it one (?as=NAME)");
   }
   Json notes = foreign.notes;
   const IncomingChat chat = ToIncomingChat(*name, std::move(foreign));

@@ -19,16 +19,12 @@ constexpr std::size_t kMaxAttachments = 20;
 constexpr std::size_t kMaxEditorTools = 256;
 constexpr double kLeastSpeed = 0.001, kMostSpeed = 1'000'000;
 
-tl::unexpected<Error> Invalid(std::string reason, std::string message) {
-  return Fail(Refused(ErrorCode::kInvalidArgument, std::move(reason), std::move(message)));
-}
-
 // Reads the members of a body one by one and remembers the first error. Members that remain at the end are unknown.
 class BodyReader {
  public:
   explicit BodyReader(Json object) : json_(std::move(object)) {
     if (json_.is_object()) return;
-    Reject("invalid_member", "an element must be a JSON object");
+    Reject(Reason::kInvalidMember, "an element must be a JSON object");
     json_ = Json::object();
   }
   // `body` must outlive this.
@@ -38,7 +34,7 @@ class BodyReader {
     if (!parsed) {
       error_ = std::move(parsed.error());
     } else if (!parsed->is_object()) {
-      Reject("invalid_body", "the body must be a JSON object");
+      Reject(Reason::kInvalidBody, "the body must be a JSON object");
     } else {
       json_ = std::move(*parsed);
     }
@@ -57,8 +53,8 @@ class BodyReader {
   }
   std::string Text(const char* name) {  // required, not empty
     auto text = OptionalString(name);
-    if (!text) Reject("invalid_member", std::string("\"") + name + "\" is missing");
-    if (text && text->empty()) Reject("invalid_member", std::string("\"") + name + "\" must not be empty");
+    if (!text) Reject(Reason::kInvalidMember, std::string("\"") + name + "\" is missing");
+    if (text && text->empty()) Reject(Reason::kInvalidMember, std::string("\"") + name + "\" must not be empty");
     return text.value_or("");
   }
   std::optional<bool> OptionalBool(const char* name) {
@@ -73,7 +69,7 @@ class BodyReader {
     if (!value->is_number()) return RejectType(name, "a number"), std::nullopt;
     const double number = value->get<double>();
     if (number >= least && number <= most) return number;
-    Reject("invalid_member", std::string("\"") + name + "\" is out of range");
+    Reject(Reason::kInvalidMember, std::string("\"") + name + "\" is out of range");
     return std::nullopt;
   }
   // One of `choices`; the first if absent.
@@ -82,7 +78,7 @@ class BodyReader {
     if (!text) return 0;
     const auto found = std::find(choices.begin(), choices.end(), *text);
     if (found == choices.end()) {
-      Reject("invalid_member",
+      Reject(Reason::kInvalidMember,
              std::string("\"") + name + "\": \"" + std::string(Utf8Prefix(*text, 40)) + "\" is not supported");
       return 0;
     }
@@ -106,7 +102,7 @@ class BodyReader {
       const auto inner = ParseJson(value->get_ref<const std::string&>());
       if (inner && inner->is_object()) return value->get<std::string>();
       if (!inner && inner.error().Is(Reason::kDuplicateMember)) {
-        Reject(inner.error().reason, "in \"" + std::string(name) + "\" " + inner.error().message);
+        Reject("in \"" + std::string(name) + "\" ", std::move(inner.error()));
         return std::nullopt;
       }
     }
@@ -133,15 +129,19 @@ class BodyReader {
     for (const Json& each : *value) elements.push_back(read(*this, each));
     return elements;
   }
-  void Reject(std::string reason, std::string message) {
-    if (!error_) error_ = Invalid(std::move(reason), std::move(message)).value();
+  void Reject(Reason reason, std::string message) { Reject("", Refused(reason, std::move(message))); }
+  // The same with an error of an element, whose place stands before its words.
+  void Reject(std::string_view place, Error error) {
+    if (error_) return;
+    error.message.insert(0, place);
+    error_ = std::move(error);
   }
 
   // The first error, including unknown members.
   std::optional<Error> Finish() {
     for (const auto& [name, value] : json_.items()) {
       if (std::find(taken_.begin(), taken_.end(), name) != taken_.end()) continue;
-      Reject("unknown_member", "unknown member \"" + std::string(Utf8Prefix(name, 40)) + "\"");
+      Reject(Reason::kUnknownMember, "unknown member \"" + std::string(Utf8Prefix(name, 40)) + "\"");
     }
     return std::move(error_);
   }
@@ -153,7 +153,7 @@ class BodyReader {
     return found == json_.end() || found->is_null() ? nullptr : &*found;
   }
   void RejectType(const char* name, std::string_view wanted) {
-    Reject("invalid_member", std::string("\"") + name + "\" must be " + std::string(wanted));
+    Reject(Reason::kInvalidMember, std::string("\"") + name + "\" must be " + std::string(wanted));
   }
 
   Json json_;
@@ -194,7 +194,7 @@ Result<T> FinishReading(BodyReader& reader, T value) {
 std::string ReadTaskText(BodyReader& reader, const Json& json) {
   const auto* text = json.get_ptr<const std::string*>();
   if (text == nullptr || text->empty() || Utf8Prefix(*text, kMaxTaskText).size() < text->size()) {
-    reader.Reject("invalid_member",
+    reader.Reject(Reason::kInvalidMember,
                   "a title or a step must be a text of 1 to " + std::to_string(kMaxTaskText) + " characters");
   }
   return text == nullptr ? std::string() : *text;
@@ -204,7 +204,8 @@ FileId ReadFileId(BodyReader& reader, const Json& json) {
   const auto* text = json.get_ptr<const std::string*>();
   auto id = text == nullptr ? Fail(ErrorCode::kInvalidArgument, "") : FileId::Parse(*text);
   if (id) return *std::move(id);
-  reader.Reject("invalid_member", "\"attachments\" must be ids of files, as POST /chats/{chat_id}/files gives them");
+  reader.Reject(Reason::kInvalidMember,
+                "\"attachments\" must be ids of files, as POST /chats/{chat_id}/files gives them");
   return FileId::Random();  // unused, because the request is refused
 }
 
@@ -212,8 +213,8 @@ ToolFile ReadToolFile(BodyReader& reader, const Json& json) {
   BodyReader of_file(json);
   ToolFile file{.mime_type = of_file.Text("mime_type"), .filename = of_file.OptionalString("filename").value_or("")};
   const auto bytes = DecodeBase64Url(of_file.Text("content"));
-  if (!bytes) of_file.Reject("invalid_member", "\"content\" must be base64url without padding");
-  if (const auto error = of_file.Finish()) reader.Reject(error->reason, "in \"files\" " + error->message);
+  if (!bytes) of_file.Reject(Reason::kInvalidMember, "\"content\" must be base64url without padding");
+  if (const auto error = of_file.Finish()) reader.Reject("in \"files\" ", *error);
   file.content = bytes.value_or("");
   return file;
 }
@@ -234,17 +235,17 @@ EditorTool ReadEditorTool(BodyReader& reader, const Json& json) {
                   .server = of_tool.Text("server"),
                   .terms = of_tool.OptionalString("terms").value_or(""),
                   .any_arguments = of_tool.OptionalBool("any_arguments").value_or(true)};
-  if (tool.terms.size() > kMostTerms) of_tool.Reject("invalid_member", "\"terms\" is too long");
+  if (tool.terms.size() > kMostTerms) of_tool.Reject(Reason::kInvalidMember, "\"terms\" is too long");
   const bool is_plain =
       std::all_of(tool.server.begin(), tool.server.end(), [](char c) { return c >= ' ' && c <= '~'; });
   if (!is_plain || tool.server.size() > kMostServer) {
-    of_tool.Reject("invalid_member", "\"server\" must be at most 100 printable characters of ASCII");
+    of_tool.Reject(Reason::kInvalidMember, "\"server\" must be at most 100 printable characters of ASCII");
   }
   if (!IsToolName(tool.spec.name)) {
-    of_tool.Reject("invalid_member", "\"name\" must be 1 to 64 letters, digits, _ and -");
+    of_tool.Reject(Reason::kInvalidMember, "\"name\" must be 1 to 64 letters, digits, _ and -");
   }
   tool.spec.description.resize(Utf8Prefix(tool.spec.description, kMostDescription).size());
-  if (const auto error = of_tool.Finish()) reader.Reject(error->reason, "in \"tools\" " + error->message);
+  if (const auto error = of_tool.Finish()) reader.Reject("in \"tools\" ", *error);
   return tool;
 }
 
@@ -254,8 +255,8 @@ Task ReadTask(BodyReader& reader, const Json& json) {
   BodyReader members(json);
   Task task{.id = members.OptionalString("id").value_or(""), .title = ReadTaskText(reader, members.Text("title"))};
   task.status = kStatuses[members.Choice("status", kStatuses)];
-  if (task.id.size() > kMaxId) members.Reject("invalid_member", "\"id\" is too long");
-  if (auto error = members.Finish()) reader.Reject(error->reason, "a task: " + error->message);
+  if (task.id.size() > kMaxId) members.Reject(Reason::kInvalidMember, "\"id\" is too long");
+  if (auto error = members.Finish()) reader.Reject("a task: ", *std::move(error));
   return task;
 }
 
@@ -294,17 +295,17 @@ Result<ReplayBody> ParseReplayBody(std::string_view text) {
   BodyReader reader(text);
   ReplayBody body;
   const auto mode = reader.OptionalString("mode");
-  if (!mode) reader.Reject("invalid_member", "\"mode\" is missing");
+  if (!mode) reader.Reject(Reason::kInvalidMember, "\"mode\" is missing");
   if (mode == "recorded") {
     body.mode = ReplayMode::kRecorded;
   } else if (mode == "live") {
     body.mode = ReplayMode::kLive;
   } else if (mode && *mode != "events") {
-    reader.Reject("invalid_member", "\"mode\" must be events, recorded or live");
+    reader.Reject(Reason::kInvalidMember, "\"mode\" must be events, recorded or live");
   }
   const auto speed = reader.OptionalNumber("speed", 0, kMostSpeed);
   if (speed && body.mode != ReplayMode::kEvents) {
-    reader.Reject("invalid_member", "\"speed\" is for mode events only");
+    reader.Reject(Reason::kInvalidMember, "\"speed\" is for mode events only");
   }
   body.speed = speed.value_or(0);
   if (body.speed > 0) body.speed = std::max(body.speed, kLeastSpeed);
@@ -318,13 +319,13 @@ Result<ApprovalBody> ParseApprovalBody(std::string_view text, std::optional<std:
     body.approval_id = std::move(*approval_id_in_path);
     const auto repeated = reader.OptionalString("approval_id");
     if (repeated && *repeated != body.approval_id) {
-      reader.Reject("invalid_member", "\"approval_id\" is not the one in the path");
+      reader.Reject(Reason::kInvalidMember, "\"approval_id\" is not the one in the path");
     }
   } else {
     body.approval_id = reader.Text("approval_id");
   }
   const auto approved = reader.OptionalBool("approved");
-  if (!approved) reader.Reject("invalid_member", "\"approved\" is missing");
+  if (!approved) reader.Reject(Reason::kInvalidMember, "\"approved\" is missing");
   body.answer.approved = approved.value_or(false);
   body.answer.arguments = reader.OptionalObjectText("arguments");
   body.answer.feedback = reader.OptionalString("feedback");
@@ -332,12 +333,13 @@ Result<ApprovalBody> ParseApprovalBody(std::string_view text, std::optional<std:
   body.answer.scope = kScopes[reader.Choice("scope", {"once", "chat", "always"})];
   body.answer.arguments_digest = reader.OptionalString("arguments_digest");
   body.answer.pattern = reader.OptionalString("pattern");
-  if (body.answer.pattern && body.answer.pattern->empty()) reader.Reject("invalid_member", "\"pattern\" is empty");
+  if (body.answer.pattern && body.answer.pattern->empty())
+    reader.Reject(Reason::kInvalidMember, "\"pattern\" is empty");
   if (const auto seconds = reader.OptionalNumber("expires_in_s", 0, static_cast<double>(kMaxGrantLifetime.count()))) {
     body.answer.lifetime = std::chrono::seconds(std::llround(std::ceil(*seconds)));
   }
   if (body.answer.lifetime && body.answer.scope == ApprovalScope::kOnce) {
-    reader.Reject("invalid_answer", "\"expires_in_s\" needs the \"scope\" \"chat\" or \"always\"");
+    reader.Reject(Reason::kInvalidAnswer, "\"expires_in_s\" needs the \"scope\" \"chat\" or \"always\"");
   }
   return FinishReading(reader, std::move(body));
 }
@@ -348,8 +350,9 @@ Result<RespondBody> ParseRespondBody(std::string_view text) {
   body.request_id = reader.Text("request_id");
   body.answer.response = reader.OptionalTextOrObject("response");
   const bool declined = reader.OptionalBool("declined").value_or(false);
-  if (declined && body.answer.response) reader.Reject("invalid_member", "\"response\" does not go with \"declined\"");
-  if (!declined && !body.answer.response) reader.Reject("invalid_member", "\"response\" is missing");
+  if (declined && body.answer.response)
+    reader.Reject(Reason::kInvalidMember, "\"response\" does not go with \"declined\"");
+  if (!declined && !body.answer.response) reader.Reject(Reason::kInvalidMember, "\"response\" is missing");
   return FinishReading(reader, std::move(body));
 }
 
@@ -358,7 +361,7 @@ Result<AgendaChange> ParseAgendaBody(std::string_view text) {
   AgendaChange change;
   change.tasks = reader.OptionalArray<Task>("tasks", kMaxTasks, ReadTask);
   change.plan = reader.OptionalArray<std::string>("plan", kMaxPlanSteps, ReadTaskText);
-  if (!change.tasks && !change.plan) reader.Reject("invalid_member", "\"tasks\" is missing");
+  if (!change.tasks && !change.plan) reader.Reject(Reason::kInvalidMember, "\"tasks\" is missing");
   return FinishReading(reader, std::move(change));
 }
 
@@ -366,7 +369,8 @@ Result<CreateChatBody> ParseCreateChatBody(std::string_view text) {
   BodyReader reader(text);
   const auto id_text = reader.OptionalString("id");
   std::string title = reader.OptionalString("title").value_or("");
-  if (Utf8Prefix(title, kMaxTitle).size() < title.size()) reader.Reject("invalid_member", "\"title\" is too long");
+  if (Utf8Prefix(title, kMaxTitle).size() < title.size())
+    reader.Reject(Reason::kInvalidMember, "\"title\" is too long");
   if (auto error = reader.Finish()) return Fail(std::move(*error));
   auto id = TRY(id_text ? ChatId::Parse(*id_text) : Result<ChatId>(ChatId::Random()));
   return CreateChatBody{.id = std::move(id), .title = std::move(title)};
@@ -375,19 +379,19 @@ Result<CreateChatBody> ParseCreateChatBody(std::string_view text) {
 Result<ChatSettings> ParseChatSettings(std::string_view text) {
   BodyReader reader(text);
   ChatSettings settings{.title = reader.OptionalString("title")};
-  if (settings.title && settings.title->empty()) reader.Reject("invalid_member", "\"title\" must not be empty");
+  if (settings.title && settings.title->empty()) reader.Reject(Reason::kInvalidMember, "\"title\" must not be empty");
   if (settings.title && Utf8Prefix(*settings.title, kMaxTitle).size() < settings.title->size()) {
-    reader.Reject("invalid_member", "\"title\" is too long");
+    reader.Reject(Reason::kInvalidMember, "\"title\" is too long");
   }
   if (const auto mode = reader.NullableString("approval_mode")) {
     settings.approval_mode.emplace(*mode ? ParseApprovalMode(**mode) : std::nullopt);
     if (*mode && !*settings.approval_mode) {
-      reader.Reject("invalid_member", "\"approval_mode\" must be ask, read_only, approve_all, deny_all or null");
+      reader.Reject(Reason::kInvalidMember, "\"approval_mode\" must be ask, read_only, approve_all, deny_all or null");
     }
   }
   if (const auto model = reader.NullableString("model")) settings.model = model->value_or("");
   if (!settings.title && !settings.approval_mode && !settings.model) {
-    reader.Reject("invalid_member", "one of \"title\", \"approval_mode\" and \"model\" must be given");
+    reader.Reject(Reason::kInvalidMember, "one of \"title\", \"approval_mode\" and \"model\" must be given");
   }
   return FinishReading(reader, std::move(settings));
 }
@@ -432,13 +436,13 @@ Result<EditorAnswer> ParseEditorAnswer(std::string_view text) {
   const auto error = reader.OptionalString("error"), output = reader.OptionalString("output");
   const bool done = reader.OptionalBool("done").value_or(false);
   if ((answer.content ? 1 : 0) + (error ? 1 : 0) + (done ? 1 : 0) + (output ? 1 : 0) != 1) {
-    reader.Reject("invalid_member", "one of \"content\", \"error\", \"done\" and \"output\" must be there");
+    reader.Reject(Reason::kInvalidMember, "one of \"content\", \"error\", \"done\" and \"output\" must be there");
   }
   if (error) answer.error = error->empty() ? "no reason" : *error;
   const bool is_error = reader.OptionalBool("is_error").value_or(false);
   auto files = reader.OptionalArray("files", kMaxAttachments, ReadToolFile);
   if (!output && (is_error || files)) {
-    reader.Reject("invalid_member", "\"is_error\" and \"files\" belong to \"output\"");
+    reader.Reject(Reason::kInvalidMember, "\"is_error\" and \"files\" belong to \"output\"");
   }
   if (output) {
     answer.outcome = {.output = ToValidUtf8(*output),
@@ -451,7 +455,7 @@ Result<EditorAnswer> ParseEditorAnswer(std::string_view text) {
 Result<std::vector<EditorTool>> ParseEditorTools(std::string_view text) {
   BodyReader reader(text);
   auto tools = reader.OptionalArray("tools", kMaxEditorTools, ReadEditorTool);
-  if (!tools) reader.Reject("invalid_member", "\"tools\" is missing");
+  if (!tools) reader.Reject(Reason::kInvalidMember, "\"tools\" is missing");
   return FinishReading(reader, std::move(tools).value_or(std::vector<EditorTool>()));
 }
 
@@ -467,7 +471,7 @@ Result<ForkBody> ParseForkBody(std::string_view text) {
   const auto chat_text = reader.OptionalString("chat_id");
   auto title = reader.OptionalString("title");
   if (title && Utf8Prefix(*title, kMaxTitle).size() < title->size()) {
-    reader.Reject("invalid_member", "\"title\" is too long");
+    reader.Reject(Reason::kInvalidMember, "\"title\" is too long");
   }
   const FilesChoice files = ReadFilesChoice(reader);
   const bool dry_run = reader.OptionalBool("dry_run").value_or(false);

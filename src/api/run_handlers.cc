@@ -52,8 +52,7 @@ Result<Outcome> Follow(Engine& engine, Result<EventSubscription> started, bool s
     const auto which = TRY(id ? Result<InteractionId>(*id) : waiting->outcome());
     auto interaction = TRY(engine.GetInteraction(chat, which));
     if (!IsFinished(interaction.status)) {
-      return Fail(
-          Refused(ErrorCode::kUnavailable, "stopping", "the server is stopping; the interaction waits for an answer"));
+      return Fail(Reason::kStopping, "the server is stopping; the interaction waits for an answer");
     }
     return WholeInteraction(interaction);
   };

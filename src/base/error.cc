@@ -63,17 +63,18 @@ std::string_view DefaultReason(ErrorCode code) {
 }
 
 Error MakeError(ErrorCode code, std::string message, std::string detail) {
-  return Refused(code, std::string(DefaultReason(code)), std::move(message), std::move(detail));
+  return {.code = code,
+          .reason = std::string(DefaultReason(code)),
+          .message = std::move(message),
+          .detail = std::move(detail)};
 }
 
 Error Refused(Reason reason, std::string message, std::string detail) {
-  Error error = Refused(RowOf(reason).code, std::string(NameOf(reason)), std::move(message), std::move(detail));
-  error.retryable = RowOf(reason).retryable;
-  return error;
-}
-
-Error Refused(ErrorCode code, std::string reason, std::string message, std::string detail) {
-  return {.code = code, .reason = std::move(reason), .message = std::move(message), .detail = std::move(detail)};
+  return {.code = RowOf(reason).code,
+          .reason = std::string(NameOf(reason)),
+          .message = std::move(message),
+          .detail = std::move(detail),
+          .retryable = RowOf(reason).retryable};
 }
 
 }  // namespace reprise

@@ -17,10 +17,6 @@ namespace {
 
 bool IsJsonSpace(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
-Error InvalidJson(std::string_view reason, std::string message) {
-  return Refused(ErrorCode::kInvalidArgument, std::string(reason), std::move(message));
-}
-
 // Whether the name is short and plain enough for a message.
 bool IsPlainName(std::string_view name) {
   constexpr std::size_t kLongest = 40;
@@ -53,7 +49,7 @@ class Builder final : public nlohmann::json_sax<Json> {
     if (auto* known = Find(level, members, name); known != nullptr) {
       if (duplicates_ == DuplicateMembers::kRefused) {
         const std::string named = IsPlainName(name) ? "the member \"" + name + "\"" : "a member";
-        error_ = InvalidJson("duplicate_member", "an object has " + named + " twice");
+        error_ = Refused(Reason::kDuplicateMember, "an object has " + named + " twice");
         return false;
       }
       *known = nullptr;
@@ -73,8 +69,8 @@ class Builder final : public nlohmann::json_sax<Json> {
   bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception& why) override {
     const bool too_large = dynamic_cast<const Json::out_of_range*>(&why) != nullptr;
     // The library's own text quotes the input, which may be private; the position is enough.
-    error_ = InvalidJson("invalid_json", too_large ? "not valid JSON (a number is out of range)"
-                                                   : "not valid JSON (at byte " + std::to_string(position) + ")");
+    error_ = Refused(Reason::kInvalidJson, too_large ? "not valid JSON (a number is out of range)"
+                                                     : "not valid JSON (at byte " + std::to_string(position) + ")");
     if (!too_large) at_ = position;
     return false;
   }
@@ -117,7 +113,7 @@ class Builder final : public nlohmann::json_sax<Json> {
   }
   bool Open(Json::value_t kind) {
     if (static_cast<int>(open_.size()) >= max_depth_) {
-      error_ = InvalidJson("too_deep", "JSON nested deeper than " + std::to_string(max_depth_) + " levels");
+      error_ = Refused(Reason::kTooDeep, "JSON nested deeper than " + std::to_string(max_depth_) + " levels");
       return false;
     }
     open_.push_back({Place(Json(kind))});
@@ -236,7 +232,7 @@ void EachMember(std::string_view object, OnMember on_member) {
 }  // namespace
 
 Result<Json> ParseJson(std::string_view text, int max_depth, DuplicateMembers duplicates) {
-  if (!IsUtf8(text)) return Fail(InvalidJson("invalid_utf8", "the text is not valid UTF-8"));
+  if (!IsUtf8(text)) return Fail(Reason::kInvalidUtf8, "the text is not valid UTF-8");
   Builder builder(max_depth, duplicates);
   bool built = false;
   if (text.size() > kLongestText || !ParseFast(text, builder, built)) {
@@ -247,7 +243,7 @@ Result<Json> ParseJson(std::string_view text, int max_depth, DuplicateMembers du
 }
 
 Result<Json> ParseJsonWithComments(std::string_view text) {
-  if (!IsUtf8(text)) return Fail(InvalidJson("invalid_utf8", "is not valid UTF-8"));
+  if (!IsUtf8(text)) return Fail(Reason::kInvalidUtf8, "is not valid UTF-8");
   Builder builder(kMaxJsonDepth, DuplicateMembers::kRefused);
   if (Json::sax_parse(text.begin(), text.end(), &builder, Json::input_format_t::json, /*strict=*/true,
                       /*ignore_comments=*/true)) {

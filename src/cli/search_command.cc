@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "base/terminal_text.h"
 #include "cli/commands.h"
-#include "engine/text_search.h"
+#include "engine/history.h"
 #include "terminal/console.h"
 #include "terminal/progress.h"
 

@@ -177,21 +177,17 @@ namespace {
 
 constexpr std::uint64_t kMaxKeyFileBytes = 64 * 1024;
 
-tl::unexpected<Error> Forbidden(std::string reason, std::string message, const std::string& path) {
-  return Fail(Refused(ErrorCode::kForbidden, std::move(reason), std::move(message), path));
-}
-
 Result<void> CheckNotExposed(const std::string& path) {
   struct stat status {};
   // A path unknown to the kernel belongs to a file system without permissions; reading it will tell if it exists.
   if (::stat(path.c_str(), &status) != 0) return {};
   if ((status.st_mode & 077) != 0) {
-    return Forbidden("key_file_exposed", "the key file may be read or written by other users; run chmod 600 on it",
-                     path);
+    return Fail(Reason::kKeyFileExposed, "the key file may be read or written by other users; run chmod 600 on it",
+                path);
   }
   if (status.st_uid != ::geteuid() && status.st_uid != 0) {
-    return Forbidden("key_file_foreign", "the key file belongs to another user, who could replace it; run chown on it",
-                     path);
+    return Fail(Reason::kKeyFileForeign, "the key file belongs to another user, who could replace it; run chown on it",
+                path);
   }
   return {};
 }
@@ -215,7 +211,7 @@ struct Opened {
 };
 
 Result<Opened> OpenProtected(const std::string& path, const std::string& text, const PassphraseSource& source) {
-  if (!source) return Forbidden("passphrase_needed", "the key file is protected by a passphrase", path);
+  if (!source) return Fail(Reason::kPassphraseNeeded, "the key file is protected by a passphrase", path);
   const auto passphrase = TRY(source());
   auto key = PassphraseKey::Recover(text, View(passphrase));
   if (!key) return Fail(std::move(key.error()));

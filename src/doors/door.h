@@ -7,13 +7,22 @@
 #include <vector>
 
 #include "doors/conversations.h"
-#include "doors/foreign_files.h"
-#include "doors/translated_stream.h"
+#include "doors/translator.h"
 #include "reprise/engine.h"
 #include "wire/message.h"
 #include "wire/router.h"
 
 namespace reprise {
+
+// A file within a message of a foreign client.
+struct ForeignFile {
+  std::string filename, mime_type, content;
+};
+
+// Executes the plan with the files of the last message, which become files of the chat and of the message. The same
+// message with other files counts as an edit. Fails like Conversations::Begin and Engine::AddFile.
+Result<EventSubscription> BeginWithFiles(Engine& engine, Conversations& conversations, ConversationPlan plan,
+                                         const std::vector<ForeignFile>& files, StartRequest start);
 
 // Shared by the routes of all doors. Cheap to copy. The engine must outlive all copies.
 struct Door {

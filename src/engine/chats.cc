@@ -13,7 +13,6 @@
 #include "domain/codec.h"
 #include "engine/history.h"
 #include "engine/recording.h"
-#include "engine/text_search.h"
 
 namespace reprise {
 namespace {

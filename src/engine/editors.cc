@@ -226,7 +226,7 @@ Result<EditorConnection> Editors::Connect(const ChatId& chat, EditorAbilities ab
   {
     const MutexLock lock(state_->mutex);
     if (state_->editors.size() >= kMostEditors && !state_->editors.contains(chat)) {
-      return Fail(Refused(ErrorCode::kUnavailable, "overloaded", "too many editors are connected"));
+      return Fail(Reason::kOverloaded, "too many editors are connected");
     }
     before = std::exchange(state_->editors[chat], editor);
     if (before) state_->Leave(*before);
@@ -265,8 +265,7 @@ Result<std::size_t> Editors::Offer(const ChatId& chat, std::vector<EditorTool> t
   const MutexLock lock(state_->mutex);
   if (editor->is_gone) return none();
   if (state_->offered_bytes - editor->offered_bytes + bytes > kMostOffered) {
-    return Fail(
-        Refused(ErrorCode::kUnavailable, "overloaded", "the tools of all editors that are connected are too much"));
+    return Fail(Reason::kOverloaded, "the tools of all editors that are connected are too much");
   }
   state_->offered_bytes += bytes - std::exchange(editor->offered_bytes, bytes);
   editor->tools =

@@ -32,8 +32,12 @@ constexpr int kMaxRenewals = 2;  // of tokens, for one request
 constexpr int kMaxRedirects = 5;
 constexpr std::size_t kMaxAddress = 300, kMaxType = 100;  // bytes quoted in errors
 
-Error Broken(std::string reason, std::string message) {
-  return Refused(ErrorCode::kUnavailable, std::move(reason), std::move(message));
+// Whatever the reason, the channel is of no more use.
+Error Broken(Reason reason, std::string message) {
+  Error error = Refused(reason, std::move(message));
+  error.code = ErrorCode::kUnavailable;
+  error.retryable = false;
+  return error;
 }
 
 // "https://host:1/a/b?c" -> "https://host:1".
@@ -326,13 +330,13 @@ class HttpChannel final : public Channel {
         return ListenEnded(*exchange, result);
       case Purpose::kLegacy:
         if (result && !exchange->is_stream) return CloseFor(refusal_);
-        return CloseFor(result ? Broken("connection_lost", "the server ended the connection") : result.error());
+        return CloseFor(result ? Broken(Reason::kConnectionLost, "the server ended the connection") : result.error());
     }
   }
 
   // A message that is too long fails its request only; the session continues.
   void TooLong(const Exchange& exchange) {
-    const Error why = exchange.has_no_room ? Broken("mcp_protocol", "the server sends faster than it can be read")
+    const Error why = exchange.has_no_room ? Broken(Reason::kMcpProtocol, "the server sends faster than it can be read")
                                            : McpTooLargeError();
     if (exchange.purpose == Purpose::kLegacy) return CloseFor(why);  // all messages come through this stream
     LogWarning("a message from an MCP server is dropped", {{"error", why.message}});
@@ -345,7 +349,7 @@ class HttpChannel final : public Channel {
     const std::string target = ResolveEndpoint(exchange.url, exchange.location);
     if (target.empty() || exchange.redirects == kMaxRedirects) {
       const std::string address(Utf8Prefix(ToValidUtf8(exchange.location), kMaxAddress));
-      Error why = Broken("mcp_redirected",
+      Error why = Broken(Reason::kMcpRedirected,
                          target.empty() ? "the server sends its clients to " + address +
                                               ", which is another server; if that is right, configure that address"
                                         : "the server's redirects do not end; the last leads to " + address);
@@ -375,7 +379,7 @@ class HttpChannel final : public Channel {
     const int status = exchange.status;
     if (status == 404 && HasSession()) {
       forgotten_ = true;
-      return CloseFor(Broken("mcp_session_ended", "the server has ended the session"));
+      return CloseFor(Broken(Reason::kMcpSessionEnded, "the server has ended the session"));
     }
     const bool may_be_older = exchange.is_initialize && (status == 400 || status == 404 || status == 405);
     if (may_be_older && !legacy_) return TryLegacy(exchange);
@@ -393,7 +397,8 @@ class HttpChannel final : public Channel {
     if (!exchange.is_stream || from.empty() || exchange.is_stateless || fruitless > kMaxResumes) {
       const std::string what = exchange.body.empty() ? "" : " (but " + TypeOf(exchange) + ")";
       return listener_->OnRequestFailed(
-          *exchange.request_id, result ? Broken("mcp_protocol", "the server sent no answer" + what) : result.error());
+          *exchange.request_id,
+          result ? Broken(Reason::kMcpProtocol, "the server sent no answer" + what) : result.error());
     }
     // The server closed the stream or the network broke it, so the stream is resumed where it ended.
     queue_.After(RetryDelay(exchange, 0), [this, from, id = exchange.request_id, fruitless] {
@@ -468,7 +473,7 @@ class HttpChannel final : public Channel {
     probing_ = false;
     if (status == 400) {
       forgotten_ = true;
-      return CloseFor(Broken("mcp_session_ended", "the server has ended the session"));
+      return CloseFor(Broken(Reason::kMcpSessionEnded, "the server has ended the session"));
     }
     for (const std::int64_t id : std::exchange(refused_, {})) {
       if (listener_->IsWaiting(id)) listener_->OnRequestFailed(id, StatusError(400));
@@ -479,7 +484,7 @@ class HttpChannel final : public Channel {
   void ListenEnded(const Exchange& exchange, const Result<void>& result) {
     if (exchange.status == 404 && HasSession()) {
       forgotten_ = true;
-      return CloseFor(Broken("mcp_session_ended", "the server has ended the session"));
+      return CloseFor(Broken(Reason::kMcpSessionEnded, "the server has ended the session"));
     }
     if (exchange.status == 400 && HasSession()) return AskWhetherSessionLives(exchange);
     if (exchange.status >= 300 || (result && !exchange.is_stream)) return;
@@ -507,8 +512,8 @@ class HttpChannel final : public Channel {
     if (!legacy_ || !post_url_.empty()) return;
     post_url_ = ResolveEndpoint(address_.url, reference);
     if (post_url_.empty()) {
-      return CloseFor(Broken("mcp_protocol", "the server's endpoint is on another server: " +
-                                                 std::string(Utf8Prefix(ToValidUtf8(reference), kMaxAddress))));
+      return CloseFor(Broken(Reason::kMcpProtocol, "the server's endpoint is on another server: " +
+                                                       std::string(Utf8Prefix(ToValidUtf8(reference), kMaxAddress))));
     }
     Post(std::move(held_back_));
   }
@@ -520,10 +525,10 @@ class HttpChannel final : public Channel {
 
   static Error StatusError(int status) {
     if (status == 401 || status == 403) {
-      return Broken("mcp_unauthorized", "the server wants authorization (HTTP status " + std::to_string(status) +
-                                            "); log in with \"reprise mcp login\", or set a token under headers");
+      return Broken(Reason::kMcpUnauthorized, "the server wants authorization (HTTP status " + std::to_string(status) +
+                                                  "); log in with \"reprise mcp login\", or set a token under headers");
     }
-    return Broken("mcp_http_status", "the server answered with HTTP status " + std::to_string(status));
+    return Broken(Reason::kMcpHttpStatus, "the server answered with HTTP status " + std::to_string(status));
   }
 
   bool HasSession() const {

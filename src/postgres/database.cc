@@ -30,8 +30,7 @@ Error NoConnection(std::string detail) {
 Error FailureOf(std::string_view state, const char* message) {
   const std::string detail = std::string(state) + ": " + (message ? message : "");
   if (state.starts_with("53")) {  // insufficient resources
-    return Refused(ErrorCode::kStorageFull, std::string(DefaultReason(ErrorCode::kStorageFull)),
-                   "the database has no room left", detail);
+    return MakeError(ErrorCode::kStorageFull, "the database has no room left", detail);
   }
   return MakeError(ErrorCode::kIo, "the database has refused a statement", detail);
 }

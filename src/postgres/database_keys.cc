@@ -20,10 +20,6 @@ constexpr const char* kSample =
     "(select 'operator', record from reprise.org_keys limit 64) union all "
     "(select 'user', index_record from reprise.chats where tenant <> '' and index_record is not null limit 16)";
 
-tl::unexpected<Error> Forbidden(std::string reason, std::string message) {
-  return Fail(Refused(ErrorCode::kForbidden, std::move(reason), std::move(message)));
-}
-
 }  // namespace
 
 Result<FolderKeys> ReadDatabaseKeys(Database& database, const KeySet* keys) {
@@ -47,17 +43,17 @@ Result<FolderKeys> ReadDatabaseKeys(Database& database, const KeySet* keys) {
 Result<void> CheckDatabaseKeys(const FolderKeys& found, FolderMode mode, const std::string& key_file) {
   if (mode == FolderMode::kPlain) {
     if (found.sealed_chats == 0 || found.plain_chats > 0) return {};
-    return Forbidden("sealed_database", "the chats in the database are sealed: leave --plain out");
+    return Fail(Reason::kSealedDatabase, "the chats in the database are sealed: leave --plain out");
   }
   if (found.plain_chats > 0 && found.sealed_chats == 0) {
-    return Forbidden("plain_database", "the chats in the database are stored unencrypted: give --plain");
+    return Fail(Reason::kPlainDatabase, "the chats in the database are stored unencrypted: give --plain");
   }
   if (found.missing.empty()) return {};
   std::string kids;
   for (const auto& [kid, count] : found.missing) kids += (kids.empty() ? "" : ", ") + kid;
-  return Forbidden("missing_key", "chats in the database are sealed with " + kids + ", which is not in " + key_file +
-                                      ": put the key file back (or name it with --key-file), or give those chats up " +
-                                      "with `reprise serve --new-key`");
+  return Fail(Reason::kMissingKey, "chats in the database are sealed with " + kids + ", which is not in " + key_file +
+                                       ": put the key file back (or name it with --key-file), or give those chats up " +
+                                       "with `reprise serve --new-key`");
 }
 
 Result<void> NoteGivenUpKeys(const FolderKeys& found, Database& database, const KeySet& keys) {

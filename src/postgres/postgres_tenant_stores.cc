@@ -31,10 +31,6 @@ RecordPlace PlaceOf(const InteractionRef& run, const std::string& id, bool is_an
   return {.chat = run.chat_id, .interaction = run.interaction_id, .question = id, .is_answer = is_answer};
 }
 
-Error TooLate(std::string reason, std::string message) {
-  return Refused(ErrorCode::kInvalidArgument, std::move(reason), std::move(message));
-}
-
 }  // namespace
 
 Result<void> PostgresQuestionStore::Open(const std::vector<PendingQuestion>& questions) {
@@ -72,8 +68,8 @@ Result<PendingQuestion> PostgresQuestionStore::Find(const std::string& id) {
               "from reprise.questions where tenant = $1 and id = $2",
        .values = {store_.tenant(), id}}));
   if (rows.empty()) return Fail(ErrorCode::kNotFound, "there is no such question");
-  if (rows.truth(0, 4)) return Fail(TooLate("already_processed", "this question was already processed"));
-  if (rows.truth(0, 5)) return Fail(TooLate("expired", "this question has expired"));
+  if (rows.truth(0, 4)) return Fail(Refused(Reason::kAlreadyProcessed, "this question was already processed"));
+  if (rows.truth(0, 5)) return Fail(Refused(Reason::kExpired, "this question has expired"));
   return OpenRow(rows, 0);
 }
 
@@ -99,7 +95,7 @@ Result<void> PostgresQuestionStore::Answer(const InteractionRef& run, const std:
                   std::int64_t{run.interaction_id.number()}}}));
   if (answered.empty()) {
     const auto why = Find(id);
-    return Fail(why ? TooLate("expired", "this question has expired") : why.error());
+    return Fail(why ? Refused(Reason::kExpired, "this question has expired") : why.error());
   }
   // Committed: the owner may look. It also looks by itself, so that this may be lost.
   if (!answered.is_null(0, 0)) signals_.TellAnswer(std::string(answered.text(0, 0)), {store_.tenant(), run});

@@ -370,14 +370,10 @@ constexpr const char* kMigrations[] = {kVersion1,   kPeople,    kFollowing, kFun
                                        kFirstTurns, kQueueRows, kPlans,     kEndedRuns};
 constexpr int kKnown = static_cast<int>(std::size(kMigrations));
 
-Error SchemaError(std::string reason, std::string message) {
-  return Refused(ErrorCode::kConflict, std::move(reason), std::move(message));
-}
-
 Error Newer(const SchemaStatus& status) {
-  return SchemaError("newer_schema", "the database is of schema " + std::to_string(status.there) +
-                                         ", which this program does not know (it knows " +
-                                         std::to_string(status.known) + "); a newer program has made it");
+  return Refused(Reason::kNewerSchema, "the database is of schema " + std::to_string(status.there) +
+                                           ", which this program does not know (it knows " +
+                                           std::to_string(status.known) + "); a newer program has made it");
 }
 
 }  // namespace
@@ -412,11 +408,11 @@ Result<void> CheckSchema(Database& database) {
   if (status.is_current()) return {};
   if (status.there > status.known) return Fail(Newer(status));
   if (status.there == 0) {
-    return Fail(SchemaError("no_schema", "the database has no tables of this program: `reprise db init` makes them"));
+    return Fail(Reason::kNoSchema, "the database has no tables of this program: `reprise db init` makes them");
   }
-  return Fail(SchemaError("old_schema", "the database is of schema " + std::to_string(status.there) + " of " +
-                                            std::to_string(status.known) +
-                                            ": `reprise db migrate` brings it up to date"));
+  return Fail(Refused(Reason::kOldSchema, "the database is of schema " + std::to_string(status.there) + " of " +
+                                              std::to_string(status.known) +
+                                              ": `reprise db migrate` brings it up to date"));
 }
 
 namespace {

@@ -323,10 +323,6 @@ bool Has(const KeySet* keys, const std::string& kid) { return keys != nullptr &&
 std::string Count(std::size_t chats) { return std::to_string(chats) + (chats == 1 ? " chat" : " chats"); }
 std::string AreOrIs(std::size_t chats) { return chats == 1 ? " is " : " are "; }
 
-tl::unexpected<Error> Forbidden(std::string reason, std::string message) {
-  return Fail(Refused(ErrorCode::kForbidden, std::move(reason), std::move(message)));
-}
-
 }  // namespace
 
 std::optional<std::string> SealedBy(std::string_view record) {
@@ -374,13 +370,13 @@ Result<void> CheckFolderKeys(const FolderKeys& found, FolderMode mode, const std
                              const std::string& key_file) {
   if (mode == FolderMode::kPlain) {
     if (found.sealed_chats == 0 || found.plain_chats > 0) return {};
-    return Forbidden("sealed_folder", Count(found.sealed_chats) + " in " + root + AreOrIs(found.sealed_chats) +
-                                          "sealed: leave --plain out, or `reprise decrypt --all --in-place` first");
+    return Fail(Reason::kSealedFolder, Count(found.sealed_chats) + " in " + root + AreOrIs(found.sealed_chats) +
+                                           "sealed: leave --plain out, or `reprise decrypt --all --in-place` first");
   }
   if (found.plain_chats > 0 && found.sealed_chats == 0) {
-    return Forbidden("plain_folder",
-                     Count(found.plain_chats) + " in " + root + AreOrIs(found.plain_chats) +
-                         "stored unencrypted: give --plain, or `reprise encrypt --all --in-place` first");
+    return Fail(Reason::kPlainFolder,
+                Count(found.plain_chats) + " in " + root + AreOrIs(found.plain_chats) +
+                    "stored unencrypted: give --plain, or `reprise encrypt --all --in-place` first");
   }
   if (found.missing.empty()) return {};
   std::size_t chats = 0;
@@ -389,10 +385,10 @@ Result<void> CheckFolderKeys(const FolderKeys& found, FolderMode mode, const std
     chats += count;
     kids += (kids.empty() ? "" : ", ") + kid;
   }
-  return Forbidden("missing_key",
-                   Count(chats) + " in " + root + AreOrIs(chats) + "sealed with " + kids + ", which is not in " +
-                       key_file + ": put the key file back (or name it with --key-file), or give those chats up with " +
-                       "`reprise serve --new-key`");
+  return Fail(Reason::kMissingKey,
+              Count(chats) + " in " + root + AreOrIs(chats) + "sealed with " + kids + ", which is not in " + key_file +
+                  ": put the key file back (or name it with --key-file), or give those chats up with " +
+                  "`reprise serve --new-key`");
 }
 
 Result<void> NoteFolderKeys(const FolderKeys& found, const std::string& root, const KeySet* keys,

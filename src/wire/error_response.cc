@@ -74,10 +74,6 @@ Reply ErrorReply(const Error& error) {
   return MakeErrorReply(status, std::move(body), error.retry_after);
 }
 
-Reply ForbiddenReply(std::string code, std::string message) {
-  return ErrorReply(Refused(ErrorCode::kForbidden, std::move(code), std::move(message)));
-}
-
 Reply ProtocolErrorReply(int status, std::string code, std::string message) {
   const bool retryable = status == 408 || status == 429 || status == 503;
   return MakeErrorReply(status, {{"code", std::move(code)}, {"message", std::move(message)}, {"retryable", retryable}});

@@ -16,7 +16,6 @@ Reply JsonReply(const Json& json, int status = 200);
 
 // {"error":{"code","message","retryable","details"?}}. `error.detail` goes only to the log.
 Reply ErrorReply(const Error& error);
-Reply ForbiddenReply(std::string code, std::string message);
 
 // An error whose HTTP status has no ErrorCode (408, 414, 417, 431, ...).
 Reply ProtocolErrorReply(int status, std::string code, std::string message);

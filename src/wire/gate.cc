@@ -301,7 +301,8 @@ std::optional<Reply> Gate::CheckHost(const RequestHead& head) const {
     const auto authority = ParseAuthority(host);
     if (authority && (IsPublic(*authority, 443) || IsPublic(*authority, 80))) return std::nullopt;
   }
-  return ForbiddenReply("forbidden_host", "the Host header must name this server, or a name in public_hosts");
+  return ErrorReply(
+      Refused(Reason::kForbiddenHost, "the Host header must name this server, or a name in public_hosts"));
 }
 
 // True for pages served under our own names or under a public one. If a public host lists no port, other programs may
@@ -327,11 +328,11 @@ std::optional<Reply> Gate::CheckOrigin(const RequestHead& head) const {
   for (const auto& [name, value] : head.headers) {
     if (name == "origin") {
       if (!IsOwnOrigin(value, head)) {
-        return ForbiddenReply("forbidden_origin", "requests from other origins are not accepted");
+        return ErrorReply(Refused(Reason::kForbiddenOrigin, "requests from other origins are not accepted"));
       }
     } else if (name == "sec-fetch-site" &&
                (EqualsIgnoringCase(value, "cross-site") || EqualsIgnoringCase(value, "same-site"))) {
-      return ForbiddenReply("forbidden_origin", "requests from other sites are not accepted");
+      return ErrorReply(Refused(Reason::kForbiddenOrigin, "requests from other sites are not accepted"));
     }
   }
   return std::nullopt;
@@ -345,7 +346,7 @@ std::optional<Reply> Gate::CheckCaller(const RequestHead& head, Peer peer) const
     return ErrorReply(NoToken());
   }
   if (peer == Peer::kTrusted) return std::nullopt;
-  return ForbiddenReply("forbidden_user", "only the user who runs this server may use it");
+  return ErrorReply(Refused(Reason::kForbiddenUser, "only the user who runs this server may use it"));
 }
 
 std::optional<Result<Principal>> Gate::Identify(const RequestHead& head, Authenticator::Done done) const {

@@ -9,14 +9,6 @@
 #include "crypto/digest.h"
 
 namespace reprise {
-namespace {
-
-tl::unexpected<Error> Invalid(std::string reason, std::string message) {
-  return Fail(Refused(ErrorCode::kInvalidArgument, std::move(reason), std::move(message)));
-}
-
-}  // namespace
-
 Result<std::optional<ClientRequest>> ClientRequestOf(const Request& request) {
   constexpr std::size_t kLongest = 255;
   constexpr std::string_view kName = "idempotency-key";
@@ -26,7 +18,7 @@ Result<std::optional<ClientRequest>> ClientRequestOf(const Request& request) {
   if (key.size() >= 2 && key.front() == '"' && key.back() == '"') key = key.substr(1, key.size() - 2);
   const bool is_visible = std::all_of(key.begin(), key.end(), [](char c) { return c > ' ' && c <= '~' && c != '"'; });
   if (count > 1 || key.empty() || key.size() > kLongest || !is_visible) {
-    return Invalid("invalid_argument", "Idempotency-Key must be there once, with 1 to 255 visible ASCII characters");
+    return Fail(Reason::kInvalidArgument, "Idempotency-Key must be there once, with 1 to 255 visible ASCII characters");
   }
   return ClientRequest{.key = std::string(key), .digest = Sha256Digest({request.head.target, "\n", request.body})};
 }
@@ -64,14 +56,14 @@ Result<std::size_t> PageLimit(const Request& request, std::size_t usual, std::si
   if (!text) return usual;
   const auto limit = ParseNumber<std::uint64_t>(*text);
   if (limit && *limit >= 1 && *limit <= most) return static_cast<std::size_t>(*limit);
-  return Invalid("invalid_parameter", "\"limit\" must be a number from 1 to " + std::to_string(most));
+  return Fail(Reason::kInvalidParameter, "\"limit\" must be a number from 1 to " + std::to_string(most));
 }
 
 Result<std::string> WordsOf(const Request& request) {
   constexpr std::size_t kLongest = 1024;
   auto text = request.Query("q").value_or("");
   if (text.size() <= kLongest && IsUtf8(text)) return text;
-  return Invalid("invalid_parameter", "\"q\" must be UTF-8 of at most " + std::to_string(kLongest) + " bytes");
+  return Fail(Reason::kInvalidParameter, "\"q\" must be UTF-8 of at most " + std::to_string(kLongest) + " bytes");
 }
 
 Result<std::uint64_t> EventCursor(const Request& request) {
@@ -79,14 +71,14 @@ Result<std::uint64_t> EventCursor(const Request& request) {
   const auto text = header != nullptr ? std::optional<std::string>(*header) : request.Query("after_seq");
   if (!text) return 0;
   if (const auto seq = ParseNumber<std::uint64_t>(*text)) return *seq;
-  return Invalid("invalid_cursor", "the event number to continue after must be a whole number");
+  return Fail(Reason::kInvalidCursor, "the event number to continue after must be a whole number");
 }
 
 Result<std::uint64_t> AuditCursor(const Request& request) {
   const auto text = request.Query("after");
   if (!text) return 0;
   if (const auto number = ParseNumber<std::uint64_t>(*text)) return *number;
-  return Invalid("invalid_parameter", "\"after\" must be a whole number");
+  return Fail(Reason::kInvalidParameter, "\"after\" must be a whole number");
 }
 
 }  // namespace reprise

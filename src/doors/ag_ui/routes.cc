@@ -12,7 +12,7 @@
 #include "doors/ag_ui/run_translator.h"
 #include "doors/door.h"
 #include "doors/shown_text.h"
-#include "doors/translated_stream.h"
+#include "doors/translator.h"
 #include "wire/error_response.h"
 #include "wire/request_values.h"
 

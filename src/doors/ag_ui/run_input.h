@@ -8,7 +8,7 @@
 
 #include "base/json.h"
 #include "doors/conversations.h"
-#include "doors/foreign_files.h"
+#include "doors/door.h"
 #include "reprise/approval.h"
 #include "reprise/result.h"
 

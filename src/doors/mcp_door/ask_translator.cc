@@ -4,7 +4,7 @@
 
 #include "base/terminal_text.h"
 #include "base/text.h"
-#include "doors/mcp_door/elicitation.h"
+#include "doors/mcp_door/message.h"
 #include "doors/shown_text.h"
 #include "transcript/event_visitor.h"
 

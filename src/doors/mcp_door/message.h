@@ -7,12 +7,16 @@
 #include <string_view>
 
 #include "base/json.h"
+#include "reprise/approval.h"
+#include "reprise/result.h"
 
 // The server's side of the Model Context Protocol's JSON-RPC 2.0 (modelcontextprotocol.io). The protocol has two eras.
 // Until 2025-11-25 a client greets the server and has a session. Since 2026-07-28 every request stands for itself, and
 // says in "_meta" its version and its client's abilities.
-namespace reprise::mcp_door {
 
+// Questions to a person as MCP's elicitations: forms that the client shows, or an address that it opens.
+
+namespace reprise::mcp_door {
 inline constexpr std::string_view kStatelessVersion = "2026-07-28";
 // Those with sessions, newest first.
 inline constexpr std::array<std::string_view, 4> kSessionVersions = {"2025-11-25", "2025-06-18", "2025-03-26",
@@ -72,5 +76,14 @@ std::string Instructions();
 std::string ResultMessage(const Json& id, Json result, bool is_stateless);
 std::string ErrorMessage(const Json& id, const RpcError& error);
 std::string NotificationMessage(const std::string& method, Json params);
+
+// The params of elicitation/create for an event approval_required or input_required.
+Json ApprovalForm(const event::ApprovalRequired& asked);
+Json InputForm(const event::InputRequired& asked, bool can_open_urls);
+
+// The answer in the client's result {"action", "content"}. Dismissing a question is no agreement: the call is rejected,
+// or the question declined. kInvalidArgument if the answer cannot be used; the question stays open.
+Result<ApprovalAnswer> ApprovalIn(const event::ApprovalRequired& asked, const Json& result);
+Result<InputAnswer> InputIn(const event::InputRequired& asked, const Json& result);
 
 }  // namespace reprise::mcp_door

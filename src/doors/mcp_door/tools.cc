@@ -85,11 +85,6 @@ Json ToolList() {
             /*reads=*/false, Object({{"chat_id", Text("the chat")}}, Json::array({"chat_id"})), Answered())});
 }
 
-bool IsTool(const std::string& name) {
-  const Json tools = ToolList();
-  return std::any_of(tools.begin(), tools.end(), [&](const Json& each) { return each["name"] == name; });
-}
-
 Result<std::optional<std::string>> TextIn(const Json& arguments, const char* name) {
   const Json& value = MemberOf(arguments, name);
   if (value.is_null()) return std::optional<std::string>();

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "doors/conversations.h"
-#include "doors/foreign_files.h"
+#include "doors/door.h"
 #include "reprise/engine.h"
 #include "reprise/message.h"
 #include "reprise/model_client.h"

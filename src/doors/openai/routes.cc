@@ -17,7 +17,7 @@
 #include "doors/openai/request.h"
 #include "doors/openai/request_notes.h"
 #include "doors/openai/response_items.h"
-#include "doors/translated_stream.h"
+#include "doors/translator.h"
 #include "wire/error_response.h"
 #include "wire/multipart.h"
 #include "wire/request_values.h"
