@@ -38,7 +38,7 @@ class PipeConversation {
   enum class Answered { kLine, kNone, kWithdrawn, kCancelled };
 
   void Show(std::string_view text);
-  // With --json this goes to standard error, because questions are no events.
+  // With --json this goes to standard error, because standard output has only events.
   void Ask(const std::string& text);
   void Failed(const Error& error);
 
