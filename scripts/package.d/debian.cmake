@@ -1,4 +1,4 @@
-# The Debian package, made by scripts/package: it adds what is only known once the program is built.
+# The Debian package. scripts/package makes it and adds what is known only after the build.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME reprise)
 set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
@@ -21,7 +21,7 @@ before it, and nothing is lost.
 It works without a network too. This package brings a systemd user service.")
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
-# The sandbox of commands; certificates of model providers; time zones.
+# For the sandbox of commands, certificates of model providers, PDF files and time zones.
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "bubblewrap, ca-certificates, poppler-utils, tzdata")
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS "python3, libpq5")
 include(CPack)

@@ -1,10 +1,10 @@
-# CPack runs this between installing into its staging folder and packing that: what Debian wants otherwise than
-# `cmake --install` puts it.
+# CPack runs this between installing into its staging folder and packing that. It changes what `cmake --install` does
+# differently from Debian's rules.
 set(ROOT ${CPACK_TEMPORARY_INSTALL_DIRECTORY}/usr)
 set(DOC ${ROOT}/share/doc/reprise)
 set(VERSION ${CPACK_PACKAGE_VERSION}-${CPACK_DEBIAN_PACKAGE_RELEASE})
 
-file(REMOVE ${DOC}/LICENSE)  # `copyright` says where that text is on every Debian
+file(REMOVE ${DOC}/LICENSE)  # `copyright` names its place on every Debian
 configure_file(${CMAKE_CURRENT_LIST_DIR}/copyright ${DOC}/copyright COPYONLY)
 configure_file(${CMAKE_CURRENT_LIST_DIR}/changelog.in ${DOC}/changelog.Debian @ONLY)
 file(MAKE_DIRECTORY ${ROOT}/share/zsh)

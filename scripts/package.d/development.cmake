@@ -1,5 +1,5 @@
-# What programs build against (docs/embedding.md): cmake --install BUILD --component development. Left out of an ordinary
-# installation.
+# The libraries and headers that other programs build with (docs/embedding.md): cmake --install BUILD --component
+# development. An ordinary installation lacks them.
 if(REPRISE_SANITIZE)
   return()
 endif()

@@ -1,8 +1,8 @@
-# What `cmake --install` puts where.
+# The files that `cmake --install` installs.
 include(GNUInstallDirs)
 
 if(REPRISE_SANITIZE OR CMAKE_CROSSCOMPILING)
-  return()  # nobody installs the one, and the other does not run here
+  return()  # the first is not for use, and the second does not run here
 endif()
 
 install(TARGETS reprise RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
@@ -13,8 +13,8 @@ install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY schemas DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN *.md)
 install(DIRECTORY schemas DESTINATION ${CMAKE_INSTALL_DATADIR}/reprise FILES_MATCHING PATTERN *.json)
 
-# systemd looks for users' units below share of /usr, of /usr/local and of ~/.local. Which of them it is may be said as
-# late as `cmake --install --prefix`.
+# systemd looks for users' units below share of /usr, /usr/local and ~/.local. The prefix may be set as late as by
+# `cmake --install --prefix`.
 install(CODE "set(BINDIR \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}\")
   configure_file(\"${CMAKE_CURRENT_LIST_DIR}/reprise.service.in\" \"${PROJECT_BINARY_DIR}/generated/reprise.service\" @ONLY)")
 install(FILES ${PROJECT_BINARY_DIR}/generated/reprise.service ${CMAKE_CURRENT_LIST_DIR}/reprise.socket

@@ -1,4 +1,4 @@
-# Finds what the libraries of Reprise link, then themselves: reprise::reprise.
+# Finds the dependencies of Reprise's libraries, then the libraries themselves: reprise::reprise.
 include(CMakeFindDependencyMacro)
 find_dependency(Threads)
 find_dependency(nlohmann_json)

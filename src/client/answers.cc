@@ -13,7 +13,7 @@ namespace reprise {
 TypedLine ParseTyped(const std::string& line) {
   if (line.starts_with("//")) return {.text = line.substr(1)};
   const std::string word = line.substr(0, line.find_first_of(" \n"));
-  // No command has a further slash in its name: a path.
+  // A second slash makes it a path, because no command has one in its name.
   if (!word.starts_with('/') || word.find('/', 1) != std::string::npos) return {.text = line};
   return {.command = word, .text = line.substr(std::min(word.size() + 1, line.size()))};
 }
@@ -36,7 +36,7 @@ AnswerOutcome GiveAnswer(ServerLink& link, const PendingQuestion& question, cons
   if (is_repeated) given = link.Call("POST", path, body);
   if (given) return {};
   const Error& why = given.error();
-  if (is_repeated && why.Is(Reason::kAlreadyProcessed)) return {};  // most likely by the first of the two
+  if (is_repeated && why.Is(Reason::kAlreadyProcessed)) return {};  // most likely by our first request
   if (why.Is(Reason::kStale)) return {Became::kStale, why.message};
   for (const Reason settled :
        {Reason::kAlreadyProcessed, Reason::kNotFound, Reason::kNoSuchApproval, Reason::kNoSuchRequest}) {

@@ -18,17 +18,17 @@ struct TypedLine {
 // "//TEXT" is the message "/TEXT".
 TypedLine ParseTyped(const std::string& line);
 
-// The body of the answer to an approval, for the arguments as they were shown.
+// The request body that answers an approval, for the arguments as they were shown.
 Json AnswerTo(const event::ApprovalRequired& asked, bool approved);
-// The body of the answer to a tool's question; nullopt: the user declines.
+// The request body that answers a tool's question; nullopt: the user declines.
 Json AnswerTo(const event::InputRequired& asked, std::optional<Json> response);
 
 struct AnswerOutcome {
   enum class Became {
     kTaken,
-    kStale,    // the terms of the call have changed, so the run asks again
-    kTooLate,  // the question needs no answer any more
-    kRefused,  // the answer was wrong; another one may be given
+    kStale,    // the call's terms have changed, so the run asks again
+    kTooLate,  // the question no longer needs an answer
+    kRefused,  // the answer was invalid; the user may give another one
     kLost,     // no server took the answer
   };
   Became became = Became::kTaken;
@@ -36,7 +36,7 @@ struct AnswerOutcome {
 
   bool is_settled() const { return became != Became::kRefused && became != Became::kLost; }
 };
-// Sends the answer, and once more if the connection broke: the server counts an answer once.
+// Sends the answer, and again if the connection broke, because the server counts an answer only once.
 AnswerOutcome GiveAnswer(ServerLink& link, const PendingQuestion& question, const Json& body);
 
 }  // namespace reprise

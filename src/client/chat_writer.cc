@@ -59,7 +59,7 @@ class ServedChats final : public ChatWriter {
   std::string where() const override { return server_->url(); }
 
  private:
-  // `about`: what the path names, if it is a chat or an interaction.
+  // `about`: the chat or interaction that the path names, if any.
   Result<Json> Call(const std::string& method, const std::string& path, const Json& body,
                     const std::optional<RecordReference>& about) {
     auto answer = server_->Call(method, path, body);
@@ -89,7 +89,7 @@ class StoredChats final : public ChatWriter {
       : options_(std::move(options)), keys_(std::move(keys)), bucket_(std::move(bucket)), store_(std::move(store)) {}
 
   Result<void> Delete(const ChatId& chat) override {
-    // What could not be saved here would bring the chat back at the next start.
+    // Otherwise its unsaved interactions would bring the chat back at the next start.
     for (const std::string& folder : UnsavedFolders(options_.data_dir)) {
       auto deleted = OpenUnsavedStore(folder, keys_, Disk())->DeleteChat(chat);
       if (!deleted && deleted.error().code != ErrorCode::kNotFound) return deleted;
@@ -136,11 +136,11 @@ class StoredChats final : public ChatWriter {
  private:
   const Options options_;
   const std::shared_ptr<const KeySet> keys_;  // null: plain
-  const std::unique_ptr<ChatBucket> bucket_;  // null: there is none
+  const std::unique_ptr<ChatBucket> bucket_;  // null: none
   const std::unique_ptr<FileInteractionStore> store_;
 };
 
-// A key file that is not there is not made: there is nothing yet that it could open.
+// Does not make a missing key file, because a new key would open none of the chats.
 Result<std::shared_ptr<const KeySet>> KeysOfFolder(const Options& options) {
   if (!options.plain && !IsFile(KeyFileOf(options))) return KeysFor(options);
   return KeysForWriting(options, options.data_dir);
@@ -165,7 +165,7 @@ Result<std::unique_ptr<ChatWriter>> ChatWriter::Open(const Flags& flags, const s
   if (!IsDirectory(options->data_dir)) return Fail(NoDataFolder(options->data_dir));
   auto keys = KeysOfFolder(*options);
   if (!keys) return Fail(std::move(keys.error()));
-  SetLogLevel(LogLevel::kError);  // what the store notices is for a server's log
+  SetLogLevel(LogLevel::kError);  // the store's findings are for a server's log
   auto bucket = ChatBucket::Open(*options);
   if (!bucket) return Fail(std::move(bucket.error()));
   auto store = FileInteractionStore::Open(

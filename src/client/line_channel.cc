@@ -37,7 +37,7 @@ std::optional<LineChannel::Line> LineChannel::Next() {
     Line line{.text = received_.substr(0, end)};
     received_.erase(0, end == std::string::npos ? end : end + 1);
     looked_at_ = 0;
-    if (std::exchange(skipping_, false)) continue;  // the end of one that was told of
+    if (std::exchange(skipping_, false)) continue;  // the end of a line reported as too long
     if (line.text.size() > kMaxLine) return Line{.text = {}, .too_long = true};
     if (line.text.find_first_not_of(" \t\r") != std::string::npos) return line;
   }
@@ -49,7 +49,7 @@ void LineChannel::Send(const Json& message) {
   unsent_ += '\n';
 }
 
-// A pipe that poll says can be written takes PIPE_BUF bytes at once; more could block.
+// A pipe that poll reports as writable takes PIPE_BUF bytes at once; more could block.
 void LineChannel::Flush() {
   while (has_unsent() && !is_broken_) {
     pollfd out{out_, POLLOUT, 0};

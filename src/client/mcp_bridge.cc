@@ -16,7 +16,7 @@ namespace reprise {
 namespace {
 
 constexpr int kMaxDepth = kMaxJsonDepth + 16;
-constexpr int kLastWordsMs = 1000;  // for what the client has not read when it closes its end
+constexpr int kLastWordsMs = 1000;  // for output that is unread when the client closes its end
 constexpr std::size_t kMostRelays = 100;
 constexpr const char* kInitialize = "initialize";
 
@@ -25,7 +25,7 @@ std::string HeaderIn(const HttpHeaders& headers, std::string_view name) {
   return found == headers.end() ? std::string() : found->second;
 }
 
-// What a header cannot have as it is goes in base64.
+// Encodes text that cannot stand in a header as base64.
 std::string HeaderValue(const std::string& text) {
   const bool is_plain = std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < 0x7f; }) &&
                         !text.starts_with("=?base64?");
@@ -47,7 +47,7 @@ bool IsNotificationOrAnswer(const Json& message) {
 
 }  // namespace
 
-// A message that was sent to the server, and its answer while it comes.
+// A message sent to the server, and its answer as it arrives.
 class McpBridge::Relay {
  public:
   Relay(ServerClient& server, Json sent, HttpHeaders headers, Purpose why, bool again)
@@ -58,19 +58,19 @@ class McpBridge::Relay {
 
   const Json message;
   const Purpose purpose;
-  const bool is_again;  // the server it went to first was not there, or had forgotten the session
+  const bool is_again;  // not sent another time if the server is gone or has lost the session
   int status = 0;
   HttpHeaders headers{};
   std::optional<Result<void>> ended{};
-  std::string body{};  // that is no stream of events
+  std::string body{};  // of an answer that is not an event stream
   SseParser events{};
-  Json cancellation = nullptr;  // comes behind what it cancels
+  Json cancellation = nullptr;  // sent when the answer to this message has begun
   bool was_answered = false;
   bool is_over = false;
 
   bool is_stateless() const { return !VersionIn(message).empty() && !mcp_door::IsSessionVersion(VersionIn(message)); }
   int descriptor() const { return sending_->answer().descriptor(); }
-  // `bytes` are those of the piece that `events` reads.
+  // `bytes` gets the piece that `events` reads, so it must outlive that reading.
   void Receive(std::string& bytes) {
     auto taken = sending_->answer().Take(bytes);
     status = taken.status;
@@ -93,7 +93,7 @@ McpBridge::~McpBridge() = default;
 int McpBridge::Run() {
   while (!channel_.is_broken()) {
     while (auto line = channel_.Next()) Take(*line);
-    for (std::size_t i = 0; i < relays_.size(); ++i) Proceed(*relays_[i]);  // which may add some
+    for (std::size_t i = 0; i < relays_.size(); ++i) Proceed(*relays_[i]);  // may add relays
     std::erase_if(relays_, [](const auto& relay) { return relay->is_over; });
     channel_.Flush();
     if (channel_.input_ended()) break;
@@ -104,11 +104,11 @@ int McpBridge::Run() {
   return kExitOk;
 }
 
-// Until there is something to do.
+// Waits until there is something to do.
 void McpBridge::Wait() {
   std::vector<pollfd> waits = {{channel_.in(), POLLIN, 0}, {channel_.has_unsent() ? channel_.out() : -1, POLLOUT, 0}};
   for (const auto& relay : relays_) {
-    // Who reads slowly is not given more: the streams wait, and the server with them.
+    // A slow reader is not given more: the answers wait in memory.
     waits.push_back({channel_.is_crowded() ? -1 : relay->descriptor(), POLLIN, 0});
   }
   if (::poll(waits.data(), waits.size(), -1) < 0) return;
@@ -137,20 +137,20 @@ void McpBridge::Take(const LineChannel::Line& line) {
     session_.clear();
     version_.clear();
   }
-  // What belongs to a session waits for it.
+  // Messages of a session wait until it exists.
   const bool is_stateless = !VersionIn(*message).empty() && !mcp_door::IsSessionVersion(VersionIn(*message));
   if (!is_stateless && IsGreeting()) return ungreeted_.push_back(*std::move(message));
   Forward(*std::move(message), Purpose::kClient, /*is_again=*/false);
 }
 
-// Whether the answer to "initialize" is to come.
+// Whether an "initialize" waits for its answer.
 bool McpBridge::IsGreeting() const {
   return std::any_of(relays_.begin(), relays_.end(), [](const auto& relay) {
     return !relay->is_over && !relay->is_stateless() && TextMember(relay->message, "method") == kInitialize;
   });
 }
 
-// Newer clients' requests are cancelled by the end of their connection, older ones' by a message, behind the request.
+// Closing its connection cancels a newer client's request. An older client's needs a message after the request.
 void McpBridge::Cancel(const Json& notification) {
   const Json& id = MemberOf(MemberOf(notification, "params"), "requestId");
   if (std::erase_if(ungreeted_, [&](const Json& each) { return IsRequest(each) && each["id"] == id; }) > 0) return;
@@ -231,7 +231,7 @@ void McpBridge::End(Relay& relay) {
   };
   if (!*relay.ended) {
     const Error& error = relay.ended->error();
-    // Nothing of it has arrived anywhere: it is safe to send it once more.
+    // No server received any of it, so it is safe to send it again.
     const bool is_unreached = HowLost(error) == Loss::kNeverReached;
     if (is_unreached && !relay.is_again && link_.FindAgain(/*may_start=*/true)) {
       return Forward(relay.message, relay.purpose, /*is_again=*/true);
@@ -249,21 +249,21 @@ void McpBridge::End(Relay& relay) {
     if (relay.purpose == Purpose::kClient) Say(relay, relay.body);
     return;
   }
-  // A server that was started anew knows no session; the client need not know of that.
+  // A restarted server has lost the session. We get a new one, which the client does not notice.
   if (relay.status == 404 && !relay.is_stateless() && !relay.is_again && !greeting_.is_null() && !is_greeting) {
     const bool is_greeting_under_way = !ungreeted_.empty();
-    if (is_request) ungreeted_.push_back(relay.message);  // the answer to a question of that server has nowhere to go
+    if (is_request) ungreeted_.push_back(relay.message);  // an answer to the old server's question is dropped
     if (!is_request || is_greeting_under_way) return;
     session_.clear();
     return Forward(greeting_, Purpose::kGreeting, /*is_again=*/true);
   }
-  // A notification or an answer that the server refuses is answered by nothing: an error with that id would be taken
-  // for the answer to a request of the client's own.
+  // A refused notification or answer gets no error: the client would take an error with that id for the answer to a
+  // request of its own.
   if (!relay.body.empty() && (is_request || !IsNotificationOrAnswer(relay.message))) Say(relay, relay.body);
   if (relay.was_answered || !is_request) return;
   const auto refusal = ParseJson(relay.body, kMaxDepth);
   const std::string why = refusal ? TextMember(MemberOf(*refusal, "error"), "message") : "";
-  // A call that was cancelled has no answer.
+  // A cancelled call gets no answer.
   if (relay.status >= 400) refuse(why.empty() ? "the server answers with status " + std::to_string(relay.status) : why);
 }
 

@@ -12,9 +12,9 @@
 
 namespace reprise {
 
-// The server of the Model Context Protocol on standard input and output: each line goes to the running server's /mcp,
-// and what that says comes back as lines. It knows of the protocol what its way over HTTP needs: the session of older
-// clients, and the headers that repeat what newer ones say. One thread, and one loop.
+// Serves the Model Context Protocol on standard input and output: forwards each line to the running server's /mcp and
+// writes the server's messages as lines. It knows only what HTTP adds to the protocol: the session of older clients,
+// and the headers that repeat members of newer clients' messages. One thread, one loop.
 class McpBridge {
  public:
   McpBridge(ServerLink& link, int in, int out);
@@ -22,14 +22,14 @@ class McpBridge {
   McpBridge(const McpBridge&) = delete;
   McpBridge& operator=(const McpBridge&) = delete;
 
-  // Until the client closes its end; the exit status.
+  // Runs until the client closes its end. Returns the exit status.
   int Run();
 
  private:
   class Relay;
   enum class Purpose {
-    kClient,    // the client has sent it
-    kGreeting,  // we have, to have a session again
+    kClient,    // sent by the client
+    kGreeting,  // sent by us, to get a new session
   };
 
   void Wait();
@@ -47,9 +47,9 @@ class McpBridge {
   ServerLink& link_;
   LineChannel channel_;
   std::vector<std::unique_ptr<Relay>> relays_;  // requests under way
-  Json greeting_ = nullptr;                     // the client's initialize, for a server that has forgotten it
-  std::string session_, version_;               // what came of it; empty: no session
-  std::vector<Json> ungreeted_;                 // wait for a new session
+  Json greeting_ = nullptr;                     // the client's initialize, for a server that lost the session
+  std::string session_, version_;               // from its answer; empty: no session
+  std::vector<Json> ungreeted_;                 // messages that wait for a session
 };
 
 }  // namespace reprise

@@ -17,7 +17,7 @@
 namespace reprise {
 namespace {
 
-// What a person who has called a script reads, beside the answer: on standard error.
+// Prints the answer, and warnings about the run on standard error.
 void TellAll(const RunState& state, const std::string& chat, bool has_cancelled, bool json) {
   const std::string& text = state.answer.content;
   const bool has_answer = state.status == InteractionStatus::kCompleted || !text.empty();
@@ -35,7 +35,7 @@ void TellAll(const RunState& state, const std::string& chat, bool has_cancelled,
   }
 }
 
-// A question stays open, for somebody who can answer it.
+// Says how to answer the question, which stays open.
 int TellQuestion(const PendingQuestion& question, const std::string& chat) {
   const auto* const approval = std::get_if<PendingApproval>(&question);
   const std::string what =
@@ -46,7 +46,7 @@ int TellQuestion(const PendingQuestion& question, const std::string& chat) {
   return kExitFailure;
 }
 
-// Why a message was not taken.
+// Says why the server refused the message.
 int TellRefusal(const Error& error, const std::string& chat, std::size_t message_bytes) {
   if (error.Is(Reason::kBusy)) {
     Warn("chat " + chat + " is running, or waits for you: `reprise --chat " + chat + "` shows it");
@@ -63,7 +63,7 @@ int TellRefusal(const Error& error, const std::string& chat, std::size_t message
 
 int RunOneShot(ServerClient& server, Interrupts& interrupts, const ChatId& chat, const std::string& model,
                const std::string& message, bool json) {
-  // Whoever asks in a script may be gone before the answer: what was begun is finished, and an open question kept.
+  // A script may be gone before the answer comes. Its run still finishes, and an open question stays open.
   Json body = {{"user_message", message}, {"on_disconnect", "continue"}};
   if (!model.empty()) body["model"] = model;
   RunStream run(server, chat.str());
@@ -72,7 +72,7 @@ int RunOneShot(ServerClient& server, Interrupts& interrupts, const ChatId& chat,
   for (bool interrupted = false, cancelled = false;;) {
     std::array<pollfd, 2> ready = {pollfd{run.descriptor(), POLLIN, 0}, pollfd{interrupts.descriptor(), POLLIN, 0}};
     if (::poll(ready.data(), ready.size(), -1) < 0 && errno != EINTR) return kExitFailure;
-    if (interrupts.Take() && std::exchange(interrupted, true)) return kExitFailure;  // twice: who does not want to wait
+    if (interrupts.Take() && std::exchange(interrupted, true)) return kExitFailure;  // twice: do not wait
     run.Receive();
     while (const auto heard = run.Next()) {
       if (json) Print(DumpJson(heard->data) + "\n");

@@ -36,16 +36,15 @@ namespace reprise {
 namespace {
 
 constexpr std::string_view kListening = "reprise listening on ";
-constexpr int kHeldDescriptor = 3;  // in the server
+constexpr int kHeldDescriptor = 3;  // number of the descriptor in the server
 constexpr std::size_t kMaxComplaint = 4096;
 constexpr off_t kLongLog = 4 << 20;
 constexpr std::uint64_t kMostSettings = 16 << 20;
 constexpr std::size_t kMostNamed = 6;
-// Another server that is just starting or ending holds the folder for a moment. One whose client has gone ends soon, or
-// somebody else uses it.
+// A server that is starting or ending holds the folder for a moment. One whose client is gone ends soon, if unused.
 constexpr std::chrono::seconds kPatience{10}, kPatienceWithLeft{3};
 
-// XDG Base Directory Specification: a relative path counts for nothing.
+// The XDG Base Directory Specification says to ignore a relative path.
 std::optional<std::string> StateFolder(const Environment& environment) {
   if (const auto state = environment("XDG_STATE_HOME"); state && state->starts_with('/')) return *state + "/reprise";
   if (const auto home = environment("HOME"); home && home->starts_with('/')) return *home + "/.local/state/reprise";
@@ -56,11 +55,11 @@ Error CannotStart(const std::string& why) {
   return MakeError(ErrorCode::kUnavailable, "the server could not be started: " + why);
 }
 
-// One that has become long is kept as server.log.1, in place of the one before.
+// Renames a long log to server.log.1, in place of an older one.
 Result<UniqueFd> OpenServerLog(const Environment& environment) {
   const auto folder = StateFolder(environment);
   if (!folder) return Fail(CannotStart("there is no place for its log; set HOME"));
-  // For its owner only. Where that fails, the log cannot be opened either.
+  // For its owner only. If this fails, the log cannot be opened either.
   static_cast<void>(CreateDirectories(Disk(), *folder));
   const std::string path = *folder + "/server.log";
   struct stat status {};
@@ -70,7 +69,7 @@ Result<UniqueFd> OpenServerLog(const Environment& environment) {
   return log;
 }
 
-// What has been written to the log since `from`, as far as it is the last word of a server that has ended.
+// The last line written to the log since `from`, by a server that has ended.
 std::string Complaint(int log, off_t from) {
   std::string text(kMaxComplaint, '\0');
   const off_t size = ::lseek(log, 0, SEEK_END);
@@ -85,7 +84,7 @@ std::string Complaint(int log, off_t from) {
   return text.empty() ? "it ended without a word" : text;
 }
 
-// Both ends, neither of which a program that is started gets by itself.
+// Both ends of a pipe, which a started program does not inherit by itself.
 Result<std::pair<UniqueFd, UniqueFd>> MakePipe() {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return Fail(CannotStart("no descriptor is left"));
@@ -104,7 +103,7 @@ std::vector<std::string> CommandOf(const Flags& flags) {
   return words;
 }
 
-// With the signals' usual meaning, whatever they are to this process, and these as its descriptors 1 to 3.
+// Starts this program with default signal handling, whatever this process does, and these as its descriptors 1 to 3.
 Result<pid_t> Spawn(const std::vector<std::string>& words, int out, int log, int held) {
   posix_spawn_file_actions_t files;
   ::posix_spawn_file_actions_init(&files);
@@ -123,7 +122,7 @@ Result<pid_t> Spawn(const std::vector<std::string>& words, int out, int log, int
   std::vector<char*> arguments;
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
-  // Itself, though its file may have been replaced meanwhile.
+  // The running program, even if its file was replaced meanwhile.
   pid_t child = -1;
   const int error = ::posix_spawn(&child, "/proc/self/exe", &files, &attributes, arguments.data(), environ);
   ::posix_spawnattr_destroy(&attributes);
@@ -133,7 +132,7 @@ Result<pid_t> Spawn(const std::vector<std::string>& words, int out, int log, int
   return child;
 }
 
-// The first line that it prints; empty: it has ended.
+// The first line that the server prints; empty if it ends before that.
 std::string FirstLine(int out) {
   std::string line;
   char c = 0;
@@ -164,7 +163,7 @@ Error Differs(const RunningServer& server, const TurnSettings& wanted, const Opt
   std::vector<std::string> differences;
   if (auto theirs = NotedSettings(options); !theirs.empty()) {
     for (const auto& [key, value] : wanted) theirs.try_emplace(key);
-    // What people ask about first.
+    // The usual causes come first.
     std::vector<std::string> keys = {"workspace", "approval_mode", "model", "configuration"};
     for (const auto& [key, value] : theirs) keys.push_back(key);
     for (const std::string& key : keys) {
@@ -186,12 +185,13 @@ Error Differs(const RunningServer& server, const TurnSettings& wanted, const Opt
           ", or take other chats (--data-dir DIR), or work with it as it is (--url " + server.url + ")");
 }
 
-// Nothing is refused (no reason), or the reason to wait for its end or to compare. Fails for all others.
+// Whether the server takes this client: an error without a reason if so; kOtherSettings if settings differ; otherwise
+// the server is ending. Fails if it answers anything else.
 Result<Error> AskToJoin(const RunningServer& server, const Options& options) {
   const auto client = TRY(ConnectTo(server, options));
   const auto there = client->Call("GET", "/healthz");
   if (there && !NotedSettings(options).empty()) return Error{};
-  if (there) return Refused(Reason::kOtherSettings, {});  // an older program
+  if (there) return Refused(Reason::kOtherSettings, {});  // an older version notes none
   const Error& error = there.error();
   const Loss loss = HowLost(error);
   Error named = NotAnswering(error, *client);
@@ -247,7 +247,7 @@ Result<RunningServer> FindOrStartServer(const Flags& flags, const Environment& e
       refused = TRY(AskToJoin(**running, options));
       if (refused.reason.empty()) return **std::move(running);
       if (refused.Is(Reason::kOtherSettings)) {
-        // Its last client may have gone a moment ago.
+        // Its last client may just have gone.
         const bool is_left = refused.details_json.find("true") != std::string::npos;
         if (!is_left || std::exchange(was_left, true)) return Fail(Differs(**running, wanted, options));
         DirectoryLock::AwaitRelease(lock_file, DirectoryLock::Clock::now() + kPatienceWithLeft);
@@ -260,7 +260,7 @@ Result<RunningServer> FindOrStartServer(const Flags& flags, const Environment& e
         return RunningServer{.url = own->url(), .settings = DigestOf(wanted)};
       }
       refused = std::move(started.error());
-      // Unless somebody else was quicker, trying again does not help.
+      // Trying again helps only if another server was quicker.
       if (const auto other = FindServer(options); other && !*other) return Fail(std::move(refused));
       if (DirectoryLock::Clock::now() > deadline) return Fail(std::move(refused));
       continue;
@@ -292,7 +292,7 @@ void ReleaseWatch::Watch(int held) const {
   constexpr int kBetweenLooksMs = 200;
   bool released = false;
   for (;;) {
-    // POLLHUP comes unasked; a negative descriptor is passed over.
+    // poll reports POLLHUP unasked and skips a negative descriptor.
     std::array<pollfd, 2> waits = {pollfd{ended_.get(), POLLIN, 0}, pollfd{released ? -1 : held, 0, 0}};
     if (::poll(waits.data(), waits.size(), released ? kBetweenLooksMs : -1) < 0 && errno != EINTR) return;
     if (waits[0].revents != 0) return;

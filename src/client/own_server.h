@@ -17,13 +17,13 @@
 
 namespace reprise {
 
-// A server that a client has started for itself, in the background. It ends when nobody uses it any more: this process
-// has gone, however it ended, no other client is connected and nothing runs (what waits for an answer is kept).
+// A server that a client starts for itself, in the background. It ends when it is unused: this process is gone, however
+// it ended, no other client is connected, and nothing runs (runs that wait for an answer are stored).
 class OwnServer {
  public:
-  // `reprise serve` with these flags and this environment on a free port of this machine. Returns when it listens. Its
-  // log goes to $XDG_STATE_HOME/reprise/server.log (else ~/.local/state/reprise/server.log). A passphrase is asked at
-  // the terminal. Failures are for the person at the terminal: what the server has said.
+  // Starts `reprise serve` with these flags and this environment on a free port. Returns when it listens. Its log goes
+  // to $XDG_STATE_HOME/reprise/server.log (else ~/.local/state/reprise/server.log). It asks for a passphrase at the
+  // terminal. A failure's message is for the person there, such as the last line that the server logged.
   static Result<std::unique_ptr<OwnServer>> Start(const Flags& flags, const Environment& environment);
 
   const std::string& url() const { return url_; }
@@ -32,21 +32,21 @@ class OwnServer {
   OwnServer(std::string url, UniqueFd held) : url_(std::move(url)), held_(std::move(held)) {}
 
   const std::string url_;
-  const UniqueFd held_;  // the server reads its other end, and finds that it is closed
+  const UniqueFd held_;  // the server watches the other end until this one is closed
 };
 
-// The server that uses the data folder and runs turns as a server would that is started with these flags and this
-// environment now. If there is none it is started and kept in `own`. Waits for one that is just starting or ending.
-// kConflict (reason "other_settings"): the one that runs does otherwise; the message says in what, and how to stop it.
+// Finds the server of the data folder, or starts one and keeps it in `own`. Waits for a server that is just starting or
+// ending. kConflict (reason "other_settings") if it runs turns with other settings than these flags and environment
+// give; the message names the differences and how to stop it.
 Result<RunningServer> FindOrStartServer(const Flags& flags, const Environment& environment,
                                         std::unique_ptr<OwnServer>& own);
 
-// What the server of the data folder has noted that it runs turns with (SettingsOfTurns); empty if it has not.
+// The settings (SettingsOfTurns) that the data folder's server has noted; empty if it has not.
 TurnSettings NotedSettings(const Options& options);
 
-// In the server: sends this process SIGTERM when nobody holds the other end of `held` any more and `close_if_unused`
-// has said yes, which it is asked by a thread of its own, five times a second from then on. The destructor ends the
-// watch.
+// For the server: sends this process SIGTERM when the other end of `held` is closed and `close_if_unused` returns true.
+// A thread of its own waits for the first and then calls `close_if_unused` five times a second. The destructor ends
+// the watch.
 class ReleaseWatch {
  public:
   ReleaseWatch(int held, std::function<bool()> close_if_unused);
@@ -59,7 +59,7 @@ class ReleaseWatch {
 
   const std::function<bool()> close_if_unused_;
   const UniqueFd ended_;
-  std::thread thread_;  // last: it uses the others
+  std::thread thread_;  // last, because it uses the others
 };
 
 }  // namespace reprise

@@ -32,7 +32,7 @@ constexpr std::string_view kHelp =
 const std::vector<std::string> kChatCommands{"/undo",   "/edit",  "/history", "/approvals",
                                              "/follow", "/queue", "/quit",    "/help"};
 
-// Nothing goes on while a message is typed.
+// While a message is typed, nothing else happens.
 const TerminalInput::Meanwhile kNothing = {
     .descriptors = [] { return std::vector<int>(); }, .timeout_ms = [] { return -1; }, .proceed = [] { return false; }};
 
@@ -144,12 +144,12 @@ void PipeConversation::History() {
   }
 }
 
-// --- what runs already -----------------------------------------------------------------------------------------
+// --- a run that was found --------------------------------------------------------------------------------------
 bool PipeConversation::ShowWhatRuns(bool at_start) {
   const auto chat = link_.Call("GET", path_);
   const Json running = chat ? RunningIn(*chat) : Json(nullptr);
   if (running.is_null()) return false;
-  // The lines of a pipe were written for something else.
+  // The lines of a pipe were not written as answers to that run.
   if (!input_.is_terminal() && at_start) {
     Warn(SayRunning(running) + " in this chat (/follow shows it)");
     return true;
@@ -252,7 +252,7 @@ void PipeConversation::TellAnswer(const std::string& content, const std::string&
 }
 
 void PipeConversation::TellResult(const event::ToolResult& result) {
-  // Which of them, where one cannot tell by the line above.
+  // Names the call, unless it is the only one.
   const auto label = labels_.find(result.id);
   const bool alone = labels_.size() == 1;
   Note("  " + (label == labels_.end() || alone ? "" : label->second + ": ") +
@@ -281,7 +281,7 @@ void PipeConversation::Tell(const AgentEvent& event) {
                  Note("[" + VisibleLine(e.tool_name + " " + e.tool_input) + "]");
                },
                [&](const event::ToolResult& e) { TellResult(e); },
-               [&](const event::Usage&) { labels_.clear(); },  // the calls of the next response follow
+               [&](const event::Usage&) { labels_.clear(); },  // the next response's calls follow
                [&](const event::Failed& e) { Note("error: " + VisibleLine(e.message)); },
                [&](const event::Cancelled& e) { Note(VisibleLine(CancelledText(e.reason))); },
                [&](const event::Retry& e) { Note("(trying again: " + VisibleLine(e.message) + ")"); }},
@@ -324,13 +324,13 @@ PipeConversation::Answered PipeConversation::Answer(const std::string& prompt, s
     case TerminalInput::Came::kLine:
       return Answered::kLine;
     case TerminalInput::Came::kWithdrawn:
-      // Where only the connection is gone, the question may wait; what became of it is said next.
+      // If only the connection broke, the question may still be open; the end of the stream tells.
       Ask(settled() ? "\n(this needs no answer any more)\n" : "\n");
       return Answered::kWithdrawn;
     case TerminalInput::Came::kInterrupt:
       Ask("\n");
       if (run_ != nullptr) Cancel(*run_);
-      may_skip_ = false;  // a list is not gone on with
+      may_skip_ = false;  // ends a list of questions too
       return Answered::kCancelled;
     case TerminalInput::Came::kEnd:
       break;
@@ -338,7 +338,7 @@ PipeConversation::Answered PipeConversation::Answer(const std::string& prompt, s
   Ask("\n");
   if (std::exchange(may_skip_, false)) return Answered::kCancelled;
   if (!input_.is_terminal()) return Answered::kNone;
-  // The person goes; the question stays for whoever opens the chat next.
+  // The person leaves, and the question stays open for the next client of the chat.
   Ask("(the question stays open: reprise chat " + path_.substr(path_.rfind('/') + 1) + " asks it again)\n");
   leaving_ = true;
   return Answered::kCancelled;
@@ -348,7 +348,7 @@ bool PipeConversation::Give(const Json& body) {
   using Became = AnswerOutcome::Became;
   const AnswerOutcome given = GiveAnswer(link_, *asked_, body);
   if (!given.why.empty()) Warn(given.why);
-  const bool is_lost = given.became == Became::kLost;  // the end of the stream says more
+  const bool is_lost = given.became == Became::kLost;  // the end of the stream tells more
   if (is_lost || given.became == Became::kTooLate) status_ = kExitFailure;
   return is_lost || given.is_settled();
 }
@@ -415,7 +415,7 @@ bool PipeConversation::Respond(const event::InputRequired& asked) {
                                              std::string& typed) { return Answer(prompt, typed) == Answered::kLine; }},
                              entered);
     if (object) return Give(AnswerTo(asked, *std::move(object)));
-    // A pipe has ended: nobody is going to answer.
+    // A pipe has ended, so no answer can come.
     if (!input_.is_terminal()) static_cast<void>(Give(AnswerTo(asked, std::nullopt)));
     return true;
   }

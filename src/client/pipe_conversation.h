@@ -17,12 +17,12 @@
 namespace reprise {
 
 // A conversation with the agent of a running server, line by line: for a pipe, for --json, and for a terminal that
-// cannot move its cursor. One line is read, and what becomes of it is printed to its end before the next one is. A
-// question of the run takes the next line for its answer. A person at a terminal has TerminalClient. For one thread.
+// cannot move its cursor. It reads one line and prints all that follows from it before it reads the next. A question of
+// the run takes the next line as its answer. Other terminals have TerminalClient. For one thread.
 class PipeConversation {
  public:
-  // `link`, which is reached, and `input` must outlive this. With `json`, standard output has events as lines of JSON,
-  // and questions go to standard error. `model`: what every message is for; empty: as the chat and the server have it.
+  // `link` and `input` must outlive this. With `json`, standard output gets events as lines of JSON, and questions go
+  // to standard error. An empty `model` is the chat's or the server's. REQUIRES: `link` is reached.
   PipeConversation(ServerLink& link, TerminalInput& input, const ChatId& chat, std::string model, bool json)
       : link_(link),
         input_(input),
@@ -31,25 +31,25 @@ class PipeConversation {
         model_(std::move(model)),
         json_(json) {}
 
-  // Returns the exit status when the input ends, or a person leaves.
+  // Runs until the input ends or the person leaves. Returns the exit status.
   int Run();
 
  private:
   enum class Answered { kLine, kNone, kWithdrawn, kCancelled };
 
   void Show(std::string_view text);
-  // A question is not part of what --json prints.
+  // With --json this goes to standard error, because standard output has only events.
   void Ask(const std::string& text);
   void Failed(const Error& error);
 
-  // --- what was typed
+  // --- typed lines
   void Obey(const std::string& line);
   void Say(const std::string& message);
   void Undo(const Json& files);
   void Edit(const std::string& text);
   void History();
   void Approvals();
-  // Shows an interaction of this chat that has not ended, to its end. False: there is none.
+  // Shows this chat's unfinished interaction to its end. False if there is none.
   bool ShowWhatRuns(bool at_start);
 
   // --- a run, from its first event to its last
@@ -62,15 +62,15 @@ class PipeConversation {
   void Tell(const AgentEvent& event);
   void TellAnswer(const std::string& content, const std::string& cut_off);
   void TellResult(const event::ToolResult& result);
-  // A line of its own.
+  // Shows the text on a line of its own.
   void Note(const std::string& text);
 
   // --- questions
-  // `run` may be null: nobody else's answer is noticed. True: the question is settled; false: it is to be asked again.
+  // If `run` is null, answers given elsewhere go unnoticed. True if the question is done with; false to ask it again.
   bool AskPerson(const PendingQuestion& question, RunStream* run);
-  // The next line, as the answer to `prompt`.
+  // Reads the next line as the answer to `prompt`.
   Answered Answer(const std::string& prompt, std::string& line);
-  // These three: as AskPerson.
+  // These three return the same as AskPerson.
   bool Give(const Json& body);
   bool Approve(const event::ApprovalRequired& asked);
   bool Respond(const event::InputRequired& asked);
@@ -82,13 +82,13 @@ class PipeConversation {
   const bool json_;
   int status_ = kExitOk;
   bool leaving_ = false;
-  std::string aside_;  // what was typed before a question was shown
+  std::string aside_;  // typed before a question was shown
 
   // --- of the run that is shown
-  std::map<std::string, std::string> labels_;  // call id -> what it is, of the calls of this round
+  std::map<std::string, std::string> labels_;  // of this round's calls: call id -> the call in a few words
   StreamedText streamed_;
-  bool at_line_start_ = true;  // of the terminal, where text of the model ends
-  bool said_ = false;          // the answer has been shown piece by piece
+  bool at_line_start_ = true;  // whether the shown text ends with a line end
+  bool said_ = false;          // the answer was shown as it arrived
 
   // --- of the question that is asked
   RunStream* run_ = nullptr;

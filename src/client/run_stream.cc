@@ -10,7 +10,7 @@
 namespace reprise {
 namespace {
 
-// What is not among those that wait was answered while nothing was heard.
+// Removes questions that no longer wait, because they were answered while the stream was down.
 void KeepWaiting(std::vector<PendingQuestion>& open, const Json& stream_open) {
   std::erase_if(open, [&](const PendingQuestion& each) {
     const bool is_approval = std::holds_alternative<PendingApproval>(each);
@@ -98,7 +98,7 @@ void RunStream::Receive() {
     if (heard.name == "stream_open") KeepWaiting(state_.open, heard.data);
     if (heard.event) {
       const std::uint64_t seq = heard.event->seq;
-      if (seq != 0 && seq <= last_seq_) continue;  // it comes again
+      if (seq != 0 && seq <= last_seq_) continue;  // repeated
       last_seq_ = std::max(last_seq_, seq);
       state_.Take(*heard.event);
       if (const auto* const started = std::get_if<event::InteractionStarted>(&heard.event->payload)) {

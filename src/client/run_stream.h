@@ -23,53 +23,51 @@ const Json& RunningIn(const Json& chat);
 // "int_001 waits for you"
 std::string SayRunning(const Json& interaction);
 
-// What GET /approvals says that waits for people.
+// The questions in the answer of GET /approvals.
 std::vector<PendingQuestion> QuestionsIn(const Json& waiting);
 bool Has(const std::vector<PendingQuestion>& questions, const std::string& id);
 // "/chats/ID/interactions/ID"
 std::string RunPath(const InteractionRef& run);
 
-// A run of a chat, as its server tells of it: begun by this client, or found running. When the server has gone, the
-// stream can be taken up again at another one: behind the last event, or by the same request, which begins nothing
-// twice. For one thread.
+// The events of a run: begun by this client, or found running. If the server is lost, the stream can be resumed, also
+// at another server: after the last event, or by the same request, which does not begin the run twice. For one thread.
 class RunStream {
  public:
-  // `server` must outlive this. `chat`: the id.
+  // `server` must outlive this. `chat` is the id.
   RunStream(ServerClient& server, const std::string& chat) : server_(server), chat_(chat) {}
 
-  // Begins a run by a POST of this.
+  // Begins a run by POST of `body` to `path`.
   void Start(std::string path, Json body);
-  // Follows an interaction from its beginning.
+  // Follows an interaction from its first event.
   void Attach(const std::string& interaction);
-  // The same again, behind what has come.
+  // Does the same again after the last event received.
   void Resume();
-  // From now on pieces of a text that have come together are one event.
+  // From now on, pieces of text that arrive together become one event.
   void MergeText() { stream_->MergeText(); }
 
   int descriptor() const { return stream_->descriptor(); }
-  // Takes what has come; does not wait.
+  // Takes the events that have arrived; does not wait.
   void Receive();
   struct Heard {
     std::string name;
     Json data;
-    // nullopt: a frame of the stream ("queued", "stream_open", "stream_live"), or an event that this program does not
-    // know.
+    // nullopt: a frame of the stream ("queued", "stream_open", "stream_live"), or an event unknown to this program.
     std::optional<AgentEvent> event;
   };
-  // In their order, each number once; nullopt if no more have been received.
+  // The next event, in order and each number once; nullopt if all received events were returned.
   std::optional<Heard> Next();
   const std::deque<Heard>& received() const { return heard_; }
   // As ArrivingEvents::ended.
   const std::optional<Result<void>>& ended() const { return stream_->ended(); }
 
-  // By all that was received, even if Next has not returned it yet. Whoever has answered a question takes it away.
+  // Covers all received events, even those that Next has not returned yet. Callers remove a question they answered.
   RunState& state() { return state_; }
   bool is_complete() const { return state_.status.has_value(); }
-  // Nothing that comes is a recording, whose questions may have been answered.
+  // False while recorded events arrive, whose questions may already be answered.
   bool is_live() const { return is_live_; }
-  // The stream is of a run that was found, and not the answer to the request that begins it.
+  // Whether the stream follows an interaction, and is not the response to the request that begins it.
   bool is_attached() const { return is_attached_; }
-  // Empty: the run has not begun.
+  // Empty until the run has begun.
   const std::string& interaction() const { return interaction_; }
   std::string path() const { return "/chats/" + chat_ + "/interactions/" + interaction_; }
 

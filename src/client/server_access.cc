@@ -82,7 +82,7 @@ Loss HowLost(const Error& error) {
 }
 
 Error NotAnswering(Error error, const ServerClient& server) {
-  // A server's own words name what is wrong; those of the transport do not say where.
+  // The server's messages are kept; the transport's do not name the URL.
   if (error.Is(Reason::kUnauthenticated)) {
     error.message = server.url() + " wants a token (--token-file names the file that has it)";
     return error;

@@ -13,21 +13,21 @@
 #include "reprise/options.h"
 #include "reprise/result.h"
 
-// How commands come to the server that uses a data folder.
+// How commands find the server that uses a data folder.
 namespace reprise {
 
 struct RunningServer {
-  std::string url;         // without a slash at its end
-  std::string pid{};       // of its process; empty: it is not known
-  std::string settings{};  // the digest of what turns must run with there; empty: as the server likes
+  std::string url;         // without a final slash
+  std::string pid{};       // of its process; empty: unknown
+  std::string settings{};  // digest of the settings that turns must run with; empty: any
 };
 
-// The server that was named, by --url or REPRISE_URL, whether it runs or not; nullopt: none was. kInvalidArgument if
-// that is no URL of a server.
+// The server named by --url or REPRISE_URL, whether it runs or not; nullopt if none is named. kInvalidArgument if the
+// text is not the URL of a server.
 Result<std::optional<RunningServer>> NamedServer(const std::string& url, const Environment& environment);
 
-// The server that uses the data folder, by what its lock file says; nullopt: none does. kConflict (reason
-// "store_locked") if a process has the folder that does not listen: an import, say, or a server that just starts.
+// The server that uses the data folder, read from the lock file; nullopt if none does. kConflict (reason
+// "store_locked") if the process that has the folder does not listen, such as an import or a server that just starts.
 Result<std::optional<RunningServer>> FindServer(const Options& options);
 
 // How a call lost its server.
@@ -40,17 +40,17 @@ enum class Loss {
 };
 Loss HowLost(const Error& error);
 
-// With the token of the configured file, if there is one; the failures of ReadToken.
+// A client that sends the token of the configured file, if there is one. Fails as ReadToken does.
 Result<std::unique_ptr<ServerClient>> ConnectTo(const RunningServer& server, const Options& options);
 
-// The server that was named, else the one that uses the data folder, ready to be called; null: neither.
+// A client of the named server, or else of the one that uses the data folder; null if there is neither.
 Result<std::unique_ptr<ServerClient>> OpenServer(const std::string& url, const Options& options,
                                                  const Environment& environment);
 
-// The ids of the chats of a server, sorted.
+// The ids of the server's chats, sorted.
 Result<std::vector<ChatId>> ChatsAt(ServerClient& server);
 
-// `error` of a call; if it is that nobody answers there, one that names the URL and the next step.
+// `error` of a call. If no connection was made or a token is missing, the message names the URL and the next step.
 Error NotAnswering(Error error, const ServerClient& server);
 
 }  // namespace reprise

@@ -64,7 +64,7 @@ bool ArrivingAnswer::OnData(std::string_view bytes) {
     is_first = bytes_.empty();
     bytes_.append(bytes);
   }
-  if (is_first) Tell();  // else the reader has been told, and has not come yet
+  if (is_first) Tell();  // otherwise the reader was told and has not read yet
   return true;
 }
 
@@ -78,7 +78,7 @@ void ArrivingAnswer::Done(Result<void> ended) {
 
 ArrivingAnswer::Taken ArrivingAnswer::Take(std::string& bytes) {
   std::uint64_t count;
-  [[maybe_unused]] const ssize_t size = ::read(arrived_.get(), &count, sizeof count);  // none: nothing has come
+  [[maybe_unused]] const ssize_t size = ::read(arrived_.get(), &count, sizeof count);  // fails if nothing has arrived
   bytes.clear();
   const MutexLock lock(mutex_);
   bytes_.swap(bytes);

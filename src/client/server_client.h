@@ -19,7 +19,7 @@
 
 namespace reprise {
 
-// An answer that the transport's thread receives, for one other thread that takes it piece by piece.
+// An answer that the transport's thread receives and one other thread takes piece by piece.
 class ArrivingAnswer final : public HttpResponseHandler {
  public:
   ArrivingAnswer();
@@ -28,11 +28,11 @@ class ArrivingAnswer final : public HttpResponseHandler {
   int descriptor() const { return arrived_.get(); }
 
   struct Taken {
-    int status = 0;  // 0: the head has not come
+    int status = 0;  // 0 until the head has arrived
     HttpHeaders headers;
-    std::optional<Result<void>> ended;  // nullopt: it goes on
+    std::optional<Result<void>> ended;  // nullopt while it goes on
   };
-  // Does not wait. `bytes` becomes what has come since; its memory is used for what comes next.
+  // Does not wait. Sets `bytes` to those received since the last call, and uses its memory for the next ones.
   Taken Take(std::string& bytes);
 
   // --- the transport's thread
@@ -51,7 +51,7 @@ class ArrivingAnswer final : public HttpResponseHandler {
   std::optional<Result<void>> ended_ GUARDED_BY(mutex_);
 };
 
-// The events of an answer that is being received. For one thread; gives the request up when it is destroyed.
+// The events of an answer that is being received. For one thread. The destructor cancels the request.
 class ArrivingEvents {
  public:
   struct Event {
@@ -62,19 +62,18 @@ class ArrivingEvents {
   ArrivingEvents& operator=(const ArrivingEvents&) = delete;
   ~ArrivingEvents();
 
-  // From now on pieces of a text that have come together are one event, without a number: whoever draws them has less
-  // to do.
+  // From now on, pieces of text that arrive together become one event, without a number, which makes drawing cheaper.
   void MergeText() { merges_text_ = true; }
 
   // Readable when Receive may find something.
   int descriptor() const;
-  // Takes what has come; does not wait.
+  // Takes the bytes that have arrived; does not wait.
   void Receive();
-  // In their order; nullopt if no more have been received.
+  // The next event, in order; nullopt if all received events were returned.
   std::optional<Event> Next();
-  // Those that Next will return.
+  // The events that Next will return.
   const std::deque<Event>& received() const { return events_; }
-  // How it ended; nullopt while it goes on. Failures as ServerClient::Call's, and kUnavailable if it broke off.
+  // The end of the answer; nullopt while it goes on. Fails as ServerClient::Call does, also if the answer breaks off.
   const std::optional<Result<void>>& ended() const { return ended_; }
 
  private:
@@ -85,7 +84,7 @@ class ArrivingEvents {
   std::stop_source stop_;
   void TakeText(std::string_view data);
 
-  std::string bytes_;  // taken last
+  std::string bytes_;  // of the last Receive
   SseParser parser_;
   bool merges_text_ = false;
   std::deque<Event> events_;
@@ -93,7 +92,7 @@ class ArrivingEvents {
   std::optional<Result<void>> ended_;
 };
 
-// A message on its way, and its answer as it comes. Gives it up when it is destroyed.
+// A message under way, and its answer as it arrives. The destructor cancels it.
 class SentMessage {
  public:
   SentMessage() = default;
@@ -109,40 +108,40 @@ class SentMessage {
   std::stop_source stop_;
 };
 
-// Talks to a running server by its HTTP interface. For one thread.
+// Calls a running server's HTTP interface. For one thread.
 class ServerClient {
  public:
-  // `url` without a path; `token` may be empty. `settings`: a digest of those that turns must run with; a server that
-  // has others refuses every request (reason "other_settings"). Empty: as the server likes.
+  // `url` has no path; `token` may be empty. `settings` is a digest of the settings that turns must run with (empty:
+  // any); a server with other settings refuses every request (reason "other_settings").
   ServerClient(std::string url, std::string token, std::string settings = {})
       : url_(std::move(url)), token_(std::move(token)), settings_(std::move(settings)) {}
 
   const std::string& url() const { return url_; }
   const std::string& settings() const { return settings_; }
-  // The server is at another place from now on.
+  // Changes the server's URL and the settings.
   void SetPlace(std::string url, std::string settings) {
     url_ = std::move(url);
     settings_ = std::move(settings);
   }
 
-  // The answer's JSON. An answer of 400 and above is an Error with the server's reason and message.
+  // Returns the answer's JSON. A status of 400 or more is kUnavailable, with the server's reason and message.
   Result<Json> Call(const std::string& method, const std::string& path, const Json& body = Json(nullptr));
 
-  // Of a route whose answer is no JSON.
+  // GET of a route whose answer is not JSON.
   Result<std::string> Text(const std::string& path);
 
-  // Gives a file to a chat (POST .../files); the answer's JSON.
+  // Uploads a file to a chat (POST .../files). Returns the answer's JSON.
   Result<Json> Upload(const std::string& path, const std::string& name, std::string bytes);
 
-  // POST with a body that the server may take long to work on, silently. kCancelled if `stop` is requested.
+  // POST of a body that the server may work on silently for up to an hour. kCancelled if `stop` is requested.
   Result<Json> CallAndWait(const std::string& path, const Json& body, std::stop_token stop);
 
-  // Sends, and does not wait for the answer, which is a stream of events. The client must outlive it.
-  // With an idempotency key (if it is not empty) the same request can be sent again: it begins nothing twice.
+  // Sends a request whose answer is a stream of events, and does not wait. The client must outlive the stream. With an
+  // idempotency key (if not empty) the request can be sent again: nothing begins twice.
   std::unique_ptr<ArrivingEvents> Stream(const std::string& method, const std::string& path, const Json& body,
                                          const std::string& idempotency_key = {});
 
-  // Sends a message with these headers, and does not wait. The client must outlive it.
+  // Sends a message with these headers, and does not wait. The client must outlive the result.
   std::unique_ptr<SentMessage> Post(const std::string& path, const Json& body, HttpHeaders headers);
 
  private:

@@ -11,7 +11,7 @@
 namespace reprise {
 namespace {
 
-// The first of these flags that a server which was named does not heed, in words: it has settings of its own.
+// A complaint about the first flag that a named server ignores, because it has settings of its own.
 std::optional<std::string> FlagOfOwnServer(const Flags& flags, bool says_model) {
   for (const auto& [name, value] : flags) {
     if (name == "token-file" || (name == "model" && says_model)) continue;
@@ -45,11 +45,11 @@ Result<void> ServerLink::Find(const std::string& cwd) {
   const bool is_chosen =
       flags_.contains("workspace") || environment_(EnvironmentName(*FindSetting("workspace"))).has_value();
   options_ = TRY(LoadOptions(flags_, environment_));
-  // The folder that the editor has open, unless somebody has said another one.
+  // The folder open in the editor, unless the settings name another.
   if (!cwd.empty() && !is_chosen && options_.workspace == Options().workspace) start_flags_["workspace"] = cwd;
   auto server = FindOrStartServer(start_flags_, environment_, own_);
   if (!server && server.error().Is(Reason::kOtherSettings) && !cwd.empty() && !is_chosen) {
-    // A folder in that of the server will do as well (docs/acp.md).
+    // A folder within the server's workspace is accepted too (docs/acp.md).
     const std::string there = NotedSettings(options_)["workspace"];
     if (!LiesBeneath(Resolved(cwd).string(), there)) return Fail(std::move(server.error()));
     start_flags_["workspace"] = there;
@@ -64,7 +64,7 @@ Result<void> ServerLink::Reach(const std::string& cwd) {
   if (server_) return CheckWorkspace(cwd);
   if (!found_) TRY(Find(cwd));
   auto connected = Connect();
-  // A server that was joined may have ended since, with the client that it was for.
+  // The server that was found may have ended since, with the client that started it.
   if (!connected && !named_ && !own_ && HowLost(connected.error()) != Loss::kNone) {
     TRY(Find(cwd));
     connected = Connect();

@@ -17,26 +17,26 @@
 
 namespace reprise {
 
-// A client's server: the named one, the one that uses the data folder, or one that is started for this client. Finds
-// the server again if it no longer answers. For one thread.
+// A client's server: the named one, the one that uses the data folder, or one started for this client. Finds the
+// server again if it no longer answers. For one thread.
 class ServerLink {
  public:
   struct Habits {
-    bool says_model = false;  // sends --model with each message; otherwise a started server gets it
-    bool restarts = false;    // starts a server as soon as another process's is lost, instead of waiting for that
+    bool says_model = false;  // the client sends --model with each message; otherwise a started server gets it
+    bool restarts = false;    // starts a server at once if another process's is lost, instead of waiting for that
   };
   ServerLink(Flags flags, Environment environment, std::optional<RunningServer> named, Habits habits)
       : flags_(std::move(flags)), environment_(std::move(environment)), named_(std::move(named)), habits_(habits) {}
 
-  // Settings that cannot be followed, before anybody asks for a server.
+  // Loads the options, and fails on settings that cannot be followed, before a server is needed.
   Result<void> Check();
   // REQUIRES: Check was successful. For a named server only the token file is set.
   const Options& options() const { return options_; }
 
   // Finds or starts the server but does not connect yet; Reach does both. `cwd`: see Reach.
   Result<void> Find(const std::string& cwd);
-  // For a session that works in `cwd` (absolute), or for none if it is empty. kInvalidArgument (reason
-  // "other_workspace"): there is a server, and it works elsewhere.
+  // Connects for a session that works in `cwd` (absolute; empty: no session). kInvalidArgument (reason
+  // "other_workspace") if the server works elsewhere.
   Result<void> Reach(const std::string& cwd);
   bool is_reached() const { return server_ != nullptr; }
 
@@ -48,11 +48,11 @@ class ServerLink {
   // Looks for the server, which no longer answers. `may_start`: another process's server has had enough time to come
   // back, so a new one may be started.
   Result<void> FindAgain(bool may_start = false);
-  // What GET /models says, as it was a minute ago at the earliest; null if the server does not say.
+  // The answer of GET /models, at most a minute old if the server answers; null if it never did.
   const Json& Models();
-  // Where the server's tools work, without symbolic links; empty: it does not say.
+  // Where the server's tools work, without symbolic links; empty if the server does not say.
   const std::string& workspace() const { return workspace_; }
-  // What was said at the start of this program; empty: nothing.
+  // --model of this program; empty if not given.
   std::string model() const {
     const auto flag = flags_.find("model");
     return flag == flags_.end() ? "" : flag->second;
@@ -72,7 +72,7 @@ class ServerLink {
   Options options_;
   std::unique_ptr<OwnServer> own_;
   std::optional<RunningServer> found_;  // until Connect
-  bool has_started_ = false;            // this client started a server before
+  bool has_started_ = false;            // whether this client ever started a server
   std::unique_ptr<ServerClient> server_;
   std::string workspace_, approval_mode_;
   Json models_ = nullptr;

@@ -17,16 +17,16 @@
 namespace reprise {
 namespace {
 
-constexpr std::size_t kMostLines = 40;  // of a message that is shown whole
-constexpr std::size_t kPastTurns = 3;   // that are shown of a chat when it is opened
-constexpr std::size_t kMostToldOf = 3;  // of files of instructions that wait
+constexpr std::size_t kMostLines = 40;  // of a message shown whole
+constexpr std::size_t kPastTurns = 3;   // shown when a chat is opened
+constexpr std::size_t kMostToldOf = 3;  // files of instructions announced one by one
 constexpr std::chrono::milliseconds kBetweenDraws{33}, kStatusStep{250};
-constexpr std::chrono::milliseconds kWaitingStep{1000};  // likewise, while a person is asked
+constexpr std::chrono::milliseconds kWaitingStep{1000};  // the same while a person is asked
 constexpr std::chrono::seconds kFirstWatchAgain{1}, kLastWatchAgain{32};
-constexpr std::chrono::milliseconds kBetweenLooks{500};  // at whether a question of another chat still waits
+constexpr std::chrono::milliseconds kBetweenLooks{500};  // between checks that a question of another chat still waits
 constexpr std::chrono::seconds kFirstAnswer{10};
 
-// The files that a message names: "@notes.txt", or with blanks in the name, @"my notes.txt".
+// The files that a message names: @notes.txt, or, if the name has blanks, @"my notes.txt".
 std::vector<std::string> PathsIn(std::string_view text) {
   std::vector<std::string> paths;
   for (std::size_t at = text.find('@'); at != std::string_view::npos; at = text.find('@', at)) {
@@ -123,7 +123,7 @@ int TerminalClient::Run() {
   return status_;
 }
 
-// --- what is said to the person ----------------------------------------------------------------------------------
+// --- messages to the person --------------------------------------------------------------------------------------
 
 void TerminalClient::Tell(const std::string& text) {
   for (const std::string& line : Wrap(VisibleText(text, ""), screen_.columns())) screen_.Add(line);
@@ -140,12 +140,12 @@ void TerminalClient::Failed(const Error& error) {
   Complain(error.message);
 }
 
-// --- a chat is opened --------------------------------------------------------------------------------------------
+// --- opening a chat ----------------------------------------------------------------------------------------------
 
-// Files of instructions that wait for a person, once each.
+// Announces files of instructions that wait for approval, once each.
 void TerminalClient::TellOfInstructions() {
   const auto instructions = server_.Call("GET", "/instructions");
-  if (!instructions || !instructions->contains("files")) return;  // it is not for this user
+  if (!instructions || !instructions->contains("files")) return;  // this user may not see them
   std::size_t waiting = 0;
   for (const Json& file : (*instructions)["files"]) {
     const std::string path = TextMember(file, "path"), state = TextMember(file, "state");
@@ -160,13 +160,13 @@ void TerminalClient::TellOfInstructions() {
   }
 }
 
-// Shows how the chat ended, and what runs or waits in it.
+// Shows the chat's last turns and follows its unfinished run.
 void TerminalClient::Attach() {
   input_.editor()->ForgetAll();
   undone_.clear();
   shown_.clear();
   started_.clear();
-  if (!changes_) Watch();  // before the chat is read, so that nothing begins between the two unnoticed
+  if (!changes_) Watch();  // before reading the chat, so that no run begins unnoticed in between
   if (const auto models = Call("GET", "/models"); models && models->contains("models")) {
     for (const Json& model : (*models)["models"]) {
       const auto window = model.find("context_window");
@@ -192,7 +192,7 @@ void TerminalClient::Attach() {
   Follow(*chat);
 }
 
-// `number`: what /edit calls it; 0: it is not told.
+// `number` is the turn's number for /edit; 0: none is shown.
 void TerminalClient::ShowTurn(const Json& interaction, std::size_t number) {
   if (number != 0) {
     Tell("[" + std::to_string(number) + "] " + TextMember(interaction, "id") + "  " +
@@ -215,7 +215,7 @@ void TerminalClient::ShowUserMessage(std::string_view text) {
   }
 }
 
-// Shows an interaction of this chat that has not ended, if there is one, to its end.
+// Begins to show the chat's unfinished interaction, if there is one.
 void TerminalClient::Follow(const Json& chat) {
   const Json& interaction = RunningIn(chat);
   if (interaction.is_null()) return;
@@ -223,7 +223,7 @@ void TerminalClient::Follow(const Json& chat) {
   FollowOne(interaction);
 }
 
-// Shows an interaction that somebody else has started, to its end.
+// Begins to show an interaction that another client has started.
 void TerminalClient::FollowOne(const Json& interaction) {
   const std::string id = TextMember(interaction, "id");
   shown_.insert(id);
@@ -240,7 +240,7 @@ void TerminalClient::Obey(const std::string& text) {
   typed.command.empty() ? Say(typed.text) : RunCommand(typed.command, typed.text);
 }
 
-// What every request that starts a run may say.
+// Members for every request that starts a run.
 Json TerminalClient::Options() const {
   Json body = Json::object();
   if (!model_.empty()) body["model"] = model_;
@@ -279,8 +279,8 @@ void TerminalClient::Say(const std::string& text) {
   Start(path_ + "/interactions", std::move(body), text);
 }
 
-// Until it can be told whether a request was taken, so that the next one does not overtake it. False: Ctrl-C was
-// pressed.
+// Waits for the first sign that the server took the request, so that the next one does not overtake it. False if
+// Ctrl-C was pressed.
 bool TerminalClient::WaitForFirst(RunStream& stream) {
   const auto deadline = std::chrono::steady_clock::now() + kFirstAnswer;
   while (stream.received().empty() && !stream.ended()) {
@@ -312,11 +312,11 @@ void TerminalClient::Start(const std::string& path, Json body, const std::string
       draft_ = text;
       return Failed(found.error());
     }
-    stream->Resume();  // nobody knows whether it has arrived
+    stream->Resume();  // the request may have arrived
     if (!WaitForFirst(*stream)) return GiveUp(text);
   }
   if (const auto& ended = stream->ended(); ended && !*ended && stream->received().empty()) {
-    draft_ = text;  // it was not taken: it is there to be sent again
+    draft_ = text;  // it was refused, so the person can send it again
     Failed(ended->error());
     if (ended->error().Is(Reason::kTooLarge)) Tell("(write it to a file in the workspace, and name the file instead)");
     return;
@@ -331,7 +331,7 @@ void TerminalClient::Start(const std::string& path, Json body, const std::string
     queued_.push_back({text, TextMember(queued, "id"), std::move(stream)});
     return;
   }
-  if (running()) {  // it has ended, which has not been heard of yet
+  if (running()) {  // that run has ended, but the event has not arrived yet
     queued_.push_back({text, {}, std::move(stream)});
     return;
   }
@@ -339,7 +339,7 @@ void TerminalClient::Start(const std::string& path, Json body, const std::string
   Begin(std::move(stream), Whose::kOwn);
 }
 
-// --- the run that is shown ---------------------------------------------------------------------------------------
+// --- the shown run -----------------------------------------------------------------------------------------------
 
 void TerminalClient::Begin(std::unique_ptr<RunStream> stream, Whose whose) {
   stream_ = std::move(stream);
@@ -349,7 +349,7 @@ void TerminalClient::Begin(std::unique_ptr<RunStream> stream, Whose whose) {
   Receive();
 }
 
-// Whatever has come is shown. True: what is edited is withdrawn, for a question or because it needs no answer any more.
+// Shows what has arrived. True withdraws the edit: for a question, or because the question needs no answer any more.
 bool TerminalClient::Proceed() {
   if (running()) Receive();
   for (QueuedText& waiting : queued_) waiting.stream->Receive();
@@ -371,14 +371,14 @@ std::vector<int> TerminalClient::Descriptors() const {
   return descriptors;
 }
 
-// --- what others do in the chat ----------------------------------------------------------------------------------
+// --- other clients' runs in the chat -----------------------------------------------------------------------------
 
 void TerminalClient::Watch() {
   changes_ = server_.Stream("GET", "/events", Json(nullptr));
   between_watches_ = std::clamp(2 * between_watches_, kFirstWatchAgain, kLastWatchAgain);
 }
 
-// What begins in the chat is shown as soon as nothing else is.
+// Shows runs that others begin in the chat, when no other run is shown.
 void TerminalClient::HearOfOthers() {
   if (!changes_ && std::chrono::steady_clock::now() >= watched_from_) Watch();
   if (!changes_) return;
@@ -401,10 +401,10 @@ void TerminalClient::HearOfOthers() {
     catches_up_ = true;
     watched_from_ = std::chrono::steady_clock::now() + between_watches_;
   }
-  if (!asks_from_list_) ShowNext();  // a run has questions of its own
+  if (!asks_from_list_) ShowNext();  // because a run has questions of its own
 }
 
-// Whether what has begun may be a message of this client, whose own stream tells of it.
+// Whether the run that began may be a queued message of this client, which has a stream of its own.
 bool TerminalClient::MayBeQueuedHere() {
   if (queued_.empty()) return false;
   const auto queue = server_.Call("GET", path_ + "/queue");
@@ -415,7 +415,7 @@ bool TerminalClient::MayBeQueuedHere() {
   });
 }
 
-// The next run of the chat, if nothing is shown: of what was queued here, or of another client.
+// Shows the chat's next run if none is shown: a message queued here, or another client's run.
 void TerminalClient::ShowNext() {
   while (!running()) {
     const auto begun = std::find_if(queued_.begin(), queued_.end(), [](const QueuedText& each) {
@@ -425,7 +425,7 @@ void TerminalClient::ShowNext() {
       QueuedText next = std::move(*begun);
       queued_.erase(begun);
       const auto& events = next.stream->received();
-      if (events.empty() || events.front().name != "interaction_started") {  // it never will
+      if (events.empty() || events.front().name != "interaction_started") {  // it will never begin
         aside_ = Joined(aside_, next.text);
         Complain(events.empty() ? "a message that waited was not sent: it is in the line again"
                                 : TextMember(events.front().data, "message") + ": it is in the line again");
@@ -441,13 +441,13 @@ void TerminalClient::ShowNext() {
     started_.pop_front();
     shown_.insert(id);
     const auto interaction = server_.Call("GET", path_ + "/interactions/" + id);
-    if (!interaction || TextMember(*interaction, "user_message").empty()) continue;  // a change of tasks or grants
+    if (!interaction || TextMember(*interaction, "user_message").empty()) continue;  // tasks or grants were changed
     FollowOne(*interaction);
   }
 }
 
-// Ctrl-C or Esc: what waits here comes back into the line, and what runs is cancelled. If another client has started
-// it, it is only if nothing waits here. False: there was neither.
+// Ctrl-C or Esc: returns this client's queued messages to the line and cancels the run; another client's run only if
+// no message was queued here. False if there was neither.
 bool TerminalClient::Stop() {
   const bool has_taken = TakeBack();
   const bool ran = running();
@@ -458,7 +458,7 @@ bool TerminalClient::Stop() {
 bool TerminalClient::TakeBack() {
   std::string texts;
   std::erase_if(queued_, [&](const QueuedText& waiting) {
-    if (waiting.id.empty() || !Call("DELETE", path_ + "/queue/" + waiting.id)) return false;  // it runs
+    if (waiting.id.empty() || !Call("DELETE", path_ + "/queue/" + waiting.id)) return false;  // it already runs
     texts = Joined(texts, waiting.text);
     return true;
   });
@@ -466,13 +466,13 @@ bool TerminalClient::TakeBack() {
   return !texts.empty();
 }
 
-// No stream tells of a question of another chat.
+// Polls, because no stream reports on questions of other chats.
 bool TerminalClient::StillWaits() {
   const auto now = std::chrono::steady_clock::now();
   if (now - looked_ < kBetweenLooks) return true;
   looked_ = now;
   const auto waiting = server_.Call("GET", "/approvals");
-  if (!waiting) return true;  // nobody knows
+  if (!waiting) return true;  // unknown
   return Has(QuestionsIn(*waiting), asking_);
 }
 
@@ -490,7 +490,7 @@ void TerminalClient::Receive() {
 void TerminalClient::Heard(const AgentEvent& event) {
   const auto answered = [&](const std::string& id) { answered_elsewhere_ = answered_elsewhere_ || id == asking_; };
   const auto* const changed = std::get_if<event::FilesChanged>(&event.payload);
-  if (changed == nullptr && !changed_by_.empty()) ShowChanges(std::exchange(changed_by_, {}));  // all of them are told
+  if (changed == nullptr && !changed_by_.empty()) ShowChanges(std::exchange(changed_by_, {}));  // all have arrived
   std::visit(Overload{Ignoring<event::ThinkingDelta, event::TextDelta, event::Thinking, event::MessageText,
                                event::Answer, event::ToolCallStarted, event::ToolOutputDelta, event::ToolResult,
                                event::ApprovalRequired, event::InputRequired, event::TaskUpdated, event::PlanUpdated,
@@ -515,14 +515,14 @@ void TerminalClient::Heard(const AgentEvent& event) {
   view_.Heard(event);
 }
 
-// What a call that has just run did to files, if no question has shown it.
+// Shows how the finished call changed files, unless a question has shown it.
 void TerminalClient::ShowChanges(const std::string& call) {
   if (call.empty() || !view_.WantsDiff(call)) return;
   const auto changed = server_.Call("GET", stream_->path() + "/diff?call_id=" + PercentEncoded(call));
   if (changed) view_.ShowDiff(call, changed->value("files", Json::array()));
 }
 
-// The stream of the run has ended. What runs next in the chat is shown.
+// Ends the shown run, whose stream has ended, and shows the chat's next one.
 void TerminalClient::FinishRun() {
   const auto ended = *stream_->ended();
   const bool is_complete = stream_->is_complete();
@@ -544,12 +544,12 @@ void TerminalClient::FinishRun() {
   ShowNext();
 }
 
-// What the server has made of the run during which it went away: it may have asked something that still waits.
+// After the server was lost: follows the chat's run again, which may wait for an answer.
 void TerminalClient::FollowAgain() {
   lost_ = true;
   const auto chat = Call("GET", path_);
   lost_ = !chat && HowLost(chat.error()) == Loss::kNeverReached;
-  if (!chat && chat.error().Is(Reason::kNotFound)) return;  // nothing has been said yet
+  if (!chat && chat.error().Is(Reason::kNotFound)) return;  // the chat has no message yet
   if (!chat) return Failed(chat.error());
   Follow(*chat);
 }

@@ -26,49 +26,49 @@
 
 namespace reprise {
 
-// A person's conversation with the agent of a running server, at a terminal. One loop: a line is edited all the time,
-// and meanwhile what the run shows is drawn above it. What is typed while a run goes on is queued. A question takes the
-// line for itself; what was being typed comes back afterwards. For one thread.
+// A person's conversation with the agent of a running server, at a terminal. One loop: the person edits a line all the
+// time, and the run is drawn above it. Messages typed while a run goes on are queued. A question takes the line for
+// itself; the text being typed comes back afterwards. For one thread.
 class TerminalClient {
  public:
   struct Parts {
-    ServerLink& link;  // is reached
+    ServerLink& link;  // REQUIRES: it is reached
     TerminalInput& input;
     Style style;
     ChatId chat;
-    std::string model;           // empty: the chat's last one, or the server's
-    std::string leaving_advice;  // "reprise chat", as far as the chat's id
-    std::string home;            // what "~" stands for in the name of a file; empty: for nothing
-    // Prints where `text` stands in the folder's chats; null: the folder is not known here.
+    std::string model;           // empty: the chat's last model, or the server's
+    std::string leaving_advice;  // "reprise chat", without the chat's id
+    std::string home;            // replaces "~" in the name of a file, if not empty
+    // Prints where `text` occurs in the folder's chats; null if the folder is unknown here.
     std::function<int(const std::string& text)> search;
   };
   explicit TerminalClient(Parts parts);
 
-  // Returns the exit status when the person leaves: of the last run.
+  // Runs until the person leaves. Returns the exit status of the last run.
   int Run();
 
  private:
   using Came = TerminalInput::Came;
-  // A question that waits for its answer.
+  // A question that waits for an answer.
   struct OpenQuestion {
     PendingQuestion asked;
-    bool from_list = false;  // asked by /approvals: may be put off
-    bool is_edited = false;  // `asked` has the person's arguments in place of the call's
-    std::string typed{};     // those as they were typed last
+    bool from_list = false;  // asked by /approvals, so it may be put off
+    bool is_edited = false;  // `asked` holds the person's arguments instead of the call's
+    std::string typed{};     // those arguments as last typed
 
     const std::string& id() const { return QuestionId(asked); }
     bool is_approval() const { return std::holds_alternative<PendingApproval>(asked); }
     // REQUIRES: is_approval().
     const event::ApprovalRequired& call() const { return std::get<PendingApproval>(asked).request; }
   };
-  // A message of this client that waits until what runs has ended.
+  // A message of this client that waits for the end of the current run.
   struct QueuedText {
     std::string text;
-    std::string id;  // in the chat's queue
+    std::string id;  // its id in the chat's queue
     std::unique_ptr<RunStream> stream;
   };
   enum class Answered { kLine, kWithdrawn, kLeft, kBack };
-  // What the person allows in this chat without being asked: nothing, changes of files in the workspace, or all.
+  // What the person allows in this chat unasked: nothing, changes of files in the workspace, or all.
   enum class Allows { kNothing, kEdits, kAll };
 
   // --- terminal_client.cc: the loop, and the run that is shown
@@ -106,13 +106,13 @@ class TerminalClient {
   void UpdateScreen(bool at_once);
   std::vector<std::string> Below() const;
   bool running() const { return stream_ != nullptr; }
-  // The questions of the run that is shown; if there is none, those of a list.
+  // The questions of the shown run; without one, those of a list.
   std::vector<PendingQuestion>& Open() { return running() ? stream_->state().open : waiting_; }
   bool is_asked() { return running() && stream_->is_live() && !Open().empty(); }
 
-  // Two texts, each in lines of its own; either may be empty.
+  // Joins two texts by a line end; either may be empty.
   static std::string Joined(std::string first, const std::string& second);
-  // Lines that stay.
+  // Shows lines that stay.
   void Tell(const std::string& text);
   void Complain(const std::string& text);
   void Failed(const Error& error);
@@ -120,7 +120,7 @@ class TerminalClient {
     return link_.Call(method, path, body);
   }
 
-  // --- terminal_questions.cc: what a run asks
+  // --- terminal_questions.cc: questions of a run
   bool Ask(const OpenQuestion& question);
   bool AllowedByMode(const OpenQuestion& question);
   bool AllowByMode(const OpenQuestion& question);
@@ -135,7 +135,7 @@ class TerminalClient {
   std::string ReadChoice(const std::string& prompt, const std::string& letters);
   bool AskForm(const OpenQuestion& question, const event::InputRequired& asked);
   static TerminalInput::Question Choice(std::string prompt, std::string letters);
-  enum class Besides { kNothing, kCommands, kGoingBack };  // what may be typed beside an answer
+  enum class Besides { kNothing, kCommands, kGoingBack };  // other input that is taken
   Answered Answer(TerminalInput::Question how, std::string& line, Besides besides = Besides::kNothing);
   bool AskToTrust(const Json& file);
   bool Give(const OpenQuestion& question, const Json& body);
@@ -145,7 +145,7 @@ class TerminalClient {
   void ShowQuestion(std::vector<std::string> lines);
   void KeepQuestion(const std::string& answer = {});
 
-  // --- terminal_commands.cc: what begins with a slash
+  // --- terminal_commands.cc: lines that begin with a slash
   struct Command {
     std::string_view name, arguments, help;
     void (TerminalClient::*run)(const std::string& arguments);
@@ -162,14 +162,14 @@ class TerminalClient {
   void ShowDiff(const std::string& arguments);
   std::optional<Json> FilesChoice(const std::string& arguments);
   bool TellsOfConflicts(const Error& error);
-  // Lists the files that a move of the head puts back; nullopt: told why not.
+  // Lists the files that a move of the head puts back; nullopt if it puts none back or is refused.
   std::optional<Json> FilesToPutBack(const std::string& route, Json body);
   void GoForward(const std::string& head, Json files);
   bool AgreesToImported(const Json& files, Json& choice);
   void ShowLines(std::vector<std::string> lines, const std::string& rest);
   void TellOfEach(const Json& preview, const std::string& how);
   void TellOfFiles(const std::optional<Json>& files);
-  // The chat that `text` names: its id, a unique beginning of it or its title; nullopt: told.
+  // The chat that `text` names by id, title, or a unique part of these; nullopt: the person is told.
   std::optional<std::string> FindChat(const std::string& text);
   void Undo(const std::string& arguments);
   void Redo(const std::string& arguments);
@@ -194,10 +194,10 @@ class TerminalClient {
   void Queue(const std::string& arguments);
   void Decline(const std::string& arguments);
   void Quit(const std::string& arguments);
-  // The id that the file has in this chat; nullopt: told.
+  // Returns the file's id in this chat; nullopt: the person is told.
   std::optional<std::string> Upload(const std::string& path);
   void SwitchTo(const std::string& chat);
-  // Turns of the head's branch that have a message, oldest first; nullopt: told.
+  // Turns of the head's branch that have a message, oldest first; nullopt: the person is told.
   std::optional<std::vector<Json>> Turns(std::string_view nothing_yet);
   std::vector<std::string> Complete(const std::string& line);
   Json Options() const;
@@ -213,53 +213,53 @@ class TerminalClient {
   const TerminalInput::Meanwhile meanwhile_;
 
   std::string chat_, path_;
-  std::string model_;                             // chosen; empty: the server's
+  std::string model_;                             // chosen model; empty: the server's
   Allows allows_ = Allows::kNothing;              // until another chat is opened
-  std::map<std::string, std::uint64_t> windows_;  // context windows of models that are known
-  std::vector<std::string> attachments_;          // ids, for the next message
-  // Those of it that the server has: (name, digest) -> id. A message that was not taken does not bring them again.
+  std::map<std::string, std::uint64_t> windows_;  // known context windows by model
+  std::vector<std::string> attachments_;          // file ids, for the next message
+  // Uploaded files of the next message: (name, digest) -> id. If it is refused, they are not uploaded again.
   std::map<std::pair<std::string, std::string>, std::string> uploaded_;
-  std::set<std::string> told_of_;    // files of instructions, with their digests
-  bool compact_ = false;             // the next message asks for a summary of all before it
-  std::vector<std::string> listed_;  // ids of the chats that were listed last
-  std::vector<std::string> grants_;  // paths of the grants that were listed last
-  std::vector<std::string> undone_;  // heads to go forward to
-  // The chat whose first message was taken back by going to this one, and what could be done again there.
+  std::set<std::string> told_of_;    // paths and digests of announced instruction files
+  bool compact_ = false;             // the next message asks for a summary of earlier messages
+  std::vector<std::string> listed_;  // ids of the chats listed last
+  std::vector<std::string> grants_;  // paths of the grants listed last
+  std::vector<std::string> undone_;  // heads for /redo
+  // The chat that /undo of its first message left for this one, and its undone_.
   std::optional<std::pair<std::string, std::vector<std::string>>> undone_chat_;
-  std::string draft_;  // what was being typed, for the next line
-  std::string aside_;  // what comes back into the line when nothing is asked
+  std::string draft_;  // unfinished text for the next line
+  std::string aside_;  // text that returns to the line when nothing is asked
   int status_ = 0;
   bool leaving_ = false, warned_ = false;
 
-  // --- of the run that is shown
+  // --- the shown run
   std::unique_ptr<RunStream> stream_;
   Whose whose_ = Whose::kOwn;
-  bool lost_ = false;  // the server has gone during one, which has not been looked after since
+  bool lost_ = false;  // the server was lost during a run and not found again since
   std::deque<QueuedText> queued_;
 
-  // --- of what others do in the chat
+  // --- other clients' runs in the chat
   std::unique_ptr<ArrivingEvents> changes_;               // GET /events
-  std::chrono::steady_clock::time_point watched_from_{};  // when it is asked for again
+  std::chrono::steady_clock::time_point watched_from_{};  // time of the next request
   std::chrono::seconds between_watches_{};
-  bool catches_up_ = false;          // something may have been missed
-  std::deque<std::string> started_;  // interactions, which may have been shown
+  bool catches_up_ = false;          // events may have been missed
+  std::deque<std::string> started_;  // interactions, perhaps already shown
   std::set<std::string> shown_;      // interactions of this chat
 
   std::chrono::steady_clock::time_point drawn_{};
-  bool stale_ = false;      // there is something new to draw
-  bool at_prompt_ = false;  // a message is typed, and nothing that could be left by Esc
+  bool stale_ = false;      // there are changes to draw
+  bool at_prompt_ = false;  // a message is being edited, not an answer that Esc leaves
 
-  // --- of the question that is asked
-  std::string asking_;                              // its id; empty: none
-  bool asks_from_list_ = false;                     // it is of any chat,
-  std::vector<PendingQuestion> waiting_;            // and stands here
-  std::chrono::steady_clock::time_point looked_{};  // at whether it still waits, then
+  // --- the question that is asked
+  std::string asking_;                              // its id; empty if there is none
+  bool asks_from_list_ = false;                     // it may be of any chat,
+  std::vector<PendingQuestion> waiting_;            // and is held here
+  std::chrono::steady_clock::time_point looked_{};  // time of the last check that it still waits
   bool answered_elsewhere_ = false;
-  std::string changed_by_{};                    // a call of whose changes the stream tells
-  std::string filled_in_;                       // the form that was filled in last
-  std::map<std::string, std::string> entered_;  // what was typed into its fields
-  std::vector<std::string> question_text_;      // below, until it is answered
-  std::vector<std::string> drawn_question_;     // there, or among the lines that stay
+  std::string changed_by_{};                    // the call whose changes of files are arriving
+  std::string filled_in_;                       // the form filled in last
+  std::map<std::string, std::string> entered_;  // text typed into its fields
+  std::vector<std::string> question_text_;      // the question below, until it is answered
+  std::vector<std::string> drawn_question_;     // the question as last drawn, below or among the lines that stay
 };
 
 }  // namespace reprise

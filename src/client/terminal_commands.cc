@@ -1,4 +1,4 @@
-// What a person types with a slash in front.
+// The commands, which begin with a slash.
 #include <algorithm>
 #include <array>
 #include <filesystem>
@@ -24,7 +24,7 @@ constexpr int kListedChats = 20;
 constexpr std::size_t kShownDiffLines = 1'000, kListedFiles = 50;
 constexpr std::size_t kMaxUpload = 64 << 20, kShownTitle = 50;
 
-// The number that `text` is; 0: it is none.
+// `text` as a number; 0 if it is none.
 std::size_t NumberOf(std::string_view text) { return ParseNumber<std::size_t>(text).value_or(0); }
 
 std::string LocalTime(const Json& json, const char* name) {
@@ -32,7 +32,7 @@ std::string LocalTime(const Json& json, const char* name) {
   return time ? FormatForReading(*time) : "";
 }
 
-// Of a total to which models without a price belong, what is known of it.
+// The cost; if some models have no price, the sum of the others, and the names of those without.
 std::string Cost(const Json& usage) {
   if (const Json& cost = MemberOf(usage, "cost"); cost.is_number()) return ", cost " + DumpJson(cost);
   double sum = 0;
@@ -45,7 +45,7 @@ std::string Cost(const Json& usage) {
   return sum > 0 ? ", cost " + DumpJson(Json(sum)) + " without " + without + " (no price)" : "";
 }
 
-// Why a file is not put back as it was.
+// The reason why a file is not put back as it was.
 std::string Conflict(const std::string& reason) {
   return "conflict: " + (reason == "changed"        ? "changed by someone else since"
                          : reason == "not_kept"     ? "what is there now is not kept, and would be lost"
@@ -56,7 +56,7 @@ std::string Conflict(const std::string& reason) {
                                                     : VisibleLine(reason));
 }
 
-// The first few of them.
+// The first few names.
 std::string Listed(const std::vector<std::string>& names) {
   constexpr std::size_t kMost = 5;
   std::string list;
@@ -207,7 +207,7 @@ std::optional<std::string> TerminalClient::FindChat(const std::string& text) {
     if (there) return text;
     if (!there.error().Is(Reason::kNotFound)) return Failed(there.error()), std::nullopt;
   }
-  // In this order: the beginning of an id, a title, a part of a title.
+  // Matches of the beginning of an id, a title, a part of a title, in this order.
   std::array<std::vector<std::string>, 3> found;
   const std::string wanted = LowerCase(text);
   for (std::string next = "?limit=500"; !next.empty();) {
@@ -255,7 +255,7 @@ void TerminalClient::History(const std::string&) {
   for (std::size_t i = 0; i < turns->size(); ++i) ShowTurn((*turns)[i], i + 1);
 }
 
-// --- what was said is changed ------------------------------------------------------------------------------------
+// --- changing earlier turns --------------------------------------------------------------------------------------
 
 void TerminalClient::Edit(const std::string& arguments) {
   if (running()) return Complain("this chat is running: wait, or cancel it by Ctrl-C");
@@ -276,7 +276,7 @@ void TerminalClient::Edit(const std::string& arguments) {
     if (came == Came::kWithdrawn) draft_ = "/edit " + std::to_string(number) + " " + text;
     if (came != Came::kLine || text.empty() || text == TextMember(turn, "user_message")) return Tell("(not changed)");
   }
-  // What goes with it is said: of what tools have done, only files can be taken back.
+  // Tells the effects of the edit. Of the tools' side effects only changed files can be undone.
   Json files = Json::object();
   if (const auto preview = Call("POST", path, {{"new_user_message", text}, {"dry_run", true}}); preview) {
     const std::size_t taken_back = preview->value("superseded", Json::array()).size();
@@ -298,7 +298,7 @@ void TerminalClient::Edit(const std::string& arguments) {
   Start(path, std::move(body), text);
 }
 
-// Whether the files go back with the message is asked if there are any; nullopt: there shall be no edit.
+// Asks whether to put files back with the edit, if there are any; nullopt: no edit.
 std::optional<Json> TerminalClient::FilesOfEdit(const Json& preview) {
   const Json files = preview.value("files", Json::array());
   if (files.empty()) return Json::object();
@@ -320,7 +320,7 @@ std::optional<Json> TerminalClient::FilesOfEdit(const Json& preview) {
   return chosen;
 }
 
-// Of what an imported chat would write into the workspace, which was shown. False: there shall be nothing.
+// Asks about files that an imported chat would write into the workspace, shown before. False: do nothing.
 bool TerminalClient::AgreesToImported(const Json& files, Json& choice) {
   const bool is_any =
       std::any_of(files.begin(), files.end(), [](const Json& file) { return file.contains("imported"); });
@@ -352,7 +352,7 @@ void TerminalClient::ShowDiff(const std::string& arguments) {
   }
 }
 
-// The first of them; `rest` says where the others are.
+// Shows the first lines; `rest` says where to find the others.
 void TerminalClient::ShowLines(std::vector<std::string> lines, const std::string& rest) {
   const std::size_t left = lines.size() - std::min(lines.size(), kShownDiffLines);
   lines.resize(lines.size() - left);
@@ -360,7 +360,7 @@ void TerminalClient::ShowLines(std::vector<std::string> lines, const std::string
   if (left > 0) Tell("(" + Counted(left, "more line") + ": " + rest + ")");
 }
 
-// What /undo and /redo say of files; nullopt: something that they do not understand, which is told.
+// The request members for the argument of /undo and /redo; nullopt if it is invalid: the person is told.
 std::optional<Json> TerminalClient::FilesChoice(const std::string& arguments) {
   if (arguments.empty()) return Json::object();
   if (arguments == "files") return Json{{"files", "restore"}};
@@ -369,7 +369,7 @@ std::optional<Json> TerminalClient::FilesChoice(const std::string& arguments) {
   return std::nullopt;
 }
 
-// Those that keep files from being restored.
+// Lists the conflicts that prevent restoring files. False if `error` is another one.
 bool TerminalClient::TellsOfConflicts(const Error& error) {
   if (!error.Is(Reason::kWorkspaceConflict)) return false;
   const auto details = ParseJson(error.details_json);
@@ -387,12 +387,12 @@ std::optional<Json> TerminalClient::FilesToPutBack(const std::string& route, Jso
   if (TextMember(body, "files") != "only") body.erase("files");
   body["dry_run"] = true;
   const auto preview = Call("POST", path_ + route, body);
-  if (!preview) return std::nullopt;  // the request itself says why
+  if (!preview) return std::nullopt;  // the request itself will report the reason
   TellOfEach(*preview, "to put back: ");
   return preview->value("files", Json::array());
 }
 
-// What would become of files, a line for each of the first.
+// Lists the previewed changes of files, up to a limit.
 void TerminalClient::TellOfEach(const Json& preview, const std::string& how) {
   const Json files = preview.value("files", Json::array());
   for (std::size_t i = 0; i < std::min(files.size(), kListedFiles); ++i) {
@@ -411,7 +411,7 @@ void TerminalClient::TellOfEach(const Json& preview, const std::string& how) {
   }
 }
 
-// After it was done.
+// Lists the files that were put back, and those that were left.
 void TerminalClient::TellOfFiles(const std::optional<Json>& files) {
   if (!files) return;
   std::vector<std::string> done, left;
@@ -437,7 +437,7 @@ void TerminalClient::Undo(const std::string& arguments) {
       is_first = TextMember(turn, "parent_id").empty();
     }
   }
-  // A chat does not lose its first message; without it, it is another one, and its files go back alone.
+  // A chat keeps its first message. Undoing it opens a new chat instead, and puts only the files back.
   const bool only_files = is_first && files->contains("files");
   if (only_files) (*files)["files"] = "only";
   const auto put_back = FilesToPutBack("/undo", *files);
@@ -482,7 +482,7 @@ void TerminalClient::Redo(const std::string& arguments) {
   }
   std::string head = undone_.empty() ? "" : undone_.back();
   if (head.empty()) {
-    // Of an earlier visit: the newest that hangs at where the chat ends now.
+    // Undone on an earlier visit: take the newest child of the present head.
     const auto chat = Call("GET", path_ + "?branches=all&state=none");
     if (!chat) return chat.error().Is(Reason::kNotFound) ? Complain("there is nothing to redo") : Failed(chat.error());
     const std::string now = TextMember(*chat, "head");
@@ -564,7 +564,7 @@ void TerminalClient::GoOn(const std::string&) {
   if (turns) Start(path_ + "/interactions/" + TextMember(turns->back(), "id") + "/resume", Options(), "");
 }
 
-// --- how the agent works -----------------------------------------------------------------------------------------
+// --- the agent's settings and state ------------------------------------------------------------------------------
 
 void TerminalClient::Model(const std::string& arguments) {
   const auto models = Call("GET", "/models");
@@ -576,12 +576,12 @@ void TerminalClient::Model(const std::string& arguments) {
     for (const std::string& name : names) Tell((name == now ? "* " : "  ") + name);
     return Tell("(/model NAME uses another one from the next message on)");
   }
-  // A part of one name alone is enough.
+  // A part of a name is enough if no other name has it.
   std::vector<std::string> similar;
   std::copy_if(names.begin(), names.end(), std::back_inserter(similar), [&](const std::string& name) {
     return LowerCase(name).find(LowerCase(arguments)) != std::string::npos;
   });
-  // A provider may know models that it does not list; the server says so if it does not.
+  // A provider may accept models that it does not list; otherwise the server reports it.
   const bool known = std::find(names.begin(), names.end(), arguments) != names.end();
   const std::string provider = arguments.substr(0, arguments.find('/') + 1);
   const bool knows_provider =
@@ -635,7 +635,7 @@ void TerminalClient::Mode(const std::string& arguments) {
   ListGrants();
 }
 
-// Here and in every chat, each with its number.
+// Lists the grants of this chat and of all chats, numbered.
 void TerminalClient::ListGrants() {
   grants_.clear();
   for (const std::string& path : {path_ + "/grants", std::string("/grants")}) {
@@ -671,7 +671,7 @@ void TerminalClient::Grants(const std::string& arguments) {
   if (number < 1 || number > grants_.size()) return Complain("there is no grant " + given + " (/grants lists them)");
   if (const auto revoked = Call("DELETE", grants_[number - 1]); !revoked) return Failed(revoked.error());
   Tell("grant " + std::to_string(number) + " is taken back: such calls ask again");
-  grants_.clear();  // the others have other numbers
+  grants_.clear();  // the remaining ones get new numbers
 }
 
 void TerminalClient::Approvals(const std::string&) {
@@ -809,7 +809,7 @@ void TerminalClient::Export(const std::string& file) {
 void TerminalClient::Search(const std::string& text) {
   if (text.empty()) return Complain("/search TEXT needs the text");
   if (!search_) return Complain("the chats' folder is not on this machine: `reprise search` finds text where it is");
-  screen_.Draw();  // what is found is printed below
+  screen_.Draw();  // the matches are printed below
   static_cast<void>(search_(text));
 }
 
@@ -851,7 +851,7 @@ std::vector<std::string> TerminalClient::Complete(const std::string& line) {
     for (const char* name : {"ask", "edits", "all"}) add(word + " ", name, "");
     return found;
   }
-  // The path behind the last @, or behind a command that takes one.
+  // The path after the last @, or after a command that takes one.
   const bool is_argument = (word == "/attach" || word == "/export") && space != std::string::npos;
   const std::size_t quoted = line.rfind("@\"");
   const bool is_quoted = !is_argument && quoted != std::string::npos && line.find('"', quoted + 2) == std::string::npos;
@@ -867,11 +867,11 @@ std::vector<std::string> TerminalClient::Complete(const std::string& line) {
        !failed && entry != end; entry.increment(failed)) {
     const std::string name = entry->path().filename().string();
     if (beginning.empty() && name.starts_with('.')) continue;
-    if (VisibleLine(name) != name) continue;  // it could not be typed either
+    if (VisibleLine(name) != name) continue;  // hidden characters cannot be typed
     std::error_code unknown;
     const bool is_folder = entry->is_directory(unknown);
     const std::string before = line.substr(0, begin) + folder;
-    // A name with blanks is put in quotes, as is what completes it further.
+    // A name with blanks is quoted, and so are its further completions.
     if (!is_argument && !is_quoted && name.starts_with(beginning) && (folder + name).find(' ') != std::string::npos) {
       found.push_back(line.substr(0, last) + "@\"" + folder + name + (is_folder ? "/" : "\""));
       continue;

@@ -1,4 +1,4 @@
-// What a run asks the person: approvals, questions of tools, forms.
+// The questions that a run asks the person: approvals, questions of tools, forms.
 #include <algorithm>
 #include <utility>
 
@@ -13,10 +13,10 @@
 namespace reprise {
 namespace {
 
-constexpr int kRowsBesideQuestion = 6;  // that a question below leaves to the rest
-constexpr int kDiffLines = 40;          // unless all of it is asked for
-constexpr std::size_t kTextLines = 40;  // likewise
-// What comes so soon after a question was drawn was meant for something else.
+constexpr int kRowsBesideQuestion = 6;  // left free by a question below
+constexpr int kDiffLines = 40;          // unless the whole is asked for
+constexpr std::size_t kTextLines = 40;  // the same
+// Keys pressed so soon after a question was drawn were meant for something else.
 constexpr std::chrono::milliseconds kQuiet{500};
 constexpr const char* kHowToAnswer =
     "y, n, a or e, or a number that is listed, while the line is empty; n stops the run and waits for your words. "
@@ -24,7 +24,7 @@ constexpr const char* kHowToAnswer =
 
 bool ChangesFile(const std::string& tool) { return tool == "write_file" || tool == "edit_file"; }
 
-// Of a change of a file people read the difference.
+// Whether the question shows the call as a diff.
 bool ShowsDiff(const event::ApprovalRequired& asked) {
   return ChangesFile(asked.tool_name) || asked.tool_name == "delete_file";
 }
@@ -35,7 +35,7 @@ void Append(std::vector<std::string>& lines, const std::vector<std::string>& mor
 
 }  // namespace
 
-// Asks it until it is settled or put off. False: nothing else is to be asked now, as when the person goes.
+// Asks until the question is settled or put off. False if nothing else is to be asked now, as when the person leaves.
 bool TerminalClient::Ask(const OpenQuestion& question) {
   asking_ = question.id();
   asks_from_list_ = question.from_list;
@@ -44,7 +44,7 @@ bool TerminalClient::Ask(const OpenQuestion& question) {
     while (!AskInput(question)) {
     }
   } else if (!AllowedByMode(question) || !AllowByMode(question)) {
-    // Whatever keeps it from being allowed is something for the person.
+    // If the mode cannot allow it, the person decides.
     AskApproval(question);
   }
   const bool goes_on = !Open().empty() && !leaving_;
@@ -59,12 +59,12 @@ bool TerminalClient::Ask(const OpenQuestion& question) {
 bool TerminalClient::AllowedByMode(const OpenQuestion& question) {
   if (question.from_list || allows_ == Allows::kNothing) return false;
   if (allows_ == Allows::kAll) return true;
-  // What is risky (a file where secrets are kept, say) is asked about, and what nobody could read afterwards.
+  // Still asks about risky files (where secrets are kept, say) and changes that cannot be shown.
   return ChangesFile(question.call().tool_name) && question.call().risk == "medium" &&
          server_.Call("GET", "/approvals/" + question.id() + "/change").has_value();
 }
 
-// What becomes of a file is shown first; all else is shown when it runs. False: it could not be given.
+// Shows a change of a file first; other calls are shown when they run. False if the answer failed.
 bool TerminalClient::AllowByMode(const OpenQuestion& question) {
   bool cut = false;
   if (ShowsDiff(question.call())) {
@@ -74,8 +74,8 @@ bool TerminalClient::AllowByMode(const OpenQuestion& question) {
   return Give(question, AnswerTo(question.call(), /*approved=*/true));
 }
 
-// Shows it below, where it goes when it needs no answer any more, or, if there is no room for it, among the lines that
-// stay. Once.
+// Shows the question once: below, where it vanishes when it needs no answer any more, or, if it does not fit there,
+// among the lines that stay.
 void TerminalClient::ShowQuestion(std::vector<std::string> lines) {
   if (lines == drawn_question_) return;
   drawn_question_ = lines;
@@ -87,7 +87,7 @@ void TerminalClient::ShowQuestion(std::vector<std::string> lines) {
   }
 }
 
-// The question becomes one of the lines that stay, with its answer.
+// Moves the question and its answer to the lines that stay.
 void TerminalClient::KeepQuestion(const std::string& answer) {
   screen_.Add(question_text_);
   question_text_.clear();
@@ -95,7 +95,7 @@ void TerminalClient::KeepQuestion(const std::string& answer) {
   if (!answer.empty()) screen_.Add(answer);
 }
 
-// A question that one of `letters` answers, without Enter.
+// A question that a key of `letters` answers without Enter.
 TerminalInput::Question TerminalClient::Choice(std::string prompt, std::string letters) {
   return {
       .prompt = std::move(prompt),
@@ -104,11 +104,11 @@ TerminalInput::Question TerminalClient::Choice(std::string prompt, std::string l
       .quiet = kQuiet};
 }
 
-// The answer to what is shown: a key, or a line. Nothing that was typed before counts: it is a message, which Enter
-// puts aside.
+// Reads the answer to the shown question: a key, or a line. Text typed before does not count: it is a message, which
+// Enter puts aside.
 TerminalClient::Answered TerminalClient::Answer(TerminalInput::Question how, std::string& line, Besides besides) {
   const std::string filled_in = line;
-  const bool is_first = how.quiet.count() > 0;  // its line may hold what was being typed
+  const bool is_first = how.quiet.count() > 0;  // the line may hold unfinished text
   answered_elsewhere_ = false;
   for (;;) {
     how.holds_draft = is_first && !draft_.empty();
@@ -134,7 +134,7 @@ TerminalClient::Answered TerminalClient::Answer(TerminalInput::Question how, std
     }
     const bool stops = came == Came::kInterrupt || came == Came::kEscape;
     if (stops && besides == Besides::kGoingBack && !is_first) return Answered::kBack;
-    if (line != filled_in) draft_ = Joined(draft_, line);  // it comes back
+    if (line != filled_in) draft_ = Joined(draft_, line);  // for the next line
     line.clear();
     if (came == Came::kWithdrawn) {
       question_text_.clear();
@@ -142,12 +142,12 @@ TerminalClient::Answered TerminalClient::Answer(TerminalInput::Question how, std
       return Answered::kWithdrawn;
     }
     if (stops && besides == Besides::kGoingBack) return Answered::kBack;
-    // The run of another client goes on, and so does what it asks.
+    // Another client's run goes on, and so does its question.
     if (stops && running() && whose_ == Whose::kAnothers && TakeBack()) continue;
     KeepQuestion();
     if (stops) {
       Stop();
-    } else {  // the person goes; what a run asks stays for whoever opens the chat next
+    } else {  // the person leaves, and a run's question stays open for the next client of the chat
       if (!asking_.empty()) Tell("(the question stays open: " + advice_ + " " + chat_ + " asks it again)");
       leaving_ = true;
     }
@@ -156,8 +156,7 @@ TerminalClient::Answered TerminalClient::Answer(TerminalInput::Question how, std
   }
 }
 
-// Shows a file of instructions, and allows it as it was shown if the person says so. False: nothing else is to be
-// asked.
+// Shows a file of instructions and, if the person agrees, allows it as shown. False if nothing else is to be asked.
 bool TerminalClient::AskToTrust(const Json& file) {
   const std::string path = VisibleLine(TextMember(file, "path"));
   for (bool whole = false;;) {
@@ -172,7 +171,7 @@ bool TerminalClient::AskToTrust(const Json& file) {
     }
     Append(lines, text);
     ShowQuestion(std::move(lines));
-    // Nobody allows what they have not been shown.
+    // The person can allow only what was shown.
     const std::string choices = cut ? "[n]o, [s]how all of it first" : "[y]es, as it is now, [n]o";
     const std::string prompt = "use it as instructions for the model? " + choices + ": ";
     std::string line;
@@ -200,7 +199,7 @@ bool TerminalClient::AskToTrust(const Json& file) {
   }
 }
 
-// True: the question is settled. False: it is to be asked again.
+// True if the question is settled; false to ask it again.
 bool TerminalClient::Give(const OpenQuestion& question, const Json& body) {
   const AnswerOutcome given = GiveAnswer(link_, question.asked, body);
   if (given.became == AnswerOutcome::Became::kTooLate) status_ = kExitFailure;
@@ -208,7 +207,7 @@ bool TerminalClient::Give(const OpenQuestion& question, const Json& body) {
   return given.is_settled();
 }
 
-// The call, what it would change, its risk and why it asks. `cut`: not all of it is shown.
+// The call, its effect on a file, its risk and the reason to ask. Sets `cut` if not all of it is shown.
 std::vector<std::string> TerminalClient::DescribeQuestion(const OpenQuestion& question, bool whole, bool& cut) {
   const event::ApprovalRequired& asked = question.call();
   const ApprovalText shown = DescribeApproval(asked, whole);
@@ -253,14 +252,14 @@ std::vector<std::string> TerminalClient::DescribeQuestion(const OpenQuestion& qu
   return lines;
 }
 
-// In as many lines as it takes.
+// The text in this role, wrapped to the width of the screen.
 std::vector<std::string> TerminalClient::Painted(Style::Role role, const std::string& text) const {
   std::vector<std::string> lines = Wrap(text, screen_.columns());
   for (std::string& line : lines) line = style_.Paint(role, line);
   return lines;
 }
 
-// Allows all of them. Those that could not be stay, here and among the open ones.
+// Allows all of them. If an answer fails, its question stays in `shown` and open.
 void TerminalClient::AllowAll(std::vector<OpenQuestion>& shown) {
   std::erase_if(shown, [&](const OpenQuestion& each) {
     if (!Give(each, AnswerTo(each.call(), /*approved=*/true))) return false;
@@ -269,8 +268,8 @@ void TerminalClient::AllowAll(std::vector<OpenQuestion>& shown) {
   });
 }
 
-// Shows the call to answer, last; in front of it, if they are to be answered together, those that ask after it. Returns
-// what may be answered.
+// Shows the call to answer below the others, if these are to be answered with it. Returns the prompt and the keys that
+// answer.
 TerminalInput::Question TerminalClient::ShowApprovals(const std::vector<OpenQuestion>& shown, const Showing& how) {
   ApprovalChoices offered{.together = shown.size(), .may_be_put_off = shown.front().from_list};
   std::vector<std::string> lines;
@@ -290,7 +289,7 @@ TerminalInput::Question TerminalClient::ShowApprovals(const std::vector<OpenQues
   Append(lines, DescribeQuestion(shown.front(), how.whole, cut));
   offered.cut = offered.cut || cut;
   const std::vector<CallPattern>& patterns = shown.front().call().patterns;
-  offered.patterns = std::min<std::size_t>(patterns.size(), 9);  // a digit answers
+  offered.patterns = std::min<std::size_t>(patterns.size(), 9);  // one digit each
   if (offered.patterns > 0) {
     std::string list;
     for (std::size_t i = 0; i < offered.patterns; ++i) {
@@ -303,7 +302,7 @@ TerminalInput::Question TerminalClient::ShowApprovals(const std::vector<OpenQues
   }
   const std::string legend = ApprovalLegend(offered);
   std::string prompt = "allow? " + legend + ": ";
-  // An answer of one letter stands behind it.
+  // Leaves room for an answer of one letter.
   if (DisplayWidth(prompt) + 1 >= screen_.columns()) {
     Append(lines, Wrap(legend, screen_.columns()));
     prompt = "allow? ";
@@ -318,7 +317,7 @@ TerminalInput::Question TerminalClient::ShowApprovals(const std::vector<OpenQues
   return Choice(std::move(prompt), std::move(letters));
 }
 
-// The person edits the arguments, which the question then shows: an answer sends them.
+// Lets the person edit the arguments. The question then shows them, and an approval sends them.
 TerminalClient::Answered TerminalClient::EditArguments(OpenQuestion& question) {
   auto& asked = std::get<PendingApproval>(question.asked).request;
   if (question.typed.empty()) question.typed = EditableArguments(EscapeHidden(asked.tool_input));
@@ -327,15 +326,15 @@ TerminalClient::Answered TerminalClient::EditArguments(OpenQuestion& question) {
   auto arguments = ArgumentsOf(question.typed);
   if (!arguments) return Complain(arguments.error().message + "; e edits them again"), Answered::kBack;
   asked.tool_input = *std::move(arguments);
-  asked.patterns.clear();  // they were made for the others
+  asked.patterns.clear();  // made for the old arguments
   question.is_edited = true;
   return Answered::kLine;
 }
 
-// Until it is settled, put off or taken away.
+// Asks until the question is settled, put off or withdrawn.
 void TerminalClient::AskApproval(const OpenQuestion& question) {
-  // Those that are open together can be answered together, after all of them were shown: only those, as another one may
-  // come meanwhile.
+  // Approvals that are open now can be answered together after all were shown; later ones cannot, because they were
+  // not shown.
   std::vector<OpenQuestion> shown{question};
   if (!question.from_list) {
     for (const PendingQuestion& each : Open()) {
@@ -381,7 +380,7 @@ void TerminalClient::AskApproval(const OpenQuestion& question) {
           Tell("this one has other arguments now: answer it by itself");
           continue;
         }
-        // Nobody allows what they have not been shown.
+        // The person can allow only what was shown.
         if (shown.size() > 1 && !std::exchange(how.together, true)) {
           Tell("(all of them are shown now: Y once more allows them)");
           continue;
@@ -416,7 +415,7 @@ void TerminalClient::AskApproval(const OpenQuestion& question) {
   }
 }
 
-// What a plain no does: the person says next what to do instead.
+// Cancels the run, as a plain no does: the person's next message says what to do instead.
 void TerminalClient::StopRunOf(const OpenQuestion& question) {
   if (!question.from_list) {
     static_cast<void>(TakeBack());
@@ -426,7 +425,7 @@ void TerminalClient::StopRunOf(const OpenQuestion& question) {
     Complain(done.error().message);
 }
 
-// One of `letters`, or "y" or "n" for their words; empty: there is no answer.
+// Reads one of `letters` ("yes" and "no" also count). Empty if there is no answer.
 std::string TerminalClient::ReadChoice(const std::string& prompt, const std::string& letters) {
   for (;;) {
     std::string line;
@@ -441,7 +440,7 @@ std::string TerminalClient::ReadChoice(const std::string& prompt, const std::str
   }
 }
 
-// An address to open, or a form.
+// Asks to open an address, or to fill in a form.
 bool TerminalClient::AskForm(const OpenQuestion& question, const event::InputRequired& asked) {
   std::optional<Json> response;
   const std::string asks = asked.url ? "have you done that? " : "fill in the form? ";
@@ -449,7 +448,7 @@ bool TerminalClient::AskForm(const OpenQuestion& question, const event::InputReq
   if (line.empty()) return true;
   if (line == "y" && !asked.schema) response = "done";
   if (line == "y" && asked.schema) {
-    // The server may not take the form: what was entered is there again.
+    // Entries are kept, because the server may refuse the form.
     if (std::exchange(filled_in_, asked.request_id) != asked.request_id) entered_.clear();
     response = FillInForm(*asked.schema,
                           {.tell = [this](const std::string& text) { Tell(text); },
@@ -461,7 +460,7 @@ bool TerminalClient::AskForm(const OpenQuestion& question, const event::InputReq
                                  return true;
                                }},
                           entered_);
-    if (!response) return true;  // the question is settled, or left open
+    if (!response) return true;  // already settled, or left open
   }
   return Give(question, AnswerTo(asked, std::move(response)));
 }
@@ -485,7 +484,7 @@ bool TerminalClient::AskInput(const OpenQuestion& question) {
   const auto is_number = [](const std::string& text) {
     return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
   };
-  // A number is an option, unless it is one of the options itself.
+  // Digits choose an option, unless an option is itself a number.
   std::string letters;
   if (options.size() <= 9 && std::none_of(options.begin(), options.end(), is_number)) {
     for (std::size_t i = 1; i <= options.size(); ++i) letters += static_cast<char>('0' + i);

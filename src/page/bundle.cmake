@@ -8,7 +8,7 @@ file(MAKE_DIRECTORY ${OUT}/bundle ${OUT}/packed)
 # Debian's packages of JavaScript libraries.
 set(ENV{NODE_PATH} "/usr/share/nodejs:/usr/lib/nodejs:/usr/share/javascript")
 set(HOW --bundle --minify --target=es2021 --main-fields=module,main --charset=utf8 --legal-comments=none --log-level=warning)
-# What colours code runs beside the page, so it is a file of its own, whose name the page has to know.
+# The highlighter runs in a worker, so it is a file of its own, whose name the page has to know.
 execute_process(
   COMMAND ${ESBUILD} ${SOURCE}/markdown/highlighter.ts ${HOW} --format=iife --entry-names=[hash] --outdir=${OUT}/bundle
   WORKING_DIRECTORY ${SOURCE}/../..
@@ -27,7 +27,7 @@ endif()
 file(READ ${OUT}/meta.json META)
 file(READ ${SOURCE}/index.html INDEX)
 
-# One file: packed, and a line of the table.
+# Packs one file and adds a line to the table.
 function(add_asset path file type)
   execute_process(COMMAND gzip -9nc ${file} OUTPUT_FILE ${OUT}/packed/${path}.gz COMMAND_ERROR_IS_FATAL ANY)
   file(SIZE ${OUT}/packed/${path}.gz SIZE)
@@ -51,7 +51,7 @@ set(FIRST 0)
 set(LAZY 0)
 file(GLOB FILES RELATIVE ${OUT}/bundle ${OUT}/bundle/*.js ${OUT}/bundle/*.css)
 list(SORT FILES)
-# What the entry loads at once, by static imports.
+# The files that the entry loads at once, by static imports.
 set(AT_ONCE "")
 string(JSON COUNT LENGTH "${META}" outputs)
 math(EXPR LAST "${COUNT} - 1")
@@ -77,7 +77,7 @@ foreach(I RANGE ${LAST})
         get_filename_component(WHAT ${WHAT} NAME)
         if(HOW STREQUAL "import-statement")
           list(APPEND AT_ONCE ${WHAT})
-          # Fetched beside the entry and not after it.
+          # Fetched together with the entry, not after it.
           string(REPLACE "</head>" "<link rel=\"modulepreload\" href=\"/assets/${WHAT}\">\n</head>" INDEX "${INDEX}")
         endif()
       endforeach()

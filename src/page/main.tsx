@@ -14,7 +14,7 @@ import { t } from "./texts";
 import { showTheme } from "./theme";
 import { ApiError, logIn, whenTokenChanges } from "./wire/api";
 
-// What is seldom looked at is fetched when it is.
+// Rarely used views are loaded when they are opened.
 const Board = lazy(() => import("./board/Board").then((part) => ({ default: part.Board })));
 const BranchMap = lazy(() => import("./time/BranchMap").then((part) => ({ default: part.BranchMap })));
 const Settings = lazy(() => import("./trace/Settings").then((part) => ({ default: part.Settings })));
@@ -87,7 +87,7 @@ function Page() {
   );
 }
 
-// A file that is let go anywhere goes with the next message; only the list of chats has another use for it. Without this the browser would leave the page for it.
+// Attaches a file dropped anywhere to the next message, except on the list of chats. Otherwise the browser would open the file in place of the page.
 function takeDroppedFiles(): () => void {
   const isOurs = (e: DragEvent): boolean => (e.dataTransfer?.types.includes("Files") ?? false) && !e.defaultPrevented;
   const show = (dropping: boolean): void => void (store.dropping !== dropping && store.set({ dropping }));
@@ -112,7 +112,7 @@ function takeDroppedFiles(): () => void {
   };
 }
 
-// The title of the chat; who presses it changes it there.
+// The title of the chat, which a click makes editable.
 function ChatTitle({ id, title }: { id: string | null; title: string }) {
   const [naming, setNaming] = useState(false);
   const given = useRef(false);
@@ -126,8 +126,8 @@ function ChatTitle({ id, title }: { id: string | null; title: string }) {
       setNaming(false);
     }} onKeyDown={(e) => {
       if (e.key !== "Escape" && e.key !== "Enter") return;
-      e.preventDefault(); // the key is not for what has the focus next
-      given.current = e.key === "Escape"; // it stays as it was
+      e.preventDefault(); // so that the next focused element does not get the key
+      given.current = e.key === "Escape"; // keeps the old title
       e.currentTarget.blur();
     }} />
   );
@@ -154,7 +154,7 @@ function LogIn({ why }: { why: string }) {
   );
 }
 
-// The window's title and icon tell what goes on here when another one is looked at.
+// The window's title and icon show the state while people look at another window.
 function useTitle(waiting: number, running: number, title: string): void {
   useEffect(() => {
     document.title = `${waiting > 0 ? `(${waiting}) ` : running > 0 ? "● " : ""}${title || t.name}`;
@@ -164,7 +164,7 @@ function useTitle(waiting: number, running: number, title: string): void {
   }, [waiting, running, title]);
 }
 
-// Code is copied by the button that stands in its markdown.
+// The copy buttons within rendered code.
 addEventListener("click", (e) => {
   const button = e.target instanceof HTMLButtonElement && e.target.classList.contains("copy") ? e.target : null;
   if (!button) return;

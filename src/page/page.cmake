@@ -1,5 +1,5 @@
-# The page in the binary: bundled anew when a source of it changes. Without esbuild, or with REPRISE_PAGE=OFF, the
-# server has no page.
+# The page in the binary, bundled again when one of its sources changes. With REPRISE_PAGE=OFF the server has no page;
+# otherwise esbuild must be installed.
 option(REPRISE_PAGE "Build the page that the server shows to a browser" ON)
 set(PAGE_OUT ${PROJECT_BINARY_DIR}/page)
 if(REPRISE_PAGE)

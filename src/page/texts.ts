@@ -1,4 +1,4 @@
-// Every text of the page, in one place: a translation is another file like this.
+// All texts of the page. A translation is another file like this.
 export const t = {
   name: "Reprise",
   newChat: "New chat",
@@ -181,7 +181,7 @@ export const t = {
   otherModel: "Another model",
   openTrash: "Open the trash",
   howToConnect: "How to connect a model",
-  // What went wrong, and what to do about it, by the code of the error.
+  // Errors and advice, by the code of the error.
   errors: {
     provider_auth: { title: "The provider rejected the API key", next: "Give the server another key (it reads it when it starts), or choose a model from another provider." },
     provider_not_found: { title: "There is no such model", next: "Choose another model. Its name may have changed, or the key may not have access to it." },

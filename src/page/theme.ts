@@ -1,4 +1,4 @@
-// Dark, light, or as the system has it.
+// Dark, light, or the system's theme.
 export const themeNow = (): string => localStorage.getItem("theme") ?? "system";
 export function setTheme(theme: string): void {
   if (theme === "system") localStorage.removeItem("theme");

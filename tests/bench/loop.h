@@ -12,11 +12,11 @@
 
 namespace reprise::bench {
 
-// CLOCK_MONOTONIC in nanoseconds: the same clock in every process, so a chunk can carry its own time.
+// CLOCK_MONOTONIC in nanoseconds, which is the same in every process, so that a chunk can carry its time.
 std::int64_t Now();
 
-// A single-threaded epoll loop with timers: all three programs are one thread each, so that none of them is what is
-// measured.
+// A single-threaded epoll loop with timers. All three programs have one thread each, so that none of them is the
+// bottleneck.
 class Loop {
  public:
   using Handler = std::function<void(std::uint32_t events)>;
@@ -41,25 +41,25 @@ class Loop {
 
   const int epoll_;
   bool running_ = false;
-  std::vector<std::shared_ptr<Handler>> handlers_;  // by descriptor
+  std::vector<std::shared_ptr<Handler>> handlers_;  // index: descriptor
   std::priority_queue<Timer> timers_;
 };
 
 // Loopback sockets; they exit with a message if the system refuses.
 int Listen(int port, int& bound_port);
 int Connect(int port);
-int Accept(int listener);  // -1: none waits
+int Accept(int listener);  // -1 if no connection waits
 void RaiseDescriptorLimit();
 [[noreturn]] void Die(const std::string& what);
 
-// A socket with what could not be sent at once.
+// A socket with a buffer of unsent bytes.
 class Peer {
  public:
   Peer(Loop& loop, int fd, std::function<void()> on_readable, std::function<void()> on_drained);
   ~Peer();
   Peer(const Peer&) = delete;
 
-  // Appends what has arrived; false: the other side has gone.
+  // Appends the bytes that have arrived. False if the other side is gone.
   bool Receive(std::string& into);
   void Send(std::string_view data);
   bool backed_up() const { return !unsent_.empty(); }
@@ -74,7 +74,7 @@ class Peer {
   std::string unsent_;
 };
 
-// Takes one whole request (head and Content-Length body) from the front of `buffer`; empty: not all there yet.
+// Takes one whole request (head and Content-Length body) from the front of `buffer`. False if it is not complete yet.
 struct Request {
   std::string head, body;
 };

@@ -1,5 +1,5 @@
 // reprise_bench provider | relay PROVIDER_PORT [LOG] | load PORT STREAMS TURNS fresh|same PREFIX DIRECTIVE
-// [openai] | approve PORT TURNS PREFIX [PORT_OF_WHO_IS_ANSWERED]
+// [openai] | approve PORT TURNS PREFIX [PORT_OF_THE_ANSWERED_SERVER]
 #include <cstdio>
 #include <cstdlib>
 #include <string>

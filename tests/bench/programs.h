@@ -6,8 +6,8 @@ namespace reprise::bench {
 
 int RunProvider();
 
-// The floor: the least a process can do between a client and the provider. With a log file, each turn's bytes are
-// appended and synced (fdatasync) before its end is passed on.
+// The floor: the least work between a client and the provider. With a log file, each turn's bytes are appended and
+// synced (fdatasync) before its end is passed on.
 int RunRelay(int provider_port, const std::string& log_file);
 
 struct Load {
@@ -15,9 +15,9 @@ struct Load {
   int streams = 1;          // at the same time
   int turns = 1;            // one after the other, in each stream
   bool fresh = false;       // a new chat for every turn; otherwise one chat per stream
-  bool openai = false;      // through OpenAI's chat completions, or by our own route
-  std::string directive{};  // what the provider is told, without the brackets
-  std::string prefix{};     // of the chats' names
+  bool openai = false;      // through OpenAI's chat completions, not our own route
+  std::string directive{};  // for the provider, without the brackets
+  std::string prefix{};     // of the chats' ids
 };
 // Prints one JSON object: chunks, errors, latencies, durations.
 int RunLoad(const Load& load);
@@ -26,7 +26,7 @@ int RunLoad(const Load& load);
 // server at `answer_port`.
 int RunApprovals(const Load& load, int answer_port);
 
-// One line on stdout, for whoever started the program.
+// Prints the port as one line on stdout, for the program's parent.
 void AnnouncePort(int port);
 
 }  // namespace reprise::bench

@@ -1,7 +1,7 @@
-// The scripted provider. What it answers stands in the last user message: "[[bench n=500 us=20000 pad=32 batch=1
-// lines=0 tool=0 changes=-1]]" is 500 chunks, one each 20 ms, 32 bytes of padding, sent one by one; us=0: as fast as
-// the reader takes them; batch=B: B chunks in one write; lines=1: each ends a line; tool=1: first a call of write_file;
-// changes=C: first a command that changes C files. Each chunk holds "~<time>~", when it was written.
+// The scripted provider. The last user message sets its answer: "[[bench n=500 us=20000 pad=32 batch=1 lines=0 tool=0
+// changes=-1]]" is 500 chunks, one each 20 ms, with 32 bytes of padding, sent one by one; us=0: as fast as the reader
+// takes them; batch=B: B chunks in one write; lines=1: each ends a line; tool=1: first a call of write_file; changes=C:
+// first a command that changes C files. Each chunk holds the time of its writing, "~<time>~".
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -32,7 +32,7 @@ Script ReadScript(const std::string& body) {
                 .lines = Number(text, " lines=", 0),
                 .tool = Number(text, " tool=", 0),
                 .changes = Number(text, " changes=", -1)};
-  // The second round of a turn: the tool's result follows the message.
+  // In a turn's second round the tool's result follows the message.
   if (body.find("\"tool_call_id\"", at) != std::string::npos) script.tool = 0, script.changes = -1;
   return script;
 }
@@ -78,7 +78,7 @@ class Conversation {
  private:
   void OnReadable() {
     if (!peer_.Receive(input_)) {
-      const auto end = on_end_;  // a copy: it ends this object
+      const auto end = on_end_;  // a copy, because it deletes this object
       return end();
     }
     Request request;
@@ -116,7 +116,7 @@ class Conversation {
   }
 
   void Pace() {
-    // The schedule is fixed at the start: a slow reader does not stretch it.
+    // The schedule is fixed at the start, so a slow reader does not stretch it.
     while (sent_ < script_.n && started_ + sent_ * script_.us * 1000 <= Now()) {
       peer_.Send(NextChunk());
       ++sent_;
@@ -144,7 +144,7 @@ class Conversation {
   long sent_ = 0;
   std::int64_t started_ = 0;
   bool writing_ = false, scheduled_ = false;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // a timer may outlive its connection
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // because a timer may outlive its connection
   Peer peer_;
   std::function<void()> on_end_;
 };

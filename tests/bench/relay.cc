@@ -9,7 +9,7 @@
 namespace reprise::bench {
 namespace {
 
-// One client connection and its own connection to the provider, both kept for the next turn. Bytes pass unchanged.
+// A client's connection and its connection to the provider, both kept for the next turn. Bytes pass unchanged.
 class Pair {
  public:
   Pair(Loop& loop, int client, int provider_port, int log, std::function<void()> on_end)
@@ -46,7 +46,7 @@ class Pair {
   }
 
   void End() {
-    const auto end = on_end_;  // a copy: it ends this object
+    const auto end = on_end_;  // a copy, because it deletes this object
     end();
   }
 

@@ -13,11 +13,11 @@ using Became = AnswerOutcome::Became;
 using test::ScriptedConnection;
 using test::ScriptedServer;
 
-// What becomes of an answer at a server that refuses it with `code`; empty: it takes it. `breaks`: the connection ends
-// when it has come for the first time.
+// The outcome of an answer at a server that refuses it with `code` (empty: accepts it). With `breaks` the first
+// connection with the answer is reset.
 AnswerOutcome Give(const std::string& code, bool breaks) {
   std::atomic<int> given{0};
-  // Each request has a connection of its own: libcurl itself repeats one that fails on a used connection.
+  // Each request has its own connection, because libcurl repeats a request that fails on a reused one.
   ScriptedServer server([&](ScriptedConnection& connection) {
     const auto request = connection.ReadRequest();
     const bool is_answer = request && request->target == "/chats/c/interactions/int_001/approve";
@@ -36,7 +36,7 @@ AnswerOutcome Give(const std::string& code, bool breaks) {
   return answer;
 }
 
-TEST_CASE("GiveAnswer: says whether the question needs another answer, and why", "[client]") {
+TEST_CASE("GiveAnswer: reports whether the question needs another answer, and why", "[client]") {
   const auto [code, became, is_settled] = GENERATE(table<std::string, Became, bool>({
       {"", Became::kTaken, true},
       {"stale", Became::kStale, true},
@@ -53,7 +53,7 @@ TEST_CASE("GiveAnswer: says whether the question needs another answer, and why",
   CHECK(given.why == (code.empty() ? "" : "because of " + code));
 }
 
-TEST_CASE("GiveAnswer: gives an answer again that may have been lost, and takes the first of the two for its own",
+TEST_CASE("GiveAnswer: repeats an answer that may have been lost, and takes the first of the two as its own",
           "[client]") {
   CHECK(Give("", /*breaks=*/true).became == Became::kTaken);
   CHECK(Give("already_processed", /*breaks=*/true).became == Became::kTaken);

@@ -16,7 +16,7 @@ Error ErrorOf(const std::string& url) {
   return answer.error();
 }
 
-TEST_CASE("HowLost: tells how the transport and the server say that there is no answer", "[client]") {
+TEST_CASE("HowLost: knows the errors of transport and server that mean a lost server", "[client]") {
   CHECK(HowLost(ErrorOf("http://127.0.0.1:1")) == Loss::kNeverReached);
   CHECK(HowLost(ErrorOf("http://no-such-host.invalid")) == Loss::kNeverReached);
   ScriptedServer breaks([](ScriptedConnection& connection) {
@@ -35,7 +35,7 @@ TEST_CASE("HowLost: tells how the transport and the server say that there is no 
   CHECK(HowLost(MakeError(ErrorCode::kUnavailable, "this is not a Reprise server")) == Loss::kNone);
 }
 
-TEST_CASE("NotAnswering: names the URL whenever there was no connection", "[client]") {
+TEST_CASE("NotAnswering: names the URL if there was no connection", "[client]") {
   for (const char* url : {"http://127.0.0.1:1", "http://no-such-host.invalid"}) {
     ServerClient client(url, "");
     const Error error = NotAnswering(client.Call("GET", "/healthz").error(), client);

@@ -13,8 +13,8 @@ namespace {
 using test::ScriptedConnection;
 using test::ScriptedServer;
 
-// Answers everything with {}, but breaks the connection of the first request that is `broken`. Each request has a
-// connection of its own: libcurl itself repeats one that fails on a connection that was used before.
+// Answers everything with {}, but resets the connection of the first request that is `broken`. Each request has its own
+// connection, because libcurl repeats a request that fails on a reused one.
 class FragileServer {
  public:
   explicit FragileServer(std::string broken) : broken_(std::move(broken)) {}
@@ -37,7 +37,7 @@ class FragileServer {
 
   const std::string broken_;
   std::mutex mutex_;
-  std::map<std::string, int> received_;  // "POST /path" -> how often
+  std::map<std::string, int> received_;  // "POST /path" -> number of requests
   ScriptedServer server_{[this](ScriptedConnection& connection) { Serve(connection); }};
 };
 
@@ -45,7 +45,7 @@ ServerLink LinkTo(const std::string& url) {
   return ServerLink({}, [](const std::string&) { return std::nullopt; }, RunningServer{.url = url}, {});
 }
 
-TEST_CASE("ServerLink: repeats what may have arrived only if it changes no more the second time", "[client]") {
+TEST_CASE("ServerLink: repeats a request that may have arrived only if it is harmless", "[client]") {
   for (const auto& [method, times] : std::map<std::string, int>{{"GET", 2}, {"PUT", 2}, {"POST", 1}, {"DELETE", 1}}) {
     CAPTURE(method);
     FragileServer server(method + " /chats/c/undo");
@@ -56,11 +56,11 @@ TEST_CASE("ServerLink: repeats what may have arrived only if it changes no more 
     CHECK(answer.has_value() == (times == 2));
     if (!answer) CHECK(HowLost(answer.error()) == Loss::kBroken);
     CHECK(server.received(method + " /chats/c/undo") == times);
-    CHECK(link.Call("GET", "/chats").has_value());  // the next one arrives
+    CHECK(link.Call("GET", "/chats").has_value());  // the next request arrives
   }
 }
 
-TEST_CASE("ServerLink: what nobody has received fails as never reached, with the URL", "[client]") {
+TEST_CASE("ServerLink: a request that reaches no server fails as never reached, with the URL", "[client]") {
   auto server = std::make_unique<FragileServer>("");
   ServerLink link = LinkTo(server->url());
   REQUIRE(link.Reach("").has_value());

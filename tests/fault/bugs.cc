@@ -37,7 +37,7 @@ class NoDirectorySync final : public ForwardingFileSystem {
   Result<void> SyncDirectory(const std::string&) override { return {}; }
 };
 
-// A file gets its name first, then its bytes.
+// Gives a file its name first, then its bytes.
 class RenameFirst final : public ForwardingFileSystem {
  public:
   using ForwardingFileSystem::ForwardingFileSystem;
@@ -82,7 +82,7 @@ class RenameFirst final : public ForwardingFileSystem {
   std::map<std::string, std::shared_ptr<Held>> held_;  // by temporary path
 };
 
-// The old file goes before the new one comes.
+// Removes the old file before the new one is in its place.
 class RemoveThenRename final : public ForwardingFileSystem {
  public:
   using ForwardingFileSystem::ForwardingFileSystem;
@@ -92,7 +92,7 @@ class RemoveThenRename final : public ForwardingFileSystem {
   }
 };
 
-// What is shown is written a record later, and never synced in time.
+// Writes each record with the next one, after its events are shown, and never syncs in time.
 class LateJournal final : public ForwardingStore {
  public:
   using ForwardingStore::ForwardingStore;
@@ -116,7 +116,7 @@ class LateJournal final : public ForwardingStore {
   };
 };
 
-// Every record reaches the process's end, none a power loss.
+// Records survive the end of the process, but no power loss.
 class NoJournalSync final : public ForwardingStore {
  public:
   using ForwardingStore::ForwardingStore;
@@ -144,7 +144,7 @@ class DropsJournalFirst final : public ForwardingStore {
   }
 };
 
-// All records that were ever appended, as they were.
+// All records ever appended, unchanged.
 struct Records {
   std::mutex mutex;
   std::map<std::string, std::vector<std::string>> of;  // by place
@@ -182,7 +182,7 @@ class KeepsRecords final : public ForwardingStore {
   const std::shared_ptr<Records> records_;
 };
 
-// A reader that takes what there is of a torn record for a record.
+// A reader that takes a torn record for a whole one.
 class BelievesTornRecord final : public ForwardingStore {
  public:
   BelievesTornRecord(InteractionStore& base, std::shared_ptr<Records> records)

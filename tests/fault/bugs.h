@@ -10,7 +10,7 @@
 
 namespace reprise {
 
-// A way to do it wrong, put between the parts of the product.
+// A deliberate fault, put between the parts of the product.
 struct Bug {
   std::string name;
   std::function<std::unique_ptr<FileSystem>(FileSystem&)> disk{};                // while the server works
@@ -18,7 +18,7 @@ struct Bug {
   std::function<std::unique_ptr<InteractionStore>(InteractionStore&)> reader{};  // when it starts after the power loss
 };
 
-// One after the other: what one bug has remembered is gone when the next is made.
+// All bugs, each with a state of its own.
 std::vector<Bug> AllBugs();
 
 }  // namespace reprise

@@ -22,13 +22,13 @@
 
 namespace reprise {
 
-// A disk as one process has it: when the process is gone, nothing it still does gets there.
+// A disk as seen by one process: after the process's end, no call of it reaches the disk.
 class MortalFileSystem final : public FileSystem {
  public:
   explicit MortalFileSystem(FileSystem& base) : base_(base) {}
 
   void Die();
-  // Calls `function` unless it is dead; it does not die meanwhile.
+  // Calls `function` unless it is dead, and does not die meanwhile.
   void WhileAlive(const std::function<void()>& function);
 
   Result<std::string> ReadFile(const std::string& path, std::uint64_t max_bytes) override;
@@ -54,18 +54,18 @@ inline const std::string kFallbackFolder = "/state/unsaved";
 
 struct LifeOptions {
   std::shared_ptr<const KeySet> keys{};  // null: plain
-  FileSystem* fallback = nullptr;        // where kFallbackFolder is; null: there is none
+  FileSystem* fallback = nullptr;        // has kFallbackFolder; null: none
   std::chrono::milliseconds index_delay{1};
-  // Doubles at the seams; empty: none.
+  // Doubles to put in between; empty: none.
   std::function<std::unique_ptr<FileSystem>(FileSystem&)> disk_double{};
   std::function<std::unique_ptr<InteractionStore>(InteractionStore&)> store_double{};
 };
 
-// One process: store, engine, a scripted model and two tools, "danger", which asks first, and "look", which does not.
-// What it tells its clients goes into the ledger.
+// One process: store, engine, a scripted model, and the tools "danger", which asks first, and "look", which does not.
+// Everything that it tells its clients goes into the ledger.
 class Life {
  public:
-  // Opens the store, brings home what was not saved, recovers. `ledger` may be null.
+  // Opens the store, brings unsaved interactions home and recovers. `ledger` may be null.
   Life(FileSystem& disk, Ledger* ledger, const LifeOptions& options);
   ~Life();
 
@@ -74,14 +74,14 @@ class Life {
   Engine& engine() { return *engine_; }
   InteractionStore& store() { return *store_; }
   ScriptedModel& model() { return model_; }
-  // What the server refused or failed to do, in order.
+  // The refusals and failures of the server, in order.
   const std::vector<Error>& errors() const { return errors_; }
-  std::vector<std::string> StreamErrors() const;  // the codes of the error events that were shown
+  std::vector<std::string> StreamErrors() const;  // codes of the shown error events
 
-  // The process ends: nothing it does from now on reaches the disk or its clients.
+  // Ends the process: nothing it does from now on reaches the disk or its clients.
   void Kill();
 
-  // --- what clients do; null: refused -----------------------------------------------------------------------------
+  // --- actions of clients; null: refused --------------------------------------------------------------------------
   using Log = std::shared_ptr<EventLog>;
   Log Start(const ChatId& chat, const std::string& message);
   Log Edit(const ChatId& chat, InteractionId id, const std::string& message);
@@ -94,14 +94,14 @@ class Life {
   InteractionId IdOf(const Log& log) const;
   // Blocks until the log is closed.
   void Finish(const Log& log);
-  // Blocks until the stream has shown this text, or is closed.
+  // Blocks until the stream has shown this text or is closed.
   void AwaitText(const Log& log, const std::string& text);
-  // Blocks until it waits for an approval, or is closed: whether it waits.
+  // Blocks until the run waits for an approval or the stream is closed. Returns whether it waits.
   bool AwaitApproval(const Log& log);
-  // Listens to an interaction that was recovered.
+  // Listens to a recovered interaction.
   Log Attach(const ChatId& chat, InteractionId id);
 
-  // What the model does in the run that is started or answered next, round by round. It begins when somebody listens.
+  // Add a round of the model for the run that is started or answered next. The model begins when a client listens.
   void ThenAnswer(std::vector<std::string> deltas);
   void ThenCall(std::vector<ToolCall> calls, std::string text);
   void ThenHang(std::vector<std::string> deltas);
@@ -117,7 +117,7 @@ class Life {
   void Say(const std::vector<std::string>& deltas, ModelStream& stream);
   void BeforeLaunch(const ChatId& chat);
   void HandRoundsToModel();
-  // What `log` shows is in the ledger: its publisher may be about to say so, and what is noted next must come after.
+  // Notes what `log` shows, because its publisher may not have done so yet and later notes must come after it.
   void CatchUp(const Log& log);
 
   MortalFileSystem disk_;

@@ -13,50 +13,50 @@
 
 namespace reprise {
 
-// Which of the things that were not synced the disk has got when the power fails.
+// Which unsynced changes have reached the disk when the power fails.
 struct Luck {
   enum class Names {
     kNone,
     kAll,
-    kInOrder,  // all up to some moment, as a journaling file system keeps them
-    kAny,      // any subset; what concerns one name stays in order
+    kInOrder,  // all up to some moment, as with a journaling file system
+    kAny,      // any subset, but in order for each name
   };
   enum class Data {
     kNone,
     kAll,
-    kAny,  // each file by itself: nothing, all, cut off at any byte or sector, zeros at its end, or a page of zeros
+    kAny,  // for each file: nothing, all, cut off at any byte or sector, zeros at its end, or a page of zeros
   };
   Names names = Names::kNone;
   Data data = Data::kNone;
-  bool zeros = true;  // kAny: what is not there may read as zeros
+  bool zeros = true;  // for kAny: missing bytes may read as zeros
 };
 
-// A disk to which recorded writes are done again, one by one, and which can lose its power after each.
+// A disk that repeats recorded writes one by one, and can lose its power after each.
 //
-// The model: the bytes of a file are safe with its Sync, the names in a directory with the directory's. Before that
-// anything may have been written or not, in any order, but for two things that every file system keeps: a rename is
-// done or not done, never half; a name moved to another directory is never in neither of the two.
+// The model: a file's bytes are safe after its Sync, and a directory's names after the directory's. Before that any
+// changes may have been written, in any order, within two limits that every file system keeps: a rename is done or not
+// done, never half; a name moved to another directory is always in at least one of the two.
 class PowerLossDisk {
  public:
   PowerLossDisk();
   void Do(const DiskWrite& write);
 
-  // What is found afterwards.
+  // The content of the disk after a power loss.
   struct State {
-    std::vector<std::string> directories;      // each behind its parent
+    std::vector<std::string> directories;      // each after its parent
     std::map<std::string, std::string> files;  // by path
     std::uint64_t Digest() const;
     std::unique_ptr<MemoryFileSystem> Mount() const;
   };
   State LosePower(Luck luck, std::mt19937& dice) const;
 
-  // Makes these writes, of a second recording, follow on those that were done already.
+  // Renumbers the files of a second recording's writes to continue those done already.
   void Continue(std::vector<DiskWrite>& writes) const;
 
  private:
   struct Node;
   using NodePtr = std::shared_ptr<Node>;
-  // A name that moves between two directories.
+  // A move of a name between two directories.
   struct Move {
     bool arrived = false;  // durably
   };
@@ -64,14 +64,14 @@ class PowerLossDisk {
     std::size_t order;   // among all changes
     std::string erased;  // empty: none
     std::string set;     // empty: none
-    NodePtr node{};      // what `set` names
+    NodePtr node{};      // of `set`
     std::shared_ptr<Move> move{};
   };
   struct Node {
     bool is_directory = false;
     std::string content;
-    std::string safe{};                                 // the content of its last sync
-    std::map<std::string, NodePtr> entries, durable{};  // the names now, and those that are safe
+    std::string safe{};                                 // content as of its last sync
+    std::map<std::string, NodePtr> entries, durable{};  // present and safe names
     std::vector<NameChange> pending{};
   };
   struct Chosen;

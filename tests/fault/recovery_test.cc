@@ -1,4 +1,4 @@
-// Starts that go wrong, one after the other: what could not be taken up waits for a better day.
+// Starts that fail, one after the other: interactions that cannot be recovered wait for a later start.
 #include <algorithm>
 #include <utility>
 
@@ -15,7 +15,7 @@
 namespace reprise::recovery_test {
 namespace {
 
-// Cannot read what has this text in its path.
+// Cannot read files with this text in their paths.
 class PartlyUnreadable final : public ForwardingFileSystem {
  public:
   PartlyUnreadable(FileSystem& base, std::string text) : ForwardingFileSystem(base), text_(std::move(text)) {}
@@ -34,7 +34,7 @@ class PartlyUnreadable final : public ForwardingFileSystem {
   const std::string text_;
 };
 
-// Can read files, and list nothing.
+// Can read files, but cannot list folders.
 class Unlistable final : public ForwardingFileSystem {
  public:
   using ForwardingFileSystem::ForwardingFileSystem;
@@ -43,7 +43,7 @@ class Unlistable final : public ForwardingFileSystem {
   }
 };
 
-// Puts nothing in the place of a checkpoint.
+// Cannot rename a file to a checkpoint.
 class TakesNoCheckpoint final : public ForwardingFileSystem {
  public:
   using ForwardingFileSystem::ForwardingFileSystem;
@@ -69,7 +69,7 @@ std::size_t WaitingIn(Life& life) { return life.engine().PendingApprovals().size
 
 }  // namespace
 
-TEST_CASE("Recovery: killed in the middle of it, with the list lost, what waited is still found", "[fault]") {
+TEST_CASE("Recovery: killed during recovery, with the list lost, waiting runs are still found", "[fault]") {
   const Silence silence;
   MemoryFileSystem first;
   LeaveTwoWaiting(first);
@@ -92,7 +92,7 @@ TEST_CASE("Recovery: killed in the middle of it, with the list lost, what waited
   CHECK(calls > 5);
 }
 
-TEST_CASE("Recovery: a chat that cannot be listed is looked at again", "[fault]") {
+TEST_CASE("Recovery: a chat that cannot be listed is tried again", "[fault]") {
   const Silence silence;
   MemoryFileSystem disk;
   LeaveTwoWaiting(disk);
@@ -108,7 +108,7 @@ TEST_CASE("Recovery: a chat that cannot be listed is looked at again", "[fault]"
   again.Kill();
 }
 
-TEST_CASE("Recovery: on a full disk nothing is lost, and the next start does it", "[fault]") {
+TEST_CASE("Recovery: on a full disk nothing is lost, and the next start recovers", "[fault]") {
   const Silence silence;
   for (std::size_t room = 0; room < 6'000; room += 100) {
     MemoryFileSystem disk;
@@ -128,7 +128,7 @@ TEST_CASE("Recovery: on a full disk nothing is lost, and the next start does it"
   }
 }
 
-TEST_CASE("Recovery: what was left at one start does not take the head at the next", "[fault]") {
+TEST_CASE("Recovery: a run left at one start does not become the head at the next", "[fault]") {
   const Silence silence;
   MemoryFileSystem disk;
   {
@@ -172,7 +172,7 @@ TEST_CASE("Recovery: of two runs of one chat only the newest waits, and the serv
   CHECK(again.engine().GetInteraction(kMain, Id(3))->status == InteractionStatus::kWaitingApproval);
 }
 
-TEST_CASE("Recovery: what has ended and cannot be read is not asked again", "[fault]") {
+TEST_CASE("Recovery: a finished run that cannot be read does not ask again", "[fault]") {
   const Silence silence;
   MemoryFileSystem disk;
   LeaveTwoWaiting(disk);
@@ -182,21 +182,21 @@ TEST_CASE("Recovery: what has ended and cannot be read is not asked again", "[fa
     Life life(disk, nullptr, {});
     const auto waiting = life.Attach(kMain, Id(2));
     life.Cancel(kMain, Id(2));
-    life.Finish(waiting);  // and the server ends in an orderly way: the index knows the interaction
+    life.Finish(waiting);  // and after an orderly end the index has the interaction
   }
-  // A power loss may bring the journal back, and the list.
+  // A power loss may bring the journal back, and lose the list.
   REQUIRE(disk.CreateFile(folder + "int_002.journal"));
   disk.Overwrite(folder + "int_002.journal", journal);
   REQUIRE(disk.RemoveFile(kDataFolder + "/.running"));
   PartlyUnreadable unreadable(disk, "main/interactions/int_002.json");
   Life again(unreadable, nullptr, {});
   CHECK(again.recovered().left == 1);
-  CHECK(WaitingIn(again) == 1);  // the one in the other chat
+  CHECK(WaitingIn(again) == 1);  // the run in the other chat
   CHECK(again.engine().PendingApprovals()[0].chat_id != kMain);
   again.Kill();
 }
 
-TEST_CASE("Recovery: one that waits in a fallback folder is not ended from its journal", "[fault]") {
+TEST_CASE("Recovery: an interaction in a fallback folder is not ended from its journal", "[fault]") {
   const Silence silence;
   MemoryFileSystem disk, fallback;
   const LifeOptions options{.fallback = &fallback};

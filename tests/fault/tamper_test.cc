@@ -1,5 +1,5 @@
-// Every bit of a small sealed store is flipped and every two of its files are swapped: each time whoever reads it is
-// told, by the kind of damage, and everything else goes on working.
+// Every bit of a small sealed store is flipped and every two of its files are swapped. Each time readers must get an
+// error that names the damage, and everything else must work.
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -25,7 +25,7 @@ std::unique_ptr<FileInteractionStore> OpenStore(FileSystem& disk) {
 
 const std::vector<std::string> kRecords = {R"({"begin":{}})", R"({"frames":"id: 1\n"})", R"({"frames":"id: 2\n"})"};
 
-// Two chats with two checkpoints, an index and a journal each.
+// Makes two chats with two checkpoints, an index and a journal each.
 void Fill(FileSystem& disk) {
   const auto store = OpenStore(disk);
   for (const ChatId& chat : {Chat1(), kSecond}) {
@@ -60,8 +60,8 @@ std::vector<File> Files() {
   return files;
 }
 
-// What a reader of this file is told; empty: nothing is wrong with it. "torn": its last record is left out, as after a
-// power loss.
+// The reason of the error that a reader of this file gets; empty if there is none. "torn": its last record is left out,
+// as after a power loss.
 std::string ToldOf(FileInteractionStore& store, const File& file) {
   switch (file.kind) {
     case File::Kind::kIndex: {
@@ -104,7 +104,7 @@ TEST_CASE("Tampering: no flipped bit goes unnoticed, and the neighbours stay rea
   const std::size_t step = Torture::Get().fraction > 1 ? 5 : 1;
   std::size_t flips = 0, next_look = 0;
   for (const File& file : files) {
-    if (file.chat == kSecond) continue;  // the same again
+    if (file.chat == kSecond) continue;  // has the same files
     const std::string bytes = *disk.ReadFile(file.path(), 1 << 20);
     for (std::size_t bit = 0; bit < 8 * bytes.size(); bit += step, ++flips) {
       std::string flipped = bytes;
@@ -128,7 +128,7 @@ TEST_CASE("Tampering: no flipped bit goes unnoticed, and the neighbours stay rea
   CHECK(flips >= 5'000);
 }
 
-TEST_CASE("Tampering: any two files swapped", "[fault]") {
+TEST_CASE("Tampering: any two swapped files are noticed", "[fault]") {
   const Silence silence;
   const std::vector<File> files = Files();
   std::size_t swaps = 0;
@@ -144,7 +144,7 @@ TEST_CASE("Tampering: any two files swapped", "[fault]") {
       for (const File& moved : {files[i], files[j]}) {
         const std::string told = ToldOf(*store, moved);
         CAPTURE(moved.path(), told);
-        // A file of the same kind is authentic, and in the wrong place; one of another kind may be anything but fine.
+        // A file of the same kind is authentic but in the wrong place; one of another kind has some named damage.
         CHECK((files[i].kind == files[j].kind ? told == "integrity_swap" : IsNamed(told)));
       }
       for (std::size_t k = 0; k < files.size(); ++k) {

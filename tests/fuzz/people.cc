@@ -1,4 +1,4 @@
-// What people show: access tokens, and the keys that an issuer publishes.
+// Access tokens of people, and the published keys of issuers.
 
 #include <string>
 

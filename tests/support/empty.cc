@@ -1,1 +1,1 @@
-// Keeps the library linkable when it has no other source.
+// Lets the library link when it has no other source.

@@ -22,14 +22,14 @@ class FakeTool : public Tool {
     return preview ? preview(arguments) : Tool::PreviewChange(arguments);
   }
 
-  Preview preview = {};  // to be set before use
+  Preview preview = {};  // set before use
 
  private:
   const ToolTraits traits_;
   const Body body_;
 };
 
-// Tools made of functions. Their arguments must be JSON objects; nothing else is checked. To be filled before use.
+// Tools made of functions, added before use. Only checks that their arguments are JSON objects.
 class FakeTools : public ToolRegistry, private ToolSet {
  public:
   std::shared_ptr<const ToolSet> Current() const override { return {std::shared_ptr<void>(), this}; }

@@ -10,15 +10,15 @@
 
 namespace reprise {
 
-// A disk in memory that knows what has reached the platter: the bytes of a file with its last Sync, the names in a
-// directory with its last SyncDirectory. Starts as an empty root directory. Paths are absolute. Thread-safe.
+// A disk in memory that knows which changes are durable: a file's bytes as of its last Sync, a directory's names as of
+// its last SyncDirectory. Starts as an empty root directory. Paths are absolute. Thread-safe.
 class MemoryFileSystem final : public FileSystem {
  public:
-  // What a power loss leaves of that which was not synced. A disk may do any of these.
+  // The unsynced changes that survive a power loss. A disk may do any of these.
   enum class Kept {
     kNothing,
-    kNames,       // new names survive, the bytes behind them do not
-    kEverything,  // the process died, the machine did not
+    kNames,       // new names, but not their bytes
+    kEverything,  // the process ended, the machine did not
   };
 
   MemoryFileSystem();
@@ -31,9 +31,9 @@ class MemoryFileSystem final : public FileSystem {
   Result<void> RemoveFile(const std::string& path) override;
   Result<std::vector<DirectoryEntry>> ListDirectory(const std::string& path) override;
 
-  // The disk as it is found after a power loss at this moment.
+  // The disk after a power loss at this moment.
   std::unique_ptr<MemoryFileSystem> AfterPowerLoss(Kept kept) const;
-  // Replaces a file's bytes behind the back of whoever uses it.
+  // Replaces a file's bytes unnoticed by its users.
   void Overwrite(const std::string& path, std::string content);
   // Every call that changed something, in order: "create /a", "append /a", "sync /a", "rename /a /b", "sync_directory
   // /", ...
@@ -47,7 +47,7 @@ class MemoryFileSystem final : public FileSystem {
   };
   class File;
 
-  // With mutex_ held.
+  // REQUIRES, of these two: mutex_ is held.
   Result<std::shared_ptr<Node>> Find(const std::string& path) const;
   Result<std::shared_ptr<Node>> FindDirectory(const std::string& path) const;
   static std::shared_ptr<Node> Survivor(const Node& node, Kept kept);

@@ -13,7 +13,7 @@
 
 namespace reprise {
 
-// A bucket in memory, which tests look into and break. Thread-safe, but for what is set up.
+// A bucket in memory that tests can look into and break. Thread-safe once it is set up.
 class MemoryObjectStore final : public ObjectStore {
  public:
   struct Object {
@@ -40,7 +40,7 @@ class MemoryObjectStore final : public ObjectStore {
     objects_.erase(key);
     return {};
   }
-  // Two at a time, so that whoever lists has to ask again.
+  // Lists two at a time, so that callers have to ask again.
   Result<ObjectPage> List(const std::string& prefix, const std::string& after) override {
     if (Fails("LIST", prefix)) return Fail(Gone().error());
     const std::lock_guard lock(mutex_);
@@ -53,12 +53,12 @@ class MemoryObjectStore final : public ObjectStore {
     return page;
   }
 
-  // What fails from now on: it is asked for each call; nobody answers then. Null: nothing.
+  // From now on, calls for which `fault` returns true fail as if the bucket were unreachable. Null: none.
   void FailIf(std::function<bool(std::string_view method, const std::string& key)> fault) { fault_ = std::move(fault); }
-  // Whose PUT is done, but is said to have failed.
+  // Makes the PUT of these keys succeed but report a failure.
   void LoseReplyIf(std::function<bool(const std::string& key)> lost) { lost_reply_ = std::move(lost); }
 
-  // By key. REQUIRES: nobody calls meanwhile.
+  // The objects by key. REQUIRES: no call is under way.
   std::map<std::string, Object>& objects() { return objects_; }
 
  private:

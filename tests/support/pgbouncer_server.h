@@ -8,10 +8,10 @@
 
 namespace reprise::test {
 
-// A real pgbouncer before the tests' PostgreSQL, in transaction mode: each statement may go to another connection.
+// A real pgbouncer before the tests' PostgreSQL, in transaction mode, where each statement may use another connection.
 class PgbouncerServer {
  public:
-  // Starts it at the first call. Null if it or PostgreSQL is not installed, which is said once, loudly.
+  // Starts it at the first call. Null, with one loud message, if it or PostgreSQL is not installed.
   static PgbouncerServer* Get();
   ~PgbouncerServer();
   PgbouncerServer(const PgbouncerServer&) = delete;

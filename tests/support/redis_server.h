@@ -10,14 +10,14 @@
 
 namespace reprise::test {
 
-// A real Redis for a test: unprivileged, on loopback, keeping nothing.
+// A real Redis for a test: unprivileged, on loopback, saving nothing.
 class RedisServer {
  public:
   struct Options {
     bool tls = false;
-    std::vector<std::string> arguments{};  // besides
+    std::vector<std::string> arguments{};  // further ones
   };
-  // Null if Redis is not installed, which is said once, loudly.
+  // Null, with one loud message, if Redis is not installed.
   static std::unique_ptr<RedisServer> Start(Options options);
   static std::unique_ptr<RedisServer> Start() { return Start({}); }
   ~RedisServer();
@@ -26,13 +26,13 @@ class RedisServer {
 
   std::string url(const std::string& user_info = "") const;
   int port() const { return port_; }
-  // The certificate of the server, which has signed itself, with `tls`.
+  // With `tls`: the server's self-signed certificate.
   std::string certificate() const { return folder_.path() + "/certificate"; }
-  // Ends it without any warning.
+  // Ends it by SIGKILL.
   void Kill();
-  // Starts it again, at the same port.
+  // Starts it again at the same port.
   void StartAgain();
-  // It takes connections and answers nothing.
+  // Makes it accept connections but answer nothing.
   void Freeze();
   void Thaw();
 

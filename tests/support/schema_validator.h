@@ -6,17 +6,17 @@
 
 namespace reprise::test {
 
-// One file of schemas/, checked with the validator that the program itself uses for tools.
+// Checks JSON against one file of schemas/, with the validator that the program itself uses for tools.
 class SchemaValidator {
  public:
-  // `name`: "interaction" for schemas/interaction.schema.json. Throws if it cannot be read.
+  // `name` is "interaction" for schemas/interaction.schema.json. Throws if the file cannot be read.
   explicit SchemaValidator(const std::string& name);
-  // A schema as text (draft-07).
+  // For a schema as text (draft-07).
   static SchemaValidator FromText(std::string_view schema);
   ~SchemaValidator();
   SchemaValidator(SchemaValidator&&) noexcept;
 
-  // Empty, if `json` satisfies the schema; else what is wrong.
+  // The errors in `json`; empty if it satisfies the schema.
   std::string Complaint(std::string_view json) const;
 
  private:

@@ -14,7 +14,7 @@
 
 namespace reprise::test {
 
-// A door that a test opens when it wants another thread to go on.
+// Holds another thread until the test opens it.
 class Gate {
  public:
   void Open();
@@ -31,31 +31,31 @@ struct ReceivedRequest {
   std::string method, target;
   std::vector<std::pair<std::string, std::string>> headers;  // names in lower case
   std::string body;
-  // Empty if there is none.
+  // The header's value; empty if there is none.
   std::string Header(std::string_view lower_case_name) const;
 };
 
-// One connection, from the server's side. Every call ends early when the server is destroyed.
+// The server's side of one connection. Every call ends early when the server is destroyed.
 class ScriptedConnection {
  public:
   ScriptedConnection(int fd, std::size_t number, std::stop_token stop)
       : fd_(fd), number_(number), stop_(std::move(stop)) {}
 
-  // Counts the server's connections from 0.
+  // The number of this connection, from 0.
   std::size_t number() const { return number_; }
   std::stop_token stop() const { return stop_; }
 
-  // The next request with its whole body (Content-Length); nullopt when the client has closed.
+  // Reads the next request with its whole body (Content-Length); nullopt if the client has closed.
   std::optional<ReceivedRequest> ReadRequest();
-  // Sends the bytes as they are, in one segment where they fit into one. False if the client has gone.
+  // Sends the bytes unchanged, in one segment if they fit. False if the client is gone.
   bool Send(std::string_view bytes);
-  // The head of a response in chunks, e.g. SendHead("200 OK", "text/event-stream").
+  // Sends the head of a chunked response, such as SendHead("200 OK", "text/event-stream").
   bool SendHead(std::string_view status, std::string_view content_type);
   bool SendChunk(std::string_view bytes);
   bool SendLastChunk() { return Send("0\r\n\r\n"); }
-  // A whole response with Content-Length.
+  // Sends a whole response with Content-Length.
   bool SendResponse(std::string_view status, std::string_view content_type, std::string_view body);
-  // Half close: no more bytes will come from us.
+  // Closes the sending side.
   void FinishSending();
   // Breaks the connection with a TCP reset.
   void Reset();
@@ -71,8 +71,8 @@ class ScriptedConnection {
   std::string received_;
 };
 
-// A server on a free port of 127.0.0.1 that does what a script says: `script` is called once per connection, on a
-// thread of its own, and the connection is closed when it returns.
+// A server on a free port of 127.0.0.1. Calls `script` once per connection, on a thread of its own, and closes the
+// connection when it returns.
 class ScriptedServer {
  public:
   using Script = std::function<void(ScriptedConnection&)>;
@@ -80,9 +80,9 @@ class ScriptedServer {
   ~ScriptedServer();
 
   int port() const { return port_; }
-  // "http://127.0.0.1:PORT" and the path.
+  // "http://127.0.0.1:PORT" with `path`.
   std::string Url(std::string_view path = "/") const;
-  // How many connections were accepted so far.
+  // The number of connections accepted so far.
   std::size_t connections() const;
 
  private:

@@ -4,7 +4,7 @@
 
 namespace reprise {
 
-// The folder of the project's sources: where the tests find schemas, samples and scripts. No slash at its end.
+// The folder of the project's sources, with schemas, samples and scripts. Has no final slash.
 std::string SourceDirectory();
 
 }  // namespace reprise

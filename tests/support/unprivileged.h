@@ -7,18 +7,18 @@
 
 namespace reprise::test {
 
-// A server of others, for the tests: as nobody if this is root, ending with this program, its output at the end of the
-// file `log`.
+// Starts a third-party server for tests: as user nobody if this is root, ending with this program, with its output
+// appended to the file `log`.
 pid_t StartUnprivileged(const std::vector<std::string>& command, const std::string& log);
-// Waits for it to end by itself. Its exit status.
+// Waits until it ends by itself. Returns its exit status.
 int AwaitEnd(pid_t pid);
-// Ends it and waits for that.
+// Ends it by `signal` and waits for its end.
 void End(pid_t pid, int signal);
-// The folder is nobody's then, if this is root.
+// Gives the folder to user nobody, if this is root.
 void GiveToNobody(const std::string& path);
-// A TCP port of 127.0.0.1 that is free now.
+// A TCP port that is free now on 127.0.0.1.
 int FreePort();
-// Whether somebody listens there.
+// Whether a server listens there.
 bool AcceptsAt(int port);
 
 }  // namespace reprise::test

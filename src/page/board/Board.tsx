@@ -10,13 +10,13 @@ import { Files } from "./Files";
 const COLUMNS = ["todo", "doing", "done"] as const;
 type Column = (typeof COLUMNS)[number];
 
-// The agent's tasks, to be dragged, moved by keys, and edited; and its plan.
+// The agent's tasks, which people can drag, move by keys and edit, and its plan.
 export function Board() {
   const { open } = useStore();
   const chat = open?.id;
   const [agenda, setAgenda] = useState<Tasks>({ tasks: [], plan: [] });
   const [over, setOver] = useState<Column | null>(null);
-  const moved = useRef<string | null>(null); // the task that keeps the focus in its new place
+  const moved = useRef<string | null>(null); // the moved task, which keeps the focus
   const last = store.branch().pop();
   const read = useCallback(async () => {
     if (chat) await get<Tasks>(`${chatPath(chat)}/tasks`).then(setAgenda, () => undefined);
@@ -34,7 +34,7 @@ export function Board() {
     setAgenda(changed);
   });
   const put = (id: string, how: Partial<Task>, focused?: string): void => change({ tasks: agenda.tasks.map((task) => (task.id === id ? { ...task, ...how } : task)) }, focused);
-  // What was removed can be put back where it was, as long as it is told.
+  // While the toast is shown, a removed task or step can be put back in its place.
   const removeTask = (task: Task): void => {
     const { tasks } = agenda;
     change({ tasks: tasks.filter((each) => each.id !== task.id) });
@@ -54,7 +54,7 @@ export function Board() {
       setAgenda(await call<Tasks>("PATCH", `${chatPath(chat)}/tasks`, { plan: [...plan.slice(0, at), step, ...plan.slice(at)] }));
     }) });
   };
-  // Above or below its neighbour in the column.
+  // Moves a task above or below its neighbour in the column.
   const shift = (id: string, column: Column, step: number): void => {
     const there = agenda.tasks.filter((task) => task.status === column);
     const other = there[there.findIndex((task) => task.id === id) + step];
@@ -126,7 +126,7 @@ export function Board() {
   );
 }
 
-// Words that are changed where they stand.
+// A text that is edited in place.
 function Words({ value, label, onChange }: { value: string; label: string; onChange: (value: string) => void }) {
   return (
     <input key={value} aria-label={`${label}: ${value}`} dir="auto" defaultValue={value} onKeyDown={(e) => {

@@ -7,10 +7,10 @@ import { t } from "../texts";
 import type { ChatFiles, FileInfo } from "../wire";
 import { call, chatPath, get } from "../wire/api";
 
-// The files of a chat: what people attached, and what the agent saved.
+// The files of a chat: those that people attached or the agent saved.
 export function Files({ chat, stamp }: { chat: string; stamp: string }) {
   const [files, setFiles] = useState<FileInfo[]>([]);
-  const [asked, setAsked] = useState<string | null>(null); // the file of which it is asked whether it shall go
+  const [asked, setAsked] = useState<string | null>(null); // the file whose removal is to be confirmed
   const path = `${chatPath(chat)}/files`;
   const read = (): Promise<void> => get<ChatFiles>(path).then((found) => setFiles(found.files), () => setFiles([]));
   useEffect(() => void read(), [path, stamp]);

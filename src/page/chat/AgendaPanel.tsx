@@ -12,7 +12,7 @@ export function PlanList({ steps }: { steps: string[] }) {
   return <ol className="agenda plan" aria-label={t.plan}>{steps.map((step, i) => <li key={i} dir="auto">{step}</li>)}</ol>;
 }
 
-// The newest of its kind in the conversation.
+// The newest note of this kind in the conversation.
 function newest(turns: Turn[], what: NoteBlock["what"]): NoteBlock | undefined {
   for (let i = turns.length - 1; i >= 0; i--) {
     const blocks = turns[i]!.blocks;
@@ -24,7 +24,7 @@ function newest(turns: Turn[], what: NoteBlock["what"]): NoteBlock | undefined {
   return undefined;
 }
 
-// What the agent means to do and how far it is, beside the conversation as long as it works on it.
+// The agent's plan and tasks and their progress, beside the conversation.
 export function AgendaPanel({ turns }: { turns: Turn[] }) {
   const [open, setOpen] = useState(() => (localStorage.getItem("agenda") ?? (matchMedia("(min-width: 84rem)").matches ? "open" : "closed")) === "open");
   const tasks = newest(turns, "tasks")?.tasks ?? [];

@@ -3,7 +3,7 @@ import { Icon } from "../parts/Icon";
 import { store, useStore } from "../store/store";
 import { t } from "../texts";
 
-// Several calls that wait in one chat, answered with one word.
+// Answers several waiting calls of one chat at once.
 export function AnswerAll() {
   const { open, approvals } = useStore();
   const [busy, setBusy] = useState(false);

@@ -14,11 +14,11 @@ import { defaultsOf, parseSchema, problems, SchemaForm } from "./SchemaForm";
 import { argumentsOf, titleOf, Values } from "./values";
 import { Visible } from "./Visible";
 
-const LIFETIMES = [3600, 86_400, 604_800, 2_592_000, 0]; // seconds; 0: without end
-const OF_PATTERNS = 2_592_000; // as the server has it where nobody says otherwise; equal calls are without end
-const SOON = 400; // ms: a key that was on its way when the card came does not answer it
+const LIFETIMES = [3600, 86_400, 604_800, 2_592_000, 0]; // seconds; 0: no end
+const OF_PATTERNS = 2_592_000; // the server's default for patterns; for equal calls it is no end
+const SOON = 400; // ms: a key pressed before the card was seen does not answer it
 
-// A call that waits for a person: what exactly would run, and every way to answer.
+// A call that waits for a person: exactly what would run, and every way to answer.
 export function ApprovalCard({ approval, tool }: { approval: Approval; tool: string }) {
   const [previewed, setPreviewed] = useState<Previewed | null>(null);
   const [words, setWords] = useKept("words", "");
@@ -31,11 +31,11 @@ export function ApprovalCard({ approval, tool }: { approval: Approval; tool: str
   const drawn = useRef(0);
   const place = useRef<HTMLElement>(null);
   const id = useId();
-  const { tools } = useStore(); // they may be read after the card is drawn
+  const { tools } = useStore(); // may be read after the card is drawn
   const spec = tools?.tools.find((each) => each.name === tool);
   const schema = parseSchema(spec ? JSON.stringify(spec.parameters) : undefined);
   const scopes = ["once", "chat", "always"].filter((each) => each === "once" || approval.allowed_decisions.some((one) => one.includes(each)));
-  // What is allowed beyond this call: calls that are equal, or one of the patterns that the server offers.
+  // Beyond this call, people can allow equal calls or one of the patterns that the server offers.
   const patterns = scope !== "once" && !edited ? (approval.patterns ?? []) : [];
   const offered = patterns.find((each) => each.pattern === pattern);
   const lifetime = chosen ?? (offered ? OF_PATTERNS : 0);
@@ -144,7 +144,7 @@ function Expiry({ at }: { at: string }) {
   return <span className={`badge ${left < 60_000 ? "bad" : ""}`} data-testid="expiry"><Icon name="clock" size={13} /> {left > 0 ? t.expiresIn(duration(Math.ceil(left / 1000) * 1000).replace(".0", "")) : t.expired}</span>;
 }
 
-// Each argument by its name; whatever cannot be seen is spelled out.
+// The arguments by name, with hidden characters spelled out.
 export function Arguments({ values, raw }: { values: Values | null; raw: string }) {
   if (!values) return <pre className="arguments" tabIndex={0}><Visible text={raw} /></pre>;
   return (

@@ -7,7 +7,7 @@ import { chatPath, request, save } from "../wire/api";
 import { spelled } from "./hidden";
 import { detach, retry, Upload } from "./uploads";
 
-// What the next message takes with it, and how far each file has come.
+// The files of the next message, with the progress of each upload.
 export function Attachments({ chat, uploads }: { chat: string; uploads: Upload[] }) {
   if (uploads.length === 0) return null;
   return (
@@ -26,13 +26,13 @@ export function Attachments({ chat, uploads }: { chat: string; uploads: Upload[]
   );
 }
 
-// Files that went with a message, or that a tool has made: pictures are seen, all can be saved.
+// Files sent with a message or made by a tool. Pictures are shown, and every file can be saved.
 export function GivenFiles({ chat, files, label, className }: { chat: string; files: Attachment[]; label: string; className: string }) {
   if (files.length === 0) return null;
   return <ul className={`attachments ${className}`} data-testid="given-files" aria-label={label}>{files.map((each) => <li key={each.id}><Given chat={chat} file={each} /></li>)}</ul>;
 }
 
-// What the server has at this path, to be saved under this name.
+// A link that saves the server's file at this path under this name.
 export function SaveLink({ path, name, title, children }: { path: string; name: string; title?: string; children: ReactNode }) {
   const onClick = (e: MouseEvent): void => {
     e.preventDefault();
@@ -47,7 +47,7 @@ function Picture({ path, alt }: { path: string; alt: string }) {
     const stop = new AbortController();
     let made = "";
     request("GET", path, undefined, stop.signal).then((answer) => answer.blob())
-      .then((picture) => setAddress((made = URL.createObjectURL(picture))), () => undefined); // there is its name
+      .then((picture) => setAddress((made = URL.createObjectURL(picture))), () => undefined); // its name is shown anyway
     return () => {
       stop.abort();
       URL.revokeObjectURL(made);

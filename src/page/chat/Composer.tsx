@@ -13,11 +13,11 @@ import { ModelPicker } from "./ModelPicker";
 import { ModePicker } from "./ModePicker";
 import { useCompletion } from "./useCompletion";
 
-const LONG = 20_000; // characters: a paste of more becomes a file
+const LONG = 20_000; // characters: a longer paste becomes a file
 
 const draftName = (chat: string): string => `draft:${chat}`;
 
-// Where people write. What is written is kept when they look at another chat, or load the page again.
+// The box where people write. The draft is kept when they open another chat or reload the page.
 export function Composer({ running }: { running: Turn | undefined }) {
   const { open, wish, dropping, dropped } = useStore();
   const chat = open?.id ?? "";
@@ -46,7 +46,7 @@ export function Composer({ running }: { running: Turn | undefined }) {
     if (!matchMedia("(pointer: coarse)").matches) box.current?.focus();
     box.current?.setSelectionRange(box.current.value.length, box.current.value.length);
   }, []);
-  // An example that somebody has pressed is written here, to be sent or changed.
+  // A pressed example is written here, to be sent or changed.
   useEffect(() => {
     if (wish === null) return;
     write(wish);
@@ -58,7 +58,7 @@ export function Composer({ running }: { running: Turn | undefined }) {
     setText(words);
     setCaret(words.length);
   };
-  // Of a chat that has begun for the files, this box becomes that chat's.
+  // If a chat was made for attached files, the draft moves to that chat.
   const moveDraft = (words: string): void => {
     if (chat !== "" || !store.open || !words) return;
     localStorage.setItem(draftName(store.open.id), words);
@@ -77,7 +77,7 @@ export function Composer({ running }: { running: Turn | undefined }) {
         if (!filled || !(await attachMentioned(filled, message))) return;
       }
       localStorage.removeItem(draftName(filled));
-      const empty = (words: string): void => (filled === chat ? write(words) : store.set({ wish: words })); // in the box that is there now
+      const empty = (words: string): void => (filled === chat ? write(words) : store.set({ wish: words })); // in the box shown now
       empty("");
       const ids = uploadsOf(filled).filter((each) => each.id).map((each) => each.id);
       if (await store.send(message, ids)) clear(filled);

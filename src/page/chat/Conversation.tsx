@@ -40,7 +40,7 @@ export function Conversation() {
   );
 }
 
-// The turns of a chat. Only those near the window stand in the document, and of these only the blocks near it.
+// The turns of a chat. The document holds only the turns and blocks near the window.
 function Turns({ turns, busy }: { turns: Turn[]; busy: boolean }) {
   const { open, chats, hideTools, finding, began } = useStore();
   const [chat] = useState(open ?? NO_CHAT);
@@ -54,14 +54,14 @@ function Turns({ turns, busy }: { turns: Turn[]; busy: boolean }) {
     if (open) open.place = window.whereItIs();
   }, [window, open]);
 
-  // Who says something wants to see what comes of it.
+  // After sending a message, people want to see the answer.
   const [seen] = useState({ began });
   useEffect(() => {
     if (waits || began !== seen.began) window.toEnd();
     seen.began = began;
   }, [waits, began, seen, window]);
   useGoTo(root, heads, (turn, below) => window.reveal(`${turn}/head`, below));
-  // What is about to be seen is read, and what is far away let go.
+  // Reads turns that come near the window, and lets distant ones go.
   const [first, end] = window.seen();
   useEffect(() => {
     const near = new Set<string>();
@@ -100,11 +100,11 @@ interface All {
   height: (from: number, to: number) => number;
 }
 
-// Rows under the turns and texts that they belong to, with room where there are others that are not drawn.
+// The drawn rows within their turns and texts, with empty space in place of the others.
 function drawn(all: All, shown: number[], turns: Turn[], unsent: Unsent[], isWhole: boolean): ReactNode[] {
   const { rows, heads, values, height } = all;
   const parts: ReactNode[] = [];
-  let at = 0; // the next row for which there is room yet
+  let at = 0; // the next row without space
   for (let i = 0; i < shown.length;) {
     const index = shown[i]!;
     const { turn } = rows[index]!;
@@ -170,7 +170,7 @@ function Box({ row, values, children }: { row: ChatRow; values: Map<string, unkn
   );
 }
 
-// What belongs to no turn: the way to earlier ones, and what was said and has not become a turn yet.
+// A row outside the turns: the button for earlier ones, or a message that is not a turn yet.
 function Loose({ row, unsent }: { row: ChatRow; unsent: Unsent[] }) {
   const { open } = store;
   if (!open) return null;

@@ -9,7 +9,7 @@ type Prices = NonNullable<Models["models"][number]["prices"]>;
 
 const MILLION = 1_000_000;
 
-// As the server counts it: what the provider had in its cache is part of the input, and may cost less. Sub-agents cost too.
+// The cost as the server counts it. Cached tokens are part of the input and may cost less. Sub-agents are included.
 function costOf(turn: Turn, price: Prices): number {
   const fresh = turn.input - turn.cacheRead - turn.cacheWrite;
   const own = fresh * price.input + turn.cacheRead * (price.cache_read ?? price.input) + turn.cacheWrite * (price.cache_write ?? price.input) + turn.output * price.output;
@@ -24,7 +24,7 @@ export function TurnCost({ turn }: { turn: Turn }) {
   return <> · <span data-testid="turn-cost">{t.cost(shown(costOf(turn, prices)))}</span></>;
 }
 
-// Of all branches. The server knows those that are not read here.
+// The cost of all branches, from the server, because the page has not read them all.
 export function ChatCost() {
   const { open, chats, models } = useStore();
   const [cost, setCost] = useState<number | null>(null);

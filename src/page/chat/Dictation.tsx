@@ -4,9 +4,9 @@ import { store, useStore } from "../store/store";
 import { t } from "../texts";
 import { transcribe } from "../wire/api";
 
-type State = "idle" | "asking" | "recording" | "listening"; // the person for the microphone; the server makes text of it
+type State = "idle" | "asking" | "recording" | "listening"; // asking: for the microphone; listening: the server makes text
 
-// A microphone: pressed, it records; pressed again, what was said becomes text. Escape drops it.
+// A microphone button: pressed once it records, pressed again the recording becomes text. Escape drops it.
 export function Dictation({ onText }: { onText: (text: string) => void }) {
   const { models } = useStore();
   const [state, setState] = useState<State>("idle");
@@ -18,13 +18,13 @@ export function Dictation({ onText }: { onText: (text: string) => void }) {
     if (recorder?.state === "recording") recorder.stop();
     setState("idle");
   };
-  useEffect(() => drop, []); // another chat is shown: nothing goes on in the dark
+  useEffect(() => drop, []); // recording ends when another chat is shown
   useEffect(() => {
     if (state === "idle") return undefined;
     const onKey = (e: KeyboardEvent): void => {
       if (e.key !== "Escape") return;
       e.preventDefault();
-      e.stopPropagation(); // it stops no run
+      e.stopPropagation(); // so that it stops no run
       drop();
     };
     addEventListener("keydown", onKey, true);

@@ -5,7 +5,7 @@ import { Gap, Visible } from "./Visible";
 
 const SIGN = { same: " ", added: "+", removed: "−", gap: " " };
 
-// A change of a file, line by line. The numbers are drawn, not written: who copies the text does not get them.
+// A change of a file, line by line. Line numbers are drawn by CSS, so copied text does not include them.
 export function Diff({ before, after, numbered = true }: { before: string; after: string; numbered?: boolean }) {
   const lines = useMemo(() => diff(before, after), [before, after]);
   const width = String(lines.reduce((most, line) => Math.max(most, line.before ?? 0, line.after ?? 0), 0)).length;

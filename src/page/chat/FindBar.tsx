@@ -11,10 +11,10 @@ interface Props {
   chat: OpenChat;
   window: ListWindow;
   root: RefObject<HTMLElement>;
-  stamp: string; // other rows are drawn when it is another
+  stamp: string; // changes when other rows are drawn
 }
 
-// The browser finds only what is in the document; this finds everything that was said in the chat.
+// The browser searches only the document; this searches the whole chat.
 export function FindBar({ chat, window, root, stamp }: Props) {
   const [query, setQuery] = useState("");
   const [hits, setHits] = useState<Hit[]>([]);
@@ -54,7 +54,7 @@ export function FindBar({ chat, window, root, stamp }: Props) {
     setAt(index);
     const turn = chat.turns.get(hit.turn);
     if (turn && !turn.held) await store.need(turn);
-    // The row is drawn with the next frame.
+    // The row is drawn in the next frame.
     requestAnimationFrame(() => {
       window.reveal(hit.key, BELOW);
       const row = rowOf(root.current, hit.key);
@@ -100,7 +100,7 @@ function show(root: HTMLElement | null, hit: Hit, words: string): void {
   mark(root, words, hit);
 }
 
-// Hits are coloured without a change of the document, where the browser can do that.
+// Colours the hits without changing the document, if the browser can do that.
 function mark(root: HTMLElement | null, words: string, hit: Hit | undefined): void {
   const { highlights } = CSS as unknown as { highlights?: Map<string, unknown> };
   const { Highlight } = globalThis as unknown as { Highlight?: new (...ranges: Range[]) => unknown };

@@ -10,9 +10,9 @@ import { defaultsOf, parseSchema, problems, SchemaForm } from "./SchemaForm";
 import type { Values } from "./values";
 import { Visible } from "./Visible";
 
-const SOON = 400; // ms: a key that was on its way when the card came does not answer it
+const SOON = 400; // ms: a key pressed before the card was seen does not answer it
 
-// A question of a tool: free text, options, a form, or an address to go to.
+// A tool's question: free text, options, a form, or an address to open.
 export function InputCard({ input }: { input: PendingInput }) {
   const schema = parseSchema(input.schema);
   const [text, setText] = useKept("text", "");
@@ -38,7 +38,7 @@ export function InputCard({ input }: { input: PendingInput }) {
     if (found.size === 0) void answer(writeExact(values));
     else requestAnimationFrame(() => place.current?.querySelector<HTMLElement>("[aria-invalid=true]")?.focus());
   };
-  // A number picks an option, as long as nobody writes.
+  // A number key picks an option, unless the focus is in a field.
   const onKey = (e: KeyboardEvent): void => {
     const writing = e.target instanceof HTMLTextAreaElement || e.target instanceof HTMLInputElement || e.target instanceof HTMLSelectElement;
     const option = options[Number(e.key) - 1];

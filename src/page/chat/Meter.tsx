@@ -3,9 +3,9 @@ import type { Turn } from "../store/turn";
 import { t } from "../texts";
 import { ChatCost } from "./Cost";
 
-const NEARLY_FULL = 0.85; // of what a request may have
+const NEARLY_FULL = 0.85; // of the context that a request may use
 
-// How much of the model's context the conversation takes, what it has used so far, and what that cost.
+// The conversation's share of the model's context, the tokens used so far, and their cost.
 export function Meter({ turns }: { turns: Turn[] }) {
   const { open, chats, models } = useStore();
   const last = turns[turns.length - 1];

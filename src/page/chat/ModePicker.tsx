@@ -7,8 +7,8 @@ import type { ApprovalMode } from "../wire";
 
 const MODES: ("" | ApprovalMode)[] = ["", "ask", "read_only", "approve_all", "deny_all"];
 
-// What decides on the tool calls of this chat. The server keeps it. Keys move between the choices, and nothing counts before one is chosen; what lets everything run
-// is asked about first.
+// The chat's approval mode, which the server keeps. Arrow keys move between the choices without choosing one. The mode that lets everything run has to be
+// confirmed.
 export function ModePicker() {
   const { tools } = useStore();
   const [open, setOpen] = useState(false);

@@ -5,13 +5,13 @@ import { useStore } from "../store/store";
 import { t } from "../texts";
 
 interface Choice {
-  name: string; // empty: whatever the server takes
+  name: string; // empty: the server's default
   label: string;
   provider: string;
   window: number;
 }
 
-// All models by their providers, found by any part of their names.
+// All models by provider, found by any part of their names.
 export function ModelPicker({ value, onChange, label, testid = "model" }: { value: string; onChange: (name: string) => void; label?: string; testid?: string }) {
   const { models } = useStore();
   const [open, setOpen] = useState(false);

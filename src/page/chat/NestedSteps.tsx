@@ -3,11 +3,11 @@ import type { ToolBlock } from "../store/turn";
 import { t } from "../texts";
 import { Blocks } from "./TurnView";
 
-// An agent that works for a call: its own thinking, calls and words, while they come and afterwards.
+// A sub-agent's thinking, calls and text, live and afterwards.
 export function NestedSteps({ block, question, open }: { block: ToolBlock; question: string; open: boolean }) {
   const nested = block.nested;
   const running = open && block.output === null;
-  // Its answer is what the call gives back.
+  // The sub-agent's answer is the output of the call.
   const answered = nested?.blocks.some((each) => each.kind === "text" && each.final) ?? false;
   return (
     <section className="nested" data-testid="nested" aria-label={t.nested}>

@@ -10,8 +10,8 @@ type File = Instructions["files"][number];
 
 const putOff = (file: File): boolean => sessionStorage.getItem(`instructions:${file.path}`) === file.digest;
 
-// A file of instructions that lies where tools could have written it: nothing of it is told to a model before a person has
-// seen it. What is allowed is what stands here, by its digest, whatever the file has become meanwhile.
+// A file of instructions that tools could have written: models get none of it before a person allows it. The person
+// allows the text shown here, by its digest, even if the file has changed since.
 export function NewInstructions() {
   const { instructions } = useStore();
   const [seen, setSeen] = useState<File | null>(null);

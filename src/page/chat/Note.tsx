@@ -9,7 +9,7 @@ import { ModelPicker } from "./ModelPicker";
 
 const ICONS: Partial<Record<NoteBlock["what"], IconName>> = { retry: "refresh", compacted: "compress", loop: "loop", same_error: "loop", no_progress: "loop", cancelled: "stop" };
 
-// What happened besides: a retry, a summary of older messages, a loop, a stop, a failure, a changed plan.
+// Other events of a turn: a retry, a summary of older messages, a loop, a stop, a failure, a changed plan.
 export function Note({ note, turn }: { note: NoteBlock; turn: Turn }) {
   const [open, toggle] = useFold(`note/${turn.id}/${note.key}`, false);
   if (note.what === "error") return <Failure note={note} turn={turn} />;
@@ -33,7 +33,7 @@ function Countdown({ note, turn }: { note: NoteBlock; turn: Turn }) {
   return isLast && left > 0 ? <span className="number" data-testid="countdown">{t.inSeconds(left)}</span> : null;
 }
 
-// What people have changed; of several lists the newest. What the agent changed stands in the card of its call.
+// The newest task list or plan that a person has changed. The agent's changes are in the card of its call.
 function Agenda({ note, turn, open, toggle }: { note: NoteBlock; turn: Turn; open: boolean; toggle: () => void }) {
   if (note.code) return null;
   for (let i = turn.blocks.length - 1; i >= 0; i--) {
@@ -53,7 +53,7 @@ function Agenda({ note, turn, open, toggle }: { note: NoteBlock; turn: Turn; ope
   );
 }
 
-// What failed, and what can be done about it.
+// A failure, and what people can do about it.
 function Failure({ note, turn }: { note: NoteBlock; turn: Turn }) {
   const help = t.errors[note.code] ?? (note.retryable ? t.errors.retryable : t.errors.other)!;
   const wantsModel = note.code === "provider_auth" || note.code === "provider_not_found" || note.code === "provider_bad_request" || note.code === "provider_overloaded" || note.code === "provider_rate_limited" || note.code === "provider_unreachable";

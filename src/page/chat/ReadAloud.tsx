@@ -4,7 +4,7 @@ import type { TextBlock, Turn } from "../store/turn";
 import { t } from "../texts";
 import { useSound } from "./useSound";
 
-// Reads a turn's answer aloud, where the server can speak.
+// Reads a turn's answer aloud, if the server can make speech.
 export function ReadAloud({ turn }: { turn: Turn }) {
   const { models } = useStore();
   const [playing, play, stop] = useSound();

@@ -11,12 +11,12 @@ export { defaultsOf, parseSchema, problems } from "./schema";
 interface FormProps {
   schema: Schema;
   values: Values;
-  wrong: Map<string, string>; // by place; empty as long as nobody has tried to send it
+  wrong: Map<string, string>; // by place; empty until somebody tries to send the form
   onChange: (values: Values) => void;
   at?: string;
 }
 
-// A form made of a JSON Schema: a field for each property, whatever its kind. What is wrong is said beside the field.
+// A form for a JSON Schema, with a field for each property of any kind. Errors are shown beside the fields.
 export function SchemaForm({ schema, values, wrong, onChange, at = "" }: FormProps) {
   const set = (name: string, value: unknown): void => {
     const next = { ...values };
@@ -109,7 +109,7 @@ function Field(props: FieldProps) {
   }
 }
 
-// One of several kinds of value: which, and then its own fields.
+// A choice between several kinds of value, and the fields of the chosen one.
 function Kinds({ name, at, schema, required, value, wrong, onChange }: FieldProps) {
   const others = alternatives(schema)!;
   const [which, setWhich] = useState(() => Math.max(0, value === undefined ? 0 : alternativeOf(schema, value)));
@@ -147,7 +147,7 @@ function Items({ name, at, schema, value, wrong, onChange }: FieldProps) {
   );
 }
 
-// What no field fits: as JSON. What is not JSON yet is kept as the text it is, which the check then finds.
+// A value that no field fits, edited as JSON. Text that is not JSON yet is kept as text, and the check reports it.
 function Json({ name, value, onChange, id, label, below, described }: FieldProps & { id: string; label: JSX.Element; below: JSX.Element; described: string | undefined }) {
   const [text, setText] = useState(() => (value === undefined ? "" : writeExact(value, 2)));
   return (

@@ -6,7 +6,7 @@ import type { TextBlock } from "../store/turn";
 import { t } from "../texts";
 import { useFold } from "./folding";
 
-// What the model thought, folded; how long it has thought so far, or did.
+// The model's thinking, folded, and how long it took or has taken so far.
 export const Thinking = memo(function Thinking({ block, id, open }: { block: TextBlock; id: string; length: number; open: boolean }) {
   const [shown, toggle] = useFold(`thinking/${id}`, false, true);
   const still = open && block.to === 0;

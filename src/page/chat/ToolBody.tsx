@@ -19,7 +19,7 @@ const KINDS: Record<string, Kind> = {
 };
 export const kindOf = (name: string): Kind => KINDS[name] ?? (name.includes("__") ? "mcp" : "other");
 
-// How a command ended, if it did not end well: the tool writes it below the output.
+// The line in which the tool reports, below the output, that a command failed.
 const END = /^\((exit status \d+|ended by signal \d+|timed out after [^)]*)\)$/;
 function endAt(output: string): number {
   const text = output.trimEnd();
@@ -31,7 +31,7 @@ export const commandEnd = (output: string): string => END.exec(output.slice(endA
 type Values = Record<string, unknown> | null;
 const word = (values: Values, name: string): string => (typeof values?.[name] === "string" ? (values[name] as string) : "");
 
-// What a call did, in the way that suits its kind; what went in and came out as it was, for who wants it.
+// The effect of a call, shown as suits its kind, and on request its raw arguments and result.
 export function ToolBody({ block, kind, values, open }: { block: ToolBlock; kind: Kind; values: Values; open: boolean }) {
   const feedback = block.approval?.decision?.feedback;
   return (
@@ -66,7 +66,7 @@ function Inside({ block, kind, values, open }: { block: ToolBlock; kind: Kind; v
   );
 }
 
-// Without the last line, where the tool says that it has left out what follows.
+// The text without a last line that says that the rest was cut.
 const withoutCut = (text: string): string => {
   const line = text.lastIndexOf("\n(cut: ");
   return line >= 0 && text.endsWith(")") && text.indexOf("\n", line + 1) < 0 ? text.slice(0, line) : text;
@@ -96,13 +96,13 @@ function Command({ block, values }: { block: ToolBlock; values: Values }) {
 
 function Change({ block, values }: { block: ToolBlock; values: Values }) {
   const change = changeThatRan(block);
-  // Without the file itself the numbers of its lines are not known.
+  // Line numbers are unknown without the file.
   return change ? <Diff before={change.before} after={change.after} />
     : block.name === "edit_file" ? <Diff before={word(values, "old_text")} after={word(values, "new_text")} numbered={false} />
       : <Diff before="" after={word(values, "content")} />;
 }
 
-// Lines that were found, file by file.
+// Found lines, file by file.
 function Matches({ output }: { output: string }) {
   const files = new Map<string, [string, string][]>();
   const rest: string[] = [];
@@ -128,7 +128,7 @@ function Names({ output }: { output: string }) {
   return <ul className="names" data-testid="names">{output.split("\n").map((name, i) => <li key={i} className={name.endsWith("/") ? "folder" : ""}>{spelled(name)}</li>)}</ul>;
 }
 
-// Arguments and result as they went over the wire.
+// Arguments and result as sent over the wire.
 function Raw({ block }: { block: ToolBlock }) {
   const [shown, toggle] = useFold(`raw/${block.id}/${block.round}/${block.input.length}`, false);
   return (

@@ -20,7 +20,7 @@ const ICONS: Record<Kind, IconName> = {
   other: "tool",
 };
 
-// One call: a line that says what it did, and all of it when it is opened.
+// One call: a line that says what it did, and the details when it is open.
 export const ToolCard = memo(function ToolCard({ block, id, open }: { block: ToolBlock; id: string; open: boolean; stamp: string }) {
   const kind = kindOf(block.name);
   const waits = open && block.approval !== undefined && !block.approval.decision && block.output === null;
@@ -53,7 +53,7 @@ export const ToolCard = memo(function ToolCard({ block, id, open }: { block: Too
   );
 });
 
-// The card stands in a replay that has not come to the end: what has not ended there has not ended yet.
+// Whether the card is in a replay before its end, where an unfinished call is still running and not cut off.
 export const IsPlayed = createContext(false);
 
 function State({ block, state }: { block: ToolBlock; state: string }) {
@@ -76,7 +76,7 @@ function Count({ block, values }: { block: ToolBlock; values: Record<string, unk
 
 const text = (values: Record<string, unknown>, name: string): string => (typeof values[name] === "string" ? (values[name] as string) : "");
 
-// Where the answer came from, and for how long it holds.
+// The decision, its scope, and whether it was given elsewhere.
 function decisionText(block: ToolBlock): string {
   const decision = block.approval!.decision!;
   if (decision.expired) return t.expired;

@@ -12,7 +12,7 @@ import { ReadAloud } from "./ReadAloud";
 const DiffBox = lazy(() => import("../time/DiffBox").then((part) => ({ default: part.DiffBox })));
 const ReplayBox = lazy(() => import("../time/ReplayBox").then((part) => ({ default: part.ReplayBox })));
 
-// What can be done with a turn that has ended, how long it took and what it used.
+// The actions for a finished turn, its duration and its usage.
 export const TurnFoot = memo(function TurnFoot({ turn }: { turn: Turn; stamp: string }) {
   const [replaying, setReplaying] = useKept("replaying", false);
   const [comparing, setComparing] = useKept("comparing", false);

@@ -6,7 +6,7 @@ import { t } from "../texts";
 import { EditPreviewBox } from "../time/EditPreviewBox";
 import { GivenFiles } from "./Attachments";
 
-// The question of a turn, to be read, changed where it stands, or seen in its other versions.
+// The message of a turn, which can be edited in place and compared with its other versions.
 export const TurnHead = memo(function TurnHead({ turn, siblings, place }: { turn: Turn; siblings: Turn[]; place: number; stamp: string }) {
   const editing = useSyncExternalStore(store.subscribe, () => store.editing === turn.id && store.open?.id === turn.chat);
   if (editing) return <EditPreviewBox turn={turn} onDone={() => store.set({ editing: null })} />;
@@ -24,7 +24,7 @@ export const TurnHead = memo(function TurnHead({ turn, siblings, place }: { turn
 
 function Branches({ siblings, place }: { siblings: Turn[]; place: number }) {
   const box = useRef<HTMLSpanElement>(null);
-  // The other version stands where this one stood, with the focus on the same arrow.
+  // Shows the other version in the same place, with the focus on the same arrow.
   const go = (to: number): void => {
     const turn = siblings[to];
     if (!turn) return;

@@ -14,7 +14,7 @@ import { TurnHead } from "./TurnHead";
 
 export const isOfText = (row: ChatRow): boolean => row.kind === "text" || row.kind === "code";
 
-// One row of a turn. It is drawn again when what it shows has changed.
+// One row of a turn, drawn again only when its content has changed.
 export function BlockRow({ row, running = isRunning(row.turn!) }: { row: ChatRow; running?: boolean }) {
   const turn = row.turn!;
   const { block } = row;
@@ -43,11 +43,11 @@ function TextPiece({ block, at, running }: { block: TextBlock; at: number; runni
   return <MarkdownPiece kind={kind} text={text} language={language} goesOn={goesOn} growing={running && block.open && pieceOf(block, at + 1) === null} copy={() => wholeCode(block.text, piece)} />;
 }
 
-// The blocks of an agent that works for a call.
+// The blocks of a sub-agent.
 export function Blocks({ turn, running }: { turn: Turn; running: boolean }) {
   return <>{blocksOf(turn, false).map((row) => <PlainRow key={row.key} row={row} running={running} />)}</>;
 }
-// Those of a turn that is played, in a box of their own.
+// The blocks of a replayed turn, in a box of their own.
 export function BlockList({ turn }: { turn: Turn }) {
   const [values] = useState(() => new Map<string, unknown>());
   const rows = <Rows rows={blocksOf(turn, false)} scroller=".replayed" values={values}>{(row) => <PlainRow row={row} running={false} />}</Rows>;

@@ -1,7 +1,7 @@
 import { t } from "../texts";
 import { partsOf, spelled } from "./hidden";
 
-// A text of which nothing is hidden: neither a character, nor its end behind a long run of empty lines or blanks.
+// A text without hidden parts: hidden characters are spelled out, and long runs of empty lines or blanks are shortened.
 export function Visible({ text }: { text: string }) {
   return <>{partsOf(text).map((part, i) => (part.lines + part.blanks === 0 ? spelled(part.text) : <Gap key={i} lines={part.lines} blanks={part.blanks} />))}</>;
 }

@@ -4,7 +4,7 @@ import { t } from "../texts";
 
 const ICONS: IconName[] = ["play", "diff", "command", "agent"];
 
-// What a chat begins with. The examples work with the model that is built in, and with any other.
+// The start of a chat. There are examples for the built-in model, and others for any real one.
 export function Welcome() {
   const { models, tools } = useStore();
   const model = models.models.find((each) => each.name === models.default);
@@ -28,7 +28,7 @@ export function Welcome() {
   );
 }
 
-// How the server gets a model that thinks.
+// How to connect the server to a real model.
 export function Connect({ title }: { title: string }) {
   return (
     <section className="connect" data-testid="connect" aria-label={title}>

@@ -1,4 +1,4 @@
-// How a file looked before and after a change: known while the call waits, and kept for the card that stays.
+// A file before and after a change: known while the call waits, and kept for its card afterwards.
 import type { ToolBlock } from "../store/turn";
 import type { FileChange } from "../wire";
 import { ApiError, get } from "../wire/api";
@@ -9,7 +9,7 @@ const CHANGING = ["write_file", "edit_file", "delete_file"];
 
 export interface Previewed {
   change: FileChange | null;
-  problem: string; // why there is none: the call would fail, say
+  problem: string; // why there is no change, such as that the call would fail
 }
 const known = new Map<string, Promise<Previewed>>();
 const found = new Map<string, FileChange>(); // by approval
@@ -33,7 +33,7 @@ export interface Texts {
 }
 const wordOf = (values: Values, name: string): string => (typeof values[name] === "string" ? (values[name] as string) : "");
 
-// What a call with these arguments makes of the file that was looked at. null: that is not known.
+// The effect of a call with these arguments on the file as it was read; null if unknown.
 export function changeBy(tool: string, values: Values | null, seen: FileChange | null | undefined): Texts | null {
   if (!values || !seen || values.path !== seen.path) return null;
   const before = seen.before ?? "";
@@ -44,10 +44,10 @@ export function changeBy(tool: string, values: Values | null, seen: FileChange |
   return { before, after: before.slice(0, at) + wordOf(values, "new_text") + before.slice(at + old.length) };
 }
 
-// Whether somebody has put other arguments in the place of those that were asked about.
+// Whether a person has changed the arguments.
 export const wasChanged = (block: ToolBlock): boolean => Boolean(block.approval?.decision?.tool_input);
 
-// Of a call that was looked at while it waited: what ran, and not what was proposed.
+// The change that ran, which may not be the proposed one; null if the call was not seen waiting.
 export function changeThatRan(block: ToolBlock): Texts | null {
   const seen = block.approval && found.get(block.approval.approval_id);
   if (!seen) return null;

@@ -1,4 +1,4 @@
-// What is chosen may reach over rows that are not in the document: whoever copies it gets them too, as they were written.
+// A selection may span rows that are not in the document. Copying it includes their text as it was written.
 import type { ClipboardEvent } from "react";
 import { ChatRow, pieceOf } from "./rows";
 
@@ -24,7 +24,7 @@ export function onCopy(e: ClipboardEvent, rows: readonly ChatRow[]): void {
   if (!first || !last || from < 0 || to <= from) return;
   const drawn = new Map(Array.from(e.currentTarget.querySelectorAll<HTMLElement>("[data-row]")).map((row) => [row.dataset.row, row]));
   const between = rows.slice(from + 1, to);
-  if (between.every((row) => drawn.has(row.key))) return; // the browser sees all of it
+  if (between.every((row) => drawn.has(row.key))) return; // all in the document: the browser copies
   const begin = range.cloneRange(), end = range.cloneRange();
   begin.setEndAfter(first);
   end.setStartBefore(last);

@@ -1,8 +1,8 @@
-// JSON in which every number stays as it was written: 9007199254740993 is another number for a script, and it is not the script that runs it.
-const MARK = `\u0000${[...crypto.getRandomValues(new Uint32Array(4))].join("-")}:`; // no text has it by chance, and none can know it
+// JSON whose numbers stay as written. JavaScript would round 9007199254740993, but the tool that gets the number may not.
+const MARK = `\u0000${[...crypto.getRandomValues(new Uint32Array(4))].join("-")}:`; // random, so no text contains it
 const TOKENS = /"(?:[^"\\]|\\.)*(?:"|$)|-?\d[\d.eE+-]*/gs;
 
-// A number that a script cannot hold, or would write in another way.
+// A number that JavaScript cannot hold or would write differently.
 export class Exact {
   constructor(readonly text: string) {}
   toString(): string {
@@ -14,11 +14,11 @@ export class Exact {
 }
 
 export const isNumber = (value: unknown): value is number | Exact => typeof value === "number" || value instanceof Exact;
-// A number as somebody has typed it.
+// A number as typed.
 export const numberOf = (text: string): number | Exact => (String(Number(text)) === text || !/^-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?$/.test(text) ? Number(text) : new Exact(text));
 
 export function parseExact(text: string): unknown {
-  JSON.parse(text); // what is no JSON fails as it is
+  JSON.parse(text); // throws for invalid JSON
   const marked = text.replace(TOKENS, (token) => (token.startsWith('"') || String(Number(token)) === token ? token : JSON.stringify(MARK + token)));
   return JSON.parse(marked, (_, value: unknown) => (typeof value === "string" && value.startsWith(MARK) ? new Exact(value.slice(MARK.length)) : value));
 }

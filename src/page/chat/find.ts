@@ -1,4 +1,4 @@
-// Where words stand in a chat, also where it is not in the document.
+// Finds words in a chat, also in turns that are not in the document.
 import type { Turn } from "../store/turn";
 import { pieces } from "./rows";
 
@@ -32,7 +32,7 @@ export function hitsIn(turn: Turn, words: string): Hit[] {
   return hits;
 }
 
-// The words as they stand in an element.
+// The ranges of the words in an element.
 export function rangesIn(element: Element, words: string): Range[] {
   const nodes: { node: Text; from: number }[] = [];
   let text = "";

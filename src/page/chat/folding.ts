@@ -1,5 +1,5 @@
-// What is folded and what is open. A reader's choice outlives the drawing of a card: cards that are scrolled out of sight
-// are not drawn.
+// Which parts are folded and which are open. A reader's choice outlives the card, because cards out of sight are not
+// drawn.
 import { useSyncExternalStore } from "react";
 
 const choices = new Map<string, boolean>();
@@ -14,7 +14,7 @@ const subscribe = (listener: () => void): (() => void) => {
   return () => listeners.delete(listener);
 };
 
-// A card follows when all are opened or closed; what is within it does not.
+// Opening or closing all affects cards, but not the folds within them.
 export function useFold(key: string, byItself: boolean, isCard = false): [boolean, () => void] {
   const chosen = useSyncExternalStore(subscribe, () => choices.get(key) ?? (isCard ? all : null));
   const open = chosen ?? byItself;
@@ -24,7 +24,7 @@ export function useFold(key: string, byItself: boolean, isCard = false): [boolea
   }];
 }
 
-// Every card, also those that are yet to come.
+// Opens or closes all cards, including later ones.
 export function foldAll(open: boolean): void {
   choices.clear();
   all = open;

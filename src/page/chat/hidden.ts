@@ -1,4 +1,4 @@
-// Characters that cannot be seen, that look like a blank and are none, or that turn the order of others around, spelled out: what is approved is what is read.
+// Spells out characters that are invisible, look like a blank, or reverse the order of others, so that people approve what they read.
 const HIDDEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Zs}\p{Default_Ignorable_Code_Point}\u2800\ufffc\u{1d159}]/gu;
 const SEEN = new Set([" ", "\n", "\t"]);
 
@@ -7,18 +7,18 @@ const isHidden = (c: string): boolean => !SEEN.has(c);
 export const hasHidden = (text: string): boolean => (text.match(HIDDEN) ?? []).some(isHidden);
 export const spelled = (text: string): string => text.replace(HIDDEN, (c) => (isHidden(c) ? `\\u{${c.codePointAt(0)!.toString(16)}}` : c));
 
-// Whether anything in the value of an argument is hidden, names of members included.
+// Whether an argument's value holds hidden characters, also in names of members.
 export function holdsHidden(value: unknown): boolean {
   if (typeof value === "string") return hasHidden(value);
   if (typeof value !== "object" || value === null) return false;
   return Object.entries(value).some(([name, each]) => hasHidden(name) || holdsHidden(each));
 }
 
-// A text in parts: what is read, and runs of emptiness so long that they would push what follows out of sight, each by its length.
+// A part of a text: text to read, or the length of a run of emptiness that would push the rest out of sight.
 export interface Part {
   text: string;
-  lines: number; // that are empty; 0: this is text
-  blanks: number; // that follow each other in a line; 0: likewise
+  lines: number; // of empty lines; 0: this is text
+  blanks: number; // of blanks in a row; 0: the same
 }
 const MOST_LINES = 4;
 const MOST_BLANKS = 120;

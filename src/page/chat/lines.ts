@@ -1,11 +1,11 @@
-// Two texts against each other: which lines, or words, stay, which go, which come.
+// Compares two texts: which lines, or words, are the same, removed or added.
 import { hasHidden } from "./hidden";
 
 export interface Line {
   kind: "same" | "added" | "removed" | "gap";
   text: string;
-  empty?: number; // lines without a character that this one stands for
-  before?: number; // its number in each of the texts
+  empty?: number; // number of empty lines that this one stands for
+  before?: number; // its line number in each text
   after?: number;
 }
 export interface Part {
@@ -24,7 +24,7 @@ export function diff(before: string, after: string): Line[] {
   }))));
 }
 
-// So many that they would push the rest out of sight.
+// More empty lines would push the rest out of sight.
 const MOST_EMPTY = 4;
 
 function withoutEmptyRuns(lines: Line[]): Line[] {

@@ -1,4 +1,4 @@
-// A chat as one list of rows: questions, and what came of them, block by block. Texts are rows by their pieces.
+// A chat as one list of rows: messages, and the blocks that follow each. A text has a row for each of its pieces.
 import type { Row } from "../list/window";
 import { Piece, Pieces } from "../markdown/pieces";
 import { Block, isRunning, TextBlock, Turn } from "../store/turn";
@@ -7,21 +7,21 @@ export interface ChatRow extends Row {
   kind: "earlier" | "head" | "text" | "code" | "tool" | "thinking" | "note" | "hidden" | "wait" | "foot" | "gone" | "sent";
   turn: Turn | null;
   block: Block | null;
-  piece: number; // of the text
-  count: number; // of what is hidden
+  piece: number; // number of the piece in the text
+  count: number; // of hidden blocks
 }
 
-const CHARACTERS = 90; // of a line, roughly
+const CHARACTERS = 90; // in a line, roughly
 const LINE = 24; // pixels
 
 const row = (key: string, kind: ChatRow["kind"], guess: number, turn: Turn | null, more: Partial<ChatRow> = {}): ChatRow => ({ key, kind, guess, turn, block: null, piece: 0, count: 0, ...more });
 
-// --- the pieces of a text, taken apart once
+// --- the pieces of a text, split once
 const piecesOf = new WeakMap<TextBlock, { text: string; open: boolean; pieces: Pieces }>();
 
 export function pieces(block: TextBlock): Pieces {
   let known = piecesOf.get(block);
-  // What is stored in the end is the truth; while it comes it only grows.
+  // While a text arrives it only grows; the stored text may differ and replaces it.
   if (!known || block.text.length < known.text.length || (known.open !== block.open && !block.text.startsWith(known.text))) {
     known = { text: "", open: block.open, pieces: new Pieces() };
     piecesOf.set(block, known);
@@ -36,7 +36,7 @@ export const pieceOf = (block: TextBlock, at: number): Piece | null => {
   return done[at] ?? (at === done.length ? growing : null);
 };
 
-// --- the rows of a block, kept as long as they stay the same
+// --- the rows of a block, reused while they stay the same
 const rowsOfBlock = new WeakMap<Block, ChatRow[]>();
 
 function blockRows(turn: Turn, block: Block): ChatRow[] {
@@ -98,8 +98,8 @@ function rowsOf(turn: Turn, hideTools: boolean): ChatRow[] {
 
 export interface ChatRows {
   rows: ChatRow[];
-  leads: Int32Array; // the number of the head of each row's turn
-  heads: Map<string, number>; // of the turns, by their ids
+  leads: Int32Array; // for each row, the index of its turn's head
+  heads: Map<string, number>; // index of each turn's head, by turn id
 }
 
 export function rowsOfChat(turns: readonly Turn[], hideTools: boolean, earlier: boolean, unsent: readonly string[]): ChatRows {

@@ -1,5 +1,5 @@
-// JSON Schema as people's forms need it: what kind of field a value has, and what is wrong with it. The server checks
-// everything again.
+// JSON Schema as forms need it: the kind of field for a value, and the errors in it. The server checks everything
+// again.
 import { t } from "../texts";
 import { Exact, isNumber, parseExact } from "./exact";
 import type { Values } from "./values";
@@ -65,7 +65,7 @@ export function defaultsOf(schema: Schema): Values {
   return values;
 }
 
-// A value that a new field begins with.
+// The initial value of a new field.
 export function blank(schema: Schema): unknown {
   if (schema.default !== undefined) return schema.default;
   switch (kindOf(schema)) {
@@ -78,7 +78,7 @@ export function blank(schema: Schema): unknown {
   }
 }
 
-// Which of the alternatives a value is one of.
+// The index of the alternative that fits a value.
 export function alternativeOf(schema: Schema, value: unknown): number {
   const others = alternatives(schema) ?? [];
   const exact = others.findIndex((each) => problems(each, value).size === 0);
@@ -94,7 +94,7 @@ function typeFits(kind: Kind, value: unknown): boolean {
   return true;
 }
 
-// What is wrong, by the place in the value: "/name/0".
+// The errors in a value, by their place: "/name/0".
 export function problems(schema: Schema, value: unknown, at = "", found = new Map<string, string>()): Map<string, string> {
   const bad = (text: string): void => void (found.has(at) || found.set(at, text));
   const kind = kindOf(schema);
@@ -138,13 +138,13 @@ export function problems(schema: Schema, value: unknown, at = "", found = new Ma
   return found;
 }
 
-// The pattern is somebody else's. One that could keep the page busy is left to the server, which checks every value again.
+// The pattern comes from a tool. One that could keep the page busy is left to the server, which checks every value again.
 function matches(pattern: string, value: string): boolean {
   const repeats = pattern.match(/[*+]|\{\d*,\d*\}/g) ?? [];
   if (repeats.length > 2 || /\)[*+?{]|\\\d/.test(pattern) || value.length > 2000) return true;
   try {
     return new RegExp(pattern, "u").test(value);
   } catch {
-    return true; // the server's dialect is another one: it decides
+    return true; // the server decides, because its dialect differs
   }
 }

@@ -1,4 +1,4 @@
-// Files on their way to a chat, and those that the next message takes with it. Kept per chat while people look at others.
+// Uploads to a chat, and the files of the next message. Kept per chat while people look at others.
 import { useSyncExternalStore } from "react";
 import { store } from "../store/store";
 import { t } from "../texts";
@@ -9,18 +9,18 @@ import { mentionsIn } from "./mentions";
 export interface Upload {
   key: number;
   name: string;
-  file: File | null; // null: it is the server's already
-  path: string; // of a file of the workspace; empty: it is none
-  id: string; // empty while it is on its way
-  picture: string; // an address of this window, to show it
-  sent: number; // of 1
+  file: File | null; // null: already at the server
+  path: string; // of a file in the workspace; empty for others
+  id: string; // empty during the upload
+  picture: string; // an object URL to show it
+  sent: number; // 0 to 1
   failure: string;
-  isFinal: boolean; // it would fail again: too large, say
+  isFinal: boolean; // trying again would fail too, such as if it is too large
 }
 
 const NONE: Upload[] = [];
 const ofChat = new Map<string, Upload[]>();
-const asText = new Map<string, Set<string>>(); // paths that somebody has taken out again, though the message names them
+const asText = new Map<string, Set<string>>(); // paths that the message names but a person has detached
 const listeners = new Set<() => void>();
 let number = 0;
 
@@ -39,7 +39,7 @@ export function useUploads(chat: string): Upload[] {
   }, () => uploadsOf(chat));
 }
 
-// Before the first message there is no chat to hold files: it is made for them.
+// Attaches files. Makes a chat for them if there is none yet.
 export async function attach(files: File[]): Promise<void> {
   const chat = store.open?.id ?? (await store.newChat());
   if (!chat) return;
@@ -50,7 +50,7 @@ export async function attach(files: File[]): Promise<void> {
   }
 }
 
-// A file of the workspace, as it is now. Not if the chat's next message has it already.
+// Attaches a file of the workspace as it is now, unless the next message already has it.
 export async function attachPath(path: string): Promise<void> {
   const chat = await store.chatToFill();
   if (!chat) return;
@@ -72,11 +72,11 @@ async function fetchPath(chat: string, upload: Upload): Promise<void> {
   }
 }
 
-// Attaches what a message names: a file of the workspace, or else one of the chat. What is neither stays text. False: a file is there, and cannot be
-// attached; so the message is not what its writer thinks.
+// Attaches the files that a message names, of the workspace or else of the chat; other names stay text. False if a file exists but cannot be attached: then
+// the message would lack it.
 export async function attachMentioned(chat: string, text: string): Promise<boolean> {
   let all = true;
-  if (!store.tools) await store.readTools().catch(() => undefined); // whether there is a workspace; the page may just have been opened
+  if (!store.tools) await store.readTools().catch(() => undefined); // says whether there is a workspace; may not be read yet
   for (const path of mentionsIn(text)) {
     const known = uploadsOf(chat).find((each) => each.path === path || each.name === path);
     if (known?.failure) all = false;
@@ -87,7 +87,7 @@ export async function attachMentioned(chat: string, text: string): Promise<boole
         await fetchPath(chat, upload);
         continue;
       } catch (error) {
-        const isNone = error instanceof ApiError && (error.status === 404 || error.status === 400); // a folder, say
+        const isNone = error instanceof ApiError && (error.status === 404 || error.status === 400); // such as a folder
         if (!isNone) {
           all = false;
           continue;
@@ -107,7 +107,7 @@ function send(chat: string, upload: Upload): void {
   if (upload.path) return void fetchPath(chat, upload).catch(() => undefined);
   const form = new FormData();
   form.append("file", upload.file!, upload.name);
-  const request = new XMLHttpRequest(); // fetch does not tell how far it has come
+  const request = new XMLHttpRequest(); // because fetch reports no progress
   request.upload.onprogress = (e) => e.lengthComputable && change(chat, upload.key, { sent: e.loaded / e.total });
   request.onload = () => {
     const body = parse(request.responseText);

@@ -1,4 +1,4 @@
-// What may be meant by the word before the caret: "/" an action, "@" a file of the workspace or of the chat.
+// Suggestions for the word before the caret: after "/" actions, after "@" files of the workspace or of the chat.
 import { useEffect, useState } from "react";
 import type { IconName } from "../parts/Icon";
 import { actions } from "../keys/actions";
@@ -14,15 +14,15 @@ export interface Suggestion {
   icon: IconName;
   name: string;
   more: string;
-  take: () => string; // the text that stands there afterwards
-  attach?: () => Promise<void>; // what has to be done then, and may make the chat
+  take: () => string; // returns the completed text
+  attach?: () => Promise<void>; // attaches the file; may make the chat
 }
 
 const MOST = 8;
-const OF_CHAT = 3; // have room in any case
-const PAUSE = 120; // ms: who writes on wants something else
+const OF_CHAT = 3; // files of the chat that always have room
+const PAUSE = 120; // ms to wait for more typing
 
-// Files of the workspace that have the word in their path, once the server has found them.
+// Files of the workspace whose path contains the word, once the server has found them.
 function useWorkspaceFiles(word: string | null): string[] {
   const [found, setFound] = useState<string[]>([]);
   const wanted = store.tools?.workspace ? word : null;
@@ -42,7 +42,7 @@ function useWorkspaceFiles(word: string | null): string[] {
       stop.abort();
     };
   }, [wanted]);
-  // Those of the word before, as far as they fit.
+  // Until then, the files of the previous word that still fit.
   return wanted === null ? [] : found.filter((each) => each.toLowerCase().includes(wanted.toLowerCase().replace(/^(\.\/)+/, "")));
 }
 

@@ -3,12 +3,12 @@ import { useStore, store } from "../store/store";
 
 const articleOf = (place: RefObject<HTMLElement>, turn: string): HTMLElement | null | undefined => place.current?.querySelector<HTMLElement>(`[data-interaction="${CSS.escape(turn)}"]`);
 
-// Brings the turn that somebody looks for, or whose message is being changed, into sight, once it is there.
+// Scrolls to the wanted turn, or to the one being edited, once it is there.
 export function useGoTo(place: RefObject<HTMLElement>, heads: Map<string, number>, reveal: (turn: string, below: number) => void): void {
   const { target, editing, open } = useStore();
   useEffect(() => {
     if (editing && heads.has(editing) && !articleOf(place, editing)) reveal(editing, 0);
-    // eslint-disable-next-line react-hooks/exhaustive-deps -- once, when it begins
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- only when editing begins
   }, [editing]);
   useEffect(() => {
     if (!target || target.chat !== open?.id || !heads.has(target.turn)) return;

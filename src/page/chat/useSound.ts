@@ -3,10 +3,10 @@ import { store } from "../store/store";
 import { t } from "../texts";
 import { request } from "../wire/api";
 
-const MOST = 4000; // characters that a provider speaks at once
+const MOST = 4000; // characters in one request for speech
 
-// Read aloud what is written, piece by piece. The policy of the page allows no media elements: the samples are decoded and
-// played as such.
+// Reads a text aloud, piece by piece. The page's policy allows no media elements, so the samples are decoded and played
+// directly.
 export function useSound(): [playing: boolean, play: (text: string) => void, stop: () => void] {
   const [playing, setPlaying] = useState(false);
   const ending = useRef<AbortController | null>(null);
@@ -36,7 +36,7 @@ async function speak(text: string, stop: AbortSignal): Promise<void> {
     for (let i = 1; next; i++) {
       const sound: AudioBuffer = await next;
       const piece = pieces[i];
-      next = piece === undefined ? undefined : load(piece); // while this one is heard
+      next = piece === undefined ? undefined : load(piece); // while this one is played
       next?.catch(() => undefined);
       await heard(context, sound, stop);
     }
@@ -74,7 +74,7 @@ function withoutFences(markdown: string): string {
   }).join("\n");
 }
 
-// What is heard of Markdown: no code, no marks. Cut between sentences.
+// Markdown as spoken text, without code and marks, cut between sentences.
 export function inPieces(markdown: string): string[] {
   const text = withoutFences(markdown).replace(/!?\[([^[\]]*)\]\([^()]*\)/g, "$1").replace(/^ *(#+|>|[-*+]|\d+\.) +/gm, "").replace(/[*_`]+/g, "");
   const pieces: string[] = [];

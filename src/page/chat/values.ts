@@ -1,4 +1,4 @@
-// The arguments of a call, and the names of calls, as people read them.
+// A call's arguments and name as people read them.
 import { t } from "../texts";
 import { parseExact, writeExact } from "./exact";
 
@@ -13,7 +13,7 @@ export function argumentsOf(text: string): Values | null {
   }
 }
 
-// "files__read" of an MCP server is "files › read"; the rest has a word of its own.
+// "files__read" of an MCP server becomes "files › read"; other tools have a title.
 export function titleOf(name: string): string {
   const [server, tool] = mcpParts(name);
   return server ? `${server} › ${tool}` : (t.toolTitles[name] ?? name);
@@ -23,7 +23,7 @@ function mcpParts(name: string): [string, string] {
   return at > 0 ? [name.slice(0, at), name.slice(at + 2)] : ["", name];
 }
 
-// The argument that says most, in one line.
+// The most telling argument, in one line.
 export function summary(name: string, values: Values | null): string {
   if (!values) return "";
   for (const member of ["command", "path", "url", "pattern", "question", "expression", "filename", "title", "text", "code"]) {

@@ -1,4 +1,4 @@
-// A text with the words that were looked for marked in it.
+// A text in which the searched words are marked.
 export function Marked({ text, words }: { text: string; words: string }) {
   const looked = words.trim().split(/\s+/).filter(Boolean).map((word) => word.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&"));
   if (looked.length === 0) return <>{text}</>;

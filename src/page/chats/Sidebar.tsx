@@ -16,12 +16,12 @@ type Hit = SearchMatches["matches"][number];
 
 const done = (): void => void (store.menu === true && store.set({ menu: null }));
 
-// All chats, those that work or wait before the others and these by age, with what goes on in each; and a search over what was said in them.
+// All chats with their state: busy and waiting ones first, then the others by age. Also a search over all messages.
 export function Sidebar() {
   const { chats, chatsVersion, open, view } = useStore();
   const [query, setQuery] = useState("");
   const [hits, setHits] = useState<Hit[] | null>(null);
-  const [chosen, setChosen] = useState<Set<string> | null>(null); // null: nobody selects
+  const [chosen, setChosen] = useState<Set<string> | null>(null); // null: not selecting
   const [dropping, setDropping] = useState(false);
   const picker = useRef<HTMLInputElement>(null);
   useEffect(() => {
@@ -120,15 +120,15 @@ function parsed(text: string): unknown {
 }
 
 interface ItemRow extends Row {
-  chat: Chat | null; // null: the name of a group
+  chat: Chat | null; // null: the heading of a group
 }
 
-// Only the chats near the window of the list stand in the document.
+// The document holds only the chats near the list's window.
 function ChatList({ groups, children }: { groups: [string, Chat[]][]; children: (chat: Chat) => JSX.Element }) {
   const rows = useMemo(() => groups.flatMap(([name, group]): ItemRow[] => [{ key: `group-${name}`, kind: "group", guess: 40, chat: null },
     ...group.map((chat): ItemRow => ({ key: `chat-${chat.id}`, kind: "chat", guess: 36, chat }))]), [groups]);
   const [window, shown, root] = useWindow(rows, { scroller: ".chat-list" });
-  // The chat that is opened is seen in the list, wherever it stands there. Whoever pressed it there sees it already.
+  // Scrolls to an opened chat, unless it is already visible.
   const { open, menu } = useStore();
   useEffect(() => {
     const row = open && rows.some((each) => each.key === `chat-${open.id}`) ? `chat-${open.id}` : null;
@@ -162,7 +162,7 @@ interface Place {
   row: ItemRow;
   size: number;
   at: number;
-  room: number; // pixels of the chats before it that are not drawn
+  room: number; // pixels for the chats before it that are not drawn
 }
 const PlaceInList = createContext<Place | null>(null);
 

@@ -7,7 +7,7 @@ import { t } from "../texts";
 import type { Trash } from "../wire";
 import { get } from "../wire/api";
 
-// What was deleted and can come back.
+// Deleted chats, which can be restored.
 export function TrashView() {
   const { chats } = useStore();
   const [trash, setTrash] = useState<Trash["entries"] | null>(null);

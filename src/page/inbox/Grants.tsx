@@ -5,7 +5,7 @@ import { t } from "../texts";
 import type { ChatGrants, Grants as Standing } from "../wire";
 import { call, chatPath, get } from "../wire/api";
 
-// What was asked when a call was allowed: a chat keeps the digest of its arguments, and its own events have them.
+// The arguments of allowed calls: a grant has only their digest, so they are found in the chat's events.
 async function inputsOf(digests: Set<string>): Promise<Map<string, string>> {
   const found = new Map<string, string>();
   const { open } = store;
@@ -20,17 +20,17 @@ async function inputsOf(digests: Set<string>): Promise<Map<string, string>> {
 }
 
 interface Grant {
-  path: string; // to take it back
+  path: string; // to revoke it
   tool: string;
   input?: string;
-  means?: string; // of a pattern
+  means?: string; // meaning of its pattern
   outdated?: boolean; // it covers nothing any more
   uses: number;
   until?: string;
   scope: "always" | "chat";
 }
 
-// With the hour, if that is soon.
+// The date, with the time if it is less than two days away.
 function dayOf(time: string): string {
   const date = new Date(time);
   return date.getTime() - Date.now() < 2 * 86_400_000 ? date.toLocaleString([], { dateStyle: "short", timeStyle: "short" }) : date.toLocaleDateString();
@@ -46,7 +46,7 @@ async function readAll(chat: string | undefined): Promise<Grant[]> {
   return [...standing, ...grants.map((each): Grant => ({ ...parts(each), path: `${path}/${each.id}`, input: each.pattern ?? inputs.get(each.arguments_digest ?? ""), scope: "chat" }))];
 }
 
-// What has been allowed for longer than once, everywhere and in the chat that is open; each can be taken back.
+// The grants of all chats and of the open one, each of which can be revoked.
 export function Grants() {
   const { open } = useStore();
   const [grants, setGrants] = useState<Grant[]>([]);

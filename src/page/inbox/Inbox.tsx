@@ -15,7 +15,7 @@ interface Group {
   since: string;
 }
 
-// Everything that waits for a person, chat by chat; and what was answered elsewhere meanwhile.
+// Everything that waits for a person, by chat, and approvals that were answered elsewhere meanwhile.
 export function Inbox() {
   const { approvals, inputs, closed, chats } = useStore();
   const now = useNow(true, 5000);

@@ -73,7 +73,7 @@ export function Help({ onClose }: { onClose: () => void }) {
 
 function Dialog({ label, testid, onClose, children }: { label: string; testid: string; onClose: () => void; children: React.ReactNode }) {
   const place = useRef<HTMLDialogElement>(null);
-  // Closing gives the focus back, but not if a field that was opened by it (to find words in, say) has taken it.
+  // Closing gives the focus back, unless a field that the action opened (such as the find bar) has taken it.
   useEffect(() => {
     const before = document.activeElement as HTMLElement | null;
     place.current?.showModal();

@@ -1,4 +1,4 @@
-// What can be done from everywhere: the palette lists it, the composer knows it behind a slash, and some of it has a key.
+// Actions available everywhere: the palette lists them, the composer takes them after a slash, and some have a key.
 import { allOpen, foldAll } from "../chat/folding";
 import { inOrder } from "../chats/order";
 import type { IconName } from "../parts/Icon";
@@ -9,12 +9,12 @@ import { setTheme, themeNow } from "../theme";
 import { exported, save } from "../wire/api";
 
 export interface Action {
-  id: string; // what is typed behind a slash
+  id: string; // typed after a slash
   name: string;
   icon: IconName;
   run: () => void;
   key?: (e: KeyboardEvent) => boolean;
-  keys?: string; // as it is written on the keys
+  keys?: string; // the key's label
 }
 
 export const isWriting = (place: EventTarget | null): boolean =>

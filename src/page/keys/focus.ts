@@ -1,8 +1,8 @@
-// Who works by keyboard is never left nowhere: when what has the focus goes away or can no longer be used, something near it gets the focus, in the same turn if it
-// was in one. Nothing is scrolled for that: only the reader moves the view.
+// Keeps the focus for people who work by keyboard: if the focused element is removed or disabled, an element near it gets the focus, in the same turn if it was
+// in one. This never scrolls, because only the reader moves the view.
 const USABLE = "button:not(:disabled), a[href], input:not(:disabled), select:not(:disabled), textarea:not(:disabled), [tabindex='0']";
 
-let path: HTMLElement[] = []; // what has the focus, and all around it
+let path: HTMLElement[] = []; // the focused element and its ancestors
 
 function pathOf(element: Element): HTMLElement[] {
   const found: HTMLElement[] = [];
@@ -29,7 +29,7 @@ function mend(): void {
   focusConversation();
 }
 
-// Where people write; on a touch screen the conversation itself, as a keyboard would cover half of it.
+// Focuses the composer, or on a touch screen the conversation, because a keyboard would cover half of it.
 export function focusConversation(): void {
   const place = matchMedia("(pointer: coarse)").matches ? null : document.querySelector<HTMLElement>("[data-testid=composer]");
   (place ?? document.querySelector<HTMLElement>(".turns"))?.focus({ preventScroll: true });
@@ -37,6 +37,6 @@ export function focusConversation(): void {
 
 export function keepFocus(): void {
   addEventListener("focusin", (e) => (path = e.target instanceof Element ? pathOf(e.target) : []));
-  addEventListener("pointerdown", () => (path = [])); // whoever points chooses the place
+  addEventListener("pointerdown", () => (path = [])); // a pointer chooses the place
   new MutationObserver(mend).observe(document.body, { childList: true, subtree: true, attributes: true, attributeFilter: ["disabled"] });
 }

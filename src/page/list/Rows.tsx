@@ -5,14 +5,14 @@ import type { Row } from "./window";
 
 interface Props<T extends Row> {
   rows: readonly T[];
-  scroller: string; // the selector of what scrolls
-  values: Map<string, unknown>; // what rows remember
+  scroller: string; // selector of the scrolling box
+  values: Map<string, unknown>; // kept state of rows
   className?: string;
   label?: string;
   children: (row: T, index: number) => ReactNode;
 }
 
-// A list of any length in a box that scrolls, which may have other things before and after it.
+// A list of any length in a scrolling box, which may hold other content before and after it.
 export function Rows<T extends Row>({ rows, scroller, values, className, label, children }: Props<T>) {
   const [window, shown, root] = useWindow(rows, { scroller });
   const drawn: ReactNode[] = [];

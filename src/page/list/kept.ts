@@ -1,13 +1,13 @@
 import { createContext, useContext, useState } from "react";
 
-// What a row remembers while it is not in the document: that it is open, what was typed into it.
+// The state of a row that outlives its element: whether it is open, and the text typed into it.
 export interface Memory {
   key: string;
   values: Map<string, unknown>;
 }
 export const MemoryOfRow = createContext<Memory | null>(null);
 
-// As useState, and it survives being scrolled away. Outside of a list it is no more than useState.
+// Like useState, but in a list the value survives when the row is scrolled away.
 export function useKept<T>(name: string, initial: T | (() => T)): [T, (value: T) => void] {
   const memory = useContext(MemoryOfRow);
   const at = memory && `${memory.key}:${name}`;

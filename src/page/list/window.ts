@@ -1,30 +1,30 @@
-// Which rows of a long list stand in the document: those near its window, and those that the keyboard or a selection is
-// in. What is above the reader may be measured, read or grow: the row that they look at stays where it is.
+// Decides which rows of a long list are in the document: those near its window, and those with the focus or a selection.
+// If rows above the reader are measured, loaded or grow, the row that they look at stays in place.
 
 export interface Row {
   key: string;
-  kind: string; // rows of a kind are thought to be as high as those that were measured, in proportion to `guess`
+  kind: string; // unmeasured rows are taken to be as high as measured ones of their kind, in proportion to `guess`
   guess: number; // pixels
-  floats?: boolean; // above what comes in before the others: nobody's place
+  floats?: boolean; // stays above rows that are loaded before the others, so it cannot be the reader's place
 }
 export interface Place {
-  stuck: boolean; // to the end
+  stuck: boolean; // follows the end
   key: string;
-  top: number; // of the row, below the upper edge of what scrolls
+  top: number; // of the row, below the upper edge of the scrolling box
 }
 
-const BEYOND = 700; // pixels above and below the window that are drawn too
-const SOON = 250; // it is drawn anew when less than this is left of them
+const BEYOND = 700; // pixels above and below the window that are drawn as well
+const SOON = 250; // draws again when less than this is left of them
 const AT_END = 24;
-const SAMPLES = 40; // of a kind
-const QUIET = 150; // milliseconds without a move, after which nobody scrolls any more
-const MEANT = 1000; // milliseconds after somebody touched wheel, bar, screen or keys, in which a move is theirs
-const MOST_PASSES = 6; // of drawing and measuring for one change
+const SAMPLES = 40; // measured rows per kind
+const QUIET = 150; // milliseconds without a move after which scrolling has ended
+const MEANT = 1000; // milliseconds after a touch of wheel, bar, screen or keys in which a move counts as the reader's
+const MOST_PASSES = 6; // of drawing and measuring per change
 
 export class ListWindow {
   stuck: boolean;
   private rows: readonly Row[] = [];
-  private leads: Int32Array | null = null; // for each row, the one that is drawn whenever it is
+  private leads: Int32Array | null = null; // for each row, the index of a row that is drawn with it
   private offsets = new Float64Array(1);
   private anchor: { key: string; top: number } | null = null;
   private anchorIndex = 0;
@@ -37,24 +37,24 @@ export class ListWindow {
   private readonly watched = new Set<HTMLElement>();
   private readonly samples = new Map<string, { measured: number; guessed: number; count: number }>();
   private pressed: { key: string; top: number; at: number } | null = null;
-  private origin = 0; // of the list in what scrolls
+  private origin = 0; // of the list in the scrolling box
   private lastTop = 0;
-  private touched = -MEANT; // when; as long as a button is held: for ever
-  private left = -MEANT; // when somebody went away from the end
+  private touched = -MEANT; // time of the last touch; infinite while a button is held
+  private left = -MEANT; // time when the reader left the end
   private width = 0;
   private passes = 0;
   private aim: string | null = null;
-  // While somebody scrolls, the list is shifted and not what scrolls: browsers end their own movement when that is moved.
+  // While the reader scrolls, moves the list and not the scroll position, because browsers stop their own movement if that is set.
   private shift = 0;
-  private quiet = 0; // the timer; 0: nobody scrolls
+  private quiet = 0; // the timer; 0: no scrolling
 
-  // `heights` outlives this list: rows are as high as they were when they come back.
+  // `heights` outlives this list, so that rows have their old heights when the list is shown again.
   constructor(private readonly heights: Map<string, number>, private readonly sticks: boolean, place?: Place) {
     this.stuck = sticks && (place?.stuck ?? true);
     if (place && !place.stuck) this.anchor = { key: place.key, top: place.top };
   }
 
-  // --- what is drawn
+  // --- the drawn rows
   setRows(rows: readonly Row[], leads: Int32Array | null): void {
     this.rows = rows;
     this.leads = leads;
@@ -80,7 +80,7 @@ export class ListWindow {
   get total(): number {
     return this.offsets[this.rows.length]!;
   }
-  // Of the rows [from, to).
+  // The height of the rows [from, to).
   height(from: number, to: number): number {
     return this.offsets[Math.max(from, to)]! - this.offsets[from]!;
   }
@@ -103,7 +103,7 @@ export class ListWindow {
   private get viewport(): number {
     return this.scroller?.clientHeight || innerHeight;
   }
-  // Where the window begins in the list.
+  // The window's upper edge in the list.
   private get top(): number {
     if (this.stuck) return Math.max(0, this.total - this.viewport);
     if (this.anchor) {
@@ -113,7 +113,7 @@ export class ListWindow {
     return this.lastTop - this.origin;
   }
 
-  // The rows that are drawn, by their numbers in order.
+  // The indexes of the drawn rows, in order.
   shown(): number[] {
     if (this.rows.length === 0) return [];
     const top = this.top;
@@ -140,7 +140,7 @@ export class ListWindow {
     if (this.anchor && !this.stuck) pins.add(this.anchor.key);
     return pins;
   }
-  // The numbers of the first and last row that can be seen.
+  // The indexes of the first and last visible row.
   seen(): [number, number] {
     const top = this.top;
     return [this.indexAt(top), this.indexAt(top + this.viewport)];
@@ -179,7 +179,7 @@ export class ListWindow {
     for (const name of ["pointerup", "pointercancel"]) addEventListener(name, onTouch);
     scroller.addEventListener("wheel", onWheel, { passive: true });
     root.addEventListener("click", onPress, true);
-    // As a key that opens or hides all of a kind.
+    // Such as a key that opens or hides all of a kind.
     const onCommand = (e: KeyboardEvent): void => {
       if (!e.ctrlKey || !e.altKey) return;
       this.takeAnchor();
@@ -207,7 +207,7 @@ export class ListWindow {
 
   private elements(): HTMLElement[] {
     const rows = this.root ? Array.from(this.root.querySelectorAll<HTMLElement>("[data-row]")) : [];
-    return rows.filter((row) => row.closest("[data-list]") === this.root); // a row may hold a list of its own
+    return rows.filter((row) => row.closest("[data-list]") === this.root); // skips rows of nested lists
   }
   private rowAround(element: Element | null | undefined): HTMLElement | null {
     let row = element?.closest<HTMLElement>("[data-row]") ?? null;
@@ -217,16 +217,16 @@ export class ListWindow {
   private element(key: string): HTMLElement | undefined {
     return this.elements().find((each) => each.dataset.row === key);
   }
-  // A head that sticks is where its group begins.
+  // A sticky head counts as being where its group begins.
   private topOf(row: HTMLElement): number {
     const box = row.dataset.lead !== undefined ? row.parentElement! : row;
     return box.getBoundingClientRect().top - this.scroller!.getBoundingClientRect().top - this.scroller!.clientTop;
   }
 
-  // After each drawing, and when a row has changed by itself: all heights are read at once, then the place is held.
+  // Called after each drawing, and when a row has changed by itself. Reads all heights at once, then holds the place.
   settle(): void {
     const { scroller, root } = this;
-    if (!scroller || !root || scroller.clientHeight === 0) return; // what is not drawn has no heights
+    if (!scroller || !root || scroller.clientHeight === 0) return; // hidden elements have no heights
     let changed = false;
     const present = new Set<HTMLElement>();
     for (const row of this.elements()) {
@@ -261,7 +261,7 @@ export class ListWindow {
     if (pressed) {
       const row = this.element(pressed.key);
       if (row) this.moveBy(this.topOf(row) - pressed.top);
-      // Whoever opens something at the end wants to see it, and not the end.
+      // If the reader opens something at the end, it stays in view instead of the end.
       if (this.stuck) this.stuck = this.isAtEnd();
       this.takeAnchor();
     } else if (this.stuck && this.rows.length > 0) {
@@ -277,7 +277,7 @@ export class ListWindow {
     } else {
       this.takeAnchor();
     }
-    // What is shown has become shorter: whoever is at its end now is there.
+    // The content has become shorter, so the reader may be at its end now.
     if (!this.stuck && this.sticks && this.aim === null && this.distance() < 1 && performance.now() - this.left > MEANT) {
       this.stuck = true;
       requestAnimationFrame(() => this.redraw());
@@ -313,7 +313,7 @@ export class ListWindow {
     return this.sticks && this.distance() <= AT_END;
   }
 
-  // The row at the upper edge of what can be read.
+  // Sets the anchor to the row at the upper edge of the readable part.
   private takeAnchor(): void {
     const scroller = this.scroller!;
     let y = scroller.scrollTop - this.origin;
@@ -345,7 +345,7 @@ export class ListWindow {
     const top = scroller.scrollTop;
     if (top === this.lastTop) return; // our own doing
     const up = top < this.lastTop;
-    // When what stands below it is higher for a moment, a box at its end is moved by the browser: nobody went away.
+    // If content below grows for a moment, the browser moves a box at its end. The reader has not left the end.
     if (up && this.stuck && performance.now() - this.touched > MEANT && this.distance() < this.viewport / 2) return this.hold();
     this.lastTop = top;
     this.pressed = null;
@@ -381,14 +381,14 @@ export class ListWindow {
     if (changed) this.settle();
   }
 
-  // --- going somewhere
+  // --- moving to a place
   toEnd(): void {
     this.pressed = null;
     this.unshift();
     this.stuck = true;
     this.redraw();
   }
-  // Shows a row if it is not to be seen, in the middle then.
+  // Scrolls to a row, into the middle, unless it is visible.
   show(key: string): void {
     const index = this.rows.findIndex((row) => row.key === key);
     const top = this.offsets[index];
@@ -396,7 +396,7 @@ export class ListWindow {
     const seen = this.scroller.scrollTop - this.origin;
     if (top < seen || this.offsets[index + 1]! > seen + this.viewport) this.reveal(key, this.viewport / 2);
   }
-  // Shows a row, so far below the upper edge.
+  // Scrolls to a row, `below` pixels from the upper edge.
   reveal(key: string, below: number): void {
     this.pressed = null;
     this.unshift();

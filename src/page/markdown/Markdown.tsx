@@ -12,10 +12,10 @@ interface Props {
   language: string;
   goesOn: boolean;
   growing: boolean;
-  copy: () => string; // all of the code of which this is a piece
+  copy: () => string; // the whole code that this is a piece of
 }
 
-// One piece of a text. One that grows is added to where it stands.
+// One piece of a text. A growing one is updated in place.
 export const MarkdownPiece = memo(function MarkdownPiece(props: Props) {
   return props.kind === "code" ? <Code {...props} /> : <Prose text={props.text} growing={props.growing} goesOn={props.goesOn} />;
 }, (a, b) => a.text === b.text && a.growing === b.growing && a.kind === b.kind && a.goesOn === b.goesOn);
@@ -45,7 +45,7 @@ function Code({ text, language, goesOn, growing, copy }: Props) {
   return (
     <div className={`block code ${goesOn ? "goes-on" : ""}`}>
       {!goesOn && <div className="code-head"><span>{language}</span><button type="button" className="copy" onClick={(e) => {
-        e.stopPropagation(); // what stands here may be a part of it only
+        e.stopPropagation(); // this element may hold only a part of it
         void copied(e.currentTarget, copy());
       }}>{t.copy}</button></div>}
       <pre tabIndex={0}><code ref={place} /></pre>
@@ -91,7 +91,7 @@ async function decorate(place: HTMLElement): Promise<void> {
   }
 }
 
-// A text as a whole, where there is no list of rows.
+// A whole text, for places without a list of rows.
 export const Markdown = memo(function Markdown({ text }: { text: string; open: boolean }) {
   const pieces = new Pieces();
   pieces.read(text);

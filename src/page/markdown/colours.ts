@@ -1,5 +1,5 @@
-// Code in colours, made by a worker that may take so long and no longer: what takes longer stays plain, and the page does not wait.
-declare const HIGHLIGHTER: string; // its address; the build knows it
+// Colours code in a worker with a time limit. Code that takes longer stays plain, and the page does not wait.
+declare const HIGHLIGHTER: string; // the worker's address, set by the build
 
 const LIMIT = 2000; // ms for one text
 const MOST = 200; // texts whose colours are kept
@@ -18,7 +18,7 @@ let current: Wish | null = null;
 let timer = 0;
 let number = 0;
 
-// HTML of our own making: the text is escaped in it. null: it stays as it is.
+// HTML in which the text is escaped; null if it stays plain.
 export function coloured(code: string, language: string): Promise<string | null> {
   const key = `${language}\n${code}`;
   const before = known.get(key);

@@ -1,6 +1,6 @@
 import katex from "katex";
 
-// As MathML, which needs neither fonts nor styles.
+// Renders a formula as MathML, which needs neither fonts nor styles.
 export function formula(place: HTMLElement, tex: string, block: boolean): void {
   if (tex.length > 5000) return;
   try {

@@ -19,7 +19,7 @@ for (const [name, language] of Object.entries(known)) hljs.registerLanguage(name
 
 const LONGEST = 100_000;
 
-// HTML of our own making: the text is escaped in it. null: it stays as it is.
+// HTML in which the text is escaped; null if it stays plain.
 export function highlight(code: string, language: string): string | null {
   if (code.length > LONGEST || !hljs.getLanguage(language)) return null;
   return hljs.highlight(language, code, true).value;

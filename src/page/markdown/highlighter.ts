@@ -1,4 +1,4 @@
-// Colours code beside the page: a grammar of a language may take for ever on what somebody has made for it.
+// Colours code in a worker, because hostile text can keep a language's grammar busy for ever.
 import { highlight } from "./highlight";
 
 addEventListener("message", ({ data }: MessageEvent<{ id: number; code: string; language: string }>) => postMessage({ id: data.id, html: highlight(data.code, data.language) }));

@@ -1,4 +1,4 @@
-// Makes `place` look like `wanted` and touches only what differs: what is chosen, scrolled or read out in it stays so.
+// Makes `place` equal to `wanted` by changing only the differences, so that selections, scrolling and screen readers are not disturbed.
 export function morph(place: Node, wanted: Node): void {
   let at = place.firstChild;
   for (let next = wanted.firstChild; next;) {

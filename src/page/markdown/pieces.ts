@@ -1,14 +1,14 @@
-// A text as pieces that stand for themselves. What is finished is never looked at again, and no piece is so long that
-// drawing it anew with each word would be felt: a long list, table, fence or paragraph goes on in the next piece.
+// Splits a text into independent pieces. Finished pieces are never looked at again, and no piece is so long that drawing
+// it again with each word would be slow: a long list, table, fence or paragraph continues in the next piece.
 export interface Piece {
   kind: "markdown" | "code";
-  text: string; // of code without its fences
+  text: string; // code has no fences
   language: string;
-  goesOn: boolean; // it continues the piece before
-  begin: number; // of the code in the whole text, for whoever copies all of it
+  goesOn: boolean; // continues the piece before
+  begin: number; // where the code begins in the whole text, to copy all of it
 }
 
-const LONG = 6_000; // characters of a piece
+const LONG = 6_000; // characters in a piece
 
 interface Fence {
   mark: string;
@@ -21,11 +21,11 @@ export class Pieces {
   growing: Piece | null = null;
   private at = 0;
   private fence: Fence | null = null;
-  private table = ""; // the head of the table that goes on
+  private table = ""; // the head of a table that continues
   private goesOn = false;
   private length = 0;
 
-  // Takes in what has been added to the text.
+  // Reads the added part of the text.
   read(text: string): void {
     if (text.length === this.length) return;
     this.length = text.length;
@@ -36,7 +36,7 @@ export class Pieces {
     this.done.push(piece);
   }
 
-  // One finished piece more, or what is left as the one that grows.
+  // Takes one more finished piece, or the rest as the growing one. True if there may be more.
   private next(text: string): boolean {
     if (this.fence) return this.nextOfFence(text, this.fence);
     const rest = text.slice(this.at, this.at + 4 * LONG);
@@ -69,7 +69,7 @@ export class Pieces {
     return { kind: "markdown", text: this.table + text, language: "", goesOn: this.goesOn, begin: 0 };
   }
 
-  // Where a piece that is too long may end, and what the next one begins with.
+  // Where to end a piece that is too long, and how the next one begins.
   private cut(text: string): [number, string] {
     const table = this.table || headOfTable(text);
     const part = text.slice(0, LONG);
@@ -100,7 +100,7 @@ export class Pieces {
       this.goesOn = true;
       return true;
     }
-    // A fence at the very end of a text that grows may turn out to be longer than it looks.
+    // A fence at the very end of a growing text may still get longer.
     if (closes && close[2] === "\n") {
       this.push(this.code(code, fence));
       this.at += close.index + close[0].length;
@@ -117,7 +117,7 @@ export class Pieces {
   }
 }
 
-// The names of the columns and the line below them, if that is what a text begins with.
+// The head of a table (the names of the columns and the line below), if the text begins with one.
 function headOfTable(text: string): string {
   const [names = "", below = ""] = text.split("\n", 2);
   const head = `${names}\n${below}\n`;
@@ -126,7 +126,7 @@ function headOfTable(text: string): string {
 
 const isLow = (text: string, at: number): boolean => (text.charCodeAt(at) & 0xfc00) === 0xdc00;
 
-// The code of which this is a piece, as a whole.
+// The whole code that this is a piece of.
 export function wholeCode(text: string, piece: Piece): string {
   const fence = /^ {0,3}(`{3,}|~{3,})/.exec(text.slice(text.lastIndexOf("\n", piece.begin - 2) + 1, piece.begin))?.[1] ?? "```";
   const close = new RegExp(`(^|\\n) {0,3}${fence[0]}{${fence.length},}[ \\t]*(\\n|$)`).exec(text.slice(piece.begin));
@@ -140,7 +140,7 @@ function endOfBlock(text: string, isEnd: boolean): number {
     const next = text.slice(0, blank < 0 ? text.length : blank).search(/\n {0,3}(`{3,}|~{3,})/);
     if (next >= 0) return next + 1;
     if (blank < 0) return -1;
-    // A list, a quote or a table goes on behind an empty line if what follows is indented.
+    // A list, a quote or a table continues after an empty line if the next line is indented.
     const behind = text.slice(blank + 2, blank + 6);
     if (behind === "" || (isEnd && behind.length < 4 && /^\s*$/.test(behind))) return -1;
     if (!/^( {2,}|\t)/.test(behind)) return blank + 2;

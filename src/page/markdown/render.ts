@@ -1,12 +1,12 @@
-// Markdown of a model into HTML that can do nothing: raw HTML is shown as text, links go to the web or to mail, images
-// are links, and what is left goes through a sanitizer. A block that is too deep to be Markdown is shown as it is.
+// Turns a model's Markdown into harmless HTML: raw HTML is shown as text, links go only to the web or to mail, images
+// become links, and the result goes through a sanitizer. A block that is nested too deeply is shown as plain text.
 import DOMPurify from "dompurify";
 import { marked } from "marked";
 import { t } from "../texts";
 
 const escape = (text: string): string => text.replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`);
 const isSafe = (href: string): boolean => /^(https?:|mailto:)/i.test(href.trim());
-// What an attacker writes to make parsers work for ever.
+// Whether the text is nested so deeply that it would keep a parser busy for ever.
 function tooDeep(text: string): boolean {
   let quotes = 0, marks = 0, before = "";
   for (const c of text.slice(0, 200_000)) {
@@ -66,7 +66,7 @@ export function toNodes(text: string): DocumentFragment {
   try {
     if (!tooDeep(text)) return DOMPurify.sanitize(marked.parse(text), { ...ALLOWED, RETURN_DOM_FRAGMENT: true }) as unknown as DocumentFragment;
   } catch {
-    // It is shown as it is.
+    // Shown as plain text.
   }
   const plain = document.createElement("p");
   plain.className = "plain";

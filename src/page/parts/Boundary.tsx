@@ -1,7 +1,7 @@
 import { Component, ReactNode } from "react";
 import { t } from "../texts";
 
-// A fault of the page itself: said, and not an empty window.
+// Reports a fault of the page itself instead of an empty window.
 export class Boundary extends Component<{ children: ReactNode }, { failure: string | null }> {
   override state: { failure: string | null } = { failure: null };
   static getDerivedStateFromError(error: unknown): { failure: string } {

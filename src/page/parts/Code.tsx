@@ -6,8 +6,8 @@ import { Visible } from "../chat/Visible";
 import { coloured as colours } from "../markdown/colours";
 import { runsOf } from "./terminal";
 
-const FIRST = 20_000; // characters, before somebody wants more
-const HEAD = 6_000; // of them, where the end says how it went
+const FIRST = 20_000; // characters shown at first
+const HEAD = 6_000; // of these at the start, if the end is shown too
 
 const LANGUAGES: Record<string, string> = {
   py: "python", js: "javascript", mjs: "javascript", ts: "typescript", tsx: "typescript", jsx: "javascript", cc: "cpp", cpp: "cpp", h: "cpp", hpp: "cpp", c: "cpp",
@@ -19,14 +19,14 @@ export const languageOf = (name: string): string => LANGUAGES[name.split(".").po
 interface Props {
   text: string;
   language?: string;
-  from?: number; // the number of the first line; none: lines have no numbers
-  isTerminal?: boolean; // written by a program: in its colours, and of more than is shown the beginning and the end
-  live?: boolean; // it grows: the end is shown as long as the reader does not scroll up
+  from?: number; // number of the first line; none: no line numbers
+  isTerminal?: boolean; // a program's output: in its colours, and shortened in the middle
+  live?: boolean; // it grows, and its end stays in view until the reader scrolls up
   label?: string;
   testid?: string;
 }
 
-// A text as it stands, coloured when its language is known.
+// A text as it is, coloured if its language is known.
 export function Code({ text, language = "", from, isTerminal = false, live = false, label = t.output, testid }: Props) {
   const [all, setAll] = useKept("all", false);
   const [coloured, setColoured] = useState<string | null>(null);

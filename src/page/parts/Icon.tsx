@@ -1,4 +1,4 @@
-// Drawn here: nothing is fetched, and they take the colour of the text around them.
+// Drawn inline, so nothing is fetched and icons take the colour of the text.
 const SHAPES = {
   menu: "M4 7h16M4 12h16M4 17h16",
   plus: "M12 5v14M5 12h14",
@@ -58,7 +58,7 @@ const SHAPES = {
 } as const;
 export type IconName = keyof typeof SHAPES;
 
-// What it means is said by the text or the label beside it.
+// Hidden from screen readers, because the text or label beside it tells its meaning.
 export function Icon({ name, size = 18 }: { name: IconName; size?: number }) {
   return (
     <svg className="icon" aria-hidden="true" width={size} height={size} viewBox="0 0 24 24" fill="none" stroke="currentColor" strokeWidth="1.7" strokeLinecap="round" strokeLinejoin="round">

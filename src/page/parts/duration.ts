@@ -1,4 +1,4 @@
-// A span of time in few characters.
+// A duration in few characters.
 export function duration(ms: number): string {
   if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`;
   if (ms < 60_000) return `${(ms / 1000).toFixed(1)} s`;

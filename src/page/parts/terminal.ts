@@ -1,7 +1,7 @@
-// What a program has written to a terminal, as a terminal would show it: colours as classes, and of a line that was written over its last state.
+// A program's output as a terminal would show it: colours become classes, and an overwritten line shows its last state.
 export interface Run {
   text: string;
-  style: string; // classes; empty: none
+  style: string; // CSS classes; may be empty
 }
 
 const ESCAPE = /\u001b(?:\[([0-9;:]*)[ -/]*([@-~])|\][^\u0007\u001b]*(?:\u0007|\u001b\\)|[@-Z\\^_])/g;
@@ -33,7 +33,7 @@ function styled(style: Style, codes: string): Style {
     else if (code === 39) next.colour = "";
     else if (code === 38 || code === 48) {
       const isIndexed = numbers[i + 1] === 5, index = numbers[i + 2] ?? 0;
-      if (code === 38) next.colour = isIndexed && index < 16 ? COLOURS[index % 8]! : ""; // of the finer ones none is readable on every ground
+      if (code === 38) next.colour = isIndexed && index < 16 ? COLOURS[index % 8]! : ""; // other colours may be unreadable on some backgrounds
       i += isIndexed ? 2 : 4;
     }
   }
@@ -43,7 +43,7 @@ function styled(style: Style, codes: string): Style {
 const classesOf = (style: Style): string =>
   [style.bold && "bold", style.dim && "dim", style.italic && "italic", style.underline && "underline", style.colour].filter(Boolean).map((name) => `ansi-${name}`).join(" ");
 
-// Of what was written over each other in one line, the last that wrote something.
+// The last state of an overwritten line that is not blank.
 function lastState(line: string): string {
   const states = line.replace(/\r$/, "").split("\r");
   for (let i = states.length - 1; i > 0; i--) if (states[i]!.replace(ESCAPE, "").trim() !== "") return states[i]!;

@@ -1,6 +1,6 @@
 import { RefObject, useEffect } from "react";
 
-// What is open over the page closes when somebody clicks elsewhere or presses Escape.
+// Closes a popover on a click elsewhere or on Escape.
 export function useAway(place: RefObject<HTMLElement>, open: boolean, close: () => void): void {
   useEffect(() => {
     if (!open) return undefined;

@@ -3,7 +3,7 @@ import { useEffect, useState } from "react";
 const query = matchMedia("(max-width: 52rem)");
 export const isNarrow = (): boolean => query.matches;
 
-// Whether the chats have no room beside the conversation.
+// Whether the window has no room for the chats beside the conversation.
 export function useNarrow(): boolean {
   const [narrow, setNarrow] = useState(query.matches);
   useEffect(() => {

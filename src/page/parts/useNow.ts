@@ -1,6 +1,6 @@
 import { useEffect, useState } from "react";
 
-// The time, anew every so often as long as somebody needs it to run.
+// The present time, updated at intervals while `running`.
 export function useNow(running: boolean, every = 1000): number {
   const [now, setNow] = useState(Date.now());
   useEffect(() => {

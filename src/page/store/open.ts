@@ -1,4 +1,4 @@
-// What is known of a chat that has been opened, and how much of it is held.
+// The state of an opened chat, and how much of it is held in memory.
 import type { Place } from "../list/window";
 import type { QueuedEntry } from "../wire";
 import { blank, isRunning, Turn } from "./turn";
@@ -7,15 +7,15 @@ import { Unsent, unsentOf } from "./unsent";
 export interface OpenChat {
   id: string;
   turns: Map<string, Turn>;
-  previous: string | null; // earlier turns that are not read yet
+  previous: string | null; // where to read earlier turns; null: there are none
   loaded: boolean;
-  unread: boolean; // something may have happened in it of which nothing has come
-  reading: Map<string, Promise<void>>; // pages that are on their way
+  unread: boolean; // events of it may have been missed
+  reading: Map<string, Promise<void>>; // requests under way
   queue: QueuedEntry[];
-  sent: string | null; // what was typed and has not come back yet
-  unsent: Unsent[]; // what could not be sent
-  shape: number; // another one when its turns are
-  // Of its rows: how high they are, what is open in them, and where the reader was.
+  sent: string | null; // a sent message that has not come back yet
+  unsent: Unsent[]; // messages that could not be sent
+  shape: number; // changes with its turns
+  // The heights and kept state of its rows, and the reader's place.
   heights: Map<string, number>;
   values: Map<string, unknown>;
   place?: Place;
@@ -30,14 +30,14 @@ export function newChat(id: string): OpenChat {
 
 export const byNumber = (a: string, b: string): number => Number(a.slice(4)) - Number(b.slice(4));
 
-// The turn with the next number, of whatever branch: a page that ends with this one is read "before" it.
+// The turn with the next number, on any branch: reading "before" it gives a page that ends with this turn.
 export function nextId(chat: OpenChat, id: string): string | undefined {
   let next: string | undefined;
   for (const other of chat.turns.keys()) if (byNumber(other, id) > 0 && (next === undefined || byNumber(other, next) < 0)) next = other;
   return next;
 }
 
-// --- which turns follow which
+// --- the tree of turns
 export type Tree = Map<string | null, Turn[]>;
 
 const trees = new WeakMap<OpenChat, { shape: number; size: number; tree: Tree; end: string | null; branch: Turn[] | null }>();
@@ -57,7 +57,7 @@ function known(chat: OpenChat) {
 }
 export const treeOf = (chat: OpenChat): Tree => known(chat).tree;
 
-// The turns that lead to this one, or to the newest, oldest first.
+// The turns that lead to `end`, or to the newest, oldest first.
 export function listed(chat: OpenChat, end: string | null): Turn[] {
   const found = known(chat);
   if (found.branch && found.end === end) return found.branch;
@@ -81,7 +81,7 @@ export function sizeOf(chat: OpenChat): number {
   return size + 100 * (chat.heights.size + chat.values.size);
 }
 
-// Lets go of the turns that are farthest from those that are looked at (or from the end), until the rest is small enough.
+// Lets go of the turns farthest from those in view (or from the end) until the rest is small enough.
 export function trim(chat: OpenChat, near: Set<string>, most: number): void {
   let size = 0;
   for (const turn of chat.turns.values()) size += turn.size;
@@ -103,7 +103,7 @@ export function trim(chat: OpenChat, near: Set<string>, most: number): void {
   }
 }
 
-// Of what was never drawn: text in lines, and a line for each of the others.
+// A guess for a turn that was never drawn: by the length of texts, and a line for each other block.
 const guess = (turn: Turn): number => turn.blocks.reduce((height, block) => height + (block.kind === "text" ? block.text.length * 0.27 : 40), 0);
 
 function heightsOf(chat: OpenChat): Map<string, number> {

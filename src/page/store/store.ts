@@ -1,5 +1,5 @@
-// All that the page knows, in one place. What the server tells comes in by the feed; what people do goes out as requests,
-// and comes back by the feed as well, so that all windows show the same.
+// The whole state of the page. The server's changes arrive by the feed. People's actions go out as requests, and their
+// effects also come back by the feed, so that all windows show the same.
 import { useSyncExternalStore } from "react";
 import { isNarrow } from "../parts/useNarrow";
 import { t } from "../texts";
@@ -14,10 +14,10 @@ import type { AgentEvent, Chat, FilesChoice, PendingApproval, PendingInput } fro
 export type { OpenChat } from "./open";
 
 const PAGE = 60; // turns
-const AGAIN = 20; // turns that are read once more at a time
-const MOST_FOLLOWED = 4; // chats of which every event comes, those that were looked at last
+const AGAIN = 20; // turns per request when reading them again
+const MOST_FOLLOWED = 4; // the chats opened last, whose every event arrives
 const MOST_HELD = 6_000_000; // characters of one chat
-const MOST_KEPT = 16_000_000; // characters of the chats that were looked at before
+const MOST_KEPT = 16_000_000; // characters of chats opened before
 
 export interface Toast {
   id: number;
@@ -27,30 +27,30 @@ export interface Toast {
 
 export type View = "chat" | "inbox" | "board" | "trace" | "branches" | "settings" | "trash";
 
-// An approval that is no longer open, and how that came.
+// An approval that is no longer open, and the reason.
 export interface ClosedApproval {
   approval: PendingApproval;
   how: string;
 }
 
-// A turn to be shown: where in the window, and what in it gets the focus. Without these it is at the top, and is marked.
+// A turn to scroll to, with its place in the window and the element to focus. Without these it is shown at the top and marked.
 export interface Target {
   chat: string;
   turn: string;
   below?: number; // pixels from the upper edge
-  focus?: string; // the test id of a button of its head
+  focus?: string; // test id of a button in its head
 }
 
-// A step from one state of the chat to another, while it is asked whether files of the workspace go along.
+// A pending move of the chat to another state, while the person is asked whether to restore files too.
 export interface AskedFiles {
   chat: string;
-  from: string | null; // the turn that the chat ended at when it was asked
+  from: string | null; // the chat's last turn at that time
   what: string;
   preview: FilesPreview;
   run: (files: FilesChoice) => Promise<void>;
 }
 
-// An address that somebody has typed may be none that was ever encoded: then it is the name as it stands.
+// A typed address may not be encoded; then it is the name itself.
 function nameIn(hash: string): string {
   try {
     return decodeURIComponent(hash.slice(1));
@@ -64,20 +64,20 @@ class Store {
   approvals = new Map<string, PendingApproval>();
   inputs = new Map<string, PendingInput>();
   open: OpenChat | null = null;
-  private readonly kept = new Map<string, OpenChat>(); // those that were looked at before, the last one last
+  private readonly kept = new Map<string, OpenChat>(); // chats opened before, the latest last
   private followed: string[] = [];
-  chatsVersion = 0; // of `chats`
+  chatsVersion = 0; // changes with `chats`
   view: View = "chat";
   connection: Connection = "connecting";
   loggedOut = false;
   whyLoggedOut = "";
   models: Models = { models: [], default: "", audio: { transcription: null, speech: null } };
   tools: Tools | null = null;
-  instructions: Instructions["files"] = []; // what is written down for agents here
+  instructions: Instructions["files"] = []; // files of instructions for agents
   private readonly instructed = { may: true, reads: false, again: false };
   toasts: Toast[] = [];
   private spoken = "";
-  // What a screen reader says. The same words a second time are said a second time.
+  // The text for screen readers. Setting the same text again reads it again.
   get said(): string {
     return this.spoken;
   }
@@ -85,23 +85,23 @@ class Store {
     this.spoken = text === this.spoken ? `${text}\u00a0` : text;
   }
   hideTools = false;
-  finding = false; // words in the chat that is shown
+  finding = false; // whether the find bar is open
   dialog: "palette" | "help" | null = null;
-  menu: boolean | null = null; // the list of chats: shown over a narrow window, hidden in a wide one, or as the width has it
+  menu: boolean | null = null; // the list of chats: true: shown over a narrow window; false: hidden in a wide one; null: as the width decides
   wish: string | null = null; // a text for the composer
-  dropping = false; // files are held over the page
-  dropped: File[] = []; // and were let go: for the composer
-  editing: string | null = null; // the turn whose message is being changed
-  askedFiles: AskedFiles | null = null; // whether files go along with a step through the chat
-  target: Target | null = null; // the turn that somebody wants to see
-  began = 0; // turns that were begun here, each to be seen as it comes
+  dropping = false; // whether files are dragged over the page
+  dropped: File[] = []; // dropped files, for the composer
+  editing: string | null = null; // the turn whose message is being edited
+  askedFiles: AskedFiles | null = null; // whether to restore files with a move of the chat
+  target: Target | null = null; // the turn to scroll to
+  began = 0; // number of turns begun here, each of which is shown as it arrives
   closed: ClosedApproval[] = []; // answered elsewhere while this window was open, newest first
   readonly answeredHere = new Set<string>();
   private readonly seenWaiting = new Set<string>();
-  private readonly unlearned = new Set<PendingApproval>(); // closed, and it is not known yet how
-  fresh: ChangeChatRequest = {}; // what was set for a chat that is not there yet
+  private readonly unlearned = new Set<PendingApproval>(); // closed for a reason not known yet
+  fresh: ChangeChatRequest = {}; // settings for a chat that does not exist yet
   private hasRead = false;
-  private meanwhile: [string, ChatChange][] | null = null; // what has changed while everything is read
+  private meanwhile: [string, ChatChange][] | null = null; // changes that arrive while everything is read
 
   private version = 0;
   private frame = 0;
@@ -115,7 +115,7 @@ class Store {
   };
   snapshot = (): number => this.version;
 
-  // Drawn once per frame however much has changed. In a window that nobody sees there are no frames.
+  // Draws once per frame, however much has changed. A hidden window has no frames.
   changed(): void {
     if (this.frame !== 0) return;
     this.frame = 1;
@@ -135,12 +135,12 @@ class Store {
   // --- beginning
   start(): void {
     whenLoggedOut((whyLoggedOut) => this.set({ loggedOut: true, whyLoggedOut }));
-    this.feed.start(); // whose first word makes it read everything
+    this.feed.start(); // its first event reads everything
     addEventListener("popstate", () => this.showAddress());
     this.showAddress();
   }
 
-  // After the feed has begun, so that nothing falls between. What the feed tells meanwhile is newer than what is read.
+  // Runs after the feed has begun, so that no change is missed. Changes from the feed meanwhile are newer than those read.
   async readAll(): Promise<void> {
     const news: [string, ChatChange][] = [];
     this.meanwhile = news;
@@ -167,10 +167,10 @@ class Store {
       this.changed();
       await this.readInstructions();
     });
-    if (this.meanwhile === news) this.meanwhile = null; // it is tried again when the feed is back
+    if (this.meanwhile === news) this.meanwhile = null; // failed: tried again when the feed is back
   }
 
-  // Not everybody may see them.
+  // Some users may not see them.
   async readInstructions(): Promise<void> {
     const { instructed } = this;
     if (!instructed.may) return;
@@ -186,7 +186,7 @@ class Store {
     } while (instructed.again && instructed.may);
     instructed.reads = false;
   }
-  // As it was shown. False: it was not that any more, or could not be allowed.
+  // Allows a file of instructions as shown. False if it has changed or could not be allowed.
   async trust(path: string, digest: string): Promise<boolean> {
     const done = await this.attempt(async () => {
       this.set({ instructions: (await call<Instructions>("POST", "/instructions/trust", { path, digest })).files });
@@ -199,7 +199,7 @@ class Store {
     this.changed();
   }
 
-  // --- what the server tells
+  // --- events from the server
   private onFrames(frames: Frame[]): void {
     for (const { event, data } of frames) {
       if (event === "chat_event") this.onChatEvent(data as ChatEvent);
@@ -210,7 +210,7 @@ class Store {
     this.changed();
   }
 
-  // The feed is there, or there again: what could not be read without it is read now.
+  // The feed is connected (again): reads what could not be read before.
   private onOpen(): void {
     if (!this.hasRead && !this.meanwhile) void this.readAll();
     const { open } = this;
@@ -219,7 +219,7 @@ class Store {
     for (const turn of open.turns.values()) if (turn.message === null || turn.waiting) void this.learn(open, turn);
   }
 
-  // What was told before does not hold any more.
+  // Earlier events are no longer valid.
   private onReset(): void {
     this.hasRead = false;
     void this.readAll();
@@ -227,7 +227,7 @@ class Store {
     const { open } = this;
     if (!open) return;
     open.unread = true;
-    open.reading = new Map(); // what is under way is of no use any more
+    open.reading = new Map(); // drops the requests under way
     for (const turn of open.turns.values()) turn.stale = true;
     void this.load(open);
   }
@@ -251,7 +251,7 @@ class Store {
     if (turn.waiting) {
       turn.waiting.push(event);
     } else if (turn.stale || (turn.lastSeq === NONE && event.seq > 1)) {
-      turn.waiting = [event]; // what came before it is read first
+      turn.waiting = [event]; // earlier events are read first
       void this.learn(chat, turn);
     } else if (turn.held) {
       take(turn, event, true);
@@ -259,7 +259,7 @@ class Store {
     if (event.type === "INTERACTION_COMPLETE" && chat === this.open) this.said = t.answerComplete(turn.status.toLowerCase());
   }
 
-  // The feed does not repeat what was asked.
+  // Reads the interaction, because the feed does not repeat its message.
   private async learn(chat: OpenChat, turn: Turn): Promise<void> {
     await this.attempt(async () => {
       const interaction = await get<Interaction>(turnPath(chat.id, turn.id));
@@ -287,12 +287,12 @@ class Store {
     this.approvals.delete(id);
     if (approval && !this.answeredHere.has(id)) void this.learnHow(approval);
   }
-  // The feed tells that it was answered; the interaction tells how.
+  // Finds out how an approval was answered: the feed does not say, but the interaction does.
   private async learnHow(approval: PendingApproval): Promise<void> {
     await this.attempt(async () => {
       const { agent_events, completed_at } = await get<Interaction>(turnPath(approval.chat_id, approval.interaction_id));
       const ends = agent_events.find((each) => (each.type === "APPROVED" || each.type === "REJECTED") && each.approval_id === approval.approval_id);
-      // It is told before it is recorded: the next word of this chat brings the answer.
+      // The feed reports it before it is recorded, so look again at the chat's next event.
       if (!ends && !completed_at) return void this.unlearned.add(approval);
       const how = !ends ? t.notAnswered : ends.type === "APPROVED" ? t.approved(t.scopes[ends.scope] ?? "", ends.scope) : "expired" in ends && ends.expired ? t.expired : t.rejected;
       this.set({ closed: [{ approval, how }, ...this.closed].slice(0, 20) });
@@ -314,7 +314,7 @@ class Store {
     if (event === "interaction_ended") void this.readInstructions(); // the agent may have written some
     const chat = this.known(data.chat_id);
     if (event === "queue_changed" && chat && chat === this.open) void this.readQueue(chat);
-    // One that began and ended while the feed was on its way to this chat.
+    // An interaction that began and ended before the feed followed this chat.
     const ended = event === "interaction_ended" && data.interaction_id ? data.interaction_id : null;
     if (chat && ended && !this.followed.includes(chat.id)) chat.unread = true;
     else if (chat?.loaded && ended) {
@@ -329,7 +329,7 @@ class Store {
     notify(event, data);
   }
 
-  // --- the chat that is shown
+  // --- the open chat
   private showAddress(): void {
     const name = nameIn(location.hash);
     if (name && name !== this.open?.id) this.openChat(name, false);
@@ -345,7 +345,7 @@ class Store {
       this.kept.delete(id);
       this.open = chat;
       this.follow(id);
-      // What has been followed all along is there already; of a chat that begins now there is nothing.
+      // A chat that was followed all the time is up to date, and a new chat has nothing to read.
       if (isNew) chat.loaded = !(chat.unread = false);
       else if (chat.unread) void this.load(chat);
       else void this.readQueue(chat);
@@ -360,7 +360,7 @@ class Store {
     this.changed();
   }
 
-  // A chat that is not looked at any more is kept for a while, the largest part of the last ones.
+  // Keeps the chat that is left, and forgets the oldest kept ones if they take too much memory.
   private putAway(): void {
     if (!this.open) return;
     const { open } = this;
@@ -387,7 +387,7 @@ class Store {
     }
     this.feed.follow(this.followed);
   }
-  // Those that are far from what is read are let go when there are too many.
+  // Lets go of turns far from the reader when there are too many.
   tend(near: Set<string>): void {
     if (this.open) trim(this.open, near, MOST_HELD);
   }
@@ -400,7 +400,7 @@ class Store {
     turn.model = from.model;
     turn.createdAt = from.created_at;
     if (turn.stale || !turn.held || turn.waiting) blank(turn);
-    // Its beginning and its end are told while it runs, and not stored: they are made of what is. In a chat from elsewhere the first event is stored.
+    // The first and last event arrive during the run but are not stored, so they are made again here. An imported chat has stored its first event.
     const { parent_id, edited_from, model, attachments } = from;
     const about = { round_index: 0, interaction_id: from.id };
     take(turn, { ...about, type: "INTERACTION_STARTED", seq: from.agent_events[0]?.seq === 1 ? 0 : 1, at: from.created_at, chat_id: chat.id, parent_id, edited_from, model, ...(attachments && { attachments }) });
@@ -410,7 +410,7 @@ class Store {
     }
     for (const event of turn.waiting ?? []) take(turn, event, true);
     turn.waiting = null;
-    // What was asked for a moment ago may be older than what has come by the feed.
+    // The answer may be older than events from the feed.
     if (isRunning(turn)) turn.status = from.status;
     turn.version++;
     chat.shape++;
@@ -435,7 +435,7 @@ class Store {
         const page = await this.page(chat, PAGE, before);
         if (!isAsked()) return;
         this.takeIn(chat, page);
-        // Those that were read before know how far that went.
+        // Only the first page, or one before the known turns, says where earlier ones begin.
         if (before || !chat.loaded) chat.previous = page.previous ?? null;
       } catch (error) {
         if (!(error instanceof ApiError && error.status === 404)) throw error;
@@ -449,7 +449,7 @@ class Store {
       if (!before) await this.readQueue(chat);
     });
   }
-  // Who asks for what is on its way already waits for that. After a reset, nobody asks any more for what was asked before.
+  // A second request for the same thing waits for the first. After a reset, answers to earlier requests are dropped.
   private once(chat: OpenChat, name: string, read: (isAsked: () => boolean) => Promise<void>): Promise<void> {
     const { reading } = chat;
     const known = reading.get(name);
@@ -461,7 +461,7 @@ class Store {
   earlier(chat: OpenChat): Promise<void> {
     return chat.previous ? this.load(chat, chat.previous) : Promise.resolve();
   }
-  // Turns that were let go are read again, this one and some before it.
+  // Reads turns again that were let go: this one and some before it.
   async need(turn: Turn): Promise<void> {
     const chat = this.known(turn.chat);
     if (!chat || turn.held) return;
@@ -470,7 +470,7 @@ class Store {
       if (isAsked()) this.takeIn(chat, page);
     });
   }
-  // All turns of the chat, for whoever looks for something in it: also those that are not held, which are not kept.
+  // All turns of the chat, for a search. Turns that are not held are read but not kept.
   async *allTurns(chat: OpenChat): AsyncGenerator<Turn[]> {
     for (let before = chat.previous; before; before = chat.previous) {
       await this.earlier(chat);
@@ -485,7 +485,7 @@ class Store {
         yield [turn];
         continue;
       }
-      // A page ends with a turn: the one that is as far on as a page is long.
+      // Reads the page that ends with the last of these turns.
       const part = turns.slice(i, i + AGAIN);
       const page = await this.page(chat, AGAIN, nextId(chat, part[part.length - 1]!.id));
       const read = page.interactions.filter((each) => part.some((one) => one.id === each.id)).map((each) => {
@@ -508,7 +508,7 @@ class Store {
     this.changed();
   }
 
-  // The turns of the branch that is shown, oldest first.
+  // The turns of the shown branch, oldest first.
   branch(): Turn[] {
     const chat = this.open;
     if (!chat) return [];
@@ -533,7 +533,7 @@ class Store {
     }
   }
 
-  // --- what people do
+  // --- people's actions
   async attempt(work: () => Promise<void>): Promise<boolean> {
     try {
       await work();
@@ -544,7 +544,7 @@ class Store {
       return false;
     }
   }
-  // What a toast offers can be done once.
+  // The action of a toast runs once.
   act(toast: Toast): void {
     this.set({ toasts: this.toasts.filter((each) => each !== toast) });
     toast.action?.run();
@@ -559,7 +559,7 @@ class Store {
     setTimeout(() => this.set({ toasts: this.toasts.filter((each) => each !== toast) }), action ? 10_000 : 6_000);
   }
 
-  // What holds in the chat that is shown, and in it alone.
+  // The settings of the open chat alone.
   settings(): ChangeChatRequest {
     const chat = this.open && this.chats.get(this.open.id);
     return chat ? { approval_mode: chat.approval_mode, model: chat.chosen_model } : this.open ? {} : this.fresh;
@@ -570,9 +570,9 @@ class Store {
     await this.attempt(() => call("PATCH", chatPath(chat.id), settings));
   }
 
-  // The chat that is open, or a new one that whoever puts something into it makes.
+  // The open chat, or a new one, to put something into.
   async chatToFill(): Promise<string | null> {
-    // What was set for it has to hold for its first message too.
+    // Settings must be stored before its first message.
     if (!this.open && Object.values(this.fresh).some((each) => each)) await this.newChat();
     else if (!this.open) this.openChat(`chat_${crypto.getRandomValues(new Uint32Array(3)).join("").slice(0, 20)}`, true, true);
     return this.open?.id ?? null;
@@ -594,7 +594,7 @@ class Store {
       chat.sent = null;
       this.changed();
       if (error instanceof TypeError) {
-        // The server cannot be reached: it is kept where it was said, until somebody sends it again.
+        // The server cannot be reached: keeps the message in the chat until somebody sends it again.
         chat.unsent = [...chat.unsent, { id: crypto.getRandomValues(new Uint32Array(2)).join("-"), text, attachments }];
         keepUnsent(chat.id, chat.unsent);
         return true;
@@ -624,7 +624,7 @@ class Store {
   again(turn: Turn, how: "regenerate" | "resume", model = ""): Promise<boolean> {
     return this.beginFrom(turn, how, model ? { model } : {});
   }
-  // The turn that comes of it is the chat's last one, and whoever asked for it wants to see it.
+  // Begins a turn from another one. The new turn is the chat's last, and the view moves to it.
   private beginFrom(turn: Turn, how: string, body: Record<string, unknown>): Promise<boolean> {
     return this.attempt(async () => {
       await begin(`${turnPath(turn.chat, turn.id)}/${how}`, body);
@@ -634,7 +634,7 @@ class Store {
   stop(turn: Turn): Promise<boolean> {
     return this.attempt(() => call("POST", `${turnPath(turn.chat, turn.id)}/cancel`));
   }
-  // Without a choice it is asked what becomes of files, if there are any.
+  // Moves the chat's head. Without `chosen`, asks about the files if there are any.
   async moveHead(turn: Turn, chosen?: FilesChoice, moved?: (files: FilesChoice) => void): Promise<void> {
     const path = `${chatPath(turn.chat)}/head`;
     const move = async (files: FilesChoice): Promise<void> => {
@@ -643,14 +643,14 @@ class Store {
     };
     await this.attempt(() => (chosen ? move(chosen) : this.withFiles(t.otherBranch, turn.chat, path, { interaction_id: turn.id }, move)));
   }
-  // `path` says with `dry_run` what would become of files.
+  // Asks about the files if a `dry_run` of `path` lists any; otherwise runs at once.
   private async withFiles(what: string, chat: string, path: string, body: Record<string, unknown>, run: AskedFiles["run"]): Promise<void> {
     const preview = await call<FilesPreview>("POST", path, { ...body, dry_run: true });
     const ask = preview.files.length > 0 || preview.omitted !== undefined;
     this.set({ askedFiles: ask ? { chat, from: this.branch().pop()?.id ?? null, what, preview, run } : null });
     if (!ask) await run({});
   }
-  // What stands in the way of files is told, and asked about again.
+  // Runs the move with this choice. If it fails, the person is told and asked again.
   async answerFiles(asked: AskedFiles, choice: FilesChoice): Promise<void> {
     if ((await this.attempt(() => asked.run(choice))) && this.askedFiles === asked) this.set({ askedFiles: null });
   }
@@ -681,7 +681,7 @@ class Store {
     if (!next || next === last) return this.tell(t.nothingToRedo);
     await this.moveHead(next, undefined, () => this.tell(t.redone(next.message ?? ""), { label: t.undo, run: () => void this.undo() }));
   }
-  // Shows the turn, also if it is on another branch: then that one becomes the chat's.
+  // Shows a turn. If it is on another branch, moves the chat's head there.
   async goTo(chat: string, turn: string): Promise<void> {
     this.openChat(chat);
     this.set({ target: { chat, turn } });
@@ -734,7 +734,7 @@ class Store {
   async restore(entry: string): Promise<void> {
     await call("POST", `/trash/${encodeURIComponent(entry)}/restore`);
   }
-  // A chat that has no message yet, for what belongs to a chat: its files.
+  // Makes a chat without a message, for files and settings.
   async newChat(): Promise<string | null> {
     let id: string | null = null;
     await this.attempt(async () => {
@@ -752,13 +752,13 @@ export { byNumber } from "./open";
 
 export const store = new Store();
 
-// The component is drawn again when anything has changed; what it draws is chosen by the reader.
+// Draws the component again whenever anything in the store has changed.
 export function useStore(): Store {
   useSyncExternalStore(store.subscribe, store.snapshot);
   return store;
 }
 
-// --- notifications: only if somebody wanted them, the window is hidden, and without a word of what was said.
+// --- notifications: only if switched on and the window is hidden, and without any content of the chat
 function notify(event: string, data: ChatChange): void {
   if (!document.hidden || localStorage.getItem("notify") !== "on" || typeof Notification === "undefined") return;
   const text = event === "approval_opened" ? t.approvalNeeded : event === "input_opened" ? t.questionWaits : event === "interaction_ended" ? t.answerReady : "";

@@ -1,5 +1,5 @@
-// One interaction as it is drawn: its events folded into blocks. The same fold draws what is live, what is stored, and
-// what the replay scrubber shows.
+// One interaction as it is drawn: its events folded into blocks. The same fold serves live and stored interactions and
+// the replay scrubber.
 import type { AgentEvent, Attachment, PendingInput, Status, Task } from "./types";
 
 export interface Approval {
@@ -9,7 +9,7 @@ export interface Approval {
   reason: string;
   risk: string;
   allowed_decisions: string[];
-  patterns?: { pattern: string; means: string }[]; // that may be allowed, with what each of them covers
+  patterns?: { pattern: string; means: string }[]; // patterns that may be allowed, with their meanings
   expires_at: string | null;
   decision?: { approved: boolean; feedback?: string | null; scope?: string; expired?: boolean; superseded?: boolean; tool_input?: string };
 }
@@ -18,9 +18,9 @@ export interface TextBlock {
   key: number;
   text: string;
   open: boolean;
-  final: boolean; // the answer
+  final: boolean; // whether it is the answer
   round: number;
-  from: number; // when it began and ended, in ms; 0: not known
+  from: number; // begin and end in ms; 0: unknown
   to: number;
 }
 export interface ToolBlock {
@@ -32,14 +32,14 @@ export interface ToolBlock {
   live: string;
   output: string | null;
   failed: boolean;
-  files: Attachment[]; // that the tool gave beside its text
+  files: Attachment[]; // given by the tool beside its text
   chat: string;
   from: number;
   to: number;
   round: number;
   approval?: Approval;
   question?: PendingInput & { response?: string | null; answered?: boolean };
-  nested: Turn | null; // what an agent of its own did for it
+  nested: Turn | null; // the work of its sub-agent
 }
 export interface NoteBlock {
   kind: "note";
@@ -48,7 +48,7 @@ export interface NoteBlock {
   code: string;
   text: string;
   retryable: boolean;
-  until?: number; // when it is tried again
+  until?: number; // time of the next try
   tasks?: Task[];
   steps?: string[];
 }
@@ -59,26 +59,26 @@ export interface Turn {
   chat: string;
   parent: string | null;
   editedFrom: string | null;
-  message: string | null; // null: not known yet
+  message: string | null; // null: unknown yet
   attachments: Attachment[];
   status: Status;
   model: string;
   createdAt: string;
   blocks: Block[];
   events: AgentEvent[]; // without deltas
-  held: boolean; // false: its blocks and events were let go, and are read again when they are needed
-  stale: boolean; // the server has begun anew: what it tells from now on replaces what is here
-  waiting: AgentEvent[] | null; // came while what is before it is read
-  size: number; // of what is held, in characters
-  height: number; // in pixels, when it was let go
-  lastSeq: number; // of the events that were taken in
+  held: boolean; // false: its blocks and events were let go, to be read again when needed
+  stale: boolean; // the feed was reset: later events replace these
+  waiting: AgentEvent[] | null; // arrived while earlier events are read
+  size: number; // characters held
+  height: number; // pixels, when it was let go
+  lastSeq: number; // of the events taken
   input: number; // tokens
   output: number;
-  cacheRead: number; // of the input, what the provider had in its cache, and what it has put there
+  cacheRead: number; // tokens of the input read from and written to the provider's cache
   cacheWrite: number;
   context: number; // tokens of the last request
-  window: number; // of the model, as the server had it then
-  limit: number; // tokens beyond which older messages are summed up
+  window: number; // the model's context window as the server reported it
+  limit: number; // tokens beyond which older messages are summarized
   version: number;
 }
 
@@ -95,7 +95,7 @@ export const isRunning = (turn: Turn): boolean => turn.status === "RUNNING" || t
 
 const timeOf = (event: AgentEvent): number => ("at" in event && event.at ? Date.parse(event.at) : 0);
 
-// The newest that fits. What belongs to earlier rounds is not looked at: a turn may have thousands of blocks.
+// The newest block that fits. Stops at earlier rounds, because a turn may have thousands of blocks.
 function newest<T extends Block>(turn: Turn, round: number, fits: (block: Block) => block is T): T | undefined {
   for (let i = turn.blocks.length - 1; i >= 0; --i) {
     const block = turn.blocks[i]!;
@@ -180,13 +180,13 @@ function sizeOf(event: AgentEvent): number {
   return size;
 }
 
-// Nothing is known of what came of it: it is told anew, or (if it is not `held`) read again when it is needed.
+// Forgets the turn's events. They arrive again, or (without `held`) are read again when needed.
 export function blank(turn: Turn, held = true): void {
   Object.assign(turn, { blocks: [], events: [], held, stale: false, size: 0, lastSeq: NONE, input: 0, output: 0, cacheRead: 0, cacheWrite: 0 });
   turn.version++;
 }
 
-// Takes one event in. An event that was taken in before changes nothing.
+// Takes one event. A repeated event changes nothing.
 export function take(turn: Turn, event: AgentEvent, live = false): void {
   if (event.seq <= turn.lastSeq || (event.type === "INTERACTION_COMPLETE" && turn.events[turn.events.length - 1]?.type === event.type)) return;
   turn.lastSeq = event.seq;
@@ -265,7 +265,7 @@ export function take(turn: Turn, event: AgentEvent, live = false): void {
       const block = lastTool(turn, event.call_id);
       if (block) {
         block.nested ??= newTurn(turn.chat, `${turn.id}/${block.id}`);
-        // Its steps are events as any others, but for their number and time.
+        // Steps are ordinary events without number and time.
         take(block.nested, { ...event.event, seq: block.nested.lastSeq + 1, at: event.at } as unknown as AgentEvent, live);
       }
       break;

@@ -1,4 +1,4 @@
-// What was typed and could not be sent. It outlives the page.
+// A message that could not be sent, stored so that it survives a reload.
 export interface Unsent {
   id: string;
   text: string;

@@ -4,10 +4,10 @@ import type { FilesChoice } from "../store/types";
 import { t } from "../texts";
 import { FilesBack } from "./FilesBack";
 
-// A turn is taken back, another version shown, the chat copied: with the files that differ there, or without.
+// Asks whether to restore the differing files when a turn is undone, another version is shown, or the chat is copied.
 export function AskedFilesBox() {
   const { askedFiles, open } = useStore();
-  // What was asked of another state of the chat is not asked any more.
+  // Drops a question about an earlier state of the chat.
   if (!askedFiles || askedFiles.chat !== open?.id || askedFiles.from !== (store.branch().pop()?.id ?? null)) return null;
   return <Question key={`${askedFiles.what} ${askedFiles.preview.files.map((each) => each.path).join(" ")}`} asked={askedFiles} />;
 }

@@ -6,10 +6,10 @@ import { AskedFilesBox } from "./AskedFilesBox";
 import { Comparison } from "./Comparison";
 import { treeOf } from "./tree";
 
-const ROW = 42; // pixels; as the rows are high
+const ROW = 42; // pixels: the height of a row
 const LANE = 20;
 
-// All versions of the chat as a tree; two of them can be compared.
+// All versions of the chat as a tree. Two of them can be compared.
 export function BranchMap() {
   const { open } = useStore();
   const [picked, setPicked] = useState<string[]>([]);
@@ -55,7 +55,7 @@ export function BranchMap() {
 const x = (row: { lane: number }): number => row.lane * LANE + LANE / 2 + 2;
 const y = (at: number): number => at * ROW + ROW / 2;
 
-// Other first messages come from above the first row.
+// The line from a turn to its parent. Other first messages have lines from above the first row.
 function edge(from: number, fromAt: number, to: number, toAt: number): string {
   const x0 = x({ lane: from }), x1 = x({ lane: to });
   return from === to ? `M${x0} ${y(fromAt)}V${y(toAt)}` : `M${x0} ${y(fromAt)}V${y(toAt) - ROW}C${x0} ${y(toAt) - ROW / 2} ${x1} ${y(toAt) - ROW / 2} ${x1} ${y(toAt)}`;

@@ -3,14 +3,14 @@ import { diffWords, Part } from "../chat/lines";
 import type { TextBlock, Turn } from "../store/turn";
 import { t } from "../texts";
 
-// Two versions side by side, turn by turn; what differs is marked.
+// Two versions side by side, turn by turn, with the differences marked.
 export function Comparison({ turns, first, second }: { turns: Map<string, Turn>; first: Turn; second: Turn }) {
   const left = pathTo(turns, first), right = pathTo(turns, second);
   let common = 0;
   while (common < left.length && left[common] === right[common]) common++;
   const rows = Array.from({ length: Math.max(left.length, right.length) - common }, (_, i) => common + i);
   const place = useRef<HTMLElement>(null);
-  useEffect(() => void place.current?.scrollIntoView({ block: "nearest" }), [first, second]); // it stands below a map of any length
+  useEffect(() => void place.current?.scrollIntoView({ block: "nearest" }), [first, second]); // it is below a map of any length
   return (
     <section ref={place} className="comparison" data-testid="comparison" aria-label={t.compare}>
       <header><h3>{t.compare}</h3>{common > 0 && <p className="hint">{t.inCommon(common)}</p>}</header>

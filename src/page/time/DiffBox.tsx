@@ -8,7 +8,7 @@ import { get, turnPath } from "../wire/api";
 
 const MOST = 2_000; // lines of one file
 
-// What a turn did to the files of the workspace.
+// A turn's changes of workspace files.
 export function DiffBox({ turn }: { turn: Turn }) {
   const [found, setFound] = useState<InteractionDiff | null>(null);
   useEffect(() => {
@@ -38,7 +38,7 @@ export function DiffBox({ turn }: { turn: Turn }) {
   );
 }
 
-// The lines of a unified diff. What stands before them says again which file it is, or that there are no lines to show.
+// The lines of a unified diff, without its header, which repeats the file's name or says that there are no lines.
 export function Hunks({ text }: { text: string }) {
   const from = text.indexOf("\n@@ ");
   if (from < 0) return /^Binary files .*/m.test(text) ? <p className="faint">{t.noLines}</p> : null;

@@ -3,7 +3,7 @@ import { spelled } from "../chat/hidden";
 import { t } from "../texts";
 import type { ReplayReport } from "../wire";
 
-// The first event that came out differently: as it was stored, and as it came this time.
+// The first event that differs: as it was stored, and as it came this time.
 export function Divergence({ report }: { report: ReplayReport }) {
   const { divergence } = report;
   if (!divergence) return <p className="bad" data-testid="verified">{t.differs}</p>;

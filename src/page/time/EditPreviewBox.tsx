@@ -11,7 +11,7 @@ import type { EditPreview } from "../wire";
 import { call, turnPath } from "../wire/api";
 import { FilesBack } from "./FilesBack";
 
-// A message is changed where it stands, with what that supersedes and what stays in the world.
+// Edits a message in place, and shows the turns that this supersedes and the effects that stay.
 export function EditPreviewBox({ turn, onDone }: { turn: Turn; onDone: () => void }) {
   const [text, setText] = useKept("text", turn.message ?? "");
   const [preview, setPreview] = useState<EditPreview | null>(null);
@@ -70,7 +70,7 @@ interface Effect {
   failed: boolean;
 }
 
-// What the turns have done outside of the chat, a line for each file. Files that go back with them do not stay, nor does one that is gone again.
+// The turns' effects outside of the chat that stay, a line for each file. Leaves out restored files and files that are gone again.
 function effectsThatStay(preview: EditPreview, choice: FilesChoice): Effect[] {
   const plain = (path: string): string => path.replace(/^(?:\.\/)+/, "");
   const known = new Map(preview.files.map((each) => [plain(each.path), each]));

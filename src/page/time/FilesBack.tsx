@@ -8,7 +8,7 @@ const MOST = 200; // files in the list
 
 export type Restorable = Pick<FilesPreview, "files" | "omitted">;
 
-// The files that can go back with a chat, and whether they shall.
+// The files that can be restored with a chat, and the choice whether to do so.
 export function FilesBack({ preview, choice, onChange }: { preview: Restorable; choice: FilesChoice; onChange: (choice: FilesChoice) => void }) {
   const { files, omitted = 0 } = preview;
   if (files.length === 0 && omitted === 0) return null;
@@ -31,7 +31,7 @@ export function FilesBack({ preview, choice, onChange }: { preview: Restorable; 
   );
 }
 
-// Who runs the file by itself, and that it can be run or is a link: what stands before the lines of a diff.
+// Warnings from the header of a diff: what runs the file by itself, and that it is executable or a link.
 function Told({ text }: { text: string }) {
   const head = text.slice(0, Math.max(0, text.indexOf("\n@@ ")) || undefined).split("\n");
   const told = head.filter((line) => line.startsWith("# ") || (/^new (?:file )?mode /.test(line) && !line.endsWith("100644")));

@@ -13,7 +13,7 @@ const STEADY = 400; // ms from event to event
 const SPEEDS = ["original", "4", "steady"] as const;
 type Speed = (typeof SPEEDS)[number];
 
-// The turn once more, event by event; and whether running it again on its record gives the same.
+// Replays the turn event by event, and checks whether running it again on its record gives the same.
 export function ReplayBox({ turn }: { turn: Turn }) {
   const [at, setAt] = useState(turn.events.length);
   const [playing, setPlaying] = useState(false);

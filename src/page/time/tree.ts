@@ -1,11 +1,11 @@
-// The turns of a chat as rows of a drawing: one below the other, each version in a lane of its own.
+// The turns of a chat as rows of a drawing, with a lane for each version.
 import { byNumber } from "../store/store";
 import type { Turn } from "../store/turn";
 
 export interface TreeRow {
   turn: Turn;
   lane: number;
-  parent: number; // the row of its parent, -1: it begins
+  parent: number; // its parent's row; -1: it has none
   shown: boolean;
 }
 
@@ -17,7 +17,7 @@ export function treeOf(turns: Map<string, Turn>, shown: Set<string>): TreeRow[] 
   }
   const rows: TreeRow[] = [];
   const free = { lane: 0 };
-  // The oldest version goes on in its parent's lane; each other one opens the next. Without recursion: chats are long.
+  // The oldest version continues in its parent's lane, and each other one opens the next. Not recursive, because chats are long.
   const next: { turn: Turn; lane: number | null; parent: number }[] = [];
   const push = (of: string | null, lane: number | null, parent: number): void => {
     const all = children.get(of) ?? [];

@@ -9,7 +9,7 @@ import { t } from "../texts";
 import { hasToken, logOut } from "../wire/api";
 import { ToolServers } from "./ToolServers";
 
-// What this browser shows, and what the server runs with.
+// The settings of this browser, and those that the server runs with.
 export function Settings() {
   const { tools, models, instructions } = useStore();
   const [theme, choose] = useState(themeNow());

@@ -5,9 +5,9 @@ import type { ServerLogin, ToolServer, Tools } from "../wire";
 import { call } from "../wire/api";
 
 const IS_WEB = /^https?:\/\//;
-const AGAIN = 1500; // ms between two looks at whether somebody has logged in, or what became of a connection
+const AGAIN = 1500; // ms between checks of a log-in or a connection
 
-// The MCP servers, how they are, and logging in at them.
+// The MCP servers, their state, and logging in to them.
 export function ToolServers({ servers }: { servers: Tools["servers"] }) {
   useLookingAgain(servers.some((server) => server.state === "connecting"));
   return (
@@ -27,7 +27,7 @@ function useLookingAgain(changes: boolean) {
 }
 
 function Line({ server }: { server: ToolServer }) {
-  const [page, setPage] = useState<string | null>(null); // to be opened
+  const [page, setPage] = useState<string | null>(null); // to open for the log-in
   const path = `/tools/servers/${encodeURIComponent(server.name)}`;
   const waits = server.login === "logged_in" ? null : page;
   useLookingAgain(waits !== null);

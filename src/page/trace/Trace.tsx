@@ -12,7 +12,7 @@ import type { Audit, AuditEntry } from "../wire";
 import { get } from "../wire/api";
 import { barsOf, Waterfall } from "./Waterfall";
 
-// What really happened: every event as it came, how long each round and tool took, and the audit log.
+// The raw record: every event as it came, the duration of each round and tool, and the audit log.
 export function Trace() {
   useStore();
   const turns = store.branch();
@@ -76,7 +76,7 @@ function EventLine({ event }: { event: AgentEvent }) {
   );
 }
 
-// The member that says most, in one line.
+// The event's most telling member, in one line.
 function gist(event: AgentEvent): string {
   const each = event as unknown as Record<string, unknown>;
   if (event.type === "USAGE") return t.meterTip(event.input_tokens, event.output_tokens);

@@ -14,11 +14,11 @@ interface Bar {
 
 const timeOf = (event: Turn["events"][number]): number => ("at" in event ? Date.parse(event.at) : 0);
 
-// What a model's answer consists of, and what can come in its place. Its usage is told after its calls have run.
+// Events of a model's answer, and those that can end its request. USAGE comes only after the answer's calls have run.
 const ANSWERS = ["THINKING", "MESSAGE", "ANSWER"];
 const ENDS = [...ANSWERS, "APPROVAL_REQUIRED", "TOOL_CALL", "ERROR", "CANCELLED"];
 
-// Each request to the model, each wait for a person and each tool, in their times.
+// A bar for each request to the model, each wait for a person and each tool, with its times.
 export function barsOf(turn: Turn): Bar[] {
   const bars: Bar[] = [];
   let from = turn.createdAt ? Date.parse(turn.createdAt) : 0;

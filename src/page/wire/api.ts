@@ -1,8 +1,8 @@
-// Requests to the server that this page comes from. A failure is an ApiError with the server's own words.
+// Requests to the page's own server. A failure is an ApiError with the server's message.
 import { writeExact } from "../chat/exact";
 import type { Error as ErrorBody, Transcription } from "../wire";
 
-const SAVED_WITHIN = 60_000; // milliseconds; the browser has begun by then
+const SAVED_WITHIN = 60_000; // milliseconds, after which the browser has begun to save
 
 export class ApiError extends Error {
   constructor(readonly status: number, readonly code: string, message: string) {
@@ -10,14 +10,14 @@ export class ApiError extends Error {
   }
 }
 
-// Told why, in the server's words, if a token was shown that does not count (any more).
+// Called on 401. `why` is the server's message if the token is invalid, and empty if there was none.
 let onLoggedOut: (why: string) => void = () => undefined;
 export function whenLoggedOut(call: (why: string) => void): void {
   onLoggedOut = call;
 }
 
-// Of the token that somebody has shown here, the server has made two halves: a cookie, which no script can read but every port of the host is sent, and the
-// page key. That one stays in this origin's storage, which no other port can read, and goes along as a header, which no other page can send.
+// At log-in the server splits the token into two halves. The cookie is hidden from scripts but sent to every port of the host. The page key is kept in this
+// origin's storage, which no other port can read, and sent as a header, which no other page can send.
 const PAGE_KEY = "pageKey";
 const HEADER = "Reprise-Page-Key";
 export const hasToken = (): boolean => localStorage.getItem(PAGE_KEY) !== null;
@@ -32,7 +32,7 @@ export async function logIn(token: string): Promise<void> {
   if (key !== null) localStorage.setItem(PAGE_KEY, key);
 }
 export const logOut = (): void => localStorage.removeItem(PAGE_KEY);
-// In another window.
+// Called when another window changes it.
 export const whenTokenChanges = (call: () => void): void => addEventListener("storage", (e) => e.key === PAGE_KEY && call());
 
 async function failureOf(response: Response): Promise<ApiError> {
@@ -59,16 +59,16 @@ export async function call<T>(method: string, path: string, body?: unknown): Pro
 
 export const get = <T>(path: string): Promise<T> => call<T>("GET", path);
 
-// Starts a run and returns when it has begun: what follows comes by the feed, and the run goes on without this answer.
+// Starts a run and returns when it has begun. The feed brings its events, and the run goes on without this response.
 export async function begin(path: string, body: Record<string, unknown>): Promise<void> {
   const stop = new AbortController();
   const response = await request("POST", path, { ...body, on_disconnect: "continue" }, stop.signal);
   const reader = response.body?.getReader();
-  await reader?.read().catch(() => undefined); // it has been taken in; what becomes of this answer does not matter
+  await reader?.read().catch(() => undefined); // the request was accepted, so the rest of the response does not matter
   stop.abort();
 }
 
-// What was said in a recording.
+// The text spoken in a recording.
 export async function transcribe(sound: Blob, signal: AbortSignal): Promise<string> {
   const form = new FormData();
   form.append("file", sound, `recording.${/^[a-z]+\/([a-z0-9]+)/.exec(sound.type)?.[1] ?? "webm"}`);
@@ -77,7 +77,7 @@ export async function transcribe(sound: Blob, signal: AbortSignal): Promise<stri
   return ((await response.json()) as Transcription).text;
 }
 
-// Saves what the server has at this path. The browser itself would ask for it without the token.
+// Saves the server's file at this path. A plain link would not work, because the browser sends no page key.
 export async function save(path: string, name: string): Promise<void> {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(await (await request("GET", path)).blob());

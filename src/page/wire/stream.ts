@@ -1,4 +1,4 @@
-// GET /events, read for ever: it comes back by itself after a restart or a lost connection, and goes on where it was.
+// Reads GET /events for ever. After a restart or a lost connection it reconnects by itself and continues where it was.
 import { ApiError, request } from "./api";
 
 export interface Frame {
@@ -9,16 +9,16 @@ export type Connection = "live" | "connecting" | "offline";
 
 const FIRST_PAUSE = 250;
 const LONGEST_PAUSE = 5000;
-// The server is never silent for longer than fifteen seconds.
+// ms of silence after which the connection is lost: the server sends something every fifteen seconds.
 const SILENCE = 40_000;
-const LATE = 20_000; // who comes back to the page does not wait for the rest of that
+const LATE = 20_000; // ms of silence that are enough when the page is shown again
 
 export class Feed {
   private cursor = "";
   private chats: string[] = [];
   private abort: AbortController | null = null;
   private pause = FIRST_PAUSE;
-  private heard = Date.now(); // when something came
+  private heard = Date.now(); // time of the last bytes
 
   constructor(private readonly onFrames: (frames: Frame[]) => void, private readonly onState: (state: Connection) => void) {}
 
@@ -30,7 +30,7 @@ export class Feed {
     });
   }
 
-  // From now on the full events of these chats come too.
+  // From now on the feed also has all events of these chats.
   follow(chats: string[]): void {
     if (chats.join() === this.chats.join()) return;
     this.chats = chats;
