@@ -8,6 +8,7 @@
 #include "base/path.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "base/utf8.h"
 
 namespace reprise::acp {
 namespace {

@@ -7,7 +7,7 @@
 #include "acp/terminal_tool.h"
 #include "base/json.h"
 #include "base/terminal_text.h"
-#include "base/text.h"
+#include "base/utf8.h"
 #include "terminal/question_text.h"
 #include "transcript/event_visitor.h"
 

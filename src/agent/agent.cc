@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/json.h"
-#include "base/text.h"
+#include "base/utf8.h"
 #include "domain/codec.h"
 
 namespace reprise {

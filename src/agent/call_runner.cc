@@ -16,7 +16,7 @@
 #include "base/json.h"
 #include "base/logging.h"
 #include "base/mutex.h"
-#include "base/text.h"
+#include "base/utf8.h"
 #include "domain/codec.h"
 
 namespace reprise {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "agent/agent.h"
-#include "base/text.h"
+#include "base/utf8.h"
 
 namespace reprise {
 

@@ -10,7 +10,7 @@
 #include "agent/context.h"
 #include "base/json.h"
 #include "base/terminal_text.h"
-#include "base/text.h"
+#include "base/utf8.h"
 
 namespace reprise {
 

@@ -12,6 +12,7 @@
 #include "app/prompt_files.h"
 #include "base/private_file.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "crypto/digest.h"
 
 namespace reprise {

@@ -18,7 +18,6 @@
 #include <utility>
 
 #include "base/logging.h"
-#include "base/text.h"
 
 namespace reprise {
 namespace {

@@ -7,6 +7,7 @@
 
 #include "app/options.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "wire/message.h"
 
 namespace reprise {

@@ -18,7 +18,6 @@
 #include "base/logging.h"
 #include "base/path.h"
 #include "base/posix_file_system.h"
-#include "base/text.h"
 #include "base/try.h"
 #include "crypto/jwe.h"
 #include "domain/codec.h"

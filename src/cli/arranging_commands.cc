@@ -9,6 +9,7 @@
 #include "archive/chat_reader.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "cli/commands.h"
 #include "client/chat_writer.h"
 #include "terminal/console.h"

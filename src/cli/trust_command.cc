@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "base/private_file.h"
 #include "base/terminal_text.h"
-#include "base/text.h"
+#include "base/utf8.h"
 #include "cli/commands.h"
 #include "crypto/digest.h"
 #include "terminal/console.h"

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/text.h"
+#include "base/utf8.h"
 #include "document/archive.h"
 #include "document/number_format.h"
 #include "document/readers.h"

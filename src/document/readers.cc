@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "base/text.h"
+#include "base/utf8.h"
 
 namespace reprise::document {
 

@@ -8,7 +8,6 @@
 #include <utility>
 #include <variant>
 
-#include "base/text.h"
 #include "base/try.h"
 #include "domain/codec.h"
 #include "engine/interactions.h"

@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "base/utf8.h"
 
 namespace reprise {
 namespace {

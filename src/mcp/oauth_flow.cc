@@ -8,6 +8,7 @@
 #include "base/system.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "base/utf8.h"
 #include "crypto/digest.h"
 
 namespace reprise {

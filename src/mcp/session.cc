@@ -9,6 +9,7 @@
 
 #include "base/logging.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "mcp/content.h"
 
 namespace reprise {

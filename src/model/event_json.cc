@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/json.h"
-#include "base/text.h"
+#include "base/utf8.h"
 
 namespace reprise {
 namespace {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/text.h"
+#include "base/utf8.h"
 #include "reprise/model_client.h"
 
 namespace reprise {

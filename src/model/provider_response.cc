@@ -7,6 +7,7 @@
 #include "base/logging.h"
 #include "base/text.h"
 #include "base/transport.h"
+#include "base/utf8.h"
 #include "model/event_json.h"
 #include "model/provider_error.h"
 

@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/logging.h"
 #include "base/text.h"
+#include "base/utf8.h"
 
 namespace reprise {
 namespace {

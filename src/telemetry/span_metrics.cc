@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "base/text.h"
+#include "base/utf8.h"
 
 namespace reprise {
 namespace {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/terminal_text.h"
-#include "base/text.h"
+#include "base/utf8.h"
 
 namespace reprise {
 namespace {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/terminal_text.h"
-#include "base/text.h"
+#include "base/utf8.h"
 #include "domain/codec.h"
 #include "terminal/diff_view.h"
 #include "terminal/question_text.h"

@@ -15,8 +15,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/text.h"
-
 namespace reprise {
 namespace {
 

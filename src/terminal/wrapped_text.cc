@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/terminal_text.h"
-#include "base/text.h"
+#include "base/utf8.h"
 #include "terminal/terminal_style.h"
 
 namespace reprise {

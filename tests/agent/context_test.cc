@@ -4,7 +4,7 @@
 #include <numeric>
 #include <string>
 
-#include "base/text.h"
+#include "base/utf8.h"
 #include "support/test.h"
 
 namespace reprise::context_test {

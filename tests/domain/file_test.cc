@@ -1,4 +1,4 @@
-#include "base/text.h"
+#include "base/utf8.h"
 #include "reprise/file_store.h"
 #include "support/test.h"
 

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
-#include "base/text.h"
+#include "base/utf8.h"
 #include "fuzz/driver.h"
 #include "mcp/client.h"
 #include "mcp/content.h"

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/text.h"
+#include "base/utf8.h"
 #include "support/test.h"
 
 namespace reprise::content_test {

@@ -4,6 +4,7 @@
 
 #include "base/terminal_text.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "doors/mcp_door/message.h"
 #include "doors/shown_text.h"
 #include "transcript/event_visitor.h"

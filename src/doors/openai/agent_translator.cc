@@ -6,7 +6,7 @@
 
 #include "base/json.h"
 #include "base/terminal_text.h"
-#include "base/text.h"
+#include "base/utf8.h"
 #include "doors/shown_text.h"
 #include "transcript/event_visitor.h"
 

@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "base/utf8.h"
 #include "crypto/digest.h"
 
 namespace reprise::openai {

@@ -13,6 +13,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "model/offline/offline_answers.h"
 #include "reprise/message.h"
 

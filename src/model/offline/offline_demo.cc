@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "base/text.h"
+#include "base/utf8.h"
 #include "model/offline/offline_answers.h"
 
 namespace reprise {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/logging.h"
-#include "base/text.h"
+#include "base/utf8.h"
 
 namespace reprise {
 namespace {

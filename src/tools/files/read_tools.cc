@@ -11,8 +11,8 @@
 #include <string>
 #include <utility>
 
-#include "base/text.h"
 #include "base/try.h"
+#include "base/utf8.h"
 #include "domain/file_kind.h"
 #include "tools/arguments.h"
 #include "tools/builtin_tools.h"

@@ -1,7 +1,7 @@
 #include <string>
 
-#include "base/text.h"
 #include "base/try.h"
+#include "base/utf8.h"
 #include "tools/arguments.h"
 #include "tools/builtin_tools.h"
 #include "tools/files/path_tool.h"

@@ -14,6 +14,7 @@
 #include "base/path.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "base/utf8.h"
 #include "tools/shell/command_runner.h"
 
 namespace reprise {

@@ -2,7 +2,7 @@
 #include <array>
 #include <string>
 
-#include "base/text.h"
+#include "base/utf8.h"
 #include "tools/arguments.h"
 #include "tools/builtin_tools.h"
 #include "tools/text_file.h"
