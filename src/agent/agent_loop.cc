@@ -44,9 +44,7 @@ std::vector<std::string> UsedCallIds(const Messages& messages) {
 Error Stopped() { return MakeError(ErrorCode::kCancelled, "the interaction was cancelled"); }
 
 Error Ended(Reason reason, std::string message) {
-  Error error = Refused(reason, std::move(message));
-  error.code = ErrorCode::kInternal;
-  return error;
+  return {.code = ErrorCode::kInternal, .reason = std::string(NameOf(reason)), .message = std::move(message)};
 }
 
 Error TooMuchSaid(std::size_t limit) {

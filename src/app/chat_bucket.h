@@ -5,9 +5,9 @@
 #include <string>
 
 #include "net/curl_transport.h"
+#include "remote/s3/s3_bucket.h"
 #include "reprise/file_system.h"
 #include "reprise/options.h"
-#include "s3/s3_bucket.h"
 #include "store/object_store.h"
 
 namespace reprise {

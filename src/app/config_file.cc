@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "mcp/oauth_documents.h"
-#include "s3/s3_bucket.h"
+#include "remote/s3/s3_bucket.h"
 
 namespace reprise {
 namespace {

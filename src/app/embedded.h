@@ -3,7 +3,7 @@
 #include <span>
 #include <string_view>
 
-#include "api/server.h"
+#include "doors/api/server.h"
 
 namespace reprise {
 

@@ -3,11 +3,11 @@
 #include <condition_variable>
 #include <utility>
 
-#include "api/server.h"
 #include "app/options.h"
 #include "app/server_parts.h"
 #include "base/mutex.h"
 #include "base/try.h"
+#include "doors/api/server.h"
 
 namespace reprise {
 namespace {

@@ -24,7 +24,7 @@
 #include "base/private_file.h"
 #include "base/system.h"
 #include "base/try.h"
-#include "postgres/postgres_api_tokens.h"
+#include "remote/postgres/postgres_api_tokens.h"
 #include "store/data_folder.h"
 #include "store/file_names.h"
 #include "tools/documents/sandboxed_reader.h"

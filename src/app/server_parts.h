@@ -8,19 +8,19 @@
 #include <string_view>
 #include <vector>
 
-#include "api/server.h"
 #include "app/chat_bucket.h"
 #include "app/folders.h"
 #include "app/tenant_parts.h"
 #include "base/mutex.h"
 #include "base/posix_file_system.h"
 #include "crypto/key_set.h"
+#include "doors/api/server.h"
 #include "engine/elastic_pool.h"
 #include "mcp/mcp_servers.h"
 #include "net/curl_transport.h"
-#include "postgres/shared_database.h"
-#include "postgres/signals.h"
-#include "redis/redis_signals.h"
+#include "remote/postgres/shared_database.h"
+#include "remote/postgres/signals.h"
+#include "remote/redis/redis_signals.h"
 #include "reprise/audio.h"
 #include "reprise/engine.h"
 #include "reprise/model_client.h"

@@ -20,9 +20,9 @@
 #include "mcp/session.h"
 #include "net/curl_transport.h"
 #include "people/issuer_keys.h"
-#include "postgres/database.h"
-#include "postgres/schema.h"
-#include "redis/redis_signals.h"
+#include "remote/postgres/database.h"
+#include "remote/postgres/schema.h"
+#include "remote/redis/redis_signals.h"
 #include "store/file_names.h"
 
 namespace reprise {

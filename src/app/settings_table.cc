@@ -11,8 +11,8 @@
 #include "mcp/oauth_documents.h"
 #include "people/access_token.h"
 #include "people/issuer_keys.h"
-#include "postgres/database.h"
-#include "redis/redis_url.h"
+#include "remote/postgres/database.h"
+#include "remote/redis/redis_url.h"
 #include "wire/gate.h"
 
 namespace reprise {

@@ -9,8 +9,8 @@
 #include "base/utf8.h"
 #include "cli/commands.h"
 #include "client/server_access.h"
+#include "domain/transcript/transcript.h"
 #include "terminal/console.h"
-#include "transcript/transcript.h"
 
 namespace reprise {
 namespace {

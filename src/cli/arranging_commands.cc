@@ -6,14 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "archive/chat_reader.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
 #include "base/utf8.h"
 #include "cli/commands.h"
+#include "client/archive/chat_reader.h"
 #include "client/chat_writer.h"
+#include "domain/transcript/transcript.h"
 #include "terminal/console.h"
-#include "transcript/transcript.h"
 
 namespace reprise {
 namespace {

@@ -2,14 +2,14 @@
 #include <string>
 
 #include "app/keys.h"
-#include "archive/chat_reader.h"
 #include "base/json.h"
 #include "base/posix_file_system.h"
 #include "base/terminal_text.h"
 #include "cli/commands.h"
+#include "client/archive/chat_reader.h"
+#include "domain/transcript/transcript.h"
 #include "store/audit_file.h"
 #include "terminal/console.h"
-#include "transcript/transcript.h"
 
 namespace reprise {
 namespace {

@@ -1,8 +1,8 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "acp/agent.h"
 #include "cli/commands.h"
+#include "client/acp/agent.h"
 #include "client/mcp_bridge.h"
 #include "client/server_access.h"
 #include "client/server_link.h"

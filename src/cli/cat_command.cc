@@ -1,8 +1,8 @@
 #include <nlohmann/json.hpp>
 
-#include "archive/chat_reader.h"
 #include "base/path.h"
 #include "cli/commands.h"
+#include "client/archive/chat_reader.h"
 #include "domain/codec.h"
 #include "terminal/console.h"
 

@@ -11,11 +11,11 @@
 #include <utility>
 
 #include "app/keys.h"
-#include "archive/chat_reader.h"
 #include "base/json.h"
 #include "base/path.h"
 #include "base/terminal_text.h"
 #include "cli/commands.h"
+#include "client/archive/chat_reader.h"
 #include "client/one_shot.h"
 #include "client/pipe_conversation.h"
 #include "client/server_access.h"

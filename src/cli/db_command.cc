@@ -7,8 +7,8 @@
 #include "base/terminal_text.h"
 #include "base/try.h"
 #include "cli/commands.h"
-#include "postgres/database.h"
-#include "postgres/schema.h"
+#include "remote/postgres/database.h"
+#include "remote/postgres/schema.h"
 #include "terminal/console.h"
 
 namespace reprise {

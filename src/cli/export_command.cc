@@ -6,19 +6,19 @@
 #include <utility>
 #include <vector>
 
-#include "archive/chat_folder.h"
-#include "archive/chat_reader.h"
 #include "base/atomic_write.h"
 #include "base/path.h"
 #include "base/posix_file_system.h"
 #include "base/private_file.h"
 #include "base/terminal_text.h"
 #include "cli/commands.h"
+#include "client/archive/chat_folder.h"
+#include "client/archive/chat_reader.h"
 #include "domain/codec.h"
+#include "domain/transcript/transcript.h"
 #include "engine/history.h"
 #include "terminal/console.h"
 #include "terminal/progress.h"
-#include "transcript/transcript.h"
 
 namespace reprise {
 namespace {

@@ -4,13 +4,13 @@
 #include <utility>
 #include <vector>
 
-#include "archive/chat_reader.h"
 #include "base/terminal_text.h"
 #include "cli/commands.h"
+#include "client/archive/chat_reader.h"
 #include "domain/codec.h"
+#include "domain/transcript/transcript.h"
 #include "engine/run_journal.h"
 #include "terminal/console.h"
-#include "transcript/transcript.h"
 
 namespace reprise {
 namespace {

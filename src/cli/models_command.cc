@@ -3,13 +3,13 @@
 #include <string>
 #include <utility>
 
-#include "api/bodies.h"
 #include "app/factories.h"
 #include "base/json.h"
 #include "base/logging.h"
 #include "base/terminal_text.h"
 #include "cli/commands.h"
 #include "client/server_access.h"
+#include "doors/api/bodies.h"
 #include "net/curl_transport.h"
 #include "terminal/console.h"
 

@@ -14,7 +14,7 @@
 #include "base/terminal_text.h"
 #include "base/try.h"
 #include "cli/commands.h"
-#include "postgres/schema.h"
+#include "remote/postgres/schema.h"
 #include "store/data_folder.h"
 #include "store/file_names.h"
 #include "terminal/console.h"

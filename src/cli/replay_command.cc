@@ -6,11 +6,11 @@
 #include <utility>
 #include <vector>
 
-#include "archive/chat_reader.h"
 #include "base/logging.h"
 #include "base/path.h"
 #include "base/terminal_text.h"
 #include "cli/commands.h"
+#include "client/archive/chat_reader.h"
 #include "domain/codec.h"
 #include "engine/elastic_pool.h"
 #include "engine/recorded_replay.h"

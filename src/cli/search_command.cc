@@ -5,10 +5,10 @@
 #include <utility>
 #include <vector>
 
-#include "archive/chat_reader.h"
 #include "base/json.h"
 #include "base/terminal_text.h"
 #include "cli/commands.h"
+#include "client/archive/chat_reader.h"
 #include "engine/history.h"
 #include "terminal/console.h"
 #include "terminal/progress.h"

@@ -8,7 +8,6 @@
 #include <optional>
 #include <string>
 
-#include "api/server.h"
 #include "app/checks.h"
 #include "app/embedded.h"
 #include "app/process.h"
@@ -19,6 +18,7 @@
 #include "base/system.h"
 #include "cli/commands.h"
 #include "client/own_server.h"
+#include "doors/api/server.h"
 #include "terminal/console.h"
 
 namespace reprise {

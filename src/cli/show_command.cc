@@ -1,11 +1,11 @@
 #include <nlohmann/json.hpp>
 
-#include "archive/chat_reader.h"
 #include "base/path.h"
 #include "cli/commands.h"
+#include "client/archive/chat_reader.h"
 #include "domain/codec.h"
+#include "domain/transcript/transcript.h"
 #include "terminal/console.h"
-#include "transcript/transcript.h"
 
 namespace reprise {
 namespace {

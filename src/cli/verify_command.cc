@@ -4,12 +4,12 @@
 
 #include "app/chat_bucket.h"
 #include "app/keys.h"
-#include "archive/chat_reader.h"
 #include "base/path.h"
 #include "base/posix_file_system.h"
 #include "base/terminal_text.h"
 #include "base/try.h"
 #include "cli/commands.h"
+#include "client/archive/chat_reader.h"
 #include "store/chat_files.h"
 #include "store/file_names.h"
 #include "store/verify.h"

@@ -4,15 +4,15 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "api/requests.h"
 #include "app/chat_bucket.h"
 #include "app/keys.h"
-#include "archive/chat_reader.h"
 #include "base/logging.h"
 #include "base/path.h"
 #include "base/posix_file_system.h"
+#include "client/archive/chat_reader.h"
 #include "client/server_access.h"
 #include "domain/codec.h"
+#include "doors/api/requests.h"
 #include "doors/chat_lists.h"
 #include "store/chat_files.h"
 #include "store/file_interaction_store.h"

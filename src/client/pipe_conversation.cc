@@ -8,10 +8,10 @@
 #include "base/terminal_text.h"
 #include "base/text.h"
 #include "client/answers.h"
+#include "domain/transcript/event_visitor.h"
 #include "terminal/console.h"
 #include "terminal/question_text.h"
 #include "terminal/run_text.h"
-#include "transcript/event_visitor.h"
 
 namespace reprise {
 namespace {

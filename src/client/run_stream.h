@@ -10,9 +10,9 @@
 
 #include "base/json.h"
 #include "client/server_client.h"
+#include "domain/transcript/transcript.h"
 #include "reprise/event.h"
 #include "reprise/result.h"
-#include "transcript/transcript.h"
 
 namespace reprise {
 

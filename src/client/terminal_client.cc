@@ -9,10 +9,10 @@
 #include "client/answers.h"
 #include "client/server_access.h"
 #include "domain/codec.h"
+#include "domain/transcript/event_visitor.h"
 #include "terminal/console.h"
 #include "terminal/question_text.h"
 #include "terminal/wrapped_text.h"
-#include "transcript/event_visitor.h"
 
 namespace reprise {
 namespace {

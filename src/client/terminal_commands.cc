@@ -12,10 +12,10 @@
 #include "client/terminal_client.h"
 #include "crypto/digest.h"
 #include "domain/codec.h"
+#include "domain/transcript/transcript.h"
 #include "reprise/timestamp.h"
 #include "terminal/diff_view.h"
 #include "terminal/wrapped_text.h"
-#include "transcript/transcript.h"
 
 namespace reprise {
 namespace {

@@ -35,10 +35,7 @@ constexpr std::size_t kMaxAddress = 300, kMaxType = 100;  // bytes quoted in err
 
 // Whatever the reason, the channel is of no more use.
 Error Broken(Reason reason, std::string message) {
-  Error error = Refused(reason, std::move(message));
-  error.code = ErrorCode::kUnavailable;
-  error.retryable = false;
-  return error;
+  return {.code = ErrorCode::kUnavailable, .reason = std::string(NameOf(reason)), .message = std::move(message)};
 }
 
 // "https://host:1/a/b?c" -> "https://host:1".

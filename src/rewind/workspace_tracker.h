@@ -142,9 +142,9 @@ class WorkspaceTracker {
   std::size_t count_ GUARDED_BY(mutex_) = 0;
   std::map<std::string, Directory> directories_ GUARDED_BY(mutex_);  // by path; "" is the workspace
   std::set<std::string> linked_ GUARDED_BY(mutex_);                  // files with several names, perhaps elsewhere
-  std::set<std::uint64_t> newly_linked_ GUARDED_BY(mutex_);  // their inodes, since the last Update
-  std::map<std::string, Rules> old_rules_ GUARDED_BY(mutex_);  // within an Update: previous rules of directories
-  UniqueFd inotify_ GUARDED_BY(mutex_);                        // empty if nothing is watched
+  std::set<std::uint64_t> newly_linked_ GUARDED_BY(mutex_);          // their inodes, since the last Update
+  std::map<std::string, Rules> old_rules_ GUARDED_BY(mutex_);        // within an Update: previous rules of directories
+  UniqueFd inotify_ GUARDED_BY(mutex_);                              // empty if nothing is watched
   std::unordered_map<int, std::string> watches_ GUARDED_BY(mutex_);
   bool missed_ GUARDED_BY(mutex_) = false;         // the kernel's event queue overflowed
   std::int64_t looked_at_ GUARDED_BY(mutex_) = 0;  // nanoseconds of the file system's clock

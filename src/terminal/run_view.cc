@@ -8,11 +8,11 @@
 #include "base/terminal_text.h"
 #include "base/utf8.h"
 #include "domain/codec.h"
+#include "domain/transcript/event_visitor.h"
 #include "terminal/diff_view.h"
 #include "terminal/question_text.h"
 #include "terminal/run_text.h"
 #include "terminal/wrapped_text.h"
-#include "transcript/event_visitor.h"
 
 namespace reprise {
 namespace {

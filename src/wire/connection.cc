@@ -187,7 +187,7 @@ bool Connection::IsStillWelcome() {
 
 void Connection::EndUnwelcome() {
   if (state_ != State::kBody) return Close();
-  SendAndEnd(ErrorReply(Refused(Reason::kInvalidToken, "the token has ended, and this request with it")));
+  SendAndEnd(ErrorReply(Reason::kInvalidToken, "the token has ended, and this request with it"));
 }
 
 // --- reading --------------------------------------------------------------------------------------------------------
@@ -332,18 +332,17 @@ std::optional<Reply> Connection::CheckAccess(const RequestHead& head) {
   if (access == Access::kAnybody) return std::nullopt;
   const bool is_operator = principal_.role == Principal::Role::kOperator;
   if (!is_operator && (access == Access::kOperator || !principal_.is_tenant())) {
-    return ErrorReply(Refused(Reason::kOperatorOnly, "only the operator of this server may see this"));
+    return ErrorReply(Reason::kOperatorOnly, "only the operator of this server may see this");
   }
   const bool is_admin = principal_.role == Principal::Role::kOrgAdmin;
-  if (access == Access::kOrgAdmin && !is_admin && !is_operator)
-    return ErrorReply(Refused(Reason::kOrgAdminOnly, "only an admin of the org may see this"));
+  if (access == Access::kOrgAdmin && !is_admin && !is_operator) {
+    return ErrorReply(Reason::kOrgAdminOnly, "only an admin of the org may see this");
+  }
   if (access != Access::kTenantOrAdmin) return std::nullopt;
-  // Refuses the operator too: a request meant for another user's chat would change the operator's own chat of that
-  // name.
+  // Refuses the operator too, because it would change the operator's own chat of that name.
   auto user = Request{.head = head}.Query("user");
   if (!user) return std::nullopt;
-  if (!is_admin)
-    return ErrorReply(Refused(Reason::kOrgAdminOnly, "only an admin of the org may see what is another user's"));
+  if (!is_admin) return ErrorReply(Reason::kOrgAdminOnly, "only an admin of the org may see another user's data");
   about_ = Principal{.role = Principal::Role::kUser, .org = principal_.org, .user = *std::move(user)};
   return std::nullopt;
 }

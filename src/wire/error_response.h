@@ -16,6 +16,7 @@ Reply JsonReply(const Json& json, int status = 200);
 
 // {"error":{"code","message","retryable","details"?}}. `error.detail` goes only to the log.
 Reply ErrorReply(const Error& error);
+inline Reply ErrorReply(Reason reason, std::string message) { return ErrorReply(Refused(reason, std::move(message))); }
 
 // An error whose HTTP status has no ErrorCode (408, 414, 417, 431, ...).
 Reply ProtocolErrorReply(int status, std::string code, std::string message);

@@ -301,8 +301,7 @@ std::optional<Reply> Gate::CheckHost(const RequestHead& head) const {
     const auto authority = ParseAuthority(host);
     if (authority && (IsPublic(*authority, 443) || IsPublic(*authority, 80))) return std::nullopt;
   }
-  return ErrorReply(
-      Refused(Reason::kForbiddenHost, "the Host header must name this server, or a name in public_hosts"));
+  return ErrorReply(Reason::kForbiddenHost, "the Host header must name this server, or a name in public_hosts");
 }
 
 // True for pages served under our own names or under a public one. If a public host lists no port, other programs may
@@ -328,11 +327,11 @@ std::optional<Reply> Gate::CheckOrigin(const RequestHead& head) const {
   for (const auto& [name, value] : head.headers) {
     if (name == "origin") {
       if (!IsOwnOrigin(value, head)) {
-        return ErrorReply(Refused(Reason::kForbiddenOrigin, "requests from other origins are not accepted"));
+        return ErrorReply(Reason::kForbiddenOrigin, "requests from other origins are not accepted");
       }
     } else if (name == "sec-fetch-site" &&
                (EqualsIgnoringCase(value, "cross-site") || EqualsIgnoringCase(value, "same-site"))) {
-      return ErrorReply(Refused(Reason::kForbiddenOrigin, "requests from other sites are not accepted"));
+      return ErrorReply(Reason::kForbiddenOrigin, "requests from other sites are not accepted");
     }
   }
   return std::nullopt;
@@ -346,7 +345,7 @@ std::optional<Reply> Gate::CheckCaller(const RequestHead& head, Peer peer) const
     return ErrorReply(NoToken());
   }
   if (peer == Peer::kTrusted) return std::nullopt;
-  return ErrorReply(Refused(Reason::kForbiddenUser, "only the user who runs this server may use it"));
+  return ErrorReply(Reason::kForbiddenUser, "only the user who runs this server may use it");
 }
 
 std::optional<Result<Principal>> Gate::Identify(const RequestHead& head, Authenticator::Done done) const {

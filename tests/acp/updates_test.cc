@@ -1,4 +1,4 @@
-#include "acp/updates.h"
+#include "client/acp/updates.h"
 
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "api/requests.h"
+#include "doors/api/requests.h"
 
 #include "support/test.h"
 

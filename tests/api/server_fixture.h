@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "api/server.h"
+#include "doors/api/server.h"
 #include "store/local_run_store.h"
 #include "store/memory_interaction_store.h"
 #include "support/fake_tools.h"

@@ -1,4 +1,4 @@
-#include "api/server.h"
+#include "doors/api/server.h"
 
 #include <poll.h>
 #include <time.h>

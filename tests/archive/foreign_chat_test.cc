@@ -1,4 +1,4 @@
-#include "archive/foreign_chat.h"
+#include "client/archive/foreign_chat.h"
 
 #include <nlohmann/json.hpp>
 #include <vector>

@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "api/requests.h"
+#include "doors/api/requests.h"
 #include "fuzz/driver.h"
 #include "wire/gate.h"
 #include "wire/message.h"

@@ -1,8 +1,8 @@
 // A chat comes into a database as a whole or not at all.
 #include "base/system.h"
-#include "postgres/lease.h"
-#include "postgres/postgres_store.h"
-#include "postgres/schema.h"
+#include "remote/postgres/lease.h"
+#include "remote/postgres/postgres_store.h"
+#include "remote/postgres/schema.h"
 #include "store/sample.h"
 #include "support/postgres_server.h"
 #include "support/test.h"

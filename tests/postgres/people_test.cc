@@ -3,10 +3,10 @@
 #include <thread>
 
 #include "base/system.h"
-#include "postgres/postgres_store.h"
-#include "postgres/postgres_tenant_stores.h"
-#include "postgres/schema.h"
-#include "postgres/tenant_database.h"
+#include "remote/postgres/postgres_store.h"
+#include "remote/postgres/postgres_tenant_stores.h"
+#include "remote/postgres/schema.h"
+#include "remote/postgres/tenant_database.h"
 #include "store/audit_file.h"
 #include "support/postgres_server.h"
 #include "support/test.h"

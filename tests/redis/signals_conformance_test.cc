@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/local_signals.h"
-#include "postgres/signals.h"
-#include "redis/redis_signals.h"
+#include "remote/postgres/signals.h"
+#include "remote/redis/redis_signals.h"
 #include "support/postgres_server.h"
 #include "support/redis_server.h"
 #include "support/test.h"

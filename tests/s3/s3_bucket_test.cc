@@ -1,4 +1,4 @@
-#include "s3/s3_bucket.h"
+#include "remote/s3/s3_bucket.h"
 
 #include <algorithm>
 #include <mutex>

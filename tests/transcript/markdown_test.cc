@@ -2,9 +2,9 @@
 
 #include "base/json.h"
 #include "domain/codec.h"
+#include "domain/transcript/transcript.h"
 #include "support/fixtures.h"
 #include "support/test.h"
-#include "transcript/transcript.h"
 
 namespace reprise::test::markdown_test {
 namespace {

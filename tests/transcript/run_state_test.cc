@@ -1,5 +1,5 @@
+#include "domain/transcript/transcript.h"
 #include "support/test.h"
-#include "transcript/transcript.h"
 
 namespace reprise::test::run_state_test {
 namespace {

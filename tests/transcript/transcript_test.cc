@@ -1,4 +1,4 @@
-#include "transcript/transcript.h"
+#include "domain/transcript/transcript.h"
 
 #include <nlohmann/json.hpp>
 

@@ -5,7 +5,7 @@
 
 #include "base/terminal_text.h"
 #include "domain/codec.h"
-#include "transcript/event_visitor.h"
+#include "domain/transcript/event_visitor.h"
 
 namespace reprise::ag_ui {
 namespace {

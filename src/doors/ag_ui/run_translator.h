@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "base/json.h"
+#include "domain/transcript/transcript.h"
 #include "doors/translator.h"
 #include "reprise/event.h"
 #include "reprise/ids.h"
-#include "transcript/transcript.h"
 
 namespace reprise::ag_ui {
 

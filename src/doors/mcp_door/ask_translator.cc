@@ -5,9 +5,9 @@
 #include "base/terminal_text.h"
 #include "base/text.h"
 #include "base/utf8.h"
+#include "domain/transcript/event_visitor.h"
 #include "doors/mcp_door/message.h"
 #include "doors/shown_text.h"
-#include "transcript/event_visitor.h"
 
 namespace reprise::mcp_door {
 namespace {

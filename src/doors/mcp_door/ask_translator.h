@@ -10,11 +10,11 @@
 #include <string>
 
 #include "base/json.h"
+#include "domain/transcript/transcript.h"
 #include "doors/mcp_door/message.h"
 #include "doors/mcp_door/sessions.h"
 #include "doors/translator.h"
 #include "reprise/ids.h"
-#include "transcript/transcript.h"
 
 namespace reprise::mcp_door {
 

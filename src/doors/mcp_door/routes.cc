@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/try.h"
 #include "crypto/digest.h"
+#include "domain/transcript/transcript.h"
 #include "doors/chat_lists.h"
 #include "doors/door.h"
 #include "doors/mcp_door/ask_translator.h"
@@ -16,7 +17,6 @@
 #include "doors/mcp_door/sessions.h"
 #include "doors/mcp_door/tools.h"
 #include "doors/translator.h"
-#include "transcript/transcript.h"
 #include "wire/error_response.h"
 #include "wire/request_values.h"
 

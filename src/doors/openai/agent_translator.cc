@@ -7,8 +7,8 @@
 #include "base/json.h"
 #include "base/terminal_text.h"
 #include "base/utf8.h"
+#include "domain/transcript/event_visitor.h"
 #include "doors/shown_text.h"
-#include "transcript/event_visitor.h"
 
 namespace reprise::openai {
 namespace {

@@ -4,10 +4,10 @@
 #include <memory>
 #include <string>
 
+#include "domain/transcript/transcript.h"
 #include "doors/openai/answer_writer.h"
 #include "doors/translator.h"
 #include "reprise/ids.h"
-#include "transcript/transcript.h"
 
 namespace reprise::openai {
 

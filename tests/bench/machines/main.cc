@@ -17,10 +17,10 @@
 #include <vector>
 
 #include "base/system.h"
-#include "postgres/postgres_parts.h"
-#include "postgres/schema.h"
-#include "postgres/signals.h"
-#include "redis/redis_signals.h"
+#include "remote/postgres/postgres_parts.h"
+#include "remote/postgres/schema.h"
+#include "remote/postgres/signals.h"
+#include "remote/redis/redis_signals.h"
 #include "store/sample.h"
 #include "support/postgres_server.h"
 #include "support/redis_server.h"

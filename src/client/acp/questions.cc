@@ -1,0 +1,194 @@
+#include "client/acp/questions.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+#include "base/terminal_text.h"
+#include "client/answers.h"
+#include "terminal/question_text.h"
+
+namespace reprise::acp {
+namespace {
+
+constexpr const char* kDecline = "decline";
+constexpr const char* kAnswer = "answer";
+constexpr const char* kOther = "other";
+
+bool Allows(const event::ApprovalRequired& asked, const char* decision) {
+  const auto& allowed = asked.allowed_decisions;
+  return std::find(allowed.begin(), allowed.end(), decision) != allowed.end();
+}
+
+Json Option(const std::string& id, const std::string& name, const char* kind) {
+  return {{"optionId", id}, {"name", name}, {"kind", kind}};
+}
+
+// A member of a form in ACP's terms, which has "oneOf" for titles of choices instead of "enumNames".
+Json FormProperty(const Json& property) {
+  static constexpr const char* kKnown[] = {"type",    "title",   "description", "default",   "enum",
+                                           "oneOf",   "format",  "minLength",   "maxLength", "pattern",
+                                           "minimum", "maximum", "items",       "minItems",  "maxItems"};
+  Json form = Json::object();
+  for (const char* name : kKnown) {
+    if (property.contains(name)) form[name] = property[name];
+  }
+  const Json& values = MemberOf(property, "enum");
+  const Json& names = MemberOf(property, "enumNames");
+  if (values.is_array() && names.is_array() && names.size() == values.size()) {
+    Json choices = Json::array();
+    for (std::size_t i = 0; i < values.size(); ++i) choices.push_back({{"const", values[i]}, {"title", names[i]}});
+    form.erase("enum");
+    form["oneOf"] = std::move(choices);
+  }
+  return form;
+}
+
+std::optional<Json> FormSchema(const std::string& text) {
+  const auto schema = ParseJson(text);
+  if (!schema || TextMember(*schema, "type") != "object" || !MemberOf(*schema, "properties").is_object()) {
+    return std::nullopt;
+  }
+  Json form = {{"type", "object"}, {"properties", Json::object()}};
+  for (const char* name : {"title", "description", "required"}) {
+    if (schema->contains(name)) form[name] = (*schema)[name];
+  }
+  for (const auto& [name, property] : (*schema)["properties"].items()) {
+    static constexpr std::string_view kTypes[] = {"string", "number", "integer", "boolean", "array"};
+    const std::string type = TextMember(property, "type");
+    if (std::find(std::begin(kTypes), std::end(kTypes), type) == std::end(kTypes)) return std::nullopt;
+    form["properties"][name] = FormProperty(property);
+  }
+  return form;
+}
+
+}  // namespace
+
+Json PermissionOptions(const event::ApprovalRequired& asked) {
+  Json options = Json::array({Option("allow_once", "Allow once", "allow_once")});
+  if (Allows(asked, "approve_for_chat")) {
+    options.push_back(Option("allow_chat", "Allow this very call in this chat from now on", "allow_always"));
+  }
+  if (Allows(asked, "approve_always")) {
+    options.push_back(Option("allow_always", "Allow this very call in every chat from now on", "allow_always"));
+  }
+  for (std::size_t i = 0; i < asked.patterns.size(); ++i) {
+    const auto& [pattern, means] = asked.patterns[i];
+    const std::string what = VisibleLine(means.empty() ? pattern : means);
+    const std::string number = std::to_string(i);
+    if (Allows(asked, "approve_for_chat")) {
+      options.push_back(Option("allow_chat:" + number, "Allow in this chat: " + what, "allow_always"));
+    }
+    if (Allows(asked, "approve_always")) {
+      options.push_back(Option("allow_always:" + number, "Allow in every chat: " + what, "allow_always"));
+    }
+  }
+  options.push_back(Option("reject_once", "Reject", "reject_once"));
+  return options;
+}
+
+std::optional<Json> ApprovalAnswer(const event::ApprovalRequired& asked, const std::string& option_id) {
+  const Json offered = PermissionOptions(asked);
+  if (std::none_of(offered.begin(), offered.end(),
+                   [&](const Json& each) { return TextMember(each, "optionId") == option_id; })) {
+    return std::nullopt;
+  }
+  Json body = AnswerTo(asked, option_id != "reject_once");
+  if (option_id.starts_with("allow_chat")) body["scope"] = "chat";
+  if (option_id.starts_with("allow_always")) body["scope"] = "always";
+  if (const std::size_t colon = option_id.find(':'); colon != std::string::npos) {
+    const std::size_t index = std::stoul(option_id.substr(colon + 1));  // valid, because it was offered
+    body["pattern"] = asked.patterns[index].pattern;
+  }
+  return body;
+}
+
+std::optional<Json> Elicitation(const event::InputRequired& asked, FormAbilities abilities) {
+  Json request = {{"message", asked.question}};
+  if (asked.url) {
+    if (!abilities.url) return std::nullopt;
+    request["mode"] = "url";
+    request["elicitationId"] = asked.request_id;
+    request["url"] = *asked.url;
+    return request;
+  }
+  if (!abilities.form) return std::nullopt;
+  request["mode"] = "form";
+  if (asked.schema) {
+    auto form = FormSchema(*asked.schema);
+    if (!form) return std::nullopt;
+    request["requestedSchema"] = *std::move(form);
+    return request;
+  }
+  const auto& options = asked.options;
+  Json properties = Json::object();
+  properties[kAnswer] = {{"type", "string"}, {"title", "Answer"}};
+  if (options.empty()) {
+    request["requestedSchema"] = {{"type", "object"}, {"properties", properties}, {"required", Json::array({kAnswer})}};
+    return request;
+  }
+  properties[kAnswer]["enum"] = options;
+  properties[kOther] = {{"type", "string"}, {"title", "Another answer"}};
+  request["requestedSchema"] = {{"type", "object"}, {"properties", properties}};
+  return request;
+}
+
+Json InputAnswer(const event::InputRequired& asked, const Json& result) {
+  if (TextMember(result, "action") != "accept") return AnswerTo(asked, std::nullopt);
+  const Json& content = MemberOf(result, "content");
+  if (asked.url) return AnswerTo(asked, "done");
+  if (asked.schema) return AnswerTo(asked, content.is_object() ? content : Json::object());
+  const std::string other = TextMember(content, kOther), said = other.empty() ? TextMember(content, kAnswer) : other;
+  return AnswerTo(asked, said.empty() ? std::nullopt : std::optional<Json>(said));
+}
+
+Json ChoiceOptions(const event::InputRequired& asked) {
+  Json choices = Json::array();
+  if (asked.schema) return choices;
+  for (std::size_t i = 0; i < asked.options.size() && !asked.url; ++i) {
+    choices.push_back(Option("option:" + std::to_string(i), VisibleLine(asked.options[i]), "allow_once"));
+  }
+  if (asked.url) choices.push_back(Option("option:done", "Done", "allow_once"));
+  if (!choices.empty()) choices.push_back(Option(kDecline, "No answer", "reject_once"));
+  return choices;
+}
+
+std::optional<Json> ChoiceAnswer(const event::InputRequired& asked, const std::string& option_id) {
+  if (option_id == kDecline) return AnswerTo(asked, std::nullopt);
+  if (option_id == "option:done" && asked.url) return AnswerTo(asked, "done");
+  for (std::size_t i = 0; i < asked.options.size(); ++i) {
+    if (option_id == "option:" + std::to_string(i)) return AnswerTo(asked, asked.options[i]);
+  }
+  return std::nullopt;
+}
+
+std::string QuestionText(const event::InputRequired& asked) {
+  std::string text = VisibleText(asked.question, "");
+  if (asked.url) text += "\n\n" + VisibleLine(*asked.url);
+  if (!asked.schema) return text + "\n\n(Your next message is the answer.)";
+  const auto fields = FieldsOf(*asked.schema);
+  if (fields.size() == 1) {
+    return text + "\n\n" + VisibleLine(fields[0].name) + ": " + fields[0].hint +
+           "\n\n(Your next message is the answer.)";
+  }
+  for (const FormField& field : fields) text += "\n- " + VisibleLine(field.name) + ": " + field.hint;
+  return text + "\n\n(Your next message is the answer: a JSON object with these members.)";
+}
+
+Result<Json> TextAnswer(const event::InputRequired& asked, const std::string& text) {
+  if (!asked.schema) return AnswerTo(asked, asked.url ? "done" : text);
+  const auto fields = FieldsOf(*asked.schema);
+  auto object = ParseJson(text);
+  if (object && object->is_object()) return AnswerTo(asked, *std::move(object));
+  if (fields.size() != 1) {
+    return Fail(ErrorCode::kInvalidArgument, "the answer must be a JSON object with the members that were named");
+  }
+  auto value = fields[0].ParseLine(text);
+  if (!value) return Fail(std::move(value.error()));
+  Json response = Json::object();
+  if (*value) response[fields[0].name] = **std::move(value);
+  return AnswerTo(asked, std::move(response));
+}
+
+}  // namespace reprise::acp

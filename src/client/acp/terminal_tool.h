@@ -1,0 +1,53 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "base/json.h"
+#include "client/acp/session_client.h"
+
+namespace reprise::acp {
+
+// The client's terminal as a tool of the chat (terminal/* of ACP): a command runs in the user's environment, outside
+// the server's sandbox, and the client shows it while it runs. For one thread.
+class TerminalTool {
+ public:
+  static constexpr const char* kName = "run_in_terminal";
+  // The tool's description for PUT /chats/{chat}/editor.
+  static Json Offer();
+
+  // `client` must outlive it. Commands start in `cwd`, an absolute path.
+  TerminalTool(SessionClient& client, std::string session, std::string cwd)
+      : client_(client), session_(std::move(session)), cwd_(std::move(cwd)) {}
+
+  // `shown` gets the terminal's id when the client has created it, `done` the body of the call's answer. Neither is
+  // called after Cancel.
+  using Shown = std::function<void(const std::string& terminal)>;
+  using Done = std::function<void(const Json& answer)>;
+  void Call(const std::string& id, const Json& arguments, Shown shown, Done done);
+  // Ends the command.
+  void Cancel(const std::string& id);
+  void CancelAll();
+
+ private:
+  struct Running {
+    std::string terminal;  // empty: not created yet
+    int request = 0;       // the request to the client under way
+    Shown shown;
+    Done done;
+  };
+  void Created(const std::string& id, const Json& response);
+  void Exited(const std::string& id, const Json& response);
+  void Finished(const std::string& id, const Json& status, const Json& response);
+  void Fail(const std::string& id, const Json& response);
+  int Ask(const char* method, const std::string& terminal, SessionClient::Answered answered);
+  // Releases the terminal without waiting for the responses.
+  void End(const std::string& terminal, bool kill);
+
+  SessionClient& client_;
+  const std::string session_, cwd_;
+  std::map<std::string, Running> running_;  // by the ids of calls
+};
+
+}  // namespace reprise::acp

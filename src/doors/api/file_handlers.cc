@@ -1,0 +1,212 @@
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "base/try.h"
+#include "domain/codec.h"
+#include "doors/api/requests.h"
+#include "doors/api/routes.h"
+#include "engine/chat_document.h"
+#include "wire/error_response.h"
+#include "wire/message.h"
+#include "wire/multipart.h"
+#include "wire/request_values.h"
+
+namespace reprise {
+
+namespace {
+
+struct FileTarget {
+  ChatId chat;
+  FileId file;
+};
+Result<FileTarget> FileTargetOf(const Request& request) {
+  auto chat = TRY(ChatInPath(request));
+  auto file = FileId::Parse(request.captures.at(1));
+  if (!file) return Fail(ErrorCode::kNotFound, "no such file in this chat");
+  return FileTarget{std::move(chat), *std::move(file)};
+}
+
+Result<Outcome> AddFile(Engine& engine, const Request& request) {
+  const auto chat = TRY(ChatInPath(request));
+  auto upload = TRY(ReadUpload(request));
+  const auto file = TRY(MakeFile(upload.filename, upload.mime_type, std::move(upload.content)));
+  const auto info = TRY(engine.AddFile(chat, file));
+  Reply reply{.status = 201, .body = DumpJson(ToJson(info))};
+  reply.headers.emplace_back("Location", "/chats/" + chat.str() + "/files/" + info.id.str());
+  return reply;
+}
+
+Result<Outcome> ListFiles(Engine& engine, const Request& request) {
+  const auto chat = TRY(ChatInPath(request));
+  const auto listing = TRY(engine.ListFiles(chat));
+  Json json = {{"files", Json::array()}};
+  for (const FileInfo& file : listing.files) json["files"].push_back(ToJson(file));
+  for (const DamagedFile& damaged : listing.damaged) {
+    json["damaged"].push_back({{"file_id", damaged.id.str()},
+                               {"error", {{"code", damaged.error.reason}, {"message", damaged.error.message}}}});
+  }
+  return Reply{.body = DumpJson(json)};
+}
+
+// Types that a page of this server could load as a script, worker or style, because its policy allows these from this
+// server.
+bool CouldRunInAPage(std::string_view mime_type) {
+  const std::string type = LowerCase(mime_type.substr(0, mime_type.find(';')));
+  return type.find("script") != std::string::npos || type.find("css") != std::string::npos ||
+         type.find("wasm") != std::string::npos;
+}
+
+// The uploader chose the file's type. So a browser must neither show nor run the file as a page of this server, nor may
+// such a page run it. With X-Content-Type-Options no browser runs plain text.
+Result<Outcome> GetFile(Engine& engine, const Request& request) {
+  const auto target = TRY(FileTargetOf(request));
+  auto file = TRY(engine.GetFile(target.chat, target.file));
+  Reply reply{.body = std::move(file.content),
+              .content_type = CouldRunInAPage(file.info.mime_type) ? "text/plain" : file.info.mime_type};
+  reply.headers.emplace_back("Content-Disposition", AttachmentDisposition(file.info.filename));
+  reply.headers.emplace_back("Content-Security-Policy", "default-src 'none'; sandbox");
+  reply.headers.emplace_back("Cross-Origin-Resource-Policy", "same-origin");
+  return InRange(request, std::move(reply), "\"" + file.info.digest + "\"");
+}
+
+Result<Outcome> DeleteFile(Engine& engine, const Request& request) {
+  const auto target = TRY(FileTargetOf(request));
+  TRY(ParseEmptyBody(request.body));
+  TRY(engine.DeleteFile(target.chat, target.file));
+  return Reply{.body = DumpJson({{"status", "deleted"}, {"file_id", target.file.str()}})};
+}
+
+}  // namespace
+
+void AddFileRoutes(Router& router, const HandlerContext& context) {
+  const auto with = HandlersOf(context.engine);
+  router.Add("POST", "/chats/*/files", with(AddFile), Lane::kFiles, BodyKind::kFile);
+  router.Add("GET", "/chats/*/files", with(ListFiles), Lane::kFiles);
+  router.Add("GET", "/chats/*/files/*", with(GetFile), Lane::kFiles);
+  router.Add("DELETE", "/chats/*/files/*", with(DeleteFile), Lane::kFiles);
+}
+
+namespace {
+
+constexpr std::size_t kUsualFiles = 20, kMostFiles = 100;
+
+Result<Outcome> FindFiles(Engine& engine, const Request& request) {
+  const auto limit = TRY(PageLimit(request, kUsualFiles, kMostFiles));
+  const auto text = TRY(WordsOf(request));
+  const auto listing = TRY(engine.FindWorkspaceFiles(text, limit));
+  Json files = Json::array();
+  for (const auto& file : listing.files) files.push_back({{"path", file.path}, {"size_bytes", file.size_bytes}});
+  return JsonReply({{"files", std::move(files)}, {"complete", listing.complete}});
+}
+
+Result<Outcome> AttachFile(Engine& engine, const Request& request) {
+  const auto chat = TRY(ChatInPath(request));
+  const auto path = TRY(ParseWorkspaceFileBody(request.body));
+  const auto info = TRY(engine.AttachWorkspaceFile(chat, path));
+  Reply reply = JsonReply(ToJson(info), 201);
+  reply.headers.emplace_back("Location", "/chats/" + chat.str() + "/files/" + info.id.str());
+  return reply;
+}
+
+}  // namespace
+
+void AddWorkspaceRoutes(Router& router, const HandlerContext& context) {
+  const auto with = HandlersOf(context.engine);
+  router.Add("GET", "/workspace/files", with(FindFiles));
+  router.Add("POST", "/chats/*/workspace/files", with(AttachFile), Lane::kFiles);
+}
+
+namespace {
+
+Result<ForeignChat> ReadBody(const Request& request) {
+  auto document = TRY(ParseJson(request.body, kMaxChatDepth));
+  // A single interaction does not name its chat.
+  if (document.is_object() && !document.contains("interactions") && !document.contains("ciphertext")) {
+    return Fail(Reason::kInvalidDocument, "the document: it is no chat, as it has no interactions");
+  }
+  return ReadChatDocument(std::move(document), "the document");
+}
+
+// Imports the chat under its own name, or under the first free name with a number.
+Result<ChatListEntry> ImportUnderFreeName(Engine& engine, const IncomingChat& chat) {
+  auto imported = engine.ImportChat(chat);
+  for (int number = 2; !imported && imported.error().Is(Reason::kChatExists); ++number) {
+    imported = engine.ImportChat(RenamedTo(NumberedName(chat.summary.id, number), chat));
+  }
+  return imported;
+}
+
+Result<Outcome> Import(Engine& engine, const Request& request) {
+  const auto as = request.Query("as");
+  if (as && !ChatId::Parse(*as)) return Fail(Reason::kInvalidParameter, "\"as\" cannot be a chat's name");
+  auto foreign = TRY(ReadBody(request));
+  const auto name = ChatId::Parse(as.value_or(foreign.name));
+  if (!name) {
+    return Fail(Reason::kInvalidDocument,
+                "the document's chat has no id that can be its name here; give it one (?as=NAME)");
+  }
+  Json notes = foreign.notes;
+  const IncomingChat chat = ToIncomingChat(*name, std::move(foreign));
+  const auto imported = TRY(as ? engine.ImportChat(chat) : ImportUnderFreeName(engine, chat));
+  Json json = ToJson(imported.summary);
+  json["status"] = imported.status ? Json(ToString(*imported.status)) : Json(nullptr);
+  json["notes"] = std::move(notes);
+  Reply reply{.status = 201, .body = DumpJson(json)};
+  reply.headers.emplace_back("Location", "/chats/" + imported.summary.id.str());
+  return reply;
+}
+
+}  // namespace
+
+void AddImportRoutes(Router& router, const HandlerContext& context) {
+  const auto import = [&engine = context.engine](const Request& request) { return Import(engine, request); };
+  router.Add("POST", "/import", import, Lane::kLong, BodyKind::kChat);
+}
+
+namespace {
+
+Result<bool> Flag(const Request& request, const char* name, bool otherwise) {
+  const auto given = request.Query(name);
+  if (!given) return otherwise;
+  if (*given == "true" || *given == "false") return *given == "true";
+  return Fail(Reason::kInvalidParameter, std::string("\"") + name + "\" must be true or false");
+}
+
+Result<Outcome> Connect(Engine& engine, const Request& request) {
+  const auto chat = TRY(ChatInPath(request));
+  EditorAbilities abilities;
+  abilities.reads = TRY(Flag(request, "reads", abilities.reads));
+  abilities.writes = TRY(Flag(request, "writes", abilities.writes));
+  auto connected = TRY(engine.ConnectEditor(chat, abilities));
+  return StreamReply{.log = std::move(connected.log), .hold = std::move(connected.hold), .forgets = true};
+}
+
+Result<Outcome> Offer(Engine& engine, const Request& request) {
+  const auto chat = TRY(ChatInPath(request));
+  auto tools = TRY(ParseEditorTools(request.body));
+  const std::size_t taken = TRY(engine.OfferEditorTools(chat, std::move(tools)));
+  return JsonReply({{"status", "processed"}, {"tools", taken}});
+}
+
+Result<Outcome> Answer(Engine& engine, const Request& request) {
+  const auto chat = TRY(ChatInPath(request));
+  auto answer = TRY(ParseEditorAnswer(request.body));
+  const std::string& id = request.captures.at(1);
+  TRY(engine.AnswerEditor(chat, id, std::move(answer)));
+  return JsonReply({{"status", "processed"}, {"request_id", id}});
+}
+
+}  // namespace
+
+void AddEditorRoutes(Router& router, const HandlerContext& context) {
+  const auto with = HandlersOf(context.engine);
+  router.Add("GET", "/chats/*/editor", with(Connect));
+  router.Add("PUT", "/chats/*/editor", with(Offer), Lane::kWork, BodyKind::kConversation);
+  // On the control threads, because a waiting tool may hold up the others.
+  router.Add("POST", "/chats/*/editor/*", with(Answer), Lane::kControl, BodyKind::kConversation);
+}
+
+}  // namespace reprise

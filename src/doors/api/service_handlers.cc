@@ -1,0 +1,257 @@
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "approval/rules.h"
+#include "base/json.h"
+#include "base/try.h"
+#include "doors/api/bodies.h"
+#include "doors/api/metrics.h"
+#include "doors/api/requests.h"
+#include "doors/api/routes.h"
+#include "doors/api/server.h"
+#include "reprise/audio.h"
+#include "reprise/timestamp.h"
+#include "wire/error_response.h"
+#include "wire/request_values.h"
+
+namespace reprise {
+
+namespace {
+
+std::string_view StateName(ToolServer::State state) {
+  switch (state) {
+    case ToolServer::State::kConnecting:
+      return "connecting";
+    case ToolServer::State::kReady:
+      return "ready";
+    case ToolServer::State::kFailed:
+      return "failed";
+  }
+  return "failed";
+}
+
+// The configured rules that apply to the tool.
+Json RulesFor(const ToolRules& rules, const Tool& tool) {
+  Json list = Json::array();
+  for (std::size_t i = 0; rules && i < rules->size(); ++i) {
+    const ToolRule& rule = (*rules)[i];
+    if (!SpeaksOf(rule, tool.traits().spec.name)) continue;
+    Json& json = list.emplace_back(
+        Json{{"rule", RuleName(i)}, {"action", ToString(rule.action)}, {"means", RuleMeaning(rule, tool)}});
+    if (rule.pattern) json["pattern"] = *rule.pattern;
+  }
+  return list;
+}
+
+std::string_view LoginName(ToolServer::Login login) {
+  switch (login) {
+    case ToolServer::Login::kNotNeeded:
+      return "not_needed";
+    case ToolServer::Login::kLoggedOut:
+      return "logged_out";
+    case ToolServer::Login::kLoggedIn:
+      return "logged_in";
+  }
+  return "not_needed";
+}
+
+Result<Outcome> Tools(const HandlerContext& context) {
+  const auto set = context.engine.tools().Current();
+  const std::vector<LeftOutTool> left_out = context.engine.models().LeftOutTools();
+  Json tools = Json::array(), read_only = Json::array(), read_write = Json::array();
+  for (const Tool* tool : set->tools()) {
+    const ToolTraits& traits = tool->traits();
+    auto parameters = ParseJson(traits.spec.parameters);
+    tools.push_back({{"name", traits.spec.name},
+                     {"description", traits.spec.description},
+                     {"parameters", parameters ? std::move(*parameters) : Json::object()},
+                     {"read_only", traits.read_only},
+                     {"requires_approval", traits.asks_each_time || set->RequiresApproval(*tool)}});
+    if (!traits.lacks.empty()) tools.back()["lacks"] = traits.lacks;
+    Json rules = RulesFor(context.engine.options().rules, *tool);
+    if (!rules.empty()) tools.back()["rules"] = std::move(rules);
+    for (const LeftOutTool& each : left_out) {
+      if (each.tool != traits.spec.name) continue;
+      tools.back()["left_out"].push_back({{"model", each.model}, {"reason", each.reason}});
+    }
+    (traits.read_only ? read_only : read_write).push_back(traits.spec.name);
+  }
+  Json servers = Json::array();
+  for (const ToolServer& server : context.engine.tools().Servers()) {
+    servers.push_back({{"name", server.name},
+                       {"state", StateName(server.state)},
+                       {"message", server.message},
+                       {"tools", server.tools},
+                       {"login", LoginName(server.login)}});
+  }
+  const EngineOptions& options = context.engine.options();
+  Json body = {{"tools", std::move(tools)},
+               {"read_only", std::move(read_only)},
+               {"read_write", std::move(read_write)},
+               {"servers", std::move(servers)},
+               {"approval_mode", ToString(options.approval_mode)}};
+  if (!options.workspace.empty()) body["workspace"] = options.workspace;
+  return Reply{.body = DumpJson(body)};
+}
+
+Result<ToolServerLogins*> LoginsOf(const HandlerContext& context, const Request& request) {
+  TRY(ParseEmptyBody(request.body));
+  if (ToolServerLogins* const logins = context.shared.options.logins) return logins;
+  return Fail(ErrorCode::kNotFound, "no such MCP server is configured");
+}
+
+// A failed log-in at another server must not look like a refusal of this request.
+Error OfLogin(Error error) {
+  if (error.code == ErrorCode::kForbidden) error.code = ErrorCode::kConflict;
+  return error;
+}
+
+Result<Outcome> BeginServerLogin(const HandlerContext& context, const Request& request) {
+  auto* const logins = TRY(LoginsOf(context, request));
+  const auto page = TRY(logins->BeginLogin(request.captures.at(0)).map_error(OfLogin));
+  return JsonReply({{"open", page.empty() ? Json(nullptr) : Json(page)}});
+}
+
+Result<Outcome> LogOutAtServer(const HandlerContext& context, const Request& request) {
+  auto* const logins = TRY(LoginsOf(context, request));
+  const bool was_logged_in = TRY(logins->LogOut(request.captures.at(0)));
+  return JsonReply({{"was_logged_in", was_logged_in}});
+}
+
+Result<Outcome> Models(const HandlerContext& context) {
+  const Audio* audio = context.engine.audio();
+  return JsonReply(ModelList(context.engine.models(), context.engine.options().prices,
+                             audio ? audio->transcription_model() : "", audio ? audio->speech_model() : ""));
+}
+
+constexpr std::size_t kUsualEntries = 100, kMostEntries = 1000;
+
+Result<Outcome> Audit(const HandlerContext& context, const Request& request) {
+  const auto limit = TRY(PageLimit(request, kUsualEntries, kMostEntries));
+  const auto after = TRY(AuditCursor(request));
+  AuditLog::Page page;
+  if (const AuditLog* log = context.engine.audit()) {
+    auto read = TRY(log->Read(after, limit));
+    page = std::move(read);
+  }
+  std::string entries;
+  for (const std::string& line : page.lines) entries += (entries.empty() ? "" : ",") + line;
+  Json problems = Json::array();
+  for (const auto& each : page.problems) problems.push_back({{"kind", each.kind}, {"message", each.message}});
+  return Reply{.body = R"({"entries":[)" + entries + R"(],"next":)" +
+                       (page.next ? std::to_string(*page.next) : "null") + R"(,"ok":)" +
+                       (page.problems.empty() ? "true" : "false") + R"(,"problems":)" + DumpJson(problems) + "}"};
+}
+
+Result<Outcome> UsedToday(const HandlerContext& context) {
+  const auto tokens = context.engine.UsedToday();
+  const std::int64_t limit = context.engine.options().budget.max_tokens_per_day;
+  return JsonReply({{"day", FormatTimestamp(std::chrono::floor<std::chrono::days>(Now())).substr(0, 10)},
+                    {"tokens", tokens ? Json(*tokens) : Json(nullptr)},
+                    {"limit", limit > 0 ? Json(limit) : Json(nullptr)}});
+}
+
+// An admin sees the users of the org; the operator sees all.
+Result<Outcome> People(const HandlerContext& context, const Request& request) {
+  Json users = Json::array();
+  const auto& list = context.shared.options.tenants.list;
+  const auto known = list ? list() : std::vector<Principal>();
+  for (const Principal& each : known) {
+    if (request.principal.is_tenant() && each.org != request.principal.org) continue;
+    users.push_back({{"org", each.org}, {"user", each.user}});
+  }
+  return JsonReply({{"users", std::move(users)}});
+}
+
+Result<Outcome> Metrics(const HandlerContext& context) {
+  return Reply{.body = PrometheusText(context.shared.site.CollectMetrics()),
+               .content_type = "text/plain; version=0.0.4; charset=utf-8"};
+}
+
+}  // namespace
+
+void AddServiceRoutes(Router& router, const HandlerContext& context) {
+  const auto add = [&](std::string_view path, Result<Outcome> (*handler)(const HandlerContext&), Access access,
+                       Lane lane = Lane::kControl) {
+    router.Add(
+        "GET", path, [&context, handler](const Request&) { return handler(context); }, lane, BodyKind::kJson, access);
+  };
+  add(
+      "/healthz", [](const HandlerContext&) -> Result<Outcome> { return Reply{.body = R"({"status":"ok"})"}; },
+      Access::kAnybody);
+  // A stopping server answers 503 before it calls any handler.
+  add(
+      "/readyz",
+      [](const HandlerContext& c) -> Result<Outcome> {
+        const ServerOptions& options = c.shared.options;
+        if (options.ready) TRY(options.ready());
+        Json body = {{"status", "ready"}};
+        for (const Error& error : options.failing ? options.failing() : std::vector<Error>()) {
+          body["failing"].push_back({{"code", error.reason}, {"message", error.message}});
+        }
+        return Reply{.body = DumpJson(body)};
+      },
+      Access::kAnybody);
+  add("/metrics", Metrics, Access::kOperator);
+  add(
+      "/openapi.json",
+      [](const HandlerContext& c) -> Result<Outcome> { return Reply{.body = c.shared.options.openapi}; },
+      Access::kTenant);
+  add("/tools", Tools, Access::kTenant);
+  add("/models", Models, Access::kTenant, Lane::kRemote);  // may ask the providers
+  add("/usage", UsedToday, Access::kTenantOrAdmin, Lane::kWork);
+  const auto with = HandlersOf(context);
+  router.Add("POST", "/tools/servers/*/login", with(BeginServerLogin), Lane::kRemote, BodyKind::kJson,
+             Access::kOperator);
+  router.Add("POST", "/tools/servers/*/logout", with(LogOutAtServer), Lane::kWork, BodyKind::kJson, Access::kOperator);
+  router.Add("GET", "/audit", with(Audit), Lane::kLong, BodyKind::kJson, Access::kTenantOrAdmin);
+  router.Add("GET", "/users", with(People), Lane::kWork, BodyKind::kJson, Access::kOrgAdmin);
+}
+
+namespace {
+
+Json ListOf(const ProjectInstructions* instructions) {
+  Json files = Json::array();
+  for (const auto& file : instructions ? instructions->List() : std::vector<ProjectInstructions::File>()) {
+    Json entry = {{"path", file.path}, {"kind", ToString(file.kind)}, {"state", ToString(file.state)}};
+    if (!file.name.empty()) {
+      entry["name"] = file.name;
+      entry["description"] = file.description;
+    }
+    if (file.digest.empty()) {
+      entry["problem"] = file.problem;
+    } else {
+      entry["digest"] = file.digest;
+      entry["text"] = file.text;
+    }
+    files.push_back(std::move(entry));
+  }
+  return {{"files", std::move(files)}};
+}
+
+Result<Outcome> List(const HandlerContext& context, const Request&) {
+  return JsonReply(ListOf(context.engine.instructions()));
+}
+
+Result<Outcome> Trust(const HandlerContext& context, const Request& request) {
+  const auto body = TRY(ParseTrustInstructionsBody(request.body));
+  ProjectInstructions* const instructions = context.engine.instructions();
+  if (instructions == nullptr) {
+    return Fail(Reason::kNoSuchFile, "this server tells models of no instructions");
+  }
+  TRY(instructions->Allow(body.path, body.digest));
+  return JsonReply(ListOf(instructions));
+}
+
+}  // namespace
+
+void AddInstructionRoutes(Router& router, const HandlerContext& context) {
+  const auto with = HandlersOf(context);
+  router.Add("GET", "/instructions", with(List), Lane::kWork, BodyKind::kJson, Access::kOperator);
+  router.Add("POST", "/instructions/trust", with(Trust), Lane::kWork, BodyKind::kJson, Access::kOperator);
+}
+
+}  // namespace reprise

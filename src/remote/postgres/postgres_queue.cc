@@ -1,0 +1,196 @@
+#include "remote/postgres/postgres_queue.h"
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/json.h"
+#include "base/logging.h"
+#include "base/try.h"
+#include "remote/postgres/postgres_store.h"
+#include "store/store_errors.h"
+#include "store/whole_queues.h"
+
+namespace reprise {
+namespace {
+
+std::int64_t SizeOf(const QueuedMessage& message) { return static_cast<std::int64_t>(message.user_message.size()); }
+
+// What is said of a failure names what a person has asked for, so it is sealed like the message, in the place of one.
+QueuedMessage AsMessage(std::string_view id, const Error& failure) {
+  const Json json = {{"code", static_cast<int>(failure.code)},
+                     {"reason", failure.reason},
+                     {"message", failure.message},
+                     {"retryable", failure.retryable}};
+  return {.id = std::string(id), .user_message = DumpJson(json)};
+}
+
+Error FailureIn(const QueuedMessage& message) {
+  Error failure = MakeError(ErrorCode::kInternal, "it could not begin");
+  const auto json = ParseJson(message.user_message);
+  if (!json || !json->is_object()) return failure;
+  failure.code = static_cast<ErrorCode>(json->value("code", static_cast<int>(failure.code)));
+  failure.reason = json->value("reason", failure.reason);
+  failure.message = json->value("message", failure.message);
+  failure.retryable = json->value("retryable", false);
+  return failure;
+}
+
+}  // namespace
+
+PostgresQueue::PostgresQueue(Options options)
+    : options_(std::move(options)),
+      database_(options_.database, options_.tenant),
+      instance_(options_.instance.empty() ? SqlValue::Null() : SqlValue(options_.instance)) {}
+
+// An old row goes before the others, once no server is left that would go on with it as a whole.
+Result<Rows> PostgresQueue::ReadRows(const ChatId& chat) {
+  return database_.Execute(
+      {.sql = "select id, version::bigint, record, failure, owner is not null and owner is distinct from $3::uuid and "
+              "  exists (select 1 from reprise.instances i where i.id = owner and not i.dead), place "
+              "from reprise.queued where tenant = $1 and chat = $2 and taken is null "
+              "union all select '', 0, record, null, false, '-9223372036854775808'::bigint from reprise.queue where "
+              "tenant = $1 "
+              "  and chat = $2 and not exists (select 1 from reprise.instances i where not i.dead and not "
+              "  i.queues_by_rows) "
+              "order by place",
+       .values = {options_.tenant, chat.str(), instance_}});
+}
+
+Result<std::vector<WaitingMessage>> PostgresQueue::Load(const ChatId& chat) {
+  Rows rows = TRY(ReadRows(chat));
+  while (!rows.empty() && rows.text(0, 0).empty()) {
+    TRY(Split(chat, rows.text(0, 2)));
+    rows = TRY(ReadRows(chat));
+  }
+  std::vector<WaitingMessage> waiting;
+  for (std::size_t row = 0; row < rows.size(); ++row) waiting.push_back(TRY(ReadRow(chat, rows, row)));
+  return waiting;
+}
+
+Result<WaitingMessage> PostgresQueue::ReadRow(const ChatId& chat, const Rows& rows, std::size_t row) {
+  const std::string_view id = rows.text(row, 0);
+  WaitingMessage waiting{.message = TRY(OpenOne(chat, id, rows.text(row, 2))),
+                         .version = rows.number(row, 1),
+                         .is_others = rows.truth(row, 4)};
+  if (!rows.is_null(row, 3)) waiting.failure = FailureIn(TRY(OpenOne(chat, id, rows.text(row, 3))));
+  return waiting;
+}
+
+Result<QueuedMessage> PostgresQueue::OpenOne(const ChatId& chat, std::string_view id, std::string_view record) const {
+  auto messages = TRY(options_.files.OpenQueue(chat, record));
+  if (messages.size() == 1 && messages.front().id == id) return std::move(messages.front());
+  return Fail(IntegrityError("swap", {.chat = chat, .interaction = std::nullopt, .queue = true},
+                             "it is another message than its row says"));
+}
+
+Result<void> PostgresQueue::Split(const ChatId& chat, std::string_view record) {
+  std::vector<std::string> ids, records;
+  std::vector<std::int64_t> sizes;
+  for (const QueuedMessage& message : TRY(options_.files.OpenQueue(chat, record))) {
+    ids.push_back(message.id);
+    sizes.push_back(SizeOf(message));
+    records.push_back(TRY(options_.files.SealQueue(chat, {message})));
+  }
+  TRY(database_.Execute(
+      {.sql = "with gone as (delete from reprise.queue where tenant = $1 and chat = $2 and record = $3 returning 1), "
+              "first as (select least(coalesce(min(place), 0), 0) as place from reprise.queued where tenant = $1 and "
+              "  chat = $2) "
+              "insert into reprise.queued(tenant, chat, place, id, size, record) "
+              "  select $1, $2, first.place - cardinality($4::text[]) + each.n - 1, each.id, each.size, each.record "
+              "  from gone, first, unnest($4::text[], $5::int[], $6::bytea[]) with ordinality as "
+              "  each(id, size, record, n) on conflict do nothing",
+       .values = {options_.tenant, chat.str(), SqlValue::Bytes(std::string(record)), SqlValue::Texts(ids),
+                  SqlValue::Ints(sizes), SqlValue::ByteStrings(records)}}));
+  return {};
+}
+
+Result<void> PostgresQueue::Add(const ChatId& chat, const QueuedMessage& message) {
+  std::string record = TRY(options_.files.SealQueue(chat, {message}));
+  const Rows added = TRY(database_.Execute(
+      {.sql = "select is_there, has_room from reprise.add_queued($1, $2, $3, $4::uuid, $5::bigint, $6, $7::bigint, "
+              "$8::bigint)",
+       .values = {options_.tenant, chat.str(), message.id, instance_, SizeOf(message),
+                  SqlValue::Bytes(std::move(record)), static_cast<std::int64_t>(kMaxQueued),
+                  static_cast<std::int64_t>(kMaxQueuedBytes)}}));
+  if (!added.truth(0, 0)) return NoSuchChat();
+  return added.truth(0, 1) ? Result<void>() : CheckQueueHasRoom(kMaxQueued + 1, 0);
+}
+
+// Somebody else may change it at the same time: then it is read again.
+Result<void> PostgresQueue::Change(const ChatId& chat, std::string_view id, const std::string& user_message) {
+  for (;;) {
+    const Rows rows = TRY(database_.Execute({.sql = "select version::bigint, record from reprise.queued where tenant = "
+                                                    "$1 and chat = $2 and id = $3 and taken is null",
+                                             .values = {options_.tenant, chat.str(), std::string(id)}}));
+    if (rows.empty()) return NoneWaits();
+    QueuedMessage message = TRY(OpenOne(chat, id, rows.text(0, 1)));
+    message.user_message = user_message;
+    std::string record = TRY(options_.files.SealQueue(chat, {message}));
+    const Rows changed = TRY(database_.Execute(
+        {.sql = "update reprise.queued set record = $4, size = $5::bigint, failure = null, version = version + 1 where "
+                "tenant = $1 and chat = $2 and id = $3 and taken is null and (version = $6::bigint or record = $4) "
+                "returning 1",
+         .values = {options_.tenant, chat.str(), std::string(id), SqlValue::Bytes(std::move(record)), SizeOf(message),
+                    rows.number(0, 0)}}));
+    if (!changed.empty()) return {};
+  }
+}
+
+Result<void> PostgresQueue::Remove(const ChatId& chat, std::string_view id) {
+  // What is gone keeps no text, and a row for a while: whoever has added it may say so again.
+  const Rows removed = TRY(database_.Execute(
+      {.sql = "update reprise.queued set taken = 0, taken_at = clock_timestamp(), record = '', failure = null where "
+              "tenant = $1 and chat = $2 and id = $3 and coalesce(taken, 0) = 0 returning 1",
+       .values = {options_.tenant, chat.str(), std::string(id)}}));
+  if (removed.empty()) return NoneWaits();
+  return {};
+}
+
+Result<void> PostgresQueue::NoteFailure(const ChatId& chat, std::string_view id, const Error& failure) {
+  std::string record = TRY(options_.files.SealQueue(chat, {AsMessage(id, failure)}));
+  TRY(database_.Execute(
+      {.sql = "update reprise.queued set failure = $4 where tenant = $1 and chat = $2 and id = $3 and taken is null",
+       .values = {options_.tenant, chat.str(), std::string(id), SqlValue::Bytes(std::move(record))}}));
+  return {};
+}
+
+Result<void> PostgresQueue::Clear(const ChatId& chat) {
+  TRY(database_.Execute(
+      {.sql = "with old as (delete from reprise.queue where tenant = $1 and chat = $2) "
+              "update reprise.queued set taken = 0, taken_at = clock_timestamp(), record = '', failure = null where "
+              "tenant = $1 and chat = $2 and taken is null",
+       .values = {options_.tenant, chat.str()}}));
+  return {};
+}
+
+Result<std::vector<ChatId>> PostgresQueue::List() {
+  const Rows rows = TRY(database_.Execute(
+      {.sql =
+           "select chat from reprise.queued where tenant = $1 and taken is null and failure is null and "
+           "  (owner is null or owner = $2::uuid or not exists (select 1 from reprise.instances i where i.id = owner "
+           "  and not i.dead)) "
+           "union select chat from reprise.queue where tenant = $1 and not exists (select 1 from reprise.instances "
+           "  i where not i.dead and not i.queues_by_rows)",
+       .values = {options_.tenant, instance_}}));
+  std::vector<ChatId> chats;
+  for (std::size_t row = 0; row < rows.size(); ++row) chats.push_back(TRY(ChatId::Parse(rows.text(row, 0))));
+  return chats;
+}
+
+Result<std::optional<InteractionId>> PostgresQueue::Begun(const ChatId& chat, std::string_view id) {
+  const Rows rows = TRY(database_.Execute(
+      {.sql = "select taken from reprise.queued where tenant = $1 and chat = $2 and id = $3 and taken > 0",
+       .values = {options_.tenant, chat.str(), std::string(id)}}));
+  if (rows.empty()) return std::optional<InteractionId>();
+  return std::optional(NumberedId(rows.number(0, 0)));
+}
+
+void PostgresQueue::Leave() {
+  const auto left = database_.Execute(
+      {.sql = "update reprise.queued set owner = null where tenant = $1 and owner = $2::uuid and taken is null",
+       .values = {options_.tenant, instance_}});
+  if (!left) LogWarning("what waits could not be left to others; it is when the lease ends");
+}
+
+}  // namespace reprise

@@ -1,0 +1,197 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "crypto/key_set.h"
+#include "remote/postgres/database_files.h"
+#include "remote/postgres/postgres_queue.h"
+#include "remote/postgres/tenant_database.h"
+#include "reprise/interaction_store.h"
+#include "store/chat_files.h"
+#include "store/file_interaction_store.h"
+#include "store/state_cache.h"
+
+namespace reprise {
+
+// Chats in a PostgreSQL database, each record as its file would be. What is read is read as a data folder is
+// (DatabaseFiles), with the same checks; what is written is a statement that does all or nothing. A chat's index is a
+// row that says which version of it is meant: who changes it and finds another one reads it again. Any number of
+// processes may use one database. Thread-safe.
+//
+// Runs and their journals are PostgresRunStore's.
+class PostgresStore final : public InteractionStore {
+ public:
+  struct Options {
+    Database& database;                  // must outlive the store; its schema is current
+    std::shared_ptr<const KeySet> keys;  // null: plain
+    std::string tenant{};
+    const FileBucket* bucket = nullptr;  // null: files are rows; must outlive the store
+    // Over which runs are finished, many in one transaction; null: `database`. Must outlive the store.
+    Database* finishes = nullptr;
+    std::string instance{};  // whose store it is (Lease::instance); empty: a command's
+  };
+  static Result<std::unique_ptr<PostgresStore>> Open(Options options);
+
+  Result<InteractionId> ReserveInteraction(const ChatId& chat) override;
+  Result<void> SaveInteraction(const Interaction& interaction) override;
+  // The reader looks for a record, and then whether the index speaks of it: one that another process saves in between
+  // seems to be gone, and is there when it is looked for again.
+  Result<Interaction> LoadInteraction(const ChatId& chat, InteractionId id) override {
+    auto read = reader_->LoadInteraction(chat, id);
+    const bool seems_gone = !read && read.error().Is(Reason::kIntegrityMissing);
+    return seems_gone ? reader_->LoadInteraction(chat, id) : std::move(read);
+  }
+  Result<AddedInteraction> LoadAdded(const ChatId& chat, InteractionId id) override {
+    auto read = reader_->LoadAdded(chat, id);
+    const bool seems_gone = !read && read.error().Is(Reason::kIntegrityMissing);
+    return seems_gone ? reader_->LoadAdded(chat, id) : std::move(read);
+  }
+  Result<Chat> LoadChat(const ChatId& chat) override {
+    auto read = reader_->LoadChat(chat);
+    const bool seems_gone = read && !read->damaged.empty();
+    return seems_gone ? reader_->LoadChat(chat) : std::move(read);
+  }
+  HistorySource* histories() override { return reader_.get(); }
+  Result<std::optional<AgentState>> LoadFinalState(const ChatId& chat, InteractionId id) override {
+    return reader_->LoadFinalState(chat, id);
+  }
+  Result<std::optional<AgentState>> LoadPreviousState(const ChatId& chat, InteractionId id) override {
+    return reader_->LoadPreviousState(chat, id);
+  }
+
+  Result<ChatHead> LoadHead(const ChatId& chat) override;
+  Result<ChatHead> LoadKnownHead(const ChatId& chat) override;
+
+  Result<ChatSummary> CreateChat(const ChatId& chat, const std::string& title) override;
+  Result<ChatSummary> LoadSummary(const ChatId& chat) override;
+  Result<std::vector<ChatSummary>> ListChats() override { return reader_->ListChats(); }
+  Result<std::vector<UnreadableChat>> ListUnreadableChats() override { return reader_->ListUnreadableChats(); }
+  Result<ChatSummary> ChangeChat(const ChatId& chat, const ChatSettings& settings) override;
+  Result<ChatSummary> MoveHead(const ChatId& chat, InteractionId head) override;
+  Result<ChatSummary> ForkChat(const ChatId& source, InteractionId last, const ChatId& chat,
+                               const std::optional<std::string>& title) override;
+  Result<ChatSummary> ImportChat(const IncomingChat& chat) override { return AddWhole(chat); }
+  Result<std::vector<InteractionId>> RemoveBranch(const ChatId& chat, InteractionId from) override;
+  Result<void> DeleteChat(const ChatId& chat) override;
+  Result<std::vector<TrashEntry>> ListTrash() override;
+  Result<ChatSummary> RestoreChat(const ChatId& chat, const std::string& entry) override;
+
+  Result<std::vector<WaitingMessage>> LoadQueue(const ChatId& chat) override { return queue_.Load(chat); }
+  Result<void> AddQueued(const ChatId& chat, const QueuedMessage& message) override {
+    return queue_.Add(chat, message);
+  }
+  Result<void> ChangeQueued(const ChatId& chat, std::string_view id, const std::string& user_message) override {
+    return queue_.Change(chat, id, user_message);
+  }
+  Result<void> RemoveQueued(const ChatId& chat, std::string_view id) override { return queue_.Remove(chat, id); }
+  Result<void> FailQueued(const ChatId& chat, std::string_view id, const Error& failure) override {
+    return queue_.NoteFailure(chat, id, failure);
+  }
+  // Begin does it (PostgresRunStore).
+  Result<void> TakeQueued(const ChatId&, std::string_view) override { return {}; }
+  Result<void> ClearQueue(const ChatId& chat) override { return queue_.Clear(chat); }
+  Result<std::vector<ChatId>> ListQueues() override { return queue_.List(); }
+  Result<std::optional<InteractionId>> BegunElsewhere(const ChatId& chat, std::string_view id) override {
+    return queue_.Begun(chat, id);
+  }
+  void LeaveQueues() override { queue_.Leave(); }
+
+  // --- for PostgresRunStore
+  // A run's interaction, sealed once, so that a record that is stored already is known by its digest.
+  using Sealed = std::optional<SealedInteraction>;
+  // Saves the interaction, moves the head and ends the run and its journal in the same step. kConflict (reason
+  // "fenced") if another token holds it.
+  Result<void> FinishRun(const Interaction& interaction, const std::string& token, Sealed& sealed);
+  // The same in two steps: what may wait for the database, and what does not.
+  struct Finishing {
+    std::shared_ptr<const Interaction> interaction;
+    std::string token;
+    ChatIndex index;
+    std::int64_t version;  // before
+    std::string index_record;
+    SealedInteraction sealed;
+  };
+  Result<std::shared_ptr<const Finishing>> PrepareFinish(std::shared_ptr<const Interaction> interaction,
+                                                         const std::string& token, Sealed& sealed);
+  enum class Finished { kSaved, kOtherVersion, kNotHeld };  // kOtherVersion: to be prepared anew
+  void SubmitFinish(std::shared_ptr<const Finishing> finishing, std::function<void(Result<Finished>)> done);
+  // Commits it together with the ends of runs, synchronously; it may share (`Statement::may_share`). Waits for it.
+  Result<Rows> CommitTogether(Statement statement) { return finishes_.ExecuteInOrder(std::move(statement)); }
+  // The number that the chat's next run has, if this version of it is known.
+  std::optional<InteractionId> NextOf(const ChatId& chat, std::int64_t version);
+  // The chat has its first run now, and its row this version.
+  void RememberFirst(const ChatId& chat, std::int64_t version);
+  // What is known of the chat does not hold any more.
+  void Forget(const ChatId& chat) { known_.Take(chat.str()); }
+  Result<JournalContent> ReadJournal(const ChatId& chat, InteractionId id) override {
+    return reader_->ReadJournal(chat, id);
+  }
+  const KeySet* keys() const { return options_.keys.get(); }
+  // A record for a place that no file has.
+  Result<std::string> Seal(const RecordPlace& place, std::string_view plaintext) const;
+  Result<std::string> Open(const RecordPlace& place, std::string_view record) const;
+  DatabaseFiles& files() { return database_files_; }
+  const std::string& tenant() const { return options_.tenant; }
+
+ private:
+  explicit PostgresStore(Options options);
+
+  // A chat's row.
+  struct ChatRow {
+    ChatIndex index;
+    bool has_index = false;
+    std::int64_t version = 0;
+    std::int64_t next_number = 0;
+    std::optional<std::int64_t> running{};  // the number of the run that holds it
+  };
+  // A chat as this process has read or written it last. Whoever acts upon it finds out by its version whether it holds.
+  struct KnownChat {
+    ChatRow row;
+    std::shared_ptr<const AgentState> state;  // of the head; null: it has none
+    std::string digest{};                     // of the head's record
+    std::optional<StateTotals> totals{};      // of the state, if it was written as what it adds
+    bool is_full = false;                     // it was written in full
+  };
+  using Known = std::shared_ptr<const KnownChat>;
+  static ChatHead HeadOf(const KnownChat& known);
+  void Remember(const Finishing& finishing);
+  // `is_patient`: as Statement.
+  Result<std::optional<ChatRow>> ReadRow(const ChatId& chat, bool is_patient = false);
+  // Of a stored interaction's record; nullopt: it is not stored.
+  Result<std::optional<std::string>> DigestOf(const ChatId& chat, InteractionId id, bool is_patient);
+  std::optional<KnownState> ParentState(const ChatId& chat, const RecordLinks& links);
+  Result<SealedInteraction> Seal(const Interaction& interaction, const ChatRow& row, bool is_patient);
+  // Whether it was saved, and whether the token is the run's.
+  static Statement FinishStatement(const std::string& tenant, const Finishing& finishing);
+  Result<Rows> InsertInteraction(const Interaction& interaction, std::int64_t version, const std::string& index,
+                                 const SealedInteraction& sealed);
+  // Changes the index as `change` says, durably, while no run holds the chat, unless `while_running`.
+  Result<ChatSummary> ChangeIndex(const ChatId& chat, bool while_running,
+                                  const std::function<Result<void>(ChatIndex&)>& change);
+  Result<ChatSummary> AddWhole(const IncomingChat& chat);
+  Result<void> AddRow(const IncomingChat& chat, ChatIndex& index);
+  Result<void> AddParts(const IncomingChat& chat);
+  // Moves the chat into this entry of the trash; nullopt removes it for good, because it never was whole. False if the
+  // chat does not exist or runs.
+  Result<bool> Remove(const ChatId& chat, const std::optional<std::string>& entry);
+
+  const Options options_;
+  TenantDatabase database_, finishes_;
+  DatabaseFiles database_files_;
+  const ChatFiles files_;  // seals, and reads single records
+  const std::unique_ptr<RecordFormat> format_;
+  PostgresQueue queue_;
+  std::unique_ptr<FileInteractionStore> reader_;
+  StateCache<Known> known_;  // by the chat; synchronises itself
+};
+
+// As rows have it.
+inline InteractionId NumberedId(std::int64_t number) {
+  return InteractionId::FromNumber(static_cast<std::uint32_t>(number));
+}
+
+}  // namespace reprise

@@ -1,0 +1,367 @@
+#include "remote/postgres/postgres_tenant_stores.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
+#include "base/logging.h"
+#include "base/try.h"
+#include "crypto/digest.h"
+#include "crypto/jwe.h"
+#include "domain/codec.h"
+#include "reprise/timestamp.h"
+#include "store/file_names.h"
+#include "store/record.h"
+#include "store/store_errors.h"
+#include "store/tenant_files.h"
+
+namespace reprise {
+
+namespace {
+
+// Milliseconds from now on, when the database's clock counts: this machine's may be wrong.
+std::optional<std::int64_t> ExpiryOf(const PendingQuestion& question) {
+  const auto* const approval = std::get_if<PendingApproval>(&question);
+  if (!approval || !approval->request.expires_at) return std::nullopt;
+  const auto left = *approval->request.expires_at - approval->request.created_at;
+  return std::chrono::duration_cast<std::chrono::milliseconds>(left).count();
+}
+
+RecordPlace PlaceOf(const InteractionRef& run, const std::string& id, bool is_answer) {
+  return {.chat = run.chat_id, .interaction = run.interaction_id, .question = id, .is_answer = is_answer};
+}
+
+}  // namespace
+
+Result<void> PostgresQuestionStore::Open(const std::vector<PendingQuestion>& questions) {
+  for (const PendingQuestion& question : questions) {
+    const InteractionRef run = QuestionRun(question);
+    const std::string& id = QuestionId(question);
+    std::string record = TRY(store_.Seal(PlaceOf(run, id, /*is_answer=*/false), DumpJson(QuestionToJson(question))));
+    const bool is_approval = std::holds_alternative<PendingApproval>(question);
+    const Rows held = TRY(database_.Execute(
+        {.sql =
+             "with held as (select 1 from reprise.runs where tenant = $1 and chat = $3 and number = $4::int and owner "
+             "= $8::uuid for share), asked as (insert into reprise.questions(tenant, id, chat, number, kind, request, "
+             "expires_at) select $1, $2, $3, $4::int, $5, $6, clock_timestamp() + $7::bigint * interval "
+             "'1 millisecond' from held on conflict (tenant, id) do nothing) select count(*) from held",
+         .values = {store_.tenant(), id, run.chat_id.str(), std::int64_t{run.interaction_id.number()},
+                    is_approval ? "approval" : "input", SqlValue::Bytes(std::move(record)),
+                    SqlValue::OrNull(ExpiryOf(question)), instance_},
+         .is_patient = true}));
+    if (held.number(0, 0) == 0) return Fail(Fenced());
+  }
+  return {};
+}
+
+Result<PendingQuestion> PostgresQuestionStore::OpenRow(const Rows& rows, std::size_t row) {
+  const ChatId chat = TRY(ChatId::Parse(rows.text(row, 1)));
+  const InteractionRef run{chat, NumberedId(rows.number(row, 2))};
+  const std::string plaintext =
+      TRY(store_.Open(PlaceOf(run, std::string(rows.text(row, 0)), /*is_answer=*/false), rows.text(row, 3)));
+  return ParseJson(plaintext).and_then([&](const Json& json) { return QuestionFromJson(run, json); });
+}
+
+Result<PendingQuestion> PostgresQuestionStore::Find(const std::string& id) {
+  const Rows rows = TRY(database_.Execute(
+      {.sql = "select id, chat, number, request, answer is not null, coalesce(expires_at <= clock_timestamp(), false) "
+              "from reprise.questions where tenant = $1 and id = $2",
+       .values = {store_.tenant(), id}}));
+  if (rows.empty()) return Fail(ErrorCode::kNotFound, "there is no such question");
+  if (rows.truth(0, 4)) return Fail(Refused(Reason::kAlreadyProcessed, "this question was already processed"));
+  if (rows.truth(0, 5)) return Fail(Refused(Reason::kExpired, "this question has expired"));
+  return OpenRow(rows, 0);
+}
+
+Result<std::vector<PendingQuestion>> PostgresQuestionStore::Waiting() {
+  const Rows rows = TRY(database_.Execute(
+      {.sql = "select id, chat, number, request from reprise.questions where tenant = $1 and answer is null and "
+              "(expires_at is null or expires_at > clock_timestamp()) order by created_at",
+       .values = {store_.tenant()}}));
+  std::vector<PendingQuestion> waiting;
+  for (std::size_t row = 0; row < rows.size(); ++row) waiting.push_back(TRY(OpenRow(rows, row)));
+  return waiting;
+}
+
+Result<void> PostgresQuestionStore::Answer(const InteractionRef& run, const std::string& id,
+                                           const GivenAnswer& answer) {
+  const std::string record = TRY(store_.Seal(PlaceOf(run, id, /*is_answer=*/true), DumpJson(ToJson(id, answer))));
+  const Rows answered = TRY(database_.Execute(
+      {.sql = "update reprise.questions q set answer = $3 where tenant = $1 and id = $2 and chat = $4 and number = "
+              "$5::int and (answer is null and (expires_at is null or expires_at > clock_timestamp()) or answer = $3) "
+              "returning (select owner::text from reprise.runs r where (r.tenant, r.chat, r.number) = (q.tenant, "
+              "q.chat, q.number))",
+       .values = {store_.tenant(), id, SqlValue::Bytes(record), run.chat_id.str(),
+                  std::int64_t{run.interaction_id.number()}}}));
+  if (answered.empty()) {
+    const auto why = Find(id);
+    return Fail(why ? Refused(Reason::kExpired, "this question has expired") : why.error());
+  }
+  // Committed: the owner may look. It also looks by itself, so that this may be lost.
+  if (!answered.is_null(0, 0)) signals_.TellAnswer(std::string(answered.text(0, 0)), {store_.tenant(), run});
+  return {};
+}
+
+Result<std::vector<std::pair<std::string, GivenAnswer>>> PostgresQuestionStore::Answered(const InteractionRef& run) {
+  const Rows rows = TRY(database_.Execute(
+      {.sql = "select id, answer from reprise.questions where tenant = $1 and chat = $2 and number = $3::int and "
+              "length(answer) > 0",
+       .values = {store_.tenant(), run.chat_id.str(), std::int64_t{run.interaction_id.number()}}}));
+  std::vector<std::pair<std::string, GivenAnswer>> answered;
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    const std::string id(rows.text(row, 0));
+    const std::string plaintext = TRY(store_.Open(PlaceOf(run, id, /*is_answer=*/true), rows.text(row, 1)));
+    answered.push_back(TRY(ParseJson(plaintext).and_then(AnswerFromJson)));
+  }
+  return answered;
+}
+
+namespace {
+// By this machine's clock, as with files.
+std::string DayNow() { return FormatTimestamp(std::chrono::floor<std::chrono::days>(Now())).substr(0, 10); }
+}  // namespace
+
+std::int64_t PostgresDailyUsage::Today() {
+  const auto sum = database_.Execute({.sql = "select coalesce(sum(tokens), 0)::bigint from reprise.day_usage where "
+                                             "tenant = $1 and day = $2::date",
+                                      .values = {database_.tenant(), DayNow()}});
+  const MutexLock lock(mutex_);
+  if (!sum) LogWarning("what was used today cannot be read", {{"detail", sum.error().detail}});
+  if (sum) last_known_ = sum->number(0, 0);
+  return last_known_;
+}
+
+Result<void> PostgresDailyUsage::Add(std::int64_t tokens) {
+  const MutexLock lock(mutex_);
+  const std::string today = DayNow();
+  if (today != day_) own_ = 0;
+  day_ = today;
+  own_ += tokens;
+  TRY(database_.Execute({.sql = "insert into reprise.day_usage(tenant, day, source, tokens) values ($1, $2::date, $3, "
+                                "$4::bigint) on conflict (tenant, day, source) do update set tokens = "
+                                "greatest(reprise.day_usage.tokens, excluded.tokens)",
+                         .values = {database_.tenant(), day_, source_, own_}}));
+  return {};
+}
+
+namespace {
+
+constexpr int kGrantVersion = 1;
+constexpr std::string_view kGrantType = "reprise/grant", kName = "a standing grant";
+
+}  // namespace
+
+Result<std::string> PostgresGrantStore::Seal(const StandingGrant& grant) const {
+  std::string record = StandingGrantText(grant);
+  if (keys_) return SealJwe({{"typ", kGrantType}, {"ver", kGrantVersion}}, record, *keys_);
+  return record;
+}
+
+Result<bool> PostgresGrantStore::Add(const StandingGrant& grant) {
+  const std::string id = GrantId(grant.grant);
+  const Rows count = TRY(database_.Execute(
+      {.sql = "select count(*) from reprise.grants where tenant = $1", .values = {database_.tenant()}}));
+  if (count.number(0, 0) >= static_cast<std::int64_t>(kMaxStandingGrants)) {
+    return TooManyGrants();
+  }
+  const Rows there = TRY(database_.Execute(
+      {.sql = "select record from reprise.grants where tenant = $1 and id = $2", .values = {database_.tenant(), id}}));
+  auto last = there.empty() ? Result<StandingGrant>(NoSuchGrant()) : Open(id, there.text(0, 0));
+  const bool was_there = last && !last->grant.has_expired(Now());
+  if (was_there && !Renew(*last, grant)) return false;
+  std::string record = TRY(Seal(was_there ? *last : grant));
+  TRY(database_.Execute({.sql = "insert into reprise.grants(tenant, id, record) values ($1, $2, $3) "
+                                "on conflict (tenant, id) do update set record = excluded.record",
+                         .values = {database_.tenant(), id, SqlValue::Bytes(std::move(record))}}));
+  return !was_there;
+}
+
+Result<void> PostgresGrantStore::Remove(std::string_view id) {
+  const Rows removed =
+      TRY(database_.Execute({.sql = "delete from reprise.grants where tenant = $1 and id = $2 returning 1",
+                             .values = {database_.tenant(), std::string(id)}}));
+  if (removed.empty()) return NoSuchGrant();
+  return {};
+}
+
+Result<std::vector<StandingGrant>> PostgresGrantStore::List() {
+  const Rows rows =
+      TRY(database_.Execute({.sql = "select id, record from reprise.grants where tenant = $1 order by created_at, id",
+                             .values = {database_.tenant()}}));
+  std::vector<StandingGrant> grants;
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    auto grant = TRY(Open(rows.text(row, 0), rows.text(row, 1)));
+    if (!grant.grant.has_expired(Now())) grants.push_back(std::move(grant));
+  }
+  return grants;
+}
+
+std::vector<Grant> PostgresGrantStore::For(const Grant& call) {
+  std::vector<Grant> found;
+  if (call.terms_digest.empty()) return found;
+  // The names say what a pattern is for: rows hold no text that could be looked for.
+  const auto rows =
+      database_.Execute({.sql = "select id, record from reprise.grants where tenant = $1 and (id = $2 or id like $3)",
+                         .values = {database_.tenant(), GrantId(call), PatternGrantPrefix(call) + "%"}});
+  if (!rows) LogWarning("what was granted for always cannot be read", {{"detail", rows.error().detail}});
+  for (std::size_t row = 0; rows && row < rows->size(); ++row) {
+    const auto grant = Open(rows->text(row, 0), rows->text(row, 1));
+    if (!grant) {
+      LogError("what was granted for always cannot be read, and does not count", {{"error", grant.error().message}});
+    } else if (BearsOn(grant->grant, call, Now())) {
+      found.push_back(grant->grant);
+    }
+  }
+  return found;
+}
+
+void PostgresGrantStore::NoteUse(const std::vector<std::string>& ids) {
+  for (const std::string& id : ids) {
+    const auto rows = database_.Execute(
+        {.sql = "select record from reprise.grants where tenant = $1 and id = $2", .values = {database_.tenant(), id}});
+    if (!rows || rows->empty()) continue;
+    auto grant = Open(id, rows->text(0, 0));
+    if (!grant) continue;
+    ++grant->grant.uses;
+    grant->grant.used_at = Now();
+    auto record = Seal(*grant);
+    if (!record) continue;
+    // Two servers may count at once, and one of the two uses is lost; a grant that was revoked meanwhile stays so.
+    static_cast<void>(database_.Execute({.sql = "update reprise.grants set record = $3 where tenant = $1 and id = $2",
+                                         .values = {database_.tenant(), id, SqlValue::Bytes(*std::move(record))}}));
+  }
+}
+
+Result<StandingGrant> PostgresGrantStore::Open(std::string_view id, std::string_view record) const {
+  const std::string text = TRY(OpenLoneRecord(record, kName, kGrantType, kGrantVersion, keys_.get()));
+  StandingGrant grant = TRY(ParseStandingGrant(text));
+  if (GrantId(grant.grant) != id) return Fail(LoneRecordDamage(kName, "swap", "it is another one"));
+  return grant;
+}
+
+namespace {
+
+// How far the log has come is written down that often: fewer lines than are added then can be cut off unnoticed.
+constexpr std::chrono::seconds kSealEvery{30};
+
+std::string HeadName() { return AuditHeadFile("").substr(1); }
+
+}  // namespace
+
+PostgresAuditLog::~PostgresAuditLog() {
+  const MutexLock lock(mutex_);
+  if (!head_ || head_->count == last_) return;
+  if (const auto sealed = Seal(); !sealed) {
+    LogWarning("how far the audit log has come could not be written", {{"detail", sealed.error().detail}});
+  }
+}
+
+// The key of the MACs is for all processes what the first of them has made.
+Result<void> PostgresAuditLog::Open() {
+  const KeySet* const keys = store_.keys();
+  auto head = TRY(ReadAuditHead(DatabaseFiles::kRoot, store_.files(), keys));
+  if (!head) {
+    AuditHead first;
+    if (keys) first.key = SecretKey::Random();
+    std::string text = TRY(AuditHeadText(first, keys));
+    TRY(database_.Execute({.sql = "insert into reprise.folder_files(tenant, name, content) values ($1, $2, $3) on "
+                                  "conflict do nothing",
+                           .values = {database_.tenant(), HeadName(), SqlValue::Bytes(std::move(text))}}));
+    head = TRY(ReadAuditHead(DatabaseFiles::kRoot, store_.files(), keys));
+    if (!head) return Fail(ErrorCode::kIo, "the audit log's head was removed");
+  }
+  head_ = std::move(head);
+  sealed_at_ = std::chrono::steady_clock::now();
+  TRY(FindEnd());
+  const auto end = CheckAuditEnd(*head_, last_, last_digest_);
+  if (end) return {};
+  // The next line leaves the numbers out that are gone, and so shows it.
+  LogError("the audit log does not end as it did", {{"error", end.error().message}});
+  gap_ = head_->count;
+  gap_digest_ = head_->last;
+  last_ = gap_;
+  last_digest_ = gap_digest_;
+  return {};
+}
+
+Result<void> PostgresAuditLog::FindEnd() {
+  last_ = gap_;
+  last_digest_ = gap_digest_;
+  const Rows rows =
+      TRY(database_.Execute({.sql = "select seq, digest from reprise.audit where tenant = $1 order by seq desc limit 1",
+                             .values = {database_.tenant()}}));
+  if (rows.empty() || rows.number(0, 0) <= static_cast<std::int64_t>(gap_)) return {};
+  last_ = static_cast<std::uint64_t>(rows.number(0, 0));
+  last_digest_ = rows.text(0, 1);
+  return {};
+}
+
+Result<void> PostgresAuditLog::Append(const AuditEntry& entry) {
+  const MutexLock lock(mutex_);
+  if (!head_) TRY(Open());
+  for (;;) {
+    const std::string line = AuditLine(entry, last_ + 1, last_digest_, head_->key ? &*head_->key : nullptr);
+    if (TRY(Insert(line))) break;
+    TRY(FindEnd());  // another process was faster, or a crash of the database has taken the line before
+  }
+  if (std::chrono::steady_clock::now() - sealed_at_ < kSealEvery) return {};
+  if (const auto sealed = Seal(); !sealed) {
+    LogWarning("how far the audit log has come could not be written", {{"detail", sealed.error().detail}});
+  }
+  return {};
+}
+
+// Two that say the same of the same moment are one: no two processes have a call in common. It need not be durable by
+// itself: what a tool acts upon is, and comes after it.
+Result<bool> PostgresAuditLog::Insert(const std::string& line) {
+  const auto number = static_cast<std::int64_t>(last_ + 1);
+  std::string digest = Sha256Digest({line});
+  const Rows added = TRY(database_.Execute(
+      {.sql =
+           "with i as (insert into reprise.audit(tenant, seq, line, digest) select $1, $2::bigint, $3, $4 where "
+           "$2::bigint - 1 <= $5::bigint or exists (select 1 from reprise.audit where tenant = $1 and seq = $2::bigint "
+           "- 1) on conflict do nothing returning 1) "
+           "select count(*), set_config('synchronous_commit', 'off', true) from i",
+       .values = {database_.tenant(), number, line, digest, static_cast<std::int64_t>(gap_)}}));
+  if (added.number(0, 0) == 0) {
+    // Or this statement was, whose answer was lost.
+    const Rows same = TRY(
+        database_.Execute({.sql = "select 1 from reprise.audit where tenant = $1 and seq = $2::bigint and digest = $3",
+                           .values = {database_.tenant(), number, digest}}));
+    if (same.empty()) return false;
+  }
+  ++last_;
+  last_digest_ = std::move(digest);
+  return true;
+}
+
+// Another process may have said more. (If both say so at the same moment, it may be less for a while, but not wrong.)
+Result<void> PostgresAuditLog::Seal() {
+  sealed_at_ = std::chrono::steady_clock::now();
+  const auto there = TRY(ReadAuditHead(DatabaseFiles::kRoot, store_.files(), store_.keys()));
+  if (there && there->count >= last_) return {};
+  head_->count = last_;
+  head_->last = last_digest_;
+  return WriteAuditHead(DatabaseFiles::kRoot, store_.files(), store_.keys(), *head_);
+}
+
+Result<AuditLog::Page> PostgresAuditLog::Read(std::uint64_t after, std::size_t limit) const {
+  return ReadAuditPage(ReadAuditHead(DatabaseFiles::kRoot, store_.files(), store_.keys()), after, limit,
+                       store_.keys() != nullptr,
+                       [this](std::uint64_t from, std::size_t most) { return ReadLines(from, most); });
+}
+
+Result<AuditLog::Page> PostgresAuditLog::ReadLines(std::uint64_t after, std::size_t limit) const {
+  const Rows rows = TRY(database_.Execute(
+      {.sql =
+           "select seq, line from reprise.audit where tenant = $1 and seq > $2::bigint order by seq limit $3::bigint",
+       .values = {database_.tenant(), static_cast<std::int64_t>(after), static_cast<std::int64_t>(limit) + 1}}));
+  Page page;
+  for (std::size_t row = 0; row < std::min(rows.size(), limit); ++row) {
+    page.lines.emplace_back(rows.text(row, 1));
+    if (rows.size() > limit) page.next = static_cast<std::uint64_t>(rows.number(row, 0));
+  }
+  return page;
+}
+
+}  // namespace reprise

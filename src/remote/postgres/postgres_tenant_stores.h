@@ -1,0 +1,121 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/mutex.h"
+#include "base/system.h"
+#include "crypto/key_set.h"
+#include "remote/postgres/database.h"
+#include "remote/postgres/postgres_store.h"
+#include "remote/postgres/signals.h"
+#include "remote/postgres/tenant_database.h"
+#include "reprise/audit_log.h"
+#include "reprise/daily_usage.h"
+#include "reprise/grant_store.h"
+#include "reprise/question_store.h"
+#include "store/audit_file.h"
+
+namespace reprise {
+
+// Questions as rows: the one that has no answer yet takes the first, by the database's clock. Question and answer are
+// sealed; the owner of the run is told where to look. Thread-safe.
+class PostgresQuestionStore final : public QuestionStore {
+ public:
+  // Both must outlive it.
+  PostgresQuestionStore(Database& database, PostgresStore& store, RunSignals& signals, std::string instance)
+      : database_(database, store.tenant()), store_(store), signals_(signals), instance_(std::move(instance)) {}
+
+  Result<void> Open(const std::vector<PendingQuestion>& questions) override;
+  Result<PendingQuestion> Find(const std::string& id) override;
+  Result<std::vector<PendingQuestion>> Waiting() override;
+  Result<void> Answer(const InteractionRef& run, const std::string& id, const GivenAnswer& answer) override;
+  Result<std::vector<std::pair<std::string, GivenAnswer>>> Answered(const InteractionRef& run) override;
+
+ private:
+  Result<PendingQuestion> OpenRow(const Rows& rows, std::size_t row);
+
+  TenantDatabase database_;
+  PostgresStore& store_;
+  RunSignals& signals_;
+  const std::string instance_;  // of this process: only whoever holds the run asks
+};
+
+// A row per day for each object, which holds what this one has counted: so that a statement may be sent twice, and
+// processes do not wait for each other. Days are those of UTC.
+class PostgresDailyUsage final : public DailyUsage {
+ public:
+  // `database` must outlive the object.
+  PostgresDailyUsage(Database& database, std::string tenant) : database_(database, std::move(tenant)) {}
+
+  // What could not be read counts as what was known last.
+  std::int64_t Today() override;
+  Result<void> Add(std::int64_t tokens) override;
+
+ private:
+  TenantDatabase database_;
+  const std::string source_ = RandomHex(16);
+  Mutex mutex_;
+  std::string day_ GUARDED_BY(mutex_);       // of own_
+  std::int64_t own_ GUARDED_BY(mutex_) = 0;  // counted here that day
+  std::int64_t last_known_ GUARDED_BY(mutex_) = 0;
+};
+
+// Standing grants as rows, one each, sealed if there are keys. What one process grants or takes back counts for all at
+// once: a call is looked up when it is made.
+class PostgresGrantStore final : public GrantStore {
+ public:
+  // `database` must outlive the object; `keys` may be null: plain.
+  PostgresGrantStore(Database& database, std::string tenant, std::shared_ptr<const KeySet> keys)
+      : database_(database, std::move(tenant)), keys_(std::move(keys)) {}
+
+  Result<bool> Add(const StandingGrant& grant) override;
+  Result<void> Remove(std::string_view id) override;
+  Result<std::vector<StandingGrant>> List() override;
+  std::vector<Grant> For(const Grant& call) override;
+  void NoteUse(const std::vector<std::string>& ids) override;
+
+ private:
+  Result<std::string> Seal(const StandingGrant& grant) const;
+  Result<StandingGrant> Open(std::string_view id, std::string_view record) const;
+
+  TenantDatabase database_;
+  const std::shared_ptr<const KeySet> keys_;
+};
+
+// A tenant's audit log as rows: one chain, to which all processes add, each line behind the last one there is. Lines,
+// numbers, digests and MACs are those of files (store/audit_file), and DatabaseFiles shows them as one: so whoever
+// checks a folder's log checks this too.
+class PostgresAuditLog final : public AuditLog {
+ public:
+  // Both must outlive the object. Asks nobody before the first entry.
+  PostgresAuditLog(Database& database, PostgresStore& store) : database_(database, store.tenant()), store_(store) {}
+  ~PostgresAuditLog() override;
+
+  Result<void> Append(const AuditEntry& entry) override;
+  Result<Page> Read(std::uint64_t after, std::size_t limit) const override;
+
+ private:
+  Result<Page> ReadLines(std::uint64_t after, std::size_t limit) const;
+  Result<void> Open() REQUIRES(mutex_);
+  Result<void> FindEnd() REQUIRES(mutex_);
+  Result<bool> Insert(const std::string& line) REQUIRES(mutex_);
+  Result<void> Seal() REQUIRES(mutex_);
+
+  mutable TenantDatabase database_;
+  PostgresStore& store_;
+  Mutex mutex_;
+  std::optional<AuditHead> head_ GUARDED_BY(mutex_);  // nullopt: not read yet
+  std::uint64_t last_ GUARDED_BY(mutex_) = 0;         // the number of the last line that is known
+  std::string last_digest_ GUARDED_BY(mutex_);
+  std::uint64_t gap_ GUARDED_BY(mutex_) = 0;  // up to here lines may be gone: as it was found when it was opened
+  std::string gap_digest_ GUARDED_BY(mutex_);
+  std::chrono::steady_clock::time_point sealed_at_ GUARDED_BY(mutex_);
+};
+
+}  // namespace reprise
