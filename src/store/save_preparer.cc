@@ -41,7 +41,7 @@ void SavePreparer::Run() {
     if (jobs_.empty()) return;
     std::vector<Job> batch = std::exchange(jobs_, {});
     lock.unlock();
-    Guarded("the preparing of saves", [&] { Do(std::move(batch)); });  // after an exception, waiters see it
+    Guarded("the preparation of saves", [&] { Do(std::move(batch)); });  // after an exception, waiters see it
     lock.lock();
   }
 }
