@@ -52,7 +52,7 @@ Result<ApiTokenStore::Version> PostgresApiTokens::ReadVersion() {
 Result<ApiTokenStore::Content> PostgresApiTokens::Read() {
   {
     const MutexLock lock(mutex_);
-    if (!content_ && IsKnown()) return content_;  // a failure is also the answer to all who waited
+    if (!content_ && IsKnown()) return content_;  // all waiting callers get the same failure
   }
   const auto asked_at = std::chrono::steady_clock::now();
   const auto read = [this]() -> Result<Content> {

@@ -307,7 +307,7 @@ class PostgresRunStore::Hold final : public RunHold {
   std::function<void()> then_ GUARDED_BY(mutex_);   // called when nothing is under way
 };
 
-// Tries what is remembered of the chat first, and then its row.
+// Tries the remembered chat first, and then its row.
 Result<std::unique_ptr<RunHold>> PostgresRunStore::Begin(const RunBeginning& beginning) {
   const auto known = beginning.makes_chat         ? std::optional(NumberedId(1))
                      : beginning.expected_version ? store_.NextOf(beginning.chat, *beginning.expected_version)

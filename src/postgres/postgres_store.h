@@ -125,7 +125,7 @@ class PostgresStore final : public InteractionStore {
   std::optional<InteractionId> NextOf(const ChatId& chat, std::int64_t version);
   // Remembers that the chat has its first run now, and its row this version.
   void RememberFirst(const ChatId& chat, std::int64_t version);
-  // Drops what is remembered of the chat.
+  // Drops the remembered chat.
   void Forget(const ChatId& chat) { known_.Take(chat.str()); }
   Result<JournalContent> ReadJournal(const ChatId& chat, InteractionId id) override {
     return reader_->ReadJournal(chat, id);

@@ -73,7 +73,7 @@ class RunTail : public std::enable_shared_from_this<RunTail> {
   void Hear(int epoch, int row, std::string_view bytes);
   // Reads on in the database.
   void Read();
-  // Reads on if the database has more by now: an ended run, or rows up to this one.
+  // Reads on if the run has ended, or if the database's last row was not read yet.
   void Compare(bool has_ended, int epoch, int last_row);
 
  private:

@@ -153,7 +153,7 @@ Result<Found> ReadFiles(const Files& files, FileSystem& file_system, std::uint64
   Found found;
   std::uint64_t last = after;
   for (std::size_t i = 0; i < files.size(); ++i) {
-    // Every line of this file is too old.
+    // Every line of this file comes before the page.
     if (i + 1 < files.size() && files[i + 1].first <= after + 1 && after != 0) continue;
     const auto text = file_system.ReadFile(files[i].second, kMaxFileBytes);
     if (!text && IsNotFound(text.error())) {
@@ -164,7 +164,7 @@ Result<Found> ReadFiles(const Files& files, FileSystem& file_system, std::uint64
     const auto lines = LinesOf(*text);
     for (std::size_t k = IndexBehind(lines, after); k < lines.size(); ++k) {
       const std::uint64_t number = NumberOf(lines[k]);
-      if (number <= after) continue;  // too old, or damaged
+      if (number <= after) continue;  // before the page, or damaged
       if (found.page.lines.size() == limit) {
         found.page.next = last;
         return found;
@@ -404,7 +404,7 @@ void AuditFile::SealLater() {
   if (sealer_.joinable()) return unsealed_.notify_all();
   try {
     sealer_ = std::jthread([this](const std::stop_token& stop) { KeepSealing(stop); });
-  } catch (const std::system_error&) {  // no thread to be had: the destructor seals
+  } catch (const std::system_error&) {  // no thread is left: the destructor seals
   }
 }
 

@@ -247,7 +247,7 @@ Result<void> FileInteractionStore::SaveInteraction(const Interaction& interactio
   const bool is_server = options_.access == Access::kServer;
   if (held && is_server && (*held)->has_index && !(*held)->index_durable && !(*held)->numbers.empty() &&
       !(*held)->numbers.contains(interaction.id.number())) {
-    // Two checkpoints without a chat.json would look like a chat that has lost it, and the index writer is late.
+    // The index writer is late, and two checkpoints without a chat.json would look like a chat that has lost it.
     (*held)->index_must_last = true;
     held = HeldChat{};
     WriteIndex(interaction.chat_id, IndexNeed::kDurable);

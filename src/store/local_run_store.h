@@ -12,8 +12,9 @@
 
 namespace reprise {
 
-// The runs of one process, over a store that no other process writes to. A map has the holds; journals and checkpoints
-// are the store's. `done` is called within Append. Thread-safe; mutex_ is a leaf and held for map operations only.
+// The runs of one process, over a store that no other process writes to. A map tracks the holds; journals and
+// checkpoints are the store's. `done` is called within Append. Thread-safe; mutex_ is a leaf and held for map
+// operations only.
 class LocalRunStore final : public RunStore {
  public:
   // `store` must outlive it.
