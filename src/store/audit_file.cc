@@ -52,14 +52,14 @@ std::string_view NameOf(AuditEntry::Event event) {
   return "refused";
 }
 
-// Names that a model or a provider has made up may say anything: what does not look like a name is written as digest.
+// A model or a provider may send any text as a name, so text that does not look like a name is written as its digest.
 std::string Name(const std::string& given) {
   const auto allowed = [](char c) { return IsToolNameCharacter(c) || c == '.' || c == ':'; };
   const bool plain = given.size() <= kLongestName && std::all_of(given.begin(), given.end(), allowed);
   return plain ? given : Sha256Digest({given});
 }
 
-// The line's last member, so that what it is of can be told from the bytes.
+// The MAC is the line's last member, so that the bytes it covers can be cut out.
 constexpr std::string_view kMacBegin = R"(,"mac":")", kMacEnd = R"("})";
 constexpr std::size_t kMacSize = 12 + 64;  // "hmac-sha256:" and hex
 
@@ -106,14 +106,14 @@ AuditHead CopyOf(const AuditHead& head) {
   return copy;
 }
 
-// 0 if the line is none of ours.
+// 0 if this is not one of our lines.
 std::uint64_t NumberOf(std::string_view line) {
   const auto json = ParseJson(line);
   if (!json || !json->is_object() || !json->contains("seq") || !json->at("seq").is_number_unsigned()) return 0;
   return json->at("seq").get<std::uint64_t>();
 }
 
-// Whole lines; what stands behind the last line feed is being written, or was when the power went.
+// The whole lines. Text after the last line feed is being written, or was when the power failed.
 std::vector<std::string_view> LinesOf(std::string_view text) {
   std::vector<std::string_view> lines;
   for (std::size_t end; (end = text.find('\n')) != std::string_view::npos; text.remove_prefix(end + 1)) {
@@ -122,7 +122,7 @@ std::vector<std::string_view> LinesOf(std::string_view text) {
   return lines;
 }
 
-// The files of a log in their order, by the numbers of their first lines; the last is the one that grows.
+// The files of a log, ordered by the numbers of their first lines; the last one grows.
 using Files = std::vector<std::pair<std::uint64_t, std::string>>;
 Result<Files> FilesOf(const std::string& root, FileSystem& file_system) {
   auto entries = TRY(file_system.ListDirectory(root));
@@ -135,8 +135,8 @@ Result<Files> FilesOf(const std::string& root, FileSystem& file_system) {
   return files;
 }
 
-// Where the lines behind number `after` begin. Numbers have no gaps, so the first line's tells; where they have, at the
-// beginning.
+// The index of the line after number `after`, computed from the first line's number. 0 where that does not work, for
+// example because numbers are missing.
 std::size_t IndexBehind(const std::vector<std::string_view>& lines, std::uint64_t after) {
   const std::uint64_t first = lines.empty() ? 0 : NumberOf(lines.front());
   if (first == 0 || after < first || after - first >= lines.size()) return 0;
@@ -146,14 +146,14 @@ std::size_t IndexBehind(const std::vector<std::string_view>& lines, std::uint64_
 
 struct Found {
   AuditLog::Page page;
-  bool gap = false;  // lines are not there that should be
+  bool gap = false;  // lines are missing
 };
 
 Result<Found> ReadFiles(const Files& files, FileSystem& file_system, std::uint64_t after, std::size_t limit) {
   Found found;
   std::uint64_t last = after;
   for (std::size_t i = 0; i < files.size(); ++i) {
-    // All of it comes before.
+    // Every line of this file comes before the page.
     if (i + 1 < files.size() && files[i + 1].first <= after + 1 && after != 0) continue;
     const auto text = file_system.ReadFile(files[i].second, kMaxFileBytes);
     if (!text && IsNotFound(text.error())) {
@@ -164,7 +164,7 @@ Result<Found> ReadFiles(const Files& files, FileSystem& file_system, std::uint64
     const auto lines = LinesOf(*text);
     for (std::size_t k = IndexBehind(lines, after); k < lines.size(); ++k) {
       const std::uint64_t number = NumberOf(lines[k]);
-      if (number <= after) continue;  // or damaged
+      if (number <= after) continue;  // before the page, or damaged
       if (found.page.lines.size() == limit) {
         found.page.next = last;
         return found;
@@ -276,11 +276,11 @@ AuditFile::~AuditFile() {
   }();
   if (sealed) return;
   if (const auto done = Seal(); !done) {
-    LogError("how far the audit log has come could not be written", {{"detail", done.error().detail}});
+    LogError("the head of the audit log could not be written", {{"detail", done.error().detail}});
   }
 }
 
-// The last line there is, wherever it stands.
+// Finds the log's last line, in whichever file it is.
 Result<void> AuditFile::FindEnd() {
   last_ = first_ = size_ = 0;
   last_digest_.clear();
@@ -295,7 +295,7 @@ Result<void> AuditFile::FindEnd() {
     last_digest_ = Sha256Digest({lines.back()});
     last_has_mac_ = TakeMac(lines.back()).has_value();
     last_ = NumberOf(lines.back());
-    // A line that was damaged: verify says so. The numbers go on.
+    // The last line is damaged, which verify reports. The numbers continue.
     if (last_ == 0) last_ = std::max<std::uint64_t>(NumberOf(lines.front()), 1) + lines.size() - 1;
     if (grows) first_ = last_ - lines.size() + 1;
   }
@@ -312,13 +312,13 @@ Result<void> AuditFile::CheckEnd() {
   return Damaged(AuditHeadFile(root_), "missing", "the file is gone");
 }
 
-// What was cut off leaves its numbers behind, and the digest it ended with: the next line then shows that it is gone.
+// If lines were cut off, the next one continues after the number and digest in the head, so that the gap shows.
 Result<void> AuditFile::OpenHead(bool adopt) {
   if (!head_) {
     auto head = ReadAuditHead(root_, file_system_, keys_.get());
     if (!head && head.error().code != ErrorCode::kCorruption) return Fail(std::move(head.error()));
     const bool lost = !head || (!*head && keys_ && last_has_mac_);
-    if (lost && !adopt) LogError("what the audit log's end is known by is gone or damaged", {});
+    if (lost && !adopt) LogError("the head of the audit log is gone or damaged", {});
     if (!head) {
       TRY(file_system_.Rename(AuditHeadFile(root_), DamagedHeadFile(AuditHeadFile(root_))));
     } else if (*head) {
@@ -336,7 +336,7 @@ Result<void> AuditFile::OpenHead(bool adopt) {
     }
   }
   if (const auto end = CheckAuditEnd(*head_, last_, last_digest_); !end) {
-    LogError("the audit log does not end as it did", {{"error", end.error().message}});
+    LogError("the audit log does not end where its head says", {{"error", end.error().message}});
     last_ = head_->count;
     last_digest_ = head_->last;
   }
@@ -351,7 +351,7 @@ Result<void> AuditFile::Open() {
   struct stat status {};
   if (::fstat(file.get(), &status) != 0) return FailErrno(path, errno);
   if (static_cast<std::uint64_t>(status.st_size) != size_) {
-    LogWarning("the audit log's last line was not whole and is left out", {});
+    LogWarning("the audit log's last line was incomplete and is left out", {});
     if (::ftruncate(file.get(), static_cast<off_t>(size_)) != 0) return FailErrno(path, errno);
   }
   TRY(OpenHead(/*adopt=*/false));
@@ -366,7 +366,7 @@ Result<void> AuditFile::Adopt() {
   return OpenHead(/*adopt=*/true);
 }
 
-// Lines that a head speaks of must not be lost with the power: they are synced before it is written.
+// The lines are synced before the head that counts them, so that a power loss cannot take them.
 Result<void> AuditFile::Seal() {
   const MutexLock sealing(seal_mutex_);
   AuditHead head;
@@ -404,7 +404,7 @@ void AuditFile::SealLater() {
   if (sealer_.joinable()) return unsealed_.notify_all();
   try {
     sealer_ = std::jthread([this](const std::stop_token& stop) { KeepSealing(stop); });
-  } catch (const std::system_error&) {  // no more threads: the next line tries again, and the end seals
+  } catch (const std::system_error&) {  // no thread is left: the destructor seals
   }
 }
 
@@ -418,14 +418,14 @@ void AuditFile::KeepSealing(const std::stop_token& stop) {
     lock.unlock();
     Guarded("the sealing of the audit log", [this] {
       if (const auto sealed = Seal(); !sealed) {
-        LogError("how far the audit log has come could not be written", {{"detail", sealed.error().detail}});
+        LogError("the head of the audit log could not be written", {{"detail", sealed.error().detail}});
       }
     });
     lock.lock();
   }
 }
 
-// The file that has grown too large gets its number, and a new one begins.
+// Renames a file that has grown too large to its number and begins a new one.
 Result<void> AuditFile::MakeRoom() {
   if (first_ == 0 || size_ < settings_.max_bytes) return {};
   if (::fsync(file_.get()) != 0) return FailErrno(AuditLogFile(root_), errno);
@@ -446,7 +446,7 @@ Result<void> AuditFile::Write(const std::string& line) {
   while (written < 0 && errno == EINTR);
   if (written == static_cast<ssize_t>(line.size())) return {};
   auto failed = FailErrno(path, written < 0 ? errno : ENOSPC);
-  // Half a line would be taken for damage.
+  // A partial line would be taken for damage.
   if (written > 0 && ::ftruncate(file_.get(), static_cast<off_t>(size_)) != 0) file_.Reset();
   return failed;
 }
@@ -478,7 +478,7 @@ Result<AuditLog::Page> AuditFile::ReadLines(std::uint64_t after, std::size_t lim
     if (!files) return Fail(files.error());
     auto found = TRY(ReadFiles(*files, file_system_, after, limit));
     if (!found.gap) return std::move(found.page);
-    // Either lines are gone, or a file has got its number meanwhile and was passed over.
+    // Either lines are gone, or a file was renamed to its number meanwhile and so was missed.
     auto files_now = FilesOf(root_, file_system_);
     if (files_now && *files_now == *files) return std::move(found.page);
     files = std::move(files_now);
@@ -487,7 +487,7 @@ Result<AuditLog::Page> AuditFile::ReadLines(std::uint64_t after, std::size_t lim
 
 namespace {
 
-// Holds lines, one after the other, against each other and against the head that was there before they were read.
+// Checks lines one after the other, against each other and against a head that was read before them.
 class AuditChain {
  public:
   AuditChain(Result<std::optional<AuditHead>> head, bool sealed) : sealed_(sealed), has_head_(head.has_value()) {
@@ -500,7 +500,7 @@ class AuditChain {
     Complain(HeadName(), damaged ? head.error().reason.substr(kPrefix.size()) : "auth", head.error().message);
   }
 
-  // What comes next is behind this line of that number; empty: it is not there.
+  // The next lines follow this one, which has this number; empty: it is missing.
   void BeginBehind(std::uint64_t number, std::string_view line) {
     last_ = number;
     last_digest_ = Sha256Digest({line});
@@ -517,7 +517,7 @@ class AuditChain {
     before_is_damaged_ = false;
     if (number == 0 || !IsOurs(number, line)) {
       Complain(file, "auth", expected + " is not what was written");
-      before_is_damaged_ = number != 0;  // what follows cannot say more
+      before_is_damaged_ = number != 0;  // the next line's link would only repeat this
     } else if (number > last_ + 1) {
       Complain(file, "missing", LinesAreGone(last_ + 1, number - 1));
     } else if (number <= last_ || !linked) {
@@ -527,7 +527,7 @@ class AuditChain {
     last_digest_ = Sha256Digest({line});
   }
 
-  // There are no more lines.
+  // Call it after the last line of the log.
   void End() {
     const std::string file = AuditLogFile("").substr(1);
     if (head_ && last_ < head_->count) Complain(file, "missing", LinesAreGone(last_ + 1, head_->count));
@@ -549,7 +549,7 @@ class AuditChain {
     return "the lines from number " + std::to_string(from) + " to " + std::to_string(to) + " are gone";
   }
 
-  // As far as this line tells by itself.
+  // As far as the line alone can show.
   bool IsOurs(std::uint64_t number, std::string_view line) {
     const auto parts = TakeMac(line);
     has_mac_ = has_mac_ || parts;
@@ -567,7 +567,7 @@ class AuditChain {
   std::vector<Problem> problems_;
 };
 
-// One look at all lines of a log.
+// Checks all lines of a log once.
 std::vector<Problem> LookAt(const std::string& root, const KeySet* keys, FileSystem& file_system) {
   AuditChain chain(ReadAuditHead(root, file_system, keys), keys != nullptr);
   const auto files = FilesOf(root, file_system);
@@ -607,7 +607,7 @@ Result<AuditLog::Page> ReadAuditPage(
 
 void VerifyAudit(const std::string& root, const KeySet* keys, FileSystem& file_system, VerifyReport& report) {
   auto found = LookAt(root, keys, file_system);
-  // A server may have begun a new file just then.
+  // A server may have begun a new file meanwhile.
   if (!found.empty()) found = LookAt(root, keys, file_system);
   std::move(found.begin(), found.end(), std::back_inserter(report.problems));
 }

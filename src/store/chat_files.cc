@@ -19,7 +19,7 @@
 namespace reprise {
 
 Result<void> CheckSame(const Interaction& stored, const Interaction& meant) {
-  // Compared as they are written: text that is not UTF-8 changes on its way to the record.
+  // Compared in their written form, because text that is not UTF-8 changes when it is written.
   if (DumpJson(ToJson(stored)) == DumpJson(ToJson(meant))) return {};
   return Fail(Reason::kInteractionExists, "another interaction is stored under this id");
 }
@@ -53,7 +53,7 @@ Result<Interaction> ParseInteraction(const RecordPlace& place, std::string_view 
   return Fail(IntegrityError(version ? "version" : "auth", place, interaction.error().message));
 }
 
-// What an interaction says beside its events and its state, which are most of it; notes where the state is.
+// Parses an interaction without its events and state, which are most of it; notes the position of the state.
 Result<Interaction> ReadRest(const RecordPlace& place, StoredJson& json) {
   std::string rest = "{";
   for (const RawJsonMember& member : RawMembers(json.text)) {
@@ -110,8 +110,8 @@ bool EndsInsideString(std::string_view json) {
   return inside;
 }
 
-// Whether a file, which cannot be read, was cut off, as a disk leaves it that lost power: JSON up to its end, perhaps
-// with zeros in place of the rest. A changed byte does not look like that, also if it is one of the last.
+// Whether an unreadable file was cut off by a power loss: it is JSON up to its end, perhaps with zeros in place of the
+// rest. A changed byte does not look like that, even near the end.
 bool IsCutOff(std::string_view text, bool sealed) {
   text = text.substr(0, text.find_last_not_of('\0') + 1);
   if (sealed && text.ends_with('}') && EndsInsideString(text))
@@ -120,7 +120,7 @@ bool IsCutOff(std::string_view text, bool sealed) {
     [[maybe_unused]] const Json whole = Json::parse(text);
     return false;
   } catch (const Json::parse_error& error) {
-    return error.byte > text.size();  // it is the end that came too early
+    return error.byte > text.size();  // the text ended too early
   } catch (const Json::out_of_range&) {
     return false;  // a number that is too large
   }
@@ -151,7 +151,7 @@ Result<StoredInteraction> ChatFiles::ReadInteraction(const ChatId& chat, Interac
 }
 
 Result<StoredJson> ChatFiles::ReadJson(const ChatId& chat, InteractionId id) const {
-  // In a plain folder anybody may have written it: what is told is what was understood.
+  // Anybody may have written a plain file, so the JSON is made from the parsed interaction.
   if (!format_->authenticated()) return ReadInteraction(chat, id).map(JsonOf);
   auto record = TRY(OpenInteraction(chat, id));
   const RecordPlace place{.chat = chat, .interaction = id};
@@ -239,8 +239,8 @@ Result<std::optional<ChatIndex>> ChatFiles::ReadIndex(const ChatId& chat, bool& 
 }
 
 Result<ChatOnDisk> ChatFiles::ReadChat(const ChatId& chat) const {
-  // The index first: a server that works meanwhile writes an interaction before the index that knows it, so that the
-  // listing holds everything the index speaks of.
+  // The index first: a running server writes an interaction before the index that names it, so the listing then has
+  // every interaction that the index names.
   bool cut_off = false;
   auto index = TRY(ReadIndex(chat, cut_off));
   auto files = TRY(ListInteractions(chat));
@@ -283,7 +283,7 @@ Result<JournalContent> ChatFiles::ReadJournal(const RecordPlace& place, std::str
                                               const KeySet* keys) const {
   auto content = ReadJournalText(text, place, keys);
   if (content || !content.error().Is(Reason::kIntegritySwap)) return content;
-  // A file that served another interaction before, and nothing of this one had reached the disk when the power went.
+  // The file served another interaction before, and nothing of this one had reached the disk when the power failed.
   const auto served = JournalCipher::ClaimedPlace(text.substr(0, text.find('\n')));
   if (!served || !served->interaction || !ReadInteraction(served->chat, *served->interaction)) return content;
   return JournalContent{.records = {}, .cut_off = true};
@@ -406,7 +406,7 @@ Result<void> ChatFiles::MoveToTrash(const ChatId& chat, const std::vector<Intera
   for (const InteractionId id : interactions) {
     TRY(file_system_.Rename(InteractionFile(root_, chat, id), folder + "/" + id.str() + ".json"));
   }
-  // The new names before the old ones are gone for good.
+  // The new names become durable before the old ones are gone for good.
   TRY(file_system_.SyncDirectory(folder));
   return file_system_.SyncDirectory(InteractionsDirectory(root_, chat));
 }
@@ -420,7 +420,7 @@ Result<void> ChatFiles::MoveToTrash(const ChatId& chat) const {
     return file_system_.Rename(from, to);
   }));
   if (auto synced = file_system_.SyncDirectory(trash); !synced) {
-    static_cast<void>(file_system_.Rename(to, from));  // or the next sync would make it be in none
+    static_cast<void>(file_system_.Rename(to, from));  // or the next sync could leave it in neither
     return synced;
   }
   return SyncRoot();
@@ -494,7 +494,7 @@ Result<void> ChatFiles::WriteQueue(const ChatId& chat, const std::vector<QueuedM
   return ReplaceFile(file_system_, path, record).and_then([&] { return SyncNames(chat); });
 }
 
-// Who only reads reads what another process has written since.
+// A read-only store must see what another process has written since.
 Result<std::vector<WaitingMessage>> FileInteractionStore::LoadQueue(const ChatId& chat) {
   if (options_.access == Access::kServer) return queues_.Load(chat);
   std::vector<WaitingMessage> waiting;

@@ -1,4 +1,4 @@
-// Histories, piece by piece: which interactions there are, then one after the other.
+// Histories, piece by piece: first the list of interactions, then one after the other.
 #include <algorithm>
 #include <iterator>
 #include <map>
@@ -18,16 +18,16 @@
 
 namespace reprise {
 
-// How a chat's interactions hang together, as far as somebody has looked: what the chat's state knows of it, and what
-// was read from their headers since.
+// The tree of a chat's interactions as far as it is known: from the chat's state, and from headers that were read
+// since.
 struct FileInteractionStore::Tree {
   std::shared_ptr<ChatState> state;
-  std::map<std::uint32_t, std::uint32_t> parents{};  // as ChatState has them
-  std::map<std::uint32_t, std::string> digests{};    // that the index or a successor says they have
+  std::map<std::uint32_t, std::uint32_t> parents{};  // as in ChatState
+  std::map<std::uint32_t, std::string> digests{};    // expected by the index or a child
   std::set<std::uint32_t> learned{};                 // of `parents`, those that the state lacks
 
-  // With the state's mutex held. The branch down from `number` as far as it is known, but a bit of it at a time: a
-  // branch may be long, and only its end asked for.
+  // Takes the known branch down from `number`, a bit at a time, because a branch may be long and only its end needed.
+  // REQUIRES: the state's mutex is held.
   void TakeKnown(std::uint32_t number) {
     constexpr int kBit = 64;
     for (int i = 0; i < kBit && number != 0; ++i) {
@@ -42,7 +42,7 @@ struct FileInteractionStore::Tree {
       number = parent->second;
     }
   }
-  // Likewise, everything.
+  // The same for everything.
   void TakeAll() {
     parents = state->parents;
     digests = state->index.leaves;
@@ -50,8 +50,7 @@ struct FileInteractionStore::Tree {
   }
 };
 
-// Whom it continues. That is believed of the version that is expected; of what is damaged it only shows what hangs
-// where.
+// The parent of an interaction. The expected version is believed; a damaged one only shows its place in the tree.
 std::optional<InteractionId> FileInteractionStore::ParentOf(const ChatId& chat, InteractionId id, Tree& tree) const {
   const std::uint32_t number = id.number();
   if (!tree.parents.contains(number)) {
@@ -59,7 +58,7 @@ std::optional<InteractionId> FileInteractionStore::ParentOf(const ChatId& chat, 
     tree.TakeKnown(number);
   }
   if (!tree.parents.contains(number)) {
-    // Parents are older, so whoever goes from one to the next comes to an end.
+    // Parents are older, so a walk from one to the next ends.
     const auto if_older = [&](const std::optional<InteractionId>& parent) {
       return parent && *parent < id ? parent : std::nullopt;
     };
@@ -76,7 +75,7 @@ std::optional<InteractionId> FileInteractionStore::ParentOf(const ChatId& chat, 
   return parent == 0 ? std::nullopt : std::optional(InteractionId::FromNumber(parent));
 }
 
-// So that it is not read again.
+// Keeps what was read, so that it is not read again.
 void FileInteractionStore::Remember(const Tree& tree) {
   if (tree.learned.empty()) return;
   const std::lock_guard lock(tree.state->mutex);
@@ -88,17 +87,17 @@ void FileInteractionStore::Remember(const Tree& tree) {
   }
 }
 
-// Adds the interactions that should be there, because the index or another one names them.
+// Adds the interactions that must exist, because the index or another one names them.
 void FileInteractionStore::AddExpected(const ChatId& chat, std::set<std::uint32_t>& numbers, Tree& tree) const {
   for (const auto& [number, digest] : tree.digests) numbers.insert(number);
-  // From the newest down, so that what a replaced file says of its own parent is not believed.
+  // From the newest down, so that a replaced file is not believed about its own parent.
   for (auto one = numbers.rbegin(); one != numbers.rend(); ++one) {
     const auto parent = ParentOf(chat, InteractionId::FromNumber(*one), tree);
     if (parent && tree.parents.contains(*one)) numbers.insert(parent->number());
   }
 }
 
-// The branch from `leaf` down, as far as `range` wants it.
+// Outlines the branch from `leaf` down, as far as `range` needs it.
 void FileInteractionStore::OutlineBranch(const HistoryRange& range, std::optional<InteractionId> leaf, Tree& tree,
                                          ChatOutline& outline) const {
   for (auto at = leaf; at; at = ParentOf(outline.summary.id, *at, tree)) {
@@ -109,7 +108,7 @@ void FileInteractionStore::OutlineBranch(const HistoryRange& range, std::optiona
   }
 }
 
-// These interactions, and which of them are not on the branch.
+// Outlines these interactions and marks those that are not on the branch.
 void FileInteractionStore::OutlineAll(const std::set<std::uint32_t>& numbers, std::optional<InteractionId> leaf,
                                       Tree& tree, ChatOutline& outline) const {
   std::set<std::uint32_t> branch;
@@ -125,7 +124,7 @@ void FileInteractionStore::OutlineAll(const std::set<std::uint32_t>& numbers, st
 Result<ChatOutline> FileInteractionStore::LoadOutline(const ChatId& chat, const HistoryRange& range,
                                                       const std::optional<RunningInteraction>& running) {
   ChatOutline outline{.summary = {.id = chat}};
-  std::set<std::uint32_t> numbers;  // that are meant, on whatever branch they are
+  std::set<std::uint32_t> numbers;  // selected, on any branch
   Tree tree;
   const bool any_branch = range.all_branches || range.is_whole();
   {
@@ -179,7 +178,7 @@ Result<InteractionJson> FileInteractionStore::LoadJson(const ChatOutline& outlin
                                                        State state) {
   const ChatId& chat = outline.summary.id;
   auto json = ReadJson(chat, entry, state);
-  // Of a chat that has its name since, nothing belongs here.
+  // A newer chat of this name does not belong here.
   if (options_.access != Access::kReadOnly && FindState(chat) != outline.life) return NoSuchChat();
   return json;
 }
@@ -214,7 +213,7 @@ Result<InteractionJson> FileInteractionStore::ReadJson(const ChatId& chat, const
       AppendJson(json.text, whole->interaction);
       return json;
     }
-    // What it continues cannot be read; what was said in it can.
+    // The state that it continues cannot be read, but its own events can.
     json.has_state = false;
   }
   json.text.replace(stored->state_begin, stored->state_size, "null");

@@ -18,8 +18,8 @@ namespace {
 
 constexpr int kIndexSchema = 1;
 
-// Thrown by the reading functions below and caught in ChatIndexFromJson, nowhere else: the members are many and each
-// has the same one answer.
+// Thrown by the reading functions below and caught only in ChatIndexFromJson: there are many members, and a defect in
+// any of them has the same answer.
 struct Malformed {};
 
 const std::string& Text(const Json& object, const char* name) {
@@ -168,7 +168,7 @@ bool IndexWriter::StartThread() {
     if (!thread_.joinable()) thread_ = std::jthread([this](const std::stop_token& stop) { Run(stop); });
     return true;
   } catch (const std::system_error&) {
-    return false;  // the next save tries again; until then the files say what the index does not
+    return false;  // the next save tries again; until then the files have what the index lacks
   }
 }
 
@@ -214,7 +214,7 @@ void IndexWriter::Run(const std::stop_token& stop) {
 Result<RemovedBranch> BranchToRemove(const Chat& chat, InteractionId from) {
   std::set<InteractionId> gone;
   std::optional<InteractionId> before;
-  // Parents are older.
+  // One pass is enough, because parents come first.
   for (const Interaction& each : chat.interactions) {
     if (each.id == from) before = each.parent_id;
     if (each.id == from || (each.parent_id && gone.contains(*each.parent_id))) gone.insert(each.id);
@@ -223,7 +223,7 @@ Result<RemovedBranch> BranchToRemove(const Chat& chat, InteractionId from) {
   if (chat.summary.head && gone.contains(*chat.summary.head)) {
     return Fail(Reason::kOnHeadBranch, "the chat ends on this branch: go to another one first");
   }
-  // What is damaged may continue any of them.
+  // A damaged interaction may continue any of them.
   for (const DamagedInteraction& each : chat.damaged) {
     if (each.parent_id && gone.contains(*each.parent_id)) {
       return Fail(Reason::kStillUsed, each.id.str() + " is damaged and continues this branch");

@@ -53,7 +53,7 @@ Result<void> CheckPrivateDirectory(const std::string& path) {
 
 Result<void> ProbeFolder(FileSystem& file_system, const std::string& folder) {
   constexpr std::size_t kBytes = 16 * 1024;
-  const std::string path = folder + "/.probe." + RandomHex(8) + ".tmp";  // a temporary name: nobody reads it
+  const std::string path = folder + "/.probe." + RandomHex(8) + ".tmp";  // a temporary name, which is never read
   auto file = TRY(file_system.CreateFile(path));
   auto written = file->Append(std::string(kBytes, '\0'));
   if (written) written = file->Sync();
@@ -69,7 +69,7 @@ tl::unexpected<Error> FailErrno(const std::string& path) {
   return Fail(SystemError(errno, path, "the data folder cannot be locked"));
 }
 
-// "PID\nURL\n" or a part of it; a URL of ours is far shorter.
+// "PID\nURL\n" or a part of it; our URLs are far shorter.
 constexpr std::size_t kMaxText = 512;
 
 std::string ReadText(int fd) {
@@ -82,7 +82,7 @@ std::string PidIn(const std::string& text) {
   return {text.begin(), std::find_if_not(text.begin(), text.end(), IsAsciiDigit)};
 }
 
-// Empty if there is no whole line of one.
+// Empty if there is no whole line with a URL.
 std::string UrlIn(const std::string& text) {
   const std::size_t begin = PidIn(text).size() + 1;
   const std::size_t end = text.find('\n', std::min(begin, text.size()));
@@ -98,8 +98,7 @@ Error Locked(int fd, const std::string& path) {
                  "another server" + (pid.empty() ? "" : " (process " + pid + ")") + " uses this data folder", path);
 }
 
-// Whether this is a lock file, and no other file that has got its name (a hard link, perhaps): what it holds would be
-// lost.
+// Whether this is a lock file, and not another one under its name (a hard link, perhaps), whose content would be lost.
 bool IsLockFile(int fd) {
   struct stat status {};
   if (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || status.st_nlink != 1) return false;
@@ -118,8 +117,8 @@ void WriteText(int fd, const std::string& text) {
 
 std::string OwnPid() { return std::to_string(::getpid()) + "\n"; }
 
-// Also if somebody only asks at this moment whether the lock is held (FindHolder), which takes it for that long
-// together with others who ask. On a busy machine whoever asks may be kept from going on for a while.
+// Retries while other processes only ask whether the lock is held (FindHolder): each holds a shared lock for a moment,
+// which may be long on a busy machine.
 bool TakeLock(int fd) {
   constexpr std::chrono::seconds kPatience{2};
   constexpr std::chrono::microseconds kPause{100};
@@ -135,8 +134,8 @@ bool TakeLock(int fd) {
   return false;
 }
 
-// Beside the lock itself: a lock on one byte, held while the file does not say whether there is a server and where.
-// What asks may hold it for a moment; then the change is not told, and who waits finds the old text.
+// A second lock, on one byte, is held while the file names no URL. It is not taken if a waiting process holds it just
+// then; waiters then find the old text.
 constexpr off_t kSettling = 0;
 
 int ByteLock(int fd, int command, short type) {
@@ -150,8 +149,8 @@ int ByteLock(int fd, int command, short type) {
 
 extern "C" void NothingAtAll(int) {}
 
-// Calls `lock`, which waits in the kernel without a limit, until it is done (true) or the time is up: a signal to this
-// thread ends the call.
+// Calls `lock`, which waits in the kernel without a limit, until it succeeds (true) or until the deadline, when a
+// signal to this thread interrupts it.
 template <typename Lock>
 bool DoneBy(DirectoryLock::Clock::time_point deadline, Lock lock) {
   struct sigaction act {
@@ -172,7 +171,7 @@ bool DoneBy(DirectoryLock::Clock::time_point deadline, Lock lock) {
     const auto left =
         std::max(std::chrono::nanoseconds(1),
                  std::chrono::duration_cast<std::chrono::nanoseconds>(deadline - DirectoryLock::Clock::now()));
-    // Again and again: the first may come before the call has begun.
+    // Repeated, because the first signal may come before the call has begun.
     const itimerspec times{
         .it_interval = {.tv_sec = 0, .tv_nsec = 10'000'000},
         .it_value = {.tv_sec = left.count() / 1'000'000'000, .tv_nsec = left.count() % 1'000'000'000}};
@@ -246,7 +245,7 @@ void DirectoryLock::NoteUrl(std::string_view url) {
 DirectoryLock::~DirectoryLock() {
   if (!is_lock_file_) return;
   ByteLock(fd_.get(), F_OFD_SETLK, F_WRLCK);
-  WriteText(fd_.get(), OwnPid());  // nobody listens there any more
+  WriteText(fd_.get(), OwnPid());  // without the URL
 }
 
 namespace {
@@ -265,7 +264,7 @@ std::optional<std::set<std::string>> Names(const Json& json, const char* member)
   return names;
 }
 
-// nullopt: there is none that can be read, which is no damage; it is made again from the chats.
+// nullopt if the file is missing or unreadable. That is no damage, because it can be rebuilt from the chats.
 std::optional<FolderKeys> ReadNote(const std::string& root, FileSystem& file_system) {
   const auto text = file_system.ReadFile(SealedByFile(root), kMaxNote);
   if (!text) return std::nullopt;
@@ -283,7 +282,7 @@ std::string NoteText(const FolderKeys& note) {
          "\n";
 }
 
-// What a chat is sealed by: a key's id, "" if it is plain, nullopt if nothing of it tells.
+// Finds the key that a chat is sealed by: its id, "" if the chat is plain, nullopt if no file tells.
 class ChatLook {
  public:
   ChatLook(const std::string& root, FileSystem& file_system)
@@ -327,7 +326,7 @@ std::string AreOrIs(std::size_t chats) { return chats == 1 ? " is " : " are "; }
 
 std::optional<std::string> SealedBy(std::string_view record) {
   if (auto kid = KeyIdOf(record)) return kid;
-  const std::string_view first_line = record.substr(0, record.find('\n'));  // a journal's
+  const std::string_view first_line = record.substr(0, record.find('\n'));  // of a journal
   if (auto kid = KeyIdOf(first_line)) return kid;
   const auto json = ParseJson(first_line, 2 * kMaxJsonDepth);
   return json && json->is_object() && !json->contains("ciphertext") ? std::optional<std::string>("") : std::nullopt;
@@ -404,7 +403,7 @@ Result<void> NoteFolderKeys(const FolderKeys& found, const std::string& root, co
   const std::string text = NoteText(note);
   const auto there = file_system.ReadFile(SealedByFile(root), kMaxNote);
   if (there && *there == text) return {};
-  // Of a folder without chats the first one says nothing that would be missed after a power loss.
+  // As long as there are no chats, the first file may be lost in a power loss.
   const bool is_new = !there && found.plain_chats + found.sealed_chats == 0 && note.given_up.empty();
   if (is_new) return ReplaceFile(file_system, SealedByFile(root), text, Durability::kUnsynced);
   return ReplaceFile(file_system, SealedByFile(root), text).and_then([&] { return file_system.SyncDirectory(root); });

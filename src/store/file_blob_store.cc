@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kBlobSchema = 1;
 constexpr std::size_t kAtOnce = 8;
-constexpr std::string_view kIntent = "restore";  // RecordPlace::blob of one
+constexpr std::string_view kIntent = "restore";  // RecordPlace::blob of an intent
 
 Json WithPlace(const ChatId& chat) { return {{"schema", kBlobSchema}, {"chat_id", chat.str()}}; }
 
@@ -81,7 +81,7 @@ Result<std::string> FileBlobStore::Read(const RecordPlace& place, const std::str
 
 Result<FileBlobStore::Names> FileBlobStore::NamesOf(const ChatId& chat, bool make) {
   const MutexLock lock(mutex_);
-  // What is temporary there before this process has written anything is of one that has ended.
+  // Temporary files from before this process's first write belong to a process that has ended.
   if (make && tidied_.insert(chat).second) RemoveTemporaryFiles(file_system_, BlobsDirectory(root_, chat));
   if (const auto known = names_.find(chat); known != names_.end()) return known->second;
   const RecordPlace place{.chat = chat, .blob = std::string(kBlobNames)};
@@ -127,7 +127,7 @@ Result<void> FileBlobStore::Put(const ChatId& chat, const std::vector<Blob>& blo
   const auto write = [&](const std::string& name, const Blob& blob) {
     return Write({.chat = chat, .blob = name}, BlobPath(root_, chat, name), BlobText(chat, blob));
   };
-  // Each waits for the disk, which takes several at once as long as one.
+  // Each write waits for the disk, which needs no longer for several at once than for one.
   for (auto next = fresh.begin(); next != fresh.end();) {
     std::vector<std::future<Result<void>>> written;
     for (; next != fresh.end() && written.size() < kAtOnce; ++next) {
@@ -185,7 +185,7 @@ Result<void> FileBlobStore::WritePosition(const ChatId& chat, std::string_view t
     if (!removed && IsNotFound(removed.error())) return {};
     return removed.and_then([&] { return file_system_.SyncDirectory(directory); });
   }
-  TRY(NamesOf(chat, /*make=*/true));  // and the folder
+  TRY(NamesOf(chat, /*make=*/true));  // creates the folder, too
   Json json = WithPlace(chat);
   json["position"] = text;
   TRY(Write({.chat = chat, .blob = std::string(kBlobPosition)}, path, DumpJson(json)));

@@ -17,9 +17,9 @@
 
 namespace reprise {
 
-// Keeps each blob as a record of its own in its chat's folder (schemas/FILES.md), sealed when there are keys. It is
-// called by a MAC of its digest, under a key of the chat that lies beside it, sealed too: a name tells nothing of a
-// content that somebody can guess. Thread-safe.
+// Keeps each blob as a record of its own in its chat's folder (schemas/FILES.md), sealed when there are keys. Its name
+// is a MAC of its digest under a key of the chat, which lies beside it, sealed too; so a name does not confirm a guess
+// at the content. Thread-safe.
 class FileBlobStore final : public BlobStore {
  public:
   // `file_system` must outlive the store. `keys` null: plain.
@@ -37,7 +37,7 @@ class FileBlobStore final : public BlobStore {
 
  private:
   using Names = std::shared_ptr<const SecretKey>;
-  // What the chat's blobs are called after; made if there is none and `make`, else kNotFound.
+  // The key for the names of the chat's blobs. If there is none it is created (`make`), else kNotFound.
   Result<Names> NamesOf(const ChatId& chat, bool make);
   Result<bool> IsThere(const ChatId& chat, const std::string& name);
   Result<void> Write(const RecordPlace& place, const std::string& path, std::string_view text);
@@ -51,11 +51,11 @@ class FileBlobStore final : public BlobStore {
   std::set<ChatId> tidied_ GUARDED_BY(mutex_);
 };
 
-// What lies in the folder of a chat's blobs (names.json and position.json too), readable or not, in no order; as
-// ParseBlobName has it.
+// The files in the folder of a chat's blobs (names.json and position.json too), readable or not, in no order, as
+// ParseBlobName returns them.
 Result<std::vector<std::string>> ListBlobNames(const std::string& root, const ChatId& chat, FileSystem& file_system);
-// Whether the record of this place, opened, is one of a blob; kCorruption if not. A blob itself is checked against its
-// digest; gives that, and nothing of the others.
+// Checks an opened record of this place, a blob or a file beside the blobs; kCorruption. Returns the digest of a blob,
+// which its content was checked against, and "" for the others.
 Result<std::string> CheckBlobRecord(const RecordPlace& place, std::string_view plaintext);
 
 }  // namespace reprise

@@ -17,10 +17,10 @@
 namespace reprise {
 namespace {
 
-// Long states are put together from many files. The others are one file each: kept are those of the chats that a
-// person has in hand.
+// Long states are assembled from many files. The others are one file each, so only those of the few chats in use are
+// kept.
 constexpr std::size_t kLongStatesBytes = 64u << 20, kShortStatesBytes = 512u << 10;
-constexpr std::size_t kEntryBytes = 512;  // what it takes to keep a state, however small
+constexpr std::size_t kEntryBytes = 512;  // the cost of keeping a state, besides its size
 
 Result<void> PrepareRoot(const FileInteractionStore::Options& options) {
   if (options.access == FileInteractionStore::Access::kFallback) return {};
@@ -69,7 +69,7 @@ void FileInteractionStore::NoteUrl(std::string_view url) {
 // --- chats in memory -------------------------------------------------------------------------------------------------
 
 std::shared_ptr<FileInteractionStore::ChatState> FileInteractionStore::StateOf(const ChatId& chat) {
-  // A reader has nothing to remember: the files may change under it with every call.
+  // A read-only store remembers nothing, because the files may change between two calls.
   if (options_.access == Access::kReadOnly) return std::make_shared<ChatState>(chat);
   const MutexLock lock(chats_mutex_);
   auto& state = chats_[chat];
@@ -86,7 +86,7 @@ std::shared_ptr<FileInteractionStore::ChatState> FileInteractionStore::FindState
 Result<FileInteractionStore::HeldChat> FileInteractionStore::HoldChat(const ChatId& chat, Missing missing, Hold hold) {
   for (;;) {
     HeldChat held{.state = StateOf(chat), .index_lock = {}, .lock = {}};
-    // chat.json is read under both locks, so that the reader cannot meet a writer of it.
+    // With the index lock, the caller may replace chat.json: nothing else writes it meanwhile.
     if (hold == Hold::kStateAndIndex) held.index_lock = std::unique_lock(held->index_mutex);
     held.lock = std::unique_lock(held->mutex);
     if (held->retired) continue;
@@ -101,7 +101,7 @@ Result<FileInteractionStore::HeldChat> FileInteractionStore::HoldChat(const Chat
   }
 }
 
-// True: there is nothing of this chat on disk, and it begins its life here.
+// True if nothing of this chat was on disk.
 Result<bool> FileInteractionStore::Load(const ChatId& chat, Missing missing, HeldChat& held) {
   if (missing == Missing::kCreate && options_.access == Access::kServer) {
     const auto is_new = TRY(MakeDirectories(chat, held));
@@ -116,11 +116,11 @@ Result<bool> FileInteractionStore::Load(const ChatId& chat, Missing missing, Hel
     return Fail(std::move(on_disk.error()));
   }
   if (found && !on_disk->has_index) {
-    // It has no chat.json yet, which would tell when it is opened.
+    // There is no chat.json yet, whose opening would have shown the key.
     TRY(CheckKeyOf(chat, *on_disk));
   }
   if (found) {
-    // Nobody else has this state yet: it becomes loaded only now, and files are written for loaded states only.
+    // Nothing is being written to this chat: files are written for loaded states only, and this one is not loaded yet.
     if (options_.access == Access::kServer) files_.RemoveLeftovers(chat);
     held->index_unreadable = on_disk->index_unreadable;
     // The process that saved the first checkpoint may have ended before it wrote the index.
@@ -139,7 +139,7 @@ Result<bool> FileInteractionStore::Load(const ChatId& chat, Missing missing, Hel
   return !found;
 }
 
-// A chat that was begun under a key which is not there any more does not go on under another one.
+// A chat that was begun under a key that is now missing must not continue under another one.
 Result<void> FileInteractionStore::CheckKeyOf(const ChatId& chat, const ChatOnDisk& on_disk) const {
   const bool has_checkpoint = !on_disk.numbers.empty();
   const auto id = InteractionId::FromNumber(has_checkpoint ? *on_disk.numbers.begin() : *on_disk.journals.begin());
@@ -147,7 +147,7 @@ Result<void> FileInteractionStore::CheckKeyOf(const ChatId& chat, const ChatOnDi
   const std::string path =
       has_checkpoint ? InteractionFile(options_.root, chat, id) : JournalPath(options_.root, chat, id);
   const auto text = ReadRecordText(options_.file_system, path, place);
-  // What is damaged is said where it is read.
+  // Damage is reported where the file is read.
   if (!text && !IsNotFound(text.error()) && text.error().code != ErrorCode::kCorruption) {
     return Fail(text.error());
   }
@@ -159,17 +159,17 @@ Result<void> FileInteractionStore::CheckKeyOf(const ChatId& chat, const ChatOnDi
                             : IntegrityError("sealed", place, "it is sealed, and this data folder is not"));
 }
 
-// A list that lost lines, or an older one, may name none of them.
+// The list may be truncated or stale, so it can miss some of them.
 void FileInteractionStore::NoticeJournals(const ChatId& chat, const ChatState& state) {
   for (const auto& [number, file] : state.journals) {
     const auto id = InteractionId::FromNumber(number);
     if (state.numbers.contains(number) || !running_.Notice(chat, id)) continue;
-    LogWarning("an interaction that had not ended was not in the list of those; the next start takes it up",
+    LogWarning("an unfinished interaction was missing from the list of running ones; the next start takes it up",
                {{"chat", chat.str()}, {"interaction", id.str()}});
   }
 }
 
-// True: the chat's was not there.
+// True if the chat's did not exist.
 Result<bool> FileInteractionStore::MakeDirectories(const ChatId& chat, HeldChat& held) {
   if (held->directories_made) return false;
   auto is_new = files_.CreateDirectories(chat);
@@ -213,7 +213,7 @@ Result<InteractionId> FileInteractionStore::ReserveInteraction(const ChatId& cha
   }
   const InteractionId id = InteractionId::FromNumber(state.next_number++);
   if (options_.access == Access::kServer) {
-    // A chat with two checkpoints and no chat.json is taken for one that has lost it.
+    // A chat with two checkpoints and no chat.json would look like one that has lost it.
     state.index_must_last = !state.numbers.empty();
     if (state.has_index && state.index_must_last && !state.index_durable) index_writer_.WriteNow(chat);
     state.preparation = save_preparer_.Prepare(chat, id, /*sync_names=*/!state.names_durable);
@@ -222,7 +222,7 @@ Result<InteractionId> FileInteractionStore::ReserveInteraction(const ChatId& cha
   return id;
 }
 
-// The file that was made ready while the interaction ran, or a new one.
+// The file that was prepared while the interaction ran, or a new one.
 Result<AtomicFile> FileInteractionStore::FileFor(const Interaction& interaction, HeldChat& held) {
   if (held->prepared_number == interaction.id.number() && held->preparation.file.valid()) {
     if (auto ready = held->preparation.file.get()) return ready;
@@ -247,14 +247,14 @@ Result<void> FileInteractionStore::SaveInteraction(const Interaction& interactio
   const bool is_server = options_.access == Access::kServer;
   if (held && is_server && (*held)->has_index && !(*held)->index_durable && !(*held)->numbers.empty() &&
       !(*held)->numbers.contains(interaction.id.number())) {
-    // Two checkpoints without a chat.json would look like a chat that has lost it: the background is late.
+    // The index writer is late, and two checkpoints without a chat.json would look like a chat that has lost it.
     (*held)->index_must_last = true;
     held = HeldChat{};
     WriteIndex(interaction.chat_id, IndexNeed::kDurable);
     held = HoldChat(interaction.chat_id, Missing::kLeave, Hold::kState);
   }
   if (held && interaction.id.number() < (*held)->index.last) {
-    // Older than what chat.json knows, so it would not become the head by its number: chat.json has to say so now.
+    // Its number is below the last one in chat.json, so only chat.json can make it the head; it is written now.
     held = HeldChat{};
     held = HoldChat(interaction.chat_id, Missing::kLeave, Hold::kStateAndIndex);
   }
@@ -287,23 +287,23 @@ Result<void> FileInteractionStore::SaveHeld(const Interaction& interaction, Held
   };
   auto written = write();
   if (!written && IsNotFound(written.error())) {
-    // Somebody has removed or moved the chat's directory.
+    // The chat's directory was removed or moved.
     held->names_durable = false;
     TRY(files_.CreateDirectories(interaction.chat_id));
     written = write();
   }
   if (!written) return Fail(std::move(written.error()));
-  // All names with the first save, also of a chat that was there before: the process that made it may have been killed
-  // before it synced them.
+  // The first save syncs all names, even those of an older chat: the process that made it may have been killed before
+  // it synced them.
   if (auto synced = SyncNamesOf(interaction.chat_id, held); !synced) {
-    // It is not saved, and must not be found: somebody will be told so, and save it elsewhere.
+    // It must not be found, because the caller is told that it is not saved, and saves it elsewhere.
     static_cast<void>(files_.RemoveInteraction(interaction.chat_id, interaction.id));
     held->names_durable = false;
     return synced;
   }
   held->names_durable = true;
   KeepState(interaction, *written);
-  // As the files alone will say if the process ends before chat.json is written.
+  // This is what the files alone give if the process ends before chat.json is written.
   if (!held->has_index && held->numbers.empty()) held->index.summary.created_at = interaction.created_at;
   if (links.parent && links.parent_digest) held->named.insert_or_assign(links.parent->number(), *links.parent_digest);
   held->parents.insert_or_assign(number, links.parent ? links.parent->number() : 0);
@@ -318,7 +318,7 @@ Result<void> FileInteractionStore::SaveHeld(const Interaction& interaction, Held
   return {};
 }
 
-// What an earlier process has left may be seen, and still not be durable.
+// The files of an earlier process may be visible and still not durable.
 Result<void> FileInteractionStore::SyncStoredNames(const ChatId& chat, HeldChat& held) {
   if (held->names_durable) return {};
   auto synced = files_.SyncNames(chat);
@@ -332,7 +332,7 @@ Result<std::unique_ptr<Journal>> FileInteractionStore::BeginJournal(const ChatId
                                                                     const std::vector<std::string>& records) {
   TRY(CheckWritable());
   auto held = TRY(HoldChat(chat, Missing::kLeave, Hold::kState));
-  // First in the list: a journal that is not in it would never be looked for.
+  // First in the list, because a journal that is missing there would never be looked for.
   TRY(running_.Begin(chat, id));
   const std::string path = JournalPath(options_.root, chat, id);
   const auto sync_names = [this, chat] { return SyncJournalNames(chat); };
@@ -364,7 +364,8 @@ Result<void> FileInteractionStore::SyncJournalNames(const ChatId& chat) {
 
 Result<std::vector<InteractionRef>> FileInteractionStore::ListUnfinished() {
   const auto last = running_.ReadLast();
-  // A line comes before its journal and ends before it goes, so one without a journal may have been another line.
+  // A line is written before its journal, and cancelled before the journal is removed. So a line without a journal may
+  // be a damaged one.
   const auto has_journal = [&](const RunningList::Entry& entry) {
     const auto there = options_.file_system.ReadFile(JournalPath(options_.root, entry.first, entry.second), 0);
     return there || !IsNotFound(there.error());
@@ -375,8 +376,7 @@ Result<std::vector<InteractionRef>> FileInteractionStore::ListUnfinished() {
   return unfinished;
 }
 
-// Without the list: a folder of an earlier version, or one that lost it or has a damaged one. The list that is begun
-// next knows them all.
+// Without the list: the folder is of an earlier version, or its list is lost or damaged. The next list has them all.
 Result<std::vector<InteractionRef>> FileInteractionStore::FindJournals() {
   const auto chats = TRY(files_.ListChats());
   std::vector<InteractionRef> found;
@@ -411,7 +411,7 @@ Result<void> FileInteractionStore::DropJournal(const ChatId& chat, InteractionId
   return removed;
 }
 
-// The checkpoint is durable: a journal that comes back after a power loss is seen to be of a saved interaction.
+// The checkpoint is durable, so a journal that comes back after a power loss is known to be of a saved interaction.
 void FileInteractionStore::EndJournal(const ChatId& chat, InteractionId id, ChatState& state) {
   const auto journal = state.journals.extract(id.number());
   if (!journal) return;
@@ -427,14 +427,14 @@ Result<StoredInteraction> FileInteractionStore::ReadWhole(const ChatId& chat, In
   auto stored = version == Version::kExpected ? ReadExpected(chat, id) : files_.ReadInteraction(chat, id);
   if (!stored || !stored->state_link) return stored;
   const StateTotals totals = stored->state_link->totals;
-  std::vector<Messages> parts;  // newest first; each is what was added to the one behind it
+  std::vector<Messages> parts;  // newest first; each was added to the next
   auto known = long_states_.Find(stored->digest);
   const bool is_kept = known.has_value();
   AgentState& state = *stored->interaction.final_agent_state;
   std::optional<StateLink> link = stored->state_link;
   RecordLinks links = stored->links;
   InteractionId child = id;
-  // Whoever goes through a chat has the state before this one at hand.
+  // When a chat is read in order, the state before this one is kept already.
   auto before = known || !links.parent_digest ? std::nullopt : long_states_.Find(*links.parent_digest);
   if (!known && !before) known = ShortenedTo(chat, totals);
   if (!known) parts.push_back(std::move(state.messages));
@@ -468,7 +468,7 @@ Result<StoredInteraction> FileInteractionStore::ReadWhole(const ChatId& chat, In
   return stored;
 }
 
-// An earlier state of a branch is mostly the beginning of a later one, which is at hand.
+// An earlier state of a branch is usually the beginning of a later one that is kept.
 std::optional<KnownState> FileInteractionStore::ShortenedTo(const ChatId& chat, const StateTotals& totals) const {
   for (const KnownState& later : long_states_.FindAll(chat.str())) {
     if (!BeginsWith(*later.state, totals)) continue;
@@ -495,8 +495,8 @@ void FileInteractionStore::KeepState(const Interaction& interaction, const Writt
                     kEntryBytes + MemoryOf(state));
 }
 
-// Those of a chat that were used last: of the next turn, of an edit of the last one, and of branches that somebody
-// reads side by side. They share their messages.
+// The last used states of a chat are kept: for the next turn, for an edit of the last one, and for branches that are
+// read side by side. They share their messages.
 void FileInteractionStore::KeepLong(const ChatId& chat, const std::string& digest, const AgentState& state,
                                     StateTotals totals) {
   auto copy = std::make_shared<const AgentState>(state);
@@ -526,7 +526,7 @@ Result<void> FileInteractionStore::WriteIndexLocked(ChatState& state, const Chat
 
 Result<ChatSummary> FileInteractionStore::ReplaceIndexDurably(HeldChat& held, ChatIndex index) {
   const ChatId& chat = index.summary.id;
-  // The names of the interactions before the index that counts on them.
+  // The names of the interactions become durable before the index that relies on them.
   TRY(SyncStoredNames(chat, held));
   TRY(WriteIndexLocked(*held.state, index).and_then([&] { return files_.SyncChatDirectory(chat); }));
   held->has_index = true;
@@ -540,15 +540,15 @@ void FileInteractionStore::WriteIndex(const ChatId& chat, IndexNeed need) {
   const auto state = FindState(chat);
   if (!state) return;
   const MutexLock index_lock(state->index_mutex);
-  if (need == IndexNeed::kDurable && state->index_durable) return;  // the background was faster
+  if (need == IndexNeed::kDurable && state->index_durable) return;  // the index writer was faster
   MutexLock lock(state->mutex);
   if (state->retired) return;
   const ChatIndex index = state->index;
   const bool must_last = state->index_must_last && !state->index_durable;
   lock.unlock();
-  // Without the chat's own lock: the next save need not wait for this, and its index comes after this one. The first
-  // replaces nothing, and if the power fails before the kernel has written it, it is made from the interaction again:
-  // not worth a sync until there are to be two.
+  // Without the chat's own lock, so that the next save need not wait; its index comes after this one. The first index
+  // replaces nothing and can be rebuilt from the interaction after a power loss, so it is not synced until a second
+  // interaction comes.
   const bool sync = state->index_on_disk || must_last;
   auto written = WriteIndexLocked(*state, index, sync ? Durability::kSynced : Durability::kUnsynced);
   if (written) state->index_on_disk = true;
@@ -570,7 +570,7 @@ Result<ChatSummary> FileInteractionStore::ChangeChat(const ChatId& chat, const C
 
 Result<ChatSummary> FileInteractionStore::MoveHead(const ChatId& chat, InteractionId head) {
   TRY(CheckWritable());
-  // A chat must not end at what cannot be read. (Numbered files never change: before the lock is as good as under it.)
+  // A chat must not end at an unreadable interaction. (Numbered files never change, so this needs no lock.)
   const auto interaction = TRY(LoadInteraction(chat, head));
   auto held = TRY(HoldChat(chat, Missing::kFail, Hold::kStateAndIndex));
   if (!held->numbers.contains(head.number())) return NoSuchInteraction();
@@ -586,36 +586,35 @@ Result<std::vector<InteractionId>> FileInteractionStore::RemoveBranch(const Chat
   auto held = TRY(HoldChat(chat, Missing::kFail, Hold::kStateAndIndex));
   ChatIndex index = held->index;
   TRY(files_.RemoveLeaves(removed, index));
-  // First nothing names them any more. If the process ends here, they are superseded still, and can be removed again.
+  // First the index stops naming them. If the process ends here, they are still superseded and can be removed again.
   TRY(ReplaceIndexDurably(held, std::move(index)));
   TRY(files_.MoveToTrash(chat, removed.interactions));
   short_states_.Take(chat.str());
   long_states_.Drop(chat.str());
-  Retire(chat, held);  // what is there now is read from the disk
+  Retire(chat, held);  // the next call reads the disk
   return removed.interactions;
 }
 
 Result<void> FileInteractionStore::DeleteChat(const ChatId& chat) {
   TRY(CheckWritable());
-  // A chat whose index is damaged can be deleted as well, so it is not read; the locks keep writers out.
+  // A chat with a damaged index can be deleted as well. The locks keep writers out.
   auto held = HoldChat(chat, Missing::kFail, Hold::kStateAndIndex);
   if (!held && held.error().code != ErrorCode::kCorruption) return Fail(std::move(held.error()));
   if (held && !(*held)->numbers.empty()) {
-    // The one on disk may be behind. It tells whoever looks into the trash what this was; without it the interactions
-    // do.
+    // The one on disk may be behind. It shows in the trash what this chat was; without it the interactions do.
     static_cast<void>(WriteIndexLocked(*held->state, (*held)->index, Durability::kUnsynced));
   }
   auto moved = files_.MoveToTrash(chat);
   queues_.Forget(chat);
   short_states_.Take(chat.str());
   long_states_.Drop(chat.str());
-  if (held) Retire(chat, *held);  // even if only the sync failed: what is on disk is read again
+  if (held) Retire(chat, *held);  // even if only the sync failed, so that the disk is read again
   if (!moved && IsNotFound(moved.error())) return NoSuchChat();
   return moved;
 }
 
 Result<void> FileInteractionStore::CreateFallbackRoot() {
-  // Before as well: nothing is to be made behind a link that someone else has put there.
+  // Checked before, too: nothing must be made behind a link that another user has put there.
   TRY(CheckPrivateDirectory(options_.root));
   TRY(CreateDirectories(options_.file_system, options_.root));
   return CheckPrivateDirectory(options_.root);
@@ -634,8 +633,8 @@ auto FileInteractionStore::InOneLife(const ChatId& chat, Read read, IsWhole is_w
     const auto before = FindState(chat);
     auto result = read();
     if (is_whole(result) || options_.access == Access::kReadOnly) return result;
-    // Whoever deletes a chat holds its lock, so this waits for the end of that. A chat that nothing was known of before
-    // may have been another one as well.
+    // A deletion holds the chat's lock, so this waits for its end. If no state was known before, the chat may have been
+    // another one as well.
     const auto held = HoldChat(chat, Missing::kFail, Hold::kState);
     const bool gone = !held && IsNotFound(held.error()) && options_.access == Access::kServer;
     if (gone && (result || !IsNotFound(result.error()))) return NoSuchChat();
@@ -648,7 +647,7 @@ auto FileInteractionStore::InOneLife(const ChatId& chat, Read read) -> decltype(
   return InOneLife(chat, read, [](const auto& result) { return result.has_value(); });
 }
 
-// Whether something that is stored says that there is such an interaction.
+// Whether the index or a stored interaction says that this one exists.
 bool FileInteractionStore::IsExpected(const ChatId& chat, InteractionId id) {
   const auto snapshot = TakeSnapshot(chat);
   if (!snapshot) return false;
@@ -662,8 +661,7 @@ bool FileInteractionStore::IsExpected(const ChatId& chat, InteractionId id) {
 
 std::optional<std::string> FileInteractionStore::ExpectedDigest(const ChatId& chat, InteractionId id) {
   const std::uint32_t number = id.number();
-  // Who only reads remembers nothing: of other interactions than the newest ones it would look through the chat anew
-  // each time.
+  // A read-only store remembers nothing and would search the chat each time, so it knows only what the index says.
   if (options_.access == Access::kReadOnly) {
     bool cut_off = false;
     const auto index = files_.ReadIndex(chat, cut_off);
@@ -677,7 +675,7 @@ std::optional<std::string> FileInteractionStore::ExpectedDigest(const ChatId& ch
   std::shared_ptr<ChatState> asked;
   {
     const auto held = HoldChat(chat, Missing::kFail, Hold::kState);
-    if (!held) return std::nullopt;  // the interactions of a chat can be read when its index cannot
+    if (!held) return std::nullopt;  // interactions can be read even if the index cannot
     const ChatState& state = *held->state;
     if (const auto leaf = state.index.leaves.find(number); leaf != state.index.leaves.end()) return leaf->second;
     if (const auto known = state.named.find(number); known != state.named.end()) return known->second;
@@ -688,8 +686,8 @@ std::optional<std::string> FileInteractionStore::ExpectedDigest(const ChatId& ch
     named_from = state.named_from;
     asked = held->state;
   }
-  // From the newest down, so that the digest of nearly every file is known when it is its turn: such a file need not be
-  // decrypted to be believed, and what a replaced one says of its own parent is not.
+  // From the newest down, so that the digest of nearly every file is known before it is read: such a file is believed
+  // without decryption, and a replaced file is not believed about its own parent.
   const auto newest = numbers.lower_bound(named_from);
   for (auto one = std::make_reverse_iterator(newest); one != numbers.rend() && *one > number; ++one) {
     const InteractionId later = InteractionId::FromNumber(*one);
@@ -720,7 +718,7 @@ Result<void> FileInteractionStore::CheckVersion(const ChatId& chat, InteractionI
 }
 
 Result<std::optional<AgentState>> FileInteractionStore::LoadFinalState(const ChatId& chat, InteractionId id) {
-  // Taken, since the turn that asks for it will save the next one.
+  // Taken out, because the turn that asks for it will save the next one.
   if (auto kept = short_states_.Take(chat.str()); kept && kept->interaction == id) {
     if (files_.ReadFileDigest(chat, id) == kept->file_digest) return std::move(kept->state);
   }
@@ -758,7 +756,7 @@ Result<StoredInteraction> FileInteractionStore::ReadExpected(const ChatId& chat,
   return stored;
 }
 
-// The record of a long state says what it adds. A state that is in one file is compared with its parent's.
+// The record of a long state names its additions. A state in a single file is compared with its parent's.
 AddedInteraction FileInteractionStore::Added(const ChatId& chat, StoredInteraction stored) {
   Interaction& interaction = stored.interaction;
   if (stored.state_link) return {std::move(interaction), stored.state_link->kept};
@@ -791,7 +789,7 @@ Result<std::optional<AgentState>> FileInteractionStore::ReadPreviousState(const 
   if (!parent && IsNotFound(parent.error())) return Fail(MissingFile(chat, *links->parent));
   if (!parent) return Fail(std::move(parent.error()));
   if (links->parent_digest && *links->parent_digest != parent->digest) {
-    // Unless it is this one that was replaced, and speaks of another history.
+    // Unless this one was replaced and names another history.
     const auto own = files_.ReadDigest(chat, id);
     TRY(own ? CheckVersion(chat, id, *own) : Result<void>());
     return Fail(IntegrityError("rollback", {.chat = chat, .interaction = *links->parent},
@@ -836,8 +834,8 @@ Result<Chat> FileInteractionStore::ReadAll(const ChatId& chat) {
   return result;
 }
 
-// Compares what the index and the interactions say of each other with what is there. A digest that differs means that
-// an authentic but other version of the file was put back.
+// Checks the stored interactions against the index and against each other. A digest that differs means that another
+// authentic version of the file was put back.
 void FileInteractionStore::CheckHistory(const ChatIndex& index, const std::vector<StoredInteraction>& stored,
                                         Chat& chat) const {
   std::map<std::uint32_t, const StoredInteraction*> by_number;
@@ -855,7 +853,7 @@ void FileInteractionStore::CheckHistory(const ChatIndex& index, const std::vecto
   };
   for (const auto& [number, digest] : index.leaves) expect(InteractionId::FromNumber(number), digest);
   if (index.summary.head) expect(*index.summary.head, std::nullopt);
-  // From the newest down, so that what a replaced file says of its own parent is not believed. In a fallback folder the
+  // From the newest down, so that a replaced file is not believed about its own parent. In a fallback folder the
   // parents are elsewhere.
   if (options_.access != Access::kFallback) {
     for (auto one = stored.rbegin(); one != stored.rend(); ++one) {

@@ -30,32 +30,31 @@ namespace reprise {
 // calls for different chats do not wait for each other.
 //
 // The interaction's file is the commit: SaveInteraction returns when it is durable, and chat.json follows a moment
-// later, many saves in one write. What chat.json does not know yet is found in the files when a chat is first used by a
-// process.
+// later, many saves in one write. When a process first uses a chat, it finds in the files what chat.json lacks.
 class FileInteractionStore final : public InteractionStore, public HistorySource {
  public:
   enum class Access {
-    kServer,    // owns the folder: creates it, locks it, keeps what it has read of chat.json in memory
-    kReadOnly,  // reads what is there, also while a server works; everything that writes is kForbidden
-    kFallback,  // takes interactions that `kServer` could not save: the folder is created by the first one, which needs
-                // no parent here; there is no chat.json
+    kServer,    // owns the folder: creates it, locks it, keeps the content of chat.json in memory
+    kReadOnly,  // reads the folder, even while a server uses it; every write is kForbidden
+    kFallback,  // takes interactions that `kServer` could not save; the first one creates the folder, none needs its
+                // parent here, and there is no chat.json
   };
   struct Options {
     std::string root;
     std::shared_ptr<const KeySet> keys;  // null: plain
     FileSystem& file_system;             // must outlive the store
     Access access = Access::kServer;
-    bool lock = true;   // kServer; false: the caller makes sure that nobody else uses the folder
-    bool syncs = true;  // kServer; false: the caller does, when all is written (FileSystem::SyncTree)
+    bool lock = true;   // kServer; false: the caller makes sure that nothing else uses the folder
+    bool syncs = true;  // kServer; false: the caller syncs when all is written (FileSystem::SyncTree)
     std::chrono::milliseconds index_delay{1000};  // how long chat.json may stay behind
-    // Counts each interaction that LoadChat has read (null: nobody watches), which is kCancelled if it is told to stop.
+    // Counts each interaction that LoadChat reads, and may stop it (kCancelled). Null: no counter.
     WorkCounter* reads = nullptr;
-    // Where the files of chats are that are copied or brought in (null: in the folder). Must outlive the store.
+    // For the files of chats that are copied or imported (null: they are in the folder). Must outlive the store.
     const FileBucket* bucket = nullptr;
   };
 
-  // kConflict (reason "store_locked") if another server uses the folder, kNotFound if it is not there (kReadOnly),
-  // kForbidden (reason "folder_not_private") if another user could change it (kFallback, at the first save).
+  // kConflict (reason "store_locked") if another server uses the folder, kNotFound if it is missing (kReadOnly). If
+  // another user could change a fallback folder, its saves are kForbidden (reason "folder_not_private").
   static Result<std::unique_ptr<FileInteractionStore>> Open(Options options);
   ~FileInteractionStore() override;                            // writes what chat.json files still lack
   FileInteractionStore(const FileInteractionStore&) = delete;  // its thread refers to it
@@ -99,45 +98,45 @@ class FileInteractionStore final : public InteractionStore, public HistorySource
   Result<std::vector<TrashEntry>> ListTrash() override;
   Result<ChatSummary> RestoreChat(const ChatId& chat, const std::string& entry) override;
 
-  // Writes into the folder's lock file where the server listens (DirectoryLock::NoteUrl).
+  // Writes the server's URL into the folder's lock file (DirectoryLock::NoteUrl).
   void NoteUrl(std::string_view url);
 
-  // CopyUpTo with its interactions, each the very version that the next was built on, and all files that can be read.
-  // `from` is this store, or one that reads by it.
+  // CopyUpTo with its interactions, each in the version that the next was built on, and all readable files and blobs.
+  // `from` is this store, or one that reads through it.
   Result<IncomingChat> CopyOfBranch(InteractionStore& from, const ChatId& source, InteractionId last,
                                     const ChatId& chat, const std::optional<std::string>& title);
 
-  // How much memory the states take that are kept for the next turns.
+  // The memory that the states kept for the next turns take.
   std::size_t kept_bytes() const;
 
  private:
-  // What is known of one chat. Lock order: index_mutex, mutex, then the store's chats_mutex_.
+  // One chat in memory. Lock order: index_mutex, mutex, then the store's chats_mutex_.
   struct ChatState {
     explicit ChatState(const ChatId& chat) : index(NewIndex(chat)) {}
 
-    Mutex index_mutex;                        // held by whoever writes chat.json
+    Mutex index_mutex;                        // held while chat.json is written
     bool index_unreadable = false;            // guarded by index_mutex
-    std::atomic<bool> index_on_disk = false;  // set under index_mutex; there is a chat.json, of whatever age
-    std::atomic<bool> index_durable = false;  // set under index_mutex; and a power loss leaves one
+    std::atomic<bool> index_on_disk = false;  // set under index_mutex (or by Load): there is a chat.json, of any age
+    std::atomic<bool> index_durable = false;  // set under index_mutex (or by Load): and it survives a power loss
 
-    Mutex mutex;                 // held for a whole save: calls that concern one chat take turns
-    bool loaded = false;         // this and what follows is guarded by mutex
-    bool retired = false;        // no longer the state of its chat: look it up again
+    Mutex mutex;                 // held for a whole save, so calls for one chat take turns
+    bool loaded = false;         // guarded by mutex, like all members below
+    bool retired = false;        // no longer the state of its chat, which has to be looked up again
     bool names_durable = false;  // this process has synced the chat's directories
     bool directories_made = false;
     bool has_index = false;        // there is a chat.json, or the first one will be written
-    bool index_must_last = false;  // before the next checkpoint is there
-    SavePreparation preparation;   // of the interaction reserved last
+    bool index_must_last = false;  // chat.json must be durable before the next checkpoint is
+    SavePreparation preparation;   // for the interaction reserved last
     std::uint32_t prepared_number = 0;
     ChatIndex index;
     std::set<std::uint32_t> numbers;  // stored interactions
-    // Of interactions that run; null: that did when a process ended.
+    // Of running interactions; null: left by a process that ended.
     std::map<std::uint32_t, std::shared_ptr<JournalFile>> journals;
     std::uint32_t next_number = 1;
-    // The digests that interactions from `named_from` on say their parents' records have.
+    // The digests of parents' records, as named by all interactions from `named_from` on and by some older ones.
     std::map<std::uint32_t, std::string> named;
     std::uint32_t named_from = InteractionId::kMaxNumber + 1;
-    // Whom interactions say they continue, as far as somebody has asked; 0: nobody. The digests that they name are in
+    // The parents that interactions name, as far as they were needed; 0: none. The digests that they name are in
     // `named`.
     std::map<std::uint32_t, std::uint32_t> parents;
   };
@@ -154,7 +153,7 @@ class FileInteractionStore final : public InteractionStore, public HistorySource
     std::shared_ptr<ChatState> state;
     std::unique_lock<Mutex> index_lock;  // empty for Hold::kState
     std::unique_lock<Mutex> lock;
-    bool created = false;  // nothing was stored of this chat
+    bool created = false;  // nothing of this chat was stored before
     ChatState* operator->() const { return state.get(); }
   };
 
@@ -173,34 +172,34 @@ class FileInteractionStore final : public InteractionStore, public HistorySource
 
   Result<void> SaveHeld(const Interaction& interaction, HeldChat& held);
   Result<AtomicFile> FileFor(const Interaction& interaction, HeldChat& held);
-  // Makes a written interaction's name durable, and with it what it lies in.
+  // Makes the names of a written interaction and of the folders above it durable.
   Result<void> SyncNamesOf(const ChatId& chat, HeldChat& held);
-  // The same for a journal's, and makes it be found at the next start.
+  // The same for a journal; the next start then finds it.
   Result<void> SyncJournalNames(const ChatId& chat);
   Result<std::vector<InteractionRef>> FindJournals();
   void EndJournal(const ChatId& chat, InteractionId id, ChatState& state);
   Result<void> SyncStoredNames(const ChatId& chat, HeldChat& held);
   Result<RecordLinks> LinksFor(const Interaction& interaction, const HeldChat& held);
-  // `index` becomes what the chat's index is, on disk and here, durable before this returns; or nothing has changed.
+  // Makes `index` the chat's index, durably on disk and in memory. After a failure the one in memory is unchanged.
   Result<ChatSummary> ReplaceIndexDurably(HeldChat& held, ChatIndex index);
   Result<void> WriteIndexLocked(ChatState& state, const ChatIndex& index, Durability durability = Durability::kSynced);
-  enum class IndexNeed { kCurrent, kDurable };  // kDurable: of whatever age
+  enum class IndexNeed { kCurrent, kDurable };  // kDurable: of any age
   void WriteIndex(const ChatId& chat, IndexNeed need);
   struct Snapshot {
     ChatIndex index;
     std::set<std::uint32_t> numbers;
   };
   Result<Snapshot> TakeSnapshot(const ChatId& chat);
-  // What `read` finds, unless the chat was deleted meanwhile: then what it finds of the chat that has the name now.
-  // `is_whole` says whether a result cannot have come of that.
+  // The result of `read`, which is called again if the chat was deleted meanwhile and another one has its name.
+  // `is_whole`: whether a result rules that out.
   template <typename Read, typename IsWhole>
   auto InOneLife(const ChatId& chat, Read read, IsWhole is_whole) -> decltype(read());
   template <typename Read>
   auto InOneLife(const ChatId& chat, Read read) -> decltype(read());
   bool IsExpected(const ChatId& chat, InteractionId id);
-  // The digest that the index, or the next interaction, says this one's record has. nullopt: nobody says so.
+  // The digest of this interaction's record according to the index or to the next interaction. nullopt: unknown.
   std::optional<std::string> ExpectedDigest(const ChatId& chat, InteractionId id);
-  // kCorruption if its record is another one that was stored there before.
+  // kCorruption if its record is not the expected version.
   Result<void> CheckVersion(const ChatId& chat, InteractionId id, const std::string& digest);
   template <typename Read>
   auto ReadOne(const ChatId& chat, InteractionId id, Read read) -> decltype(read());
@@ -224,7 +223,7 @@ class FileInteractionStore final : public InteractionStore, public HistorySource
 
   const Options options_;
   const std::unique_ptr<DirectoryLock> lock_;
-  // An interaction with its whole state. kAny: whatever version of it is there.
+  // An interaction with its whole state. kAny: in any version.
   enum class Version { kExpected, kAny };
   Result<StoredInteraction> ReadWhole(const ChatId& chat, InteractionId id, Version version);
   std::optional<KnownState> ShortenedTo(const ChatId& chat, const StateTotals& totals) const;
@@ -237,7 +236,7 @@ class FileInteractionStore final : public InteractionStore, public HistorySource
   StateCache<KnownState> long_states_;  // synchronises itself
   StateCache<KeptState> short_states_;  // synchronises itself; the last one saved in each chat
   RunningList running_;                 // synchronises itself
-  Mutex fork_mutex_;                    // whole chats come in one by one; taken before a chat's locks
+  Mutex fork_mutex_;                    // held while a whole chat is added; taken before a chat's locks
   Mutex chats_mutex_;
   std::unordered_map<ChatId, std::shared_ptr<ChatState>> chats_ GUARDED_BY(chats_mutex_);
   SavePreparer save_preparer_;  // after what its thread uses

@@ -45,7 +45,7 @@ std::string IvAt(std::uint64_t position) {
   return iv;
 }
 
-// Of a plain record: whether the disk has got all of it.
+// Of a plain record: shows whether all of it reached the disk.
 std::string Checksum(std::string_view record) {
   return Sha256Digest({record}).substr(std::string_view("sha256:").size(), JournalCipher::kOverhead);
 }
@@ -108,12 +108,12 @@ Result<std::string> JournalCipher::Open(std::uint64_t position, std::string_view
 
 namespace {
 
-// In front of each record: the size of what follows, with the top bit set if it was to survive a power loss, and the
-// complement of that, both big-endian.
+// The prefix of each record: its size, with the top bit set if it must survive a power loss, and the complement of
+// that, both big-endian.
 constexpr std::size_t kPrefixBytes = 8;
 constexpr std::uint32_t kToDisk = 1u << 31;
 
-// A disk that has not got the bytes of a file gives zeros; in sealed bytes so many do not follow each other.
+// Bytes that did not reach the disk read as zeros; sealed bytes never have so many zeros in a row.
 constexpr std::string_view kUnwritten("\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 16);
 
 void PutNumber(char* to, std::uint32_t number) {
@@ -126,7 +126,7 @@ std::uint32_t NumberAt(std::string_view from) {
   return number;
 }
 
-// What the cipher authenticates beside the record.
+// The associated data of a record.
 std::string_view AssociatedWith(bool to_disk) { return to_disk ? "synced" : ""; }
 
 struct JournalRecord {
@@ -139,7 +139,7 @@ enum class Damage { kCutOff, kDamaged };
 
 bool HasUnwrittenBytes(std::string_view bytes) { return bytes.find(kUnwritten) != std::string_view::npos; }
 
-// Behind the JSON object at the beginning of `text`, whose strings hold no braces; the end if it is not whole.
+// The position after the JSON object that begins `text`, whose strings hold no braces; the end if it is cut off.
 std::size_t EndOfObject(std::string_view text) {
   int depth = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -149,14 +149,14 @@ std::size_t EndOfObject(std::string_view text) {
   return text.size();
 }
 
-// Whether a disk may not have got the last bytes of this file, however few: it takes whole sectors.
+// Whether the last bytes of this file, however few, may not have reached the disk, which writes whole sectors.
 bool EndsUnwritten(std::string_view text) {
   constexpr std::size_t kSectorBytes = 512;
   return text.find_first_not_of('\0', (text.size() - 1) / kSectorBytes * kSectorBytes) == std::string_view::npos;
 }
 
-// Whether a disk may not have got some of the first `size` bytes of the rest of a file. What begins in them may go on
-// behind them.
+// Whether some of the first `size` bytes of the rest of a file may not have reached the disk. The zeros may continue
+// after them.
 bool HasUnwrittenBytes(std::string_view text, std::string_view rest, std::size_t size) {
   const std::string_view around = rest.substr(0, size + kUnwritten.size() - 1);
   return HasUnwrittenBytes(around) || (around.size() == rest.size() && EndsUnwritten(text));
@@ -167,7 +167,7 @@ tl::expected<JournalRecord, Damage> NextRecord(std::string_view rest) {
   if (rest.size() < kPrefixBytes) return tl::unexpected(Damage::kCutOff);
   const std::uint32_t word = NumberAt(rest);
   if (word != ~NumberAt(rest.substr(4))) {
-    // A prefix may begin just before where the disk's bytes end.
+    // The bytes that reached the disk may end within the prefix.
     const bool unwritten = rest[kPrefixBytes - 1] == '\0' && kUnwritten.starts_with(rest.substr(kPrefixBytes, 16));
     return tl::unexpected(unwritten ? Damage::kCutOff : Damage::kDamaged);
   }
@@ -177,8 +177,8 @@ tl::expected<JournalRecord, Damage> NextRecord(std::string_view rest) {
       .to_disk = (word & kToDisk) != 0, .bytes = rest.substr(kPrefixBytes, size), .size = kPrefixBytes + size};
 }
 
-// Whether one of the records from `position` on is whole and was on the disk before anybody went on: then what lies
-// before it was there too.
+// Whether one of the records from `position` on is whole and was synced, so that all bytes before it were on the disk,
+// too.
 bool AnySynced(const JournalCipher& cipher, std::uint64_t position, std::string_view rest) {
   for (; !rest.empty(); ++position) {
     const auto record = NextRecord(rest);
@@ -281,7 +281,7 @@ Result<JournalContent> ReadJournalText(std::string_view text, const RecordPlace&
   const std::size_t end_of_header = text.find('\n');
   const bool has_end = end_of_header != std::string_view::npos;
   const std::string_view header = text.substr(0, end_of_header);
-  // What was being written when the power went has nothing behind its object but what the disk did not get.
+  // In a header that was being written when the power failed, only unwritten bytes follow the object.
   const std::size_t end_of_object = EndOfObject(header);
   const bool goes_on = end_of_object < header.size() && header[end_of_object] != '\0';
   if (goes_on || (!has_end && text.find_first_not_of('\0', end_of_object) != text.npos)) {

@@ -20,19 +20,19 @@
 namespace reprise {
 
 // The form of one journal file (schemas/FILES.md). Its first line, the header, is a JWE that holds a key made for this
-// file and is bound to chat and interaction like a checkpoint; each record is one AES-256-GCM message under that key
-// whose IV is its position, so that none can be changed, moved, left out or brought in from elsewhere. Without keys the
-// header and the records are as they are, each record with a checksum behind it. Immutable, thread-safe.
+// file and is bound to chat and interaction like a checkpoint. Each record is one AES-256-GCM message under that key
+// whose IV is its position, so that none can be changed, moved, left out or brought in from elsewhere. Without keys,
+// header and records are plain, and each record is followed by a checksum. Immutable, thread-safe.
 class JournalCipher {
  public:
   static constexpr std::size_t kOverhead = 16;  // how many bytes longer a sealed record is
 
-  // A new file's. `keys` may be null: plain.
+  // For a new file. `keys` may be null: plain.
   static Result<JournalCipher> Create(const RecordPlace& place, const KeySet* keys);
-  // That of a file with this first line. kCorruption unless it was made for exactly this place.
+  // For a file with this first line. kCorruption unless it was made for exactly this place.
   static Result<JournalCipher> FromHeader(const RecordPlace& place, std::string_view header, const KeySet* keys);
 
-  // What a file with this first line says of itself, whoever wrote it; nullopt if it is no journal.
+  // The place that a file with this first line claims, whoever wrote it; nullopt if it is no journal.
   static std::optional<RecordPlace> ClaimedPlace(std::string_view header);
 
   const std::string& header() const { return header_; }
@@ -48,14 +48,14 @@ class JournalCipher {
   std::optional<SecretKey> key_;  // nullopt: plain
 };
 
-// The file of a journal that is being written. It belongs to two: to the run that appends, and to the store, which
-// closes the file when the interaction is saved. Thread-safe.
+// The file of a journal that is being written. Shared by the run, which appends, and the store, which closes the file
+// when the interaction is saved. Thread-safe.
 class JournalFile {
  public:
   explicit JournalFile(std::unique_ptr<WritableFile> file) : file_(std::move(file)) {}
 
-  // kIo after a failure (what is on disk is not known then, and a sync that failed once must not be believed later),
-  // and when the file was closed.
+  // kIo after a failure (because the state of the disk is unknown, and a later sync must not be believed), and when the
+  // file was closed.
   Result<void> Append(std::string_view bytes, Journal::Reach reach);
   void Close();
 
@@ -64,11 +64,11 @@ class JournalFile {
   std::unique_ptr<WritableFile> file_ GUARDED_BY(mutex_);
 };
 
-// What a journal's file holds (schemas/FILES.md), record by record: a header line, then the records.
+// Makes the content of a journal's file (schemas/FILES.md): a header line, then the records.
 class JournalText {
  public:
   explicit JournalText(JournalCipher cipher) : cipher_(std::move(cipher)) {}
-  // Appends the next record as it stands in the file, behind the header if it is the first.
+  // Appends the next record in its stored form, after the header if it is the first.
   Result<void> Append(std::string& out, std::string_view record, Journal::Reach reach);
 
  private:
@@ -76,10 +76,10 @@ class JournalText {
   std::uint64_t position_ = 0;
 };
 
-// A journal as a file. Each record is appended in one write, so that what is cut off is the last one.
+// A journal as a file. Each record is appended in one write, so that only the last one can be cut off.
 class FileJournal final : public Journal {
  public:
-  // Makes the file's name durable, before the first record that is to survive a power loss.
+  // Makes the file's name durable, after the first record that must survive a power loss.
   using SyncNames = std::function<Result<void>()>;
 
   // Begins a journal in an empty file. The header is written with the first record.
@@ -87,8 +87,8 @@ class FileJournal final : public Journal {
       : file_(std::make_shared<JournalFile>(std::move(file))),
         text_(std::move(cipher)),
         sync_names_(std::move(sync_names)) {}
-  // Replaces the journal at `path` by one that begins with these records, all or nothing: a position whose record was
-  // cut off cannot be used again under the same key.
+  // Atomically replaces the journal at `path` by one that begins with these records. `cipher` is a new one, because the
+  // position of a record that was cut off must not be used again under the same key.
   static Result<std::unique_ptr<FileJournal>> Replace(FileSystem& file_system, const std::string& path,
                                                       JournalCipher cipher, const std::vector<std::string>& records,
                                                       SyncNames sync_names);
@@ -102,7 +102,7 @@ class FileJournal final : public Journal {
   SyncNames sync_names_;  // null once done
 };
 
-// Reads a journal as it grows, piece by piece; each piece is whole records, the first with the header before it. Not
+// Reads a journal as it grows, piece by piece. Each piece has whole records, the first one the header before them. Not
 // thread-safe.
 class JournalTextReader {
  public:
@@ -118,8 +118,8 @@ class JournalTextReader {
   std::uint64_t position_ = 0;
 };
 
-// Reads a journal. A last record that is not whole, or of which the disk has not got all, was being written when the
-// power went: it is left out and said to be. kCorruption if a record is damaged otherwise, kNotFound without a file.
+// Reads a journal. A last record that is incomplete, or not all on disk, was being written when the power failed: it is
+// left out, and `cut_off` is set. kCorruption if a record is damaged otherwise, kNotFound without a file.
 Result<JournalContent> ReadJournalText(std::string_view text, const RecordPlace& place, const KeySet* keys);
 Result<JournalContent> ReadJournalFile(FileSystem& file_system, const std::string& path, const RecordPlace& place,
                                        const KeySet* keys);

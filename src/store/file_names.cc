@@ -24,7 +24,7 @@ constexpr std::string_view kGrants = ".grants";
 
 std::string Join(std::string path, std::string_view name) { return path.append("/").append(name); }
 
-// 20250115T100000.000Z: without the colons, which some file systems cannot store.
+// 20250115T100000.000Z: without hyphens, and without colons, which some file systems cannot store.
 std::string FileTime(Timestamp time) {
   std::string text = FormatTimestamp(time);
   text.erase(std::remove_if(text.begin(), text.end(), [](char c) { return c == ':' || c == '-'; }), text.end());

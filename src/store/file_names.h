@@ -16,22 +16,22 @@
 //   <root>/<chat_id>/interactions/int_001.json
 //   <root>/<chat_id>/interactions/int_002.journal  while int_002 runs
 //   <root>/<chat_id>/files/file_<32 hex>.json     a file of the chat
-//   <root>/<chat_id>/blobs/<64 hex>.json          what a file of the workspace held
-//   <root>/<chat_id>/blobs/names.json             what the blobs are called after
-//   <root>/<chat_id>/blobs/position.json          where the chat's workspace stands, if not at its head
-//   <root>/.restore.<chat_id>                     while files of the workspace are put back
-//   <root>/.running                               the interactions that have begun and not ended
-//   <root>/.approved_tools                       which tools of other programs a person has approved
+//   <root>/<chat_id>/blobs/<64 hex>.json          the former content of a workspace file
+//   <root>/<chat_id>/blobs/names.json             the key for the blobs' names
+//   <root>/<chat_id>/blobs/position.json          the position of the chat's workspace, if not at its head
+//   <root>/.restore.<chat_id>                     while files of the workspace are restored
+//   <root>/.running                               the unfinished interactions
+//   <root>/.approved_tools                       the tools of other programs that a person has approved
 //   <root>/.mcp_logins                           log-ins at MCP servers
-//   <root>/.mcp_servers                          which era each MCP server is of
+//   <root>/.mcp_servers                          the protocol era of each MCP server
 //   <root>/.sealed_by                             the keys that its chats are sealed with
-//   <root>/.bucket                                what the names of its objects in a bucket begin with
-//   <root>/.grants                               what a person has granted for always
-//   <root>/.grants_head                          how often that was changed
-//   <root>/.audit_head                           how far the audit log has come
-//   <root>/audit.jsonl, <root>/audit.<number>.jsonl  what became of tool calls; the number of the file's first line
+//   <root>/.bucket                                the beginning of the names of its objects in a bucket
+//   <root>/.grants                               the grants for always
+//   <root>/.grants_head                          the generation of the last change of those
+//   <root>/.audit_head                           the end of the audit log
+//   <root>/audit.jsonl, <root>/audit.<number>.jsonl  the audit log; <number>: of the file's first line
 //   <root>/.trash/<chat_id>.<UTC time>.<random>   a deleted chat
-//   <root>/.incoming.<random>/<chat_id>           a chat that is being brought in
+//   <root>/.incoming.<random>/<chat_id>           a chat that is being added
 namespace reprise {
 
 std::string LockFile(const std::string& root);
@@ -55,53 +55,53 @@ std::string McpLoginsFile(const std::string& root);
 std::string SealedByFile(const std::string& root);
 std::string BucketFile(const std::string& root);
 std::string GrantsFile(const std::string& root);
-// Where one that cannot be read goes before a new one is written; a name that nothing has yet.
+// An unused name for a file that cannot be read, which is moved there before a new one is written.
 std::string DamagedGrantsFile(const std::string& root);
 bool IsGrantsFile(const std::string& path);
 std::string GrantsHeadFile(const std::string& root);
 std::string AuditHeadFile(const std::string& root);
 std::string UsedTodayFile(const std::string& root);
-// Where a head that cannot be read goes before a new one is written; a name that nothing has yet.
+// The same for a head.
 std::string DamagedHeadFile(const std::string& head);
 std::string AuditLogFile(const std::string& root);                       // the one that grows
 std::string AuditLogFile(const std::string& root, std::uint64_t first);  // one that grew too large
-// The number of its first line, the highest there is for the file that grows.
+// The number of the file's first line; the highest possible number for the file that grows.
 std::optional<std::uint64_t> ParseAuditFile(std::string_view name);
 std::string TrashDirectory(const std::string& root);
-// A name that nothing has yet.
+// An unused name.
 std::string TrashedChat(const std::string& root, const ChatId& chat, Timestamp now);
-// For the files of a branch that was removed from its chat; a name that nothing has yet.
+// An unused name for a folder with the files of a branch that was removed from its chat.
 std::string TrashedBranch(const std::string& root, const ChatId& chat, Timestamp now);
 std::string TrashedBranches(const std::string& root);  // the folder it is in
-// What the name of an entry of the trash says.
+// The parts of the name of an entry of the trash.
 struct TrashName {
   ChatId chat;
   Timestamp deleted_at;
 };
 std::optional<TrashName> ParseTrashName(std::string_view name);
-// Where a chat.json that cannot be read goes before a new one is written; a name that nothing has yet.
+// An unused name for a chat.json that cannot be read, which is moved there before a new one is written.
 std::string DamagedChatFile(const std::string& root, const ChatId& chat, Timestamp now);
 
-// A folder in which a whole chat is put together before it is moved into its place; a name that nothing has yet.
+// An unused name for a folder in which a whole chat is assembled before it is moved into its place.
 std::string IncomingDirectory(const std::string& root);
 bool IsIncomingDirectory(std::string_view name);
 
-// Whether a file of this name is made while a chat is put together or used.
+// Whether files of this name are made while a chat is assembled or used.
 bool IsNameInChat(std::string_view name);
 
 // Whether the data folder itself has folders of this name.
 bool IsFolderName(std::string_view name);
 
-// What the names of directory entries mean; nullopt for everything that is not ours.
+// These parse the names of directory entries; nullopt for names that are not ours.
 std::optional<ChatId> ParseChatDirectory(std::string_view name);
 std::optional<InteractionId> ParseInteractionFile(std::string_view name);
 std::optional<InteractionId> ParseJournalFile(std::string_view name);
 std::optional<FileId> ParseFileName(std::string_view name);
-// The name of a blob, or one of the two beside them.
+// The name of a blob, or one of the two names below.
 std::optional<std::string> ParseBlobName(std::string_view name);
 inline constexpr std::string_view kBlobNames = "names", kBlobPosition = "position";
 
-// Where in which data folder a path leads, if it is that of a chat's folder or of one of its files.
+// The place of a chat's folder, or of one of its files, in a data folder.
 struct PlaceInStore {
   enum class Kind { kChatDirectory, kChatFile, kQueue, kCheckpoint, kJournal, kFile, kBlob };
   std::string root;
@@ -111,10 +111,10 @@ struct PlaceInStore {
   std::optional<FileId> file{};
   std::string blob{};
 };
-// A directory counts as a chat's if it is called like one: the caller has to look whether it is.
+// A directory counts as a chat's if its name is that of one; the caller has to check whether it is.
 std::optional<PlaceInStore> ParseStorePath(const std::string& path);
 
-// A record's name for people and messages: the path below the root, or below the chat for one of its interactions.
+// Names of records and folders for people and messages: the paths below the root.
 std::string RecordName(const ChatId& chat, std::optional<InteractionId> interaction);
 std::string QueueName(const ChatId& chat);
 std::string InteractionsName(const ChatId& chat);

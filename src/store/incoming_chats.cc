@@ -1,4 +1,4 @@
-// Whole chats that come in beside the others: copies of a branch, and what is imported.
+// Whole chats that are added beside the others: copies of a branch, and imports.
 #include "store/incoming_chats.h"
 
 #include <algorithm>
@@ -23,11 +23,11 @@ namespace reprise {
 namespace {
 
 void RemoveAll(const std::string& folder) {
-  std::error_code ignored;  // what stays is removed by the next one who brings chats in
+  std::error_code ignored;  // remains are removed before the next chat is added
   std::filesystem::remove_all(folder, ignored);
 }
 
-// Whether there is nothing in it but what is made while a chat is put together.
+// Whether the folder has only files that are made while a chat is assembled.
 bool IsIncoming(const std::string& folder, FileSystem& file_system, int depth = 0) {
   const auto entries = file_system.ListDirectory(folder);
   return entries && std::all_of(entries->begin(), entries->end(), [&](const DirectoryEntry& entry) {
@@ -43,7 +43,7 @@ std::string AsText(const Interaction& interaction, std::size_t first_message = 0
   return text;
 }
 
-// Adds the files that can be read: a list does not tell what is damaged where the files are not in the folder.
+// Adds the readable files. Each is read, because the list does not show damage of files that are in a bucket.
 Result<void> AddReadableFiles(const std::shared_ptr<FileStore>& from, const ChatId& source, IncomingChat& chat) {
   const auto listing = TRY(from->List(source));
   for (const FileInfo& file : listing.files) {
@@ -56,7 +56,7 @@ Result<void> AddReadableFiles(const std::shared_ptr<FileStore>& from, const Chat
   return {};
 }
 
-// Likewise the blobs that the interactions name.
+// Adds the readable blobs that the interactions name.
 Result<void> AddReadableBlobs(const std::shared_ptr<BlobStore>& from, const ChatId& source, IncomingChat& chat) {
   if (const auto any = from->List(source); any && any->empty()) return {};
   std::set<std::string> wanted;
@@ -74,7 +74,7 @@ Result<void> AddReadableBlobs(const std::shared_ptr<BlobStore>& from, const Chat
   return {};
 }
 
-// Where the files came from had its own limits.
+// The source of the files had its own limits.
 constexpr FileLimits kNoLimits{.file_bytes = kMaxRecordBytes,
                                .chat_bytes = std::numeric_limits<std::uint64_t>::max(),
                                .files = std::numeric_limits<std::size_t>::max()};
@@ -212,8 +212,8 @@ Result<void> IncomingChats::Write(const IncomingChat& chat, const std::string& f
                       .bucket = options_.bucket}));
   const ChatFiles files(folder, MakeRecordFormat(options_.keys), options_.file_system);
   TRY(files.WriteQueue(id, chat.queue));
-  // The index that the store has left knows what is there; title, head and times are the chat's own; what was used
-  // is counted.
+  // The index that the store wrote lists the interactions and counts their tokens; title, head and times are the
+  // chat's own.
   auto on_disk = TRY(files.ReadChat(id));
   TakeSummary(on_disk.index, chat.summary);
   TRY(files.WriteIndex(on_disk.index));
@@ -229,7 +229,7 @@ Result<void> IncomingChats::Compare(const IncomingChat& chat, const std::string&
   for (const InteractionId number : chat.interactions) {
     auto meant = TRY(chat.load(number));
     const auto written = TRY(store->LoadAdded(chat.summary.id, number));
-    // What a state has from its parent's was compared there.
+    // The messages that a state shares with its parent's were compared there.
     const std::size_t kept = written.kept_messages;
     bool is_same = true;
     if (kept > 0) {
@@ -256,7 +256,7 @@ Result<void> IncomingChats::Compare(const IncomingChat& chat, const std::string&
   }
   FileBlobStore blobs(folder, options_.keys, options_.file_system);
   for (const std::string& digest : chat.blobs) {
-    TRY(blobs.Get(chat.summary.id, digest));  // which has this digest
+    TRY(blobs.Get(chat.summary.id, digest));  // checks the digest
     TRY(CountStep(options_.counter));
   }
   return {};
@@ -273,7 +273,7 @@ Result<void> IncomingChats::Place(const IncomingChat& chat, const std::string& f
   const std::string from = ChatDirectory(folder, id), to = ChatDirectory(options_.root, id);
   TRY(disk.Rename(from, to));
   auto synced = disk.SyncDirectory(options_.root).and_then([&] { return disk.SyncDirectory(folder); });
-  if (!synced) static_cast<void>(disk.Rename(to, from));  // it is said not to be there
+  if (!synced) static_cast<void>(disk.Rename(to, from));  // the caller is told that it is not there
   return synced;
 }
 
@@ -312,7 +312,7 @@ Result<ChatSummary> FileInteractionStore::ForkChat(const ChatId& source, Interac
       return AddWhole(copy);
     });
     if (copied || IsNotFound(copied.error()) || copied.error().Is(Reason::kChatExists)) return copied;
-    // What was deleted meanwhile is neither damaged nor a fault of the disk.
+    // A source that was deleted meanwhile is neither damage nor a failure of the disk.
     const auto held = HoldChat(source, Missing::kFail, Hold::kState);
     if (!held && IsNotFound(held.error())) return Fail(held.error());
     if (!held || held->state == before) return copied;
@@ -324,7 +324,7 @@ Result<IncomingChat> FileInteractionStore::CopyOfBranch(InteractionStore& from, 
                                                         const std::optional<std::string>& title) {
   IncomingChat copy = TRY(CopyUpTo(from, source, last, chat, title));
   copy.interactions = TRY(BranchUpTo(source, last));
-  // Files that cannot be read stay behind: the fork is of the interactions, and those name files that may be gone.
+  // Unreadable files are left out: a fork copies interactions, and the files that these name may be gone anyway.
   const SealedFileStore::Options place{
       .root = options_.root, .keys = options_.keys, .file_system = options_.file_system, .bucket = options_.bucket};
   TRY(AddReadableFiles(std::make_shared<SealedFileStore>(place), source, copy));
@@ -335,10 +335,10 @@ Result<IncomingChat> FileInteractionStore::CopyOfBranch(InteractionStore& from, 
 Result<ChatSummary> FileInteractionStore::AddWhole(const IncomingChat& incoming) {
   const ChatId& chat = incoming.summary.id;
   const MutexLock turn(fork_mutex_);
-  // Keeps every other use of the name waiting until what is on disk can be read.
+  // Makes every other use of the name wait until the chat on disk can be read.
   auto held = HoldChat(chat, Missing::kLeave, Hold::kStateAndIndex);
   if (!held && held.error().code != ErrorCode::kCorruption) return Fail(std::move(held.error()));
-  // Also by a damaged one.
+  // A damaged chat counts, too.
   if (!held || !held->created) return ChatExists();
   auto folder = IncomingChats::Open({.root = options_.root,
                                      .keys = options_.keys,

@@ -18,44 +18,44 @@
 
 namespace reprise {
 
-// A stored chat as it is. Fails with what is wrong if any part of it is damaged. `from` must outlive the result; the
+// A whole stored chat. Fails with the first defect if an interaction is damaged. `from` must outlive the result; the
 // folder must not change meanwhile.
 Result<IncomingChat> WholeChat(InteractionStore& from, const ChatId& chat);
 
-// A copy of the branch that ends at `last`, under another name and without the names that clients gave to requests; not
-// yet which interactions it has, nor files. `from` must outlive the result. kNotFound.
+// A copy of the branch that ends at `last`, under another name and without the names that clients gave to requests. The
+// caller adds the list of interactions and the files. `from` must outlive the result. kNotFound.
 Result<IncomingChat> CopyUpTo(InteractionStore& from, const ChatId& source, InteractionId last, const ChatId& chat,
                               const std::optional<std::string>& title);
 
-// Adds the chat's files, likewise.
+// Adds the chat's files, with the same failures and lifetime.
 Result<void> AddFiles(FileStore& from, IncomingChat& chat);
-// And its blobs.
+// Adds its blobs, likewise.
 Result<void> AddBlobs(BlobStore& from, IncomingChat& chat);
-// Removes from a data folder what a process has left there that ended while it put a chat together.
-// REQUIRES: nobody does so now.
+// Removes from a data folder the unfinished chats of processes that ended while they assembled one.
+// REQUIRES: no chat is being assembled now.
 void RemoveIncoming(const std::string& root, FileSystem& file_system);
 
-// Brings chats into a data folder that nobody else uses. Each is put together in a folder of its own there, read back,
-// and moved into its place in one step when it is durable: a chat is there as a whole or not at all, whenever the
+// Adds whole chats to a data folder that nothing else uses. Each is assembled in a folder of its own there, read back,
+// and moved into its place in one step when it is durable. So a chat is there as a whole or not at all, whenever the
 // process ends. For the real disk only, not thread-safe.
 class IncomingChats {
  public:
   struct Options {
-    std::string root;                    // created if it is not there
+    std::string root;                    // created if it is missing
     std::shared_ptr<const KeySet> keys;  // null: plain
     FileSystem& file_system;             // must outlive the object
     bool lock = true;                    // false: the caller has the lock
-    WorkCounter* counter = nullptr;      // null: nobody watches
-    const FileBucket* bucket = nullptr;  // where the chats' files go; null: into their folders
+    WorkCounter* counter = nullptr;      // null: no counter
+    const FileBucket* bucket = nullptr;  // takes the chats' files; null: they go into their folders
   };
-  // kConflict (reason "store_locked") if a server uses the folder. Removes what an earlier one left behind.
+  // kConflict (reason "store_locked") if a server uses the folder. Removes unfinished chats of earlier processes.
   static Result<IncomingChats> Open(Options options);
 
   // Whether there is anything under this name.
   bool Has(const ChatId& chat) const;
-  // kConflict (reason "chat_exists") if Has. Otherwise the failures of `load` and of InteractionStore; the folder is
-  // then as it was. The counter counts each interaction and each file twice: when it is written, and when it is
-  // compared; kCancelled if it is told to stop.
+  // kConflict (reason "chat_exists") if Has. Otherwise the failures of `load` and of InteractionStore; the chat is not
+  // there then. The counter counts each interaction, file and blob twice, when it is written and when it is compared,
+  // and may stop the work (kCancelled).
   Result<void> Add(const IncomingChat& chat) const;
 
  private:
@@ -67,10 +67,10 @@ class IncomingChats {
   Result<void> Place(const IncomingChat& chat, const std::string& folder) const;
 
   Options options_;
-  std::unique_ptr<DirectoryLock> lock_;  // null: the caller's
+  std::unique_ptr<DirectoryLock> lock_;  // null: the caller has it
 };
 
-// Puts the chat's files and blobs into its folder, which is there. The counter counts each.
+// Puts the chat's files and blobs into its folder, which must exist. The counter counts each.
 Result<void> PutParts(const IncomingChat& chat, const IncomingChats::Options& to);
 
 }  // namespace reprise

@@ -11,9 +11,9 @@
 namespace reprise {
 namespace {
 
-// A full state takes disk space once more for all that was said, and saves what opening its files costs: about the time
-// of reading 6 KiB each. It is due when that is three times the time for what is in them, at distances that at least
-// double; and anyhow after a long time, because what is damaged spoils the states up to the next full one.
+// A full state repeats the whole conversation on disk, and saves opening the files since the last one, each of which
+// takes about the time of reading 6 KiB. It is due when that is three times the time for their content, at distances
+// that at least double. It is due anyway after much growth, because damage spoils all states up to the next full one.
 constexpr std::uint64_t kWorthOfFile = 6 * 1024 / 3;
 constexpr std::uint64_t kLeastGrowth = 2, kMostGrowth = 64;
 
@@ -34,7 +34,7 @@ void Count(StateTotals& totals, const Message& message) {
   totals.digest = Sha256Digest({totals.digest, text});
 }
 
-// The texts that an interaction has outside its state, by the number of their event; 0 is the user's message.
+// The texts of an interaction outside its state, by the number of their event; 0 is the user's message.
 std::map<std::uint64_t, const Json*> TextsOf(const Json& interaction) {
   std::map<std::uint64_t, const Json*> texts = {{0, &interaction.at("user_message")}};
   for (const Json& event : interaction.at("agent_events")) {
@@ -46,8 +46,8 @@ std::map<std::uint64_t, const Json*> TextsOf(const Json& interaction) {
   return texts;
 }
 
-// What a message says is mostly what an event says as well: a reference takes its place. `texts` lists [message,
-// event], `arguments` [message, call, event].
+// Most texts of messages also stand in an event, so a reference to that replaces them. `texts` lists [message, event],
+// `arguments` [message, call, event].
 void ReferToEvents(const Json& interaction, Json& messages, Json& link) {
   std::map<std::string_view, std::uint64_t> events;
   for (const auto& [seq, text] : TextsOf(interaction)) events.emplace(text->get_ref<const std::string&>(), seq);

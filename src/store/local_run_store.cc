@@ -13,7 +13,7 @@ namespace reprise {
 
 class LocalRunStore::Hold final : public RunHold {
  public:
-  // `journal` may be null. `claims_chat`: nobody else may begin in the chat meanwhile.
+  // `journal` may be null. `claims_chat`: no other run may begin in the chat meanwhile.
   Hold(LocalRunStore& owner, InteractionRef ref, std::unique_ptr<Journal> journal, bool was_abandoned, bool claims_chat)
       : owner_(owner),
         ref_(std::move(ref)),
@@ -31,7 +31,7 @@ class LocalRunStore::Hold final : public RunHold {
 
   Result<void> Finish(const Interaction& interaction) override {
     TRY(owner_.store_.SaveInteraction(interaction));
-    // It may have been saved by the process that began it, which came no further.
+    // The process that began it may have saved it and then ended without dropping the journal.
     if (was_abandoned_) TRY(owner_.store_.DropJournal(ref_.chat_id, ref_.interaction_id));
     Release();
     return {};
@@ -72,7 +72,7 @@ class LocalRunStore::Hold final : public RunHold {
 };
 
 Result<std::unique_ptr<RunHold>> LocalRunStore::Begin(const RunBeginning& beginning) {
-  TRY(FindAbandoned());  // before it would be taken for one of them
+  TRY(FindAbandoned());  // first, so that this run is not taken for one of them
   TRY(Claim(beginning.chat));
   auto hold = BeginClaimed(beginning);
   if (!hold) Free(beginning.chat);
@@ -110,7 +110,7 @@ Result<std::unique_ptr<RunHold>> LocalRunStore::BeginClaimed(const RunBeginning&
   }
   if (beginning.queued) {
     if (auto taken = store_.TakeQueued(chat, beginning.queued->id); !taken) {
-      LogError("a message that has begun could not be taken from the queue's file; the next change of it does",
+      LogError("a started message could not be removed from the queue's file; the next change of the queue does it",
                {{"chat", chat.str()}, {"code", taken.error().reason}, {"detail", taken.error().detail}});
     }
   }

@@ -12,9 +12,9 @@
 
 namespace reprise {
 
-// The runs of one process, over a store that no other process writes to: who holds what is a map, and what is kept is
-// the store's journals and checkpoints. `done` is called within Append. Thread-safe; its lock is a leaf and held for
-// map operations only.
+// The runs of one process, over a store that no other process writes to. A map tracks the holds; journals and
+// checkpoints are the store's. `done` is called within Append. Thread-safe; mutex_ is a leaf and held for map
+// operations only.
 class LocalRunStore final : public RunStore {
  public:
   // `store` must outlive it.
@@ -35,7 +35,7 @@ class LocalRunStore final : public RunStore {
   void Free(const ChatId& chat);
   Result<std::unique_ptr<RunHold>> BeginClaimed(const RunBeginning& beginning);
   Result<void> CheckWaits(const ChatId& chat, const QueuedRef& queued);
-  // What earlier processes have left, found once: before the first run of this one begins.
+  // Finds the runs that earlier processes left, once, before the first run of this one begins.
   Result<void> FindAbandoned();
 
   InteractionStore& store_;

@@ -32,7 +32,7 @@ class MemoryInteractionStore final : public InteractionStore {
   }
   Result<void> TakeQueued(const ChatId& chat, std::string_view id) override { return queues_.Take(chat, id); }
   Result<void> ClearQueue(const ChatId& chat) override { return queues_.Clear(chat); }
-  Result<std::vector<ChatId>> ListQueues() override { return std::vector<ChatId>(); }  // it outlives no process
+  Result<std::vector<ChatId>> ListQueues() override { return std::vector<ChatId>(); }  // none outlives the process
   Result<Interaction> LoadInteraction(const ChatId& chat, InteractionId id) override;
   Result<Chat> LoadChat(const ChatId& chat) override;
   Result<ChatSummary> LoadSummary(const ChatId& chat) override;

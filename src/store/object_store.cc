@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::size_t kFolderBytes = 8, kNameBytes = 8, kLongestKeyName = 200;
 
-// A name in keys, each another: letters, digits, "-" and "_" stand for themselves, all other bytes are .XX, and what
-// becomes too long is "._" and its SHA-256.
+// A name in the form for keys, different for each name: letters, digits, "-" and "_" are kept, all other bytes become
+// .XX, and a name that is too long then becomes "._" and its SHA-256.
 std::string KeyName(std::string_view name) {
   std::string text = PercentEncoded(name, "-_", '.');
   if (text.size() <= kLongestKeyName) return text;
@@ -29,7 +29,7 @@ bool IsKeyName(std::string_view text) {
          std::all_of(text.begin(), text.end(), [](char c) { return IsToolNameCharacter(c) || c == '.'; });
 }
 
-// What the folder keeps: its digits, or "<org>/<user>." before them. Nullopt: neither.
+// The prefix for the text that the folder keeps: its digits, perhaps after "<org>/<user>.". nullopt: neither.
 std::optional<std::string> PrefixOf(std::string_view kept) {
   if (IsRandomHex(kept, kFolderBytes)) return "org/-/user/" + std::string(kept) + "/thread/";
   const std::size_t slash = kept.find('/'), dot = kept.rfind('.');
@@ -44,7 +44,7 @@ std::string NewFolderName(const Principal& owner) {
   return owner.is_tenant() ? KeyName(owner.org) + "/" + KeyName(owner.user) + "." + digits : digits;
 }
 
-// What the bucket's error says is kept, and which file it is about is said.
+// Adds the name of the file to an error of the bucket.
 Error About(const RecordPlace& place, Error error) {
   error.message.insert(0, FileRecordName(place.chat, *place.file) + ": ");
   return error;
@@ -69,7 +69,7 @@ Result<std::string> ObjectPrefixOf(const std::string& data_folder, FileSystem& f
   if (!make) return std::string();
   TRY(ReplaceFile(file_system, path, NewFolderName(owner) + "\n"));
   TRY(file_system.SyncDirectory(data_folder));
-  return ObjectPrefixOf(data_folder, file_system, /*make=*/false);  // in a database another process may be first
+  return ObjectPrefixOf(data_folder, file_system, /*make=*/false);  // in a database another process may have been first
 }
 
 std::string NewObjectKey(const std::string& prefix, const ChatId& chat, const FileId& file) {

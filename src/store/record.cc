@@ -99,7 +99,7 @@ Result<void> CheckHeader(const RecordPlace& place, const Json& header) {
   return {};
 }
 
-// What to call a text that is no JWE: plain data, or damage.
+// The error for a text that is no JWE: plain data, or damage.
 tl::unexpected<Error> NotSealed(const RecordPlace& place, std::string_view text, std::string_view what) {
   const auto json = ParseJson(text, 2 * kMaxJsonDepth);
   const bool plain = json && json->is_object() && !json->contains("ciphertext");

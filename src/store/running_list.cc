@@ -10,7 +10,7 @@ namespace reprise {
 namespace {
 
 constexpr std::uint64_t kMaxBytes = 64u << 20;
-// The file is begun anew when it has this many lines, most of them of what has ended.
+// The file is rewritten when it has this many lines, most of them of ended interactions.
 constexpr std::size_t kMaxLines = 20'000;
 
 std::string Line(char sign, const RunningList::Entry& entry) {
@@ -41,7 +41,7 @@ std::optional<std::set<RunningList::Entry>> RunningList::ReadLast() {
     const bool fits = begins ? running_.insert(*entry).second : running_.erase(*entry) > 0;
     if (!fits) break;
   }
-  // It is begun with a line and grows by whole ones, each of a beginning or of its end: anything else has been damaged.
+  // A list has at least one line, and only whole ones, each for a beginning or its end. Anything else is damage.
   const bool whole = !text->empty() && rest.empty();
   if (whole && std::includes(running_.begin(), running_.end(), noticed_.begin(), noticed_.end())) return running_;
   running_.clear();
@@ -68,7 +68,7 @@ void RunningList::Adopt(const std::vector<Entry>& found, bool all) {
 Result<void> RunningList::Begin(const ChatId& chat, InteractionId interaction) {
   const MutexLock lock(mutex_);
   const bool is_new = running_.emplace(chat, interaction).second;
-  if (!is_new && file_) return {};  // a run that goes on after a restart: it is in the file
+  if (!is_new && file_) return {};  // a run that continues after a restart is in the file
   return Write(Line('+', {chat, interaction}));
 }
 
@@ -86,7 +86,7 @@ Result<void> RunningList::Write(const std::string& lines) {
   return written;
 }
 
-// The file of the last process is replaced at once by one that says what is running now.
+// Atomically replaces the file, perhaps the last process's, by one that lists the interactions running now.
 Result<void> RunningList::StartFile() {
   std::string lines = complete_ ? "" : "?\n";
   for (const Entry& entry : running_) lines += Line('+', entry);

@@ -15,8 +15,8 @@
 
 namespace reprise {
 
-// Which interactions have begun and not ended, in one file of a data folder ("+chat int_001" and "-chat int_001"
-// lines): so that the next start finds them without a look into every chat. Thread-safe.
+// The unfinished interactions, in one file of a data folder ("+chat int_001" and "-chat int_001" lines), so that the
+// next start finds them without a look into every chat. Thread-safe.
 class RunningList {
  public:
   using Entry = std::pair<ChatId, InteractionId>;
@@ -24,22 +24,22 @@ class RunningList {
   // `file_system` must outlive the list.
   RunningList(FileSystem& file_system, std::string path) : file_system_(file_system), path_(std::move(path)) {}
 
-  // What the last process left. nullopt: that is not known, because there is no list, or none that can be read
+  // The interactions that the last process left. nullopt: unknown, because the list is missing or cannot be read
   // from its beginning to its end. Call it before the first Begin.
   std::optional<std::set<Entry>> ReadLast();
 
-  // Instead of what ReadLast did not know, or got wrong: these interactions, found in the folder, are unfinished.
-  // Unless `all` were found, the next start has to look again.
+  // Sets the unfinished interactions, found in the folder, when ReadLast did not know them or was wrong. Unless `all`
+  // were found, the next start has to search again.
   void Adopt(const std::vector<Entry>& found, bool all);
 
-  // An unfinished interaction has been met in its chat. True: the list that was read does not have it; the next start
-  // takes it up. Met before ReadLast, it makes that one say nullopt if the list does not have it.
+  // Reports an unfinished interaction that was found in its chat. True if the list did not have it; the next start
+  // takes it up. Before ReadLast: always false, and ReadLast returns nullopt if the list does not have it.
   bool Notice(const ChatId& chat, InteractionId interaction);
 
-  // In the file when it returns ok; there after a power loss only after Sync.
+  // When this returns ok, the line is in the file; after a power loss only if Sync was called.
   Result<void> Begin(const ChatId& chat, InteractionId interaction);
   Result<void> Sync();
-  // A failure does no harm: the next start looks once in vain.
+  // A failure does no harm: the next start looks for the journal in vain.
   void End(const ChatId& chat, InteractionId interaction);
 
  private:
@@ -51,9 +51,9 @@ class RunningList {
   Mutex mutex_;
   std::set<Entry> running_ GUARDED_BY(mutex_);
   std::unique_ptr<WritableFile> file_ GUARDED_BY(mutex_);  // null before the first line and after a failure
-  std::set<Entry> noticed_ GUARDED_BY(mutex_);             // before the last list was read
+  std::set<Entry> noticed_ GUARDED_BY(mutex_);             // before ReadLast
   bool was_read_ GUARDED_BY(mutex_) = false;
-  bool complete_ GUARDED_BY(mutex_) = true;   // nothing is unfinished but what is in running_
+  bool complete_ GUARDED_BY(mutex_) = true;   // running_ has all unfinished interactions
   std::size_t lines_ GUARDED_BY(mutex_) = 0;  // in the file
   bool name_durable_ GUARDED_BY(mutex_) = false;
 };

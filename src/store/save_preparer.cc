@@ -41,12 +41,12 @@ void SavePreparer::Run() {
     if (jobs_.empty()) return;
     std::vector<Job> batch = std::exchange(jobs_, {});
     lock.unlock();
-    Guarded("the preparing of saves", [&] { Do(std::move(batch)); });  // whoever waits for one is told
+    Guarded("the preparation of saves", [&] { Do(std::move(batch)); });  // after an exception, waiters see it
     lock.lock();
   }
 }
 
-// The files first: a save waits for them, for the names only at its end.
+// The files first, because a save begins with them and waits for the names only at its end.
 void SavePreparer::Do(std::vector<Job> batch) {
   for (Job& job : batch) job.file.set_value(calls_.create_file(job.chat, job.interaction));
   std::erase_if(batch, [](const Job& job) { return !job.sync_names; });

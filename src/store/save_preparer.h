@@ -13,14 +13,14 @@
 
 namespace reprise {
 
-// What a save needs and need not wait for. A result that was not asked for is not valid().
+// The parts of a save that are prepared before it. A result that was not requested is not valid().
 struct SavePreparation {
   std::future<Result<AtomicFile>> file;  // for the interaction
   std::future<Result<void>> names;       // the names above the interactions are durable
 };
 
-// Does what can be done of a save while the turn still runs, on a thread of its own. New chats that come together share
-// the sync of the data folder. Thread-safe.
+// Prepares saves on a thread of its own while their turns still run. New chats that come together share the sync of the
+// data folder. Thread-safe.
 class SavePreparer {
  public:
   struct Calls {  // made on the preparer's thread
@@ -29,12 +29,11 @@ class SavePreparer {
     std::function<Result<void>()> sync_root;               // the data folder
   };
   explicit SavePreparer(Calls calls) : calls_(std::move(calls)) {}
-  ~SavePreparer();  // what was asked for is still done
+  ~SavePreparer();  // completes all requests first
   SavePreparer(const SavePreparer&) = delete;
   SavePreparer& operator=(const SavePreparer&) = delete;
 
-  // REQUIRES: the chat's directories are there. Promises nothing (no result is valid()) if the system has no thread
-  // left.
+  // REQUIRES: the chat's directories exist. No result is valid() if the system has no thread left.
   SavePreparation Prepare(const ChatId& chat, InteractionId interaction, bool sync_names);
 
  private:

@@ -14,8 +14,7 @@ namespace {
 
 constexpr std::size_t kMostKnown = 10'000;
 
-// Whether `file` may be put beside the files that a chat has; `there`: one of its id is among them. The failures of
-// FileStore::Put.
+// Whether `file` may be added to the present files of a chat; `there`: one of them has its id. Fails as FileStore::Put.
 Result<void> CheckLimits(const FileLimits& limits, const FileListing& present, const StoredFile& file, bool there) {
   if (file.content.size() > limits.file_bytes) {
     return Fail(Reason::kFileTooLarge, "a file may have " + std::to_string(limits.file_bytes) + " bytes");
@@ -58,7 +57,7 @@ Result<void> SealedFileStore::Put(const ChatId& chat, const StoredFile& file) {
 }
 
 Result<void> SealedFileStore::PutInBucket(const ChatId& chat, const StoredFile& file) {
-  // Looked at before, too: nothing is sent that is refused anyway.
+  // Checked before, too, so that no file is sent in vain.
   TRY(CheckRoom(chat, file));
   TRY(MakeDirectory(chat));
   const RecordPlace place{.chat = chat, .file = file.info.id};
@@ -84,15 +83,15 @@ Result<void> SealedFileStore::MakeDirectory(const ChatId& chat) const {
 Result<void> SealedFileStore::WriteRecord(const ChatId& chat, const FileInfo& file, const std::string& text) {
   FileSystem& disk = options_.file_system;
   const std::string directory = FilesDirectory(options_.root, chat);
-  RemoveTemporaryFiles(disk, directory);  // nobody else writes here
+  RemoveTemporaryFiles(disk, directory);  // nothing else writes here
   const std::string path = FilePath(options_.root, chat, file.id);
   TRY(ReplaceFile(disk, path, text));
-  // The folders too: whoever made them may have died before they were durable.
+  // The folders, too: the process that made them may have ended before they were durable.
   auto durable = disk.SyncDirectory(directory)
                      .and_then([&] { return disk.SyncDirectory(ChatDirectory(options_.root, chat)); })
                      .and_then([&] { return disk.SyncDirectory(options_.root); });
   if (!durable) {
-    static_cast<void>(disk.RemoveFile(path));  // it is not said to be there
+    static_cast<void>(disk.RemoveFile(path));  // the caller is told that it is not there
     return durable;
   }
   Remember(chat, file);

@@ -15,14 +15,14 @@
 
 namespace reprise {
 
-// Keeps each file as a record of its own in its chat's folder (schemas/FILES.md), sealed when there are keys: it is
-// deleted, put back and converted with the chat. Files are called by their id; what their givers called them is inside.
+// Keeps each file as a record of its own in its chat's folder (schemas/FILES.md), sealed when there are keys; so it is
+// deleted, restored and converted with the chat. A file is named by its id; its original name is inside.
 //
-// With a bucket, that record goes there, and a small one in the folder stands for it (store/object_store): the object
-// is kept before the folder speaks of it, and goes after. What is left of a Put that failed in between, or of a Delete,
-// is for a sweep (store/upkeep). Files that lie in the folder are read there all the same.
+// With a bucket, that record goes there, and a small one in the folder refers to it (store/object_store). The object is
+// stored before its reference and deleted after it. Objects that a failed Put or Delete left behind are for a sweep
+// (store/upkeep). Files that lie in the folder are still read there.
 //
-// Thread-safe; files are put one after the other, but for the way to the bucket.
+// Thread-safe; files are put one after the other, except for the transfer to the bucket.
 class SealedFileStore final : public FileStore {
  public:
   struct Options {
@@ -36,8 +36,8 @@ class SealedFileStore final : public FileStore {
 
   Result<void> Put(const ChatId& chat, const StoredFile& file) override;
   Result<StoredFile> Get(const ChatId& chat, const FileId& id) override;
-  // Reads every record of the folder when it is first asked about a chat, later only new ones: damage since then, and
-  // of what is in a bucket, shows in Get.
+  // The first call for a chat reads every record of its folder, later calls only new ones. So later damage, and damage
+  // in a bucket, shows only in Get.
   Result<FileListing> List(const ChatId& chat) override;
   Result<void> Delete(const ChatId& chat, const FileId& id) override;
   void ForgetChat(const ChatId& chat) override;
@@ -53,10 +53,10 @@ class SealedFileStore final : public FileStore {
 
   const Options options_;
   const std::unique_ptr<RecordFormat> format_;
-  // Held while there is looked for room and it is taken, so that two cannot share the room for one; before mutex_.
+  // Held while room is checked and taken, so that two files cannot take the same; taken before mutex_.
   Mutex put_mutex_;
   Mutex mutex_;
-  std::map<std::pair<ChatId, FileId>, FileInfo> known_ GUARDED_BY(mutex_);  // read before, and files do not change
+  std::map<std::pair<ChatId, FileId>, FileInfo> known_ GUARDED_BY(mutex_);  // already read; files do not change
 };
 
 // The ids of a chat's files, readable or not, in no order.

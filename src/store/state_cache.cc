@@ -5,7 +5,7 @@ namespace reprise {
 namespace {
 
 std::size_t MemoryOf(const std::string& text) {
-  constexpr std::size_t kAllocation = 16, kInPlace = 15;  // bytes that an allocation costs; that need none
+  constexpr std::size_t kAllocation = 16, kInPlace = 15;  // bytes that an allocation costs; bytes that need none
   return text.capacity() > kInPlace ? text.capacity() + kAllocation : 0;
 }
 

@@ -16,18 +16,18 @@
 
 namespace reprise {
 
-// What the state takes, about: its objects and the texts in them.
+// The approximate memory of a state: its objects and the texts in them.
 std::size_t MemoryOf(const AgentState& state);
 
-// The states that were used last, by name, so that the next turn of a chat need not make them anew from its files.
-// `State` is what is kept of one. Thread-safe.
+// The last used states, by name, so that the next turn of a chat need not rebuild them from its files. `State` is the
+// form in which one is kept. Thread-safe.
 template <typename State>
 class StateCache {
  public:
-  // So many of an owner's are kept.
+  // The number of states that are kept of one owner.
   static constexpr std::ptrdiff_t kOfOwner = 3;
 
-  // In bytes, as `Put` counts them.
+  // `capacity` is in bytes, as counted by the callers of `Put`.
   explicit StateCache(std::size_t capacity) : capacity_(capacity) {}
 
   std::optional<State> Find(const std::string& name) {
@@ -39,7 +39,7 @@ class StateCache {
     return found->second->state;
   }
 
-  // All that belong to it. They do not count as used by that.
+  // All states of an owner. This does not count as a use.
   std::vector<State> FindAll(const std::string& owner) const {
     std::vector<State> all;
     const MutexLock lock(mutex_);
@@ -48,7 +48,7 @@ class StateCache {
     return all;
   }
 
-  // The same as Find, and forgets it.
+  // The same as Find, and removes the state.
   std::optional<State> Take(const std::string& name) {
     Entries taken;  // destroyed without the lock
     const MutexLock lock(mutex_);
@@ -58,8 +58,8 @@ class StateCache {
     return std::move(taken.front().state);
   }
 
-  // Takes the place of what had the name. A state beyond the capacity is not kept. Of those with the same owner (unless
-  // that is empty) the kOfOwner that were used last are.
+  // Replaces the state of this name. A state larger than the capacity is not kept. Of those with the same owner (unless
+  // that is empty), the last used kOfOwner are kept.
   void Put(const std::string& name, State state, std::size_t bytes, const std::string& owner = {}) {
     Entries dropped;  // destroyed without the lock
     const MutexLock lock(mutex_);
@@ -73,7 +73,7 @@ class StateCache {
     while (bytes_ > capacity_) Remove(std::prev(entries_.end()), dropped);
   }
 
-  // Forgets all that belong to it.
+  // Removes all states of an owner.
   void Drop(const std::string& owner) {
     Entries dropped;  // destroyed without the lock
     const MutexLock lock(mutex_);
@@ -82,7 +82,7 @@ class StateCache {
     }
   }
 
-  // What is kept, as `Put` counts it.
+  // The bytes of all states, as counted by the callers of `Put`.
   std::size_t bytes() const {
     const MutexLock lock(mutex_);
     return bytes_;
@@ -93,11 +93,11 @@ class StateCache {
     std::string name, owner;
     State state;
     std::size_t bytes;
-    std::uint64_t used;  // in the order of this
+    std::uint64_t used;  // number of the last use
   };
   using Entries = std::list<Entry>;
 
-  // Leaves one.
+  // Makes room for one more of this owner.
   void DropOldest(const std::string& owner, Entries& to) REQUIRES(mutex_) {
     const auto [first, last] = by_owner_.equal_range(owner);
     if (std::distance(first, last) < kOfOwner) return;
@@ -117,7 +117,7 @@ class StateCache {
 
   const std::size_t capacity_;
   mutable Mutex mutex_;
-  Entries entries_ GUARDED_BY(mutex_);  // used last comes first
+  Entries entries_ GUARDED_BY(mutex_);  // the last used first
   std::unordered_map<std::string, typename Entries::iterator> by_name_ GUARDED_BY(mutex_);
   std::unordered_multimap<std::string, typename Entries::iterator> by_owner_ GUARDED_BY(mutex_);
   std::size_t bytes_ GUARDED_BY(mutex_) = 0;

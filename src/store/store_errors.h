@@ -10,7 +10,7 @@
 
 namespace reprise {
 
-// What every InteractionStore refuses in the same words.
+// The refusals that all InteractionStores share.
 inline tl::unexpected<Error> NoSuchInteraction() {
   return Fail(ErrorCode::kNotFound, "no such interaction in this chat");
 }
@@ -41,14 +41,14 @@ inline tl::unexpected<Error> TooManyGrants() {
   return Fail(ErrorCode::kTooLarge, "there are too many grants for always");
 }
 
-// What every RunStore says of a chat that has a run, or will have one in a moment (nullopt).
+// The answer of every RunStore for a chat that has a run, or is about to have one (nullopt).
 inline Error RunsAlready(const std::optional<InteractionId>& id) {
   Error error = Refused(Reason::kBusy, "an interaction is running in this chat");
   if (id) error.details_json = R"({"interaction_id":")" + id->str() + R"("})";
   return error;
 }
 
-// For a run whose right to write another server has taken.
+// For a run that another server has taken up.
 inline Error Fenced() { return Refused(Reason::kFenced, "another server has taken up this interaction"); }
 
 inline tl::unexpected<Error> HeadMoved() { return Fail(Reason::kHeadMoved, "the chat has gone on meanwhile"); }

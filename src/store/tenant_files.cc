@@ -23,13 +23,13 @@ namespace {
 constexpr int kGrantsVersion = 1;
 constexpr std::string_view kGrantsType = "reprise/grants";
 constexpr std::uint64_t kMaxGrantsFile = 256u << 20;
-constexpr std::chrono::seconds kCountsKept{60};  // how long uses are counted in memory alone
+constexpr std::chrono::seconds kCountsKept{60};  // how long uses are counted in memory only
 
 tl::unexpected<Error> Damaged(std::string_view kind, std::string_view what) {
   return Fail(LoneRecordDamage(GrantsFile("").substr(1), kind, what));
 }
 
-// Grows with each change of the file. At least the time, so that it also does when the head was lost.
+// Grows with each change of the file. At least the time, so that it grows even if the head was lost.
 std::int64_t GenerationAfter(std::int64_t last) {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   return std::max<std::int64_t>(last + 1, std::chrono::duration_cast<std::chrono::microseconds>(now).count());
@@ -139,8 +139,8 @@ Result<std::vector<StandingGrant>> ReadGrantFile(FileSystem& file_system, const 
 Result<void> WriteGrantFile(FileSystem& file_system, const std::string& root, const KeySet* keys,
                             const std::vector<StandingGrant>& grants) {
   if (grants.size() > kMaxStandingGrants) return TooManyGrants();
-  // The head is there before the first file that names a generation, and follows each: a crash in between leaves a file
-  // that is newer than its head, which is in order.
+  // The head exists before the first file that names a generation, and is written after each file. A crash in between
+  // leaves a file that is newer than its head, which is in order.
   auto known = ReadGeneration(file_system, root, keys);
   if (!known && known.error().code != ErrorCode::kCorruption) return Fail(std::move(known.error()));
   if (!known) {
@@ -168,7 +168,7 @@ Result<void> FileGrantStore::ReadOnce() {
   auto read = ReadGrantFile(file_system_, root_, keys_.get());
   if (read) return grants_ = *std::move(read), Result<void>();
   if (!std::exchange(told_, true)) {
-    LogError("what was granted for always cannot be read, and does not count", {{"error", read.error().message}});
+    LogError("the grants for always cannot be read and do not count", {{"error", read.error().message}});
   }
   return Fail(std::move(read.error()));
 }
@@ -193,7 +193,7 @@ Result<bool> FileGrantStore::Add(const StandingGrant& grant) {
     grants = *grants_;
   } else if (read.error().code != ErrorCode::kCorruption) {
     return Fail(std::move(read.error()));
-  } else {  // kept for whoever wants to know what it was
+  } else {  // the damaged file is kept for people
     auto aside = file_system_.Rename(GrantsFile(root_), DamagedGrantsFile(root_));
     if (!aside && !IsNotFound(aside.error())) return Fail(std::move(aside.error()));
   }
@@ -243,13 +243,13 @@ void FileGrantStore::NoteUse(const std::vector<std::string>& ids) {
     each.grant.used_at = Now();
     ++uncounted_;
   }
-  // To write it each time would cost each call two syncs.
+  // Writing each time would cost each call two syncs.
   if (std::chrono::steady_clock::now() - counted_at_ >= kCountsKept) WriteCounts();
 }
 
 void FileGrantStore::WriteCounts() {
   if (!grants_ || uncounted_ == 0) return;
-  // A folder that cannot be written has other things to say; the counts stay in memory.
+  // A failure is not reported, because the folder has worse problems then; the counts since the last write are lost.
   const std::vector<StandingGrant> grants = *grants_;
   if (!WriteGrantFile(file_system_, root_, keys_.get(), grants)) return grants_.reset();
   uncounted_ = 0;
@@ -276,7 +276,7 @@ DailyUsageFile::DailyUsageFile(FileSystem& file_system, std::string path)
   const auto json = text ? ParseJson(*text) : Fail(text.error());
   const auto day = json ? ParseTimestamp(TextMember(*json, "day")) : Fail(json.error());
   if (!day || !MemberOf(*json, "tokens").is_number_unsigned()) {
-    LogWarning("what was used today is not known: it counts from now on");
+    LogWarning("today's use of tokens is unknown; it is counted from now on");
   } else if (std::chrono::floor<std::chrono::days>(*day) == day_) {
     tokens_ = MemberOf(*json, "tokens").get<std::int64_t>();
   }

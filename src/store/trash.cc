@@ -1,4 +1,4 @@
-// Chats in the trash: what is there, and the way back.
+// Chats in the trash: listing and restoring them.
 #include <algorithm>
 #include <filesystem>
 #include <utility>
@@ -19,7 +19,7 @@ Result<bool> HasName(FileSystem& file_system, const std::string& folder, const s
   });
 }
 
-// Of the files below the folder; no link is followed. For people, so what cannot be read counts as nothing.
+// The bytes of the files below the folder; no link is followed. For people, so an unreadable file counts as 0.
 std::uint64_t BytesIn(const std::string& folder) {
   using std::filesystem::recursive_directory_iterator;
   std::uint64_t bytes = 0;
@@ -66,7 +66,7 @@ Result<void> ChatFiles::FindInTrash(const ChatId& chat, const std::string& entry
   const auto deleted = HasName(file_system_, trash, entry);
   if (!deleted && !IsNotFound(deleted.error())) return Fail(FolderError(".trash", deleted.error()));
   if (!deleted || !*deleted) return NotInTrash();
-  // A link, or a file, is nothing that was deleted.
+  // A link or a file is not a deleted chat.
   const auto inside = file_system_.ListDirectory(trash + "/" + entry);
   if (!inside && IsNotFound(inside.error())) return NotInTrash();
   if (!inside) return Fail(FolderError(".trash/" + entry, inside.error()));
@@ -78,7 +78,7 @@ Result<ChatOnDisk> ChatFiles::TakeFromTrash(const ChatId& chat, const std::strin
   const std::string trash = TrashDirectory(root_);
   const std::string from = trash + "/" + entry, to = ChatDirectory(root_, chat);
   const auto taken = TRY(HasName(file_system_, root_, chat.str()));
-  if (taken) return ChatExists();  // also by an empty folder, which a rename would replace
+  if (taken) return ChatExists();  // even if it is an empty folder, which a rename would replace
   if (const auto unfinished = file_system_.ListDirectory(from + "/interactions"); unfinished) {
     const bool journals = std::any_of(unfinished->begin(), unfinished->end(), [](const DirectoryEntry& each) {
       return ParseJournalFile(each.name).has_value();
@@ -90,8 +90,8 @@ Result<ChatOnDisk> ChatFiles::TakeFromTrash(const ChatId& chat, const std::strin
   if (auto moved = file_system_.Rename(from, to); !moved) {
     return IsNotFound(moved.error()) ? NotInTrash() : Fail(std::move(moved.error()));
   }
-  // The chat's name in the data folder before that in the trash is gone: between two syncs it may be found in both
-  // places, never in none.
+  // The chat's name in the data folder becomes durable before that in the trash is gone: between two syncs it may be
+  // found in both places, never in none.
   auto found = SyncRoot().and_then([&] { return ReadChat(chat); });
   if (!found) {
     if (auto back = file_system_.Rename(to, from); !back) {
@@ -114,11 +114,11 @@ Result<std::vector<TrashEntry>> FileInteractionStore::ListTrash() { return files
 
 Result<ChatSummary> FileInteractionStore::RestoreChat(const ChatId& chat, const std::string& entry) {
   TRY(CheckWritable());
-  // First, since who asks twice is told that it is gone, not that its own chat is in the way.
+  // First, so that a repeated call is told that the entry is gone, and not that the restored chat is in the way.
   TRY(files_.FindInTrash(chat, entry));
-  // Keeps every other use of the name waiting until what is on disk can be read.
+  // Makes every other use of the name wait until the chat on disk can be read.
   auto held = HoldChat(chat, Missing::kLeave, Hold::kStateAndIndex);
-  if (!held && held.error().code == ErrorCode::kCorruption) return ChatExists();  // by a damaged chat
+  if (!held && held.error().code == ErrorCode::kCorruption) return ChatExists();  // a damaged chat has the name
   if (!held) return Fail(std::move(held.error()));
   if (!held->created) return ChatExists();
   auto restored = files_.TakeFromTrash(chat, entry);

@@ -37,7 +37,7 @@ std::string FolderTag(const std::string& data_folder) {
   return digest.substr(digest.find(':') + 1, 16);
 }
 
-// An older interaction that comes home late must not take the head from what was built since.
+// An older interaction that comes home late must not take the head from newer ones.
 Result<void> SaveBelowHead(const Interaction& interaction, InteractionStore& home) {
   const auto before = home.LoadSummary(interaction.chat_id);
   TRY(home.SaveInteraction(interaction));
@@ -45,8 +45,8 @@ Result<void> SaveBelowHead(const Interaction& interaction, InteractionStore& hom
   return home.MoveHead(interaction.chat_id, *before->head).map([](const ChatSummary&) {});
 }
 
-// Whether `saved` is what could not be made durable in time, and did reach the disk: all but the report that it did
-// not.
+// Whether `saved` is the same interaction, which did reach the disk after it was reported as unsaved: it has all but
+// the event of that report.
 bool IsSavedAfterAll(const Interaction& unsaved, const Interaction& saved) {
   const auto has = [&](const AgentEvent& event) {
     return std::find(unsaved.events.begin(), unsaved.events.end(), event) != unsaved.events.end();
@@ -69,7 +69,7 @@ Result<void> MoveHome(const ChatFiles& files, const ChatId& chat, InteractionId 
       .and_then([&] { return files.RemoveInteraction(chat, id); });
 }
 
-// Tidiness only, and for the real disk only: directories that are not empty, or not there, stay as they are.
+// For tidiness only, and for the real disk only. Directories that are missing or not empty are left alone.
 void RemoveEmptyDirectories(const std::string& folder, const ChatId& chat) {
   std::error_code ignored;
   std::filesystem::remove(InteractionsDirectory(folder, chat), ignored);
@@ -99,7 +99,7 @@ Result<BroughtHome> BringHome(const std::string& folder, std::shared_ptr<const K
   const auto chats = files.ListChats();
   if (!chats && IsNotFound(chats.error())) return BroughtHome{};
   if (!chats) return Fail(chats.error());
-  // Sealed content would be safe, but a plain one that someone else has put there would not.
+  // Sealed content would be safe, but plain content that another user has put there would not.
   TRY(CheckPrivateDirectory(folder));
   BroughtHome result;
   for (const ChatId& chat : *chats) {

@@ -10,7 +10,7 @@
 #include "reprise/interaction_store.h"
 #include "reprise/result.h"
 
-// Where finished interactions go when the data folder cannot take them (disk full, folder gone), and how they come
+// Fallback folders for finished interactions that the data folder cannot take (disk full, folder gone), and the way
 // back.
 namespace reprise {
 
@@ -26,11 +26,11 @@ std::unique_ptr<InteractionStore> OpenUnsavedStore(const std::string& folder, st
 
 struct BroughtHome {
   std::size_t moved = 0;
-  std::size_t left = 0;  // damaged, of a chat that is no longer there, or their number has been used again
+  std::size_t left = 0;  // damaged, without their parent, or their number has been used again
 };
-// Moves each interaction of a fallback folder into `home`, oldest first; what cannot be placed stays and is logged. May
-// be interrupted and called again. Call it before the engine starts. kIo if the folder cannot be read; one that is not
-// there is fine.
+// Moves each interaction of a fallback folder into `home`, oldest first; those that cannot be placed stay and are
+// logged. May be interrupted and called again. Call it before the engine starts. A missing folder is ok. kIo if it
+// cannot be read, kForbidden if another user could change it.
 Result<BroughtHome> BringHome(const std::string& folder, std::shared_ptr<const KeySet> keys, FileSystem& file_system,
                               InteractionStore& home);
 

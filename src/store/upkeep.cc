@@ -46,7 +46,7 @@ class Rewrapping {
       if (!sealed) return Fail(std::move(sealed.error()));
       has_sealed = has_sealed || *sealed;
     }
-    // Also where nothing was changed: the run that did it may have died before it synced the names.
+    // Even where nothing was changed: an earlier run that changed it may have ended before it synced the names.
     return has_sealed ? file_system_.SyncDirectory(path) : Result<void>();
   }
 
@@ -68,10 +68,10 @@ class Rewrapping {
   Result<bool> File(const std::string& path) {
     auto text = file_system_.ReadFile(path, kMaxRecordBytes);
     if (!text) return Leave(path, std::move(text.error())), false;
-    // A record is one JWE; a journal is a line that is one, and more lines, under a key that the first line holds.
+    // A record is one JWE. A journal's first line is one, and holds the key of the records after it.
     const std::string_view sealed = LooksLikeJwe(*text) ? *text : std::string_view(*text).substr(0, text->find('\n'));
     if (!LooksLikeJwe(sealed)) {
-      // Cut off, perhaps: its content key may still be in it.
+      // Perhaps it is cut off; its content key may still be in it.
       if (text->find(R"("encrypted_key":")") != std::string::npos) {
         Leave(path, MakeError(ErrorCode::kCorruption, "the file is sealed and damaged"));
       }
@@ -85,7 +85,7 @@ class Rewrapping {
     return Replace(path, *rewrapped).map([&] { return ++result_.files, true; });
   }
 
-  // Asked before the old one is replaced: the same record, and the current key opens it.
+  // Checked before the old file is replaced: this is the same record, and the current key opens it.
   bool IsSame(std::string_view sealed, std::string_view rewrapped) const {
     const auto opened = OpenJwe(rewrapped, KeysOfRecord(rewrapped, keys_));
     return opened && opened->kid == keys_.current().kid && *RecordDigest(sealed) == *RecordDigest(rewrapped);
@@ -125,7 +125,7 @@ Result<Rewrapped> RewrapStore(const std::string& data_folder, const KeySet& keys
 
 namespace {
 
-// A file's record, wherever below the data folder that is.
+// A file's record, anywhere below the data folder.
 struct FileOnDisk {
   std::string folder, path;
   RecordPlace place;
@@ -181,7 +181,7 @@ class FileWalk {
     return {};
   }
 
-  // It is not followed, but what would be found behind it must not pass for missing: whoever looks into it fails.
+  // A link is not followed, but the files behind it must not count as missing: looking into it fails.
   bool IsLink(const std::string& path) const {
     const auto inside = file_system_.ListDirectory(path);
     return !inside && inside.error().code == ErrorCode::kCorruption;
@@ -195,14 +195,14 @@ Result<void> ForEachFile(const BucketUpkeep& upkeep, const UseFile& use) {
   return FileWalk(upkeep.file_system, use).DataFolder(upkeep.root);
 }
 
-// A record as it lies in the folder, and what it says.
+// A record as it lies in the folder, and its content.
 struct ReadFileRecord {
   OpenedRecord record;
   std::string text;
   FileEntry entry;
 };
 
-// Nullopt: it has gone meanwhile.
+// nullopt: it has been removed meanwhile.
 Result<std::optional<ReadFileRecord>> ReadEntry(FileSystem& file_system, const RecordFormat& format,
                                                 const FileOnDisk& file) {
   auto text = ReadRecordText(file_system, file.path, file.place);
@@ -213,7 +213,7 @@ Result<std::optional<ReadFileRecord>> ReadEntry(FileSystem& file_system, const R
   return ReadFileRecord{std::move(record), *std::move(text), std::move(entry)};
 }
 
-// Calls `use` for each file that can be read; the others go into `left`.
+// Calls `use` for each readable file; the others go into `left`.
 using UseEntry = std::function<Result<void>(const FileOnDisk&, const ReadFileRecord&)>;
 Result<void> ForEachEntry(const BucketUpkeep& upkeep, std::vector<Error>& left, const UseEntry& use) {
   const auto format = MakeRecordFormat(upkeep.keys);
@@ -227,10 +227,10 @@ Result<void> ForEachEntry(const BucketUpkeep& upkeep, std::vector<Error>& left, 
   });
 }
 
-// What the records of a folder say of its bucket.
+// The references of a folder's records to its bucket.
 struct References {
   std::set<std::string> keys;
-  std::set<ObjectName> unreadable;  // nobody knows which objects are theirs
+  std::set<ObjectName> unreadable;  // it is unknown which objects are theirs
 };
 
 Result<void> AddReferences(const BucketUpkeep& upkeep, References& references) {
@@ -269,9 +269,9 @@ Result<void> Replace(const BucketUpkeep& upkeep, const FileOnDisk& file, const s
 Result<Swept> SweepBucket(const BucketUpkeep& upkeep, Timestamp now, bool dry_run) {
   Swept swept;
   if (upkeep.bucket.prefix.empty()) return swept;
-  // The objects first, so that whoever puts one meanwhile is not met here.
+  // The objects first, so that an object that is put meanwhile is not among them.
   const auto objects = TRY(ListAll(upkeep.bucket));
-  // Twice: a chat that goes to the trash, or comes back, may be missed by one look.
+  // Twice, because one look may miss a chat that moves to the trash or back.
   References references;
   TRY(AddReferences(upkeep, references));
   TRY(AddReferences(upkeep, references));
@@ -280,7 +280,7 @@ Result<Swept> SweepBucket(const BucketUpkeep& upkeep, Timestamp now, bool dry_ru
     TRY(CountStep(upkeep.counter));
     const auto name = ParseObjectKey(upkeep.bucket.prefix, object.key);
     if (!name || references.keys.contains(object.key) || references.unreadable.contains(*name)) continue;
-    // Two clocks, but a bucket lets nobody in whose clock differs by more than minutes.
+    // These are two clocks, but a bucket rejects clients whose clock differs by more than minutes.
     if (object.changed_at + kSweepAge > now) {
       ++swept.young;
       continue;
@@ -338,7 +338,7 @@ Result<void> RewrapObjects(const BucketUpkeep& upkeep, Rewrapped& done) {
     const auto rewrapped = TRY(RewrapJwe(fetched.record, keys));
     if (rewrapped == fetched.record) return ++done.current, Result<void>();
     TRY(upkeep.bucket.objects.Put(reference->object_key, rewrapped));
-    // Only who has seen it there may drop the old key.
+    // The old key may be dropped only after the object was seen there.
     const auto again = TRY(FetchFile(*format, file.place, *reference, &upkeep.bucket));
     if (KeyIdOf(again.record) != keys.current().kid) {
       return Fail(Reason::kBucketFailed, "the bucket does not hold what was put into it: " + reference->object_key);

@@ -19,42 +19,42 @@ namespace reprise {
 struct Rewrapped {
   std::size_t files = 0;    // changed
   std::size_t current = 0;  // needed no change
-  std::vector<Error> left;  // what is sealed, or may be, and could not be opened; untouched; `detail` is the path
+  std::vector<Error> left;  // files that are or may be sealed and could not be opened: untouched; `detail` is the path
 };
 
-// Wraps every sealed file of a data folder, its trash and its fallback folders to the set's current key: checkpoints,
-// indexes and journals, whatever their names. Each file is replaced as a whole and read again, and all of it is durable
-// when this returns; the contents and record digests stay. May be interrupted at any time and called again. Plain files
-// and those under the current key are not written.
+// Wraps the keys of all sealed files of a data folder, its trash and its fallback folders with the set's current key:
+// checkpoints, indexes and journals, whatever their names. Each file is replaced as a whole and read again, and all of
+// it is durable when this returns; the contents and record digests stay. May be interrupted at any time and called
+// again. Plain files and those under the current key are not written.
 //
 // REQUIRES: the caller holds the data folder's lock. kNotFound without a data folder; kIo, kStorageFull: some files
-// have not been reached, none is harmed. `counter` counts the files, sealed or not (null: nobody watches); kCancelled
-// if it is told to stop.
+// were not reached, none is damaged. `counter` (null: none) counts the files, sealed or not, and may stop the work
+// (kCancelled).
 Result<Rewrapped> RewrapStore(const std::string& data_folder, const KeySet& keys, FileSystem& file_system,
                               WorkCounter* counter = nullptr);
 
-// What is done now and then with the files of a data folder whose objects are in a bucket: those of its chats, of the
-// trash, and of chats that are being brought in.
+// Occasional work on the files of a data folder whose objects are in a bucket: those of its chats, of the trash, and of
+// chats that are being added.
 
 struct BucketUpkeep {
   std::string root;  // the data folder
   std::shared_ptr<const KeySet> keys;
   FileSystem& file_system;
   const FileBucket& bucket;
-  WorkCounter* counter = nullptr;  // counts objects, or files; null: nobody watches
+  WorkCounter* counter = nullptr;  // counts objects, or files; null: no counter
 };
 
-// How long an object may be in the bucket before the folder speaks of it.
+// How long an object may be in the bucket before the folder refers to it.
 inline constexpr std::chrono::hours kSweepAge{1};
 
 struct Swept {
   std::size_t objects = 0;  // of this folder, in the bucket
-  std::size_t young = 0;    // without a record, and not an hour old: perhaps being put just now
+  std::size_t young = 0;    // without a record, and less than kSweepAge old: perhaps being put just now
   std::vector<StoredObject> taken;
 };
 // Deletes the objects of this folder that no record of it names and that are older than kSweepAge at `now`; with
-// `dry_run` it only says which. A record that cannot be read keeps every object of its file. A server may use the
-// folder meanwhile. Fails, with nothing more deleted, as ObjectStore and FileSystem do; kCancelled.
+// `dry_run` it only lists them. All objects of an unreadable record's file are kept. A server may use the folder
+// meanwhile. Fails, with nothing more deleted, as ObjectStore and FileSystem do; kCancelled.
 Result<Swept> SweepBucket(const BucketUpkeep& upkeep, Timestamp now, bool dry_run);
 
 struct Moved {
@@ -63,9 +63,9 @@ struct Moved {
   std::size_t there = 0;    // needed no move
   std::vector<Error> left;  // files that cannot be read: untouched
 };
-// The files that lie in the folder become objects of the bucket, byte for byte, and the other way round. Each is kept
-// in its new place, and is checked, before it leaves the old one. May be interrupted at any time and called again.
-// REQUIRES: the caller holds the folder's lock. Fails as above; what was moved stays moved.
+// Moves the files that lie in the folder into the bucket, byte for byte, or back. Each is stored in its new place, and
+// checked, before it leaves the old one. May be interrupted at any time and called again.
+// REQUIRES: the caller holds the folder's lock. Fails as above; files that were moved stay moved.
 Result<Moved> PushFiles(const BucketUpkeep& upkeep);
 Result<Moved> PullFiles(const BucketUpkeep& upkeep);
 
@@ -73,7 +73,7 @@ Result<Moved> PullFiles(const BucketUpkeep& upkeep);
 // REQUIRES: the caller holds the folder's lock, and the records are under the current key.
 Result<void> RewrapObjects(const BucketUpkeep& upkeep, Rewrapped& done);
 
-// How many records speak of a bucket. For those that have none to ask.
+// The number of readable records that refer to a bucket, which is not needed for this.
 Result<std::size_t> CountReferences(const std::string& root, const std::shared_ptr<const KeySet>& keys,
                                     FileSystem& file_system);
 

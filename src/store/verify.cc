@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::string_view kReasonPrefix = "integrity_";
 
-// What an Error says, as a problem of this file.
+// An Error as a problem of this file.
 Problem ProblemOf(std::string file, const Error& error) {
   if (error.code != ErrorCode::kCorruption || !error.reason.starts_with(kReasonPrefix)) {
     return {std::move(file), "auth", "it cannot be read: " + error.message};
@@ -40,7 +40,7 @@ std::optional<Problem> JournalProblem(const std::string& file, std::string_view 
                                       const KeySet* keys) {
   const auto content = ReadJournalText(text, place, keys);
   if (!content) return ProblemOf(file, content.error());
-  // Nothing but a first line that has no end yet: if it is whole all the same, it can be of another file.
+  // The file is only a first line without an end. If that is whole all the same, it may belong to another file.
   if (content->cut_off && text.find('\n') == std::string_view::npos && ParseJson(text)) {
     const auto cipher = JournalCipher::FromHeader(place, text, keys);
     if (!cipher) return ProblemOf(file, cipher.error());
@@ -48,12 +48,12 @@ std::optional<Problem> JournalProblem(const std::string& file, std::string_view 
   return std::nullopt;
 }
 
-// What says nothing of the files: the bucket cannot be asked, or nobody wants to know any more.
+// Whether an error says nothing about the files: the bucket is unavailable, or the check was cancelled.
 bool EndsCheck(const Error& error) {
   return error.code == ErrorCode::kUnavailable || error.code == ErrorCode::kCancelled;
 }
 
-// One look at the files of one chat.
+// Checks the files of one chat once.
 class ChatCheck {
  public:
   ChatCheck(const std::string& root, ChatId chat, std::shared_ptr<const KeySet> keys, FileSystem& file_system,
@@ -69,8 +69,8 @@ class ChatCheck {
 
   // kNotFound if there is nothing of this chat, kCancelled, kUnavailable.
   Result<VerifyReport> Run() && {
-    // The index first: a server writes an interaction before the index that knows it, so that what the index speaks of
-    // is found in the listing.
+    // The index first: a server writes an interaction before the index that names it, so the listing then has every
+    // interaction that the index names.
     ReadIndex();
     const auto listed = TRY(Listed(InteractionsName(chat_), files_.ListInteractions(chat_)));
     const auto files = TRY(Listed(FilesName(chat_), ListFileIds(root_, chat_, file_system_)));
@@ -85,12 +85,12 @@ class ChatCheck {
       TRY(CountStep(counter_));
     }
     CheckHistory();
-    // A chat's first index follows its first checkpoint, and comes before its second: looked for once more, as both may
-    // have come since.
+    // A chat's first index comes after its first checkpoint and before its second. It is looked for once more, because
+    // both may have come since.
     if (!has_index_ && listed.checkpoints.size() > 1 && !HasIndexNow()) {
       Add(RecordName(chat_, std::nullopt), "missing", "the file is gone");
     }
-    // The same for one that is not whole: a power loss may leave the first one so, and it is made anew.
+    // The same for one that is cut off: a power loss may leave the first one so, and it is rebuilt.
     if (index_cut_off_ && (listed.checkpoints.size() > 1 || nothing)) Add(*index_problem_);
     for (auto& [file, problem] : problems_) report_.problems.push_back(std::move(problem));
     return std::move(report_);
@@ -99,11 +99,11 @@ class ChatCheck {
  private:
   void Add(std::string file, std::string kind, std::string message) {
     Problem problem{file, std::move(kind), std::move(message)};
-    problems_.emplace(std::move(file), std::move(problem));  // the first thing that is wrong with a file is the cause
+    problems_.emplace(std::move(file), std::move(problem));  // the first problem of a file is the cause
   }
   void Add(Problem problem) { problems_.emplace(problem.file, problem); }
 
-  // A folder that is something else is a problem of its own, and has nothing in it.
+  // Something else in the place of a folder is a problem of its own, and has no entries.
   template <typename Entries>
   Result<Entries> Listed(const std::string& name, Result<Entries> entries) {
     if (entries || entries.error().code != ErrorCode::kCorruption) return entries;
@@ -111,7 +111,7 @@ class ChatCheck {
     return Entries();
   }
 
-  // Fails when it is to stop, or cannot ask the bucket.
+  // Fails if the check is cancelled or the bucket unavailable.
   Result<void> CheckFiles(const InteractionFiles& listed, const std::vector<FileId>& files) {
     if (has_index_) {
       TRY(CountStep(counter_));
@@ -177,14 +177,14 @@ class ChatCheck {
     if (!text) {
       Add(ProblemOf(name, text.error()));
     } else if (auto problem = JournalProblem(name, *text, {.chat = chat_, .interaction = id}, keys_.get())) {
-      // After a power loss: what serves another interaction now under its old name, or the other way round. The journal
-      // of one that has its checkpoint is not needed.
+      // After a power loss a file may have an old name and a new content, or the other way round. The journal of an
+      // interaction that has its checkpoint is not needed.
       const bool held_another = problem->kind == "swap" && (found_.contains(id) || ServedAnother(id, *text));
       if (!held_another) Add(*std::move(problem));
     }
   }
 
-  // With a first line that has no end as well.
+  // Also for a file that is only a first line without an end.
   bool ServedAnother(InteractionId id, const std::string& text) const {
     const bool has_end = text.find('\n') != std::string::npos;
     return files_.ReadJournal({.chat = chat_, .interaction = id}, has_end ? text : text + "\n", keys_.get())
@@ -227,13 +227,13 @@ class ChatCheck {
     return {};
   }
 
-  // What the files say of each other.
+  // Compares the files with each other.
   void CheckHistory() {
     if (index_) {
       for (const auto& [number, digest] : index_->leaves) Expect(InteractionId::FromNumber(number), digest);
       if (index_->summary.head) Expect(*index_->summary.head, std::nullopt);
     }
-    // From the newest down, so that what a replaced file says of its parent is not believed.
+    // From the newest down, so that a replaced file is not believed about its parent.
     for (auto one = found_.rbegin(); one != found_.rend(); ++one) {
       const RecordLinks& links = one->second.links;
       if (links.parent && !problems_.contains(RecordName(chat_, one->first))) {
@@ -274,8 +274,8 @@ class ChatCheck {
   std::map<InteractionId, Found> found_;
 };
 
-// A chat may be deleted, and another one made in its place, between the look at one file and at the next: what is
-// wrong is wrong at a second look too. The first look is the one that is counted.
+// A chat may be deleted and replaced while its files are checked, so only problems that a second check also finds
+// count. The counter counts the first check only.
 Result<VerifyReport> CheckTwice(const std::string& root, const ChatId& chat, const std::shared_ptr<const KeySet>& keys,
                                 FileSystem& file_system, WorkCounter* counter, const FileBucket* bucket) {
   const auto first = ChatCheck(root, chat, keys, file_system, counter, bucket).Run();
@@ -293,7 +293,7 @@ Error NotOurs() {
   return Refused(Reason::kIntegrityAuth, "it is neither a record nor a journal, or too damaged to tell");
 }
 
-// The place that a record claims to be made for.
+// The place that a record claims.
 std::optional<RecordPlace> ClaimedPlace(const Json& header, const char* chat_member, const char* interaction_member) {
   const auto text = [&](const char* name) {
     const auto member = header.find(name);
@@ -364,7 +364,7 @@ void VerifyGrants(const std::string& root, const KeySet* keys, FileSystem& file_
   if (is_gone(GrantsFile(root)) && is_gone(GrantsHeadFile(root))) return;
   ++report.checked;
   auto grants = ReadGrantFile(file_system, root, keys);
-  // A server may have changed one of the two just then.
+  // A server may have changed one of the two meanwhile.
   if (!grants) grants = ReadGrantFile(file_system, root, keys);
   if (grants) return;
   const Error& error = grants.error();
@@ -372,7 +372,7 @@ void VerifyGrants(const std::string& root, const KeySet* keys, FileSystem& file_
   report.problems.push_back(ProblemOf((of_head ? GrantsHeadFile("") : GrantsFile("")).substr(1), error));
 }
 
-// Symbolic links where the data folder has folders: they are not followed.
+// Reports symbolic links in the place of folders of the data folder, because they are not followed.
 void VerifyFolders(const std::string& root, FileSystem& file_system, VerifyReport& report) {
   const auto entries = file_system.ListDirectory(root);
   if (!entries) return;

@@ -12,16 +12,16 @@
 #include "reprise/result.h"
 #include "store/object_store.h"
 
-// Looks at every file of a data folder and says what is wrong with which (schemas/FILES.md, Damage). Nothing is
-// written, and a server may work in the folder meanwhile: a file that it is about to finish is not a problem.
+// Checks every file of a data folder and reports the defects of each (schemas/FILES.md, Damage). Writes nothing. A
+// server may use the folder meanwhile: a file that it is about to finish is not a problem.
 //
-// Looked at are chat.json, the checkpoints, the journals and the files of each chat. What lies in the trash, temporary
-// files and everything that has another name are passed over.
+// Checked are each chat's index, queue, checkpoints, journals, files and blobs, then the grants and the audit log. The
+// trash, temporary files and files with other names are skipped.
 namespace reprise {
 
 struct Problem {
   std::string file;     // below the data folder: "demo/interactions/int_002.json"
-  std::string kind;     // auth, swap, rollback, missing, version or plain
+  std::string kind;     // auth, swap, rollback, missing, version, plain or sealed
   std::string message;  // what is wrong, for people
   bool operator==(const Problem&) const = default;
 };
@@ -30,17 +30,17 @@ struct VerifyReport {
   std::vector<Problem> problems;
 };
 
-// `keys` may be null: the folder is a plain one. kNotFound if there is no such folder or chat, kIo. `counter` counts
-// the files of chats (null: nobody watches); kCancelled if it is told to stop. Files in a bucket are read there;
-// kUnavailable if that cannot be, or if there is no `bucket` (null).
+// `keys` may be null: the folder is a plain one. kNotFound if there is no such folder or chat, kIo. `counter` (null:
+// none) counts the files of chats and may stop the check (kCancelled). Files in a bucket are read there; kUnavailable
+// if that is impossible, or if there is no `bucket` (null).
 Result<VerifyReport> VerifyStore(const std::string& root, std::shared_ptr<const KeySet> keys, FileSystem& file_system,
                                  WorkCounter* counter = nullptr, const FileBucket* bucket = nullptr);
 Result<VerifyReport> VerifyChat(const std::string& root, const ChatId& chat, std::shared_ptr<const KeySet> keys,
                                 FileSystem& file_system, WorkCounter* counter = nullptr,
                                 const FileBucket* bucket = nullptr);
 
-// One file. If it lies where a data folder would have it, its neighbours are asked what they know of it; a copy
-// elsewhere is only compared with what it says of itself. kNotFound if it is neither there nor missed by anybody.
+// Checks one file. At its place in a data folder it is compared with what its neighbours say of it; a copy elsewhere
+// only with what it says of itself. kNotFound if it is not there and no neighbour expects it.
 Result<VerifyReport> VerifyFile(const std::string& path, std::shared_ptr<const KeySet> keys, FileSystem& file_system,
                                 WorkCounter* counter = nullptr, const FileBucket* bucket = nullptr);
 

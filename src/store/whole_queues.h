@@ -12,13 +12,13 @@
 
 namespace reprise {
 
-// What QueueStore promises, for a store of one process that keeps the messages of a chat as a whole. What was read or
-// written once is known here; every change writes all that wait. Thread-safe; its lock is held while that is read or
-// written.
+// The functions of QueueStore for a store of one process that keeps the messages of a chat as a whole. Keeps each queue
+// that was read once in memory, and writes all of it at every change. Thread-safe; its lock is held while a queue is
+// read or written.
 class WholeQueues {
  public:
   using Messages = std::vector<QueuedMessage>;
-  // `write` replaces what `read` gives, durably.
+  // `write` replaces the messages that `read` returns, durably.
   WholeQueues(std::function<Result<Messages>(const ChatId&)> read,
               std::function<Result<void>(const ChatId&, const Messages&)> write)
       : read_(std::move(read)), write_(std::move(write)) {}
@@ -31,7 +31,7 @@ class WholeQueues {
   Result<void> NoteFailure(const ChatId& chat, std::string_view id, const Error& failure);
   Result<void> Take(const ChatId& chat, std::string_view id);
   Result<void> Clear(const ChatId& chat);
-  // Another chat may have the name next.
+  // Call it when a chat's name may go to another chat.
   void Forget(const ChatId& chat);
 
  private:
@@ -39,7 +39,7 @@ class WholeQueues {
 
   Result<Queue*> Find(const ChatId& chat) REQUIRES(mutex_);
   Result<void> Write(const ChatId& chat, const Queue& queue) REQUIRES(mutex_);
-  // Puts `changed` into the queue's place when it is written.
+  // Writes `changed` and then makes it the queue.
   Result<void> Replace(const ChatId& chat, Queue changed) REQUIRES(mutex_);
   static Queue::iterator Find(Queue& queue, std::string_view id);
 
@@ -47,10 +47,10 @@ class WholeQueues {
   const std::function<Result<void>(const ChatId&, const Messages&)> write_;
   Mutex mutex_;
   std::unordered_map<ChatId, Queue> queues_ GUARDED_BY(mutex_);
-  std::set<std::string, std::less<>> taken_ GUARDED_BY(mutex_);  // that could not be read when they were
+  std::set<std::string, std::less<>> taken_ GUARDED_BY(mutex_);  // while their queue could not be read
 };
 
-// That one more message may wait, beside so many of so much text. kUnavailable (reason "queue_full").
+// Whether so many messages with so many bytes of text may wait. kUnavailable (reason "queue_full").
 Result<void> CheckQueueHasRoom(std::size_t messages, std::size_t bytes);
 
 }  // namespace reprise

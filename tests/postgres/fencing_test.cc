@@ -1,4 +1,4 @@
-// Runs that several processes share: who may write, and who must not any more.
+// Runs that several processes share: which of them may write, and which may not any more.
 #include <future>
 #include <thread>
 
@@ -23,7 +23,7 @@ std::unique_ptr<Database> Opened() {
   return *std::move(database);
 }
 
-// What the instances of one test share.
+// The shared parts of a test's instances.
 struct World {
   const std::shared_ptr<const KeySet> keys = std::make_shared<const KeySet>(KeySet::Generate());
   mutable LocalSignals signals{};
@@ -39,7 +39,7 @@ struct Instance {
     signals = std::make_shared<RunSignals>(*database, world.signals, lease->instance(), [] {});
     runs.emplace(*database, *store, *lease, *signals);
   }
-  // As if it had been away for long; its process goes on.
+  // As if it had been unreachable for long; its process lives on.
   void LoseLease(Database& through) {
     REQUIRE(through.Execute(
         {.sql = "update reprise.instances set dead = true where id = $1::uuid", .values = {lease->instance()}}));
@@ -67,7 +67,8 @@ std::unique_ptr<RunHold> Begun(Instance& instance) {
 
 }  // namespace
 
-TEST_CASE("Postgres: of many that begin in one chat at once, one runs, and the others are told which", "[postgres]") {
+TEST_CASE("Postgres: if several runs begin in one chat at once, one runs, and the others are told which",
+          "[postgres]") {
   if (test::PostgresServer::Get() == nullptr) return;
   const World world;
   Instance a(world), b(world);
@@ -88,7 +89,7 @@ TEST_CASE("Postgres: of many that begin in one chat at once, one runs, and the o
   }
 }
 
-TEST_CASE("Postgres: whose run was taken up writes nothing any more", "[postgres]") {
+TEST_CASE("Postgres: an instance whose run was taken up writes nothing any more", "[postgres]") {
   if (test::PostgresServer::Get() == nullptr) return;
   const World world;
   Instance a(world), b(world);
@@ -116,7 +117,7 @@ TEST_CASE("Postgres: whose run was taken up writes nothing any more", "[postgres
 
 namespace {
 
-// A journal's row that is one record: what stands before the sealed text, and that itself.
+// The bytes before the sealed text in a journal's row that is one record.
 constexpr std::size_t kRowPrefix = 8;
 
 std::string RowAt(Instance& instance, int epoch, int position) {
@@ -130,7 +131,7 @@ std::string RowAt(Instance& instance, int epoch, int position) {
   return std::string(rows->text(0, 0));
 }
 
-// Whoever sees two texts that were sealed under one key at one position learns how they differ.
+// Two texts that were sealed under one key at one position show how they differ.
 bool TellTheirDifference(std::string_view sealed_a, std::string_view sealed_b, std::string_view a, std::string_view b) {
   for (std::size_t i = 0; i < a.size(); ++i) {
     if ((sealed_a[kRowPrefix + i] ^ sealed_b[kRowPrefix + i]) != (a[i] ^ b[i])) return false;
@@ -140,7 +141,7 @@ bool TellTheirDifference(std::string_view sealed_a, std::string_view sealed_b, s
 
 }  // namespace
 
-TEST_CASE("Postgres: who takes a run up seals nothing at a position that the old owner may have used", "[postgres]") {
+TEST_CASE("Postgres: a new owner seals nothing at a position that the old one may have used", "[postgres]") {
   if (test::PostgresServer::Get() == nullptr) return;
   const World world;
   Instance a(world), b(world);
@@ -156,7 +157,7 @@ TEST_CASE("Postgres: who takes a run up seals nothing at a position that the old
   REQUIRE(AppendNow(hold, new_text));
   CHECK_FALSE(TellTheirDifference(old_row, RowAt(b, 2, 1), old_text, new_text));
 
-  // The planted fault: the key that was there before.
+  // The planted fault: the old key.
   const auto again = JournalCipher::FromHeader({.chat = Chat1(), .interaction = Id(1)},
                                                old_first.substr(0, old_first.find('\n')), world.keys.get());
   REQUIRE(again);
@@ -165,7 +166,7 @@ TEST_CASE("Postgres: who takes a run up seals nothing at a position that the old
   CHECK(TellTheirDifference(old_row, planted, old_text, new_text));
 }
 
-TEST_CASE("Postgres: an append under way is waited for by who takes the run up, and seen", "[postgres]") {
+TEST_CASE("Postgres: a new owner waits for an append under way, and sees it", "[postgres]") {
   if (test::PostgresServer::Get() == nullptr) return;
   const World world;
   Instance a(world), b(world);
@@ -178,7 +179,7 @@ TEST_CASE("Postgres: an append under way is waited for by who takes the run up, 
     hold->Append(std::to_string(i), Journal::Reach::kProcess,
                  [told](const Result<void>& outcome) { told->set_value(outcome.has_value()); });
   }
-  // One that is being written is passed over until the next look.
+  // A run that is being written is skipped until the next look.
   auto claimed = b.runs->ClaimAbandoned(10);
   while (claimed && claimed->empty()) {
     a.LoseLease(*b.database);
@@ -190,11 +191,11 @@ TEST_CASE("Postgres: an append under way is waited for by who takes the run up, 
   REQUIRE(content);
   std::size_t kept = 0;
   for (auto& each : appended) kept += each.get() ? 1 : 0;
-  // What was said to be kept is what the new owner has read: nothing came after, nothing is missing.
+  // The new owner has read the records that were reported as kept: none came later, none is missing.
   CHECK(content->records.size() == kept + 1);
 }
 
-TEST_CASE("Postgres: what was synced survives a crash of the database, and writing goes on", "[postgres]") {
+TEST_CASE("Postgres: synced records survive a crash of the database, and writing continues", "[postgres]") {
   if (test::PostgresServer::Get() == nullptr) return;
   const World world;
   Instance a(world);
@@ -210,7 +211,7 @@ TEST_CASE("Postgres: what was synced survives a crash of the database, and writi
   CHECK(a.store->LoadInteraction(Chat1(), Id(1)) == Sample(1, {}, "done"));
 }
 
-TEST_CASE("Postgres: a turn finds its rows by their keys, even where the planner takes a scan for cheap",
+TEST_CASE("Postgres: a turn finds its rows by their keys, even if the planner thinks that a scan is cheap",
           "[postgres]") {
   if (test::PostgresServer::Get() == nullptr) return;
   const World world;
@@ -227,7 +228,7 @@ TEST_CASE("Postgres: a turn finds its rows by their keys, even where the planner
   };
   REQUIRE(a.database->Execute({.sql = "select count(*) from reprise.runs"}));
   const std::int64_t before = scans();
-  CHECK(before > 0);  // that one is counted
+  CHECK(before > 0);  // that scan is counted
   RunBeginning beginning{
       .chat = Chat1(), .expected_head = std::optional<InteractionId>(), .makes_chat = true, .record = "begun"};
   for (std::uint32_t turn = 1; turn <= 3; ++turn) {
@@ -245,8 +246,7 @@ TEST_CASE("Postgres: a turn finds its rows by their keys, even where the planner
   CHECK(scans() == before);
 }
 
-TEST_CASE("Postgres: what is left of an ended run goes a minute later, but nothing of one that has its number anew",
-          "[postgres]") {
+TEST_CASE("Postgres: the remains of an ended run go after a minute, but not a new run of its number", "[postgres]") {
   if (test::PostgresServer::Get() == nullptr) return;
   const World world;
   Instance a(world);
@@ -282,7 +282,7 @@ TEST_CASE("Postgres: what is left of an ended run goes a minute later, but nothi
   CHECK(count("select count(*) from reprise.runs where tenant = $1") == 0);
 }
 
-TEST_CASE("Postgres: what is said stands nowhere in the database", "[postgres]") {
+TEST_CASE("Postgres: the text of a chat stands nowhere in the database", "[postgres]") {
   if (test::PostgresServer::Get() == nullptr) return;
   const World world;
   Instance a(world);
@@ -295,7 +295,7 @@ TEST_CASE("Postgres: what is said stands nowhere in the database", "[postgres]")
              "select query_to_xml('select * from reprise.' || tablename, true, false, '')::text from pg_tables where "
              "schemaname = 'reprise'"});
     REQUIRE(rows);
-    // Bytes come as base64 there: a text in them is looked for as such.
+    // Bytes come as base64 there, so text in them is looked for separately.
     const auto found = a.database->Execute(
         {.sql = "select exists (select 1 from reprise.journal where position($1::bytea in record) > 0) or exists "
                 "(select 1 from reprise.interactions where position($1::bytea in record) > 0) or exists (select 1 from "

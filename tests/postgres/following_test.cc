@@ -1,4 +1,4 @@
-// How a run is followed at another instance: what comes as a signal, what is lost on its way, and what others say.
+// Following a run from another instance: by signals, without lost ones, and in spite of forged ones.
 #include <condition_variable>
 #include <future>
 #include <mutex>
@@ -26,7 +26,7 @@ std::unique_ptr<Database> Opened() {
   return *std::move(database);
 }
 
-// Signals that are lost as the test says, and remembered.
+// Remembers all signals, and loses those that the test chooses.
 class LossySignals final : public Signals {
  public:
   void Publish(std::string_view topic, std::string_view payload) override {
@@ -78,7 +78,7 @@ class LossySignals final : public Signals {
   std::vector<std::pair<std::string, std::string>> published_ GUARDED_BY(mutex_);
 };
 
-// What the instances of one test share.
+// The shared parts of a test's instances.
 struct World {
   const std::shared_ptr<const KeySet> keys = std::make_shared<const KeySet>(KeySet::Generate());
   LossySignals signals{};
@@ -101,7 +101,7 @@ struct Instance {
   std::optional<PostgresRunStore> runs;
 };
 
-// What a follower is told.
+// The news that a follower was told.
 class Told {
  public:
   RunStore::HeardNews listener() {
@@ -145,20 +145,21 @@ void AppendNow(RunHold& hold, std::string_view record) {
 
 }  // namespace
 
-TEST_CASE("Postgres: who follows a run is told each record as it is kept, without asking the database", "[postgres]") {
+TEST_CASE("Postgres: a follower of a run is told each record when it is kept, without asking the database",
+          "[postgres]") {
   if (test::PostgresServer::Get() == nullptr) return;
   World world;
   Instance a(world), b(world);
   const auto hold = *a.runs->Begin({.chat = Chat1(), .record = "begun"});
   AppendNow(*hold, "one");
-  CHECK(world.signals.CountOf("record") == 0);  // nobody follows
+  CHECK(world.signals.CountOf("record") == 0);  // no follower yet
   CHECK_FALSE(*a.runs->IsFollowedElsewhere({Chat1(), hold->id()}));
   Told told;
   const auto following = b.runs->Follow({Chat1(), hold->id()}, told.listener());
   REQUIRE(following);
   CHECK(told.records() == std::vector<std::string>{"begun", "one"});
   CHECK(*a.runs->IsFollowedElsewhere({Chat1(), hold->id()}));
-  // No look comes: it is the signals alone.
+  // Nothing looks into the database, so this is the work of the signals alone.
   AppendNow(*hold, "two");
   REQUIRE(told.Await(3));
   for (int i = 3; i < 200; ++i) {
@@ -170,9 +171,9 @@ TEST_CASE("Postgres: who follows a run is told each record as it is kept, withou
   CHECK(told.AwaitEnd());
 }
 
-// The record is kept while somebody begins to follow: it was read then, or is told. With the planted fault (whoever
-// begins hears nothing before it has read, as if it subscribed then) some are neither.
-TEST_CASE("Postgres: nothing falls between what a follower reads and what it is told", "[postgres]") {
+// A record is kept while a follower begins: it is either read or told. With the planted fault (the new follower hears
+// nothing before it has read, as if it subscribed then) some records are neither.
+TEST_CASE("Postgres: no record is lost between those that a follower reads and those that it is told", "[postgres]") {
   if (test::PostgresServer::Get() == nullptr) return;
   World world;
   Instance a(world), b(world);
@@ -188,7 +189,7 @@ TEST_CASE("Postgres: nothing falls between what a follower reads and what it is 
       world.signals.LoseRecords(planted);
       {
         const std::jthread follower([&] { following = b.runs->Follow({chat, hold->id()}, told.listener()); });
-        // A look through the database that grows with each try, so that the append comes earlier and later.
+        // The number of these queries grows with each try, so that the append comes earlier or later.
         for (int look = 0; look < i % 8; ++look) static_cast<void>(a.runs->HeldElsewhere(chat));
         AppendNow(*hold, "in between");
       }
@@ -201,13 +202,13 @@ TEST_CASE("Postgres: nothing falls between what a follower reads and what it is 
   }
 }
 
-TEST_CASE("Postgres: what is lost on its way is found by a look, in its order and once", "[postgres]") {
+TEST_CASE("Postgres: records whose signals were lost are found by a look, in order and once", "[postgres]") {
   if (test::PostgresServer::Get() == nullptr) return;
   World world;
   Instance a(world), b(world);
   const auto hold = *a.runs->Begin({.chat = Chat1(), .record = "begun"});
   Told told;
-  world.signals.Lose(true);  // before it follows: an owner that hears of a follower has it read once more
+  world.signals.Lose(true);  // before it follows, because an owner makes a new follower read once more
   const auto following = b.runs->Follow({Chat1(), hold->id()}, told.listener());
   AppendNow(*hold, "lost");
   AppendNow(*hold, "lost too");
@@ -222,7 +223,7 @@ TEST_CASE("Postgres: what is lost on its way is found by a look, in its order an
   world.signals.Lose(true);
   AppendNow(*hold, "a gap");
   world.signals.Lose(false);
-  AppendNow(*hold, "after it");  // shows that something is missing
+  AppendNow(*hold, "after it");  // shows that a record is missing
   REQUIRE(told.Await(6));
   CHECK(told.records() == std::vector<std::string>{"begun", "lost", "lost too", "told", "a gap", "after it"});
   world.signals.Lose(true);
@@ -231,7 +232,7 @@ TEST_CASE("Postgres: what is lost on its way is found by a look, in its order an
   CHECK(told.AwaitEnd());
 }
 
-TEST_CASE("Postgres: the owner finds by a look who follows, if nobody told it", "[postgres]") {
+TEST_CASE("Postgres: the owner finds its followers by a look if it was not told of them", "[postgres]") {
   if (test::PostgresServer::Get() == nullptr) return;
   World world;
   Instance a(world), b(world);
@@ -243,13 +244,13 @@ TEST_CASE("Postgres: the owner finds by a look who follows, if nobody told it", 
   AppendNow(*hold, "not told of");
   CHECK(world.signals.CountOf("record") == 0);
   a.signals->LookEverySecond();
-  AppendNow(*hold, "told of");  // its row is behind the look in the pipeline
+  AppendNow(*hold, "told of");  // its row comes after the look in the pipeline
   AppendNow(*hold, "and this");
   REQUIRE(told.Await(4));
   CHECK(told.records() == std::vector<std::string>{"begun", "not told of", "told of", "and this"});
 }
 
-TEST_CASE("Postgres: what somebody else says in a run's name is not shown", "[postgres]") {
+TEST_CASE("Postgres: forged signals in a run's name are not shown", "[postgres]") {
   if (test::PostgresServer::Get() == nullptr) return;
   World world;
   Instance a(world), b(world);
@@ -276,7 +277,7 @@ TEST_CASE("Postgres: what somebody else says in a run's name is not shown", "[po
   CHECK_FALSE(told.has_failed());
 }
 
-TEST_CASE("Postgres: a run that is taken up is followed on, and nothing of it comes twice", "[postgres]") {
+TEST_CASE("Postgres: a run that is taken up is still followed, and no record comes twice", "[postgres]") {
   if (test::PostgresServer::Get() == nullptr) return;
   World world;
   Instance a(world), b(world), c(world);
@@ -295,12 +296,12 @@ TEST_CASE("Postgres: a run that is taken up is followed on, and nothing of it co
   AppendNow(taken, "two");
   b.signals->LookEverySecond();
   REQUIRE(told.Await(3));
-  AppendNow(taken, "three");  // the new owner has been told who follows
+  AppendNow(taken, "three");  // the new owner has been told of its follower
   REQUIRE(told.Await(4));
   CHECK(told.records() == std::vector<std::string>{"begun", "one", "two", "three"});
 }
 
-TEST_CASE("Postgres: changes reach other instances once, also when their signals are lost", "[postgres]") {
+TEST_CASE("Postgres: changes reach other instances once, even if their signals are lost", "[postgres]") {
   if (test::PostgresServer::Get() == nullptr) return;
   World world;
   const auto database = Opened();
@@ -336,7 +337,7 @@ TEST_CASE("Postgres: changes reach other instances once, also when their signals
            .chat_id = Chat1(),
            .interaction_id = Id(7),
            .request_id = "approval_1"});
-  // Its row may be a moment later than this look.
+  // Its row may come a moment after this look.
   const auto until = std::chrono::steady_clock::now() + kSoon;
   for (std::unique_lock lock(mutex); heard.size() < 2 && std::chrono::steady_clock::now() < until;) {
     lock.unlock();
@@ -348,7 +349,7 @@ TEST_CASE("Postgres: changes reach other instances once, also when their signals
   a->Tell({.kind = ChatChange::Kind::kChatDeleted, .chat_id = Chat1()});
   REQUIRE(await(3));
   b->LookEverySecond();
-  REQUIRE(database->Execute({.sql = "select 1"}));  // behind it
+  REQUIRE(database->Execute({.sql = "select 1"}));  // waits for that look
   a->LookEverySecond();
   stranger->LookEverySecond();
   REQUIRE(database->Execute({.sql = "select 1"}));

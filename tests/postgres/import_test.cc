@@ -1,4 +1,4 @@
-// A chat comes into a database as a whole or not at all.
+// A chat is added to a database as a whole or not at all.
 #include "base/system.h"
 #include "remote/postgres/lease.h"
 #include "remote/postgres/postgres_store.h"
@@ -23,7 +23,7 @@ IncomingChat Coming() {
 
 }  // namespace
 
-TEST_CASE("PostgresStore: nothing stays of a chat whose files or queue cannot be stored", "[postgres]") {
+TEST_CASE("PostgresStore: no part stays of a chat whose files or queue cannot be stored", "[postgres]") {
   if (test::PostgresServer::Get() == nullptr) return;
   const auto database = *Database::Open({.url = test::PostgresServer::Get()->url()});
   REQUIRE(MigrateSchema(*database));

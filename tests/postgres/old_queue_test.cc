@@ -1,4 +1,4 @@
-// What earlier versions have kept of a chat's queue, as one row, becomes a row for each message.
+// A chat's queue that earlier versions have kept as one row becomes a row for each message.
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
@@ -29,7 +29,7 @@ struct World {
         {.database = *database, .keys = keys, .tenant = tenant, .instance = Lease::MakeInstance()});
     REQUIRE(store->CreateChat(Chat1(), "x"));
   }
-  // As they wrote it.
+  // Writes a queue as they did.
   void KeepAsAWhole(const std::vector<QueuedMessage>& messages) {
     Json listed = Json::array();
     for (const QueuedMessage& message : messages) listed.push_back(ToJson(message));
@@ -73,7 +73,7 @@ using Ids = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE("An old queue goes before what came since, in its order, and is gone as a whole", "[postgres]") {
+TEST_CASE("An old queue goes before later messages, in its order, and its row is removed", "[postgres]") {
   if (test::PostgresServer::Get() == nullptr) return;
   World world;
   REQUIRE(world.store->AddQueued(Chat1(), Message("new")));
@@ -82,14 +82,14 @@ TEST_CASE("An old queue goes before what came since, in its order, and is gone a
   CHECK(world.Waiting() == Ids{"a", "b", "c", "new"});
   CHECK(world.OldRows() == 0);
   REQUIRE(world.store->RemoveQueued(Chat1(), "queued_b"));
-  // Somebody has gone on with it as a whole once more.
+  // An old server has written a whole queue once more.
   world.KeepAsAWhole({Message("d"), Message("e")});
   CHECK(world.Waiting() == Ids{"d", "e", "a", "c", "new"});
   REQUIRE(world.store->ClearQueue(Chat1()));
   CHECK(world.Waiting().empty());
 }
 
-TEST_CASE("An old queue is left alone as long as a server works that keeps it as a whole", "[postgres]") {
+TEST_CASE("An old queue is left alone as long as a server runs that keeps it as a whole", "[postgres]") {
   if (test::PostgresServer::Get() == nullptr) return;
   World world;
   world.KeepAsAWhole({Message("a")});
@@ -102,7 +102,7 @@ TEST_CASE("An old queue is left alone as long as a server works that keeps it as
   CHECK(world.OldRows() == 0);
 }
 
-TEST_CASE("A record of another message, chat or tenant is not taken for a message that waits", "[postgres]") {
+TEST_CASE("A record of another message is not taken for a queued message", "[postgres]") {
   if (test::PostgresServer::Get() == nullptr) return;
   World world;
   for (const char* id : {"a", "b"}) REQUIRE(world.store->AddQueued(Chat1(), Message(id)));

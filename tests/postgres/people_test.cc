@@ -1,4 +1,4 @@
-// What a tenant has beside chats, in a database that several processes share.
+// A tenant's data beside chats, in a database that several processes share.
 #include <algorithm>
 #include <thread>
 
@@ -14,7 +14,7 @@
 namespace reprise::people_test {
 namespace {
 
-// One process, as a tenant of the database.
+// One process with one tenant of the database.
 struct Instance {
   Instance(const std::shared_ptr<const KeySet>& keys, const std::string& tenant) {
     auto opened = Database::Open({.url = test::PostgresServer::Get()->url()});
@@ -64,7 +64,7 @@ StandingGrant EchoGrant() {
 
 }  // namespace
 
-TEST_CASE("PostgresAuditLog: what processes add at once is one chain, which verifies", "[postgres]") {
+TEST_CASE("PostgresAuditLog: lines that processes add at once are one chain, which is valid", "[postgres]") {
   if (!test::PostgresServer::Get()) return;
   const std::string tenant = NewTenant();
   Instance one(Keys(tenant), tenant), two(Keys(tenant), tenant);
@@ -118,7 +118,7 @@ TEST_CASE("PostgresAuditLog: what processes add at once is one chain, which veri
   }
 }
 
-TEST_CASE("PostgresGrantStore: what one process grants or takes back counts at all", "[postgres]") {
+TEST_CASE("PostgresGrantStore: a grant or revocation by one process counts for all of them", "[postgres]") {
   if (!test::PostgresServer::Get()) return;
   const std::string tenant = NewTenant(), other = NewTenant();
   Instance one(Keys(tenant), tenant), two(Keys(tenant), tenant);
@@ -138,7 +138,7 @@ TEST_CASE("PostgresGrantStore: what one process grants or takes back counts at a
   REQUIRE(listed->size() == 1);
   CHECK(listed->front().grant == grant.grant);
 
-  // Of another tenant, by whoever administers the database.
+  // A grant that an administrator of the database copied to another tenant.
   PostgresGrantStore elsewhere(*two.database, other, Keys(other));
   REQUIRE(
       one.all->Execute({.sql = "insert into reprise.grants select $2, id, record from reprise.grants where tenant = $1",
@@ -153,7 +153,7 @@ TEST_CASE("PostgresGrantStore: what one process grants or takes back counts at a
   CHECK(first.Remove(id).error().code == ErrorCode::kNotFound);
 }
 
-TEST_CASE("PostgresDailyUsage: what all processes count is one sum, of this tenant", "[postgres]") {
+TEST_CASE("PostgresDailyUsage: the counts of all processes are one sum for each tenant", "[postgres]") {
   if (!test::PostgresServer::Get()) return;
   const std::string tenant = NewTenant(), other = NewTenant();
   Instance one(nullptr, tenant), two(nullptr, tenant);
@@ -164,11 +164,11 @@ TEST_CASE("PostgresDailyUsage: what all processes count is one sum, of this tena
   REQUIRE(elsewhere.Add(100));
   CHECK(first.Today() == 35);
   CHECK(second.Today() == 35);
-  CHECK(PostgresDailyUsage(*one.database, tenant).Today() == 35);  // of a later start
+  CHECK(PostgresDailyUsage(*one.database, tenant).Today() == 35);  // after a restart
   CHECK(elsewhere.Today() == 100);
 }
 
-TEST_CASE("Database: a statement that fails for one tenant leaves the next one its own", "[postgres]") {
+TEST_CASE("Database: after a statement failed for one tenant, the next one has its own tenant", "[postgres]") {
   if (!test::PostgresServer::Get()) return;
   const std::string tenant = NewTenant();
   Instance one(nullptr, tenant);

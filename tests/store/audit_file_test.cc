@@ -40,13 +40,13 @@ struct Folder {
       : size(max_bytes), keys(std::move(with)) {
     Reopen();
   }
-  // A clean stop, and a start.
+  // A clean stop and a start.
   void Reopen() {
     log.reset();
     log = std::make_unique<AuditFile>(directory.path(), keys, disk,
                                       AuditFile::Settings{.max_bytes = size, .seal_after = std::chrono::hours(1)});
   }
-  // The process ends without a word, and a start.
+  // A crash of the process and a start.
   void Crash() {
     const std::string head = Text(".audit_head");
     log.reset();
@@ -83,7 +83,7 @@ struct Folder {
 
 using Numbers = std::vector<std::uint64_t>;
 
-// Something happens once, when a file is about to be read or has been.
+// Calls a function once, before or after a file is read.
 class EventfulDisk final : public ForwardingFileSystem {
  public:
   using ForwardingFileSystem::ForwardingFileSystem;
@@ -131,7 +131,7 @@ TEST_CASE("AuditFile: entries are numbered and read in pages, over restarts", "[
   CHECK((status.st_mode & 0777) == 0600);
 }
 
-TEST_CASE("AuditFile: a file that has grown too large gets its number, and the chain goes on", "[store]") {
+TEST_CASE("AuditFile: a file that is too large is renamed to its number, and the chain continues", "[store]") {
   Folder f(1500);
   f.Add(20);
   f.Reopen();
@@ -143,7 +143,7 @@ TEST_CASE("AuditFile: a file that has grown too large gets its number, and the c
   CHECK(f.Problems().empty());
 }
 
-TEST_CASE("AuditFile: no lines are passed over when files get their numbers meanwhile", "[store]") {
+TEST_CASE("AuditFile: no line is missed when files are renamed to their numbers meanwhile", "[store]") {
   Folder f(1500);
   f.Add(10);
   REQUIRE_FALSE(f.Text("audit.1.jsonl").empty());
@@ -163,7 +163,7 @@ TEST_CASE("AuditFile: no lines are passed over when files get their numbers mean
   CHECK_FALSE(disk.after);
   disk.after = [&] { f.Add(20); };
   CHECK(numbers(0, 35) == UpTo(35));
-  // Between the rename and the new file's beginning.
+  // Between the rename and the creation of the new file.
   disk.file = "audit.jsonl";
   const std::uint64_t first = ParseJson(Lines(f.Text()).front())->at("seq");
   disk.before = [&] {
@@ -174,7 +174,7 @@ TEST_CASE("AuditFile: no lines are passed over when files get their numbers mean
   CHECK_FALSE(disk.before);
 }
 
-TEST_CASE("AuditFile: pages begin where they should, also among lines that are damaged or gone", "[store]") {
+TEST_CASE("AuditFile: pages begin where they should, even among damaged or missing lines", "[store]") {
   Folder f(30 * 1024);
   f.Add(150);
   f.Reopen();
@@ -211,12 +211,12 @@ TEST_CASE("AuditFile: each changed, removed or moved line is found", "[store]") 
   Folder f;
   f.Add(5);
   const std::string text = f.Text();
-  for (const bool stopped : {false, true}) {  // after a crash as after a clean stop: the last line too
+  for (const bool stopped : {false, true}) {  // after a crash, or after a clean stop: then also in the last line
     if (stopped) f.Reopen();
     for (std::size_t at = 0; at < text.size(); ++at) {
       std::string changed = text;
       changed[at] = changed[at] == '7' ? '8' : '7';
-      if (text[at] == '\n' && at + 1 == text.size() && !stopped) continue;  // it is not whole
+      if (text[at] == '\n' && at + 1 == text.size() && !stopped) continue;  // the line is incomplete
       f.Write(changed);
       INFO(at);
       CHECK_FALSE(f.Problems().empty());
@@ -234,7 +234,7 @@ TEST_CASE("AuditFile: each changed, removed or moved line is found", "[store]") 
   CHECK(f.Problems().front().kind == "auth");
 }
 
-TEST_CASE("AuditFile: a last line that was not written whole is left out", "[store]") {
+TEST_CASE("AuditFile: an incomplete last line is left out", "[store]") {
   Folder f;
   f.Add(3);
   const std::string text = f.Text();
@@ -253,14 +253,14 @@ TEST_CASE("AuditFile: a last line that was not written whole is left out", "[sto
   CHECK(f.Problems().empty());
 }
 
-TEST_CASE("AuditFile: what does not look like a name is not readable", "[store]") {
+TEST_CASE("AuditFile: text that does not look like a name is not readable", "[store]") {
   Folder f;
   REQUIRE(f.log->Append(Entry("the user's diary\n")));
   CHECK(f.Text().find("diary") == std::string::npos);
   CHECK(f.Text().find("\"tool_name\":\"sha256:") != std::string::npos);
 }
 
-TEST_CASE("AuditFile: what cannot be written is an error, and the next one is tried", "[store]") {
+TEST_CASE("AuditFile: an entry that cannot be written is an error, and the next one is tried", "[store]") {
   Folder f;
   std::filesystem::create_directory(f.directory.File("audit.jsonl"));
   const auto failed = f.log->Append(Entry());
@@ -270,7 +270,7 @@ TEST_CASE("AuditFile: what cannot be written is an error, and the next one is tr
   CHECK(f.log->Append(Entry()));
 }
 
-TEST_CASE("AuditFile: a disk that is full in the middle of a line leaves no part of it", "[store]") {
+TEST_CASE("AuditFile: if the disk is full in the middle of a line, no part of the line stays", "[store]") {
   Folder f;
   f.Add(2);
   const std::string text = f.Text();
@@ -305,7 +305,7 @@ TEST_CASE("AuditFile: many threads write whole lines", "[store]") {
   CHECK(f.Problems().empty());
 }
 
-TEST_CASE("AuditFile: after a clean stop it is found that the end is gone, whatever is written then", "[store]") {
+TEST_CASE("AuditFile: after a clean stop a missing end is found, even if lines are added later", "[store]") {
   const bool sealed = GENERATE(true, false);
   Folder f(1024 * 1024, sealed ? NewKeys() : nullptr);
   f.Add(5);
@@ -329,7 +329,7 @@ TEST_CASE("AuditFile: after a clean stop it is found that the end is gone, whate
   CHECK(f.Problems().front().kind == "missing");
 }
 
-TEST_CASE("AuditFile: a last line in another's place is found after a clean stop, without a key too", "[store]") {
+TEST_CASE("AuditFile: a changed last line is found after a clean stop, even without a key", "[store]") {
   Folder f(1024 * 1024, nullptr);
   f.Add(3);
   f.Reopen();
@@ -343,7 +343,7 @@ TEST_CASE("AuditFile: a last line in another's place is found after a clean stop
   CHECK(f.Problems().front().kind == "auth");
 }
 
-TEST_CASE("AuditFile: a log that was made anew without the key is found", "[store]") {
+TEST_CASE("AuditFile: a log that was made again without the key is found", "[store]") {
   Folder f, other(1024 * 1024, nullptr);
   f.Add(3);
   other.Add(4);
@@ -351,12 +351,12 @@ TEST_CASE("AuditFile: a log that was made anew without the key is found", "[stor
   CHECK_FALSE(f.Problems().empty());
   f.Reopen();
   CHECK_FALSE(f.Problems().empty());
-  // Nor with a head of one's own, or without any.
+  // It is found with a forged head, too.
   f.Write(other.Text(".audit_head"), ".audit_head");
   CHECK(f.Problems().front().file == ".audit_head");
 }
 
-TEST_CASE("AuditFile: a head that is gone or damaged is named, also when entries were added since", "[store]") {
+TEST_CASE("AuditFile: a missing or damaged head is named, even if entries were added since", "[store]") {
   Folder f;
   f.Add(3);
   f.Reopen();
@@ -376,7 +376,7 @@ TEST_CASE("AuditFile: a head that is gone or damaged is named, also when entries
   CHECK(f.Problems().front().kind == "missing");
 }
 
-TEST_CASE("AuditFile: lines of the version before stay in order, and are protected from then on", "[store]") {
+TEST_CASE("AuditFile: lines of an earlier version are valid, and protected from now on", "[store]") {
   Folder f;
   {
     Folder before(1024 * 1024, nullptr);
@@ -400,7 +400,7 @@ TEST_CASE("AuditFile: lines of the version before stay in order, and are protect
   }
 }
 
-TEST_CASE("AuditFile: lines stay in order when the files are wrapped to another key", "[store]") {
+TEST_CASE("AuditFile: lines stay valid when the files are wrapped with another key", "[store]") {
   Folder f;
   f.Add(3);
   f.log.reset();
@@ -415,7 +415,7 @@ TEST_CASE("AuditFile: lines stay in order when the files are wrapped to another 
   CHECK(f.Problems().empty());
 }
 
-TEST_CASE("AuditFile: a log that was copied elsewhere counts there as it is", "[store]") {
+TEST_CASE("AuditFile: a log that was copied elsewhere can be adopted there as it is", "[store]") {
   Folder f;
   f.Add(3);
   f.log.reset();
@@ -434,7 +434,7 @@ TEST_CASE("AuditFile: a log that was copied elsewhere counts there as it is", "[
   }
 }
 
-TEST_CASE("AuditFile: while it is in use, its end is written down after a while", "[store]") {
+TEST_CASE("AuditFile: while the log is in use, its head is written after a while", "[store]") {
   TempDirectory directory;
   PosixFileSystem disk;
   const auto keys = NewKeys();

@@ -1,4 +1,4 @@
-// Files of chats whose objects are in a bucket: what lies where, in which order, and what a sweep takes.
+// Files of chats whose objects are in a bucket: their places, the order of writes, and sweeps.
 #include <algorithm>
 #include <set>
 
@@ -26,7 +26,7 @@ using std::chrono::minutes;
 
 StoredFile File(std::string content) { return MakeFile("notes.txt", "text/plain", std::move(content)).value(); }
 
-// A data folder on the real disk, since chats that are brought in are put together there, and a bucket.
+// A bucket and a data folder on the real disk, because added chats are assembled there.
 struct World {
   TempDirectory folder;
   PosixFileSystem disk;
@@ -59,7 +59,7 @@ struct World {
   void Age(minutes by) {
     for (auto& [key, object] : objects.objects()) object.changed_at -= by;
   }
-  // The key of the one object of a file.
+  // The key of a file's only object.
   std::string KeyOf(const StoredFile& file, const ChatId& chat = Chat1()) {
     for (const auto& [key, object] : objects.objects()) {
       const auto name = ParseObjectKey(bucket.prefix, key);
@@ -81,7 +81,7 @@ std::string ReasonOf(const Result<T>& result) {
 
 }  // namespace
 
-TEST_CASE("Bucket: the object is the file's record, and the folder has a small one that says where", "[bucket]") {
+TEST_CASE("Bucket: the object is the file's record, and a small record in the folder refers to it", "[bucket]") {
   World world;
   const std::string text(100'000, 'n');
   const StoredFile file = world.Put(text);
@@ -125,7 +125,7 @@ TEST_CASE("Bucket: names of objects", "[bucket]") {
   CHECK_FALSE(ObjectPrefixOf(world.root, world.disk, true));
 }
 
-TEST_CASE("Bucket: what is gone, swapped or older is noticed, by the file's name", "[bucket]") {
+TEST_CASE("Bucket: a missing, swapped or older object is noticed, by the file's name", "[bucket]") {
   World world;
   const StoredFile file = world.Put("one"), other = world.Put("two");
   auto& objects = world.objects.objects();
@@ -159,7 +159,7 @@ TEST_CASE("Bucket: what is gone, swapped or older is noticed, by the file's name
   CHECK(world.Problems().empty());
 }
 
-TEST_CASE("Bucket: the object comes first, and goes last", "[bucket]") {
+TEST_CASE("Bucket: the object is stored first and deleted last", "[bucket]") {
   World world;
   const auto unreachable = [](std::string_view, const std::string&) { return true; };
   world.objects.FailIf(unreachable);
@@ -182,7 +182,7 @@ TEST_CASE("Bucket: the object comes first, and goes last", "[bucket]") {
   CHECK(world.objects.objects().size() == 1);  // for the sweep
   CHECK(world.store->List(Chat1()).value().files.empty());
 
-  // A reply that is lost: nobody says that the file is there, and it is not.
+  // A lost reply: the file is not reported as stored, and is not there.
   world.objects.LoseReplyIf([](const std::string&) { return true; });
   CHECK_FALSE(world.store->Put(Chat1(), File("y")));
   world.objects.LoseReplyIf(nullptr);
@@ -193,7 +193,7 @@ TEST_CASE("Bucket: the object comes first, and goes last", "[bucket]") {
   CHECK(world.objects.objects().empty());
 }
 
-TEST_CASE("Bucket: whichever call of the disk fails, a file that is there has its object", "[bucket]") {
+TEST_CASE("Bucket: whichever call of the disk fails, each listed file has its object", "[bucket]") {
   for (std::size_t at = 1;; ++at) {
     CAPTURE(at);
     World world;
@@ -210,13 +210,14 @@ TEST_CASE("Bucket: whichever call of the disk fails, a file that is there has it
   }
 }
 
-TEST_CASE("Bucket: a sweep takes what no record names, when it is an hour old", "[bucket]") {
+TEST_CASE("Bucket: a sweep deletes objects that no record names when they are an hour old", "[bucket]") {
   World world;
   const StoredFile kept = world.Put("kept"), damaged = world.Put("damaged"), gone = world.Put("gone"),
                    five = world.Put("5");
   auto& objects = world.objects.objects();
   const std::string orphan = NewObjectKey(world.bucket.prefix, Chat1(), FileId::Random());
-  const std::string second = NewObjectKey(world.bucket.prefix, Chat1(), kept.info.id);  // of a file that has another
+  const std::string second =
+      NewObjectKey(world.bucket.prefix, Chat1(), kept.info.id);  // of a file that has another object
   const std::string foreign = NewObjectKey("org/-/user/0123456789abcdef/thread/", Chat1(), FileId::Random());
   for (const std::string& key : {orphan, second, foreign, world.bucket.prefix + "notes/by-hand.txt"})
     objects[key] = {"x", Now()};
@@ -242,11 +243,11 @@ TEST_CASE("Bucket: a sweep takes what no record names, when it is an hour old", 
   CHECK(world.Sweep().taken.empty());
   CHECK(world.store->Get(Chat1(), kept.info.id).value() == kept);
   CHECK(world.store->Get(Chat1(), five.info.id).value() == five);
-  CHECK_FALSE(world.KeyOf(damaged).empty());  // nobody knows whether it is needed
+  CHECK_FALSE(world.KeyOf(damaged).empty());  // perhaps it is needed
   CHECK(objects.contains(foreign));
 }
 
-TEST_CASE("Bucket: a sweep that cannot see everything takes nothing", "[bucket]") {
+TEST_CASE("Bucket: a sweep that cannot see everything deletes nothing", "[bucket]") {
   World world;
   world.Put("x");
   world.objects.objects()[NewObjectKey(world.bucket.prefix, Chat1(), FileId::Random())] = {"x", Now() - hours(2)};
@@ -266,7 +267,7 @@ TEST_CASE("Bucket: files go to the trash and come back with their chat", "[bucke
   world.store->ForgetChat(Chat1());
   world.Age(minutes(120));
   CHECK(world.Sweep().taken.empty());
-  // Another one of that name with that file does not touch what is in the trash.
+  // Another chat of that name with that file does not touch the one in the trash.
   REQUIRE(world.chats->CreateChat(Chat1(), ""));
   REQUIRE(world.store->Put(Chat1(), file));
   REQUIRE(world.store->Delete(Chat1(), file.info.id));
@@ -281,7 +282,7 @@ TEST_CASE("Bucket: files go to the trash and come back with their chat", "[bucke
   CHECK(world.Problems().empty());
 }
 
-TEST_CASE("Bucket: a fork has objects of its own, without those that are gone", "[bucket]") {
+TEST_CASE("Bucket: a fork has objects of its own, except for missing ones", "[bucket]") {
   World world;
   const StoredFile file = world.Put("text"), lost = world.Put("lost");
   world.objects.objects().erase(world.KeyOf(lost));
@@ -292,7 +293,7 @@ TEST_CASE("Bucket: a fork has objects of its own, without those that are gone", 
   CHECK(world.KeyOf(file, copy) != world.KeyOf(file));
   REQUIRE(world.store->Delete(Chat1(), file.info.id));
   CHECK(world.store->Get(copy, file.info.id).value() == file);
-  // Where the bucket is away there is no fork, and nothing of one.
+  // Without the bucket there is no fork, and no part of one.
   world.objects.FailIf([](std::string_view, const std::string&) { return true; });
   const ChatId third = *ChatId::Parse("third");
   CHECK(ReasonOf(world.chats->ForkChat(copy, InteractionId::FromNumber(1), third, std::nullopt)) ==
@@ -300,7 +301,7 @@ TEST_CASE("Bucket: a fork has objects of its own, without those that are gone", 
   CHECK_FALSE(world.chats->LoadSummary(third));
 }
 
-TEST_CASE("Bucket: files move there and back, byte for byte, those of the trash too", "[bucket]") {
+TEST_CASE("Bucket: files move there and back, byte for byte, including those in the trash", "[bucket]") {
   World world;
   const ChatId deleted = *ChatId::Parse("deleted");
   REQUIRE(world.chats->CreateChat(deleted, ""));
@@ -313,7 +314,7 @@ TEST_CASE("Bucket: files move there and back, byte for byte, those of the trash 
   const std::string record = world.OnDisk(file);
   const std::string broken = FilePath(world.root, Chat1(), damaged.info.id);
   REQUIRE(ReplaceFile(world.disk, broken, "{}"));
-  CHECK(world.store->Get(Chat1(), file.info.id).value() == file);  // it is read where it lies
+  CHECK(world.store->Get(Chat1(), file.info.id).value() == file);  // it is read in the folder
 
   auto moved = PushFiles(world.Upkeep()).value();
   CHECK(moved.files == 2);
@@ -327,7 +328,7 @@ TEST_CASE("Bucket: files move there and back, byte for byte, those of the trash 
   CHECK(moved.files == 0);
   CHECK(moved.there == 2);
 
-  // Interrupted, it goes on later.
+  // An interrupted move can be continued later.
   world.objects.FailIf([calls = 0](std::string_view, const std::string&) mutable { return ++calls > 2; });
   CHECK_FALSE(PullFiles(world.Upkeep()));
   world.objects.FailIf(nullptr);
@@ -340,7 +341,7 @@ TEST_CASE("Bucket: files move there and back, byte for byte, those of the trash 
   CHECK(in_folder.Get(deleted, trashed.info.id).value() == trashed);
 }
 
-TEST_CASE("Bucket: objects are wrapped to a new key, and what they are stays", "[bucket]") {
+TEST_CASE("Bucket: objects are wrapped with a new key, and their content stays", "[bucket]") {
   World world;
   const StoredFile file = world.Put("text"), lost = world.Put("lost");
   const std::string key = world.KeyOf(file), before = world.objects.objects().at(key).content;

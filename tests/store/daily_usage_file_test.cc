@@ -16,7 +16,7 @@ void Write(MemoryFileSystem& disk, const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("DailyUsageFile: what is added today is there after a restart", "[store]") {
+TEST_CASE("DailyUsageFile: tokens added today are there after a restart", "[store]") {
   MemoryFileSystem disk;
   REQUIRE(disk.CreateDirectory("/d"));
   {
@@ -29,7 +29,7 @@ TEST_CASE("DailyUsageFile: what is added today is there after a restart", "[stor
   CHECK(DailyUsageFile(disk, "/d/.used_today").Today() == 12);
 }
 
-TEST_CASE("DailyUsageFile: another day's tokens, and what cannot be read, count for nothing", "[store]") {
+TEST_CASE("DailyUsageFile: another day's tokens and an unreadable file count for nothing", "[store]") {
   MemoryFileSystem disk;
   REQUIRE(disk.CreateDirectory("/d"));
   const std::string yesterday = FormatTimestamp(Now() - std::chrono::hours(25));

@@ -1,4 +1,4 @@
-// A chat that is deleted, and made again under its name, while others read it.
+// A chat that is deleted, and perhaps made again under its name, while it is read.
 #include <functional>
 #include <map>
 
@@ -15,7 +15,7 @@ namespace {
 
 const ChatId kCopy = *ChatId::Parse("copy");
 
-// Does something just before the n-th time that anything is read.
+// Calls a function just before the n-th read.
 class Interrupting final : public ForwardingFileSystem {
  public:
   using ForwardingFileSystem::ForwardingFileSystem;
@@ -47,7 +47,7 @@ std::optional<Error> ErrorOf(const auto& result) {
 
 }  // namespace
 
-TEST_CASE("Deletion: whoever reads meanwhile finds the chat, the one after it, or none", "[store]") {
+TEST_CASE("Deletion: a reader meanwhile finds the chat, the next one of its name, or none", "[store]") {
   const bool made_again = GENERATE(false, true);
   using Call = std::function<std::optional<Error>(FileInteractionStore&)>;
   const std::map<std::string, Call> calls = {
@@ -73,7 +73,7 @@ TEST_CASE("Deletion: whoever reads meanwhile finds the chat, the one after it, o
       };
       Fill(*open(disk), "first");
       auto store = open(interrupting);
-      REQUIRE(store->LoadSummary(Chat1()));  // or it would be read with its lock held, and a deletion would wait
+      REQUIRE(store->LoadSummary(Chat1()));  // else it would be read with its lock held, and the deletion would wait
       interrupting.At(n, [&] {
         REQUIRE(store->DeleteChat(Chat1()));
         if (made_again) Fill(*store, "second");

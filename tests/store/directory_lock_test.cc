@@ -13,7 +13,7 @@
 
 namespace reprise::directory_lock_test {
 
-TEST_CASE("DirectoryLock: the second to ask is told who has it", "[store]") {
+TEST_CASE("DirectoryLock: a second process is told which one holds it", "[store]") {
   const TempDirectory folder;
   const auto lock = DirectoryLock::Acquire(folder.File(".lock"));
   REQUIRE(lock);
@@ -24,13 +24,13 @@ TEST_CASE("DirectoryLock: the second to ask is told who has it", "[store]") {
   CHECK(second.error().message == "another server (process " + std::to_string(::getpid()) + ") uses this data folder");
 }
 
-TEST_CASE("DirectoryLock: is free again when its owner lets go", "[store]") {
+TEST_CASE("DirectoryLock: it is free again when its owner releases it", "[store]") {
   const TempDirectory folder;
   REQUIRE(DirectoryLock::Acquire(folder.File(".lock")));
   CHECK(DirectoryLock::Acquire(folder.File(".lock")));
 }
 
-TEST_CASE("DirectoryLock: what a killed process left behind blocks nobody", "[store]") {
+TEST_CASE("DirectoryLock: a lock that a killed process left behind does not block", "[store]") {
   const TempDirectory folder;
   int ready[2];
   REQUIRE(::pipe(ready) == 0);
@@ -53,13 +53,13 @@ TEST_CASE("DirectoryLock: what a killed process left behind blocks nobody", "[st
   CHECK(DirectoryLock::Acquire(folder.File(".lock")));
 }
 
-TEST_CASE("DirectoryLock: a stale file with anything in it is no obstacle", "[store]") {
+TEST_CASE("DirectoryLock: a stale file is no obstacle, whatever its content", "[store]") {
   const TempDirectory folder;
   std::ofstream(folder.File(".lock")) << "99999999 and more";
   CHECK(DirectoryLock::Acquire(folder.File(".lock")));
 }
 
-TEST_CASE("DirectoryLock: tells who asks where the server listens", "[store]") {
+TEST_CASE("DirectoryLock: the file tells where the server listens", "[store]") {
   const TempDirectory folder;
   const std::string file = folder.File(".lock");
   CHECK_FALSE(DirectoryLock::FindHolder(file).value());  // there is no file
@@ -81,7 +81,7 @@ TEST_CASE("DirectoryLock: tells who asks where the server listens", "[store]") {
   CHECK(std::string(std::istreambuf_iterator<char>(text), {}) == pid + "\n");
 }
 
-TEST_CASE("DirectoryLock: what a killed server wrote there is nobody's URL", "[store]") {
+TEST_CASE("DirectoryLock: the URL of a killed server does not count", "[store]") {
   const TempDirectory folder;
   const std::string file = folder.File(".lock");
   std::ofstream(file) << "4711\nhttp://127.0.0.1:9\n";
@@ -91,7 +91,7 @@ TEST_CASE("DirectoryLock: what a killed server wrote there is nobody's URL", "[s
   CHECK(DirectoryLock::FindHolder(file).value()->url.empty());
 }
 
-TEST_CASE("DirectoryLock: a URL is a whole line of one", "[store]") {
+TEST_CASE("DirectoryLock: a URL counts only as a whole line", "[store]") {
   const TempDirectory folder;
   const std::string file = folder.File(".lock");
   const auto lock = DirectoryLock::Acquire(file);
@@ -106,7 +106,7 @@ TEST_CASE("DirectoryLock: a URL is a whole line of one", "[store]") {
   }
 }
 
-TEST_CASE("DirectoryLock: what is no file is not asked", "[store]") {
+TEST_CASE("DirectoryLock: only a regular file is read", "[store]") {
   const TempDirectory folder;
   const std::string link = folder.File("link");
   REQUIRE(::symlink("/etc/hostname", link.c_str()) == 0);
@@ -114,7 +114,7 @@ TEST_CASE("DirectoryLock: what is no file is not asked", "[store]") {
   CHECK(DirectoryLock::FindHolder(folder.path()).error().reason == "integrity_missing");
 }
 
-TEST_CASE("DirectoryLock: whoever asks keeps nobody from taking it", "[store]") {
+TEST_CASE("DirectoryLock: asking for the holder does not keep others from taking it", "[store]") {
   const TempDirectory folder;
   const std::string file = folder.File(".lock");
   REQUIRE(DirectoryLock::Acquire(file));
@@ -128,7 +128,7 @@ TEST_CASE("DirectoryLock: whoever asks keeps nobody from taking it", "[store]") 
   CHECK(refused == 0);
 }
 
-TEST_CASE("DirectoryLock: whoever waits goes on when the holder says where it listens", "[store]") {
+TEST_CASE("DirectoryLock: a waiter continues when the holder writes its URL", "[store]") {
   const TempDirectory folder;
   const std::string file = folder.File(".lock");
   auto lock = DirectoryLock::Acquire(file);
@@ -143,7 +143,7 @@ TEST_CASE("DirectoryLock: whoever waits goes on when the holder says where it li
   CHECK(DirectoryLock::FindHolder(file).value()->url == "http://127.0.0.1:1");
 }
 
-TEST_CASE("DirectoryLock: whoever waits for its release goes on when it is released, however that is", "[store]") {
+TEST_CASE("DirectoryLock: a waiter for the release continues when it is released", "[store]") {
   const TempDirectory folder;
   const std::string file = folder.File(".lock");
   CHECK(DirectoryLock::AwaitRelease(file, DirectoryLock::Clock::now()));  // there is no such file

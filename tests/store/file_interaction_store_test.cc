@@ -97,7 +97,7 @@ TEST_CASE("FileInteractionStore: directories are 0700 and files 0600 whatever th
   }
 }
 
-TEST_CASE("FileInteractionStore: no word of the user is found in a sealed folder", "[store]") {
+TEST_CASE("FileInteractionStore: a sealed folder contains no word of the user", "[store]") {
   DataFolder data;
   REQUIRE(data.store->SaveInteraction(Sample(1, {}, "canary-5309")));
   REQUIRE(data.store->ChangeChat(Chat1(), {.title = "canary-5309"}));
@@ -139,7 +139,7 @@ TEST_CASE("FileInteractionStore: the protected header binds a file to its place 
                         {"parent_digest", *RecordDigest(data.Read(data.Interaction(1)))}});
 }
 
-TEST_CASE("FileInteractionStore: a second server on the folder is refused", "[store]") {
+TEST_CASE("FileInteractionStore: a second server in the folder is refused", "[store]") {
   DataFolder data;
   PosixFileSystem disk;
   const auto second = FileInteractionStore::Open({.root = data.root(), .keys = data.keys, .file_system = disk});
@@ -148,7 +148,7 @@ TEST_CASE("FileInteractionStore: a second server on the folder is refused", "[st
   CHECK(FileInteractionStore::Open({.root = data.root(), .keys = data.keys, .file_system = disk}));
 }
 
-TEST_CASE("FileInteractionStore: a reader sees what a server has saved and writes nothing", "[store]") {
+TEST_CASE("FileInteractionStore: a reader sees the saves of a server and writes nothing", "[store]") {
   DataFolder data;
   data.SaveThree();
   const auto reader = FileInteractionStore::Open(
@@ -237,8 +237,7 @@ TEST_CASE("FileInteractionStore: each kind of damage has its name, and the neigh
   check(*SealJwe(this_version, good, *NewKeys()), "integrity_auth");
 }
 
-TEST_CASE("FileInteractionStore: a state that was just saved is not taken for that of a file that was changed",
-          "[store]") {
+TEST_CASE("FileInteractionStore: a state that was just saved is not used if its file was changed", "[store]") {
   const ChatId chat2 = *ChatId::Parse("chat2");
   const auto check = [&](const std::string& reason, const auto& change) {
     DataFolder data;
@@ -260,7 +259,7 @@ TEST_CASE("FileInteractionStore: a state that was just saved is not taken for th
   check("integrity_missing", [](DataFolder& data) { fs::remove(data.Interaction(3)); });
 }
 
-TEST_CASE("FileInteractionStore: a state that was just saved is what its file says, broken text included", "[store]") {
+TEST_CASE("FileInteractionStore: a state that was just saved equals its file, even with broken text", "[store]") {
   DataFolder data;
   Interaction broken = Sample(1, {}, "one");
   broken.final_agent_state->messages.push_back({.role = Role::kAssistant, .content = "a\xff"});
@@ -269,7 +268,7 @@ TEST_CASE("FileInteractionStore: a state that was just saved is what its file sa
         data.store->LoadInteraction(Chat1(), Id(1))->final_agent_state);
 }
 
-TEST_CASE("FileInteractionStore: the state of a deleted chat is not that of the next one of its name", "[store]") {
+TEST_CASE("FileInteractionStore: the state of a deleted chat is not used for the next one of its name", "[store]") {
   DataFolder data;
   REQUIRE(data.store->SaveInteraction(Sample(1, {}, "one")));
   REQUIRE(data.store->DeleteChat(Chat1()));
@@ -285,7 +284,7 @@ TEST_CASE("FileInteractionStore: an interaction that cannot be saved leaves no f
   CHECK_FALSE(fs::exists(ChatDirectory(data.root(), orphan)));
 }
 
-TEST_CASE("FileInteractionStore: a file that is gone is missing if something knows it", "[store]") {
+TEST_CASE("FileInteractionStore: a removed file is missing if the index or another file names it", "[store]") {
   for (const std::uint32_t gone : {1, 2, 3}) {
     DataFolder data;
     data.SaveThree();
@@ -357,7 +356,7 @@ TEST_CASE("FileInteractionStore: a chat.json that is missing or cut off is rebui
     data.Open();
     CHECK(data.store->LoadSummary(Chat1())->head == Id(4));
     CHECK(data.store->LoadChat(Chat1())->damaged.empty());
-    // What could not be read was set aside, not written over.
+    // An unreadable index was set aside, not overwritten.
     std::size_t aside = 0;
     for (const auto& entry : fs::directory_iterator(ChatDirectory(data.root(), Chat1()))) {
       aside += entry.path().filename().string().starts_with("chat.json.damaged.") ? 1 : 0;
@@ -366,8 +365,7 @@ TEST_CASE("FileInteractionStore: a chat.json that is missing or cut off is rebui
   }
 }
 
-TEST_CASE("FileInteractionStore: a chat that began with an interaction is as old as that, with chat.json or without",
-          "[store]") {
+TEST_CASE("FileInteractionStore: a chat is as old as its first interaction, with chat.json or without", "[store]") {
   DataFolder data;
   data.Open();
   Interaction first = Sample(1, std::nullopt, "one");
@@ -381,7 +379,7 @@ TEST_CASE("FileInteractionStore: a chat that began with an interaction is as old
   CHECK(data.store->LoadSummary(Chat1())->created_at == first.created_at);
 }
 
-TEST_CASE("FileInteractionStore: a chat.json that fails its check is an error, its interactions are not", "[store]") {
+TEST_CASE("FileInteractionStore: a damaged chat.json is an error, but its interactions can be read", "[store]") {
   DataFolder data;
   data.SaveThree();
   REQUIRE(data.store->SaveInteraction(Sample(*ChatId::Parse("chat2"), Id(1), {}, "elsewhere")));
@@ -407,11 +405,11 @@ TEST_CASE("FileInteractionStore: a chat.json that fails its check is an error, i
   check(data.Read(ChatFile(data.root(), *ChatId::Parse("chat2"))), "integrity_swap");
   check(R"({"schema":1})", "integrity_plain");
   data.Open();
-  CHECK(data.store->DeleteChat(Chat1()));  // it can still be put away
+  CHECK(data.store->DeleteChat(Chat1()));  // it can still be deleted
   CHECK(data.store->LoadSummary(Chat1()).error().code == ErrorCode::kNotFound);
 }
 
-TEST_CASE("FileInteractionStore: an older chat.json is brought up to date by the newer files", "[store]") {
+TEST_CASE("FileInteractionStore: an older chat.json is updated from the newer files", "[store]") {
   DataFolder data;
   REQUIRE(data.store->SaveInteraction(Sample(1, {}, "one")));
   data.Open();
@@ -428,7 +426,7 @@ TEST_CASE("FileInteractionStore: an older chat.json is brought up to date by the
   CHECK(data.store->LoadChat(Chat1())->damaged.empty());
 }
 
-TEST_CASE("FileInteractionStore: a garbage file above the last does not stop the chat", "[store]") {
+TEST_CASE("FileInteractionStore: a garbage file after the last one does not stop the chat", "[store]") {
   DataFolder data;
   data.SaveThree();
   data.Close();
@@ -461,7 +459,7 @@ TEST_CASE("FileInteractionStore: leftovers and foreign files are ignored", "[sto
   CHECK(fs::exists(data.root() + "/notes.txt"));
 }
 
-TEST_CASE("FileInteractionStore: the first turn in a chat clears up what a killed server left there", "[store]") {
+TEST_CASE("FileInteractionStore: the first turn in a chat removes temporary files of a killed server", "[store]") {
   DataFolder data;
   data.SaveThree();
   const std::string interactions = data.root() + "/chat1/interactions/";
@@ -503,7 +501,7 @@ TEST_CASE("FileInteractionStore: a deleted chat lies in the trash as it was", "[
   CHECK(found == 1);
 }
 
-TEST_CASE("FileInteractionStore: asking for unknown chats leaves no trace", "[store]") {
+TEST_CASE("FileInteractionStore: a call for an unknown chat leaves no trace", "[store]") {
   DataFolder data;
   for (int i = 0; i < 100; ++i) CHECK_FALSE(data.store->LoadSummary(ChatId::Random()));
   CHECK_FALSE(data.store->DeleteChat(Chat1()));
@@ -512,9 +510,9 @@ TEST_CASE("FileInteractionStore: asking for unknown chats leaves no trace", "[st
   CHECK(entries == 1);  // .lock
 }
 
-TEST_CASE("FileInteractionStore: a full disk is storage_full, and the chat goes on when there is room", "[store]") {
+TEST_CASE("FileInteractionStore: a full disk is storage_full, and the chat continues when there is room", "[store]") {
   MemoryFileSystem disk;
-  // In the second save, behind the first index.
+  // In the second save, after the first index.
   FaultyFileSystem faulty(disk, {.at = 25, .code = ErrorCode::kStorageFull});
   const auto store = FileInteractionStore::Open({.root = "/chats",
                                                  .keys = NewKeys(),
@@ -553,10 +551,10 @@ TEST_CASE("FileInteractionStore: many saves cost few writes of chat.json", "[sto
   std::size_t writes = 0;
   for (const std::string& call : disk.operations()) writes += call.ends_with(" /chats/chat1/chat.json") ? 1 : 0;
   CHECK(writes >= 1);
-  CHECK(writes <= 2);  // the first at once, so that it is there, and one for all that it does not know
+  CHECK(writes <= 2);  // the first one at once, so that it exists, and one for all later saves
 }
 
-TEST_CASE("ReadRecordFile: opens a file wherever it lies", "[store]") {
+TEST_CASE("ReadRecordFile: it opens a file wherever it lies", "[store]") {
   DataFolder data;
   data.SaveThree();
   const std::string elsewhere = data.folder.File("copy.json");
@@ -605,7 +603,7 @@ TEST_CASE("FileInteractionStore: speed", "[.benchmark]") {
   const std::string kilobyte(1000, 'x');
   REQUIRE(data.store->SaveInteraction(Sample(1, {}, kilobyte)));
   constexpr int kRuns = 500;
-  // What the disk asks for by itself: the yardstick for the two lines after it.
+  // The cost of the disk alone, as a yardstick for the next two lines.
   start();
   for (int i = 0; i < kRuns; ++i) {
     REQUIRE(ReplaceFile(data.disk, data.folder.File("bare" + std::to_string(i)), std::string(3000, 'x')));

@@ -34,7 +34,7 @@ TEST_CASE("FileNames: the name of a chat in the trash is read back", "[store]") 
   }
 }
 
-TEST_CASE("FileNames: only names of ours are read back", "[store]") {
+TEST_CASE("FileNames: only our own names are read back", "[store]") {
   CHECK(ParseInteractionFile("int_007.json") == Id(7));
   CHECK(ParseInteractionFile("int_1234.json") == Id(1234));
   for (const char* name : {"int_7.json", "int_000.json", "int_007", "int_007.json.tmp", ".int_007.json.0011.tmp",

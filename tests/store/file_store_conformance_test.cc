@@ -1,4 +1,4 @@
-// What every FileStore does, whatever it is made of.
+// The facts that hold for every FileStore.
 #include <thread>
 
 #include "base/posix_file_system.h"
@@ -102,7 +102,7 @@ std::string ReasonOf(const Result<T>& result) {
 
 }  // namespace
 
-TEST_CASE("FileStore: what was put is there, byte for byte, also after a restart", "[files]") {
+TEST_CASE("FileStore: a stored file can be read, byte for byte, also after a restart", "[files]") {
   std::string all_bytes;
   for (int c = 0; c < 256; ++c) all_bytes += static_cast<char>(c);
   OnEachStore({}, [&](FilesUnderTest& files) {
@@ -139,7 +139,7 @@ TEST_CASE("FileStore: a chat has its own files", "[files]") {
   });
 }
 
-TEST_CASE("FileStore: a deleted file is gone, and a file is put once", "[files]") {
+TEST_CASE("FileStore: a deleted file is gone, and a file can be put only once", "[files]") {
   OnEachStore({}, [](FilesUnderTest& files) {
     const StoredFile file = File("x"), other = File("y");
     REQUIRE(files.store().Put(Chat1(), file));
@@ -173,7 +173,7 @@ TEST_CASE("FileStore: files have limits, one by one and together", "[files]") {
   });
 }
 
-TEST_CASE("FileStore: those who put files at once do not pass the limits together", "[files]") {
+TEST_CASE("FileStore: concurrent calls of Put do not exceed the limits together", "[files]") {
   OnEachStore(kSmall, [](FilesUnderTest& files) {
     std::atomic<int> stored = 0;
     {

@@ -39,7 +39,7 @@ struct Folder {
 
 }  // namespace
 
-TEST_CASE("FolderKeys: a folder that is new or empty takes any key, and none", "[store]") {
+TEST_CASE("FolderKeys: a new or empty folder accepts any key, and none", "[store]") {
   Folder folder;
   const auto keys = NewKeys();
   CHECK(folder.ReasonFor(keys.get()).empty());
@@ -47,7 +47,7 @@ TEST_CASE("FolderKeys: a folder that is new or empty takes any key, and none", "
   CHECK(folder.ReasonFor(nullptr, FolderMode::kPlain).empty());
 }
 
-TEST_CASE("FolderKeys: chats whose key is gone are named with it, noted or not", "[store]") {
+TEST_CASE("FolderKeys: chats with a missing key are named with it, noted or not", "[store]") {
   const bool noted = GENERATE(false, true);
   Folder folder;
   const auto old_keys = NewKeys(), other = NewKeys();
@@ -63,7 +63,7 @@ TEST_CASE("FolderKeys: chats whose key is gone are named with it, noted or not",
                                             ", which is not in keys.jwks"));
 }
 
-TEST_CASE("FolderKeys: a key that was given up is not asked for again, unless it comes back and goes", "[store]") {
+TEST_CASE("FolderKeys: a key that was given up is not needed again, unless it comes back and goes", "[store]") {
   Folder folder;
   const auto old_keys = NewKeys(), other = NewKeys();
   folder.AddChat("a", old_keys);
@@ -75,7 +75,7 @@ TEST_CASE("FolderKeys: a key that was given up is not asked for again, unless it
   CHECK(folder.ReasonFor(other.get()) == "missing_key");
 }
 
-TEST_CASE("FolderKeys: noted keys that are there keep the chats from being read", "[store]") {
+TEST_CASE("FolderKeys: if all noted keys are there, the chats are not read", "[store]") {
   Folder folder;
   const auto keys = NewKeys();
   folder.AddChat("a", keys);
@@ -91,7 +91,7 @@ TEST_CASE("FolderKeys: noted keys that are there keep the chats from being read"
   CHECK(folder.ReasonFor(&newest) == "missing_key");
 }
 
-TEST_CASE("FolderKeys: a note that cannot be read is made again from the chats", "[store]") {
+TEST_CASE("FolderKeys: an unreadable note is rebuilt from the chats", "[store]") {
   const std::string text = GENERATE(as<std::string>{}, "", "{}", "[1]", R"({"schema":2,"plain":false,"keys":[]})",
                                     R"({"schema":1,"plain":false,"keys":[1],"given_up":[]})");
   Folder folder;
@@ -102,7 +102,7 @@ TEST_CASE("FolderKeys: a note that cannot be read is made again from the chats",
   CHECK(folder.ReasonFor(keys.get()).empty());
 }
 
-TEST_CASE("FolderKeys: plain and sealed mixed up is named both ways", "[store]") {
+TEST_CASE("FolderKeys: a plain folder taken for a sealed one is refused, and the reverse", "[store]") {
   const bool noted = GENERATE(false, true);
   const auto keys = NewKeys();
   Folder plain, sealed;

@@ -77,7 +77,7 @@ void CheckCopy(InteractionStore& store) {
 
 }  // namespace
 
-TEST_CASE("ForkChat: the branch is copied and goes on by itself, in every store", "[fork]") {
+TEST_CASE("ForkChat: the branch is copied and continues independently, in every store", "[fork]") {
   World world;
   MemoryInteractionStore memory;
   const auto files = world.Open(world.disk);
@@ -99,7 +99,7 @@ TEST_CASE("ForkChat: the branch is copied and goes on by itself, in every store"
   CHECK(store.ForkChat(kCopy, Id(1), *ChatId::Parse("again"), "named")->title == "named");
 }
 
-TEST_CASE("ForkChat: where it comes from is known after a restart, and the source is as it was", "[fork]") {
+TEST_CASE("ForkChat: the source is known after a restart, and is unchanged", "[fork]") {
   World world;
   {
     const auto store = world.Open(world.disk);
@@ -115,7 +115,7 @@ TEST_CASE("ForkChat: where it comes from is known after a restart, and the sourc
   CheckCopy(*world.Open(world.disk));
 }
 
-TEST_CASE("ForkChat: long states are whole in the copy, and linked there", "[fork]") {
+TEST_CASE("ForkChat: long states are complete in the copy, and linked there", "[fork]") {
   World world;
   auto store = world.Open(world.disk);
   AgentState state;
@@ -141,7 +141,7 @@ TEST_CASE("ForkChat: long states are whole in the copy, and linked there", "[for
 
 namespace {
 
-// A long chat on two branches that grow by turns, each turn 3 KB, with all that a state may have beside its messages.
+// A long chat on two branches that grow by turns of 3 KB each, with everything that a state has beside its messages.
 std::map<InteractionId, Interaction> LongTurns(std::uint32_t count) {
   constexpr std::uint32_t kFork = 10;
   std::map<InteractionId, Interaction> turns;
@@ -175,7 +175,8 @@ IncomingChat Renamed(IncomingChat chat, const ChatId& name) {
 
 }  // namespace
 
-TEST_CASE("Long chats: copied, brought in and read as what they add, every state is what it was", "[fork][long]") {
+TEST_CASE("Long chats: every state stays the same when they are copied, imported and read as additions",
+          "[fork][long]") {
   World world;
   if (GENERATE(true, false)) world.keys = nullptr;
   const auto turns = LongTurns(160);
@@ -210,8 +211,7 @@ TEST_CASE("Long chats: copied, brought in and read as what they add, every state
   CHECK(world.Problems().empty());
 }
 
-TEST_CASE("Long chats: to copy them, bring them in and read them takes so many files as they have, a few times",
-          "[fork][long]") {
+TEST_CASE("Long chats: copying, importing and reading them costs a few reads of each of their files", "[fork][long]") {
   const auto reads_of = [](std::uint32_t count) {
     World world;
     {
@@ -232,7 +232,7 @@ TEST_CASE("Long chats: to copy them, bring them in and read them takes so many f
   CHECK(many < 5 * few);
 }
 
-TEST_CASE("ForkChat: what was tampered with is not copied", "[fork]") {
+TEST_CASE("ForkChat: a damaged branch is not copied", "[fork]") {
   World world;
   {
     const auto store = world.Open(world.disk);
@@ -256,7 +256,7 @@ TEST_CASE("ForkChat: what was tampered with is not copied", "[fork]") {
   CHECK(world.Leftovers() == 0);
 }
 
-TEST_CASE("ForkChat: whatever call to the disk fails, the copy is there as a whole or not at all", "[fork]") {
+TEST_CASE("ForkChat: whichever call to the disk fails, the copy is there as a whole or not at all", "[fork]") {
   for (std::size_t number = 1;; ++number) {
     World world;
     {
@@ -284,7 +284,8 @@ TEST_CASE("ForkChat: whatever call to the disk fails, the copy is there as a who
   }
 }
 
-TEST_CASE("ForkChat: whole with its files, or not there, whichever call to the disk fails", "[fork][fault]") {
+TEST_CASE("ForkChat: whichever call to the disk fails, the copy is whole with its files, or not there",
+          "[fork][fault]") {
   const bool from_then_on = GENERATE(false, true);
   const ErrorCode code = from_then_on ? ErrorCode::kStorageFull : ErrorCode::kIo;
   std::size_t failures = 0;
@@ -306,7 +307,7 @@ TEST_CASE("ForkChat: whole with its files, or not there, whichever call to the d
     if (!forked) {
       ++failures;
       CHECK(forked.error().code == code);
-      // On a disk that fails for good it cannot be taken back when only the last sync failed; it is whole then.
+      // If the last sync failed on a disk that fails for good, the copy cannot be taken back; it is whole then.
       const auto there = store->LoadSummary(kCopy);
       CHECK((from_then_on || !there));
       if (!there) {
@@ -321,7 +322,7 @@ TEST_CASE("ForkChat: whole with its files, or not there, whichever call to the d
   CHECK(failures > 20);
 }
 
-TEST_CASE("ForkChat: what a killed process left of one goes at the next start, and nothing else", "[fork]") {
+TEST_CASE("ForkChat: the remains of a killed process are removed at the next start, and nothing else", "[fork]") {
   World world;
   {
     const auto store = world.Open(world.disk);
@@ -351,7 +352,7 @@ TEST_CASE("ForkChat: what a killed process left of one goes at the next start, a
 
 namespace {
 
-// int_001 - int_002 and int_004, under the name that a chat of the store has not.
+// int_001 - int_002 and int_004, under a name that no chat of the store has.
 IncomingChat Coming() {
   return {.summary = {.id = kCopy,
                       .title = "its own title",
@@ -367,7 +368,7 @@ IncomingChat Coming() {
 
 }  // namespace
 
-TEST_CASE("ImportChat: a whole chat comes in and goes on, in every store", "[import]") {
+TEST_CASE("ImportChat: a whole chat is imported and can be continued, in every store", "[import]") {
   World world;
   MemoryInteractionStore memory;
   const auto files = world.Open(world.disk);
@@ -390,7 +391,7 @@ TEST_CASE("ImportChat: a whole chat comes in and goes on, in every store", "[imp
   CHECK(store.ImportChat(coming).error().reason == "chat_exists");
 }
 
-TEST_CASE("ImportChat: the name of a damaged chat is taken too", "[import]") {
+TEST_CASE("ImportChat: the name of a damaged chat is taken, too", "[import]") {
   World world;
   Fill(*world.Open(world.disk));
   std::ofstream(ChatFile(world.root, Chat1())) << "{}";
@@ -402,7 +403,8 @@ TEST_CASE("ImportChat: the name of a damaged chat is taken too", "[import]") {
   CHECK(world.Files(Chat1()) == before);
 }
 
-TEST_CASE("ImportChat: whole with its files, or not there, whichever call to the disk fails", "[import][fault]") {
+TEST_CASE("ImportChat: whichever call to the disk fails, the chat is whole with its files, or not there",
+          "[import][fault]") {
   const StoredFile file = MakeFile("a.txt", "text/plain", "text").value();
   IncomingChat coming = Coming();
   coming.files = {file.info.id};

@@ -35,7 +35,7 @@ struct World {
 
 }  // namespace
 
-TEST_CASE("FileGrantStore: what was granted counts after a power loss, what was revoked does not", "[store]") {
+TEST_CASE("FileGrantStore: a grant counts after a power loss, a revoked one does not", "[store]") {
   const bool sealed = GENERATE(true, false);
   World world(sealed);
   FileGrantStore store = world.Open();
@@ -64,7 +64,7 @@ TEST_CASE("FileGrantStore: what was granted counts after a power loss, what was 
   CHECK(LooksLikeJwe(*later->ReadFile(GrantsFile(kRoot), 1 << 20)) == sealed);
 }
 
-TEST_CASE("FileGrantStore: a file that is not what it should be grants nothing and is set aside", "[store]") {
+TEST_CASE("FileGrantStore: a damaged file grants nothing and is set aside", "[store]") {
   World world;
   REQUIRE(world.Open().Add(Sample("{}")));
   const std::string path = GrantsFile(kRoot);
@@ -121,7 +121,7 @@ TEST_CASE("FileGrantStore: a grant without terms, as version 0.1 wrote it, is li
   CHECK(store.Remove(GrantId(old)));
 }
 
-TEST_CASE("FileGrantStore: a disk that fails grants what the file says, and loses nothing", "[store]") {
+TEST_CASE("FileGrantStore: if the disk fails, the grants in the file count, and none is lost", "[store]") {
   World world;
   REQUIRE(world.Open().Add(Sample(R"({"n":1})")));
   for (std::size_t fail_at = 1;; ++fail_at) {
@@ -132,11 +132,11 @@ TEST_CASE("FileGrantStore: a disk that fails grants what the file says, and lose
     CHECK(after.Covers(Sample(R"({"n":1})").grant));
     if (added) CHECK(after.Covers(Sample(R"({"n":2})").grant));
     if (!faulty.fired()) break;
-    static_cast<void>(after.Remove(GrantId(Sample(R"({"n":2})").grant)));  // it may have come that far
+    static_cast<void>(after.Remove(GrantId(Sample(R"({"n":2})").grant)));  // it may have been written all the same
   }
 }
 
-TEST_CASE("FileGrantStore: a file of an earlier time revives nothing, and is named", "[store]") {
+TEST_CASE("FileGrantStore: an older file revives no grant, and is named", "[store]") {
   const bool sealed = GENERATE(true, false);
   World world(sealed);
   FileGrantStore store = world.Open();
@@ -158,10 +158,10 @@ TEST_CASE("FileGrantStore: a file of an earlier time revives nothing, and is nam
   CHECK(again.Covers(make.grant));
   CHECK_FALSE(again.Covers(ls.grant));
   CHECK(verify().empty());
-  // Nor after that.
+  // Nor does it later.
   REQUIRE(ReplaceFile(world.disk, GrantsFile(kRoot), before));
   CHECK_FALSE(world.Open().Covers(ls.grant));
-  // A file that is gone grants nothing either, and is missed.
+  // A missing file grants nothing either, and is named.
   REQUIRE(world.disk.RemoveFile(GrantsFile(kRoot)));
   CHECK_FALSE(world.Open().Covers(make.grant));
   CHECK(verify()[0].kind == "missing");
@@ -170,7 +170,7 @@ TEST_CASE("FileGrantStore: a file of an earlier time revives nothing, and is nam
   CHECK(last.Covers(make.grant));
 }
 
-TEST_CASE("FileGrantStore: without the head, or with a damaged one, nothing is granted", "[store]") {
+TEST_CASE("FileGrantStore: without the head, or with a damaged one, no grant counts", "[store]") {
   World world;
   const auto ls = Sample(R"({"command":"ls"})"), make = Sample(R"({"command":"make"})");
   FileGrantStore store = world.Open();
@@ -194,7 +194,7 @@ TEST_CASE("FileGrantStore: without the head, or with a damaged one, nothing is g
   CHECK_FALSE(world.Open().Covers(ls.grant));
 }
 
-TEST_CASE("FileGrantStore: a power loss between the file and its head is in order", "[store]") {
+TEST_CASE("FileGrantStore: a power loss between the file and its head does no harm", "[store]") {
   World world;
   const auto ls = Sample(R"({"command":"ls"})"), make = Sample(R"({"command":"make"})");
   REQUIRE(world.Open().Add(ls));

@@ -24,7 +24,7 @@ const ChatSummary kSummary{.id = Chat1(),
                            .head = Id(2),
                            .head_status = InteractionStatus::kCompleted};
 
-// Two branches of which the older one is the head.
+// Two branches; the older one is the head.
 IncomingChat Branched() {
   return {
       .summary = kSummary, .interactions = {Id(1), Id(2), Id(4)}, .load = [](InteractionId id) -> Result<Interaction> {
@@ -52,7 +52,7 @@ struct World {
 
 }  // namespace
 
-TEST_CASE("IncomingChats: a chat comes in with its branches, title, head and times", "[incoming]") {
+TEST_CASE("IncomingChats: a chat is added with its branches, title, head and times", "[incoming]") {
   World world;
   REQUIRE(world.Open(world.disk).Add(Branched()));
   CHECK(world.Entries() == 2);  // the chat and the lock
@@ -75,7 +75,7 @@ TEST_CASE("IncomingChats: nothing is ever overwritten", "[incoming]") {
   CHECK(incoming.Add(Branched()).error().reason == "chat_exists");
 }
 
-TEST_CASE("IncomingChats: not into a folder that a server uses", "[incoming]") {
+TEST_CASE("IncomingChats: a folder that a server uses is refused", "[incoming]") {
   World world;
   const auto server = world.Store(FileInteractionStore::Access::kServer);
   const auto incoming = IncomingChats::Open({.root = world.root, .keys = world.keys, .file_system = world.disk});
@@ -83,7 +83,7 @@ TEST_CASE("IncomingChats: not into a folder that a server uses", "[incoming]") {
   CHECK(incoming.error().reason == "store_locked");
 }
 
-TEST_CASE("IncomingChats: a chat whose parts cannot be had leaves nothing behind", "[incoming]") {
+TEST_CASE("IncomingChats: a chat whose parts cannot be loaded leaves nothing behind", "[incoming]") {
   World world;
   IncomingChat chat = Branched();
   SECTION("one cannot be loaded") {
@@ -101,7 +101,7 @@ TEST_CASE("IncomingChats: a chat whose parts cannot be had leaves nothing behind
   CHECK(world.Entries() == 1);
 }
 
-TEST_CASE("IncomingChats: a journal comes along and is found at the next start", "[incoming]") {
+TEST_CASE("IncomingChats: a journal is added, too, and found at the next start", "[incoming]") {
   World world;
   REQUIRE(world.Store(FileInteractionStore::Access::kServer)
               ->SaveInteraction(Sample(*ChatId::Parse("x"), Id(1), std::nullopt, "x")));
@@ -117,7 +117,7 @@ TEST_CASE("IncomingChats: a journal comes along and is found at the next start",
   CHECK(VerifyStore(world.root, world.keys, world.disk)->problems.empty());
 }
 
-TEST_CASE("IncomingChats: whatever call to the disk fails, the chat is there as a whole or not at all", "[incoming]") {
+TEST_CASE("IncomingChats: whichever call to the disk fails, the chat is there as a whole or not at all", "[incoming]") {
   for (std::size_t number = 1;; ++number) {
     World world;
     world.Open(world.disk);
@@ -137,7 +137,7 @@ TEST_CASE("IncomingChats: whatever call to the disk fails, the chat is there as 
   }
 }
 
-TEST_CASE("IncomingChats: what an interrupted one has left is removed", "[incoming]") {
+TEST_CASE("IncomingChats: the remains of an interrupted call are removed", "[incoming]") {
   World world;
   world.Open(world.disk);
   std::filesystem::create_directories(IncomingDirectory(world.root) + "/chat1/interactions");
@@ -145,7 +145,7 @@ TEST_CASE("IncomingChats: what an interrupted one has left is removed", "[incomi
   CHECK(world.Entries() == 1);
 }
 
-TEST_CASE("IncomingChats: a chat comes with its files, and with none of them if one is damaged", "[incoming]") {
+TEST_CASE("IncomingChats: a chat is added with its files, and with none of them if one is damaged", "[incoming]") {
   World from, to;
   REQUIRE(from.Open(from.disk).Add(Branched()));
   SealedFileStore files({.root = from.root, .keys = from.keys, .file_system = from.disk});
@@ -170,14 +170,14 @@ TEST_CASE("IncomingChats: a chat comes with its files, and with none of them if 
   CHECK(added.error().code == ErrorCode::kCorruption);
 }
 
-TEST_CASE("IncomingChats: stopped at any step, nothing is left behind", "[incoming]") {
+TEST_CASE("IncomingChats: a stop at any step leaves nothing behind", "[incoming]") {
   World world;
   IncomingChat chat = Branched();
   const StoredFile file = MakeFile("a.txt", "text/plain", "text").value();
   chat.files = {file.info.id};
   chat.load_file = [&](const FileId&) -> Result<StoredFile> { return file; };
   WorkCounter counter;
-  // Each interaction and each file twice.
+  // Each interaction and each file is counted twice.
   const auto load = chat.load;
   for (std::size_t at = 0; at < 6; ++at) {
     WorkCounter stopped;

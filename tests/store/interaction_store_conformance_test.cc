@@ -1,4 +1,4 @@
-// What every CheckpointStore and ChatStore does, whatever it is made of.
+// The facts that hold for every CheckpointStore and ChatStore.
 #include <set>
 #include <thread>
 
@@ -29,7 +29,7 @@ ErrorCode CodeOf(const Result<T>& result) {
 
 }  // namespace
 
-TEST_CASE("InteractionStore: what is saved is loaded equal, also after reopening", "[store]") {
+TEST_CASE("InteractionStore: a saved interaction is loaded equal, also after reopening", "[store]") {
   OnEachStore([](StoreUnderTest& under_test) {
     SaveTree(under_test.store());
     for (int round = 0; round < 2; ++round) {
@@ -50,7 +50,7 @@ TEST_CASE("InteractionStore: what is saved is loaded equal, also after reopening
   });
 }
 
-TEST_CASE("InteractionStore: a final state is what was saved, however often it is asked for", "[store]") {
+TEST_CASE("InteractionStore: a final state is the saved one, however often it is loaded", "[store]") {
   OnEachStore([](StoreUnderTest& under_test) {
     SaveTree(under_test.store());
     for (int round = 0; round < 2; ++round) {
@@ -80,7 +80,7 @@ TEST_CASE("InteractionStore: the state before an interaction is its parent's", "
   });
 }
 
-TEST_CASE("InteractionStore: reserved numbers rise and are never given twice", "[store]") {
+TEST_CASE("InteractionStore: reserved numbers rise and are never used twice", "[store]") {
   OnEachStore([](StoreUnderTest& under_test) {
     CHECK(under_test.store().ReserveInteraction(Chat1()) == Id(1));
     CHECK(under_test.store().ReserveInteraction(Chat1()) == Id(2));
@@ -103,7 +103,7 @@ TEST_CASE("InteractionStore: reserving creates the chat", "[store]") {
   });
 }
 
-TEST_CASE("InteractionStore: a created chat is there once, with its title", "[store]") {
+TEST_CASE("InteractionStore: a chat is created only once, with its title", "[store]") {
   OnEachStore([](StoreUnderTest& under_test) {
     const auto created = under_test.store().CreateChat(Chat1(), "T\xc3\xaftle");
     REQUIRE(created);
@@ -118,7 +118,7 @@ TEST_CASE("InteractionStore: a created chat is there once, with its title", "[st
   });
 }
 
-TEST_CASE("InteractionStore: saving the same twice is fine, another one under its id is not", "[store]") {
+TEST_CASE("InteractionStore: an interaction may be saved twice, but no other one under its id", "[store]") {
   OnEachStore([](StoreUnderTest& under_test) {
     SaveTree(under_test.store());
     for (int round = 0; round < 2; ++round) {
@@ -144,7 +144,7 @@ TEST_CASE("InteractionStore: an interaction whose parent is not stored is refuse
   });
 }
 
-TEST_CASE("InteractionStore: the head moves to what is stored only, and stays there", "[store]") {
+TEST_CASE("InteractionStore: the head moves to stored interactions only, and stays there", "[store]") {
   OnEachStore([](StoreUnderTest& under_test) {
     SaveTree(under_test.store());
     const auto moved = under_test.store().MoveHead(Chat1(), Id(2));
@@ -172,7 +172,7 @@ TEST_CASE("InteractionStore: a renamed chat keeps its name", "[store]") {
   });
 }
 
-TEST_CASE("InteractionStore: what is set for a chat stays, and goes into its copies but for approve_all", "[store]") {
+TEST_CASE("InteractionStore: the settings of a chat stay, and are copied with it except for approve_all", "[store]") {
   OnEachStore([](StoreUnderTest& under_test) {
     SaveTree(under_test.store());
     const ChatId strict = *ChatId::Parse("strict"), loose = *ChatId::Parse("loose");
@@ -219,7 +219,7 @@ TEST_CASE("InteractionStore: chats are listed by their last change", "[store]") 
   });
 }
 
-TEST_CASE("InteractionStore: a deleted chat is gone and its name free", "[store]") {
+TEST_CASE("InteractionStore: a deleted chat is gone, and its name is free", "[store]") {
   OnEachStore([](StoreUnderTest& under_test) {
     SaveTree(under_test.store());
     REQUIRE(under_test.store().DeleteChat(Chat1()));

@@ -1,4 +1,4 @@
-// What every JournalStore does that keeps journals at all, whatever it is made of.
+// The facts that hold for every JournalStore that keeps journals.
 #include "store/conformance/store_under_test.h"
 #include "store/sample.h"
 #include "support/test.h"
@@ -6,7 +6,7 @@
 namespace reprise::journal_store_conformance_test {
 namespace {
 
-// On each kind of store that outlives its object.
+// Runs the facts on each kind of store that keeps journals.
 template <typename Facts>
 void OnEachThatKeeps(Facts facts) {
   OnEachStore([&](StoreUnderTest& under_test) {
@@ -22,7 +22,7 @@ void OnEachThatKeeps(Facts facts) {
 
 }  // namespace
 
-TEST_CASE("JournalStore: what a journal has when its process ends is read back, and known as unfinished", "[store]") {
+TEST_CASE("JournalStore: the journal of a process that ended is read back, and known as unfinished", "[store]") {
   OnEachThatKeeps([](StoreUnderTest& under_test, InteractionId id, Journal& journal) {
     REQUIRE(journal.Append("one", Journal::Reach::kProcess));
     REQUIRE(journal.Append(std::string("t\0wo\xff", 5), Journal::Reach::kPowerLoss));
@@ -36,7 +36,7 @@ TEST_CASE("JournalStore: what a journal has when its process ends is read back, 
   });
 }
 
-TEST_CASE("JournalStore: one that is dropped, or whose interaction is saved, is gone", "[store]") {
+TEST_CASE("JournalStore: a journal that is dropped, or whose interaction is saved, is gone", "[store]") {
   for (const bool is_saved : {true, false}) {
     OnEachThatKeeps([is_saved](StoreUnderTest& under_test, InteractionId id, Journal&) {
       if (is_saved) {
@@ -51,7 +51,7 @@ TEST_CASE("JournalStore: one that is dropped, or whose interaction is saved, is 
   }
 }
 
-TEST_CASE("JournalStore: one that goes on has what the one before it had", "[store]") {
+TEST_CASE("JournalStore: a journal that continues another one has its records", "[store]") {
   OnEachThatKeeps([](StoreUnderTest& under_test, InteractionId id, Journal& journal) {
     REQUIRE(journal.Append("one", Journal::Reach::kProcess));
     under_test.Reopen();

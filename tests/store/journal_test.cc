@@ -64,7 +64,7 @@ bool IsPrefix(const std::vector<std::string>& records) {
 
 }  // namespace
 
-TEST_CASE("Journal: what was appended is read back, sealed and plain", "[store]") {
+TEST_CASE("Journal: appended records are read back, sealed and plain", "[store]") {
   for (const KeySet* keys : {&Keys(), static_cast<const KeySet*>(nullptr)}) {
     const std::string bytes = WriteRecords(keys);
     const auto content = ReadBytes(bytes, keys);
@@ -75,7 +75,7 @@ TEST_CASE("Journal: what was appended is read back, sealed and plain", "[store]"
   }
 }
 
-TEST_CASE("Journal: cut off anywhere it reads as the records before", "[store][fault]") {
+TEST_CASE("Journal: if it is cut off anywhere, the records before that are read", "[store][fault]") {
   for (const KeySet* keys : {&Keys(), static_cast<const KeySet*>(nullptr)}) {
     const std::string bytes = WriteRecords(keys);
     const auto begins = RecordsBegin(bytes);
@@ -89,13 +89,13 @@ TEST_CASE("Journal: cut off anywhere it reads as the records before", "[store][f
   }
 }
 
-TEST_CASE("Journal: what the disk has not got of the last record is not damage", "[store][fault]") {
+TEST_CASE("Journal: a part of the last record that did not reach the disk is not damage", "[store][fault]") {
   for (const KeySet* keys : {&Keys(), static_cast<const KeySet*>(nullptr)}) {
     const std::string bytes = WriteRecords(keys);
     const std::size_t last = RecordsBegin(bytes).at(2);
     for (std::size_t size = last; size < bytes.size(); ++size) {
       std::string zeros = bytes;
-      if (bytes.size() - size < 16) break;  // so few may be the record's own; see the next test
+      if (bytes.size() - size < 16) break;  // so few zeros may be the record's own; see the next test
       std::fill(zeros.begin() + static_cast<std::ptrdiff_t>(size), zeros.end(), '\0');
       const auto content = ReadBytes(zeros, keys);
       CAPTURE(size, bytes.size());
@@ -106,7 +106,7 @@ TEST_CASE("Journal: what the disk has not got of the last record is not damage",
   }
 }
 
-TEST_CASE("Journal: zeros at its end are what the disk has not got if they fill the last sector", "[store][fault]") {
+TEST_CASE("Journal: zeros at its end count as unwritten if they fill the last sector", "[store][fault]") {
   for (const std::size_t more : {1, 2, 15}) {
     for (const bool fill : {true, false}) {
       MemoryFileSystem disk;
@@ -120,7 +120,7 @@ TEST_CASE("Journal: zeros at its end are what the disk has not got if they fill 
       REQUIRE(journal->Append(std::string(end - before - overhead, 'x'), Journal::Reach::kProcess));
       std::string bytes = *disk.ReadFile(kPath, 1 << 20);
       REQUIRE(bytes.size() == end);
-      bytes[end - more - 1] = static_cast<char>(bytes[end - more - 1] ^ 1);  // damage, or part of what was lost
+      bytes[end - more - 1] = static_cast<char>(bytes[end - more - 1] ^ 1);  // damage, or a part of the loss
       for (std::size_t i = fill ? end - more : end - 1; i < end; ++i) bytes[i] = '\0';
       if (!fill && more > 1) bytes[end - more] = 'x';
       const auto content = ReadBytes(bytes, &Keys());
@@ -137,8 +137,7 @@ TEST_CASE("Journal: zeros at its end are what the disk has not got if they fill 
   }
 }
 
-TEST_CASE("Journal: a hole before a record that was synced is damage, before one that was not it is the end",
-          "[store][fault]") {
+TEST_CASE("Journal: a hole before a synced record is damage, before an unsynced one it is the end", "[store][fault]") {
   for (const auto reach : {Journal::Reach::kProcess, Journal::Reach::kPowerLoss}) {
     MemoryFileSystem disk;
     const auto journal = NewJournal(disk, &Keys());
@@ -172,7 +171,7 @@ TEST_CASE("Journal: a hole that begins with the last bytes of a record is the en
 TEST_CASE("Journal: no flipped bit goes unnoticed", "[store][fault]") {
   for (const KeySet* keys : {&Keys(), static_cast<const KeySet*>(nullptr)}) {
     const std::string bytes = WriteRecords(keys);
-    // A plain header is nobody's secret and nobody's proof.
+    // A plain header has no secret and proves nothing.
     const std::size_t from = keys != nullptr ? 0 : RecordsBegin(bytes).front();
     for (std::size_t bit = 8 * from; bit < 8 * bytes.size(); ++bit) {
       std::string flipped = bytes;
@@ -199,7 +198,7 @@ TEST_CASE("Journal: records cannot be left out, moved or taken elsewhere", "[sto
   CHECK(ReadBytes(bytes, nullptr).error().reason == "integrity_sealed");
 }
 
-TEST_CASE("Journal: what reaches the disk survives a power loss with all before it", "[store][fault]") {
+TEST_CASE("Journal: a synced record survives a power loss with all records before it", "[store][fault]") {
   MemoryFileSystem disk;
   const auto journal = NewJournal(disk, &Keys());
   REQUIRE(journal->Append(kRecords[0], Journal::Reach::kProcess));
@@ -211,7 +210,7 @@ TEST_CASE("Journal: what reaches the disk survives a power loss with all before 
   CHECK(content->records == std::vector<std::string>{kRecords[0], kRecords[1]});
 }
 
-TEST_CASE("Journal: goes on after it was cut off, under another key", "[store]") {
+TEST_CASE("Journal: it continues after it was cut off, under another key", "[store]") {
   MemoryFileSystem disk;
   { NewJournal(disk, &Keys()); }
   const std::string bytes = WriteRecords(&Keys());
@@ -227,7 +226,7 @@ TEST_CASE("Journal: goes on after it was cut off, under another key", "[store]")
   CHECK(content->records == kRecords);
 }
 
-TEST_CASE("RunningList: tells the next process what has begun and not ended", "[store]") {
+TEST_CASE("RunningList: it tells the next process which interactions are unfinished", "[store]") {
   MemoryFileSystem disk;
   const ChatId a = *ChatId::Parse("a"), b = *ChatId::Parse("b");
   const auto one = InteractionId::FromNumber(1), two = InteractionId::FromNumber(2);
@@ -244,24 +243,24 @@ TEST_CASE("RunningList: tells the next process what has begun and not ended", "[
   CHECK(next.ReadLast() == std::set<RunningList::Entry>{{b, two}});
   const auto after = disk.AfterPowerLoss(Kept::kNothing);
   CHECK(RunningList(*after, "/.running").ReadLast() == std::set<RunningList::Entry>{{a, one}, {b, two}});
-  // The file of this process begins with what is left of the last.
+  // The file of this process begins with the unfinished ones of the last.
   REQUIRE(next.Begin(a, two));
   next.End(b, two);
   CHECK(RunningList(disk, "/.running").ReadLast() == std::set<RunningList::Entry>{{a, two}});
 }
 
-TEST_CASE("RunningList: a list that cannot be read is none", "[store]") {
+TEST_CASE("RunningList: an unreadable list counts as none", "[store]") {
   MemoryFileSystem disk;
   REQUIRE(disk.CreateFile("/.running"));
   for (const char* text : {"+a\n", "+a int_001 x\n", "garbage\n", "+../x int_001\n"}) {
     disk.Overwrite("/.running", text);
     CHECK_FALSE(RunningList(disk, "/.running").ReadLast());
   }
-  disk.Overwrite("/.running", "+a int_001\n+a int_0");  // cut off: what it lacks may have begun
+  disk.Overwrite("/.running", "+a int_001\n+a int_0");  // cut off: missing lines may be beginnings
   CHECK_FALSE(RunningList(disk, "/.running").ReadLast());
 }
 
-TEST_CASE("RunningList: its file does not grow with what has ended", "[store]") {
+TEST_CASE("RunningList: its file does not grow with ended interactions", "[store]") {
   MemoryFileSystem disk;
   RunningList list(disk, "/.running");
   const ChatId chat = *ChatId::Parse("a");

@@ -16,7 +16,7 @@ namespace {
 
 const std::string kRoot = "/data";
 
-// A chat whose turns each say `bytes` in all, a fifth of it the user.
+// A chat whose turns have `bytes` of text each, a fifth of it from the user.
 class LongChat {
  public:
   explicit LongChat(std::size_t bytes, bool sealed = true) : bytes_(bytes) {
@@ -27,7 +27,7 @@ class LongChat {
     return *FileInteractionStore::Open({.root = kRoot, .keys = keys_, .file_system = disk, .lock = false});
   }
 
-  // The next turn after the last one, its text unlike any other.
+  // The next turn after the last one, with a text of its own.
   Interaction NextTurn() {
     ++number_;
     const std::string tag = std::to_string(number_) + " ";
@@ -70,7 +70,7 @@ class LongChat {
 
 }  // namespace
 
-TEST_CASE("Long chats: what is loaded is what was saved, from a new store too", "[store]") {
+TEST_CASE("Long chats: a loaded interaction equals the saved one, even in a new store", "[store]") {
   LongChat chat(3000, GENERATE(true, false));
   std::vector<Interaction> turns;
   {
@@ -79,13 +79,13 @@ TEST_CASE("Long chats: what is loaded is what was saved, from a new store too", 
       turns.push_back(chat.NextTurn());
       REQUIRE(store->SaveInteraction(turns.back()));
     }
-    REQUIRE(store->SaveInteraction(turns.back()));  // twice is the same
+    REQUIRE(store->SaveInteraction(turns.back()));  // saving it twice is ok
     for (const Interaction& turn : turns) REQUIRE(store->LoadInteraction(Chat1(), turn.id) == turn);
   }
   auto store = chat.Open();
   for (const Interaction& turn : turns) REQUIRE(store->LoadInteraction(Chat1(), turn.id) == turn);
   CHECK(store->LoadPreviousState(Chat1(), Id(120))->value() == *turns[118].final_agent_state);
-  // The whole chat comes without what would grow with the square of its length.
+  // The whole chat comes without the states, which would grow with the square of its length.
   const auto all = store->LoadChat(Chat1());
   REQUIRE(all);
   CHECK(all->damaged.empty());
@@ -95,7 +95,7 @@ TEST_CASE("Long chats: what is loaded is what was saved, from a new store too", 
   CHECK(all->interactions.back().events == turns.back().events);
 }
 
-TEST_CASE("Long chats: disk space grows with what was said", "[store][long]") {
+TEST_CASE("Long chats: disk space grows with the length of the conversation", "[store][long]") {
   LongChat chat(3500);
   auto store = chat.Open();
   double most = 0;
@@ -105,12 +105,11 @@ TEST_CASE("Long chats: disk space grows with what was said", "[store][long]") {
   }
   INFO("at most " << most << " times what was said");
   CHECK(most < 4);
-  // A turn costs what it says, and not what was said before.
+  // A turn costs its own length, and not that of the earlier ones.
   CHECK(chat.FileBytes(1000) < 3 * 3500);
 }
 
-TEST_CASE("Long chats: what is put together from many small files is written in full from time to time",
-          "[store][long]") {
+TEST_CASE("Long chats: a state in many small files is written in full from time to time", "[store][long]") {
   LongChat chat(300, /*sealed=*/false);
   auto store = chat.Open();
   std::vector<int> full;
@@ -151,7 +150,7 @@ TEST_CASE("Long chats: a state that does not continue its parent's is written in
   CHECK(store->LoadInteraction(Chat1(), other.id) == other);
 }
 
-TEST_CASE("Long chats: a damaged, replaced or missing file before a state is named, and what does not need it is read",
+TEST_CASE("Long chats: a damaged, replaced or missing file before a state is named, and states without it are read",
           "[store][fault]") {
   LongChat chat(4000);
   std::vector<std::string> files;
@@ -182,7 +181,7 @@ TEST_CASE("Long chats: a damaged, replaced or missing file before a state is nam
   CHECK(all->damaged.size() == 1);
 }
 
-TEST_CASE("Long chats: the state before an interaction is put together once for both", "[store]") {
+TEST_CASE("Long chats: the state before an interaction is assembled once for both", "[store]") {
   LongChat chat(3000);
   for (int i = 0; i < 60; ++i) REQUIRE(chat.Open()->SaveInteraction(chat.NextTurn()));
   CountedReads disk(chat.disk);
@@ -198,7 +197,7 @@ TEST_CASE("Long chats: the state before an interaction is put together once for 
   CHECK(disk.reads <= 2);  // its own file and its parent's
 }
 
-TEST_CASE("Long chats: a state in the middle is the beginning of one that is at hand", "[store]") {
+TEST_CASE("Long chats: a state in the middle is taken from the beginning of a kept one", "[store]") {
   LongChat chat(3000);
   std::vector<Interaction> turns;
   for (int i = 0; i < 60; ++i) turns.push_back(chat.NextTurn());
@@ -221,7 +220,7 @@ TEST_CASE("Long chats: a state in the middle is the beginning of one that is at 
   CHECK_FALSE(BeginsWith(other, TotalsOf(state)));
 }
 
-TEST_CASE("UnlinkState: a link that is not one of ours is damage", "[store]") {
+TEST_CASE("UnlinkState: a link that we did not write is damage", "[store]") {
   const Json good = {{"user_message", "hello"},
                      {"agent_events", Json::array()},
                      {"final_agent_state",
@@ -255,7 +254,7 @@ TEST_CASE("UnlinkState: a link that is not one of ours is damage", "[store]") {
     CHECK_FALSE(*UnlinkState(other));
 }
 
-TEST_CASE("Long chats: what is kept of many short turns in memory stays small", "[store][linked][long]") {
+TEST_CASE("Long chats: the memory kept for many short turns stays small", "[store][linked][long]") {
   LongChat chat(100);
   const auto store = chat.Open();
   std::size_t most = 0;
@@ -263,7 +262,7 @@ TEST_CASE("Long chats: what is kept of many short turns in memory stays small", 
     REQUIRE(store->SaveInteraction(chat.NextTurn()));
     most = std::max(most, store->kept_bytes());
   }
-  // Some states, each with all that was said: 6,000 messages and their objects.
+  // Some states, each with the whole conversation: 6,000 messages and their objects.
   const auto last = store->LoadInteraction(Chat1(), Id(1500));
   REQUIRE(last);
   const std::size_t objects = last->final_agent_state->messages.size() * sizeof(Message);

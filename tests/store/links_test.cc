@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A data folder with a chat, and a folder of somebody's own beside it.
+// A data folder with a chat, and a user's own folder beside it.
 struct World {
   TempDirectory directory;
   PosixFileSystem disk;
@@ -57,7 +57,7 @@ struct World {
     return *FileInteractionStore::Open({.root = root, .keys = nullptr, .file_system = disk});
   }
   std::string Path(const std::string& name) const { return root + "/" + name; }
-  // `name` in the data folder is a link to the folder or file of somebody's own.
+  // Makes `name` in the data folder a link to the user's own folder or file.
   void Plant(const std::string& name, const std::string& target) {
     fs::remove_all(Path(name));
     fs::create_symlink(target, Path(name));
@@ -65,7 +65,7 @@ struct World {
   std::vector<Problem> Problems() { return VerifyStore(root, nullptr, disk)->problems; }
 };
 
-// What a server does in a life; whether it succeeds does not matter.
+// The calls of a server's life; whether they succeed does not matter.
 void LiveIn(World& world) {
   for (int start = 0; start < 2; ++start) {
     auto opened = FileInteractionStore::Open({.root = world.root, .keys = nullptr, .file_system = world.disk});
@@ -169,7 +169,7 @@ TEST_CASE("Data folder: it may be a symbolic link itself, or lie behind one", "[
   }
 }
 
-TEST_CASE("Data folder: only what was made here is tidied away", "[store][links]") {
+TEST_CASE("Data folder: only files that were made here are tidied away", "[store][links]") {
   World world;
   fs::create_directories(world.Path(".spare"));  // an earlier version kept empty files there
   for (const char* name : {"0", "notes"}) world.Write(world.Path(".spare/") + name, "");
@@ -190,7 +190,7 @@ TEST_CASE("Data folder: only what was made here is tidied away", "[store][links]
   CHECK(kept == 1);
 }
 
-TEST_CASE("Data folder: a lock file that is another file as well keeps what it holds", "[store][links]") {
+TEST_CASE("Data folder: a lock file that is also another file keeps its content", "[store][links]") {
   World world;
   fs::remove(world.Path(".lock"));
   fs::create_hard_link(world.own + "/thesis.txt", world.Path(".lock"));
@@ -199,7 +199,7 @@ TEST_CASE("Data folder: a lock file that is another file as well keeps what it h
   CHECK((fs::status(world.own + "/thesis.txt").permissions() & fs::perms::others_read) != fs::perms::none);
 }
 
-TEST_CASE("Unsaved: nothing is made behind a link that somebody else has put there", "[store][links]") {
+TEST_CASE("Unsaved: nothing is made behind a link that another user has put there", "[store][links]") {
   if (::geteuid() != 0) return;  // giving a link to another user takes root
   World world;
   const std::string link = world.directory.File("link");

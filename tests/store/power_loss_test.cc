@@ -1,5 +1,5 @@
-// What is acknowledged survives: each call to the disk fails once, each time power is lost afterwards, and the real
-// store reads what is left.
+// Acknowledged calls survive: each call to the disk fails once, each time followed by a power loss, and the real store
+// reads the rest.
 #include <functional>
 #include <map>
 
@@ -28,7 +28,7 @@ Result<std::unique_ptr<FileInteractionStore>> OpenStore(FileSystem& disk) {
       {.root = kRoot, .keys = Keys(), .file_system = disk, .lock = false, .index_delay = std::chrono::hours(1)});
 }
 
-// What the store has promised so far.
+// The promises of the store so far.
 struct Promises {
   bool created = false;
   std::map<std::uint32_t, Interaction> saved;
@@ -100,7 +100,7 @@ std::string Broken(FileSystem& disk, const Promises& promises) {
     if (store.LoadInteraction(Chat1(), Id(number)) != interaction) return "lost " + Id(number).str();
   }
   for (const Interaction& interaction : chat->interactions) {
-    // What was not acknowledged may be there, but only whole.
+    // An interaction that was not acknowledged may be there, but only whole.
     const auto acknowledged = promises.saved.find(interaction.id.number());
     if (acknowledged != promises.saved.end() && interaction != acknowledged->second) return "changed";
     if (interaction.final_agent_state->messages.size() != 2) return "half an interaction";
@@ -125,7 +125,7 @@ std::string BrokenAfter(const MemoryFileSystem& disk, const Promises& promises) 
 
 }  // namespace
 
-TEST_CASE("FileInteractionStore: whatever call fails, what was acknowledged survives a power loss", "[store][fault]") {
+TEST_CASE("FileInteractionStore: whichever call fails, acknowledged calls survive a power loss", "[store][fault]") {
   for (const bool from_then_on : {false, true}) {
     for (const ErrorCode code : {ErrorCode::kIo, ErrorCode::kStorageFull}) {
       std::size_t n = 1;
@@ -191,7 +191,7 @@ TEST_CASE("FileInteractionStore: a save out of order moves the head for good", "
   CHECK((*again)->LoadChat(Chat1())->interactions.size() == 3);
 }
 
-TEST_CASE("FileInteractionStore: a save that finds its file there makes it durable", "[store][fault]") {
+TEST_CASE("FileInteractionStore: a save whose file exists already makes it durable", "[store][fault]") {
   for (std::size_t n = 1; n < 20; ++n) {
     MemoryFileSystem disk;
     FaultyFileSystem killed(disk, {.at = n, .from_then_on = true});
@@ -223,7 +223,7 @@ TEST_CASE("FileInteractionStore: at no point of a save is the file under its nam
   const std::vector<std::string> tail(calls.end() - 12, calls.end());
   CHECK(tail == std::vector<std::string>{"create_directory", "create_directory", "create", "append", "sync", "rename",
                                          "sync_directory", "sync_directory", "sync_directory",
-                                         // The first chat.json, which can be made again, is not worth a sync.
+                                         // The first chat.json is not synced, because it can be made again.
                                          "create", "append", "rename"});
 }
 

@@ -1,4 +1,4 @@
-// What every QuestionStore does, whatever it is made of.
+// The facts that hold for every QuestionStore.
 #include <atomic>
 #include <thread>
 
@@ -43,7 +43,7 @@ std::unique_ptr<RunHold> Begun(PostgresUnderTest& under_test) {
   return *std::move(run);
 }
 
-// On each kind, empty at first.
+// Runs the facts on each kind, empty at first.
 template <typename Facts>
 void OnEachQuestionStore(Facts facts) {
   {
@@ -54,13 +54,13 @@ void OnEachQuestionStore(Facts facts) {
   if (test::PostgresServer::Get() == nullptr) return;
   CAPTURE("postgres");
   PostgresUnderTest under_test(std::make_shared<const KeySet>(KeySet::Generate()));
-  const auto run = Begun(under_test);  // only whoever holds a run asks
+  const auto run = Begun(under_test);  // only the holder of a run may ask
   facts(under_test.questions());
 }
 
 }  // namespace
 
-TEST_CASE("QuestionStore: a run that is not held by this process asks nothing", "[store][postgres]") {
+TEST_CASE("QuestionStore: a run that this process does not hold cannot ask", "[store][postgres]") {
   if (test::PostgresServer::Get() == nullptr) return;
   PostgresUnderTest under_test(std::make_shared<const KeySet>(KeySet::Generate()));
   CHECK(under_test.questions().Open({Approval('1')}).error().reason == "fenced");
@@ -73,7 +73,7 @@ TEST_CASE("QuestionStore: a run that is not held by this process asks nothing", 
   CHECK(under_test.questions().Find(Approval('2').request.approval_id).error().code == ErrorCode::kNotFound);
 }
 
-TEST_CASE("QuestionStore: what is asked waits, as it was asked, until the first answer", "[store]") {
+TEST_CASE("QuestionStore: a question waits unchanged until its first answer", "[store]") {
   OnEachQuestionStore([](QuestionStore& store) {
     const PendingApproval approval = Approval('1');
     const PendingInput input = Input('2');
@@ -104,7 +104,7 @@ TEST_CASE("QuestionStore: what is asked waits, as it was asked, until the first 
   });
 }
 
-TEST_CASE("QuestionStore: a second answer and one to nothing are refused, each in its way", "[store]") {
+TEST_CASE("QuestionStore: a second answer, and one to no question, are refused with their own errors", "[store]") {
   OnEachQuestionStore([](QuestionStore& store) {
     const std::string id = Approval('1').request.approval_id;
     REQUIRE(store.Open({Approval('1')}));
@@ -120,7 +120,7 @@ TEST_CASE("QuestionStore: a second answer and one to nothing are refused, each i
   });
 }
 
-TEST_CASE("QuestionStore: an answer that comes too late does not count", "[store]") {
+TEST_CASE("QuestionStore: an answer after the expiry does not count", "[store]") {
   OnEachQuestionStore([](QuestionStore& store) {
     REQUIRE(store.Open({Approval('1', *ParseTimestamp("2020-01-01T00:00:00.000Z")), Approval('2', At(0))}));
     const std::string late = Approval('1').request.approval_id, open = Approval('2').request.approval_id;
@@ -131,7 +131,7 @@ TEST_CASE("QuestionStore: an answer that comes too late does not count", "[store
   });
 }
 
-TEST_CASE("QuestionStore: of many answers at once one counts", "[store]") {
+TEST_CASE("QuestionStore: one of many concurrent answers counts", "[store]") {
   OnEachQuestionStore([](QuestionStore& store) {
     for (const char last : {'1', '2', '3', '4', '5'}) {
       const std::string id = Approval(last).request.approval_id;

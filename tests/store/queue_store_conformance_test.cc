@@ -1,4 +1,4 @@
-// What every QueueStore does, whatever it is made of.
+// The facts that hold for every QueueStore.
 #include "store/conformance/store_under_test.h"
 #include "store/sample.h"
 #include "support/test.h"
@@ -35,7 +35,7 @@ RunBeginning Beginning(const WaitingMessage& waiting) {
 
 }  // namespace
 
-TEST_CASE("QueueStore: what waits is kept in its order, each by itself", "[store]") {
+TEST_CASE("QueueStore: messages are kept in order, and each can be removed alone", "[store]") {
   OnEachStore([](StoreUnderTest& under_test) {
     REQUIRE(under_test.store().CreateChat(Chat1(), "x"));
     CHECK(under_test.store().LoadQueue(Chat1())->empty());
@@ -57,7 +57,7 @@ TEST_CASE("QueueStore: what waits is kept in its order, each by itself", "[store
   });
 }
 
-TEST_CASE("QueueStore: a message is changed where it stands, and is another version then", "[store]") {
+TEST_CASE("QueueStore: a changed message keeps its place and gets another version", "[store]") {
   OnEachStore([](StoreUnderTest& under_test) {
     REQUIRE(under_test.store().CreateChat(Chat1(), "x"));
     for (const char last : {'1', '2'}) REQUIRE(under_test.store().AddQueued(Chat1(), Waiting(last, "before")));
@@ -73,7 +73,7 @@ TEST_CASE("QueueStore: a message is changed where it stands, and is another vers
   });
 }
 
-TEST_CASE("QueueStore: why one could not begin is known until it is changed", "[store]") {
+TEST_CASE("QueueStore: the failure of a message is known until the message is changed", "[store]") {
   OnEachStore([](StoreUnderTest& under_test) {
     QueueStore& store = under_test.store();
     REQUIRE(under_test.store().CreateChat(Chat1(), "x"));
@@ -110,7 +110,7 @@ TEST_CASE("QueueStore: there is a limit on messages and on their text", "[store]
   });
 }
 
-TEST_CASE("QueueStore: a message that begins leaves the queue with that, and its text is nowhere else", "[store]") {
+TEST_CASE("QueueStore: a message leaves the queue in the step in which it begins", "[store]") {
   OnEachStore([](StoreUnderTest& under_test) {
     REQUIRE(under_test.store().CreateChat(Chat1(), "x"));
     for (const char last : {'1', '2'}) REQUIRE(under_test.store().AddQueued(Chat1(), Waiting(last, "text")));
@@ -118,9 +118,9 @@ TEST_CASE("QueueStore: a message that begins leaves the queue with that, and its
     auto run = under_test.runs().Begin(Beginning(waiting[0]));
     REQUIRE(run);
     CHECK(Messages(under_test.store()) == std::vector{Waiting('2', "text")});
-    // It is there no more, and while its run goes on none of the others may begin.
+    // It is gone, and while it runs no other one may begin.
     CHECK(under_test.runs().Begin(Beginning(waiting[1])).error().reason == "busy");
-    REQUIRE(under_test.store().TakeQueued(Chat1(), waiting[0].message.id));  // as who takes up its run does
+    REQUIRE(under_test.store().TakeQueued(Chat1(), waiting[0].message.id));  // as after taking up its run
     REQUIRE((*run)->Discard());
     CHECK(under_test.runs().Begin(Beginning(waiting[0])).error().reason == "dequeued");
     REQUIRE(under_test.store().ChangeQueued(Chat1(), waiting[1].message.id, "changed"));
@@ -136,8 +136,8 @@ TEST_CASE("QueueStore: a message that begins leaves the queue with that, and its
   });
 }
 
-// Two processes, of which the second one has the chat's rows from before.
-TEST_CASE("QueueStore: of what several processes see only the first may begin, once, as it is now",
+// As if another process had read the chat's rows before.
+TEST_CASE("QueueStore: among several processes only the first message may begin, once, in its last version",
           "[store][postgres]") {
   if (test::PostgresServer::Get() == nullptr) return;
   PostgresUnderTest under_test(std::make_shared<const KeySet>(KeySet::Generate()));
@@ -157,7 +157,7 @@ TEST_CASE("QueueStore: of what several processes see only the first may begin, o
   CHECK(store.BegunElsewhere(Chat1(), now[0].message.id).value() == id);
   REQUIRE((*run)->Discard());
   CHECK(runs.Begin(Beginning(now[0])).error().reason == "dequeued");
-  // What failed to begin holds nobody up.
+  // A message that failed to begin does not block others.
   REQUIRE(store.FailQueued(Chat1(), seen[1].message.id, MakeError(ErrorCode::kNotFound, "no such model")));
   run = runs.Begin({.chat = Chat1(), .record = "{}", .in_line = true});
   REQUIRE(run);
@@ -165,12 +165,12 @@ TEST_CASE("QueueStore: of what several processes see only the first may begin, o
   REQUIRE(store.RemoveQueued(Chat1(), seen[1].message.id));
   CHECK(runs.Begin(Beginning(seen[1])).error().reason == "dequeued");
   CHECK_FALSE(store.BegunElsewhere(Chat1(), seen[1].message.id).value());
-  // Said again, because the answer was lost.
+  // Added again, because the answer was lost.
   REQUIRE(store.AddQueued(Chat1(), now[0].message));
   CHECK(store.LoadQueue(Chat1())->empty());
 }
 
-TEST_CASE("QueueStore: of a chat that is not there nothing waits, and deleting one empties its queue", "[store]") {
+TEST_CASE("QueueStore: an unknown chat has no messages, and deleting a chat empties its queue", "[store]") {
   OnEachStore([](StoreUnderTest& under_test) {
     InteractionStore& store = under_test.store();
     CHECK(store.LoadQueue(*ChatId::Parse("nowhere"))->empty());

@@ -91,7 +91,7 @@ void CheckReadable(FileSystem& disk, const KeySet& keys) {
 
 }  // namespace
 
-TEST_CASE("RewrapStore: everything is under the new key afterwards, and is what it was", "[store]") {
+TEST_CASE("RewrapStore: everything is under the new key afterwards, with the same content", "[store]") {
   MemoryFileSystem disk;
   const KeySet old = KeySet::Generate();
   Fill(disk, &old);
@@ -159,12 +159,12 @@ TEST_CASE("RewrapStore: a plain folder is not written", "[store]") {
   CHECK(disk.operations().size() == operations);
 }
 
-TEST_CASE("RewrapStore: no folder is not found", "[store]") {
+TEST_CASE("RewrapStore: a missing folder is kNotFound", "[store]") {
   MemoryFileSystem disk;
   CHECK(RewrapStore("/nowhere", KeySet::Generate(), disk).error().code == ErrorCode::kNotFound);
 }
 
-TEST_CASE("RewrapStore: whatever fails, all stays readable, and a second run finishes", "[store][fault]") {
+TEST_CASE("RewrapStore: whichever call fails, all stays readable, and a second run finishes", "[store][fault]") {
   const KeySet old = KeySet::Generate();
   const KeySet keys = old.WithNewKey(), fresh = keys.WithoutOldKeys();
   for (const bool from_then_on : {true, false}) {
@@ -178,7 +178,7 @@ TEST_CASE("RewrapStore: whatever fails, all stays readable, and a second run fin
         REQUIRE(done);
         break;
       }
-      // A leftover that cannot be removed is the one failure that does no harm.
+      // The only harmless failure is a leftover that cannot be removed.
       if (done) CHECK(done->left.empty());
       for (const auto kept : {Kept::kNothing, Kept::kNames, Kept::kEverything}) {
         const auto after = disk.AfterPowerLoss(kept);
@@ -186,14 +186,14 @@ TEST_CASE("RewrapStore: whatever fails, all stays readable, and a second run fin
         const auto finished = RewrapStore(kRoot, keys, *after);
         REQUIRE(finished);
         REQUIRE(finished->left.empty());
-        // The old key may go now, whatever happens next.
+        // The old key is not needed now, even after a power loss.
         CheckReadable(*after->AfterPowerLoss(Kept::kNothing), fresh);
       }
     }
   }
 }
 
-TEST_CASE("RewrapStore: stopped at a file, it leaves all readable and goes on from there", "[store]") {
+TEST_CASE("RewrapStore: a stop at a file leaves all readable, and a later run finishes", "[store]") {
   const KeySet old = KeySet::Generate();
   const KeySet keys = old.WithNewKey(), fresh = keys.WithoutOldKeys();
   MemoryFileSystem disk;

@@ -14,7 +14,7 @@ const std::string kRoot = "/data";
 const ChatId kCopy = *ChatId::Parse("copy");
 constexpr std::uint32_t kTurns = 4;
 
-// int_001 - int_002 - int_004, and int_003 beside int_002: in two lives of the chat, with texts of their own.
+// int_001 - int_002 - int_004, and int_003 beside int_002: in two lives of the chat, with different texts.
 struct World {
   MemoryFileSystem disk;
   std::shared_ptr<const KeySet> keys = std::make_shared<const KeySet>(KeySet::Generate());
@@ -34,7 +34,7 @@ struct World {
       std::optional<std::uint32_t> parent;
       if (number > 1) parent = number == 4 ? 2 : 1;
       Interaction turn = Sample(number, parent, text + " " + std::to_string(number));
-      // As long as those of a long chat, or short.
+      // As long as the states of a long chat, or short.
       if (number != 3) turn.final_agent_state->messages.Change(0).content->append(100'000, 'x');
       REQUIRE(store->SaveInteraction(turn));
     }
@@ -58,7 +58,7 @@ void CheckRolledBack(const Result<T>& result, std::uint32_t number) {
 
 }  // namespace
 
-TEST_CASE("Rollback: an older version of any interaction is an error that names it, whoever opens it", "[store]") {
+TEST_CASE("Rollback: an older version of any interaction is an error that names it, in every call", "[store]") {
   const std::uint32_t number = GENERATE(1u, 2u, 3u, 4u);
   const bool while_open = GENERATE(false, true);
   CAPTURE(number, while_open);
@@ -79,7 +79,7 @@ TEST_CASE("Rollback: an older version of any interaction is an error that names 
     CHECK(problem.file == RecordName(Chat1(), Id(number)));
     CHECK(problem.kind == "rollback");
   }
-  // What an edit of it goes on from is sound, unless its own word for that is not.
+  // The state before it is sound, unless its own link to that is not.
   const auto before = store->LoadPreviousState(Chat1(), Id(number));
   if (number == 1) CHECK(before);
   if (number != 1) CheckRolledBack(before, number);
@@ -94,13 +94,13 @@ TEST_CASE("Rollback: an older version of any interaction is an error that names 
   }
 }
 
-TEST_CASE("Rollback: whoever only reads is told of the newest", "[store]") {
+TEST_CASE("Rollback: a read-only store notices it in the newest interaction", "[store]") {
   World world;
   world.PutBack(4);
   CheckRolledBack(world.OpenForReading()->LoadInteraction(Chat1(), Id(4)), 4);
 }
 
-TEST_CASE("Rollback: a chat that goes on is not taken for one that was put back", "[store]") {
+TEST_CASE("Rollback: a chat that continues is not taken for one that was put back", "[store]") {
   World world;
   auto store = world.Open();
   REQUIRE(store->LoadInteraction(Chat1(), Id(1)));

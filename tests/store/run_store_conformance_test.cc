@@ -1,4 +1,4 @@
-// What every RunStore does, whatever it is made of.
+// The facts that hold for every RunStore.
 #include <future>
 
 #include "store/conformance/store_under_test.h"
@@ -8,7 +8,7 @@
 namespace reprise::run_store_conformance_test {
 namespace {
 
-// Appends, and waits until it is known what came of it.
+// Appends, and waits for the result.
 Result<void> AppendNow(RunHold& hold, std::string_view record, Journal::Reach reach = Journal::Reach::kProcess) {
   const auto kept = std::make_shared<std::promise<Result<void>>>();
   hold.Append(record, reach, [kept](Result<void> outcome) { kept->set_value(std::move(outcome)); });
@@ -26,7 +26,7 @@ RunBeginning AtHead(std::optional<InteractionId> head) {
   return {.chat = Chat1(), .expected_head = head, .record = "begun"};
 }
 
-// The only abandoned run there is.
+// The only abandoned run.
 AbandonedRun ClaimOne(RunStore& runs) {
   auto claimed = runs.ClaimAbandoned(10);
   REQUIRE(claimed);
@@ -36,7 +36,7 @@ AbandonedRun ClaimOne(RunStore& runs) {
 
 }  // namespace
 
-TEST_CASE("RunStore: a run that begins makes its chat, has the next number, and is the only one there", "[store]") {
+TEST_CASE("RunStore: a new run makes its chat, has the next number, and is the only one there", "[store]") {
   OnEachStore([](StoreUnderTest& under_test) {
     RunStore& runs = under_test.runs();
     auto first = Begun(runs, AtHead(kNone));
@@ -87,7 +87,7 @@ TEST_CASE("RunStore: a run does not begin at a head that has moved", "[store]") 
   });
 }
 
-TEST_CASE("RunStore: a run that begins elsewhere than at the head does so whatever the head is", "[store]") {
+TEST_CASE("RunStore: a run that does not begin at the head may begin, whatever the head is", "[store]") {
   OnEachStore([](StoreUnderTest& under_test) {
     RunStore& runs = under_test.runs();
     REQUIRE(Begun(runs, AtHead(kNone))->Finish(Sample(1, {}, "one")));
@@ -98,7 +98,7 @@ TEST_CASE("RunStore: a run that begins elsewhere than at the head does so whatev
   });
 }
 
-TEST_CASE("RunStore: one that is discarded was never there, and its number is not used again", "[store]") {
+TEST_CASE("RunStore: a discarded run leaves nothing, and its number is not used again", "[store]") {
   OnEachStore([](StoreUnderTest& under_test) {
     REQUIRE(Begun(under_test.runs(), AtHead(kNone))->Finish(Sample(1, {}, "one")));
     auto hold = Begun(under_test.runs(), AtHead(Id(1)));
@@ -109,7 +109,7 @@ TEST_CASE("RunStore: one that is discarded was never there, and its number is no
   });
 }
 
-TEST_CASE("RunStore: records are kept in their order, and each is told of once", "[store]") {
+TEST_CASE("RunStore: records are kept in order, and each is reported once", "[store]") {
   OnEachStore([](StoreUnderTest& under_test) {
     auto hold = Begun(under_test.runs(), AtHead(kNone));
     constexpr int kRecords = 200;
@@ -118,7 +118,7 @@ TEST_CASE("RunStore: records are kept in their order, and each is told of once",
       const auto reach = i % 10 == 0 ? Journal::Reach::kPowerLoss : Journal::Reach::kProcess;
       hold->Append(std::to_string(i), reach, [&told, i](const Result<void>& kept) { told.push_back(kept ? i : -1); });
     }
-    hold->GiveBack();  // none is outstanding then
+    hold->GiveBack();  // no call is outstanding then
     std::vector<int> expected;
     for (int i = 0; i < kRecords; ++i) expected.push_back(i);
     CHECK(told == expected);
@@ -132,7 +132,7 @@ TEST_CASE("RunStore: records are kept in their order, and each is told of once",
   });
 }
 
-TEST_CASE("RunStore: what is given back is busy until it is claimed, by one, and has ended then", "[store]") {
+TEST_CASE("RunStore: a run that is given back stays busy, is claimed by one caller, and can be finished", "[store]") {
   OnEachStore([](StoreUnderTest& under_test) {
     RunStore& runs = under_test.runs();
     auto given = Begun(runs, AtHead(kNone));
@@ -150,7 +150,7 @@ TEST_CASE("RunStore: what is given back is busy until it is claimed, by one, and
   });
 }
 
-TEST_CASE("RunStore: a run whose process has ended is found, and goes on behind what it had kept", "[store]") {
+TEST_CASE("RunStore: a run whose process has ended is found, and continues after its records", "[store]") {
   OnEachStore([](StoreUnderTest& under_test) {
     {
       auto hold = Begun(under_test.runs(), AtHead(kNone));
@@ -183,7 +183,7 @@ TEST_CASE("RunStore: a run whose process has ended is found, and goes on behind 
   });
 }
 
-TEST_CASE("RunStore: a change that ends at once keeps no journal", "[store]") {
+TEST_CASE("RunStore: a run that ends at once keeps no journal", "[store]") {
   OnEachStore([](StoreUnderTest& under_test) {
     auto hold = Begun(under_test.runs(), {.chat = Chat1(), .expected_head = kNone});
     CHECK_FALSE(hold->keeps_journal());
@@ -192,7 +192,7 @@ TEST_CASE("RunStore: a change that ends at once keeps no journal", "[store]") {
   });
 }
 
-TEST_CASE("RunStore: the chat of a run that is set aside goes on", "[store]") {
+TEST_CASE("RunStore: the chat of a run that is set aside continues", "[store]") {
   OnEachStore([](StoreUnderTest& under_test) {
     auto hold = Begun(under_test.runs(), AtHead(kNone));
     hold->SetAside();

@@ -11,7 +11,7 @@ namespace {
 
 const std::string kRoot = "/data";
 
-// What a process leaves that is killed while an interaction runs in a chat of its own, beside one that has ended.
+// The files of a process that was killed while an interaction ran in one chat, after one in another chat had ended.
 struct World {
   MemoryFileSystem disk;
   ChatId busy = *ChatId::Parse("b"), idle = *ChatId::Parse("idle");
@@ -59,7 +59,7 @@ TEST_CASE("RunningList: one flipped bit hides nothing", "[store][journal]") {
   }
 }
 
-TEST_CASE("RunningList: one that is cut off or empty hides nothing", "[store][journal]") {
+TEST_CASE("RunningList: a list that is cut off or empty hides nothing", "[store][journal]") {
   World world;
   const std::string list = "+b int_001\n";
   for (std::size_t size = 0; size < list.size(); ++size) {
@@ -69,7 +69,7 @@ TEST_CASE("RunningList: one that is cut off or empty hides nothing", "[store][jo
   }
 }
 
-TEST_CASE("RunningList: what was found without it is in the next one", "[store][journal]") {
+TEST_CASE("RunningList: interactions that were found without it are in the next one", "[store][journal]") {
   World world;
   world.disk.Overwrite(RunningFile(kRoot), "+c int_001\n");
   {
@@ -82,7 +82,7 @@ TEST_CASE("RunningList: what was found without it is in the next one", "[store][
   CHECK(*unfinished == std::vector<InteractionRef>{{world.busy, Id(1)}, {world.idle, Id(2)}});
 }
 
-TEST_CASE("RunningList: one bit that makes a beginning that of another running interaction hides nothing",
+TEST_CASE("RunningList: a bit that turns a line into that of another running interaction hides nothing",
           "[store][journal]") {
   World world;
   auto store = world.Open();
@@ -97,12 +97,11 @@ TEST_CASE("RunningList: one bit that makes a beginning that of another running i
   }
 }
 
-TEST_CASE("RunningList: an interaction that the list has lost is taken up after its chat was opened",
-          "[store][journal]") {
+TEST_CASE("RunningList: an interaction that the list lacks is taken up after its chat was opened", "[store][journal]") {
   const bool before_the_list_is_read = GENERATE(false, true);
   CAPTURE(before_the_list_is_read);
   World world;
-  world.disk.Overwrite(RunningFile(kRoot), "+idle int_001\n-idle int_001\n");  // whole, and without a line
+  world.disk.Overwrite(RunningFile(kRoot), "+idle int_001\n-idle int_001\n");  // whole, but without the line
   const std::vector<InteractionRef> lost{{world.busy, Id(1)}};
   auto store = world.Open();
   if (before_the_list_is_read) {

@@ -9,7 +9,7 @@ namespace reprise {
 
 inline ChatId Chat1() { return *ChatId::Parse("chat1"); }
 
-// Seconds after the beginning of 2100: later than any clock that the tests run by.
+// Seconds after the beginning of 2100, which is later than the clock of any test.
 inline Timestamp At(int second) { return Timestamp(std::chrono::seconds(4'102'444'800 + second)); }
 
 // A finished interaction with events and a state; `text` distinguishes it from others.

@@ -53,7 +53,7 @@ struct World {
 
 }  // namespace
 
-TEST_CASE("SealedFileStore: nothing that a giver says becomes part of a path, or can be read", "[files]") {
+TEST_CASE("SealedFileStore: a given name never becomes part of a path, and the content cannot be read", "[files]") {
   World world;
   for (const char* name : {"../../escape", "/etc/passwd", "..", "a/b\\c", "chat.json", "\xe2\x80\xaegpj.exe"}) {
     const StoredFile file = world.Put("needle-4711", name);
@@ -71,7 +71,7 @@ TEST_CASE("SealedFileStore: nothing that a giver says becomes part of a path, or
   CHECK(world.Problems().empty());
 }
 
-TEST_CASE("SealedFileStore: a file of a chat that is not there is refused, and makes no folder", "[files]") {
+TEST_CASE("SealedFileStore: a file for a missing chat is refused, and makes no folder", "[files]") {
   World world;
   const auto put = world.store->Put(*ChatId::Parse("nobody"), File("x"));
   REQUIRE_FALSE(put);
@@ -109,7 +109,7 @@ TEST_CASE("SealedFileStore: every changed byte is noticed, by name", "[files]") 
     CHECK(listing.damaged[0].id == file.info.id);
     CHECK(listing.files == std::vector<FileInfo>{neighbour.info});
   }
-  // It can be deleted all the same.
+  // It can still be deleted.
   CHECK(world.store->Delete(Chat1(), file.info.id));
   CHECK(world.Problems().empty());
 }
@@ -136,12 +136,12 @@ TEST_CASE("SealedFileStore: a record of another place is noticed", "[files]") {
   CHECK(kind(world.PathOf(second), Chat1(), second.info.id) == "plain");
   world.Write(world.PathOf(second), world.Read(ChatFile(kRoot, Chat1())));
   CHECK(kind(world.PathOf(second), Chat1(), second.info.id) == "swap");
-  // And a file in the place of an interaction or an index.
+  // The same for a file's record in the place of an index.
   world.Write(ChatFile(kRoot, world.other), text);
   CHECK(VerifyFile(ChatFile(kRoot, world.other), world.keys, world.disk).value().problems[0].kind == "swap");
 }
 
-TEST_CASE("SealedFileStore: a plain file whose content is not what was stored is noticed", "[files]") {
+TEST_CASE("SealedFileStore: a changed content of a plain file is noticed", "[files]") {
   World world(/*sealed=*/false);
   const StoredFile file = world.Put("some text");
   std::string text = world.Read(world.PathOf(file));
@@ -166,7 +166,7 @@ TEST_CASE("SealedFileStore: whichever call fails, the file is there or it is not
     CHECK(listing.damaged.empty());
     CHECK(listing.files.size() == (put ? 2 : 1));
     CHECK(world.store->Get(Chat1(), before.info.id).value() == before);
-    // What a write that did not end has left goes with the next.
+    // The next write removes the temporary files of an interrupted one.
     REQUIRE(world.store->Put(Chat1(), File("next")));
     const auto entries = world.disk.ListDirectory(FilesDirectory(kRoot, Chat1())).value();
     for (const DirectoryEntry& entry : entries) {
@@ -179,7 +179,7 @@ TEST_CASE("SealedFileStore: whichever call fails, the file is there or it is not
   }
 }
 
-TEST_CASE("SealedFileStore: a power loss leaves what was said to be stored", "[files]") {
+TEST_CASE("SealedFileStore: a stored file survives a power loss, a deleted one is gone", "[files]") {
   World world;
   const StoredFile file = world.Put("text");
   const StoredFile deleted = world.Put("more text");

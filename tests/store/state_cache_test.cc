@@ -5,18 +5,18 @@
 namespace reprise::state_cache_test {
 namespace {
 
-TEST_CASE("StateCache: what was used last is kept, within the capacity", "[store]") {
+TEST_CASE("StateCache: the last used states are kept, within the capacity", "[store]") {
   StateCache<int> cache(10);
   cache.Put("a", 1, 4);
   cache.Put("b", 2, 4);
   CHECK(cache.Find("a") == 1);
-  cache.Put("c", 3, 4);  // in the place of b, which was used before a
+  cache.Put("c", 3, 4);  // replaces b, which was last used before a
   CHECK(cache.Find("a") == 1);
   CHECK_FALSE(cache.Find("b"));
   CHECK(cache.Find("c") == 3);
 }
 
-TEST_CASE("StateCache: what does not fit is not kept and puts nothing out", "[store]") {
+TEST_CASE("StateCache: a state that does not fit is not kept and evicts none", "[store]") {
   StateCache<int> cache(10);
   cache.Put("a", 1, 10);
   cache.Put("b", 2, 11);
@@ -24,7 +24,7 @@ TEST_CASE("StateCache: what does not fit is not kept and puts nothing out", "[st
   CHECK_FALSE(cache.Find("b"));
 }
 
-TEST_CASE("StateCache: what is taken is there no more, and its room is free", "[store]") {
+TEST_CASE("StateCache: a state that is taken is gone, and its room is free", "[store]") {
   StateCache<int> cache(10);
   cache.Put("a", 1, 5);
   cache.Put("b", 2, 5);
@@ -35,7 +35,7 @@ TEST_CASE("StateCache: what is taken is there no more, and its room is free", "[
   CHECK(cache.Find("c") == 3);
 }
 
-TEST_CASE("StateCache: a state takes the place and the room of the one before it", "[store]") {
+TEST_CASE("StateCache: a state replaces the one of its name and takes its room", "[store]") {
   StateCache<int> cache(10);
   cache.Put("a", 1, 5);
   cache.Put("a", 2, 4);
@@ -46,7 +46,7 @@ TEST_CASE("StateCache: a state takes the place and the room of the one before it
   CHECK_FALSE(cache.Find("a"));
 }
 
-TEST_CASE("StateCache: of one owner those that were used last are kept", "[store]") {
+TEST_CASE("StateCache: the last used states of an owner are kept", "[store]") {
   StateCache<int> cache(100);
   cache.Put("other", 0, 1, "b");
   cache.Put("1", 1, 10, "a");

@@ -1,4 +1,4 @@
-// The trash: what is listed of it, and the way back.
+// The trash: its list, and restoring from it.
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -37,7 +37,7 @@ struct World {
     REQUIRE(store->SaveInteraction(Sample(2, 1, text)));
     REQUIRE(store->ChangeChat(Chat1(), {.title = "The " + text}));
   }
-  // The only entry.
+  // The id of the new entry.
   std::string Delete() const {
     REQUIRE(store->DeleteChat(Chat1()));
     const auto trash = store->ListTrash();
@@ -62,7 +62,7 @@ bool IsThere(const std::string& path) { return fs::exists(fs::symlink_status(pat
 
 }  // namespace
 
-TEST_CASE("Trash: a deleted chat is listed and comes back as it was", "[store][trash]") {
+TEST_CASE("Trash: a deleted chat is listed and can be restored unchanged", "[store][trash]") {
   World world(GENERATE(true, false));
   world.Fill();
   const auto before = world.store->LoadChat(Chat1());
@@ -92,17 +92,17 @@ TEST_CASE("Trash: a deleted chat is listed and comes back as it was", "[store][t
   }
   CHECK(world.store->ListTrash()->empty());
   CHECK(world.store->RestoreChat(Chat1(), id).error().code == ErrorCode::kNotFound);  // it is not there any more
-  CHECK(world.store->ReserveInteraction(Chat1()) == Id(3));                           // the chat goes on
+  CHECK(world.store->ReserveInteraction(Chat1()) == Id(3));                           // the chat continues
 }
 
-TEST_CASE("Trash: a chat has its title there also if it is deleted at once", "[store][trash]") {
+TEST_CASE("Trash: a chat has its title there even if it is deleted at once", "[store][trash]") {
   World world;
   REQUIRE(world.store->SaveInteraction(Sample(1, {}, "the first words")));  // chat.json would follow later
   world.Delete();
   CHECK(world.store->ListTrash()->front().title == "the first words");
 }
 
-TEST_CASE("Trash: the one that was deleted last comes first", "[store][trash]") {
+TEST_CASE("Trash: the chat that was deleted last comes first", "[store][trash]") {
   World world;
   world.Fill("first");
   const std::string first = world.Delete();
@@ -117,7 +117,7 @@ TEST_CASE("Trash: the one that was deleted last comes first", "[store][trash]") 
   CHECK(world.store->LoadFinalState(Chat1(), Id(2)).value()->messages.front().content == "first");
 }
 
-TEST_CASE("Trash: no chat is replaced, of whatever kind", "[store][trash]") {
+TEST_CASE("Trash: a restore replaces nothing, whatever has the name", "[store][trash]") {
   World world;
   world.Fill();
   const std::string id = world.Delete();
@@ -141,7 +141,7 @@ TEST_CASE("Trash: no chat is replaced, of whatever kind", "[store][trash]") {
   CHECK(IsThere(world.Entry(id, "chat.json")));
 }
 
-TEST_CASE("Trash: what is no entry is not there", "[store][trash]") {
+TEST_CASE("Trash: only entries are listed and restored", "[store][trash]") {
   World world;
   CHECK(world.store->ListTrash()->empty());  // nothing was ever deleted
   CHECK(world.store->RestoreChat(Chat1(), "chat1.20250115T100000.000Z.01234567").error().code == ErrorCode::kNotFound);
@@ -210,7 +210,7 @@ TEST_CASE("Trash: a chat whose summary cannot be read stays there", "[store][tra
   CHECK(world.store->ListTrash()->size() == 1);
 }
 
-TEST_CASE("Trash: an unfinished interaction that comes back is found at the next start", "[store][trash]") {
+TEST_CASE("Trash: an unfinished interaction of a restored chat is found at the next start", "[store][trash]") {
   World world;
   world.Fill();
   {
@@ -229,7 +229,7 @@ TEST_CASE("Trash: an unfinished interaction that comes back is found at the next
   CHECK(unfinished->front().interaction_id == Id(3));
 }
 
-TEST_CASE("Trash: who only reads brings nothing back", "[store][trash]") {
+TEST_CASE("Trash: a read-only store restores nothing", "[store][trash]") {
   World world;
   world.Fill();
   const std::string id = world.Delete();
@@ -242,7 +242,7 @@ TEST_CASE("Trash: who only reads brings nothing back", "[store][trash]") {
   CHECK((*reader)->RestoreChat(Chat1(), id).error().code == ErrorCode::kForbidden);
 }
 
-// The disk fails at each call in turn, and the power goes then: the chat is whole, in the trash or in its place.
+// The disk fails at each call in turn, followed by a power loss: the chat is whole, in the trash or in its place.
 TEST_CASE("Trash: wherever a restore ends, the chat is there", "[store][trash]") {
   const auto keys = std::make_shared<const KeySet>(KeySet::Generate());
   using Kept = MemoryFileSystem::Kept;

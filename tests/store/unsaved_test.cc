@@ -27,7 +27,7 @@ TEST_CASE("Unsaved: a fallback that is never needed leaves no litter", "[store]"
   CHECK(fs::is_empty(temp.path()));
 }
 
-TEST_CASE("Unsaved: an interaction is taken without its parent and brought home", "[store]") {
+TEST_CASE("Unsaved: an interaction is accepted without its parent and brought home", "[store]") {
   const TempDirectory temp;
   PosixFileSystem disk;
   const std::string folder = temp.File("state/unsaved");
@@ -51,7 +51,7 @@ TEST_CASE("Unsaved: an interaction is taken without its parent and brought home"
   CHECK(BringHome(folder, keys, disk, home)->moved == 0);
 }
 
-TEST_CASE("Unsaved: bringing home again what is there already is fine", "[store]") {
+TEST_CASE("Unsaved: an interaction that is at home already can be brought home again", "[store]") {
   const TempDirectory temp;
   PosixFileSystem disk;
   const std::string folder = temp.File("unsaved");
@@ -62,7 +62,7 @@ TEST_CASE("Unsaved: bringing home again what is there already is fine", "[store]
   CHECK(home.LoadChat(Chat1())->interactions.size() == 1);
 }
 
-TEST_CASE("Unsaved: a late comer does not take the head", "[store]") {
+TEST_CASE("Unsaved: an interaction that comes home late does not become the head", "[store]") {
   const TempDirectory temp;
   PosixFileSystem disk;
   const std::string folder = temp.File("unsaved");
@@ -75,7 +75,7 @@ TEST_CASE("Unsaved: a late comer does not take the head", "[store]") {
   CHECK(home.LoadInteraction(Chat1(), Id(2)));
 }
 
-TEST_CASE("Unsaved: what reached the disk after all, too late for those who waited, does not stay", "[store]") {
+TEST_CASE("Unsaved: an interaction that reached the disk after all, too late, does not stay", "[store]") {
   const TempDirectory temp;
   PosixFileSystem disk;
   const std::string folder = temp.File("unsaved");
@@ -97,7 +97,7 @@ TEST_CASE("Unsaved: what reached the disk after all, too late for those who wait
   CHECK(home.LoadInteraction(Chat1(), Id(1)) == saved);
 }
 
-TEST_CASE("Unsaved: what cannot be placed stays", "[store]") {
+TEST_CASE("Unsaved: an interaction that cannot be placed stays", "[store]") {
   const TempDirectory temp;
   PosixFileSystem disk;
   const std::string folder = temp.File("unsaved");
@@ -125,7 +125,7 @@ TEST_CASE("Unsaved: a folder that everybody may change is not used", "[store]") 
   REQUIRE_FALSE(saved);
   CHECK(saved.error().reason == "folder_not_private");
   CHECK_FALSE(fs::exists(open + "/unsaved"));
-  // Nor if somebody else has made it.
+  // The same for one that another user may have made.
   REQUIRE(fs::create_directory(open + "/unsaved"));
   MemoryInteractionStore home;
   CHECK(BringHome(open + "/unsaved", nullptr, disk, home).error().reason == "folder_not_private");
@@ -143,7 +143,7 @@ TEST_CASE("Unsaved: each data folder has fallback folders of its own", "[store]"
   CHECK(a[1].find("/reprise-" + std::to_string(::getuid()) + "/unsaved/") != std::string::npos);
 }
 
-TEST_CASE("Unsaved: a folder that is not there has nothing to bring home", "[store]") {
+TEST_CASE("Unsaved: a missing folder has nothing to bring home", "[store]") {
   MemoryFileSystem disk;
   MemoryInteractionStore home;
   const auto brought = BringHome("/nowhere/unsaved", nullptr, disk, home);

@@ -16,7 +16,7 @@ namespace {
 
 const std::string kRoot = "/data";
 
-// Two chats, the first with a branch and an interaction that runs.
+// Two chats, each with a branch and a running interaction.
 struct World {
   MemoryFileSystem disk;
   std::shared_ptr<const KeySet> keys;
@@ -123,7 +123,7 @@ TEST_CASE("VerifyStore: an index with a number that is too large is damaged", "[
   }
 }
 
-TEST_CASE("VerifyStore: every pair of files that changed places is found, both named", "[verify]") {
+TEST_CASE("VerifyStore: every pair of files that changed places is found, and both are named", "[verify]") {
   World world;
   std::vector<std::string> all = FilesOf(Chat1());
   for (const std::string& name : FilesOf(world.other)) all.push_back(name);
@@ -141,7 +141,7 @@ TEST_CASE("VerifyStore: every pair of files that changed places is found, both n
   CHECK(world.Verify().problems.empty());
 }
 
-TEST_CASE("VerifyStore: a swap between interactions or chats is called one", "[verify]") {
+TEST_CASE("VerifyStore: a swap between interactions or chats is reported as a swap", "[verify]") {
   World world;
   const std::string two = RecordName(Chat1(), Id(2));
   for (const std::string& from :
@@ -151,7 +151,7 @@ TEST_CASE("VerifyStore: a swap between interactions or chats is called one", "[v
   }
 }
 
-TEST_CASE("VerifyStore: a deleted file is missed by what follows it or by the index", "[verify]") {
+TEST_CASE("VerifyStore: a deleted file is missed by a later interaction or by the index", "[verify]") {
   const bool sealed = GENERATE(true, false);
   World world(sealed);
   for (const std::string& name : FilesOf(Chat1())) {
@@ -165,7 +165,7 @@ TEST_CASE("VerifyStore: a deleted file is missed by what follows it or by the in
   CHECK(world.Verify().problems.empty());
 }
 
-TEST_CASE("VerifyStore: an authentic but other version of a file is a rollback", "[verify]") {
+TEST_CASE("VerifyStore: another authentic version of a file is a rollback", "[verify]") {
   World world;
   // Another life of the same chat, under the same key.
   auto store = world.Open("/again");
@@ -182,7 +182,7 @@ TEST_CASE("VerifyStore: an authentic but other version of a file is a rollback",
   }
 }
 
-TEST_CASE("VerifyStore: plain where sealed is expected, and the reverse", "[verify]") {
+TEST_CASE("VerifyStore: a plain file in a sealed folder is reported, and the reverse", "[verify]") {
   World sealed(true), plain(false);
   for (const std::string& name : FilesOf(Chat1())) {
     for (auto [into, from] : {std::pair(&sealed, &plain), std::pair(&plain, &sealed)}) {
@@ -205,7 +205,7 @@ TEST_CASE("VerifyStore: with another key everything is damaged", "[verify]") {
   }
 }
 
-TEST_CASE("VerifyStore: strangers, temporary files and the trash are passed over", "[verify]") {
+TEST_CASE("VerifyStore: foreign files, temporary files and the trash are skipped", "[verify]") {
   World world;
   const std::string interactions = InteractionsDirectory(kRoot, Chat1());
   for (const std::string& path :
@@ -219,7 +219,7 @@ TEST_CASE("VerifyStore: strangers, temporary files and the trash are passed over
   CHECK(report.checked == FilesOf(Chat1()).size());
 }
 
-TEST_CASE("VerifyStore: what a server leaves for a moment is no problem", "[verify]") {
+TEST_CASE("VerifyStore: the momentary states of a running server are no problem", "[verify]") {
   World world;
   const std::string journal = PathOf(JournalName(Chat1(), Id(5)));
   const std::string whole = world.Read(journal);
@@ -248,7 +248,7 @@ TEST_CASE("VerifyStore: what a server leaves for a moment is no problem", "[veri
   }
 }
 
-TEST_CASE("VerifyFile: knows what the neighbours know, in the folder, elsewhere only what the file says", "[verify]") {
+TEST_CASE("VerifyFile: a file in the folder is checked against its neighbours, elsewhere against itself", "[verify]") {
   World world;
   const std::string name = RecordName(Chat1(), Id(2));
   const auto verify = [&](const std::string& path) { return VerifyFile(path, world.keys, world.disk); };
@@ -278,7 +278,7 @@ TEST_CASE("VerifyStore: every file is counted once, and the work can be stopped 
   REQUIRE(report);
   CHECK(all.done() == report->checked);
 
-  // One that has to be looked at twice.
+  // A chat that has to be checked twice.
   REQUIRE(world.disk.RemoveFile(PathOf(RecordName(world.other, Id(3)))));
   WorkCounter damaged;
   CHECK(!VerifyStore(kRoot, world.keys, world.disk, &damaged)->problems.empty());

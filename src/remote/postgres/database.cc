@@ -35,13 +35,13 @@ Error FailureOf(std::string_view state, const char* message) {
   return MakeError(ErrorCode::kIo, "the database has refused a statement", detail);
 }
 
-// The server goes, or is a standby now: somebody else is the database in a moment.
+// The server shuts down, or is a standby now; another one takes over in a moment.
 bool EndsConnection(std::string_view state) {
   return state.empty() || state.starts_with("08") || state.starts_with("57P") || state == "25006";
 }
-// What was prepared is not there, or is there already: a pooler lies between.
+// A prepared statement is missing, or exists already, because of a pooler in between.
 bool IsOfPreparation(std::string_view state) { return state == "26000" || state == "42P05"; }
-// Others were in the way, and nothing of it was done.
+// Another transaction was in the way, and nothing was done.
 bool IsForRepetition(std::string_view state) { return state == "40001" || state == "40P01"; }
 
 void Ignore(void*, const char*) {}
@@ -58,7 +58,7 @@ std::string_view Rows::text(std::size_t row, int column) const {
           static_cast<std::size_t>(library_->length(result_.get(), at, column))};
 }
 
-// Big-endian, as the wire has it.
+// Big-endian, as on the wire.
 std::int64_t Rows::number(std::size_t row, int column) const {
   const std::string_view bytes = text(row, column);
   std::uint64_t number = 0;
@@ -73,7 +73,7 @@ void AppendNumber(std::string& out, std::uint32_t number) {
   for (const int shift : {24, 16, 8, 0}) out += static_cast<char>(number >> shift & 0xff);
 }
 
-// A list of one dimension, as the wire has it.
+// A list of one dimension, in the form of the wire.
 template <typename List, typename Append>
 std::string BinaryArray(std::uint32_t element_type, const List& list, const Append& append) {
   std::string array;
@@ -82,7 +82,7 @@ std::string BinaryArray(std::uint32_t element_type, const List& list, const Appe
   AppendNumber(array, element_type);
   if (list.empty()) return array;
   AppendNumber(array, static_cast<std::uint32_t>(list.size()));
-  AppendNumber(array, 1);  // the first one's place
+  AppendNumber(array, 1);  // the index of the first one
   for (const auto& each : list) append(array, each);
   return array;
 }
@@ -123,7 +123,7 @@ SqlValue SqlValue::Uuids(const std::vector<std::string>& list) {
 
 namespace {
 
-// libpq's own words quote what they are about, and so perhaps the password.
+// libpq's own message quotes parts of the URL, and so perhaps the password.
 std::string_view WhyNoUrl(std::string_view url, std::string_view problem) {
   const auto tells_of = [&](std::string_view word) { return problem.find(word) != problem.npos; };
   if (!url.starts_with("postgresql://") && !url.starts_with("postgres://")) {
@@ -135,7 +135,7 @@ std::string_view WhyNoUrl(std::string_view url, std::string_view problem) {
   return "it is not of the form postgresql://user:password@host:port/database";
 }
 
-// A password that no @ follows is read as the port, which messages show.
+// A password without an @ after it is read as the port, which messages show.
 bool HasOtherPort(const PQconninfoOption* options) {
   for (; options->keyword != nullptr; ++options) {
     if (std::string_view(options->keyword) != "port" || options->val == nullptr) continue;
@@ -211,8 +211,8 @@ void Database::Submit(Statement statement, Done done) {
   SendNow();
 }
 
-// A thread switch less than if the database's thread sent it. Who has the connection now does not see what came just
-// now, so that the thread has to look once more.
+// Sending here saves a switch to the database's thread. If another thread has the connection now, it may not see this
+// statement, so the database's thread has to look once more.
 void Database::SendNow() {
   if (connection_mutex_.try_lock()) {
     const MutexLock lock(connection_mutex_, std::adopt_lock);
@@ -260,7 +260,7 @@ bool Database::is_stopping() const {
 }
 
 Result<Rows> Database::ExecuteInOrder(Statement statement) {
-  // Shared: who sets the value uses it a moment longer than who has waited for that.
+  // Shared, because the thread that sets the value uses it a moment longer than the one that waits for it.
   const auto outcome = std::make_shared<std::promise<Result<Rows>>>();
   Submit(std::move(statement), [outcome](Result<Rows> rows) { outcome->set_value(std::move(rows)); });
   return outcome->get_future().get();
@@ -305,7 +305,7 @@ void Database::Work() {
 }
 
 bool Database::Connect() {
-  // What stands before the URL holds unless that says otherwise; what stands behind it always does.
+  // Values before the URL are defaults that it may override; values after it always hold.
   const char* const names[] = {"tcp_user_timeout",
                                "keepalives_idle",
                                "target_session_attrs",
@@ -363,7 +363,7 @@ bool Database::Greet() {
   return true;
 }
 
-// What was under way goes first when there is a connection again.
+// Statements that were under way go first on the next connection.
 void Database::Disconnect(std::string_view why) {
   if (!std::exchange(was_reported_, true)) LogWarning("the database cannot be reached", {{"detail", why}});
   const MutexLock lock(connection_mutex_);
@@ -379,7 +379,7 @@ void Database::Disconnect(std::string_view why) {
   for (; !under_way_.empty(); under_way_.pop_back()) {
     auto& jobs = under_way_.back().jobs;
     for (; !jobs.empty(); jobs.pop_back()) {
-      if (!jobs.back().done || is_greeting(jobs.back())) continue;  // nobody waits for it
+      if (!jobs.back().done || is_greeting(jobs.back())) continue;  // no caller waits for it
       jobs.back().outcome.reset();
       waiting_.push_front(std::move(jobs.back()));
     }
@@ -397,7 +397,7 @@ bool Database::SendWhatWaits() {
       if (waiting_.empty() || under_way_.size() >= kMostUnderWay) break;
       const bool shares = waiting_.front().statement.may_share;
       joins = shares && is_shared && under_way_.back().jobs.size() < kMostTogether;
-      if (shares && !joins && !under_way_.empty()) break;  // it waits for what is under way, and goes with what comes
+      if (shares && !joins && !under_way_.empty()) break;  // it waits for those under way, and shares with later ones
       is_shared = shares;
       job = std::move(waiting_.front());
       waiting_.pop_front();
@@ -415,8 +415,8 @@ bool Database::SendWhatWaits() {
   return flushed >= 0;
 }
 
-// The tenant's name is a part of the transaction: it holds no longer than that, also where a pool gives the connection
-// to somebody else then.
+// The tenant's name is set for the transaction only, so that it does not remain when a pooler then gives the connection
+// to another client.
 bool Database::Send(Job& job) {
   job.queries = job.ended = 0;
   job.prepares = -1;
@@ -429,8 +429,8 @@ bool Database::Send(Job& job) {
   return is_named && SendQuery(job, statement.sql, statement.values);
 }
 
-// What comes for the second time is prepared, under a name that follows from its text: where a pooler gives us somebody
-// else's connection there can be nothing else behind it.
+// A statement is prepared at its second use, under a name made from its text. So if a pooler gives us the connection of
+// another client, the name cannot stand for another statement there.
 bool Database::SendQuery(Job& job, const char* sql, const std::vector<SqlValue>& values) {
   std::vector<const char*> data;
   std::vector<int> sizes, formats;
@@ -464,7 +464,8 @@ bool Database::Wait() {
   pollfd fds[2] = {{.fd = wake_.get(), .events = POLLIN, .revents = 0}, {}};
   {
     const MutexLock lock(connection_mutex_);
-    // While something is under way, or was a moment ago, it is looked at again: the database may have fallen silent.
+    // While statements are under way, or were a moment ago, the thread wakes up at times: the database may have fallen
+    // silent.
     sleeps_ = under_way_.empty() && was_quiet_;
     limit = sleeps_ ? -1 : static_cast<int>(kLookEvery.count());
     fds[1] = {.fd = library_.socket(connection_),
@@ -503,7 +504,7 @@ bool Database::ReadResults(News& news) {
     } else if (status == PGRES_PIPELINE_SYNC) {
       library_.clear(result);
       EndTransaction(news);
-    } else if (status == PGRES_PIPELINE_ABORTED) {  // what stands before it has failed, and says why
+    } else if (status == PGRES_PIPELINE_ABORTED) {  // an earlier query has failed, and has the reason
       library_.clear(result);
     } else {
       TakeResult(result);
@@ -523,7 +524,7 @@ void Database::TakeResult(PGresult* result) {
   job.outcome = Rows(library_, result);  // of its last query
 }
 
-// False: the connection has come to its end.
+// False if the connection is lost.
 bool Database::TakeFailure(PGresult* result) {
   const char* const state = library_.error_field(result, PG_DIAG_SQLSTATE);
   const std::string code = state ? state : "";
@@ -537,7 +538,7 @@ bool Database::TakeFailure(PGresult* result) {
   job.outcome.reset();
   if (IsOfPreparation(code)) {
     ++not_prepared_;
-    // Else the tenant's name: that is found out by the next one.
+    // It may also be the query with the tenant's name, which is not told apart here.
     Known& known = *(job.ended == job.prepares ? job.prepared : job.known);
     known.state = known.state == Known::State::kPreparing ? Known::State::kPrepared : Known::State::kSeen;
   } else if (IsForRepetition(code)) {
@@ -555,12 +556,12 @@ void Database::EndQuery() {
   if (++job.ended == job.queries) ++transaction.reading;
 }
 
-// If one has failed, nothing was done of any: the others are tried again.
+// If one job has failed, none of them took effect, and the others are repeated.
 void Database::EndTransaction(News& news) {
   Transaction transaction = std::move(under_way_.front());
   under_way_.pop_front();
   for (const Job& job : transaction.jobs) {
-    // What was to be prepared behind the failure was not.
+    // Statements that were to be prepared after the failure were not.
     if (transaction.has_failed && job.prepared && job.prepared->state == Known::State::kPreparing) {
       job.prepared->state = Known::State::kSeen;
     }
@@ -588,19 +589,19 @@ void Database::TakeNotifications(News& news) {
 
 void Database::Tell(News news) {
   for (const auto& each : news.notifications) {
-    Guarded("who hears a notification", [&] {
+    Guarded("a listener for notifications", [&] {
       if (options_.on_notification) options_.on_notification(each.first, each.second);
     });
   }
   for (auto& each : news.outcomes) {
-    Guarded("who awaits the database", [&] {
+    Guarded("a caller of the database", [&] {
       auto& [done, outcome] = each;
       done(std::move(outcome));
     });
   }
 }
 
-// One that is under way stays in its place, as its result may come, which is nobody's then.
+// A statement under way stays in its place, because its result may still come, and is dropped then.
 void Database::GiveUpLate() {
   look_again_ = Clock::now() + kLookEvery;
   std::deque<Job> late;

@@ -22,8 +22,8 @@
 
 namespace reprise {
 
-// What one statement gave. Values are read as the type that the statement gives them: cast there what is not text,
-// bytea, int or bigint.
+// The result of one statement. Values are read as the type that the statement gives them: it must cast everything that
+// is not text, bytea, boolean, int or bigint.
 class Rows {
  public:
   Rows() = default;
@@ -33,7 +33,7 @@ class Rows {
   std::size_t size() const { return result_ ? static_cast<std::size_t>(library_->rows(result_.get())) : 0; }
   bool empty() const { return size() == 0; }
   bool is_null(std::size_t row, int column) const;
-  // Text or bytea as it is; there as long as this or a copy of it is.
+  // Text or bytea as it is; valid as long as this object or a copy of it lives.
   std::string_view text(std::size_t row, int column) const;
   // Of an int or a bigint.
   std::int64_t number(std::size_t row, int column) const;
@@ -44,10 +44,10 @@ class Rows {
   std::shared_ptr<PGresult> result_;
 };
 
-// A value for a statement's $1, $2 and so on. The statement casts what is not text.
+// A value for a statement's $1, $2 and so on. The statement must cast it unless it is text.
 class SqlValue {
  public:
-  SqlValue(std::string text) : text_(std::move(text)) {}            // NOLINT: a value is what it is made of
+  SqlValue(std::string text) : text_(std::move(text)) {}            // NOLINT: converts implicitly
   SqlValue(const char* text) : text_(text) {}                       // NOLINT
   SqlValue(std::int64_t number) : text_(std::to_string(number)) {}  // NOLINT
   static SqlValue Null() { return SqlValue(std::nullopt, false); }
@@ -75,65 +75,65 @@ class SqlValue {
 
 // One statement, which is a transaction of its own.
 struct Statement {
-  const char* sql;  // must live on: a literal
+  const char* sql;  // must stay valid, as a literal does
   std::vector<SqlValue> values{};
-  // Whether it waits for a connection as long as it takes, or gives up after some seconds (kUnavailable, retryable).
+  // Whether it waits for a connection without a limit, or gives up after some seconds (kUnavailable, retryable).
   bool is_patient = false;
-  // Whether it may be one transaction with others that say so: those that wait together are committed together. If one
-  // of them fails, the others are tried without it. It must not wait for a lock that somebody holds for long, and must
-  // not ask for another way to commit than the others on the same connection.
+  // Whether it may share a transaction with others that may: those that wait together are committed together. If one of
+  // them fails, the others are repeated without it. It must not wait for a lock that is held for long, and must ask for
+  // the same kind of commit as the others on this connection.
   bool may_share = false;
-  std::string tenant{};  // whose rows it may touch (TenantDatabase); empty: the single user's
+  std::string tenant{};  // the owner of the rows it may touch (TenantDatabase); empty: the single user
 };
 
-// One connection to PostgreSQL in pipeline mode, made again when it is lost. Whoever submits a statement sends it, if
-// nobody has the connection just then; a thread reads results and does all else. Statements run one after the other;
-// those that may share a transaction and come while one is under way go together in the next one. What is executed
-// again and again is prepared, unless a pooler lies between that does not take it. A statement whose outcome is not
-// known, because the connection was lost, is sent again: each must do the same then. Thread-safe.
+// One connection to PostgreSQL in pipeline mode, made again when it is lost. The thread that submits a statement sends
+// it, if the connection is free; the database's own thread reads the results and does all else. Statements run one
+// after the other; those that may share a transaction and come while one is under way go together in the next one.
+// Repeated statements are prepared, unless a pooler in between does not allow it. A statement whose outcome is unknown,
+// because the connection was lost, is sent again, so each must have the same effect twice. Thread-safe.
 class Database {
  public:
   struct Options {
-    std::string url;  // postgresql://..., or what libpq takes instead
-    // What each connection begins with.
+    std::string url;  // postgresql://..., or another form that libpq takes
+    // The first statements of each connection.
     std::vector<std::string> greetings{};
-    // Beside the one that Submit uses: for those who wait for a statement (Execute). They are made when they are needed
-    // at once, so that writers do not wait for each other's commits. 0: Execute uses the one connection too.
+    // Beside the connection of Submit: for Execute, whose callers wait. They are made when that many are needed at
+    // once, so that writers do not wait for each other's commits. 0: Execute uses the connection of Submit.
     std::size_t more_connections = 0;
-    // Told of a notification, on the database's thread; must be quick.
+    // Called for each notification, on the database's thread; must be quick.
     std::function<void(std::string_view channel, std::string_view payload)> on_notification{};
-    // Told that there is a connection again: notifications may have been lost. Likewise.
+    // Called, likewise, when a connection is made: notifications may have been lost before.
     std::function<void()> on_connected{};
   };
-  // kInvalidArgument: no database can be named so. The message says what is wrong, and nothing of the URL, which may
-  // hold a password. kUnavailable: there is no libpq.
+  // kInvalidArgument if this cannot be the URL of a database. The message gives the reason without quoting the URL,
+  // which may hold a password. kUnavailable: there is no libpq.
   static Result<void> CheckUrl(const std::string& url);
-  // The failures of CheckUrl. Does not connect yet.
+  // Fails as CheckUrl. Connects in the background.
   static Result<std::unique_ptr<Database>> Open(Options options);
-  // What is under way fails with kUnavailable (reason "stopping").
+  // Unfinished statements fail with kUnavailable (reason "stopping").
   ~Database();
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
 
-  // `done` is called once, on the database's thread, in the order of the calls (but for what had to be tried again); it
+  // `done` is called once, on the database's thread, in the order of the calls (except for repeated statements); it
   // must be quick and may submit. kIo, kStorageFull, kUnavailable; the SQLSTATE is in `detail`.
   using Done = std::function<void(Result<Rows>)>;
   void Submit(Statement statement, Done done);
-  // The same, and waits for it. Perhaps over another connection: what was submitted before may still be under way.
+  // The same, and waits for it. May use another connection, so earlier submitted statements may still be under way.
   // REQUIRES: not on the database's thread.
   Result<Rows> Execute(Statement statement);
-  // The same over the connection that Submit uses, behind what was submitted.
+  // The same over the connection of Submit, after the statements submitted before.
   Result<Rows> ExecuteInOrder(Statement statement);
-  // Calls it later, on the database's thread; it must be quick. Not any more when the object is destroyed.
+  // Calls it later, on the database's thread; it must be quick. Dropped when the object is destroyed.
   void CallLater(std::chrono::milliseconds pause, std::function<void()> call);
-  // From now on nothing is waited for: patient statements give up like others.
+  // From now on patient statements give up like others; without a connection, all give up after a second.
   void BeginStop();
   bool is_connected() const;
   bool is_stopping() const;
 
  private:
   using Clock = std::chrono::steady_clock;
-  // A statement as this connection knows it.
+  // The state of a statement on this connection.
   struct Known {
     enum class State { kSeen, kPreparing, kPrepared };
     State state = State::kSeen;
@@ -144,18 +144,18 @@ class Database {
     Done done;
     Clock::time_point until;
     std::optional<Result<Rows>> outcome{};
-    int queries = 0, ended = 0;  // that it was sent as, and those whose results are read
-    int prepares = -1;           // which of them prepares something
-    Known* prepared = nullptr;   // and what
+    int queries = 0, ended = 0;  // numbers of queries sent for it, and of those whose results are read
+    int prepares = -1;           // the number of the query that prepares something; -1: none
+    Known* prepared = nullptr;   // the statement that it prepares
     Known* known = nullptr;      // the statement itself
   };
-  // What is committed together.
+  // Jobs that are committed together.
   struct Transaction {
     std::vector<Job> jobs{};
     std::size_t reading = 0;  // the job whose results come next
     bool has_failed = false;
   };
-  // What there is to tell when the connection is not held any more.
+  // Calls to make when connection_mutex_ is free again.
   struct News {
     std::vector<std::pair<Done, Result<Rows>>> outcomes{};
     std::vector<std::pair<std::string, std::string>> notifications{};
@@ -163,7 +163,7 @@ class Database {
 
   Database(const PostgresLibrary& library, Options options, UniqueFd wake);
 
-  // Another connection. The one that nobody waits for, or else the fewest do.
+  // Another connection. TakeHelper returns an idle one, a new one, or the one with the fewest callers.
   struct Helper {
     std::unique_ptr<Database> database;
     std::size_t waiting = 0;
@@ -175,7 +175,7 @@ class Database {
   bool Greet() REQUIRES(connection_mutex_);
   void Disconnect(std::string_view why);
   void SendNow();
-  // All false if the connection is lost.
+  // All return false if the connection is lost.
   bool SendWhatWaits() REQUIRES(connection_mutex_);
   bool Send(Job& job) REQUIRES(connection_mutex_);
   bool SendQuery(Job& job, const char* sql, const std::vector<SqlValue>& values) REQUIRES(connection_mutex_);
@@ -198,23 +198,23 @@ class Database {
   const UniqueFd wake_;  // an eventfd
 
   Mutex helpers_mutex_;
-  std::deque<Helper> helpers_ GUARDED_BY(helpers_mutex_);  // their places stay
+  std::deque<Helper> helpers_ GUARDED_BY(helpers_mutex_);  // pointers to them stay valid
 
   // Lock order: connection_mutex_, mutex_.
   Mutex connection_mutex_;
   PGconn* connection_ GUARDED_BY(connection_mutex_) = nullptr;
   std::deque<Transaction> under_way_ GUARDED_BY(connection_mutex_);
   std::unordered_map<std::string, Known> known_ GUARDED_BY(connection_mutex_);  // by the statement's text
-  int not_prepared_ GUARDED_BY(connection_mutex_) = 0;  // how often something prepared was not there
+  int not_prepared_ GUARDED_BY(connection_mutex_) = 0;  // how often a prepared statement was missing
   bool must_flush_ GUARDED_BY(connection_mutex_) = false;
-  bool sleeps_ GUARDED_BY(connection_mutex_) = false;  // the thread looks at nothing until it is woken
+  bool sleeps_ GUARDED_BY(connection_mutex_) = false;  // the thread waits until it is woken
   bool is_lost_ GUARDED_BY(connection_mutex_) = false;
 
   mutable Mutex mutex_;
   std::deque<Job> waiting_ GUARDED_BY(mutex_);
   std::multimap<Clock::time_point, std::function<void()>> later_ GUARDED_BY(mutex_);
   bool stopping_ GUARDED_BY(mutex_) = false;
-  Clock::time_point stop_until_ GUARDED_BY(mutex_){};  // that long a lost connection is waited for
+  Clock::time_point stop_until_ GUARDED_BY(mutex_){};  // until then a lost connection is waited for
   bool closing_ GUARDED_BY(mutex_) = false;
   bool is_connected_ GUARDED_BY(mutex_) = false;
 

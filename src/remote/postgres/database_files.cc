@@ -19,14 +19,14 @@ tl::unexpected<Error> NotHere(const std::string& path) {
 
 std::string NameIn(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-// Blobs are rows beside the chat's files, whose ids begin otherwise.
+// Blobs are rows beside the chat's files, whose ids have another beginning.
 constexpr std::string_view kBlobPrefix = "blob_";
 
 }  // namespace
 
 const std::string DatabaseFiles::kRoot = "/database";
 
-// What a path means.
+// The meaning of a path.
 struct DatabaseFiles::Place {
   enum class Kind {
     kRoot,
@@ -49,7 +49,7 @@ struct DatabaseFiles::Place {
   Kind kind = Kind::kFolderFile;
   std::string chat{};
   std::int64_t number = 0;  // of a checkpoint or a journal
-  std::string name{};       // of a file; the entry and the path of what lies in the trash, with a slash between them
+  std::string name{};       // of a file; in the trash: the entry and the path, with a slash between them
 };
 
 DatabaseFiles::Place DatabaseFiles::PlaceOf(const std::string& path) {
@@ -170,7 +170,7 @@ Result<std::vector<DirectoryEntry>> DatabaseFiles::ListDirectory(const std::stri
   };
   switch (place.kind) {
     case Place::Kind::kRoot:
-      // One that is about to begin has a row, and nothing to be read.
+      // A chat that is about to begin has a row, and nothing to be read.
       add(TRY(database_.Execute(
               {.sql = "select id from reprise.chats c where tenant = $1 and (index_record is not null or "
                       "exists(select from reprise.journal j where j.tenant = $1 and j.chat = c.id))",
@@ -239,7 +239,7 @@ class DatabaseFiles::Written final : public WritableFile {
     content_->append(data);
     return {};
   }
-  Result<void> Sync() override { return {}; }  // its name makes it last, as Rename does
+  Result<void> Sync() override { return {}; }  // Rename makes it durable
   Result<void> Close() override { return {}; }
 
  private:
@@ -271,7 +271,7 @@ Result<void> DatabaseFiles::Rename(const std::string& from, const std::string& t
     return {};
   }
   if (place.kind != Place::Kind::kFolderFile) return NotHere(to);
-  // Where new objects go is for all instances what the first of them has made.
+  // All instances use the object prefix that the first of them has made.
   const bool is_made_once = to == BucketFile(kRoot);
   TRY(database_.Execute({.sql = is_made_once
                                     ? "insert into reprise.folder_files(tenant, name, content) values ($1, $2, $3) "
@@ -299,7 +299,7 @@ Result<void> DatabaseFiles::RemoveFile(const std::string& path) {
   return {};
 }
 
-// Folders come and go with what is in them.
+// Folders come and go with their files.
 Result<bool> DatabaseFiles::CreateDirectory(const std::string&) { return false; }
 Result<void> DatabaseFiles::SyncDirectory(const std::string&) { return {}; }
 

@@ -11,19 +11,19 @@
 
 namespace reprise {
 
-// A database as a data folder (store/file_names): its rows are the files' contents. What belongs to chats and runs is
-// read only, since those have rules of their own; a chat's files and the folder's own small ones can be replaced, one
-// at a time and durably. Thread-safe.
+// A database as a data folder (store/file_names): its rows are the files' contents. Indexes, queues, checkpoints and
+// journals are read-only, because they have rules of their own; a chat's files and blobs and the folder's own small
+// files can be replaced, one at a time and durably. Thread-safe.
 class DatabaseFiles final : public FileSystem {
  public:
-  static const std::string kRoot;  // what paths begin with
+  static const std::string kRoot;  // the beginning of all paths
 
   // `database` must outlive it.
   DatabaseFiles(Database& database, std::string tenant) : database_(database, tenant), tenant_(std::move(tenant)) {}
 
   Result<std::string> ReadFile(const std::string& path, std::uint64_t max_bytes) override;
   Result<std::vector<DirectoryEntry>> ListDirectory(const std::string& path) override;
-  // Under a name that is temporary; a row comes of it when it is renamed.
+  // The name must be a temporary one; Rename makes a row of the file.
   Result<std::unique_ptr<WritableFile>> CreateFile(const std::string& path) override;
   Result<void> Rename(const std::string& from, const std::string& to) override;
   Result<void> RemoveFile(const std::string& path) override;

@@ -11,8 +11,8 @@ namespace {
 
 constexpr const char* kSingleUser = "";  // the tenant whose chats are sealed by the operator's keys
 
-// Chats, the first turns of chats that have no index yet, and the keys of organizations. What users have is sealed by
-// the key of their organization, so that it tells only that it is sealed.
+// Chats, the first turns of chats that have no index yet, and the keys of organizations. The chats of users are sealed
+// by the key of their organization, so that they only show whether they are sealed.
 constexpr const char* kSample =
     "(select 'operator', index_record from reprise.chats where tenant = '' and index_record is not null limit 64) "
     "union all "

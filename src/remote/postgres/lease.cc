@@ -9,7 +9,7 @@
 
 namespace reprise {
 
-// Random, of version 4.
+// A random UUID, of version 4.
 std::string Lease::MakeInstance() {
   std::string hex = RandomHex(16);
   hex[12] = '4';
@@ -93,7 +93,7 @@ void Lease::DeclareDead(const std::string& instance) {
   const auto declared = database_.Execute(
       {.sql = "update reprise.instances set dead = true where id::text = $1 and not dead and id <> $2::uuid",
        .values = {instance, instance_}});
-  if (!declared) LogWarning("that a server has ended could not be told", {{"detail", declared.error().detail}});
+  if (!declared) LogWarning("a server could not be declared dead", {{"detail", declared.error().detail}});
   LookNow();
 }
 
@@ -114,9 +114,9 @@ void Lease::Work() {
     if (look_due) {
       {
         const MutexLock calling(mutex_);
-        if (every_second_) Guarded("what is done every second", every_second_);
+        if (every_second_) Guarded("the work of every second", every_second_);
       }
-      Guarded("who looks after abandoned runs", [this] { Look(); });
+      Guarded("the look for abandoned runs", [this] { Look(); });
       look = Clock::now() + kLook;
     }
     if (Clock::now() >= sweep) {
@@ -127,7 +127,7 @@ void Lease::Work() {
   }
 }
 
-// One that was declared dead lives on: what others have taken up is theirs, as the tokens say.
+// An instance that was declared dead lives on. Runs that others have taken up are theirs, as the tokens show.
 void Lease::Renew() {
   const auto sent = Ticks(), last = renewed_at_.load();
   const auto renewed =
@@ -140,16 +140,16 @@ void Lease::Renew() {
   if (!renewed) return LogWarning("the lease could not be renewed", {{"detail", renewed.error().detail}});
   const bool was_dead = renewed->truth(0, 0);
   if (was_dead) ++deaths_;  // before it is fresh again
-  // The others could not renew theirs either, perhaps: they have time for it.
+  // Perhaps the others could not renew theirs either, so they get time for it.
   if (std::chrono::steady_clock::duration(Ticks() - last) > kStale) judges_from_ = Ticks() + kGrace.count();
   renewed_at_ = sent;
   if (!was_dead) return;
-  LogWarning("this server was taken for dead; others may have taken up runs of it");
+  LogWarning("this server was declared dead; others may have taken up its runs");
   const MutexLock lock(mutex_);
-  for (const auto& [tenant, look] : watchers_) look();  // they drop them
+  for (const auto& [tenant, look] : watchers_) look();  // they drop lost runs
 }
 
-// A token that is in the database was known here before. One that is not known any more when it is read is nobody's.
+// Each token is known here before it is in the database. So one that is read there and not known here has no holder.
 void Lease::GiveBackForgotten() {
   const auto rows = database_.Execute({.sql = "select replace(token::text, '-', '') from reprise.runs where owner = "
                                               "$1::uuid and state = 'running'",
@@ -169,12 +169,12 @@ void Lease::GiveBackForgotten() {
                                   "owner = $1::uuid and token = $2::uuid and state = 'running' returning 1",
                            .values = {instance_, std::move(token)}});
     // No row: the run has ended between the two looks.
-    if (given && !given->empty()) LogWarning("a run whose beginning, or whose claim, was not known here is given back");
+    if (given && !given->empty()) LogWarning("a run is given back, because its beginning or claim was not known here");
   }
 }
 
-// What is left of runs that have ended: whoever follows one has read it by now. A chat that was deleted and made anew
-// has runs of the same numbers. Rows of those that have ended are of older servers.
+// Removes the remains of runs that have ended; their followers have read them by now. A chat that was deleted and made
+// again has runs of the same numbers. Only older servers leave rows in `runs` when a run ends.
 void Lease::Sweep() {
   const auto swept = database_.Execute(
       {.sql = "with ended as (delete from reprise.ended_runs where at < clock_timestamp() - interval '1 minute' "
@@ -192,11 +192,11 @@ void Lease::Sweep() {
               "c as (delete from reprise.changes where at < clock_timestamp() - interval '3 minutes') "
               "delete from reprise.journal j using gone where (j.tenant, j.chat, j.number) = (gone.tenant, gone.chat, "
               "gone.number)"});
-  if (!swept) LogWarning("what is left of runs could not be removed", {{"detail", swept.error().detail}});
+  if (!swept) LogWarning("the remains of ended runs could not be removed", {{"detail", swept.error().detail}});
 }
 
-// Whose own lease has ended does not judge others: the database was away, for them too perhaps. It is asked in the same
-// statement, which may have been under way all that time.
+// An instance whose own lease has ended does not judge others, because they may have lost the database, too. The same
+// statement checks that, because it may have been under way all that time.
 void Lease::DeclareDeadWhoseLeaseHasEnded() {
   if (Ticks() < judges_from_) return;
   const auto declared = database_.Execute(

@@ -34,25 +34,25 @@ ApiToken TokenOf(const Rows& rows, std::size_t row) {
 
 }  // namespace
 
-// What is not known well enough is like nothing that was there before.
+// If the content is too old or could not be read, returns a version that differs from all before.
 ApiTokenStore::Version PostgresApiTokens::Look() const {
   const MutexLock lock(mutex_);
   if (IsKnown() && content_) return content_->version;
   return {.device = 2, .changed_ns = std::chrono::steady_clock::now().time_since_epoch().count()};
 }
 
-// Each change has a higher number, so the sum grows whatever becomes visible first.
+// Each change has a higher number, so the sum grows in whatever order changes become visible.
 Result<ApiTokenStore::Version> PostgresApiTokens::ReadVersion() {
   const Rows rows = TRY(database_.Execute(
       {.sql = "select count(*), coalesce(sum(change), 0)::bigint from reprise.api_tokens", .values = {}}));
   return Version{.device = 1, .size = static_cast<std::uint64_t>(rows.number(0, 0)), .changed_ns = rows.number(0, 1)};
 }
 
-// The version is looked at first: what changes meanwhile is found the next time.
+// The version is read first, so that later changes are found the next time.
 Result<ApiTokenStore::Content> PostgresApiTokens::Read() {
   {
     const MutexLock lock(mutex_);
-    if (!content_ && IsKnown()) return content_;  // who does not answer is not asked by all who wait
+    if (!content_ && IsKnown()) return content_;  // all waiting callers get the same failure
   }
   const auto asked_at = std::chrono::steady_clock::now();
   const auto read = [this]() -> Result<Content> {
@@ -77,7 +77,7 @@ Result<ApiTokenStore::Made> PostgresApiTokens::Add(Principal principal, std::str
   const ApiToken& token = made.token;
   SqlValue expires = SqlValue::Null();
   if (token.expires_at) expires = SqlValue(Milliseconds(*token.expires_at));
-  // Versions that gave browsers cookies read cookie_digest.
+  // Older versions, which gave browsers cookies, read cookie_digest.
   TRY(database_.Execute(
       {.sql = "insert into reprise.api_tokens(id, name, org, user_name, role, digest, cookie_digest, created_at, "
               "expires_at) values ($1, $2, $3, $4, $5, $6, $6, to_timestamp($7::bigint / 1000.0), "

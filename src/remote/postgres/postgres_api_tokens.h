@@ -10,8 +10,8 @@
 
 namespace reprise {
 
-// API tokens as rows: any number of processes add, revoke and heed them. One that was added counts at once, one that
-// was revoked for a second at most.
+// API tokens as rows, which any number of processes add, revoke and check. A new token counts at once, a revoked one
+// for another second at most.
 class PostgresApiTokens final : public ApiTokenStore {
  public:
   static constexpr std::chrono::seconds kKnownFor{1};
@@ -34,7 +34,7 @@ class PostgresApiTokens final : public ApiTokenStore {
   Database& database_;
   mutable Mutex mutex_;
   std::chrono::steady_clock::time_point asked_at_ GUARDED_BY(mutex_){};  // when the database was asked last
-  Result<Content> content_ GUARDED_BY(mutex_) = Content();               // what it said
+  Result<Content> content_ GUARDED_BY(mutex_) = Content();               // its answer
   Mutex uses_mutex_;
   TokenUses written_ GUARDED_BY(uses_mutex_);
 };

@@ -20,7 +20,7 @@ constexpr std::array kKinds = {Kind::kChatCreated,    Kind::kChatRenamed,       
 // Rows may become visible in another order than that of their times.
 constexpr std::chrono::seconds kLookBack{3}, kRemembered{10};
 
-// "KIND CHAT NUMBER REQUEST"; 0: of no interaction.
+// "KIND CHAT NUMBER REQUEST"; the number is 0 without an interaction.
 std::string TextOf(const ChatChange& change) {
   std::string text(ToString(change.kind));
   text.append(" ").append(change.chat_id.str());
@@ -28,7 +28,7 @@ std::string TextOf(const ChatChange& change) {
   return text.append(" ").append(change.request_id);
 }
 
-// nullopt: of a kind that only a newer program knows, say.
+// nullopt for a kind that only a newer program knows, for example.
 std::optional<ChatChange> ChangeIn(std::string_view text) {
   const std::string_view name = TakeWord(text);
   const auto kind = std::find_if(kKinds.begin(), kKinds.end(), [&](Kind each) { return ToString(each) == name; });
@@ -51,7 +51,7 @@ std::shared_ptr<PostgresChanges> PostgresChanges::Make(Options options) {
   return changes;
 }
 
-// The row first: whoever misses the signal finds it. What comes within a moment goes together, mostly all of a short
+// The row comes first, for servers that miss the signal. Changes within a moment go together, usually all of a short
 // turn.
 void PostgresChanges::Tell(const ChatChange& change) {
   constexpr std::chrono::milliseconds kMoment{20};
@@ -134,7 +134,7 @@ void PostgresChanges::LookEverySecond() {
 void PostgresChanges::TakeRows(const Rows& rows) {
   const MutexLock lock(mutex_);
   std::erase_if(taken_, [now = Clock::now()](const auto& each) { return each.second < now - kRemembered; });
-  // Rows that were there in the meantime are gone.
+  // Rows of the time since the last look have been deleted.
   if (rows.truth(0, 1) && heard_) heard_(std::nullopt);
   for (std::size_t row = 0; row < rows.size(); ++row) {
     if (!rows.is_null(row, 2)) Take(rows.number(row, 2), rows.text(row, 3));

@@ -19,8 +19,8 @@
 
 namespace reprise {
 
-// Changes as rows, which stay for some minutes, and as signals, which are quicker. They name chats and requests, and
-// say nothing of what is in them. Thread-safe.
+// Changes as rows, which stay for some minutes, and as signals, which are quicker. They name chats and requests and
+// have none of their content. Thread-safe.
 class PostgresChanges final : public SharedChanges, public std::enable_shared_from_this<PostgresChanges> {
  public:
   struct Options {
@@ -36,7 +36,7 @@ class PostgresChanges final : public SharedChanges, public std::enable_shared_fr
 
   void Tell(const ChatChange& change) override;
   void Hear(std::function<void(std::optional<ChatChange>)> heard) override;
-  // Makes good what was lost. Does not wait.
+  // Reads the rows whose signals were lost. Does not wait.
   void LookEverySecond();
 
  private:
@@ -47,7 +47,7 @@ class PostgresChanges final : public SharedChanges, public std::enable_shared_fr
   void SendWhatWaits();
   void HearSignal(std::string_view payload);
   void TakeRows(const Rows& rows);
-  // Unless it was taken before.
+  // Passes the change on, unless it was taken before.
   void Take(std::int64_t id, std::string_view text) REQUIRES(mutex_);
 
   const Options options_;
@@ -55,7 +55,7 @@ class PostgresChanges final : public SharedChanges, public std::enable_shared_fr
   Mutex sending_mutex_;
   std::vector<std::string> waiting_ GUARDED_BY(sending_mutex_);
   bool is_sending_ GUARDED_BY(sending_mutex_) = false;
-  Mutex mutex_;  // held while somebody is told
+  Mutex mutex_;  // held while a change is passed on
   std::function<void(std::optional<ChatChange>)> heard_ GUARDED_BY(mutex_);
   std::map<std::int64_t, Clock::time_point> taken_ GUARDED_BY(mutex_);  // of the last seconds
   std::optional<std::string> looked_at_ GUARDED_BY(mutex_);             // by the database's clock

@@ -7,8 +7,8 @@
 
 namespace reprise {
 
-// The functions of libpq that we use, looked up at run time: a server that keeps its chats in files does without it and
-// its libraries (Kerberos, LDAP), which linking would load at every start.
+// The functions of libpq that we use, looked up at run time: a server that keeps its chats in files does not load libpq
+// and its libraries (Kerberos, LDAP), as linking would at every start.
 struct PostgresLibrary : SharedLibrary {
   PostgresLibrary() : SharedLibrary(kPostgresLibrary) {}
 
@@ -42,8 +42,8 @@ struct PostgresLibrary : SharedLibrary {
   decltype(&::PQgetisnull) is_null = Find("PQgetisnull");
   decltype(&::PQclear) clear = Find("PQclear");
 
-  // Loads the library at the first call; later calls give the same answer at no cost. Thread-safe. It stays loaded to
-  // the end of the process. kUnavailable if it is not there or too old.
+  // Loads the library at the first call; later calls return the same at no cost. Thread-safe. It stays loaded to the
+  // end of the process. kUnavailable if it is missing or too old.
   static Result<const PostgresLibrary*> Load();
 };
 

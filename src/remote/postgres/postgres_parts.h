@@ -16,7 +16,7 @@
 
 namespace reprise {
 
-// What one tenant has in a database that is shared with others.
+// The stores of one tenant in a database that all tenants share.
 class PostgresParts {
  public:
   struct Options {

@@ -16,7 +16,7 @@ namespace {
 
 std::int64_t SizeOf(const QueuedMessage& message) { return static_cast<std::int64_t>(message.user_message.size()); }
 
-// What is said of a failure names what a person has asked for, so it is sealed like the message, in the place of one.
+// A failure may quote a person's request, so it is sealed like a message, in the place of one.
 QueuedMessage AsMessage(std::string_view id, const Error& failure) {
   const Json json = {{"code", static_cast<int>(failure.code)},
                      {"reason", failure.reason},
@@ -43,7 +43,7 @@ PostgresQueue::PostgresQueue(Options options)
       database_(options_.database, options_.tenant),
       instance_(options_.instance.empty() ? SqlValue::Null() : SqlValue(options_.instance)) {}
 
-// An old row goes before the others, once no server is left that would go on with it as a whole.
+// An old row goes before the others, once no server is left that would use it as a whole.
 Result<Rows> PostgresQueue::ReadRows(const ChatId& chat) {
   return database_.Execute(
       {.sql = "select id, version::bigint, record, failure, owner is not null and owner is distinct from $3::uuid and "
@@ -117,7 +117,7 @@ Result<void> PostgresQueue::Add(const ChatId& chat, const QueuedMessage& message
   return added.truth(0, 1) ? Result<void>() : CheckQueueHasRoom(kMaxQueued + 1, 0);
 }
 
-// Somebody else may change it at the same time: then it is read again.
+// If another process changes the message at the same time, it is read again.
 Result<void> PostgresQueue::Change(const ChatId& chat, std::string_view id, const std::string& user_message) {
   for (;;) {
     const Rows rows = TRY(database_.Execute({.sql = "select version::bigint, record from reprise.queued where tenant = "
@@ -138,7 +138,7 @@ Result<void> PostgresQueue::Change(const ChatId& chat, std::string_view id, cons
 }
 
 Result<void> PostgresQueue::Remove(const ChatId& chat, std::string_view id) {
-  // What is gone keeps no text, and a row for a while: whoever has added it may say so again.
+  // A removed message keeps a row without text for a while, because it may be added again by a repeated call.
   const Rows removed = TRY(database_.Execute(
       {.sql = "update reprise.queued set taken = 0, taken_at = clock_timestamp(), record = '', failure = null where "
               "tenant = $1 and chat = $2 and id = $3 and coalesce(taken, 0) = 0 returning 1",
@@ -190,7 +190,7 @@ void PostgresQueue::Leave() {
   const auto left = database_.Execute(
       {.sql = "update reprise.queued set owner = null where tenant = $1 and owner = $2::uuid and taken is null",
        .values = {options_.tenant, instance_}});
-  if (!left) LogWarning("what waits could not be left to others; it is when the lease ends");
+  if (!left) LogWarning("queued messages could not be left to others; they are when the lease ends");
 }
 
 }  // namespace reprise

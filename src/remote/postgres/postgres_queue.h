@@ -14,16 +14,16 @@
 
 namespace reprise {
 
-// Messages that wait, a row each, in the order in which they were committed. An instance sees to those that it has
-// added, since it has their clients, and to those whose instance is dead or has left them. One that has begun leaves a
-// row without its text for some minutes, so that nothing is added twice and its client can be told. Thread-safe.
+// Messages that wait, a row each, in the order in which they were committed. An instance starts those that it has
+// added, because it has their clients, and those whose instance is dead or has left them. A message that has begun
+// leaves a row without text for some minutes, so that it is not added twice and its client can be told. Thread-safe.
 class PostgresQueue {
  public:
   struct Options {
     Database& database;      // both must outlive it
-    const ChatFiles& files;  // seals
+    const ChatFiles& files;  // seals the messages
     std::string tenant;
-    std::string instance;  // empty: none, of a command; what it adds is anybody's
+    std::string instance;  // empty: a command, whose messages any instance may start
   };
   explicit PostgresQueue(Options options);
 
@@ -42,7 +42,7 @@ class PostgresQueue {
   Result<Rows> ReadRows(const ChatId& chat);
   Result<WaitingMessage> ReadRow(const ChatId& chat, const Rows& rows, std::size_t row);
   Result<QueuedMessage> OpenOne(const ChatId& chat, std::string_view id, std::string_view record) const;
-  // Makes rows of what an earlier version has kept as a whole.
+  // Splits a queue that an earlier version kept as a whole into rows.
   Result<void> Split(const ChatId& chat, std::string_view record);
 
   const Options options_;
@@ -50,7 +50,7 @@ class PostgresQueue {
   const SqlValue instance_;
 };
 
-// What begin_queued_turn raises: the message does not wait any more; it is not the next one, or was changed.
+// SQLSTATEs of begin_queued_turn: the message does not wait any more; it is not the next one, or was changed.
 inline constexpr std::string_view kDequeuedState = "RP002", kNotNextState = "RP003";
 
 }  // namespace reprise

@@ -19,7 +19,7 @@ const char* CommitFor(Journal::Reach reach) { return reach == Journal::Reach::kP
 
 }  // namespace
 
-// As PostgreSQL reads a uuid, and the lease knows it.
+// In the form that PostgreSQL reads as a uuid, and known to the lease.
 PostgresRunStore::Token PostgresRunStore::MakeToken() {
   std::string text = RandomHex(16);
   auto kept = lease_.Keep(text);
@@ -28,7 +28,7 @@ PostgresRunStore::Token PostgresRunStore::MakeToken() {
 
 class PostgresRunStore::Hold final : public RunHold {
  public:
-  // Of a run that was claimed: `journal` is null until it is said how it goes on.
+  // For a run that was claimed: `journal` is null until GoOn.
   Hold(PostgresRunStore& owner, InteractionRef ref, Token token, std::unique_ptr<JournalText> journal, int epoch)
       : owner_(owner),
         ref_(std::move(ref)),
@@ -39,7 +39,7 @@ class PostgresRunStore::Hold final : public RunHold {
         followers_(owner_.signals_.Own(key_)),
         epoch_(epoch),
         journal_(std::move(journal)) {}
-  // Of one that began here: `journal` is null if it keeps none.
+  // For one that began here: `journal` is null if it keeps none.
   Hold(PostgresRunStore& owner, InteractionRef ref, Token token, std::unique_ptr<JournalText> journal)
       : Hold(owner, std::move(ref), std::move(token), std::move(journal), /*epoch=*/1) {
     row_ = 1;
@@ -66,7 +66,8 @@ class PostgresRunStore::Hold final : public RunHold {
                         });
   }
 
-  // As long as the lease is fresh, and was so all the time, nobody can have taken it; else the database knows.
+  // While the lease is fresh, and was so all the time, no other instance can have taken the run; else the database
+  // knows.
   bool IsStillHeld() override { return LookWhetherHeld(/*is_patient=*/true).value_or(false); }
   Result<bool> IsHeldNow() override { return LookWhetherHeld(/*is_patient=*/false); }
 
@@ -77,7 +78,7 @@ class PostgresRunStore::Hold final : public RunHold {
     return saved;
   }
 
-  // What is appended still goes first: it is told before the end is.
+  // Appended records still go first, and are reported before the end is.
   void FinishSoon(std::shared_ptr<const Interaction> interaction, Done done) override {
     auto finishing = owner_.store_.PrepareFinish(std::move(interaction), token_, sealed_);
     if (!finishing) {
@@ -129,7 +130,7 @@ class PostgresRunStore::Hold final : public RunHold {
 
   Result<JournalContent> ReadJournal() override { return owner_.store_.ReadJournal(ref_.chat_id, ref_.interaction_id); }
 
-  // Under a key of its own: a position whose record was not seen cannot be used again under the old one.
+  // Under a new key, because the position of a record that was not seen cannot be used again under the old one.
   Result<void> GoOn(const std::vector<std::string>& records) override {
     auto cipher =
         TRY(JournalCipher::Create({.chat = ref_.chat_id, .interaction = ref_.interaction_id}, owner_.store_.keys()));
@@ -175,8 +176,8 @@ class PostgresRunStore::Hold final : public RunHold {
     return true;
   }
 
-  // A record counts only behind the one before it: what is behind one that is not kept is not kept either.
-  // `was_lost`: it has been sent again already.
+  // A record is kept only after the one before it, so none after a lost one is kept. `was_lost`: it has been sent again
+  // already.
   void Send(int row, bool was_lost, Done done) {
     std::optional<Record> record;
     {
@@ -206,7 +207,7 @@ class PostgresRunStore::Hold final : public RunHold {
         });
   }
 
-  // Who follows the run elsewhere is told when whoever runs it here was.
+  // Followers elsewhere get the record just before the run here is told that it is kept.
   void Kept(int row, const Done& done) {
     const std::string for_followers = followers_->any() ? BytesOf(row) : std::string();
     Forget(row);
@@ -214,7 +215,7 @@ class PostgresRunStore::Hold final : public RunHold {
     Tell(done, {});
   }
 
-  // Null: it was told before.
+  // `done` is null if it was called before.
   void Tell(const Done& done, Result<void> outcome) {
     if (!done) return;
     done(std::move(outcome));
@@ -227,8 +228,8 @@ class PostgresRunStore::Hold final : public RunHold {
     if (then) then();
   }
 
-  // The database has crashed and lost what was not synced: everything since then, and this one. Those behind it come
-  // the same way.
+  // The database has crashed and lost the records that were not synced. All of them up to this one are sent again;
+  // later ones come here the same way.
   void SendAgain(int row, Done done) {
     std::vector<int> lost;
     {
@@ -248,7 +249,7 @@ class PostgresRunStore::Hold final : public RunHold {
     return record == unsynced_.end() ? std::string() : record->bytes;
   }
 
-  // A record is kept: what a crash could still take is remembered, of what was written last.
+  // Called when a record is kept. Those that a crash could still take are remembered, up to a number of the latest.
   void Forget(int row) {
     constexpr std::size_t kMostRemembered = 4096;
     const MutexLock lock(mutex_);
@@ -262,7 +263,7 @@ class PostgresRunStore::Hold final : public RunHold {
     }
   }
 
-  // Their rows follow each other.
+  // The rows are consecutive.
   std::deque<Record>::iterator Find(int row) REQUIRES(mutex_) {
     const int first = unsynced_.empty() ? 0 : unsynced_.front().row;
     const bool is_there = row >= first && row - first < static_cast<int>(unsynced_.size());
@@ -277,7 +278,7 @@ class PostgresRunStore::Hold final : public RunHold {
     changed_.wait(lock, [this]() REQUIRES(mutex_) { return under_way_ == 0; });
   }
 
-  // Calls it, perhaps now.
+  // Calls it when no record is under way, perhaps now.
   void WhenAllAreTold(std::function<void()> call) {
     {
       const MutexLock lock(mutex_);
@@ -290,23 +291,23 @@ class PostgresRunStore::Hold final : public RunHold {
   const InteractionRef ref_;
   const std::string token_;
   const std::shared_ptr<void> kept_token_;
-  std::atomic<int> deaths_;  // the lease's, when it was known last that the run is held
+  std::atomic<int> deaths_;  // the lease's, when the run was last known to be held
   const RunKey key_;
   const std::shared_ptr<RunFollowers> followers_;
   const int epoch_;
   std::unique_ptr<JournalText> journal_;
   int row_ = 0;                              // of the next record
-  std::optional<SealedInteraction> sealed_;  // when it is to be finished
+  std::optional<SealedInteraction> sealed_;  // set by the first attempt to finish
   Mutex mutex_;
   std::condition_variable_any changed_;
   int under_way_ GUARDED_BY(mutex_) = 0;            // records
-  std::deque<Record> unsynced_ GUARDED_BY(mutex_);  // that are not kept yet, or that a crash of the database could take
+  std::deque<Record> unsynced_ GUARDED_BY(mutex_);  // not kept yet, or still in danger from a crash of the database
   int kept_ GUARDED_BY(mutex_) = -1;                // the last record that was kept
-  int sent_again_ GUARDED_BY(mutex_) = -1;          // up to here all was sent again after a crash
+  int sent_again_ GUARDED_BY(mutex_) = -1;          // rows up to here were sent again after a crash
   std::function<void()> then_ GUARDED_BY(mutex_);   // called when nothing is under way
 };
 
-// What is known of the chat is tried first, and then what its row says.
+// Tries the remembered chat first, and then its row.
 Result<std::unique_ptr<RunHold>> PostgresRunStore::Begin(const RunBeginning& beginning) {
   const auto known = beginning.makes_chat         ? std::optional(NumberedId(1))
                      : beginning.expected_version ? store_.NextOf(beginning.chat, *beginning.expected_version)
@@ -346,7 +347,7 @@ Result<std::unique_ptr<RunHold>> PostgresRunStore::Claim(const RunBeginning& beg
   }
   const Token token = MakeToken();
   const auto head = beginning.expected_head.value_or(std::nullopt);
-  // Committed with the ends of other runs, and durable: what is there of a run stays there until it has ended.
+  // Committed with the ends of other runs, and durable, so that the rows of a run stay until it has ended.
   const bool waits = beginning.queued || beginning.in_line;
   Statement begin{
       .sql = waits ? "select reprise.begin_queued_turn($1, $2, $3::int, $4::bigint, $5::boolean, $6::int, $7::uuid, "
@@ -370,7 +371,7 @@ Result<std::unique_ptr<RunHold>> PostgresRunStore::Claim(const RunBeginning& beg
   }
   const Rows begun = TRY(committed);
   if (begun.is_null(0, 0)) {
-    // Somebody was faster; or this statement was, whose answer was lost.
+    // Another process was faster; or the same statement was, and its answer was lost.
     const Rows mine = TRY(database_.Execute(
         {.sql = "select 1 from reprise.runs where tenant = $1 and chat = $2 and number = $3::int and token = $4::uuid",
          .values = {store_.tenant(), chat, std::int64_t{id.number()}, token.text}}));
@@ -388,7 +389,7 @@ Result<std::vector<AbandonedRun>> PostgresRunStore::ClaimAbandoned(std::size_t m
     tokens.push_back(MakeToken());
     array += (i > 0 ? "," : "") + tokens.back().text;
   }
-  // Sent again because its answer was lost it claims nothing: the lease finds what it had claimed.
+  // If it is sent again because its answer was lost, the lease finds the runs that it had claimed before.
   const Rows rows = TRY(database_.Execute(
       {.sql = "with x as materialized (select tenant, chat, number from reprise.runs r where tenant = $1 and state = "
               "'running' and "
@@ -429,7 +430,7 @@ Result<std::vector<InteractionRef>> PostgresRunStore::AllHeldElsewhere() {
   return held;
 }
 
-// Whether it has ended is asked first: what is read then is all of it.
+// Asks first whether the run has ended, so that the journal of an ended one is read completely.
 Result<HeldJournal> PostgresRunStore::ReadHeld(const InteractionRef& run) {
   const Rows rows = TRY(database_.Execute(
       {.sql = "select state <> 'running' from reprise.runs where tenant = $1 and chat = $2 and number = $3::int",

@@ -17,15 +17,15 @@
 
 namespace reprise {
 
-// Runs that any number of processes share through a database: a chat's row names the run that holds it, and the run's
-// row its owner, an instance with a lease, and the token that each of its writes must have. Records of all runs go out
-// together, each run's in their order, and `done` is called on the database's thread. Thread-safe.
+// Runs that any number of processes share through a database. A chat's row names the run that holds it; the run's row
+// names its owner (an instance with a lease) and the token that each of its writes must have. Records of all runs are
+// sent together, each run's in order, and `done` is called on the database's thread. Thread-safe.
 class PostgresRunStore final : public RunStore {
  public:
-  // All must outlive it. `instance`: whom the runs belong to.
+  // All must outlive it. The runs belong to the lease's instance.
   PostgresRunStore(Database& database, PostgresStore& store, Lease& lease, RunSignals& signals)
       : PostgresRunStore(database, store, lease, signals, std::make_shared<JournalWriter>(database)) {}
-  // The same with a writer that others use too.
+  // The same with a shared writer.
   PostgresRunStore(Database& database, PostgresStore& store, Lease& lease, RunSignals& signals,
                    std::shared_ptr<JournalWriter> writer)
       : database_(database, store.tenant()),
@@ -49,11 +49,11 @@ class PostgresRunStore final : public RunStore {
   class Hold;
   struct Token {
     std::string text;
-    std::shared_ptr<void> kept;  // as long as the process has it
-    int deaths;                  // of the lease, before it was used
+    std::shared_ptr<void> kept;  // Lease::Keep
+    int deaths;                  // Lease::deaths before the token was used
   };
   Token MakeToken();
-  // For a chat whose next number is this one; nullptr if it is not, or the chat is not as it is expected to be.
+  // Begins the run with this number; nullptr if the chat's next number is another one, or the chat is not as expected.
   // `is_new`: there must be no such chat.
   Result<std::unique_ptr<RunHold>> Claim(const RunBeginning& beginning, InteractionId id, bool is_new);
 

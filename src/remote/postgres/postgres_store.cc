@@ -16,7 +16,7 @@
 namespace reprise {
 namespace {
 
-// What is kept of chats for their next turns.
+// The memory for remembering chats until their next turns.
 constexpr std::size_t kKnownBytes = 64u << 20, kEntryBytes = 1024, kLeafBytes = 160;
 
 std::int64_t Number(InteractionId id) { return id.number(); }
@@ -37,7 +37,7 @@ SqlValue Numbers(const std::vector<InteractionId>& list) {
   "  excluded.next_number, head = excluded.head, index_record = excluded.index_record, version = c.version + 1 " \
   "  where c.index_record is null and c.running is null returning 1), "
 
-// What end_turn raises.
+// The SQLSTATE of end_turn for a run with another token.
 constexpr std::string_view kFencedState = "RP001";
 
 std::string NameOf(const std::string& path) { return path.substr(path.rfind('/') + 1); }
@@ -107,7 +107,7 @@ Result<std::optional<PostgresStore::ChatRow>> PostgresStore::ReadRow(const ChatI
   return std::optional(std::move(row));
 }
 
-// --- what is known of a chat -----------------------------------------------------------------------------------------
+// --- remembered chats ------------------------------------------------------------------------------------------------
 
 ChatHead PostgresStore::HeadOf(const KnownChat& known) {
   ChatHead head{.summary = known.row.index.summary, .version = known.row.version};
@@ -115,7 +115,7 @@ ChatHead PostgresStore::HeadOf(const KnownChat& known) {
   return head;
 }
 
-// A chat of which nothing is known is mostly a new one.
+// A chat that is not remembered is usually a new one.
 Result<ChatHead> PostgresStore::LoadKnownHead(const ChatId& chat) {
   const auto known = known_.Find(chat.str());
   if (!known || !(*known)->row.has_index) return NoSuchChat();
@@ -125,7 +125,7 @@ Result<ChatHead> PostgresStore::LoadKnownHead(const ChatId& chat) {
 Result<ChatHead> PostgresStore::LoadHead(const ChatId& chat) {
   auto row = TRY(ReadRow(chat));
   if (!row) return NoSuchChat();
-  if (!row->has_index) return InteractionStore::LoadHead(chat);  // it may have begun
+  if (!row->has_index) return InteractionStore::LoadHead(chat);  // its first run may have begun
   auto known = std::make_shared<KnownChat>(KnownChat{.row = *std::move(row), .state = nullptr});
   std::size_t bytes = kEntryBytes + kLeafBytes * known->row.index.leaves.size();
   if (const auto head = known->row.index.summary.head) {
@@ -147,7 +147,7 @@ void PostgresStore::RememberFirst(const ChatId& chat, std::int64_t version) {
   known_.Put(chat.str(), std::move(known), kEntryBytes);
 }
 
-// The state lives in the interaction that was saved.
+// The state is a part of the saved interaction, which it keeps alive.
 void PostgresStore::Remember(const Finishing& finishing) {
   const Interaction& saved = *finishing.interaction;
   auto known = std::make_shared<KnownChat>(KnownChat{.row = {.index = finishing.index,
@@ -206,7 +206,7 @@ Result<SealedInteraction> PostgresStore::Seal(const Interaction& interaction, co
   return files_.SealInteraction(interaction, links, [&] { return ParentState(chat, links); });
 }
 
-// Of an interaction that no run here has made.
+// For an interaction that no run here has made.
 Result<void> PostgresStore::SaveInteraction(const Interaction& interaction) {
   const std::string& chat = interaction.chat_id.str();
   Sealed sealed;
@@ -220,7 +220,7 @@ Result<void> PostgresStore::SaveInteraction(const Interaction& interaction) {
       continue;
     }
     const auto stored = TRY(DigestOf(interaction.chat_id, interaction.id, /*is_patient=*/false));
-    if (stored && sealed && *stored == sealed->digest) return {};  // by a statement sent twice
+    if (stored && sealed && *stored == sealed->digest) return {};  // saved by a statement that was sent twice
     if (stored) return CheckSame(TRY(reader_->LoadInteraction(interaction.chat_id, interaction.id)), interaction);
     if (!sealed) sealed = TRY(Seal(interaction, *row, /*is_patient=*/false));
     if (!row->has_index) row->index.summary.created_at = interaction.created_at;
@@ -234,7 +234,7 @@ Result<void> PostgresStore::SaveInteraction(const Interaction& interaction) {
 
 // --- runs that end ---------------------------------------------------------------------------------------------------
 
-// What a run has come to is kept, however long that takes.
+// The result of a run is kept, however long that takes.
 Result<std::shared_ptr<const PostgresStore::Finishing>> PostgresStore::PrepareFinish(
     std::shared_ptr<const Interaction> interaction, const std::string& token, Sealed& sealed) {
   const ChatId& chat = interaction->chat_id;
@@ -253,7 +253,7 @@ Result<std::shared_ptr<const PostgresStore::Finishing>> PostgresStore::PrepareFi
                                                      .sealed = *sealed});
 }
 
-// The run's journal stays for a while (Lease), for those who follow it elsewhere.
+// The run's journal stays for a while (Lease), for its followers elsewhere.
 Statement PostgresStore::FinishStatement(const std::string& tenant, const Finishing& finishing) {
   const Interaction& interaction = *finishing.interaction;
   const bool has_asked = std::any_of(interaction.events.begin(), interaction.events.end(), [](const AgentEvent& event) {
@@ -283,10 +283,10 @@ void PostgresStore::SubmitFinish(std::shared_ptr<const Finishing> finishing,
 }
 
 Result<void> PostgresStore::FinishRun(const Interaction& interaction, const std::string& token, Sealed& sealed) {
-  // It is remembered for longer than this call.
+  // Remember keeps it for longer than this call.
   const auto shared = std::make_shared<const Interaction>(interaction);
   for (;;) {
-    // Shared: who sets the value uses it a moment longer than who has waited for that.
+    // Shared, because the thread that sets the value uses it a moment longer than the one that waits for it.
     const auto outcome = std::make_shared<std::promise<Result<Finished>>>();
     auto prepared = TRY(PrepareFinish(shared, token, sealed));
     SubmitFinish(std::move(prepared),
@@ -294,7 +294,7 @@ Result<void> PostgresStore::FinishRun(const Interaction& interaction, const std:
     const Finished finished = TRY(outcome->get_future().get());
     if (finished == Finished::kSaved) return {};
     if (finished == Finished::kOtherVersion) continue;
-    // Refused; or done, by the same statement before.
+    // It was refused, or the same statement was executed before.
     const auto done = TRY(DigestOf(interaction.chat_id, interaction.id, /*is_patient=*/true));
     if (done && *done == sealed->digest) return {};
     return Fail(Fenced());
@@ -325,7 +325,7 @@ Result<Rows> PostgresStore::InsertInteraction(const Interaction& interaction, st
 Result<ChatSummary> PostgresStore::LoadSummary(const ChatId& chat) {
   auto row = TRY(ReadRow(chat));
   if (row && row->has_index) return std::move(row->index.summary);
-  return reader_->LoadSummary(chat);  // it may have begun; else this says that it is not there
+  return reader_->LoadSummary(chat);  // its first run may have begun; else kNotFound
 }
 
 Result<ChatSummary> PostgresStore::CreateChat(const ChatId& chat, const std::string& title) {
@@ -347,7 +347,7 @@ Result<ChatSummary> PostgresStore::ChangeIndex(const ChatId& chat, bool while_ru
                                                const std::function<Result<void>(ChatIndex&)>& change) {
   for (;;) {
     auto row = TRY(ReadRow(chat));
-    // A chat whose first turn runs has no index yet, and is one.
+    // A chat whose first turn runs has no index yet, but exists.
     if (!row || !(row->has_index || (while_running && row->running))) return NoSuchChat();
     TRY(change(row->index));
     const std::string record = TRY(files_.SealIndex(row->index));
@@ -379,7 +379,7 @@ Result<ChatSummary> PostgresStore::ChangeChat(const ChatId& chat, const ChatSett
 }
 
 Result<ChatSummary> PostgresStore::MoveHead(const ChatId& chat, InteractionId head) {
-  // A chat must not end at what cannot be read.
+  // A chat must not end at an unreadable interaction.
   const auto interaction = TRY(LoadInteraction(chat, head));
   return ChangeIndex(chat, /*while_running=*/false, [&](ChatIndex& index) -> Result<void> {
     SetHead(index, interaction);
@@ -400,14 +400,14 @@ Result<ChatSummary> PostgresStore::AddWhole(const IncomingChat& incoming) {
   TRY(AddRow(incoming, index));
   if (auto added = AddParts(incoming); !added) {
     if (!Remove(chat, /*entry=*/std::nullopt).value_or(false)) {
-      LogError("a chat that did not come in as a whole could not be removed", {{"chat", chat.str()}});
+      LogError("a chat that was not added completely could not be removed", {{"chat", chat.str()}});
     }
     return Fail(std::move(added.error()));
   }
   return std::move(index.summary);
 }
 
-// The parts without which an added chat is removed again.
+// Adds the files, blobs and queue of an added chat; if this fails, the chat is removed again.
 Result<void> PostgresStore::AddParts(const IncomingChat& incoming) {
   TRY(PutParts(incoming, {.root = DatabaseFiles::kRoot,
                           .keys = options_.keys,
@@ -417,7 +417,7 @@ Result<void> PostgresStore::AddParts(const IncomingChat& incoming) {
   return {};
 }
 
-// The chat and its interactions in one statement, so that they are there as a whole or not at all.
+// Adds the chat and its interactions in one statement, so that they are there as a whole or not at all.
 Result<void> PostgresStore::AddRow(const IncomingChat& incoming, ChatIndex& index) {
   const ChatId& chat = incoming.summary.id;
   std::vector<std::string> records, digests;
@@ -457,7 +457,7 @@ Result<void> PostgresStore::AddRow(const IncomingChat& incoming, ChatIndex& inde
        .values = {tenant(), chat.str(), next, SqlValue::OrNull(Number(index.summary.head)), SqlValue::Bytes(record),
                   Numbers(incoming.interactions), SqlValue::ByteStrings(records), SqlValue::Texts(digests)}}));
   if (!added.empty()) return {};
-  const auto there = TRY(ReadRow(chat));  // by the same statement before?
+  const auto there = TRY(ReadRow(chat));  // perhaps added by the same statement before
   if (there && there->has_index && there->index.leaves == index.leaves) return {};
   return ChatExists();
 }
@@ -467,7 +467,7 @@ Result<std::vector<InteractionId>> PostgresStore::RemoveBranch(const ChatId& cha
   RemovedBranch removed = TRY(BranchToRemove(whole, from));
   TRY(ChangeIndex(chat, /*while_running=*/false,
                   [&](ChatIndex& index) { return files_.RemoveLeaves(removed, index); }));
-  // Nothing names them any more. If the process ends here, they are superseded still, and can be removed again.
+  // The index does not name them now. If the process ends here, they are still superseded and can be removed again.
   const std::string entry = NameOf(TrashedBranch(DatabaseFiles::kRoot, chat, Now()));
   TRY(database_.Execute(
       {.sql =
@@ -488,10 +488,10 @@ Result<void> PostgresStore::DeleteChat(const ChatId& chat) {
   const auto deleted = row ? Result<std::string>(Fail(Error{}))
                            : database_files_.ReadFile(TrashDirectory(DatabaseFiles::kRoot) + "/" + entry + "/chat.json",
                                                       kMaxRecordBytes);
-  if (deleted) return {};  // by the same statement before
+  if (deleted) return {};  // deleted by the same statement before
   if (row && row->running) return Fail(RunsAlready(NumberedId(*row->running)));
   if (!row || !row->has_index) return NoSuchChat();
-  return Fail(RunsAlready(std::nullopt));  // it has ended just now
+  return Fail(RunsAlready(std::nullopt));  // the run has ended just now
 }
 
 Result<bool> PostgresStore::Remove(const ChatId& chat, const std::optional<std::string>& entry) {
@@ -520,7 +520,7 @@ Result<bool> PostgresStore::Remove(const ChatId& chat, const std::optional<std::
   return !gone.empty() && gone.truth(0, 0);
 }
 
-// The reader finds no sizes: its files are rows.
+// The reader finds no sizes, because its files are rows.
 Result<std::vector<TrashEntry>> PostgresStore::ListTrash() {
   auto entries = TRY(reader_->ListTrash());
   const Rows rows = TRY(database_.Execute(
@@ -553,7 +553,7 @@ Result<ChatSummary> PostgresStore::RestoreChat(const ChatId& chat, const std::st
     const auto id = ParseInteractionFile(files.text(row, 0).substr(std::string_view("interactions/").size()));
     if (!id) continue;
     numbers.push_back(*id);
-    // One that cannot be read comes back as it is, and is named when it is looked at.
+    // An unreadable one is restored as it is, and reported when it is read.
     digests.push_back(files_.DigestOf(chat, *id, files.text(row, 1)).value_or(""));
   }
   std::int64_t next = index.last + 1;

@@ -17,10 +17,9 @@
 
 namespace reprise {
 
-// Chats in a PostgreSQL database, each record as its file would be. What is read is read as a data folder is
-// (DatabaseFiles), with the same checks; what is written is a statement that does all or nothing. A chat's index is a
-// row that says which version of it is meant: who changes it and finds another one reads it again. Any number of
-// processes may use one database. Thread-safe.
+// Chats in a PostgreSQL database, each record as its file would be. Reads go through DatabaseFiles, as in a data folder
+// and with the same checks; each write is one atomic statement. The row of a chat has its index and a version of that:
+// a writer that finds another version reads the row again. Any number of processes may use one database. Thread-safe.
 //
 // Runs and their journals are PostgresRunStore's.
 class PostgresStore final : public InteractionStore {
@@ -30,16 +29,16 @@ class PostgresStore final : public InteractionStore {
     std::shared_ptr<const KeySet> keys;  // null: plain
     std::string tenant{};
     const FileBucket* bucket = nullptr;  // null: files are rows; must outlive the store
-    // Over which runs are finished, many in one transaction; null: `database`. Must outlive the store.
+    // The connection that finishes runs, many in one transaction; null: `database`. Must outlive the store.
     Database* finishes = nullptr;
-    std::string instance{};  // whose store it is (Lease::instance); empty: a command's
+    std::string instance{};  // the user of the store (Lease::instance); empty: a command
   };
   static Result<std::unique_ptr<PostgresStore>> Open(Options options);
 
   Result<InteractionId> ReserveInteraction(const ChatId& chat) override;
   Result<void> SaveInteraction(const Interaction& interaction) override;
-  // The reader looks for a record, and then whether the index speaks of it: one that another process saves in between
-  // seems to be gone, and is there when it is looked for again.
+  // The reader looks for a record, and then for its name in the index. A record that another process saves in between
+  // seems to be gone, so it is looked for again.
   Result<Interaction> LoadInteraction(const ChatId& chat, InteractionId id) override {
     auto read = reader_->LoadInteraction(chat, id);
     const bool seems_gone = !read && read.error().Is(Reason::kIntegrityMissing);
@@ -91,7 +90,7 @@ class PostgresStore final : public InteractionStore {
   Result<void> FailQueued(const ChatId& chat, std::string_view id, const Error& failure) override {
     return queue_.NoteFailure(chat, id, failure);
   }
-  // Begin does it (PostgresRunStore).
+  // PostgresRunStore::Begin does it.
   Result<void> TakeQueued(const ChatId&, std::string_view) override { return {}; }
   Result<void> ClearQueue(const ChatId& chat) override { return queue_.Clear(chat); }
   Result<std::vector<ChatId>> ListQueues() override { return queue_.List(); }
@@ -101,12 +100,12 @@ class PostgresStore final : public InteractionStore {
   void LeaveQueues() override { queue_.Leave(); }
 
   // --- for PostgresRunStore
-  // A run's interaction, sealed once, so that a record that is stored already is known by its digest.
+  // A run's interaction, sealed only once, so that a record that is stored already is recognized by its digest.
   using Sealed = std::optional<SealedInteraction>;
   // Saves the interaction, moves the head and ends the run and its journal in the same step. kConflict (reason
   // "fenced") if another token holds it.
   Result<void> FinishRun(const Interaction& interaction, const std::string& token, Sealed& sealed);
-  // The same in two steps: what may wait for the database, and what does not.
+  // The same in two steps: PrepareFinish may wait for the database, SubmitFinish does not.
   struct Finishing {
     std::shared_ptr<const Interaction> interaction;
     std::string token;
@@ -117,21 +116,22 @@ class PostgresStore final : public InteractionStore {
   };
   Result<std::shared_ptr<const Finishing>> PrepareFinish(std::shared_ptr<const Interaction> interaction,
                                                          const std::string& token, Sealed& sealed);
-  enum class Finished { kSaved, kOtherVersion, kNotHeld };  // kOtherVersion: to be prepared anew
+  enum class Finished { kSaved, kOtherVersion, kNotHeld };  // kOtherVersion: prepare it again
   void SubmitFinish(std::shared_ptr<const Finishing> finishing, std::function<void(Result<Finished>)> done);
-  // Commits it together with the ends of runs, synchronously; it may share (`Statement::may_share`). Waits for it.
+  // Commits the statement together with the ends of runs, synchronously; it may share (`Statement::may_share`). Waits
+  // for it.
   Result<Rows> CommitTogether(Statement statement) { return finishes_.ExecuteInOrder(std::move(statement)); }
-  // The number that the chat's next run has, if this version of it is known.
+  // The number of the chat's next run, if this version of the chat is remembered.
   std::optional<InteractionId> NextOf(const ChatId& chat, std::int64_t version);
-  // The chat has its first run now, and its row this version.
+  // Remembers that the chat has its first run now, and its row this version.
   void RememberFirst(const ChatId& chat, std::int64_t version);
-  // What is known of the chat does not hold any more.
+  // Drops the remembered chat.
   void Forget(const ChatId& chat) { known_.Take(chat.str()); }
   Result<JournalContent> ReadJournal(const ChatId& chat, InteractionId id) override {
     return reader_->ReadJournal(chat, id);
   }
   const KeySet* keys() const { return options_.keys.get(); }
-  // A record for a place that no file has.
+  // Seal and open a record of a place without a file.
   Result<std::string> Seal(const RecordPlace& place, std::string_view plaintext) const;
   Result<std::string> Open(const RecordPlace& place, std::string_view record) const;
   DatabaseFiles& files() { return database_files_; }
@@ -148,12 +148,12 @@ class PostgresStore final : public InteractionStore {
     std::int64_t next_number = 0;
     std::optional<std::int64_t> running{};  // the number of the run that holds it
   };
-  // A chat as this process has read or written it last. Whoever acts upon it finds out by its version whether it holds.
+  // A chat as this process has read or written it last. Its version shows whether it is still current when it is used.
   struct KnownChat {
     ChatRow row;
     std::shared_ptr<const AgentState> state;  // of the head; null: it has none
     std::string digest{};                     // of the head's record
-    std::optional<StateTotals> totals{};      // of the state, if it was written as what it adds
+    std::optional<StateTotals> totals{};      // of the state, if it was written as its additions
     bool is_full = false;                     // it was written in full
   };
   using Known = std::shared_ptr<const KnownChat>;
@@ -161,22 +161,22 @@ class PostgresStore final : public InteractionStore {
   void Remember(const Finishing& finishing);
   // `is_patient`: as Statement.
   Result<std::optional<ChatRow>> ReadRow(const ChatId& chat, bool is_patient = false);
-  // Of a stored interaction's record; nullopt: it is not stored.
+  // The digest of an interaction's record; nullopt if it is not stored.
   Result<std::optional<std::string>> DigestOf(const ChatId& chat, InteractionId id, bool is_patient);
   std::optional<KnownState> ParentState(const ChatId& chat, const RecordLinks& links);
   Result<SealedInteraction> Seal(const Interaction& interaction, const ChatRow& row, bool is_patient);
-  // Whether it was saved, and whether the token is the run's.
+  // Its row says whether it was saved, and whether the token is the run's.
   static Statement FinishStatement(const std::string& tenant, const Finishing& finishing);
   Result<Rows> InsertInteraction(const Interaction& interaction, std::int64_t version, const std::string& index,
                                  const SealedInteraction& sealed);
-  // Changes the index as `change` says, durably, while no run holds the chat, unless `while_running`.
+  // Applies `change` to the index, durably. Fails while a run holds the chat, unless `while_running`.
   Result<ChatSummary> ChangeIndex(const ChatId& chat, bool while_running,
                                   const std::function<Result<void>(ChatIndex&)>& change);
   Result<ChatSummary> AddWhole(const IncomingChat& chat);
   Result<void> AddRow(const IncomingChat& chat, ChatIndex& index);
   Result<void> AddParts(const IncomingChat& chat);
   // Moves the chat into this entry of the trash; nullopt removes it for good, because it never was whole. False if the
-  // chat does not exist or runs.
+  // chat does not exist, has no index or runs.
   Result<bool> Remove(const ChatId& chat, const std::optional<std::string>& entry);
 
   const Options options_;
@@ -189,7 +189,7 @@ class PostgresStore final : public InteractionStore {
   StateCache<Known> known_;  // by the chat; synchronises itself
 };
 
-// As rows have it.
+// The id for the number in a row.
 inline InteractionId NumberedId(std::int64_t number) {
   return InteractionId::FromNumber(static_cast<std::uint32_t>(number));
 }

@@ -19,7 +19,7 @@ namespace reprise {
 
 namespace {
 
-// Milliseconds from now on, when the database's clock counts: this machine's may be wrong.
+// Milliseconds from now, because the database's clock counts; this machine's may be wrong.
 std::optional<std::int64_t> ExpiryOf(const PendingQuestion& question) {
   const auto* const approval = std::get_if<PendingApproval>(&question);
   if (!approval || !approval->request.expires_at) return std::nullopt;
@@ -97,7 +97,7 @@ Result<void> PostgresQuestionStore::Answer(const InteractionRef& run, const std:
     const auto why = Find(id);
     return Fail(why ? Refused(Reason::kExpired, "this question has expired") : why.error());
   }
-  // Committed: the owner may look. It also looks by itself, so that this may be lost.
+  // It is committed, so the owner may look. It also looks by itself, so this signal may be lost.
   if (!answered.is_null(0, 0)) signals_.TellAnswer(std::string(answered.text(0, 0)), {store_.tenant(), run});
   return {};
 }
@@ -126,7 +126,7 @@ std::int64_t PostgresDailyUsage::Today() {
                                              "tenant = $1 and day = $2::date",
                                       .values = {database_.tenant(), DayNow()}});
   const MutexLock lock(mutex_);
-  if (!sum) LogWarning("what was used today cannot be read", {{"detail", sum.error().detail}});
+  if (!sum) LogWarning("today's use of tokens cannot be read", {{"detail", sum.error().detail}});
   if (sum) last_known_ = sum->number(0, 0);
   return last_known_;
 }
@@ -199,15 +199,15 @@ Result<std::vector<StandingGrant>> PostgresGrantStore::List() {
 std::vector<Grant> PostgresGrantStore::For(const Grant& call) {
   std::vector<Grant> found;
   if (call.terms_digest.empty()) return found;
-  // The names say what a pattern is for: rows hold no text that could be looked for.
+  // The ids show what a pattern is for, because sealed rows have no text to search.
   const auto rows =
       database_.Execute({.sql = "select id, record from reprise.grants where tenant = $1 and (id = $2 or id like $3)",
                          .values = {database_.tenant(), GrantId(call), PatternGrantPrefix(call) + "%"}});
-  if (!rows) LogWarning("what was granted for always cannot be read", {{"detail", rows.error().detail}});
+  if (!rows) LogWarning("the grants for always cannot be read", {{"detail", rows.error().detail}});
   for (std::size_t row = 0; rows && row < rows->size(); ++row) {
     const auto grant = Open(rows->text(row, 0), rows->text(row, 1));
     if (!grant) {
-      LogError("what was granted for always cannot be read, and does not count", {{"error", grant.error().message}});
+      LogError("a grant for always cannot be read and does not count", {{"error", grant.error().message}});
     } else if (BearsOn(grant->grant, call, Now())) {
       found.push_back(grant->grant);
     }
@@ -226,7 +226,7 @@ void PostgresGrantStore::NoteUse(const std::vector<std::string>& ids) {
     grant->grant.used_at = Now();
     auto record = Seal(*grant);
     if (!record) continue;
-    // Two servers may count at once, and one of the two uses is lost; a grant that was revoked meanwhile stays so.
+    // If two servers count at once, one of the two uses is lost. A grant that was revoked meanwhile stays revoked.
     static_cast<void>(database_.Execute({.sql = "update reprise.grants set record = $3 where tenant = $1 and id = $2",
                                          .values = {database_.tenant(), id, SqlValue::Bytes(*std::move(record))}}));
   }
@@ -241,7 +241,7 @@ Result<StandingGrant> PostgresGrantStore::Open(std::string_view id, std::string_
 
 namespace {
 
-// How far the log has come is written down that often: fewer lines than are added then can be cut off unnoticed.
+// How often the head is written. Only lines that were added since then can be cut off unnoticed.
 constexpr std::chrono::seconds kSealEvery{30};
 
 std::string HeadName() { return AuditHeadFile("").substr(1); }
@@ -252,11 +252,11 @@ PostgresAuditLog::~PostgresAuditLog() {
   const MutexLock lock(mutex_);
   if (!head_ || head_->count == last_) return;
   if (const auto sealed = Seal(); !sealed) {
-    LogWarning("how far the audit log has come could not be written", {{"detail", sealed.error().detail}});
+    LogWarning("the head of the audit log could not be written", {{"detail", sealed.error().detail}});
   }
 }
 
-// The key of the MACs is for all processes what the first of them has made.
+// All processes use the key for MACs that the first of them has made.
 Result<void> PostgresAuditLog::Open() {
   const KeySet* const keys = store_.keys();
   auto head = TRY(ReadAuditHead(DatabaseFiles::kRoot, store_.files(), keys));
@@ -275,8 +275,8 @@ Result<void> PostgresAuditLog::Open() {
   TRY(FindEnd());
   const auto end = CheckAuditEnd(*head_, last_, last_digest_);
   if (end) return {};
-  // The next line leaves the numbers out that are gone, and so shows it.
-  LogError("the audit log does not end as it did", {{"error", end.error().message}});
+  // The next line skips the missing numbers, so that the gap shows.
+  LogError("the audit log does not end where its head says", {{"error", end.error().message}});
   gap_ = head_->count;
   gap_digest_ = head_->last;
   last_ = gap_;
@@ -306,13 +306,13 @@ Result<void> PostgresAuditLog::Append(const AuditEntry& entry) {
   }
   if (std::chrono::steady_clock::now() - sealed_at_ < kSealEvery) return {};
   if (const auto sealed = Seal(); !sealed) {
-    LogWarning("how far the audit log has come could not be written", {{"detail", sealed.error().detail}});
+    LogWarning("the head of the audit log could not be written", {{"detail", sealed.error().detail}});
   }
   return {};
 }
 
-// Two that say the same of the same moment are one: no two processes have a call in common. It need not be durable by
-// itself: what a tool acts upon is, and comes after it.
+// Two equal lines of the same moment are one, because no two processes share a call. The line need not be durable by
+// itself, because the records that a tool acts upon are, and come after it.
 Result<bool> PostgresAuditLog::Insert(const std::string& line) {
   const auto number = static_cast<std::int64_t>(last_ + 1);
   std::string digest = Sha256Digest({line});
@@ -324,7 +324,7 @@ Result<bool> PostgresAuditLog::Insert(const std::string& line) {
            "select count(*), set_config('synchronous_commit', 'off', true) from i",
        .values = {database_.tenant(), number, line, digest, static_cast<std::int64_t>(gap_)}}));
   if (added.number(0, 0) == 0) {
-    // Or this statement was, whose answer was lost.
+    // Or the same statement was executed before, and its answer was lost.
     const Rows same = TRY(
         database_.Execute({.sql = "select 1 from reprise.audit where tenant = $1 and seq = $2::bigint and digest = $3",
                            .values = {database_.tenant(), number, digest}}));
@@ -335,7 +335,7 @@ Result<bool> PostgresAuditLog::Insert(const std::string& line) {
   return true;
 }
 
-// Another process may have said more. (If both say so at the same moment, it may be less for a while, but not wrong.)
+// Another process may have written a later end. (If both write at once, the head may be older for a while, not wrong.)
 Result<void> PostgresAuditLog::Seal() {
   sealed_at_ = std::chrono::steady_clock::now();
   const auto there = TRY(ReadAuditHead(DatabaseFiles::kRoot, store_.files(), store_.keys()));

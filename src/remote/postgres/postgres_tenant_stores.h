@@ -23,11 +23,11 @@
 
 namespace reprise {
 
-// Questions as rows: the one that has no answer yet takes the first, by the database's clock. Question and answer are
-// sealed; the owner of the run is told where to look. Thread-safe.
+// Questions as rows. A question takes the first answer before its expiry, by the database's clock. Questions and
+// answers are sealed; the owner of the run gets a signal. Thread-safe.
 class PostgresQuestionStore final : public QuestionStore {
  public:
-  // Both must outlive it.
+  // All must outlive it.
   PostgresQuestionStore(Database& database, PostgresStore& store, RunSignals& signals, std::string instance)
       : database_(database, store.tenant()), store_(store), signals_(signals), instance_(std::move(instance)) {}
 
@@ -43,17 +43,17 @@ class PostgresQuestionStore final : public QuestionStore {
   TenantDatabase database_;
   PostgresStore& store_;
   RunSignals& signals_;
-  const std::string instance_;  // of this process: only whoever holds the run asks
+  const std::string instance_;  // of this process, which asks only in runs that it holds
 };
 
-// A row per day for each object, which holds what this one has counted: so that a statement may be sent twice, and
-// processes do not wait for each other. Days are those of UTC.
+// Each object has a row per day with its own count, so that a statement may be sent twice, and processes do not wait
+// for each other. Days are in UTC.
 class PostgresDailyUsage final : public DailyUsage {
  public:
   // `database` must outlive the object.
   PostgresDailyUsage(Database& database, std::string tenant) : database_(database, std::move(tenant)) {}
 
-  // What could not be read counts as what was known last.
+  // The last known number, if the rows cannot be read.
   std::int64_t Today() override;
   Result<void> Add(std::int64_t tokens) override;
 
@@ -66,8 +66,8 @@ class PostgresDailyUsage final : public DailyUsage {
   std::int64_t last_known_ GUARDED_BY(mutex_) = 0;
 };
 
-// Standing grants as rows, one each, sealed if there are keys. What one process grants or takes back counts for all at
-// once: a call is looked up when it is made.
+// Standing grants as rows, one each, sealed if there are keys. A grant or revocation by one process counts for all at
+// once, because grants are looked up at each call.
 class PostgresGrantStore final : public GrantStore {
  public:
   // `database` must outlive the object; `keys` may be null: plain.
@@ -88,12 +88,11 @@ class PostgresGrantStore final : public GrantStore {
   const std::shared_ptr<const KeySet> keys_;
 };
 
-// A tenant's audit log as rows: one chain, to which all processes add, each line behind the last one there is. Lines,
-// numbers, digests and MACs are those of files (store/audit_file), and DatabaseFiles shows them as one: so whoever
-// checks a folder's log checks this too.
+// A tenant's audit log as rows: one chain, to which all processes append. Lines, numbers, digests and MACs are those of
+// files (store/audit_file), and DatabaseFiles shows them as one, so that the checks of a folder's log check this, too.
 class PostgresAuditLog final : public AuditLog {
  public:
-  // Both must outlive the object. Asks nobody before the first entry.
+  // Both must outlive the object. Sends nothing to the database before the first call.
   PostgresAuditLog(Database& database, PostgresStore& store) : database_(database, store.tenant()), store_(store) {}
   ~PostgresAuditLog() override;
 
@@ -111,9 +110,9 @@ class PostgresAuditLog final : public AuditLog {
   PostgresStore& store_;
   Mutex mutex_;
   std::optional<AuditHead> head_ GUARDED_BY(mutex_);  // nullopt: not read yet
-  std::uint64_t last_ GUARDED_BY(mutex_) = 0;         // the number of the last line that is known
+  std::uint64_t last_ GUARDED_BY(mutex_) = 0;         // the number of the last known line
   std::string last_digest_ GUARDED_BY(mutex_);
-  std::uint64_t gap_ GUARDED_BY(mutex_) = 0;  // up to here lines may be gone: as it was found when it was opened
+  std::uint64_t gap_ GUARDED_BY(mutex_) = 0;  // lines up to here may be gone, as Open has found
   std::string gap_digest_ GUARDED_BY(mutex_);
   std::chrono::steady_clock::time_point sealed_at_ GUARDED_BY(mutex_);
 };

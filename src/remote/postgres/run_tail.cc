@@ -49,7 +49,7 @@ void JournalWriter::SendWhatWaits() {
     for (std::size_t row = 0; rows && row < rows->size(); ++row) {
       kept[static_cast<std::size_t>(rows->number(row, 0)) - 1] = true;
     }
-    // What came meanwhile goes out before anybody is told.
+    // Records that came meanwhile are sent before the results are passed on.
     self->SendWhatWaits();
     for (std::size_t place = 0; place < batch->size(); ++place) (*batch)[place].second(kept[place]);
   });
@@ -63,7 +63,7 @@ Statement JournalWriter::ForOne(const Record& record) {
           .is_patient = true};
 }
 
-// A run's records here follow each other: it is enough to look for what was before the first of them.
+// A run's records here are consecutive, so only the record before the first of them is looked for.
 Statement JournalWriter::ForMany(const Batch& batch) {
   std::vector<std::string> tenants, chats, tokens, records;
   std::vector<std::int64_t> numbers, rows, firsts;
@@ -98,8 +98,8 @@ Result<void> RunTail::Begin() {
   return {};
 }
 
-// One statement, so that the state and the rows are of one moment: of a run that has ended, which has no row any more,
-// these are all.
+// One statement, so that the state and the rows are of the same moment. If the run has ended, and so has no row any
+// more, the journal's rows are complete.
 Statement RunTail::ReadStatement() const {
   return {.sql =
               "with l as (insert into reprise.listeners(tenant, chat, number, instance, until) select tenant, chat, "
@@ -118,7 +118,7 @@ void RunTail::Hear(int epoch, int row, std::string_view bytes) {
   {
     const MutexLock lock(mutex_);
     if (!heard_ || epoch < epoch_ || (epoch == epoch_ && row < next_row_)) return;
-    // What is not from the run, though it came here, is nothing but a reason to look.
+    // A row that is not from the run is only a reason to look into the database.
     const bool is_next = reader_ && !is_reading_ && epoch == epoch_ && row == next_row_;
     if (is_next && Take(epoch, row, bytes)) return;
   }
@@ -154,12 +154,12 @@ void RunTail::Read() {
       self->is_reading_ = false;
       again = self->read_again_;
     }
-    if (again) self->Read();  // else, if the database is away, the next look a second later
+    if (again) self->Read();  // else the next look comes within a second, if the database was away
   });
 }
 
-// A new owner is told first that we follow: what it keeps from then on it tells us, and what it kept before is in
-// `rows` or is looked for a second later.
+// A new owner is told first that we follow. It sends us the records that it keeps from then on; earlier ones are in
+// `rows` or are looked for a second later.
 void RunTail::TakeRows(const Rows& rows) {
   const bool has_ended = rows.empty() || rows.truth(0, 0);
   if (!has_ended && !rows.is_null(0, 1) && rows.text(0, 1) != owner_) {

@@ -20,7 +20,7 @@
 
 namespace reprise {
 
-// Writes the records of all runs' journals: what comes while a statement is under way goes with the next one.
+// Writes the records of all runs' journals. Records that come while a statement is under way go with the next one.
 // Thread-safe.
 class JournalWriter : public std::enable_shared_from_this<JournalWriter> {
  public:
@@ -35,7 +35,7 @@ class JournalWriter : public std::enable_shared_from_this<JournalWriter> {
   explicit JournalWriter(Database& database) : database_(database) {}
 
   // `done` is called once, on the database's thread, in the order in which a run's records were added. True: the record
-  // is kept, as all before it of its run are. False: it is not, as the token is another one, or what was before it is
+  // and all before it of its run are kept. False: it is not, because the run has another token, an earlier record is
   // lost, or the database has refused.
   using Done = std::function<void(bool is_kept)>;
   void Add(Record record, Done done);
@@ -52,8 +52,8 @@ class JournalWriter : public std::enable_shared_from_this<JournalWriter> {
   bool is_sending_ GUARDED_BY(mutex_) = false;
 };
 
-// Reads the journal of another instance's run as it grows: what comes as a signal is the next row, or it shows that
-// something is missing, which is read from the database. Thread-safe.
+// Reads the journal of another instance's run as it grows. A signal has the next row, or shows that rows are missing,
+// which are then read from the database. Thread-safe.
 class RunTail : public std::enable_shared_from_this<RunTail> {
  public:
   // Database and keys must outlive it; `keys` may be null: plain.
@@ -66,20 +66,21 @@ class RunTail : public std::enable_shared_from_this<RunTail> {
         heard_(std::move(heard)) {}
 
   const RunKey& key() const { return key_; }
-  // Reads what there is, waiting for it. kNotFound: nothing. To be called once, before the others.
+  // Reads the present rows, and waits for that. kNotFound if nothing is kept of the run. Call it once, before the
+  // others.
   Result<void> Begin();
-  // A row of its journal.
+  // Takes a row of the journal.
   void Hear(int epoch, int row, std::string_view bytes);
-  // There may be more in the database.
+  // Reads on in the database.
   void Read();
-  // So much is in the database now.
+  // Reads on if the run has ended, or if the database's last row was not read yet.
   void Compare(bool has_ended, int epoch, int last_row);
 
  private:
   Statement ReadStatement() const REQUIRES(mutex_);
   void TakeRows(const Rows& rows) REQUIRES(mutex_);
-  // The next row, or one that is the first of a later epoch: then the run has been taken up, and that row has all
-  // records so far once more.
+  // Takes the next row, or the first one of a later epoch: then the run has been taken up, and that row repeats all
+  // records so far.
   Result<void> Take(int epoch, int row, std::string_view bytes) REQUIRES(mutex_);
   void Tell(HeldNews news) REQUIRES(mutex_);
 
@@ -88,13 +89,13 @@ class RunTail : public std::enable_shared_from_this<RunTail> {
   const RunKey key_;
   const KeySet* const keys_;
 
-  Mutex mutex_;                                   // held while somebody is told, so that news come in their order
-  RunStore::HeardNews heard_ GUARDED_BY(mutex_);  // null: all is told
+  Mutex mutex_;                                   // held while news are passed on, so that they keep their order
+  RunStore::HeardNews heard_ GUARDED_BY(mutex_);  // null: nothing more to pass on
   std::optional<JournalTextReader> reader_ GUARDED_BY(mutex_);
   int epoch_ GUARDED_BY(mutex_) = 0, next_row_ GUARDED_BY(mutex_) = 0;
   std::size_t read_ GUARDED_BY(mutex_) = 0;  // records of this epoch
-  std::size_t told_ GUARDED_BY(mutex_) = 0;  // records of all
-  std::string owner_ GUARDED_BY(mutex_);     // that knows that we follow
+  std::size_t told_ GUARDED_BY(mutex_) = 0;  // records passed on, in all epochs
+  std::string owner_ GUARDED_BY(mutex_);     // the owner that knows that we follow
   bool is_reading_ GUARDED_BY(mutex_) = false, read_again_ GUARDED_BY(mutex_) = false;
 };
 

@@ -10,9 +10,9 @@ namespace reprise {
 
 namespace {
 
-// What stands in a row as bytea is sealed as the file would be (or plain, in a plain store). `record` does not
-// compress, so nobody tries. `running` names the run that holds the chat: that there is one at most is decided by this
-// row, under its lock. An empty answer: the run has ended without one.
+// A bytea in a row is sealed as the file would be (or plain, in a plain store). `record` cannot be compressed, so it is
+// stored as it is. `running` names the run that holds the chat; this row, under its lock, makes sure that there is only
+// one. An empty answer: the run has ended without one.
 constexpr const char* kVersion1 = R"(do $$ begin
   lock table reprise.schema_version in exclusive mode;
   if exists(select from reprise.schema_version where version >= 1) then return; end if;
@@ -44,8 +44,8 @@ constexpr const char* kVersion1 = R"(do $$ begin
   insert into reprise.schema_version(version) values (1);
 end $$)";
 
-// What several people have: who they are, what they show, what they were granted, did and used. A token that was
-// revoked keeps its row, so that each change has a number of its own.
+// For several people: tenants, keys of organizations, API tokens, grants, audit log and usage. A token that was revoked
+// keeps its row, so that each change has a number of its own.
 constexpr const char* kPeople = R"(do $$ begin
   lock table reprise.schema_version in exclusive mode;
   if exists(select from reprise.schema_version where version >= 2) then return; end if;
@@ -65,14 +65,14 @@ constexpr const char* kPeople = R"(do $$ begin
   insert into reprise.schema_version(version) values (2);
 end $$)";
 
-// Which instances follow which runs: nothing is lost with it that is not said again a second later. What has changed in
-// the last minutes, by ids.
+// The listeners are instances that follow a run; they may be lost, because each is written again a second later. The
+// changes are those of the last minutes, by ids.
 constexpr const char* kFollowing = R"(do $$ begin
   lock table reprise.schema_version in exclusive mode;
   if exists(select from reprise.schema_version where version >= 3) then return; end if;
   create unlogged table reprise.listeners(tenant text, chat text, number int, instance uuid, until timestamptz not null,
     primary key(tenant, chat, number, instance));
-  -- A chat that is made anew does not have a version that one of its name had before.
+  -- A chat that is made again does not get a version that an earlier one of its name had.
   alter table reprise.chats alter column version set default (extract(epoch from clock_timestamp()) * 1000000)::bigint;
   create table reprise.changes(id bigserial primary key, tenant text not null, instance uuid not null, change text not null,
     at timestamptz not null default clock_timestamp());
@@ -80,13 +80,13 @@ constexpr const char* kFollowing = R"(do $$ begin
   insert into reprise.schema_version(version) values (3);
 end $$)";
 
-// What every turn did, as functions: PostgreSQL plans them once per connection, also where a pooler lies between,
-// which knows no prepared statements.
+// The former statements of every turn as functions: PostgreSQL plans them once per connection, even behind a pooler
+// that knows no prepared statements.
 constexpr const char* kFunctions = R"(do $do$ begin
   lock table reprise.schema_version in exclusive mode;
   if exists(select from reprise.schema_version where version >= 4) then return; end if;
 
-  -- The row is there if somebody else was not faster, with another head or number.
+  -- False if another server was faster, so that the head or the number is another one.
   create function reprise.begin_run(_tenant text, _chat text, _number int, _checks_head boolean, _head int, _owner uuid,
       _token uuid, _record bytea) returns boolean language plpgsql as $f$
   begin
@@ -101,7 +101,7 @@ constexpr const char* kFunctions = R"(do $do$ begin
     return true;
   end $f$;
 
-  -- A record counts only behind the one before it: what is behind one that is lost is not kept either.
+  -- A record is kept only after the one before it, so none after a lost one is kept.
   create function reprise.append_record(_tenant text, _chat text, _number int, _token uuid, _position int, _record bytea,
       _commit text) returns boolean language plpgsql as $f$
   declare _epoch int;
@@ -143,9 +143,9 @@ constexpr const char* kFunctions = R"(do $do$ begin
   insert into reprise.schema_version(version) values (4);
 end $do$)";
 
-// What every turn does, in as few steps as can be. A turn begins for the version of its chat that the server knows, and
-// need not read it first. Rows of journals come many at a time.
-// The functions before these stay for servers that are not updated yet.
+// The statements of every turn, in as few steps as can be. A turn begins for the version of its chat that the server
+// remembers, and need not read it first. Rows of journals come many at a time.
+// The earlier functions stay for servers that are not updated yet.
 constexpr const char* kTurns = R"(do $do$ begin
   lock table reprise.schema_version in exclusive mode;
   if exists(select from reprise.schema_version where version >= 5) then return; end if;
@@ -173,8 +173,8 @@ constexpr const char* kTurns = R"(do $do$ begin
     return true;
   end $f$;
 
-  -- The places of those that are kept. A run's records follow each other: `_firsts` has the position of its first one
-  -- here, before which the one before must be kept.
+  -- Returns the places of the records that are kept. A run's records are consecutive: `_firsts` has the position of its
+  -- first one here, and the record before that must be kept.
   create function reprise.append_records(_tenants text[], _chats text[], _numbers int[], _tokens uuid[], _positions int[],
       _firsts int[], _records bytea[], _commit text) returns setof bigint language plpgsql as $f$
   begin
@@ -216,13 +216,13 @@ constexpr const char* kTurns = R"(do $do$ begin
   insert into reprise.schema_version(version) values (5);
 end $do$)";
 
-// A chat of which a server knows nothing is taken for a new one: that is found out here. The version is told, so that
-// the run's end need not ask for it.
+// A server takes a chat that it does not remember for a new one; this function finds out. It returns the version, so
+// that the end of the run need not ask for it.
 constexpr const char* kFirstTurns = R"(do $do$ begin
   lock table reprise.schema_version in exclusive mode;
   if exists(select from reprise.schema_version where version >= 6) then return; end if;
 
-  -- The chat's version; null: the chat is not as it is expected to be, which `_is_new` says of one that must not be there.
+  -- Returns the chat's version; null if the chat is not as expected (`_is_new`: it must not be there).
   create function reprise.begin_turn_at(_tenant text, _chat text, _number int, _version bigint,
       _checks_head boolean, _head int, _owner uuid, _token uuid, _record bytea, _commit text, _is_new boolean)
       returns bigint language plpgsql as $f$
@@ -248,9 +248,9 @@ constexpr const char* kFirstTurns = R"(do $do$ begin
   insert into reprise.schema_version(version) values (6);
 end $do$)";
 
-// Messages that wait, a row each. Their owner is the instance that sees to them; `taken`: as which interaction one has
-// begun, 0 if it was removed. What stands in `queue` is split by the first server that looks, when there is none left
-// that goes on with it as a whole (an instance that does not say `queues_by_rows`).
+// Messages that wait, a row each. The owner is the instance that starts them; `taken`: the number of the interaction
+// that has begun with it, 0 if it was removed. A row of `queue` is split by the first server that looks, when no server
+// is left that uses it as a whole (an instance without `queues_by_rows`).
 constexpr const char* kQueueRows = R"(do $do$ begin
   lock table reprise.schema_version in exclusive mode;
   if exists(select from reprise.schema_version where version >= 7) then return; end if;
@@ -262,7 +262,7 @@ constexpr const char* kQueueRows = R"(do $do$ begin
   alter table reprise.queued alter column record set storage external;
   create index on reprise.queued(taken_at) where taken_at is not null;
 
-  -- The chat's lock makes the order of places that of commits. One that was added before is there.
+  -- The chat's lock puts the places in the order of commits. A message that was added before is left as it is.
   create function reprise.add_queued(_tenant text, _chat text, _id text, _owner uuid, _size bigint, _record bytea,
       _most bigint, _most_size bigint, out is_there boolean, out has_room boolean) language plpgsql as $f$
   begin
@@ -278,7 +278,7 @@ constexpr const char* kQueueRows = R"(do $do$ begin
     insert into reprise.queued(tenant, chat, id, owner, size, record) values (_tenant, _chat, _id, _owner, _size, _record);
   end $f$;
 
-  -- As begin_turn_at, of a message of the queue (null: of none), before which none may wait but what could not begin.
+  -- As begin_turn_at, for a message of the queue (null: none). Only messages that could not begin may wait before it.
   create function reprise.begin_queued_turn(_tenant text, _chat text, _number int, _version bigint, _checks_head boolean,
       _head int, _owner uuid, _token uuid, _record bytea, _commit text, _is_new boolean, _queued text, _queued_version bigint)
       returns bigint language plpgsql as $f$
@@ -303,8 +303,8 @@ constexpr const char* kQueueRows = R"(do $do$ begin
   insert into reprise.schema_version(version) values (7);
 end $do$)";
 
-// What every turn does finds its rows by their keys, however few there were when it was planned: a plan is kept, and a
-// scan of all runs that suits ten of them takes a millisecond with thousands.
+// The functions of every turn find rows by their keys, however few there were when they were planned: a plan is kept,
+// and a scan of all runs that suits ten of them takes a millisecond with thousands.
 constexpr const char* kPlans = R"(do $do$ declare name text; begin
   lock table reprise.schema_version in exclusive mode;
   if exists(select from reprise.schema_version where version >= 8) then return; end if;
@@ -317,8 +317,8 @@ constexpr const char* kPlans = R"(do $do$ declare name text; begin
   insert into reprise.schema_version(version) values (8);
 end $do$)";
 
-// A run's row goes when the run ends: to change it there cost as much as all else that a turn's end writes, for each of
-// its indexes was told. That it was there stands in a table without any, for whoever removes the journal.
+// A run's row is deleted when the run ends, because changing it, with all its indexes, cost as much as everything else
+// that a turn's end writes. A table without indexes names the ended run, so that its journal can be removed.
 constexpr const char* kEndedRuns = R"(do $do$ begin
   lock table reprise.schema_version in exclusive mode;
   if exists(select from reprise.schema_version where version >= 9) then return; end if;
@@ -353,7 +353,7 @@ constexpr const char* kEndedRuns = R"(do $do$ begin
 end $do$)";
 
 // The second lock: no statement touches a row of a tenant that it has not named, whatever it asks for. For every table
-// that has tenants, whichever version made it. Its owner is held by it too; a superuser is not.
+// with tenants, of whatever version. It also holds for the owner of the table, but not for a superuser.
 constexpr const char* kSecureTenants = R"(do $$ declare name text; begin
   lock table reprise.schema_version in exclusive mode;
   for name in select c.relname from pg_class c join pg_attribute a on a.attrelid = c.oid
@@ -391,7 +391,7 @@ Result<SchemaStatus> MigrateSchema(Database& database) {
   const SchemaStatus before = TRY(ReadSchemaStatus(database));
   if (before.there > before.known) return Fail(Newer(before));
   if (before.there == 0) {
-    // Two that begin at once: "if not exists" may still find that the other was faster.
+    // The lock is for two programs that begin at once: "if not exists" may still fail if the other one is faster.
     TRY(database.Execute({.sql = R"(do $$ begin
       perform pg_advisory_xact_lock(7237970109966541);
       create schema if not exists reprise;
@@ -417,7 +417,7 @@ Result<void> CheckSchema(Database& database) {
 
 namespace {
 
-// With the list of users last: who is interrupted can go on.
+// The list of users comes last, so that an interrupted deletion can be continued.
 Result<std::vector<std::string>> TablesOfTenants(TenantDatabase& all) {
   const Rows rows = TRY(all.Execute(
       {.sql = "select c.relname::text from pg_class c join pg_attribute a on a.attrelid = c.oid where c.relnamespace = "
@@ -445,7 +445,7 @@ Result<std::size_t> DeleteOrgRows(const std::string& url, const std::string& org
   for (const std::string& table : TRY(TablesOfTenants(all))) {
     const std::string sql =
         "delete from reprise." + table + " where tenant in (select tenant from reprise.tenants where org = $1)";
-    TRY(all.Execute({.sql = sql.c_str(), .values = {org}}));  // which waits for it
+    TRY(all.Execute({.sql = sql.c_str(), .values = {org}}));  // waits, so `sql` lives long enough
   }
   return static_cast<std::size_t>(users.number(0, 0));
 }

@@ -8,20 +8,20 @@
 
 namespace reprise {
 
-// The tables in a database, and how far they have come. Each migration is one transaction.
+// The version of the tables in a database. Each migration is one transaction.
 struct SchemaStatus {
   int there = 0;  // 0: none of ours
   int known = 0;  // to this program
   bool is_current() const { return there == known; }
 };
 Result<SchemaStatus> ReadSchemaStatus(Database& database);
-// Makes what is missing; nothing if it is current. kConflict (reason "newer_schema") if a newer program made it.
+// Applies the migrations that are missing. kConflict (reason "newer_schema") if a newer program made the tables.
 Result<SchemaStatus> MigrateSchema(Database& database);
 // kConflict (reasons "no_schema", "old_schema", "newer_schema", with the command that helps) unless it is current.
 Result<void> CheckSchema(Database& database);
 
-// Deletes an org's key, and then all rows of its users; how many users it had. kConflict if a server uses the database:
-// it has the key in its memory.
+// Deletes an org's key, and then all rows of its users; returns their number. kConflict if a server uses the database,
+// because it has the key in its memory.
 Result<std::size_t> DeleteOrgRows(const std::string& url, const std::string& org);
 
 }  // namespace reprise

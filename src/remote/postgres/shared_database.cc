@@ -10,7 +10,7 @@
 namespace reprise {
 namespace {
 
-// When its tables were made tells a database apart.
+// A database is known by the time when its tables were made.
 Result<std::string> TopicOfChanges(Database& database) {
   const Rows rows = TRY(database.Execute({.sql = "select md5(extract(epoch from applied_at)::text) from "
                                                  "reprise.schema_version where version = 1"}));
@@ -125,10 +125,10 @@ Result<std::vector<Principal>> SharedDatabase::ListLeft() {
 void SharedDatabase::WatchLeft(std::function<void(const Principal&)> left) {
   if (!left) return lease_->WatchOthers({});
   lease_->WatchOthers([this, left = std::move(left)](const std::string& tenant) {
-    // Asked without being waited for: the lease has to be renewed.
+    // Does not wait for the answer, because the lease has to be renewed.
     all_->Submit({.sql = "select org, name from reprise.tenants where tenant = $1", .values = {tenant}},
                  [left](const Result<Rows>& rows) {
-                   if (!rows) return LogWarning("who has left runs is not known", {{"detail", rows.error().detail}});
+                   if (!rows) return LogWarning("a tenant could not be looked up", {{"detail", rows.error().detail}});
                    if (rows->empty()) return;
                    left({.role = Principal::Role::kUser,
                          .org = std::string(rows->text(0, 0)),

@@ -20,9 +20,9 @@
 
 namespace reprise {
 
-// What a server has once of its database, for all tenants: one connection for journals and what else nobody waits for,
-// one over which runs are finished, some more for statements that somebody waits for, one for the lease, and who the
-// tenants are. Thread-safe.
+// A server's use of its database for all tenants: one connection for journals and other statements without a waiting
+// caller, one that finishes runs, some more for statements with a waiting caller, one for the lease, and the list of
+// tenants. Thread-safe.
 class SharedDatabase {
  public:
   struct Options {
@@ -35,30 +35,31 @@ class SharedDatabase {
   ~SharedDatabase();
 
   Database& database() { return *database_; }
-  // Over which runs are finished.
+  // The connection that finishes runs.
   Database& finishes() { return *finishes_; }
   Lease& lease() { return *lease_; }
   RunSignals& run_signals() { return *run_signals_; }
   Signals& signals() { return *signals_; }
-  // On which changes of this database are told. Several databases may share one Redis.
+  // The topic for changes of this database. Several databases may share one Redis.
   const std::string& topic_of_changes() const { return topic_of_changes_; }
   const std::shared_ptr<JournalWriter>& journal_writer() const { return journal_writer_; }
-  // Called by the lease's thread as long as what is returned lives, which this object must outlive. Must not wait.
+  // Called by the lease's thread as long as the returned object lives, which this one must outlive. Must not wait.
   std::shared_ptr<void> EverySecond(std::function<void()> call);
-  // kUnavailable if nothing could be kept now.
+  // kUnavailable if nothing can be stored now.
   Result<void> CheckReady();
-  // The database is not waited for any more than a few seconds.
+  // From now on no call waits for the database longer than a few seconds.
   void BeginStop();
 
-  // Makes it known that there is this tenant. kCorruption (reason "integrity_swap") if it is known as somebody else.
+  // Records the tenant. kCorruption (reason "integrity_swap") if it is recorded for another principal.
   Result<void> NoteTenant(const std::string& tenant, const Principal& principal);
   Result<std::vector<Principal>> ListTenants();
-  // The key that is kept for the org: `fresh`, if there was none. Empty: there is none, and users of the org have what
-  // none of `operators` opens.
+  // The key of the org; `fresh` becomes it if there was none. Empty: there is none, and users of the org have chats
+  // that no key of `operators` opens.
   Result<std::string> OrgKey(const std::string& org, const std::string& fresh, const KeySet& operators);
-  // Those who have left something to be taken up: runs that nobody has, or messages that wait.
+  // The tenants with abandoned runs or messages, which have to be taken up.
   Result<std::vector<Principal>> ListLeft();
-  // Called, by the lease's thread, for a tenant that has left runs and has no engine here. Null: nobody wants to know.
+  // `left` is called, on the database's thread, for each tenant without an engine here that has runs or messages to be
+  // taken up. Null: no callback.
   void WatchLeft(std::function<void(const Principal&)> left);
 
  private:

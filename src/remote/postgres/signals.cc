@@ -47,7 +47,7 @@ std::shared_ptr<void> NotifySignals::Subscribe(const std::string& topic, Heard h
   return subscription;
 }
 
-// The connection was lost, or is the first.
+// Called for the first connection, and for each one after a loss.
 void NotifySignals::ListenToAll() {
   std::vector<const std::pair<const std::string, std::string>*> all;
   {
@@ -57,7 +57,7 @@ void NotifySignals::ListenToAll() {
   for (const auto* each : all) Listen(each->first, each->second);
 }
 
-// What was published before this counts is not heard.
+// Signals that were published before LISTEN took effect are not heard, so subscribers are told to look.
 void NotifySignals::Listen(const std::string& topic, const std::string& statement) {
   database_->Submit({.sql = statement.c_str()}, [this, topic](const Result<Rows>& listens) {
     if (listens) subscribers_.Tell(topic, {});
@@ -101,7 +101,7 @@ void NotifySignals::SendWhatWaits() {
 
 namespace {
 
-// A follower says so each second, and counts for longer, so that one look that fails costs nothing.
+// A follower reports every second and counts for longer, so that one failed look costs nothing.
 constexpr std::chrono::seconds kFresh{5};
 
 std::string TopicOf(const std::string& instance) {
@@ -110,7 +110,7 @@ std::string TopicOf(const std::string& instance) {
   return topic;
 }
 
-// "KIND TENANT CHAT NUMBER", and what else there is to say on the next line.
+// "KIND TENANT CHAT NUMBER", and the content, if any, on the next line.
 std::string MessageOf(std::string_view kind, const RunKey& key, std::string_view content = {}) {
   std::string message(kind);
   message.append(" ").append(EncodeBase64Url(key.tenant)).append(" ").append(key.run.chat_id.str());
@@ -246,8 +246,8 @@ void RunSignals::HearOf(std::string_view kind, const RunKey& key, std::string_vi
   for (const auto& tail : Tails(&key)) bytes ? tail->Hear(*epoch, *row, *bytes) : tail->Read();
 }
 
-// What was kept after it had read and before it was known here it has not been told of: it reads once more. Told on
-// another thread: the follower's lock may be held by who says that it follows.
+// A new follower reads once more, because it was not told of records that were kept after its read and before it was
+// known here. It is told on another thread, because the caller may hold the follower's lock.
 void RunSignals::HearOfFollower(const RunKey& key, const std::string& instance) {
   bool is_new = false;
   {
@@ -292,7 +292,7 @@ void RunSignals::LookForFollowers() {
       });
 }
 
-// Says again that these are followed, and asks how far they have come.
+// Repeats that these runs are followed, and asks for their last rows.
 void RunSignals::LookAtFollowed() {
   std::vector<std::string> tenants, chats;
   std::vector<std::int64_t> numbers;

@@ -22,11 +22,11 @@
 
 namespace reprise {
 
-// Through NOTIFY and LISTEN, over a connection of its own, so that no transaction that saves something waits for
-// another one's notifications. What comes while a statement is under way goes with the next one. Thread-safe.
+// Signals through NOTIFY and LISTEN, over a connection of its own, so that no transaction that saves something waits
+// for another one's notifications. Signals that come while a statement is under way go with the next one. Thread-safe.
 class NotifySignals final : public Signals {
  public:
-  // `url`: of the database itself; LISTEN does not go through a pooler.
+  // `url`: of the database itself, because LISTEN does not work through a pooler.
   static Result<std::unique_ptr<NotifySignals>> Open(std::string url);
   ~NotifySignals() override;
 
@@ -37,12 +37,12 @@ class NotifySignals final : public Signals {
   NotifySignals() = default;
   void ListenToAll();
   void Listen(const std::string& topic, const std::string& statement);
-  // REQUIRES: is_sending_, which nobody else changes then.
+  // REQUIRES: is_sending_, set by the caller.
   void SendWhatWaits();
 
   Subscribers subscribers_;
   Mutex mutex_;
-  // The statement by topic; stays, as the database may still need it.
+  // Statements by topic; they stay, because the database may still need them.
   std::map<std::string, std::string> listening_ GUARDED_BY(mutex_);
   std::deque<std::pair<std::string, std::string>> waiting_ GUARDED_BY(mutex_);  // channel and payload
   bool is_sending_ GUARDED_BY(mutex_) = false;
@@ -51,7 +51,7 @@ class NotifySignals final : public Signals {
 
 class RunTail;
 
-// A run, in the whole database.
+// Names a run in the whole database.
 struct RunKey {
   std::string tenant;
   InteractionRef run;
@@ -61,10 +61,10 @@ struct RunKey {
   }
 };
 
-// Which instances follow a run of this one. Thread-safe.
+// The instances that follow a run of this one. Thread-safe.
 class RunFollowers {
  public:
-  // For some seconds; to be said again. Whether it is a new one.
+  // Counts for some seconds, unless it is repeated. True if the instance is a new one.
   bool Add(const std::string& instance);
   std::vector<std::string> Fresh() const;
   bool any() const;
@@ -76,11 +76,13 @@ class RunFollowers {
   std::atomic<Clock::rep> latest_ = 0;
 };
 
-// What the instances of one database tell each other of their runs. Each listens to a topic of its own, so that who
-// follows a run is subscribed long before. Whatever is lost is found in the database a second later. Thread-safe.
+// The signals between the instances of one database about their runs. Each instance listens to a topic of its own, so
+// that it is subscribed long before it follows a run. What a lost signal said is found in the database a second later.
+// Thread-safe.
 class RunSignals : public std::enable_shared_from_this<RunSignals> {
  public:
-  // All must outlive it. `look`: called when something may be wanted of any run of this instance. To be shared.
+  // All must outlive it. `look`: called when others may want something from any run of this instance. Must be owned by
+  // a shared_ptr.
   RunSignals(Database& database, Signals& signals, std::string instance, std::function<void()> look);
 
   const std::string& instance() const { return instance_; }
@@ -88,18 +90,18 @@ class RunSignals : public std::enable_shared_from_this<RunSignals> {
   void TellStop(const std::string& owner, const RunKey& key);
   void TellAnswer(const std::string& owner, const RunKey& key);
   void TellFollowed(const std::string& owner, const RunKey& key);
-  // What was kept of a run of this instance, as it stands in the journal's row.
+  // Sends a record that was kept of a run of this instance, as it stands in the journal's row.
   void TellRecord(const RunFollowers& followers, const RunKey& key, int epoch, int row, std::string_view bytes);
-  // There is something in the database.
+  // Makes the followers look into the database.
   void TellNews(const RunFollowers& followers, const RunKey& key);
 
   // --- from others
-  // Who is told of what others want of a tenant's runs. Not any more when another one, or none, has been set.
+  // `watcher` is told what others want from a tenant's runs. Not any more when another one, or none, has been set.
   void Watch(const std::string& tenant, std::function<void(const Wanted&)> watcher);
-  // As long as it lives the run counts as one of this instance's.
+  // The run counts as one of this instance's as long as the returned object lives.
   std::shared_ptr<RunFollowers> Own(const RunKey& key);
   void Follow(const std::shared_ptr<RunTail>& tail);
-  // Makes good what was lost. Does not wait.
+  // Makes up for lost signals. Does not wait.
   void LookEverySecond();
 
  private:

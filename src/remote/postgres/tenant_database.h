@@ -9,11 +9,11 @@
 
 namespace reprise {
 
-// The database as one tenant has it: each statement says whose it is, and row-level security (postgres/schema) shows it
-// no row of another, whatever stands in it. The single user's (no name) need not say so. Thread-safe.
+// The database for one tenant: each statement names the tenant, and row-level security (postgres/schema) shows it no
+// row of another one, whatever it asks for. The name of the single user is empty. Thread-safe.
 class TenantDatabase {
  public:
-  // For what a server does for all tenants: leases, what is abandoned, who there is.
+  // For a server's work for all tenants: leases, abandoned runs, the list of tenants.
   static constexpr const char* kAll = "*";
 
   // `database` must outlive it.

@@ -27,15 +27,15 @@
 
 namespace reprise {
 
-// One kind of InteractionStore with all that it needs, empty at first.
+// One kind of InteractionStore with everything that it needs, empty at first.
 class StoreUnderTest {
  public:
   virtual ~StoreUnderTest() = default;
   virtual InteractionStore& store() = 0;
   virtual RunStore& runs() = 0;
-  // Closes the store and opens it again on the same content; a store that does not outlive its object stays as it is.
+  // Closes the store and opens it again on the same content; a store that lives in memory only stays as it is.
   virtual void Reopen() = 0;
-  // The same as after a process that was killed: its runs are abandoned.
+  // The same after a kill of its process: its runs are abandoned.
   virtual void EndProcess() { Reopen(); }
 };
 
@@ -77,7 +77,7 @@ class FileStoreUnderTest final : public StoreUnderTest {
   std::optional<LocalRunStore> runs_;
 };
 
-// Each has a tenant of its own in one database. A process that ends is known to be dead at once.
+// Each has a tenant of its own in one database. An ended process counts as dead at once.
 class PostgresUnderTest final : public StoreUnderTest {
  public:
   explicit PostgresUnderTest(std::shared_ptr<const KeySet> keys, std::string url = test::PostgresServer::Get()->url())
