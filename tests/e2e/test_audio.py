@@ -1,4 +1,4 @@
-"""Speech: what is said becomes text, and text is spoken, by the provider that is configured for it."""
+"""Speech: recordings become text, and text becomes speech, through the provider configured for it."""
 import json
 import subprocess
 import threading
@@ -105,7 +105,7 @@ def test_bad_requests_are_named(speaking, provider):
 @pytest.mark.large
 def test_a_recording_has_a_limit(speaking, provider, tmp_path):
     (tmp_path / "long.webm").write_bytes(b"x" * (26 << 20))
-    _, answer = curl("-F", f"file=@{tmp_path}/long.webm", f"http://127.0.0.1:{speaking.port}/audio/transcriptions")  # which waits for our word
+    _, answer = curl("-F", f"file=@{tmp_path}/long.webm", f"http://127.0.0.1:{speaking.port}/audio/transcriptions")  # curl sends `Expect: 100-continue`
     assert json.loads(answer)["error"]["code"] == "too_large" and not provider.heard
     provider.audio = HEARD
     listen(speaking.client, sound(b"x" * (25 << 20))).expect(200)

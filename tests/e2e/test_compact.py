@@ -1,4 +1,4 @@
-"""POST /chats/{chat}/compact: what was said is summed up now, and nothing else happens."""
+"""POST /chats/{chat}/compact: the conversation is summarized now, and nothing else happens."""
 import json
 
 from support.provider import Gate, failure, text
