@@ -1,4 +1,4 @@
-"""Behind something else: the examples of docs/proxy.md, as they stand there, in front of the real server; and the names that let them in."""
+"""Behind a proxy: the examples of docs/proxy.md, as written, in front of the real server; and the hosts that must be allowed."""
 import http.client
 import os
 import re
@@ -43,7 +43,7 @@ PROXIES = {"nginx": nginx_command, "haproxy": haproxy_command}
 
 
 class ProxyClient(Client):
-    """Speaks to a proxy's Unix socket, under the name that people would use."""
+    """Talks to a proxy's Unix socket, with the host name that people would use."""
 
     def __init__(self, end, name=NAME, token=None):
         super().__init__(0, token)
@@ -58,7 +58,7 @@ class ProxyClient(Client):
 
 
 def listens(end):
-    """A socket has its name before somebody listens at it."""
+    """Whether a proxy listens at the socket; its file exists earlier."""
     try:
         with socket.socket(socket.AF_UNIX) as connection:
             connection.connect(str(end))
@@ -102,7 +102,7 @@ def test_streams_come_live_through_the_proxy_of_the_manual(make_server, provider
     gate.release()
     stream.finish()
     assert client.history("c")["interactions"][0]["id"] == "int_001"
-    # As a page served under the proxy's name would ask.
+    # Requests of a page served under the proxy's name.
     client.get("/chats", headers={"Origin": f"https://{NAME}", "Sec-Fetch-Site": "same-origin"}).expect(200)
     client.get("/chats", headers={"Origin": "https://evil.example"}).error(403, "forbidden_origin")
     upload = client.request("POST", "/chats/c/files?name=big.bin", b"x" * (2 << 20), headers={"Content-Type": "application/octet-stream"})
