@@ -1,4 +1,4 @@
-"""The strict provider of the suite: it refuses what real ones refuse, takes what they take, and fails a test that it refused."""
+"""The suite's strict provider: it refuses and accepts the same requests as real ones, and an unexpected refusal fails the test."""
 import json
 
 import pytest
@@ -78,4 +78,4 @@ def test_all_of_the_tests_or_a_sample_of_each_commit():
 def test_a_refusal_that_nobody_expects_fails_the_test(provider):
     Provider.strict = True
     provider.take(json.dumps({"messages": [USER], "tools": [tool(type="object", properties=None)]}).encode(), {"Content-Type": "application/json"}, "/v1/chat/completions")
-    assert "missing properties" in Provider.refused.pop(), "else the fixture fails this test"
+    assert "missing properties" in Provider.refused.pop(), "popped, because the fixture would fail this test otherwise"
