@@ -130,7 +130,7 @@ def test_what_files_held_is_sealed_and_its_names_tell_nothing(world):
     world.turn(write("a", secret))
     world.turn(write("a", "other"))
     blobs = world.home.data / "c" / "blobs"
-    assert len(list(blobs.glob("*.json"))) == 3  # two contents, and the blob for names
+    assert len(list(blobs.glob("*.json"))) == 3  # two contents, and the key for the names
     assert not [f for f in world.home.find_text(secret) if "/blobs/" in f]
     assert not (blobs / (hashlib.sha256(secret.encode()).hexdigest() + ".json")).exists()
     done = subprocess.run([os.environ.get("REPRISE_BIN", "reprise"), "verify", "--json", "--data-dir", str(world.home.data)], env=world.home.environment(),
