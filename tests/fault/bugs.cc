@@ -37,7 +37,7 @@ class NoDirectorySync final : public ForwardingFileSystem {
   Result<void> SyncDirectory(const std::string&) override { return {}; }
 };
 
-// A file gets its name first, then its bytes.
+// Renames a file before its bytes are written.
 class RenameFirst final : public ForwardingFileSystem {
  public:
   using ForwardingFileSystem::ForwardingFileSystem;
@@ -82,7 +82,7 @@ class RenameFirst final : public ForwardingFileSystem {
   std::map<std::string, std::shared_ptr<Held>> held_;  // by temporary path
 };
 
-// The old file goes before the new one comes.
+// Removes the old file before the new one is in place.
 class RemoveThenRename final : public ForwardingFileSystem {
  public:
   using ForwardingFileSystem::ForwardingFileSystem;
@@ -92,7 +92,7 @@ class RemoveThenRename final : public ForwardingFileSystem {
   }
 };
 
-// What is shown is written a record later, and never synced in time.
+// Writes each record only when the next one comes, so events are shown before they are stored or synced.
 class LateJournal final : public ForwardingStore {
  public:
   using ForwardingStore::ForwardingStore;
@@ -116,7 +116,7 @@ class LateJournal final : public ForwardingStore {
   };
 };
 
-// Every record reaches the process's end, none a power loss.
+// Every record survives the end of the process, but none a power loss.
 class NoJournalSync final : public ForwardingStore {
  public:
   using ForwardingStore::ForwardingStore;
@@ -144,7 +144,7 @@ class DropsJournalFirst final : public ForwardingStore {
   }
 };
 
-// All records that were ever appended, as they were.
+// All records ever appended, unchanged.
 struct Records {
   std::mutex mutex;
   std::map<std::string, std::vector<std::string>> of;  // by place
@@ -182,7 +182,7 @@ class KeepsRecords final : public ForwardingStore {
   const std::shared_ptr<Records> records_;
 };
 
-// A reader that takes what there is of a torn record for a record.
+// Reads the beginning of a torn record as a whole record.
 class BelievesTornRecord final : public ForwardingStore {
  public:
   BelievesTornRecord(InteractionStore& base, std::shared_ptr<Records> records)

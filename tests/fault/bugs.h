@@ -10,15 +10,15 @@
 
 namespace reprise {
 
-// A way to do it wrong, put between the parts of the product.
+// A bug, planted between the parts of the product.
 struct Bug {
   std::string name;
   std::function<std::unique_ptr<FileSystem>(FileSystem&)> disk{};                // while the server works
   std::function<std::unique_ptr<InteractionStore>(InteractionStore&)> store{};   // while the server works
-  std::function<std::unique_ptr<InteractionStore>(InteractionStore&)> reader{};  // when it starts after the power loss
+  std::function<std::unique_ptr<InteractionStore>(InteractionStore&)> reader{};  // at the start after the power loss
 };
 
-// One after the other: what one bug has remembered is gone when the next is made.
+// Use them one after the other: making a bug discards the state of the one before.
 std::vector<Bug> AllBugs();
 
 }  // namespace reprise

@@ -35,8 +35,8 @@ bool Has(const Interaction& stored, const AgentEvent& event) {
   return std::find(stored.events.begin(), stored.events.end(), event) != stored.events.end();
 }
 
-// A save whose last step fails is reported as failed, and yet what was to be saved may turn out to have reached the
-// disk: all but that report.
+// A save whose last step fails is reported as failed, although the interaction may have reached the disk, without that
+// report.
 bool WasSavedAfterAll(const Interaction& stored, const SeenEvents& seen) {
   const auto report = std::find_if(seen.frames.rbegin(), seen.frames.rend(),
                                    [](const SeenEvents::Frame& frame) { return frame.name == event::Failed::kName; });
@@ -139,7 +139,7 @@ class Checker {
       if (!frame.event || (WasSavedAfterAll(stored, seen) && frame.name == event::Failed::kName)) continue;
       Expect(Has(stored, *frame.event), name + "lost its event " + frame.name + " " + std::to_string(frame.event->seq));
     }
-    // What still runs keeps its deltas in the log only; CheckEnd looks there.
+    // The deltas of a running interaction are in the log only, where CheckEnd looks.
     if (IsFinished(stored.status)) Expect(SaidIn(stored).starts_with(text), name + "lost what the model said");
   }
 
@@ -158,8 +158,7 @@ class Checker {
     const auto attached = life_.engine().Attach(stored.chat_id, stored.id, 0);
     Expect(attached.has_value(), name + "cannot be listened to");
     const std::string shown = ReadLog(*attached->subscription.log);
-    // One that was answered goes on by itself, and may have ended since `stored` was read: what has ended keeps no
-    // deltas.
+    // An answered run continues by itself and may have ended since `stored` was read. Ended runs keep no deltas.
     const auto now = life_.engine().GetInteraction(stored.chat_id, stored.id);
     Expect(now.has_value(), name + "lost: " + (now ? "" : now.error().message));
     if (IsFinished(now->status)) return;
@@ -181,7 +180,7 @@ class Checker {
            name + "a tool that ran would run again");
   }
 
-  // One that was answered just before its process ended goes on by itself.
+  // Waits for a run that was answered just before its process ended, because it continues by itself.
   void AwaitRunOf(const ChatId& chat) {
     const auto history = life_.engine().GetHistory(chat, /*all_branches=*/true);
     if (!history || history->entries.empty()) return;
@@ -191,8 +190,8 @@ class Checker {
     if (attached) AwaitEnd(attached->subscription.log);
   }
 
-  // All runs that go on by themselves end first: chats share the script of the model, and one of them would take the
-  // answer that is meant for another chat.
+  // Waits for the runs that continue by themselves first, because all chats share the model's script and such a run
+  // would take an answer meant for another chat.
   void GoOn() {
     std::vector<ChatId> idle;
     for (const auto& [id, chat] : promises_.chats) {

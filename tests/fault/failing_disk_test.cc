@@ -1,5 +1,5 @@
-// Every call to the disk fails once, or from then on, under a server that people work with; or it fills up. Whatever
-// happens is told by its name, and what was told is there afterwards, also when the power fails too.
+// Each call to the disk of a working server fails once, or from then on; or the disk fills up. Every failure is
+// reported by its name, and everything shown to clients is there afterwards, even after a power loss.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -34,7 +34,7 @@ struct Trouble {
     life.Kill();
   }
 
-  // The first promise that is not kept after a power loss; also the fallback's disk loses what it had not synced.
+  // The first promise broken by a power loss, in which the fallback's disk loses its unsynced data, too.
   std::string Broken() const {
     const Promises promises = Ledger::Reader(ledger).AtTheEnd();
     for (const Kept kept : {Kept::kNothing, Kept::kNames, Kept::kEverything}) {
@@ -46,8 +46,8 @@ struct Trouble {
     return "";
   }
 
-  // What was reported must be this kind of trouble, and nothing else. (What builds on something that failed is not
-  // there.)
+  // A reported error that is not of this kind; empty if there is none. (kNotFound is allowed, because later steps need
+  // the results of failed ones.)
   std::string Misreported(ErrorCode code) const {
     for (const Error& error : errors) {
       if (error.code != code && error.code != ErrorCode::kNotFound) return error.reason + ": " + error.message;
@@ -82,7 +82,7 @@ TEST_CASE("Failing disk: each call fails, once or for good", "[fault]") {
     REQUIRE(faulty.repeated_syncs() == 0);
     REQUIRE(trouble.Broken() == "");
     reported += trouble.errors.size() + trouble.stream_errors.size();
-    // (The last calls are those of the index, which nobody waits for.)
+    // (The last calls write the index, whose failures are not reported.)
     if (from_then_on && n < 100) REQUIRE(trouble.errors.size() + trouble.stream_errors.size() > 0);
     if (!faulty.fired()) break;
   }
@@ -94,7 +94,7 @@ TEST_CASE("Failing disk: each call fails, once or for good", "[fault]") {
 TEST_CASE("Failing disk: reading fails", "[fault]") {
   const Silence silence;
   const bool from_then_on = GENERATE(false, true);
-  // A store with everything in it, left by a server that was killed.
+  // A store with files of all kinds, left by a killed server.
   MemoryFileSystem disk, fallback;
   Ledger ledger{[] { return 0; }};
   {
@@ -118,7 +118,7 @@ TEST_CASE("Failing disk: reading fails", "[fault]") {
       life.Kill();
     }
     CAPTURE(n, from_then_on);
-    // What was promised before; the second life may have gone on from there.
+    // The earlier promises, but the second life may have continued the runs.
     Promises before = promises;
     for (auto& [place, run] : before.runs) run.answered = true;
     for (auto& [id, chat] : before.chats) chat.moving = true;
@@ -129,7 +129,7 @@ TEST_CASE("Failing disk: reading fails", "[fault]") {
   CHECK(runs > 40);
 }
 
-TEST_CASE("Full disk: it fills up anywhere, and works again when there is room", "[fault]") {
+TEST_CASE("Full disk: it fills up at any point, and the server works again when there is room", "[fault]") {
   const Silence silence;
   const std::size_t step = (Torture::Get().is_long ? 64 : 512) * Torture::Get().fraction;
   std::size_t runs = 0, unnoticed = 0;
@@ -150,9 +150,9 @@ TEST_CASE("Full disk: it fills up anywhere, and works again when there is room",
     REQUIRE(trouble.Misreported(ErrorCode::kStorageFull) == "");
     REQUIRE(trouble.Broken() == "");
     if (!full.was_full()) break;
-    // What can be done again later, an index or removing a journal, fails without a word.
+    // Failures of steps that are repeated later (writing the index, removing a journal) are not reported.
     if (trouble.errors.empty() && trouble.stream_errors.empty()) ++unnoticed;
-    if (trouble.after && !trouble.disk.ListDirectory(kDataFolder)) continue;  // it never began
+    if (trouble.after && !trouble.disk.ListDirectory(kDataFolder)) continue;  // the server never started
     REQUIRE(went_on);
   }
   Report("full disk: " + std::to_string(runs) + " sizes");
@@ -160,8 +160,8 @@ TEST_CASE("Full disk: it fills up anywhere, and works again when there is room",
   CHECK(runs > 20 / Torture::Get().fraction);
 }
 
-// A second turn during which each call fails once; a third one goes on from there.
-TEST_CASE("Failing disk: what was shown, what is stored and what the next turn continues agree", "[fault]") {
+// Each call fails once during a second turn; a third turn continues after it.
+TEST_CASE("Failing disk: the shown, the stored and the continued state agree", "[fault]") {
   const Silence silence;
   const auto answers_in = [](const auto& log) {
     std::vector<std::string> answers;

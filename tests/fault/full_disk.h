@@ -9,11 +9,11 @@
 
 namespace reprise {
 
-// A disk with so much room: what does not fit is written as far as it does, and fails with kStorageFull. Names take
-// room too. Nothing is given back until MakeRoom. Thread-safe.
+// A disk with limited room. A write that does not fit is cut short and fails with kStorageFull. Names take room, too.
+// No room is freed until MakeRoom. Thread-safe.
 class FullDisk final : public FileSystem {
  public:
-  static constexpr std::size_t kNameBytes = 64;  // what a new name takes
+  static constexpr std::size_t kNameBytes = 64;  // room of a new name
 
   FullDisk(FileSystem& base, std::size_t room) : base_(base), room_(room) {}
 
@@ -30,7 +30,7 @@ class FullDisk final : public FileSystem {
 
  private:
   class File;
-  // How many of these bytes fit, and takes them.
+  // Takes room for as many of these bytes as fit. Returns their number.
   std::size_t Take(std::size_t bytes);
 
   FileSystem& base_;

@@ -10,7 +10,7 @@
 namespace reprise {
 namespace {
 
-// DESIGN section 5: these, and everything before them, survive a power loss.
+// DESIGN section 5: these events, and all before them, survive a power loss.
 bool IsActedUpon(std::string_view name) {
   return name == event::ApprovalRequired::kName || name == event::ToolCallStarted::kName ||
          name == event::ToolResult::kName || name == event::Answer::kName || name == event::InteractionComplete::kName;

@@ -73,7 +73,7 @@ Result<std::vector<DirectoryEntry>> MortalFileSystem::ListDirectory(const std::s
 
 // --- a process -------------------------------------------------------------------------------------------------------
 
-// Notes what a stream shows when it shows it.
+// Notes events in the ledger when the stream shows them.
 class Life::Witness final : public EventLogListener {
  public:
   Witness(Life& life, ChatId chat, InteractionId id, const Log& log)
@@ -96,7 +96,7 @@ class Life::Witness final : public EventLogListener {
       Promises::Chat& its = promises.chats[chat];
       its.exists = true;
       its.heads = {id};
-      its.moving = !seen->errors.empty();  // one that could not be saved becomes the head when it is brought home
+      its.moving = !seen->errors.empty();  // an unsaved one becomes the head when it is brought home
     });
   }
 
@@ -104,7 +104,7 @@ class Life::Witness final : public EventLogListener {
   Life& life_;
   const ChatId chat_;
   const InteractionId id_;
-  const std::weak_ptr<EventLog> log_;  // which holds this
+  const std::weak_ptr<EventLog> log_;  // the log owns this
   std::mutex mutex_;
   std::size_t seen_ = 0;  // guarded by mutex_
 };
@@ -182,7 +182,7 @@ bool Life::Told(const Result<T>& result) {
   return result.has_value();
 }
 
-// A run that failed has left some of its rounds.
+// Drops rounds that a failed run has left.
 void Life::HandRoundsToModel() {
   model_.Forget();
   for (ScriptedModel::Round& round : std::exchange(rounds_, {})) model_.Then(std::move(round));
@@ -209,7 +209,7 @@ void Life::Listen(const ChatId& chat, InteractionId id, const Log& log) {
   const auto witness = std::make_shared<Witness>(*this, chat, id, log);
   witnesses_[log.get()] = witness;
   log->Subscribe(witness);
-  witness->OnPublished(1);  // what was there before it listened
+  witness->OnPublished(1);  // events from before it listened
   const std::lock_guard lock(mutex_);
   listening_ = true;
   changed_.notify_all();
@@ -328,7 +328,7 @@ void Life::AwaitText(const Log& log, const std::string& text) {
   CatchUp(log);
 }
 
-// Each delta is a batch of its own.
+// Each delta is its own batch.
 void Life::Say(const std::vector<std::string>& deltas, ModelStream& stream) {
   {
     std::unique_lock lock(mutex_);

@@ -22,13 +22,13 @@
 
 namespace reprise {
 
-// A disk as one process has it: when the process is gone, nothing it still does gets there.
+// The disk of one process: nothing that the process does after its death reaches it.
 class MortalFileSystem final : public FileSystem {
  public:
   explicit MortalFileSystem(FileSystem& base) : base_(base) {}
 
   void Die();
-  // Calls `function` unless it is dead; it does not die meanwhile.
+  // Calls `function` unless the process is dead; it cannot die during the call.
   void WhileAlive(const std::function<void()>& function);
 
   Result<std::string> ReadFile(const std::string& path, std::uint64_t max_bytes) override;
@@ -54,18 +54,18 @@ inline const std::string kFallbackFolder = "/state/unsaved";
 
 struct LifeOptions {
   std::shared_ptr<const KeySet> keys{};  // null: plain
-  FileSystem* fallback = nullptr;        // where kFallbackFolder is; null: there is none
+  FileSystem* fallback = nullptr;        // has kFallbackFolder; null: no fallback
   std::chrono::milliseconds index_delay{1};
   // Doubles at the seams; empty: none.
   std::function<std::unique_ptr<FileSystem>(FileSystem&)> disk_double{};
   std::function<std::unique_ptr<InteractionStore>(InteractionStore&)> store_double{};
 };
 
-// One process: store, engine, a scripted model and two tools, "danger", which asks first, and "look", which does not.
-// What it tells its clients goes into the ledger.
+// One process: store, engine, a scripted model and two tools, "danger", which needs approval, and "look", which does
+// not. Everything told to clients goes into the ledger.
 class Life {
  public:
-  // Opens the store, brings home what was not saved, recovers. `ledger` may be null.
+  // Opens the store, brings home the fallback's checkpoints and recovers runs. `ledger` may be null.
   Life(FileSystem& disk, Ledger* ledger, const LifeOptions& options);
   ~Life();
 
@@ -74,14 +74,14 @@ class Life {
   Engine& engine() { return *engine_; }
   InteractionStore& store() { return *store_; }
   ScriptedModel& model() { return model_; }
-  // What the server refused or failed to do, in order.
+  // The errors of refused or failed operations, in order.
   const std::vector<Error>& errors() const { return errors_; }
-  std::vector<std::string> StreamErrors() const;  // the codes of the error events that were shown
+  std::vector<std::string> StreamErrors() const;  // the codes of the error events shown
 
-  // The process ends: nothing it does from now on reaches the disk or its clients.
+  // Ends the process: nothing that it does from now on reaches the disk or its clients.
   void Kill();
 
-  // --- what clients do; null: refused -----------------------------------------------------------------------------
+  // --- operations of clients; null if refused ---------------------------------------------------------------------
   using Log = std::shared_ptr<EventLog>;
   Log Start(const ChatId& chat, const std::string& message);
   Log Edit(const ChatId& chat, InteractionId id, const std::string& message);
@@ -96,12 +96,12 @@ class Life {
   void Finish(const Log& log);
   // Blocks until the stream has shown this text, or is closed.
   void AwaitText(const Log& log, const std::string& text);
-  // Blocks until it waits for an approval, or is closed: whether it waits.
+  // Blocks until the run waits for an approval or its log is closed. Returns whether it waits.
   bool AwaitApproval(const Log& log);
-  // Listens to an interaction that was recovered.
+  // Listens to a recovered interaction.
   Log Attach(const ChatId& chat, InteractionId id);
 
-  // What the model does in the run that is started or answered next, round by round. It begins when somebody listens.
+  // What the model does in the next run that is started or answered, round by round. It begins once a client listens.
   void ThenAnswer(std::vector<std::string> deltas);
   void ThenCall(std::vector<ToolCall> calls, std::string text);
   void ThenHang(std::vector<std::string> deltas);
@@ -117,7 +117,7 @@ class Life {
   void Say(const std::vector<std::string>& deltas, ModelStream& stream);
   void BeforeLaunch(const ChatId& chat);
   void HandRoundsToModel();
-  // What `log` shows is in the ledger: its publisher may be about to say so, and what is noted next must come after.
+  // Notes everything that `log` shows so far, because its publisher may be late and the next note must come after it.
   void CatchUp(const Log& log);
 
   MortalFileSystem disk_;

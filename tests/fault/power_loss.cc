@@ -28,12 +28,12 @@ void Require(const Result<void>& done) {
 
 }  // namespace
 
-// What of the pending changes is written.
+// Which of the pending changes are written.
 struct PowerLossDisk::Chosen {
   Luck luck;
   std::mt19937& dice;
   std::size_t moment = 0;                 // for kInOrder
-  std::map<const Node*, unsigned> seeds;  // for kAny: each directory's own dice, as a move looks into two
+  std::map<const Node*, unsigned> seeds;  // for kAny: own dice for each directory, because a move involves two
   std::set<const Move*> arrived{};
 
   bool Takes(const NameChange& change, std::mt19937& own) const {
@@ -107,7 +107,7 @@ void PowerLossDisk::Do(const DiskWrite& write) {
   }
 }
 
-// The bytes of a file. What was not synced may be there or not; what is not there may read as zeros.
+// The bytes of a file. Unsynced bytes may be missing, and missing bytes may read as zeros.
 std::string PowerLossDisk::Remains(const Node& file, const Luck& luck, std::mt19937& dice) {
   if (luck.data == Luck::Data::kAll || file.content.size() == file.safe.size()) return file.content;
   if (luck.data == Luck::Data::kNone) return file.safe;
@@ -124,11 +124,11 @@ std::string PowerLossDisk::Remains(const Node& file, const Luck& luck, std::mt19
       return file.content.substr(0, some());
     case 3:
       return file.content.substr(0, std::max(synced, some() / kSector * kSector));
-    case 4: {  // the file had grown already, its last sectors were not written
+    case 4: {  // the file has grown, but its last sectors are not written
       const std::size_t written = std::max(synced, some() / kSector * kSector);
       return file.content.substr(0, written) + std::string(size - written, '\0');
     }
-    default: {  // one page was not written, those behind it were
+    default: {  // one page is not written, but later ones are
       const std::size_t begin = std::max(synced, (synced + Roll(dice, unsynced)) / kPage * kPage);
       const std::size_t end = std::min(size, (begin / kPage + 1) * kPage);
       std::string bytes = file.content;

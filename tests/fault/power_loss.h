@@ -13,44 +13,44 @@
 
 namespace reprise {
 
-// Which of the things that were not synced the disk has got when the power fails.
+// Which unsynced changes have reached the disk when the power fails.
 struct Luck {
   enum class Names {
     kNone,
     kAll,
-    kInOrder,  // all up to some moment, as a journaling file system keeps them
-    kAny,      // any subset; what concerns one name stays in order
+    kInOrder,  // all up to some moment, as on a journaling file system
+    kAny,      // any subset; changes of one name stay in order
   };
   enum class Data {
     kNone,
     kAll,
-    kAny,  // each file by itself: nothing, all, cut off at any byte or sector, zeros at its end, or a page of zeros
+    kAny,  // per file: nothing, all, cut off at any byte or sector, zeros at its end, or a page of zeros
   };
   Names names = Names::kNone;
   Data data = Data::kNone;
-  bool zeros = true;  // kAny: what is not there may read as zeros
+  bool zeros = true;  // kAny: missing bytes may read as zeros
 };
 
-// A disk to which recorded writes are done again, one by one, and which can lose its power after each.
+// A disk on which recorded writes are repeated one by one, and which can lose power after each.
 //
-// The model: the bytes of a file are safe with its Sync, the names in a directory with the directory's. Before that
-// anything may have been written or not, in any order, but for two things that every file system keeps: a rename is
-// done or not done, never half; a name moved to another directory is never in neither of the two.
+// The model: a file's bytes are safe after its Sync, the names in a directory after the directory's. Before that, any
+// change may have been written or not, in any order, with two guarantees of every file system: a rename is never half
+// done, and a name moved to another directory is always in at least one of the two.
 class PowerLossDisk {
  public:
   PowerLossDisk();
   void Do(const DiskWrite& write);
 
-  // What is found afterwards.
+  // The content after the power loss.
   struct State {
-    std::vector<std::string> directories;      // each behind its parent
+    std::vector<std::string> directories;      // each after its parent
     std::map<std::string, std::string> files;  // by path
     std::uint64_t Digest() const;
     std::unique_ptr<MemoryFileSystem> Mount() const;
   };
   State LosePower(Luck luck, std::mt19937& dice) const;
 
-  // Makes these writes, of a second recording, follow on those that were done already.
+  // Renumbers the writes of a second recording so that they continue those done already.
   void Continue(std::vector<DiskWrite>& writes) const;
 
  private:
@@ -70,8 +70,8 @@ class PowerLossDisk {
   struct Node {
     bool is_directory = false;
     std::string content;
-    std::string safe{};                                 // the content of its last sync
-    std::map<std::string, NodePtr> entries, durable{};  // the names now, and those that are safe
+    std::string safe{};                                 // content at the last sync
+    std::map<std::string, NodePtr> entries, durable{};  // present names, and the safe ones
     std::vector<NameChange> pending{};
   };
   struct Chosen;

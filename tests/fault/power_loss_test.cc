@@ -1,5 +1,5 @@
-// Power is lost after every single write of three servers' lives, with any luck that a disk may have; the real store
-// and the real engine start on what is left. And the same checks, when the product is made to do it wrong, notice.
+// Power is lost after every single write of three servers' lives, with every kind of luck that a disk may have. The
+// real store and engine start on the remains. The same checks must notice when bugs are planted in the product.
 #include "fault/power_loss.h"
 
 #include <unordered_set>
@@ -17,7 +17,7 @@ namespace {
 using Names = Luck::Names;
 using Data = Luck::Data;
 
-// What was written, and who was told what.
+// All writes, and everything that clients were told.
 struct Recording {
   explicit Recording(const LifeOptions& options) {
     for (const auto& act : {FirstLife, SecondLife, ThirdLife}) {
@@ -33,7 +33,7 @@ struct Recording {
 };
 
 struct Tally {
-  std::size_t writes = 0, states = 0;  // distinct ones
+  std::size_t writes = 0, states = 0;  // distinct states
   std::string broken{};                // the first broken promise, and where
 };
 
@@ -42,7 +42,7 @@ std::string Where(std::size_t position, const Luck& luck) {
          ", data " + std::to_string(static_cast<int>(luck.data)) + ")";
 }
 
-// The moods of a disk that are tried after each write: the plain ones first, then `draws` at random.
+// The kinds of luck to try after each write: the simple ones first, then `draws` random ones.
 std::vector<Luck> Moods(std::size_t draws) {
   std::vector<Luck> moods;
   for (const Names names : {Names::kAll, Names::kNone}) {
@@ -73,8 +73,8 @@ Tally Replay(const Recording& recording, const LifeOptions& life, std::size_t dr
     const Promises& promises = reader.At(position);
     for (std::size_t mood = 0; mood < moods.size(); ++mood) {
       const PowerLossDisk::State state = disk.LosePower(moods[mood], dice);
-      // The same disk again may have more to answer for, when somebody was told something in between; with the same
-      // luck that is looked at.
+      // The same state may have to keep more promises, if clients were told something in between. The simple kinds of
+      // luck check that.
       if (!seen.insert(state.Digest()).second && mood >= 4) continue;
       const CheckOptions options{.life = life, .process_only = mood == 0, .go_on = seen.size() % 16 == 0};
       tally.broken = BrokenPromise(*state.Mount(), promises, options);
@@ -93,11 +93,11 @@ LifeOptions Sealed() { return {.keys = Keys()}; }
 
 }  // namespace
 
-TEST_CASE("Power loss: whatever the disk has got, what was promised is there", "[fault]") {
+TEST_CASE("Power loss: all promises are kept whatever has reached the disk", "[fault]") {
   const Silence silence;
   const Torture& torture = Torture::Get();
   std::size_t states = 0;
-  // Most of them sealed, as people keep their data.
+  // Mostly sealed, like most people's data.
   for (const bool sealed : {true, false}) {
     const LifeOptions options = sealed ? Sealed() : Plain();
     const Recording recording(options);
@@ -113,7 +113,7 @@ TEST_CASE("Power loss: whatever the disk has got, what was promised is there", "
   CHECK(states > 20'000 / torture.fraction);
 }
 
-TEST_CASE("Power loss: killed anywhere, started again, and then the power fails", "[fault]") {
+TEST_CASE("Power loss: killed at any point, restarted, and then the power fails", "[fault]") {
   const Silence silence;
   const Torture& torture = Torture::Get();
   const Recording recording(Sealed());
@@ -146,7 +146,7 @@ TEST_CASE("Power loss: killed anywhere, started again, and then the power fails"
   CHECK(states > 5'000 / torture.fraction);
 }
 
-TEST_CASE("Power loss: the checks notice a product that does it wrong", "[fault]") {
+TEST_CASE("Power loss: the checks notice planted bugs", "[fault]") {
   const Silence silence;
   for (const Bug& bug : AllBugs()) {
     LifeOptions options = Sealed();

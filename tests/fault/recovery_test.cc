@@ -1,4 +1,4 @@
-// Starts that go wrong, one after the other: what could not be taken up waits for a better day.
+// Starts that fail one after the other: runs that cannot be recovered are left for a later start.
 #include <algorithm>
 #include <utility>
 
@@ -15,7 +15,7 @@
 namespace reprise::recovery_test {
 namespace {
 
-// Cannot read what has this text in its path.
+// Cannot read files and folders with this text in their paths.
 class PartlyUnreadable final : public ForwardingFileSystem {
  public:
   PartlyUnreadable(FileSystem& base, std::string text) : ForwardingFileSystem(base), text_(std::move(text)) {}
@@ -34,7 +34,7 @@ class PartlyUnreadable final : public ForwardingFileSystem {
   const std::string text_;
 };
 
-// Can read files, and list nothing.
+// Can read files, but cannot list folders.
 class Unlistable final : public ForwardingFileSystem {
  public:
   using ForwardingFileSystem::ForwardingFileSystem;
@@ -43,7 +43,7 @@ class Unlistable final : public ForwardingFileSystem {
   }
 };
 
-// Puts nothing in the place of a checkpoint.
+// Cannot rename a file to a checkpoint.
 class TakesNoCheckpoint final : public ForwardingFileSystem {
  public:
   using ForwardingFileSystem::ForwardingFileSystem;
@@ -53,7 +53,7 @@ class TakesNoCheckpoint final : public ForwardingFileSystem {
   }
 };
 
-// Kills a server that waits for an answer in two chats.
+// Kills a server with two chats that wait for an answer.
 void LeaveTwoWaiting(FileSystem& disk) {
   Life life(disk, nullptr, {});
   for (const ChatId& chat : {kMain, kOther}) {
@@ -69,7 +69,7 @@ std::size_t WaitingIn(Life& life) { return life.engine().PendingApprovals().size
 
 }  // namespace
 
-TEST_CASE("Recovery: killed in the middle of it, with the list lost, what waited is still found", "[fault]") {
+TEST_CASE("Recovery: killed at any point of it, with the list lost, waiting runs are still found", "[fault]") {
   const Silence silence;
   MemoryFileSystem first;
   LeaveTwoWaiting(first);
@@ -92,7 +92,7 @@ TEST_CASE("Recovery: killed in the middle of it, with the list lost, what waited
   CHECK(calls > 5);
 }
 
-TEST_CASE("Recovery: a chat that cannot be listed is looked at again", "[fault]") {
+TEST_CASE("Recovery: a chat that cannot be listed is recovered by the next start", "[fault]") {
   const Silence silence;
   MemoryFileSystem disk;
   LeaveTwoWaiting(disk);
@@ -108,7 +108,7 @@ TEST_CASE("Recovery: a chat that cannot be listed is looked at again", "[fault]"
   again.Kill();
 }
 
-TEST_CASE("Recovery: on a full disk nothing is lost, and the next start does it", "[fault]") {
+TEST_CASE("Recovery: on a full disk nothing is lost, and the next start recovers the runs", "[fault]") {
   const Silence silence;
   for (std::size_t room = 0; room < 6'000; room += 100) {
     MemoryFileSystem disk;
@@ -128,7 +128,7 @@ TEST_CASE("Recovery: on a full disk nothing is lost, and the next start does it"
   }
 }
 
-TEST_CASE("Recovery: what was left at one start does not take the head at the next", "[fault]") {
+TEST_CASE("Recovery: a run left by one start does not take the head at the next", "[fault]") {
   const Silence silence;
   MemoryFileSystem disk;
   {
@@ -154,7 +154,7 @@ TEST_CASE("Recovery: what was left at one start does not take the head at the ne
   CHECK(again.store().LoadSummary(kMain)->head == Id(3));
 }
 
-TEST_CASE("Recovery: of two runs of one chat only the newest waits, and the server can stop", "[fault]") {
+TEST_CASE("Recovery: only the newest of two runs of a chat waits, and the server can stop", "[fault]") {
   const Silence silence;
   MemoryFileSystem disk;
   LeaveTwoWaiting(disk);
@@ -172,7 +172,7 @@ TEST_CASE("Recovery: of two runs of one chat only the newest waits, and the serv
   CHECK(again.engine().GetInteraction(kMain, Id(3))->status == InteractionStatus::kWaitingApproval);
 }
 
-TEST_CASE("Recovery: what has ended and cannot be read is not asked again", "[fault]") {
+TEST_CASE("Recovery: an ended run that cannot be read does not ask again", "[fault]") {
   const Silence silence;
   MemoryFileSystem disk;
   LeaveTwoWaiting(disk);
@@ -182,21 +182,21 @@ TEST_CASE("Recovery: what has ended and cannot be read is not asked again", "[fa
     Life life(disk, nullptr, {});
     const auto waiting = life.Attach(kMain, Id(2));
     life.Cancel(kMain, Id(2));
-    life.Finish(waiting);  // and the server ends in an orderly way: the index knows the interaction
+    life.Finish(waiting);  // the server then ends in an orderly way, so the index has the interaction
   }
-  // A power loss may bring the journal back, and the list.
+  // A power loss may bring back the journal and the list.
   REQUIRE(disk.CreateFile(folder + "int_002.journal"));
   disk.Overwrite(folder + "int_002.journal", journal);
   REQUIRE(disk.RemoveFile(kDataFolder + "/.running"));
   PartlyUnreadable unreadable(disk, "main/interactions/int_002.json");
   Life again(unreadable, nullptr, {});
   CHECK(again.recovered().left == 1);
-  CHECK(WaitingIn(again) == 1);  // the one in the other chat
+  CHECK(WaitingIn(again) == 1);  // that of the other chat
   CHECK(again.engine().PendingApprovals()[0].chat_id != kMain);
   again.Kill();
 }
 
-TEST_CASE("Recovery: one that waits in a fallback folder is not ended from its journal", "[fault]") {
+TEST_CASE("Recovery: a run whose checkpoint is in the fallback folder is not ended from its journal", "[fault]") {
   const Silence silence;
   MemoryFileSystem disk, fallback;
   const LifeOptions options{.fallback = &fallback};
@@ -211,7 +211,7 @@ TEST_CASE("Recovery: one that waits in a fallback folder is not ended from its j
   {
     Unlistable unlistable(fallback);
     Life life(disk, nullptr, {.fallback = &unlistable});
-    CHECK(life.errors().size() == 1);  // it is not brought home at this start
+    CHECK(life.errors().size() == 1);  // this start does not bring it home
     REQUIRE_FALSE(life.not_opened());
     CHECK(life.engine().GetInteraction(kMain, Id(1))->final_agent_state->messages.size() == 2);
     life.Kill();

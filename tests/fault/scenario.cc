@@ -5,7 +5,7 @@ namespace {
 
 ToolCall Call(const std::string& tool, const std::string& id) { return {id, tool, R"({"call":")" + id + "\"}"}; }
 
-// Enough for several pages.
+// Enough text for several pages.
 std::vector<std::string> ManyDeltas() {
   std::vector<std::string> deltas;
   for (int i = 0; i < 12; ++i) deltas.push_back(std::string(500, static_cast<char>('a' + i)) + " ");

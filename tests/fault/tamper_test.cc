@@ -1,5 +1,5 @@
-// Every bit of a small sealed store is flipped and every two of its files are swapped: each time whoever reads it is
-// told, by the kind of damage, and everything else goes on working.
+// Every bit of a small sealed store is flipped, and every two of its files are swapped. Each time readers get an error
+// that names the kind of damage, and everything else still works.
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -60,7 +60,7 @@ std::vector<File> Files() {
   return files;
 }
 
-// What a reader of this file is told; empty: nothing is wrong with it. "torn": its last record is left out, as after a
+// The kind of error for a reader of this file; empty if there is none. "torn": its last record is dropped, as after a
 // power loss.
 std::string ToldOf(FileInteractionStore& store, const File& file) {
   switch (file.kind) {
@@ -96,7 +96,7 @@ bool IsNamed(const std::string& told) { return told.starts_with("integrity_") ||
 
 }  // namespace
 
-TEST_CASE("Tampering: no flipped bit goes unnoticed, and the neighbours stay readable", "[fault]") {
+TEST_CASE("Tampering: every flipped bit is noticed, and other files stay readable", "[fault]") {
   const Silence silence;
   MemoryFileSystem disk;
   Fill(disk);
@@ -104,7 +104,7 @@ TEST_CASE("Tampering: no flipped bit goes unnoticed, and the neighbours stay rea
   const std::size_t step = Torture::Get().fraction > 1 ? 5 : 1;
   std::size_t flips = 0, next_look = 0;
   for (const File& file : files) {
-    if (file.chat == kSecond) continue;  // the same again
+    if (file.chat == kSecond) continue;  // it has the same files as the first
     const std::string bytes = *disk.ReadFile(file.path(), 1 << 20);
     for (std::size_t bit = 0; bit < 8 * bytes.size(); bit += step, ++flips) {
       std::string flipped = bytes;
@@ -128,7 +128,7 @@ TEST_CASE("Tampering: no flipped bit goes unnoticed, and the neighbours stay rea
   CHECK(flips >= 5'000);
 }
 
-TEST_CASE("Tampering: any two files swapped", "[fault]") {
+TEST_CASE("Tampering: any two swapped files are noticed", "[fault]") {
   const Silence silence;
   const std::vector<File> files = Files();
   std::size_t swaps = 0;
@@ -144,7 +144,7 @@ TEST_CASE("Tampering: any two files swapped", "[fault]") {
       for (const File& moved : {files[i], files[j]}) {
         const std::string told = ToldOf(*store, moved);
         CAPTURE(moved.path(), told);
-        // A file of the same kind is authentic, and in the wrong place; one of another kind may be anything but fine.
+        // A file of the same kind is authentic but in the wrong place. For another kind any error will do.
         CHECK((files[i].kind == files[j].kind ? told == "integrity_swap" : IsNamed(told)));
       }
       for (std::size_t k = 0; k < files.size(); ++k) {

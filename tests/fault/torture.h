@@ -6,18 +6,18 @@
 
 namespace reprise {
 
-// How hard to try. `scripts/torture` sets REPRISE_TORTURE_MINUTES and REPRISE_TORTURE_SEED; without them the tests fit
+// How much to test. `scripts/torture` sets REPRISE_TORTURE_MINUTES and REPRISE_TORTURE_SEED; without them the tests fit
 // into a run of the whole suite.
 struct Torture {
   static const Torture& Get();
 
   bool is_long = false;
   std::uint32_t seed = 4711;
-  // By how much fewer states and flips a sanitizer's build looks at.
+  // The factor by which sanitizer builds check fewer states and flips.
   unsigned fraction = 1;
 };
 
-// Nothing that the product logs is shown as long as this lives: the tests make it fail thousands of times.
+// Hides the product's log while it lives, because the tests cause thousands of failures.
 class Silence {
  public:
   Silence();
@@ -29,7 +29,7 @@ class Silence {
   int stderr_;
 };
 
-// Prints a figure, beside what the test framework prints.
+// Prints a figure in addition to the test framework's output.
 void Report(const std::string& line);
 
 }  // namespace reprise

@@ -1,4 +1,4 @@
-// A folder that was left by a crash is in order: verify has nothing to say of it.
+// A folder left by a crash is in order, so verify finds no problem.
 #include <random>
 
 #include "fault/power_loss.h"
@@ -24,7 +24,7 @@ std::string ProblemsIn(FileSystem& disk) {
   return text;
 }
 
-// One turn in each of two chats; `turn` makes the names of what is said.
+// Runs one turn in each of two chats, with texts made from `turn`.
 void Turns(Life& life, const std::string& turn) {
   for (const ChatId& chat : {kMain, kOther}) {
     life.ThenAnswer({turn});
@@ -34,7 +34,7 @@ void Turns(Life& life, const std::string& turn) {
 
 }  // namespace
 
-TEST_CASE("Verify: two crashes, or a crash and a power loss, leave nothing to complain of", "[fault][verify]") {
+TEST_CASE("Verify: two crashes, or a crash and a power loss, leave no problems", "[fault][verify]") {
   const Silence silence;
   const bool power_fails = GENERATE(false, true);
   const Torture& torture = Torture::Get();
@@ -48,7 +48,7 @@ TEST_CASE("Verify: two crashes, or a crash and a power loss, leave nothing to co
   MemoryFileSystem memory;
   WriteRecorder first(memory);
   {
-    // So late that a crash comes before any index.
+    // So late that the crash comes before any index is written.
     Life life(first, nullptr, {.keys = Keys(), .index_delay = std::chrono::hours(1)});
     Turns(life, "one");
     life.Kill();

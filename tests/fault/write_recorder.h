@@ -17,15 +17,15 @@ struct DiskWrite {
   std::string path{};    // kCreate, kRename (from), kSyncDirectory, kCreateDirectory, kRemove
   std::string to{};      // kRename
   std::string data{};    // kAppend
-  std::size_t file = 0;  // kCreate, kAppend, kSync: which of the files made so far
+  std::size_t file = 0;  // kCreate, kAppend, kSync: index among the files made so far
 };
 
-// Writes down, in order, what is done to the file system below. Calls take turns. Thread-safe.
+// Records the writes to the file system below, in order and one at a time. Thread-safe.
 class WriteRecorder final : public FileSystem {
  public:
   explicit WriteRecorder(FileSystem& base) : base_(base) {}
 
-  // How many writes there are so far.
+  // The number of writes so far.
   std::size_t position() const;
   std::vector<DiskWrite> writes() const;
 
