@@ -1,4 +1,4 @@
-// A program of its own with Reprise in it: with a model and a tool that it brings along. docs/embedding.md shows it.
+// A program that embeds Reprise, with its own model and tool. docs/embedding.md explains it.
 #include <reprise/server.h>
 
 #include <iostream>
@@ -11,7 +11,7 @@ struct Weather : Tool {
   ToolTraits traits_{.spec = {"weather", "Tells the weather.", R"({"type":"object"})"}, .approval_reason = ""};
 };
 
-// Calls the tool, and says what that has told it.
+// Calls the tool and repeats its output.
 struct Parrot : ModelClient {
   void Generate(const ModelRequest& request, ModelStream& stream, std::stop_token, Done done) override {
     const Message& last = request.messages.back();

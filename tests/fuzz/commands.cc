@@ -1,4 +1,4 @@
-// What a model asks the shell to do: command lines, and the patterns that they are held against.
+// Command lines of models, and the patterns that they are compared with.
 
 #include <string>
 #include <vector>
@@ -13,7 +13,7 @@ namespace {
 const std::vector<std::string> kPatterns = {"git status", "git log *",          "ls *",     "cat *", "echo *",
                                             "npm test *", "cd web && npm test", "make test"};
 
-// A line whose words are all plain, written anew, is read as the same words.
+// A line of plain words that is quoted and parsed again yields the same words.
 void CheckWords(std::string_view line) {
   const auto commands = ParseCommandLine(line);
   if (!commands) return;
@@ -43,13 +43,13 @@ void CheckPatterns(std::string_view line) {
   }
   const bool is_covered = CommandCoveredBy(kPatterns, line).has_value();
   for (const std::string_view mark : {"$(", "`", "<<", "${", "(", "\\\n"}) {
-    // In quotes they are letters.
+    // Within quotes they have no meaning.
     const bool is_bare = line.find(mark) != std::string_view::npos &&
                          line.find_first_of("'\"") == std::string_view::npos &&
                          line.find('\\') == std::string_view::npos;
     if (is_bare) Expect(!is_covered, "a line that does more than its words say");
   }
-  // What is covered is read, and so told from what holds back.
+  // A covered line was parsed completely, so rules that hold back are certain, too.
   if (is_covered) {
     for (const char* held : {"rm", "git push", "curl"})
       Expect(CommandTouches(held, line) != Touch::kYes, "a covered line that is held back");

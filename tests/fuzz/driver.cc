@@ -16,7 +16,7 @@
 #include "base/logging.h"
 
 #if defined(__SANITIZE_ADDRESS__)
-// An input of a mebibyte must not cost much more than that: neither at once nor in all.
+// An input of one mebibyte must not use much more memory than that, neither at once nor in total.
 extern "C" const char* __asan_default_options();
 extern "C" const char* __asan_default_options() {
   return "max_allocation_size_mb=96:hard_rss_limit_mb=1500:quarantine_size_mb=64:detect_stack_use_after_return=1:abort_"
@@ -31,7 +31,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The input that is being run, in a file: whatever ends the program, it is there afterwards.
+// Keeps the current input in a file, so that it is there however the program ends.
 class CurrentInput {
  public:
   explicit CurrentInput(std::string path)
@@ -40,7 +40,7 @@ class CurrentInput {
   }
   ~CurrentInput() {
     ::close(fd_);
-    ::unlink(path_.c_str());  // all went well
+    ::unlink(path_.c_str());  // no failure
   }
   void Keep(std::string_view input) {
     if (::ftruncate(fd_, 0) != 0 || ::pwrite(fd_, input.data(), input.size(), 0) < 0) std::perror(path_.c_str());
@@ -60,7 +60,7 @@ class Mutator {
     const std::size_t changes = 1 + Below(Below(8) == 0 ? 60 : 6);
     for (std::size_t i = 0; i < changes; ++i) Change(input);
     if (input.size() > Limits::kInputBytes) input.resize(Limits::kInputBytes);
-    // A few of what came out are changed further; they replace each other, never the seeds.
+    // A few results are changed further; they replace each other, never the seeds.
     if (Below(20) == 0 && input.size() < 64 * 1024) {
       if (pool_.size() < target_.seeds.size() + 200) {
         pool_.push_back(input);
@@ -73,7 +73,7 @@ class Mutator {
 
  private:
   std::size_t Below(std::size_t limit) { return limit == 0 ? 0 : static_cast<std::size_t>(random_() % limit); }
-  // Where a part of the input begins, and how long it is.
+  // Offset and length of a random part of the input.
   std::pair<std::size_t, std::size_t> Part(const std::string& input) {
     const std::size_t begin = Below(input.size() + 1);
     return {begin, std::min(input.size() - begin, Below(Below(4) == 0 ? 4096 : 32))};
@@ -123,7 +123,7 @@ class Mutator {
       case 6:
         input.insert(Below(input.size() + 1), input.substr(begin, length));
         break;
-      case 7: {  // a piece of another one
+      case 7: {  // a piece of another input
         const std::string& other = pool_[Below(pool_.size())];
         const std::size_t at = Below(other.size() + 1);
         input.replace(begin, length, other, at, Below(other.size() - at + 1));
@@ -135,7 +135,7 @@ class Mutator {
       case 9:
         input.resize(begin);
         break;
-      case 10: {  // again and again: depth, length, number
+      case 10: {  // repeated many times: depth, length, number
         if (Below(10) != 0) break;
         const std::string piece = input.substr(begin, std::max<std::size_t>(length, 1));
         std::string many;

@@ -7,19 +7,18 @@
 #include <string_view>
 #include <vector>
 
-// A small fuzzer: changes seeds at random, deterministically from one number, and hands them to a target until the time
-// is over. What a target must not do is to crash, to hang, to use more memory than Limits says, or to call Broken. The
-// compiler is the one that builds everything else; what libFuzzer would add is guidance by coverage, what it would cost
-// is a second build of everything with clang.
+// A small fuzzer: changes seeds at random, reproducibly from one number, and runs a target on them until the time is
+// over. A target must not crash, hang, use more memory than Limits allows, or call Broken. libFuzzer would add guidance
+// by coverage, but would need a second build of everything with clang.
 //
 //   fuzz_NAME [SECONDS] [SEED]     at random
-//   fuzz_NAME FILE...              these inputs once: what a failure has left behind
+//   fuzz_NAME FILE...              these inputs once, such as one left by a failure
 namespace reprise::fuzz {
 
 struct Target {
   std::string name;
-  std::vector<std::string> seeds;  // what is valid, or nearly so
-  std::vector<std::string> words;  // what means something in the middle of an input
+  std::vector<std::string> seeds;  // valid or nearly valid inputs
+  std::vector<std::string> words;  // pieces with a meaning in the middle of an input
   std::function<void(std::string_view input)> run;
 };
 
@@ -30,13 +29,13 @@ struct Limits {
 
 int Main(int argc, char** argv, const Target& target);
 
-// Says what is wrong with the current input, and ends the program.
+// Reports what is wrong with the current input, and ends the program.
 [[noreturn]] void Broken(std::string_view what);
 inline void Expect(bool holds, std::string_view what) {
   if (!holds) Broken(what);
 }
 
-// Cuts an input into pieces as a network might: at places that depend on it alone.
+// Cuts an input into pieces, as a network might, at places that depend only on the input.
 class Cutter {
  public:
   explicit Cutter(std::string_view input) : rest_(input), state_(std::hash<std::string_view>()(input) | 1) {}

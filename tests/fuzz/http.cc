@@ -1,4 +1,4 @@
-// Requests: framing, the gate, routes, bodies, queries. Bytes of a connection go in as they would come from its socket.
+// Requests: framing, the gate, routes, bodies, queries. The bytes of a connection go in as from its socket.
 
 #include <optional>
 
@@ -16,7 +16,7 @@ namespace {
 
 Result<Outcome> Taken() { return Outcome(Reply{}); }
 
-// What handlers make of a request before they ask the engine for anything.
+// The parsing that handlers do before they call the engine.
 Router MakeRouter() {
   Router router;
   const auto add = [&router](std::string method, std::string_view path, auto parse, BodyKind kind = BodyKind::kJson) {
@@ -81,17 +81,17 @@ Router MakeRouter() {
 }
 
 struct Seen {
-  std::vector<std::string> requests;  // what was dispatched, in order
-  bool refused = false;               // and then the connection ended
+  std::vector<std::string> requests;  // dispatched requests, in order
+  bool refused = false;               // the connection then ended
   bool operator==(const Seen&) const = default;
 };
 
-// What wire/connection does with what it reads.
+// Reads requests as wire/connection does.
 class Reader {
  public:
   Reader(const Gate& gate, const Router& router) : gate_(gate), router_(router) {}
 
-  // False: nothing more is read.
+  // False if nothing more is to be read.
   bool Take(std::string_view bytes) {
     in_.Append(bytes);
     while (!seen_.refused) {
@@ -163,7 +163,7 @@ void Run(std::string_view input) {
   for (Cutter pieces(input); !pieces.done();) {
     if (!cut.Take(pieces.Next())) break;
   }
-  // However the network cuts it: where one reader finds a request, another must not find a different one.
+  // However the network cuts the bytes, two readers must find the same requests.
   Expect(whole.seen().requests == cut.seen().requests, "the same bytes are read as different requests");
 }
 

@@ -1,4 +1,4 @@
-// What an MCP server may send: responses, questions, notifications and nonsense, and the contents of its results.
+// Messages of MCP servers: responses, questions, notifications and nonsense, and the content of results.
 
 #include <nlohmann/json.hpp>
 
@@ -12,13 +12,13 @@
 namespace reprise::fuzz {
 namespace {
 
-// The messages that the server will send, and how far it has come.
+// The messages that the server will send, and the index of the next one.
 struct Script {
   std::vector<std::string> messages;
   std::size_t next = 0;
 };
 
-// Each request is followed by some of the server's messages, and then by its end: nobody waits for time to pass.
+// Answers each request with some of the messages and then fails it, so that no time-out is needed.
 class ScriptChannel final : public Channel {
  public:
   explicit ScriptChannel(Script& script) : script_(script) {}

@@ -1,4 +1,4 @@
-// What people show: access tokens, and the keys that an issuer publishes.
+// Access tokens, and the keys that an issuer publishes.
 
 #include <string>
 

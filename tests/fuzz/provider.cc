@@ -1,4 +1,4 @@
-// What a model provider may answer: server-sent events, a document or an error, of OpenAI's and of Anthropic's kind.
+// Responses of model providers: server-sent events, documents and errors of OpenAI's and Anthropic's interfaces.
 
 #include <memory>
 
@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kKey = "sk-fuzz-1234567890";
 
-// What a client would be shown.
+// Collects what a client would see.
 struct Heard : ModelStream {
   void OnThinking(std::string_view delta) override {
     Expect(IsUtf8(delta), "thinking that is not UTF-8");
@@ -32,7 +32,7 @@ struct Form {
   int status;
   const char* type;
 };
-// The first byte of an input chooses.
+// Chosen by the first byte of an input.
 constexpr Form kForms[] = {{false, 200, "text/event-stream"}, {true, 200, "text/event-stream"},
                            {false, 200, "application/json"},  {true, 200, "application/json"},
                            {false, 400, "application/json"},  {true, 529, "text/html"}};
@@ -71,7 +71,7 @@ std::string Outcome(const Form& form, std::string_view bytes, bool cut) {
     told += call.id + "|" + call.name + "|" + call.arguments + "|";
   }
   told += answer->extras;
-  // A call without an id is given one, which is another each time.
+  // A call without an id gets a new one each time.
   for (const ToolCall& call : answer->tool_calls) {
     const bool made = !call.id.empty() && told.find(call.id) != std::string::npos && bytes.find(call.id) == bytes.npos;
     for (std::size_t at; made && (at = told.find(call.id)) != std::string::npos;) told.erase(at, call.id.size());

@@ -1,6 +1,6 @@
-// What may lie in a data folder: checkpoints, the index, journals, queues, files, grants, the audit log and the list of
-// running interactions, each with any content; in a plain folder, where everything behind the seal is reached, and in a
-// sealed one. Opening and reading it must say what is wrong, and leave all the rest readable.
+// Files of a data folder with any content: checkpoints, the index, journals, queues, files, grants, the audit log and
+// the list of running interactions. In a plain folder the parsers behind the seal are reached; the other folder is
+// sealed. Opening and reading must report the damage and leave everything else readable.
 
 #include <map>
 
@@ -19,7 +19,7 @@ namespace {
 
 const std::string kRoot = "/data";
 
-using Files = std::map<std::string, std::string>;  // by their paths
+using Files = std::map<std::string, std::string>;  // by path
 
 void Collect(MemoryFileSystem& disk, const std::string& path, Files& files) {
   const auto entries = disk.ListDirectory(path);
@@ -40,12 +40,12 @@ void MakeDirectories(MemoryFileSystem& disk, const std::string& path) {
   }
 }
 
-// One folder of each kind, as the program makes it.
+// A data folder as the program makes it.
 struct World {
   std::shared_ptr<const KeySet> keys;
   Files files;
 
-  // `long_chat`: with states so long that their files hold what they add to the one before. Reading them takes longer.
+  // With `long_chat` the states are so long that their files are linked, which takes longer to read.
   World(bool sealed, bool long_chat) {
     if (sealed) keys = std::make_shared<const KeySet>(KeySet::Generate());
     MemoryFileSystem disk;
@@ -100,7 +100,7 @@ const World& WorldOf(unsigned kind) {
   return worlds[kind % 4];
 }
 
-// The first byte of an input says in which folder it lies (two bits) and which of its files it is.
+// The first byte of an input selects the folder (two bits) and the file in it.
 void Run(std::string_view input) {
   if (input.empty()) return;
   const auto choice = static_cast<unsigned char>(input.front());
@@ -129,7 +129,7 @@ void Run(std::string_view input) {
       (void)store.LoadPreviousState(Chat1(), Id(number));
     }
     (void)store.ReadJournal(Chat1(), Id(5));
-    // The chat can be gone on with, or it is said why not; and what is written then is sound.
+    // The chat can be continued or there is an error, and the new files are sound.
     if (const auto id = store.ReserveInteraction(Chat1())) {
       const auto summary = store.LoadSummary(Chat1());
       Interaction next = Sample(Chat1(), *id, summary ? summary->head : std::nullopt, "next");
@@ -142,7 +142,7 @@ void Run(std::string_view input) {
   (void)ReadGrantFile(disk, kRoot, world.keys.get());
   const AuditFile audit(kRoot, world.keys, disk);
   (void)audit.Read(0, 100);
-  // Each form by itself too, whatever the file is.
+  // Parse the content as each format, whatever file it is.
   const std::string_view content = input.substr(1);
   const RecordPlace place{.chat = Chat1(), .interaction = Id(5)};
   (void)ReadJournalText(content, place, world.keys.get());
@@ -150,7 +150,7 @@ void Run(std::string_view input) {
 
 Target MakeTarget() {
   Target target{.name = "store", .seeds = {}, .words = {}, .run = Run};
-  for (const unsigned kind : {0U, 1U, 0U, 1U, 0U, 1U, 2U, 3U}) {  // the quick ones more often
+  for (const unsigned kind : {0U, 1U, 0U, 1U, 0U, 1U, 2U, 3U}) {  // the fast ones more often
     unsigned number = 0;
     for (const auto& [path, content] : WorldOf(kind).files) {
       target.seeds.push_back(static_cast<char>(number++ * 4 + kind) + content);
