@@ -15,7 +15,7 @@ inline std::string ReadLog(const EventLog& log) {
   return all;
 }
 
-// Blocks until `log` satisfies `condition(text so far, closed)`; looks again at every Publish.
+// Blocks until `log` satisfies `condition(text so far, closed)`, which is evaluated at every Publish.
 template <typename Condition>
 void AwaitLog(const std::shared_ptr<EventLog>& log, Condition condition) {
   struct Listener : EventLogListener {

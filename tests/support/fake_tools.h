@@ -29,7 +29,7 @@ class FakeTool : public Tool {
   const Body body_;
 };
 
-// Tools made of functions. Their arguments must be JSON objects; nothing else is checked. To be filled before use.
+// Tools made of functions. Their arguments must be JSON objects; nothing else is checked. Fill it before use.
 class FakeTools : public ToolRegistry, private ToolSet {
  public:
   std::shared_ptr<const ToolSet> Current() const override { return {std::shared_ptr<void>(), this}; }

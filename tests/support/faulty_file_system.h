@@ -11,28 +11,27 @@
 namespace reprise {
 
 // Wraps a file system and makes it fail. Counts the calls that change something (create, append, sync, close, rename,
-// sync of a directory, create directory, remove); those that fail do not reach the disk below. Thread-safe once it is
-// set up.
+// sync of a directory, create directory, remove). Failing calls do not reach the disk below. Thread-safe after setup.
 class FaultyFileSystem final : public FileSystem {
  public:
   struct Fault {
-    std::size_t at = 0;  // which call fails, from 1; 0: none
+    std::size_t at = 0;  // the call that fails, from 1; 0: none
     ErrorCode code = ErrorCode::kIo;
     bool from_then_on = false;
     bool short_write = false;  // a failing append writes the first half
-    bool reads = false;        // reading a file and listing a directory count and fail too
+    bool reads = false;        // reading a file and listing a directory count and fail, too
   };
 
   explicit FaultyFileSystem(FileSystem& base) : FaultyFileSystem(base, Fault{}) {}
   FaultyFileSystem(FileSystem& base, Fault fault) : base_(base), fault_(fault) {}
 
-  // A disk that lies: says ok and does nothing.
+  // Makes the disk lie: syncs return ok and do nothing.
   void IgnoreFileSyncs() { ignore_file_syncs_ = true; }
   void IgnoreDirectorySyncs() { ignore_directory_syncs_ = true; }
 
   std::size_t calls() const { return calls_; }
   bool fired() const { return fired_; }
-  // How often a file was synced again after its Sync had failed. The kernel would have said ok.
+  // How often a file was synced again after a failed Sync, which the kernel would answer with ok.
   std::size_t repeated_syncs() const { return repeated_syncs_; }
 
   Result<std::string> ReadFile(const std::string& path, std::uint64_t max_bytes) override;
@@ -47,7 +46,7 @@ class FaultyFileSystem final : public FileSystem {
 
  private:
   class File;
-  // Counts a call; its failure if it is to fail.
+  // Counts a call. Returns its failure if it must fail.
   Result<void> Count(const std::string& path);
   Result<void> CountRead(const std::string& path) { return fault_.reads ? Count(path) : Result<void>(); }
 

@@ -21,7 +21,7 @@ inline std::string ReadText(const std::string& path) {
   return text.str();
 }
 
-// An environment that holds exactly these variables.
+// An environment with exactly these variables.
 inline Environment FakeEnvironment(std::map<std::string, std::string> variables = {}) {
   return [variables = std::move(variables)](const std::string& name) -> std::optional<std::string> {
     const auto found = variables.find(name);

@@ -9,7 +9,7 @@
 
 namespace reprise {
 
-// Hands every call to another file system: what a double of one need not change.
+// Forwards every call to another file system. A base for doubles.
 class ForwardingFileSystem : public FileSystem {
  public:
   explicit ForwardingFileSystem(FileSystem& base) : base_(base) {}
@@ -33,7 +33,7 @@ class ForwardingFileSystem : public FileSystem {
   FileSystem& base_;
 };
 
-// How many files were read.
+// Counts the files read.
 class CountedReads final : public ForwardingFileSystem {
  public:
   using ForwardingFileSystem::ForwardingFileSystem;

@@ -8,7 +8,7 @@
 
 namespace reprise {
 
-// Hands every call to another store: what a double of a store need not change.
+// Forwards every call to another store. A base for doubles.
 class ForwardingStore : public InteractionStore {
  public:
   explicit ForwardingStore(InteractionStore& base) : base_(base) {}

@@ -27,7 +27,7 @@ struct TestResponse {
   }
 };
 
-// A client that sends exactly the bytes it is told to. Reads give up after ten seconds.
+// A client that sends exactly the given bytes. Reads give up after ten seconds.
 class TestClient {
  public:
   explicit TestClient(int port, bool v6 = false)
@@ -67,7 +67,7 @@ class TestClient {
   }
   void CloseSending() { ::shutdown(fd_, SHUT_WR); }
 
-  // False: the other side has gone.
+  // False if the other side is gone.
   bool Send(std::string_view bytes) {
     while (!bytes.empty()) {
       const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
@@ -84,7 +84,7 @@ class TestClient {
     in_.append(buffer, static_cast<std::size_t>(size));
     return true;
   }
-  // Everything up to and including `marker`; all there is if it never comes.
+  // Reads up to and including `marker`, or to the end if it never comes.
   std::string ReadUntil(std::string_view marker) {
     std::size_t at;
     while ((at = in_.find(marker)) == std::string::npos) {
@@ -106,7 +106,7 @@ class TestClient {
     in_.erase(0, read.size());
     return read;
   }
-  // One response, whatever its framing.
+  // Reads one response, whatever its framing.
   TestResponse ReadResponse(bool head_request = false) {
     TestResponse response;
     response.head = ReadUntil("\r\n\r\n");
@@ -126,7 +126,7 @@ class TestClient {
     }
     return response;
   }
-  // The next chunk's bytes; empty: the last one (or the end of the connection).
+  // The next chunk's bytes; empty after the last one (or at the end of the connection).
   std::string ReadChunk() {
     const std::string line = ReadUntil("\r\n");
     const auto size = std::strtoull(line.c_str(), nullptr, 16);
@@ -134,7 +134,7 @@ class TestClient {
     ReadBytes(2);
     return bytes;
   }
-  // Decodes chunks until `marker` has come (or the stream ended); everything decoded so far.
+  // Decodes chunks until `marker` has come (or the stream has ended). Returns everything decoded so far.
   std::string ReadStreamUntil(std::string_view marker) {
     while (stream_.find(marker) == std::string::npos) {
       const std::string chunk = ReadChunk();
@@ -160,14 +160,14 @@ inline std::string RequestText(int port, std::string_view method, std::string_vi
   return text + "\r\n" + std::string(body);
 }
 
-// One request on a connection of its own.
+// Sends one request on its own connection.
 inline TestResponse Ask(int port, std::string_view method, std::string_view path, std::string_view body = {},
                         std::string_view headers = {}) {
   TestClient client(port);
   client.Send(RequestText(port, method, path, body, headers));
   return client.ReadResponse(method == "HEAD");
 }
-// The same for bytes that are no proper request.
+// The same for bytes that need not be a valid request.
 inline TestResponse AskRaw(int port, std::string_view bytes) {
   TestClient client(port);
   client.Send(bytes);

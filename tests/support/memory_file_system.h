@@ -10,11 +10,11 @@
 
 namespace reprise {
 
-// A disk in memory that knows what has reached the platter: the bytes of a file with its last Sync, the names in a
-// directory with its last SyncDirectory. Starts as an empty root directory. Paths are absolute. Thread-safe.
+// A disk in memory that knows which data are durable: the bytes of a file since its last Sync, the names in a directory
+// since its last SyncDirectory. Starts as an empty root directory. Paths are absolute. Thread-safe.
 class MemoryFileSystem final : public FileSystem {
  public:
-  // What a power loss leaves of that which was not synced. A disk may do any of these.
+  // What a power loss leaves of unsynced data. A disk may do any of these.
   enum class Kept {
     kNothing,
     kNames,       // new names survive, the bytes behind them do not
@@ -31,9 +31,9 @@ class MemoryFileSystem final : public FileSystem {
   Result<void> RemoveFile(const std::string& path) override;
   Result<std::vector<DirectoryEntry>> ListDirectory(const std::string& path) override;
 
-  // The disk as it is found after a power loss at this moment.
+  // The disk after a power loss at this moment.
   std::unique_ptr<MemoryFileSystem> AfterPowerLoss(Kept kept) const;
-  // Replaces a file's bytes behind the back of whoever uses it.
+  // Replaces a file's bytes unnoticed by its users.
   void Overwrite(const std::string& path, std::string content);
   // Every call that changed something, in order: "create /a", "append /a", "sync /a", "rename /a /b", "sync_directory
   // /", ...

@@ -13,7 +13,7 @@
 
 namespace reprise {
 
-// A bucket in memory, which tests look into and break. Thread-safe, but for what is set up.
+// A bucket in memory that tests can inspect and break. Thread-safe, except for its setup.
 class MemoryObjectStore final : public ObjectStore {
  public:
   struct Object {
@@ -40,7 +40,7 @@ class MemoryObjectStore final : public ObjectStore {
     objects_.erase(key);
     return {};
   }
-  // Two at a time, so that whoever lists has to ask again.
+  // Lists two at a time, so that callers must ask again.
   Result<ObjectPage> List(const std::string& prefix, const std::string& after) override {
     if (Fails("LIST", prefix)) return Fail(Gone().error());
     const std::lock_guard lock(mutex_);
@@ -53,12 +53,12 @@ class MemoryObjectStore final : public ObjectStore {
     return page;
   }
 
-  // What fails from now on: it is asked for each call; nobody answers then. Null: nothing.
+  // From now on calls for which `fault` is true fail as if there were no answer. Null: none.
   void FailIf(std::function<bool(std::string_view method, const std::string& key)> fault) { fault_ = std::move(fault); }
-  // Whose PUT is done, but is said to have failed.
+  // From now on PUTs of keys for which `lost` is true are done but reported as failed.
   void LoseReplyIf(std::function<bool(const std::string& key)> lost) { lost_reply_ = std::move(lost); }
 
-  // By key. REQUIRES: nobody calls meanwhile.
+  // By key. REQUIRES: no concurrent calls.
   std::map<std::string, Object>& objects() { return objects_; }
 
  private:

@@ -14,7 +14,7 @@
 
 namespace reprise {
 
-// What every QuestionStore does, as plainly as it can be said: the others are held against it. Thread-safe.
+// The simplest QuestionStore, which the others are compared with. Thread-safe.
 class MemoryQuestionStore final : public QuestionStore {
  public:
   explicit MemoryQuestionStore(std::function<Timestamp()> now = Now) : now_(std::move(now)) {}

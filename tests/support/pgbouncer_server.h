@@ -8,10 +8,10 @@
 
 namespace reprise::test {
 
-// A real pgbouncer before the tests' PostgreSQL, in transaction mode: each statement may go to another connection.
+// A real pgbouncer in front of the tests' PostgreSQL, in transaction mode: each statement may use another connection.
 class PgbouncerServer {
  public:
-  // Starts it at the first call. Null if it or PostgreSQL is not installed, which is said once, loudly.
+  // Starts it at the first call. Null if it or PostgreSQL is not installed; a loud message says so once.
   static PgbouncerServer* Get();
   ~PgbouncerServer();
   PgbouncerServer(const PgbouncerServer&) = delete;

@@ -17,7 +17,7 @@
 namespace reprise::test {
 namespace {
 
-// The newest that Debian has installed.
+// The folder of the newest version installed from Debian.
 std::string FindPrograms() {
   std::string newest;
   std::error_code failed;
@@ -69,7 +69,7 @@ void PostgresServer::Start() {
       StartUnprivileged({programs_ + "/postgres", "-D", folder + "/data", "-c", "listen_addresses=", "-c",
                          "unix_socket_directories=" + folder, "-c", "max_connections=60", "-c", "shared_buffers=32MB"},
                         folder + "/log");
-  // It listens before it takes what is asked, so who connects waits for the rest.
+  // It listens before it is ready, and clients that connect earlier wait for the rest.
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while (!Accepts(folder + "/.s.PGSQL.5432")) {
     if (std::chrono::steady_clock::now() > until) throw std::runtime_error("no PostgreSQL: see " + folder + "/log");
@@ -80,7 +80,7 @@ void PostgresServer::Start() {
 PostgresServer::~PostgresServer() { End(pid_, SIGQUIT); }
 
 void PostgresServer::Crash() {
-  // Its children see that it is gone, and go.
+  // Its children notice and end, too.
   End(pid_, SIGKILL);
   std::error_code ignored;
   std::filesystem::remove(folder_.path() + "/data/postmaster.pid", ignored);

@@ -10,14 +10,14 @@
 
 namespace reprise::test {
 
-// A real Redis for a test: unprivileged, on loopback, keeping nothing.
+// A real Redis for a test: unprivileged, on loopback, without persistence.
 class RedisServer {
  public:
   struct Options {
     bool tls = false;
-    std::vector<std::string> arguments{};  // besides
+    std::vector<std::string> arguments{};  // additional ones
   };
-  // Null if Redis is not installed, which is said once, loudly.
+  // Null if Redis is not installed; a loud message says so once.
   static std::unique_ptr<RedisServer> Start(Options options);
   static std::unique_ptr<RedisServer> Start() { return Start({}); }
   ~RedisServer();
@@ -26,13 +26,13 @@ class RedisServer {
 
   std::string url(const std::string& user_info = "") const;
   int port() const { return port_; }
-  // The certificate of the server, which has signed itself, with `tls`.
+  // The path of the server's self-signed certificate, with `tls`.
   std::string certificate() const { return folder_.path() + "/certificate"; }
-  // Ends it without any warning.
+  // Kills it without warning.
   void Kill();
-  // Starts it again, at the same port.
+  // Restarts it on the same port.
   void StartAgain();
-  // It takes connections and answers nothing.
+  // Makes it accept connections without answering.
   void Freeze();
   void Thaw();
 

@@ -6,7 +6,7 @@
 
 namespace reprise::test {
 
-// One file of schemas/, checked with the validator that the program itself uses for tools.
+// Validates against one file of schemas/, with the validator that the program itself uses for tools.
 class SchemaValidator {
  public:
   // `name`: "interaction" for schemas/interaction.schema.json. Throws if it cannot be read.
@@ -16,7 +16,7 @@ class SchemaValidator {
   ~SchemaValidator();
   SchemaValidator(SchemaValidator&&) noexcept;
 
-  // Empty, if `json` satisfies the schema; else what is wrong.
+  // Empty if `json` satisfies the schema; otherwise the problem.
   std::string Complaint(std::string_view json) const;
 
  private:

@@ -13,10 +13,10 @@
 
 namespace reprise {
 
-// A model client that plays one function per request, on a thread of its own, and keeps what it was asked.
+// A model client that plays one function per request, on its own thread, and records the requests.
 class ScriptedModel : public ModelClient {
  public:
-  // A round may still be on its way out of Generate, where it started the next one.
+  // A round may not have returned from Generate yet, where it started the next one.
   ~ScriptedModel() override {
     for (;;) {
       std::vector<std::jthread> joined;
@@ -32,7 +32,7 @@ class ScriptedModel : public ModelClient {
     const std::lock_guard lock(mutex_);
     rounds_.push_back(std::move(round));
   }
-  // Drops the rounds that were not asked for.
+  // Drops the rounds not yet requested.
   void Forget() {
     const std::lock_guard lock(mutex_);
     rounds_.clear();
@@ -53,7 +53,7 @@ class ScriptedModel : public ModelClient {
       return response;
     });
   }
-  // Says `text` and is silent until it is stopped.
+  // Sends `text` and is then silent until it is stopped.
   void ThenHang(std::string text) {
     Then([this, text](const auto&, ModelStream& stream, std::stop_token stop) -> Result<ModelResponse> {
       stream.OnText(text);
@@ -105,7 +105,7 @@ class ScriptedModel : public ModelClient {
   std::vector<std::jthread> threads_;  // guarded by mutex_; one per request
 };
 
-// A directory with just this model, under the name "scripted".
+// A directory with only this model, named "scripted".
 class ScriptedDirectory : public ModelDirectory {
  public:
   explicit ScriptedDirectory(ModelClient& client) : client_(client) {}

@@ -108,7 +108,7 @@ bool ScriptedConnection::SendResponse(std::string_view status, std::string_view 
 void ScriptedConnection::FinishSending() { ::shutdown(fd_, SHUT_WR); }
 
 void ScriptedConnection::Reset() {
-  // Linux disconnects an established socket that is connected to "nobody", and tells the peer by a reset.
+  // If an established socket connects to AF_UNSPEC, Linux disconnects it and sends the peer a reset.
   sockaddr nobody{};
   nobody.sa_family = AF_UNSPEC;
   ::connect(fd_, &nobody, sizeof nobody);
@@ -127,7 +127,7 @@ ScriptedServer::ScriptedServer(Script script) : script_(std::move(script)) {
   const bool listening = listener_ >= 0 && ::bind(listener_, reinterpret_cast<sockaddr*>(&address), length) == 0 &&
                          ::listen(listener_, 1024) == 0 &&
                          ::getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &length) == 0;
-  if (!listening) std::abort();  // a test without its server can only mislead
+  if (!listening) std::abort();  // without its server the test would be misleading
   port_ = ntohs(address.sin_port);
   acceptor_ = std::jthread([this](std::stop_token stop) { Accept(stop); });
 }
@@ -172,7 +172,7 @@ void ScriptedServer::Accept(std::stop_token stop) {
     peers_.push_back({fd, std::jthread([this, fd, number](std::stop_token peer_stop) {
                         ScriptedConnection connection(fd, number, peer_stop);
                         script_(connection);
-                        // The number stays taken until the destructor, which may still shut it down.
+                        // The descriptor stays open until the destructor, which may still shut it down.
                         ::shutdown(fd, SHUT_RDWR);
                       })});
   }

@@ -14,7 +14,7 @@
 
 namespace reprise::test {
 
-// A door that a test opens when it wants another thread to go on.
+// A gate that a test opens when another thread may continue.
 class Gate {
  public:
   void Open();
@@ -45,17 +45,17 @@ class ScriptedConnection {
   std::size_t number() const { return number_; }
   std::stop_token stop() const { return stop_; }
 
-  // The next request with its whole body (Content-Length); nullopt when the client has closed.
+  // The next request with its whole body (Content-Length); nullopt if the client has closed.
   std::optional<ReceivedRequest> ReadRequest();
-  // Sends the bytes as they are, in one segment where they fit into one. False if the client has gone.
+  // Sends raw bytes, in one segment if they fit into one. False if the client is gone.
   bool Send(std::string_view bytes);
-  // The head of a response in chunks, e.g. SendHead("200 OK", "text/event-stream").
+  // Sends the head of a chunked response, e.g. SendHead("200 OK", "text/event-stream").
   bool SendHead(std::string_view status, std::string_view content_type);
   bool SendChunk(std::string_view bytes);
   bool SendLastChunk() { return Send("0\r\n\r\n"); }
-  // A whole response with Content-Length.
+  // Sends a whole response with Content-Length.
   bool SendResponse(std::string_view status, std::string_view content_type, std::string_view body);
-  // Half close: no more bytes will come from us.
+  // Closes our side: no more bytes will come from us.
   void FinishSending();
   // Breaks the connection with a TCP reset.
   void Reset();
@@ -71,8 +71,8 @@ class ScriptedConnection {
   std::string received_;
 };
 
-// A server on a free port of 127.0.0.1 that does what a script says: `script` is called once per connection, on a
-// thread of its own, and the connection is closed when it returns.
+// A scripted server on a free port of 127.0.0.1: `script` is called once per connection, on its own thread, and the
+// connection is closed when it returns.
 class ScriptedServer {
  public:
   using Script = std::function<void(ScriptedConnection&)>;
@@ -80,9 +80,9 @@ class ScriptedServer {
   ~ScriptedServer();
 
   int port() const { return port_; }
-  // "http://127.0.0.1:PORT" and the path.
+  // "http://127.0.0.1:PORT" followed by the path.
   std::string Url(std::string_view path = "/") const;
-  // How many connections were accepted so far.
+  // The number of connections accepted so far.
   std::size_t connections() const;
 
  private:

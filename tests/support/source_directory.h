@@ -4,7 +4,7 @@
 
 namespace reprise {
 
-// The folder of the project's sources: where the tests find schemas, samples and scripts. No slash at its end.
+// The root of the project's sources, where tests find schemas, samples and scripts. Without a slash at the end.
 std::string SourceDirectory();
 
 }  // namespace reprise

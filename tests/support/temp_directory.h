@@ -6,7 +6,7 @@
 
 namespace reprise {
 
-// A fresh directory (mode 0700) below the system's directory for temporary files, removed with all it holds.
+// A new directory (mode 0700) below the system's directory for temporary files. Removed with its content.
 class TempDirectory {
  public:
   TempDirectory();
@@ -16,7 +16,7 @@ class TempDirectory {
 
   const std::string& path() const { return path_; }
   std::string File(const std::string& name) const { return path_ + "/" + name; }
-  // Makes a file in it; its path.
+  // Makes a file in it. Returns its path.
   std::string Write(const std::string& name, const std::string& text, mode_t mode = 0600) const;
 
  private:

@@ -7,18 +7,18 @@
 
 namespace reprise::test {
 
-// A server of others, for the tests: as nobody if this is root, ending with this program, its output at the end of the
-// file `log`.
+// Starts another project's server: as user nobody if we are root, ending with this program. Its output is appended to
+// the file `log`.
 pid_t StartUnprivileged(const std::vector<std::string>& command, const std::string& log);
-// Waits for it to end by itself. Its exit status.
+// Waits until it ends by itself. Returns its exit status.
 int AwaitEnd(pid_t pid);
-// Ends it and waits for that.
+// Sends it the signal and waits for its end.
 void End(pid_t pid, int signal);
-// The folder is nobody's then, if this is root.
+// Gives the folder to user nobody, if we are root.
 void GiveToNobody(const std::string& path);
-// A TCP port of 127.0.0.1 that is free now.
+// A TCP port of 127.0.0.1 that is free at the moment.
 int FreePort();
-// Whether somebody listens there.
+// Whether a program listens there.
 bool AcceptsAt(int port);
 
 }  // namespace reprise::test
