@@ -1,5 +1,5 @@
-// The load client: N streams at once, each of several turns. A chunk's latency is the time between its writing by the
-// provider and its reading here.
+// The load client: N streams at once, each of several turns. A chunk's latency is the time from its writing by the
+// provider to its reading here.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -11,7 +11,7 @@
 namespace reprise::bench {
 namespace {
 
-// Undoes the chunked transfer coding and hands over whole event blocks.
+// Decodes the chunked transfer coding and passes on whole event blocks.
 class EventReader {
  public:
   // False once the last chunk has been read.
@@ -41,7 +41,7 @@ class EventReader {
   void Reset() { *this = EventReader(); }
 
  private:
-  // A head line or a chunk's size.
+  // Reads a head line or a chunk's size.
   bool ReadLine(std::string_view& data) {
     const std::size_t end = data.find('\n');
     line_ += data.substr(0, end == std::string_view::npos ? end : end + 1);
@@ -94,8 +94,8 @@ std::string OpenAiBody(const std::string& directive) {
   return R"({"model":"reprise","stream":true,"messages":[{"role":"user","content":"[[bench )" + directive + R"(]]"}]})";
 }
 
-// A delta of ours, a chunk of the OpenAI door, or the provider's own as the relay passes it on; not the answer, which
-// repeats the text.
+// True for our deltas, chunks of the OpenAI door, and the provider's chunks from the relay, but not for the answer,
+// which repeats the text.
 bool CarriesNewText(std::string_view block) {
   return block.find("event: text_delta") != std::string_view::npos || block.starts_with("data: {\"id\":\"chatcmpl_") ||
          block.starts_with("data: {\"id\":\"b\"");
@@ -176,7 +176,7 @@ double Quantile(std::vector<std::int64_t>& values, double q) {
   return static_cast<double>(values[static_cast<std::size_t>(q * static_cast<double>(values.size() - 1))]) / 1000;
 }
 
-// A connection for one request after the other, waiting for each.
+// A connection that makes one request after the other and waits for each.
 class Caller {
  public:
   explicit Caller(int port)
@@ -188,7 +188,7 @@ class Caller {
     seen_.clear();
     peer_.Send(WithPort(PostRequest(path, body), port_));
   }
-  // Reads until the raw bytes hold `text`; when that was read.
+  // Reads until the raw bytes contain `text`. Returns the time at which it was read.
   std::int64_t Until(const std::string& text) {
     while (seen_.find(text) == std::string::npos) loop_.Run();
     return read_at_;

@@ -77,7 +77,7 @@ void Loop::Run() {
     wait.tv_nsec = left % 1'000'000'000;
     const int count = epoll_pwait2(epoll_, events, 256, timers_.empty() ? nullptr : &wait, nullptr);
     for (int i = 0; i < count; ++i) {
-      // A copy: a handler may unwatch itself, or one that comes later in this very list.
+      // A copy, because a handler may unwatch itself or a later one of this list.
       const auto handler = handlers_[events[i].data.fd];
       if (handler) (*handler)(events[i].events);
     }
@@ -116,7 +116,7 @@ int Listen(int port, int& bound_port) {
 int Connect(int port) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const sockaddr_in address = Loopback(port);
-  // Blocking: on loopback it takes microseconds. What follows does not block.
+  // Connecting blocks, but on loopback only for microseconds. Later calls do not block.
   if (connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) Die("connect");
   NoDelay(fd);
   return fd;
@@ -166,7 +166,7 @@ void Peer::OnEvent(std::uint32_t events) {
     Flush();
     if (unsent_.empty() && on_drained_) on_drained_();
   }
-  // Last: it may end this object's life.
+  // Must be last, because it may destroy this object.
   if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) on_readable_();
 }
 

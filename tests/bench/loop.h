@@ -12,10 +12,10 @@
 
 namespace reprise::bench {
 
-// CLOCK_MONOTONIC in nanoseconds: the same clock in every process, so a chunk can carry its own time.
+// CLOCK_MONOTONIC in nanoseconds, which is the same in every process, so a chunk can carry its own time.
 std::int64_t Now();
 
-// A single-threaded epoll loop with timers: all three programs are one thread each, so that none of them is what is
+// A single-threaded epoll loop with timers. All three programs use a single thread, so that they do not limit what is
 // measured.
 class Loop {
  public:
@@ -45,21 +45,21 @@ class Loop {
   std::priority_queue<Timer> timers_;
 };
 
-// Loopback sockets; they exit with a message if the system refuses.
+// Loopback sockets. These functions exit with a message if the system refuses.
 int Listen(int port, int& bound_port);
 int Connect(int port);
-int Accept(int listener);  // -1: none waits
+int Accept(int listener);  // -1 if none waits
 void RaiseDescriptorLimit();
 [[noreturn]] void Die(const std::string& what);
 
-// A socket with what could not be sent at once.
+// A socket with a buffer for bytes that could not be sent at once.
 class Peer {
  public:
   Peer(Loop& loop, int fd, std::function<void()> on_readable, std::function<void()> on_drained);
   ~Peer();
   Peer(const Peer&) = delete;
 
-  // Appends what has arrived; false: the other side has gone.
+  // Appends received bytes. False if the other side is gone.
   bool Receive(std::string& into);
   void Send(std::string_view data);
   bool backed_up() const { return !unsent_.empty(); }
@@ -74,7 +74,7 @@ class Peer {
   std::string unsent_;
 };
 
-// Takes one whole request (head and Content-Length body) from the front of `buffer`; empty: not all there yet.
+// Takes one whole request (head and Content-Length body) from the front of `buffer`; empty if it is incomplete.
 struct Request {
   std::string head, body;
 };

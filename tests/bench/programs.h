@@ -6,8 +6,8 @@ namespace reprise::bench {
 
 int RunProvider();
 
-// The floor: the least a process can do between a client and the provider. With a log file, each turn's bytes are
-// appended and synced (fdatasync) before its end is passed on.
+// The baseline: the least that a process between a client and the provider can do. With a log file, each turn's bytes
+// are appended and synced (fdatasync) before its end is passed on.
 int RunRelay(int provider_port, const std::string& log_file);
 
 struct Load {
@@ -15,18 +15,18 @@ struct Load {
   int streams = 1;          // at the same time
   int turns = 1;            // one after the other, in each stream
   bool fresh = false;       // a new chat for every turn; otherwise one chat per stream
-  bool openai = false;      // through OpenAI's chat completions, or by our own route
-  std::string directive{};  // what the provider is told, without the brackets
+  bool openai = false;      // through OpenAI's chat completions, otherwise by our own route
+  std::string directive{};  // the instructions for the provider, without the brackets
   std::string prefix{};     // of the chats' names
 };
 // Prints one JSON object: chunks, errors, latencies, durations.
 int RunLoad(const Load& load);
 
-// Asks for an approval `turns` times and prints how long the next event takes after each answer, which is given to the
+// Causes an approval `turns` times and prints how long the next event takes after each answer, which is sent to the
 // server at `answer_port`.
 int RunApprovals(const Load& load, int answer_port);
 
-// One line on stdout, for whoever started the program.
+// Prints one line on stdout for the script that started the program.
 void AnnouncePort(int port);
 
 }  // namespace reprise::bench

@@ -1,7 +1,7 @@
-// The scripted provider. What it answers stands in the last user message: "[[bench n=500 us=20000 pad=32 batch=1
-// lines=0 tool=0 changes=-1]]" is 500 chunks, one each 20 ms, 32 bytes of padding, sent one by one; us=0: as fast as
-// the reader takes them; batch=B: B chunks in one write; lines=1: each ends a line; tool=1: first a call of write_file;
-// changes=C: first a command that changes C files. Each chunk holds "~<time>~", when it was written.
+// The scripted provider. The last user message describes the answer: "[[bench n=500 us=20000 pad=32 batch=1 lines=0
+// tool=0 changes=-1]]" means 500 chunks, one every 20 ms, 32 bytes of padding, sent one by one; us=0: as fast as the
+// reader takes them; batch=B: B chunks in one write; lines=1: each ends a line; tool=1: first a call of write_file;
+// changes=C: first a command that changes C files. Each chunk contains "~<time>~", the time of its writing.
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -78,7 +78,7 @@ class Conversation {
  private:
   void OnReadable() {
     if (!peer_.Receive(input_)) {
-      const auto end = on_end_;  // a copy: it ends this object
+      const auto end = on_end_;  // a copy, because the call destroys this object
       return end();
     }
     Request request;
@@ -116,7 +116,7 @@ class Conversation {
   }
 
   void Pace() {
-    // The schedule is fixed at the start: a slow reader does not stretch it.
+    // The schedule is fixed at the start, so a slow reader does not stretch it.
     while (sent_ < script_.n && started_ + sent_ * script_.us * 1000 <= Now()) {
       peer_.Send(NextChunk());
       ++sent_;

@@ -9,7 +9,7 @@
 namespace reprise::bench {
 namespace {
 
-// One client connection and its own connection to the provider, both kept for the next turn. Bytes pass unchanged.
+// A client connection and its own connection to the provider, both reused for the next turn. Passes bytes unchanged.
 class Pair {
  public:
   Pair(Loop& loop, int client, int provider_port, int log, std::function<void()> on_end)
@@ -46,7 +46,7 @@ class Pair {
   }
 
   void End() {
-    const auto end = on_end_;  // a copy: it ends this object
+    const auto end = on_end_;  // a copy, because the call destroys this object
     end();
   }
 

@@ -1,7 +1,7 @@
 // Preloaded (LD_PRELOAD) by scripts/shake: makes each thread of a program pause at random before it takes a lock, after
-// it gives one back and before it reads, writes or polls. Orders of events that a scheduler brings about once in a
-// million runs are brought about in minutes so.
-//   REPRISE_SHAKE_ONE_IN  how many calls there are to a pause (60)
+// it releases one and before it reads, writes or polls. This causes orders of events within minutes that a scheduler
+// would cause once in a million runs.
+//   REPRISE_SHAKE_ONE_IN  the number of calls per pause (60)
 //   REPRISE_SHAKE_US      the longest pause, in microseconds (5000)
 #include <dlfcn.h>
 #include <poll.h>
@@ -23,15 +23,15 @@ std::uint64_t Setting(const char* name, std::uint64_t otherwise) {
   return number == 0 ? otherwise : number;
 }
 
-// A function of the C library behind the one of this file. The address is looked up once per call site, not in a
-// static with a guard: that would take a lock.
+// The C library's function that the one of this file replaces. The address is looked up once per call site, not in a
+// static with a guard, because that would take a lock.
 template <typename Function>
 Function Real(Function& known, const char* name) {
   if (known == nullptr) known = reinterpret_cast<Function>(::dlsym(RTLD_NEXT, name));
   return known;
 }
 
-// The same for all threads; two that are first together read the same.
+// Shared by all threads. Several threads may set them at first, but to the same values.
 std::uint64_t one_in = 0, longest_us = 0;
 thread_local std::uint64_t dice = 0;
 
@@ -54,7 +54,7 @@ void MayPause() {
   if (dice % one_in != 0) return;
   const int error = errno;
   const timespec pause{.tv_sec = 0, .tv_nsec = static_cast<long>((dice >> 20) % longest_us) * 1000};
-  ::syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &pause, nullptr);  // the one that is no cancellation point
+  ::syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &pause, nullptr);  // the function is a cancellation point
   errno = error;
 }
 

@@ -1,4 +1,4 @@
-// Measures what servers with one database do against the least that PostgreSQL and Redis could do for it, in the same
+// Compares operations of servers with one database with the least that PostgreSQL and Redis need for them, in the same
 // run, and prints ratios. Starts its own PostgreSQL and Redis.
 //
 //   reprise_bench_machines [SECONDS]     per measurement; default 2
@@ -42,7 +42,7 @@ void Must(const Result<void>& result) {
   if (!result) Must(Result<int>(Fail(result.error())));
 }
 
-// How often `once(writer)` is done in a second, by so many threads at once.
+// How often per second `once(writer)` is done by `writers` threads together.
 double Rate(int writers, const std::function<void(int)>& once) {
   std::atomic<std::size_t> done = 0;
   std::atomic<bool> stop = false;
@@ -63,7 +63,7 @@ struct Latency {
   double p50 = 0, p99 = 0;  // milliseconds
 };
 
-// Of `once`, which waits for what it measures.
+// The latency of `once`, which waits for the measured event.
 Latency LatencyOf(int times, const std::function<void()>& once) {
   std::vector<double> all;
   for (int i = 0; i < times; ++i) {
@@ -75,7 +75,7 @@ Latency LatencyOf(int times, const std::function<void()>& once) {
   return {all[all.size() / 2], all[all.size() * 99 / 100]};
 }
 
-// Waits for something that another thread says.
+// Waits for notifications by another thread.
 class Said {
  public:
   void Say() {
@@ -88,7 +88,7 @@ class Said {
     changed_.wait(lock, [&] { return count_ > taken_; });
     taken_ = count_;
   }
-  // False: nothing within so long.
+  // False if none comes within the limit.
   bool AwaitNext(std::chrono::milliseconds limit) {
     std::unique_lock lock(mutex_);
     const bool came = changed_.wait_for(lock, limit, [&] { return count_ > taken_; });
@@ -130,7 +130,7 @@ void ReportTime(const char* what, const Latency& time, double goal) {
   std::fflush(stdout);
 }
 
-// Whose record has as many bytes as that of a bare insert.
+// An interaction whose record is as long as that of a bare insert.
 Interaction Turn(const ChatId& chat, InteractionId id, std::optional<InteractionId> parent) {
   Interaction turn = Sample(chat, id, parent, std::string(500, 'x'));
   return turn;
@@ -168,7 +168,7 @@ struct Writer {
   std::optional<InteractionId> head{};
   std::optional<std::int64_t> version{};
 
-  // As a server does, which knows what it has read or written last.
+  // Begins like a server, which knows the state that it has last read or written.
   std::unique_ptr<RunHold> Begin(PostgresParts& parts) const {
     return Must(parts.runs().Begin(
         {.chat = chat, .expected_head = head, .expected_version = version, .makes_chat = !head, .record = "begun"}));
@@ -185,7 +185,7 @@ std::vector<Writer> Writers(int count) {
   return writers;
 }
 
-// A run begins, and is finished: what a turn needs of the database.
+// The rate at which runs begin and finish, which is a turn's use of the database.
 double Turns(PostgresParts& parts, int count) {
   std::vector<Writer> writers = Writers(count);
   return Rate(count, [&](int index) {
@@ -197,16 +197,16 @@ double Turns(PostgresParts& parts, int count) {
 }
 
 struct SavesAndInserts {
-  double saves = 0, inserts = 0;  // a second, of all writers
+  double saves = 0, inserts = 0;  // per second, of all writers
 };
 
-// The time that Finish takes alone, and for a single writer that of a bare insert right behind it: a disk that is
-// written to without a pause is quicker than one that is written to now and then, as it is in turns.
+// The rates of Finish alone and, for a single writer, of a bare insert right after it, because a disk under continuous
+// writes is faster than one with pauses, as between turns.
 SavesAndInserts Saves(PostgresParts& parts, const std::string& url, int count) {
   std::vector<Writer> writers = Writers(count);
   const auto connection = std::move(OpenForBareInserts(url, 1).front());
   const std::string record = RandomHex(2048);
-  std::atomic<std::int64_t> saving = 0, inserting = 0, done = 0;  // nanoseconds, and how many
+  std::atomic<std::int64_t> saving = 0, inserting = 0, done = 0;  // nanoseconds, and their number
   Rate(count, [&](int index) {
     Writer& writer = writers[static_cast<std::size_t>(index)];
     const auto hold = writer.Begin(parts);
@@ -229,7 +229,7 @@ SavesAndInserts Saves(PostgresParts& parts, const std::string& url, int count) {
 
 // --- what others see -------------------------------------------------------------------------------------------------
 
-// An asynchronous append, and then PUBLISH to SUBSCRIBE.
+// From an asynchronous append through PUBLISH to SUBSCRIBE.
 Latency BareEvent(const std::string& url, const std::string& redis_url) {
   const auto database = Must(Database::Open({.url = url}));
   Must(database->Execute({.sql = "create table if not exists bare_journal(id bigserial primary key, record bytea)"}));
@@ -270,7 +270,7 @@ Latency LiveEvent(Instance& a, Instance& b) {
   return latency;
 }
 
-// From the answer at B to the moment at which A has it; the answer itself is a commit.
+// From the answer at B to its arrival at A. The answer itself is a commit.
 Latency Answered(Instance& a, Instance& b) {
   Said taken;
   a.parts->runs().Watch([&](const Wanted& wanted) {
@@ -313,7 +313,7 @@ int Run() {
       const auto [saves, inserts] = Saves(*one.parts, url, writers);
       const double goal = writers == 1 ? 0.75 : 0.6;
       Report(("fenced save, to inserts without a pause" + of).c_str(), saves, "/s", floor, goal, true);
-      // Many at once leave the disk no pause anyway.
+      // Many writers at once leave the disk no pauses anyway.
       if (writers == 1) Report(("fenced save, to an insert behind it" + of).c_str(), saves, "/s", inserts, goal, true);
       Report(("begin and save" + of).c_str(), Turns(*one.parts, writers), "/s", floor, writers == 1 ? 0.3 : 0.2, true);
     }
