@@ -1,10 +1,10 @@
-# Installs what programs build against, builds one outside this tree and runs it. Called as a test.
+# Installs the development files, builds a program outside this tree and runs it. Called as a test.
 function(run)
   execute_process(COMMAND ${ARGV} COMMAND_ERROR_IS_FATAL ANY OUTPUT_VARIABLE said)
   set(said "${said}" PARENT_SCOPE)
 endfunction()
 
-# The blocks of C++ in docs/embedding.md as one program, with the tool and the model of main.cc.
+# Joins the blocks of C++ in docs/embedding.md into one program, with the tool and the model of main.cc.
 file(READ ${CMAKE_CURRENT_LIST_DIR}/../../docs/embedding.md page)
 string(REGEX MATCHALL "\n```cpp\n[^`]*\n```\n" blocks "${page}")
 string(REGEX REPLACE "\n```(cpp)?\n" "\n" snippets "${blocks}")
@@ -33,12 +33,12 @@ ${statements}
 }
 ")
 run(${CMAKE_COMMAND} --install ${BUILD} --component development --prefix ${WORK}/prefix)
-# With the generator of this build: a machine that has ninja need not have make.
+# Uses the generator of this build, because a machine with ninja need not have make.
 run(${CMAKE_COMMAND} -G ${GENERATOR} -S ${CMAKE_CURRENT_LIST_DIR} -B ${WORK}/build -DCMAKE_PREFIX_PATH=${WORK}/prefix
     -DSNIPPETS=${WORK}/snippets.cc -DCMAKE_MAKE_PROGRAM=${MAKE_PROGRAM} -DCMAKE_CXX_COMPILER=${COMPILER} -DCMAKE_BUILD_TYPE=Release)
 run(${CMAKE_COMMAND} --build ${WORK}/build)
 run(${CMAKE_COMMAND} -E make_directory ${WORK}/home)
-# Nobody is asked outside this machine.
+# No request leaves this machine.
 run(${CMAKE_COMMAND} -E chdir ${WORK}/home ${CMAKE_COMMAND} -E env HOME=${WORK}/home https_proxy=http://127.0.0.1:9
     ${WORK}/build/snippets)
 run(${CMAKE_COMMAND} -E chdir ${WORK} build/embed chats)

@@ -1,4 +1,4 @@
-# Compiles each public header alone: it includes what it needs, and nothing of the libraries within. Called as a test.
+# Compiles each public header alone: it must include what it needs, and none of the internal libraries. Called as a test.
 file(GLOB headers ${INCLUDE}/reprise/*.h)
 foreach(header ${headers})
   execute_process(COMMAND ${COMPILER} -std=c++20 -fsyntax-only -I${INCLUDE} -x c++ ${header} COMMAND_ERROR_IS_FATAL ANY)
