@@ -107,7 +107,7 @@ def test_what_is_granted_holds_for_what_it_was(connect, server, provider, tmp_pa
     provider.plan(once, text("done"))
     number = agent.prompt(session, "again")
     agent.choose(agent.asked(), "reject_once")
-    assert agent.answer(number)["stopReason"] == "end_turn" and len(it.calls()) == 2, "it is another tool now"
+    assert agent.answer(number)["stopReason"] == "end_turn" and len(it.calls()) == 2, "a changed tool is asked about"
 
 
 def test_a_tool_that_comes_later_and_goes(connect, server, provider, tmp_path):

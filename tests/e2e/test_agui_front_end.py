@@ -88,7 +88,7 @@ def test_assistant_ui(server, provider, browse, bundle):
         say("hi")
         page.until_text("assistant", "Hello there")
         page.until_text("state", "later")
-        # An approval, with arguments of one's own.
+        # An approval with edited arguments.
         provider.plan(tools(call("write_file", {"path": "a.txt", "content": "1"})), text("It is written."))
         say("write")
         page.until_text("interrupt", "write_file")
@@ -97,7 +97,7 @@ def test_assistant_ui(server, provider, browse, bundle):
         page.until_text("assistant", "It is written.")
         assert [p.name for p in server.home.workspace.iterdir()] == ["changed.txt"]
         page.gone("interrupt")
-        # Stop, in the middle of an answer.
+        # Stop in the middle of an answer.
         gate = Gate()
         provider.plan(text("one ", gate, "two"))
         say("slow")
@@ -105,7 +105,7 @@ def test_assistant_ui(server, provider, browse, bundle):
         page.until_text("assistant", "one")
         page.press("stop")
         eventually(lambda: server.client.history("front")["interactions"][-1]["status"] == "CANCELLED", "a stop is a cancel")
-        # An edit of the first message becomes a branch, with the state that was before it.
+        # An edit of the first message becomes a branch that starts from the state before it.
         provider.plan(text("Another answer"))
         page.all("edit")[0].click()
         page.type("edited", "hello", clear=True)
@@ -126,7 +126,7 @@ def test_copilotkit(server, provider, browse, copilot_bundle):
         say("hi")
         page.until_text("assistant", "Hello there")
         page.until_text("state", "later")
-        # An approval, with arguments of one's own.
+        # An approval with edited arguments.
         provider.plan(tools(call("write_file", {"path": "a.txt", "content": "1"})), text("It is written."))
         say("write")
         page.until_text("interrupt", "write_file")
@@ -135,7 +135,7 @@ def test_copilotkit(server, provider, browse, copilot_bundle):
         page.until_text("assistant", "It is written.")
         assert [p.name for p in server.home.workspace.iterdir()] == ["changed.txt"]
         page.gone("interrupt")
-        # Stop, in the middle of an answer; and on.
+        # Stop in the middle of an answer, then continue.
         gate = Gate()
         provider.plan(text("one ", gate, "two"), text("still here"))
         say("slow")

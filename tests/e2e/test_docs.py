@@ -236,10 +236,10 @@ def test_each_block_of_commands_is_run_or_says_why_not(page):
         if block.language == "sh":
             assert block.how in MODES or re.fullmatch(r"skip=\S.{5,}", block.how), f"{where}: ```sh {block.how}"
         else:
-            assert block.language, f"{where}: the block does not say what it is"
-            assert block.language not in ("bash", "shell", "console"), f"{where}: commands are ```sh"
+            assert block.language, f"{where}: the block has no language"
+            assert block.language not in ("bash", "shell", "console"), f"{where}: blocks of commands are ```sh"
             hidden = re.search(r"^(?:\$ |curl |reprise |scripts/)", block.text, re.M) if block.language != "output" else None
-            assert not hidden, f"{where}: commands are ```sh, where they are run"
+            assert not hidden, f"{where}: blocks of commands that are run are ```sh"
     after_blank = True
     for number, line in prose(page):
         assert not (after_blank and line.startswith("    ")), f"{name_of(page)}:{number}: a block without a fence has no language"

@@ -139,7 +139,7 @@ def test_while_a_run_goes_on_it_is_the_newest(client, provider):
     provider.plan(text("first ", gate))
     stream = client.start("c", "q1")
     stream.until("text_delta")
-    for query in ("", "?limit=1", "?limit=5", "?branches=all&limit=1", "?state=all"):  # of a new chat
+    for query in ("", "?limit=1", "?limit=5", "?branches=all&limit=1", "?state=all"):  # queries on a new chat
         page = get(client, query)
         assert [(i["id"], i["status"], i["final_agent_state"]) for i in page["interactions"]] == [("int_001", "RUNNING", None)]
         assert page["title"] == "q1" and page.get("previous") is None

@@ -163,7 +163,7 @@ def test_a_person_at_the_terminal_allows_what_they_have_seen(make_server, make_h
         terminal.until("AGENTS.md is new and is not used yet: /instructions shows it").ready()
         terminal.type("/instructions\r").until("rule one").until("more lines").until("[n]o, [s]how all of it first: ")
         assert "THE END" not in terminal.text and b"\x1b[2J" not in terminal.raw[terminal.raw.index(b"rule one"):] and "\u202e" not in terminal.text
-        terminal.answer_line("y").until("of it first\n").until("first: ")  # nobody allows what they have not been shown
+        terminal.answer_line("y").until("of it first\n").until("first: ")  # a file must be shown before it can be allowed
         assert [f["state"] for f in listed(server)] == ["new"]
         terminal.answer("s").until("THE END").until("as it is now, [n]o: ")
         file.write_text("another rule")
@@ -186,7 +186,7 @@ def test_a_person_at_the_page_allows_what_they_have_seen(make_server, make_home,
     file.write_text("rule <b>one</b>\u202e")
     server = make_server(provider, home)
     page = browse(server)
-    assert "AGENTS.md is new" in page.one("instructions").text and not page.all("instructions-allow"), "nobody allows what they have not been shown"
+    assert "AGENTS.md is new" in page.one("instructions").text and not page.all("instructions-allow"), "a file must be shown before it can be allowed"
     page.press("instructions-look")
     assert page.text("instructions-text") == "rule <b>one</b>\\u{202e}"
     file.write_text("another rule")

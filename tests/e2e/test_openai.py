@@ -1054,8 +1054,8 @@ def test_where_a_response_goes_on(server, provider):
     first = respond("a", metadata={"chat_id": "c"})
     assert first["id"] == "resp_c_int_001" and first["metadata"] == {"chat_id": "c"}
     second = respond("b", previous_response_id=first["id"])
-    assert respond("B", previous_response_id=first["id"])["id"] == "resp_c_int_003", "an edit"
-    assert respond("b", previous_response_id=first["id"])["id"] == "resp_c_int_004", "a regeneration"
+    assert respond("B", previous_response_id=first["id"])["id"] == "resp_c_int_003", "this is an edit"
+    assert respond("b", previous_response_id=first["id"])["id"] == "resp_c_int_004", "this is a regeneration"
     assert respond("c", conversation={"id": "c"})["id"] == "resp_c_int_005"
     assert [m for _, m in branch(server, "c")] == ["a", "b", "c"] and told(provider) == ["a", "one", "b", "two again", "c"]
     client.request("DELETE", f"/v1/responses/{first['id']}").error(409)

@@ -103,7 +103,7 @@ def test_every_view_is_walked_by_keyboard_alone(lived_in, view):
     bad = [place for place in places if not place["ring"] or not place["shown"] or place["hidden"]]
     assert not bad, f"{view}: {bad}"
     missed = [what for place, what in page.script(OPERABLE) if not place]
-    assert not missed, f"{view}: Tab does not come to {missed}"
+    assert not missed, f"{view}: Tab does not reach {missed}"
     back = walk(page, (Keys.SHIFT, Keys.TAB))
     assert {place["id"] for place in back} == {place["id"] for place in places}, f"{view}: the way back differs"
 

@@ -508,7 +508,7 @@ def test_a_turn_from_the_disk_has_its_beginning_and_its_end(server, provider, br
 
 
 def test_a_chat_from_elsewhere_has_all_that_was_said(server, browse):
-    server.check_records = False  # it was not recorded here
+    server.check_records = False  # the chat was recorded elsewhere
     said = {"id": "int_001", "status": "COMPLETED", "user_message": "hi", "agent_events": [{"type": "ANSWER", "content": "the only words"}],
             "final_agent_state": {"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "the only words"}]}}
     server.client.post("/import?as=c", {"id": "c", "title": "Elsewhere", "interactions": [said]}).expect(201)

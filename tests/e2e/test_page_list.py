@@ -19,7 +19,7 @@ FRAME = 50  # milliseconds
 # --- chats as they are after years -----------------------------------------------------------------------------------
 
 def bring_in(server, chat, interactions, title="A long chat"):
-    server.check_records = False  # it was not recorded here
+    server.check_records = False  # the chat was recorded elsewhere
     server.client.post(f"/import?as={chat}", {"id": chat, "title": title, "interactions": interactions}, limit=60 * SLACK).expect(201)
 
 

@@ -34,7 +34,7 @@ def ask_each(client, provider, chat="c"):
 
 def test_an_empty_answer_of_an_older_version(make_server, provider):
     server = serve(make_server, provider)
-    server.check_records = False  # it was not recorded here
+    server.check_records = False  # the chat was recorded elsewhere
     said = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": ""}, {"role": "user", "content": "hello?"}, {"role": "assistant", "content": " \n"}]
     document = {"id": "old", "interactions": [{"user_message": "hello?", "status": "COMPLETED", "final_agent_state": {"messages": said}}]}
     imported = server.client.post("/import", document).expect(201).json

@@ -35,7 +35,7 @@ def test_a_retry_after_as_a_date(server, provider):
     now = time.time()
     dates = {"Date": email.utils.formatdate(now - 3600, usegmt=True), "Retry-After": email.utils.formatdate(now - 3599, usegmt=True)}
     provider.plan(failure(503, "later", headers=dates), text("fine"))
-    assert server.client.turn("c", "hello").one("retry")["delay_ms"] == 1000  # by the provider's own clock
+    assert server.client.turn("c", "hello").one("retry")["delay_ms"] == 1000  # relative to the provider's own clock
     assert 1 <= gaps(provider)[0] < 1 + 0.5 * SLACK
 
 
