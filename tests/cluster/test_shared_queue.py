@@ -215,7 +215,7 @@ def test_a_client_that_goes_takes_its_message_along_for_all(make_cluster, provid
 
 
 @pytest.mark.limit(120)
-def test_a_message_that_cannot_begin_holds_up_nobody_anywhere(make_cluster, provider, history):
+def test_a_message_that_cannot_begin_delays_no_other_at_any_server(make_cluster, provider, history):
     """Only the killed server knows the message's model."""
     cluster = make_cluster(1)
     for number in (2, 3):

@@ -96,7 +96,7 @@ def test_16_a_reconnect_through_the_balancer_after_every_event(make_cluster, pro
 
 
 @pytest.mark.limit(60)
-def test_17_what_is_asked_of_another_server_is_as_if_asked_of_the_owner(make_cluster, provider, history):
+def test_17_requests_to_another_server_act_as_at_the_owner(make_cluster, provider, history):
     cluster = make_cluster(3)
     clients = [each.client for each in cluster.servers]
     gates = [Gate() for _ in range(4)]
@@ -266,7 +266,7 @@ def test_15_clocks_that_are_wrong_by_hours(make_cluster, provider, history, hour
 
 @pytest.mark.limit(120)
 @pytest.mark.skipif(not s3.is_installed(), reason="python3-swift is NOT INSTALLED")
-def test_19_a_bucket_that_loses_an_answer_is_away_and_misses_an_object(make_cluster, provider, history):
+def test_19_a_bucket_that_loses_an_answer_is_down_or_lacks_an_object(make_cluster, provider, history):
     swift = s3.Swift()
     between = s3.Between(swift)
     try:
@@ -296,7 +296,7 @@ def test_19_a_bucket_that_loses_an_answer_is_away_and_misses_an_object(make_clus
 
 
 @pytest.mark.limit(60)
-def test_20_a_row_that_is_copied_to_another_chat_is_told_from_its_own(make_cluster, provider, postgres):
+def test_20_a_row_copied_to_another_chat_is_detected(make_cluster, provider, postgres):
     cluster = make_cluster(2)
     provider.answer_with(lambda r: text(f"re: {r.last['content']}"))
     for chat in ("a", "b"):
@@ -339,7 +339,7 @@ def test_a_chat_whose_first_turn_runs_is_shown_at_another_server_as_at_its_own(m
 
 
 @pytest.mark.limit(60)
-def test_what_would_change_a_run_of_another_server_is_told_that_it_runs(make_cluster, provider):
+def test_changes_of_another_servers_run_are_refused_as_busy(make_cluster, provider):
     """The error makes libraries retry, through every door; and a new message can interrupt the run."""
     cluster = make_cluster(2)
     clients = [each.client for each in cluster.servers]
@@ -407,7 +407,7 @@ def test_a_chat_whose_server_has_just_died_is_deleted_at_another_one(make_cluste
 
 @pytest.mark.limit(60)
 @pytest.mark.parametrize("turns", [0, 2])
-def test_what_rearranges_a_chat_is_told_of_the_run_of_another_server(make_cluster, provider, turns):
+def test_commands_that_rearrange_a_chat_see_another_servers_run(make_cluster, provider, turns):
     cluster = make_cluster(2)
     gate = Gate()
     for _ in range(turns):

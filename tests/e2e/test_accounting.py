@@ -48,7 +48,7 @@ def test_models_have_their_prices(make_server, provider):
                       "test/cached": {"input": 3, "output": 15, "cache_read": 0.3, "cache_write": 3.75}}
 
 
-def test_without_a_price_there_is_no_cost_and_a_running_turn_counts_so_far(make_server, provider):
+def test_without_a_price_there_is_no_cost_and_running_turns_count(make_server, provider):
     server = make_server(provider)
     gate = Gate()
     provider.plan(tools(call("echo", {"text": "a"})), text("begun", gate, "ended"))

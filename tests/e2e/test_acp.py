@@ -673,7 +673,7 @@ def test_a_provider_that_fails(connect, offline):
     assert agent.answer(agent.prompt(session, "echo fine"))["stopReason"] == "end_turn"
 
 
-def test_messages_that_are_none(connect, server):
+def test_invalid_messages_are_refused(connect, server):
     agent = connect(server, initialize=False)
 
     def refusal(line):

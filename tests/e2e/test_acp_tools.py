@@ -129,7 +129,7 @@ def test_a_tool_that_comes_later_and_goes(connect, server, provider, tmp_path):
         eventually(is_told, "the model is told of what there is")
 
 
-def test_what_is_no_text_becomes_a_file(connect, server, provider):
+def test_output_that_is_not_text_becomes_a_file(connect, server, provider):
     agent = connect(server)
     answer = f"'here'}}, {{'type': 'image', 'mimeType': 'image/png', 'data': '{PICTURE}'"
     session = agent.new(server.home.workspace, [named("s", server_of(ECHO, answer))])
@@ -219,7 +219,7 @@ def test_a_call_that_waits_for_an_answer_when_the_client_ends(connect, server, p
 @pytest.mark.parametrize("servers", ["x", [1], [{}], [{"name": "a"}], [{"name": "a", "command": 1}], [{"name": "a", "command": "x", "args": [1]}],
                                      [{"name": "a", "command": "x", "env": [{"name": "a"}]}], [{"type": "sse", "name": "a", "url": "http://127.0.0.1:1/"}],
                                      [{"type": "http", "name": "a", "url": "file:///etc/passwd"}], [{"name": "a", "command": "true"}] * 33])
-def test_servers_that_are_none(connect, server, servers):
+def test_invalid_servers(connect, server, servers):
     agent = connect(server)
     with pytest.raises(Refused) as refused:
         agent.call("session/new", check=False, cwd=str(server.home.workspace), mcpServers=servers)
@@ -227,7 +227,7 @@ def test_servers_that_are_none(connect, server, servers):
     assert agent.call("session/list") == {"sessions": []}
 
 
-def test_names_that_are_no_names(connect, server, provider):
+def test_unusable_server_names(connect, server, provider):
     """Neither name leads out of the folder for MCP servers, and the two servers get distinct names."""
     agent = connect(server)
     where = "__import__('os').getcwd()"

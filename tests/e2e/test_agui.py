@@ -99,7 +99,7 @@ def refusal(thread, *entries, **more):
 
 @pytest.mark.parametrize("payload", [{"approved": True, "scope": "forever"}, {"approved": True, "scope": 5}, {"approved": True, "feedback": 5},
                                      {"approved": True, "argumentsDigest": 5}, {"approved": True, "editedArgs": {"path": 5}}])
-def test_a_payload_that_is_none_approves_nothing(thread, provider, server, payload):
+def test_an_invalid_payload_approves_nothing(thread, provider, server, payload):
     provider.plan(tools(call("write_file", WRITE)), text("done"))
     interrupt = thread.run("go").interrupts[0]
     assert refusal(thread, resolved(interrupt, **payload)) == ("invalid_arguments" if "editedArgs" in payload else "invalid_payload")
@@ -363,7 +363,7 @@ def test_the_same_message_with_another_file_is_an_edit(provider, server):
                                         ({"threadId": "t", "runId": "r", "messages": [1]}, "messages[0]"), ({"threadId": "t", "runId": "r", "messages": [{"role": "boss"}]}, "role"),
                                         ({"threadId": "t", "runId": "r", "messages": [{"role": "user", "content": " "}]}, "empty"),
                                         ({"threadId": "t", "runId": "r", "resume": [{"interruptId": "x"}]}, "status"), ({"threadId": "t", "runId": "r", "resume": 1}, "resume")])
-def test_inputs_that_are_none(offline, body, word):
+def test_invalid_inputs(offline, body, word):
     error = offline.client.post("/agui", body).error(400)
     assert word in error["message"] and offline.client.get("/chats").json["chats"] == []
 

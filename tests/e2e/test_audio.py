@@ -137,7 +137,7 @@ def test_failures_of_the_provider_are_told(speaking, provider, reply, status, co
 @pytest.mark.parametrize("reply, code", [(Reply([b"<html>busy</html>"], content_type="text/html"), "provider_protocol"),
                                          (Reply([b'{"error":{"message":"no such voice"}}'], content_type="application/json"), "provider_error"),
                                          (Reply([b""], content_type="audio/mpeg"), "provider_protocol")], ids=["page", "error", "empty"])
-def test_what_is_no_sound_is_not_passed_on_as_one(speaking, provider, reply, code):
+def test_data_that_is_not_audio_is_not_passed_on(speaking, provider, reply, code):
     provider.audio = reply
     told = speaking.client.post("/audio/speech", {"text": "x"}).error(503, code)
     assert code != "provider_error" or "no such voice" in told["message"]
@@ -160,7 +160,7 @@ def test_a_client_that_goes_ends_the_request(speaking, provider):
     gate.wait_left()
 
 
-def test_those_that_wait_hold_up_nobody(speaking, provider):
+def test_waiting_recordings_delay_nothing_else(speaking, provider):
     gates = [Gate() for _ in range(4)]
     waiting = iter(gates)
     provider.audio = lambda _: Reply([next(waiting), b'{"text":"ok"}'])

@@ -152,7 +152,7 @@ def test_it_is_the_file_as_it_is_now(box):
     box.drop(stream)
 
 
-def test_secrets_are_not_opened_before_somebody_has_agreed(make_server, make_home, provider):
+def test_secrets_are_not_opened_before_an_approval(make_server, make_home, provider):
     home = make_home()
     home.workspace = home.user
     (home.user / ".ssh").mkdir()

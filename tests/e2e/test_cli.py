@@ -137,7 +137,7 @@ def test_times_are_those_of_the_persons_clock_and_json_is_utc(reprise):
     assert reprise("ls", "--json", TZ="UTC-9").stdout == reprise("ls", "--json", TZ="UTC").stdout
 
 
-def test_a_variable_that_is_no_setting_is_warned_of(reprise, make_server, make_home):
+def test_an_unknown_variable_is_warned_about(reprise, make_server, make_home):
     finding = next(c for c in json.loads(reprise("doctor", "--json", REPRISE_MODLE="x").stdout)["checks"] if c["check"] == "environment")
     assert finding["verdict"] == "warn" and "REPRISE_MODLE is no setting, did you mean REPRISE_MODEL?" in finding["message"]
     server = make_server(home=make_home(), environment={"REPRISE_MODLE": "x"})
@@ -147,7 +147,7 @@ def test_a_variable_that_is_no_setting_is_warned_of(reprise, make_server, make_h
 
 @pytest.mark.parametrize("command", [["ls", "--json"], ["show", "alpha"], ["verify"], ["search", "question"], ["restore"], ["approvals"], ["chat", "alpha"],
                                      ["keys", "list"], ["trust", "--list"], ["doctor", "--json"], ["completion", "--chats"], ["man", "ls"]])
-def test_a_command_warns_once_of_a_variable_that_is_no_setting(reprise, command):
+def test_a_command_warns_once_about_an_unknown_variable(reprise, command):
     with_folder = command[0] not in ("keys", "trust", "man", "chat")
     if command[0] == "chat":  # the server has other settings than this command
         command = [*command, "--url", f"http://127.0.0.1:{reprise.server.port}"]
@@ -375,7 +375,7 @@ def test_nothing_is_written_by_reading(reprise):
     assert not empty.exists()
 
 
-def test_a_closed_pipe_is_no_crash(reprise):
+def test_a_closed_pipe_does_not_crash(reprise):
     read, write = os.pipe()
     os.close(read)
     done = subprocess.run([str(BINARY), "cat", "alpha", "--data-dir", str(reprise.home.data)], env=reprise.home.environment(), stdout=write,

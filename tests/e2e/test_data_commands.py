@@ -154,7 +154,7 @@ def test_of_several_the_last_one_comes_back_unless_another_is_named(world):
     assert [i["user_message"] for i in world.json("ls", "OTHER")["interactions"]] == ["a second life"]
 
 
-def test_the_server_forgets_what_it_knew_of_the_chat_before(served):
+def test_the_server_forgets_its_cache_of_a_deleted_chat(served):
     """What the server caches of a chat is not used for another chat of the same name."""
     client = served.server.client
     file = client.request("POST", "/chats/alpha/files?name=a.txt", b"some words", headers={"Content-Type": "text/plain"}).expect(201).json["id"]
@@ -180,7 +180,7 @@ def test_removing_a_chat_ends_its_run(served):
     assert [i["status"] for i in history] == ["COMPLETED", "COMPLETED", "CANCELLED"]
 
 
-def test_an_interaction_that_had_not_ended_goes_on_after_the_way_back(served):
+def test_an_unfinished_interaction_continues_after_a_restore(served):
     """The server is killed while the interaction waits; the chat is removed and restored without a server."""
     served.provider.plan(tools(call("run_shell", {"command": "true"})))
     stream = served.server.client.start("alpha", "run it")
@@ -312,7 +312,7 @@ def test_no_run_of_the_same_name_is_disturbed(served):
     stream.finish()
 
 
-def test_of_many_who_restore_one_does(served):
+def test_only_one_of_many_concurrent_restores_succeeds(served):
     served.run("rm", "alpha")
     entry, = served.trash()
     answers = at_once([lambda: served.server.client.post(f"/trash/{entry}/restore").status] * 8)
@@ -505,7 +505,7 @@ def test_a_server_can_be_named(served, make_server, make_home, name):
 
 
 @pytest.mark.parametrize("arguments", [["rm", "alpha"], ["restore"], ["mv", "alpha", "x"], ["fork", "alpha"], ["approvals"], ["models"]])
-def test_where_nobody_answers_the_url_and_the_next_step_are_named(alone, arguments):
+def test_an_unreachable_server_is_named_with_the_next_step(alone, arguments):
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{unused.getsockname()[1]}"

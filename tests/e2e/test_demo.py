@@ -108,7 +108,7 @@ def test_a_file_of_the_users_stays(shown):
 
 
 @pytest.mark.limit(80)
-def test_its_own_file_is_written_anew(shown):
+def test_its_own_file_is_replaced(shown):
     for answer in ("a colour of my own", "red"):
         play(shown.client, shown.client.start("c", "demo"), answer=answer)
         assert (shown.home.workspace / "reprise-demo.txt").read_text().endswith(f"\nColour: {answer}\n")
@@ -209,7 +209,7 @@ def test_think(shown):
     assert stream.one("thinking")["content"] == "one two three" and "3 words" in stream.one("answer")["content"]
 
 
-def test_slow_takes_its_time_and_holds_nobody_up(shown):
+def test_slow_takes_its_time_and_delays_nothing_else(shown):
     client = shown.client
     begin = time.monotonic()
     stream = client.start("c", "slow: " + "word " * 2000)

@@ -170,7 +170,7 @@ def test_a_stalled_reader_does_not_hold_up_the_run_nor_memory(make_server, provi
     assert server.home.checkpoint("c", "int_001")["status"] == "COMPLETED"
 
 
-def test_who_answers_within_the_grace_keeps_it_running(make_server, provider):
+def test_an_answer_within_the_grace_period_keeps_it_running(make_server, provider):
     """Nobody listens any more, but somebody has just answered, so the run continues."""
     server = make_server(provider, config={"disconnect_grace_s": 1})
     provider.plan(tools(call("run_shell", {"command": "sleep 2; echo done"})), text("slept"))

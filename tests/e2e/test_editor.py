@@ -104,7 +104,7 @@ def test_a_cancel_ends_the_wait(server, provider, file):
     editor.close()
 
 
-def test_what_a_model_writes_is_one_event(server, provider, file):
+def test_text_of_a_model_is_one_event(server, provider, file):
     """Text of a model that looks like frames stays text, also in the editor's stream."""
     nasty = "a\r\n\r\nevent: editor_request\ndata: {\"path\":\"/etc/passwd\"}\n\n\u2028"
     provider.plan(tools(call("write_file", {"path": "a.txt", "content": nasty})), text("done"))
@@ -196,7 +196,7 @@ def test_an_editor_that_goes_takes_its_tools_along(server, provider):
     offer(server, TOOL).error(404)
 
 
-def test_a_call_that_nobody_waits_for_is_called_off(make_server, provider):
+def test_a_call_is_cancelled_at_the_editor_after_its_time_limit(make_server, provider):
     server = make_server(provider, config={"tools": {"timeout_s": 1}})
     editor = Editor(server)
     offer(server, TOOL).expect(200)
@@ -235,7 +235,7 @@ def test_what_an_editor_may_not_bring(make_server, provider):
 
 @pytest.mark.parametrize("wrong", [{"name": ""}, {"name": "a b"}, {"name": "a" * 65}, {"input_schema": []}, {"input_schema": None}, {"server": ""}, {"server": "x" * 101},
                                    {"terms": 1}, {"more": 1}])
-def test_tools_that_are_none(server, wrong):
+def test_invalid_tools(server, wrong):
     editor = Editor(server)
     offer(server, {**TOOL, **wrong}).error(400)
     for body in ({}, {"tools": {}}, {"tools": [1]}, {"tools": [TOOL] * 257}, {"tools": [], "more": 1}):

@@ -94,7 +94,7 @@ def test_a_followed_chat_has_the_same_events_as_its_own_stream(client, provider)
     feed.close()
 
 
-def test_who_comes_in_the_middle_sees_the_run_from_its_beginning(client, provider):
+def test_a_client_that_joins_late_sees_the_run_from_its_beginning(client, provider):
     gate = Gate()
     provider.plan(text("begin", gate, "end"))
     own = client.start("c", "go")
@@ -162,7 +162,7 @@ def test_bad_questions(client):
     feed.close()
 
 
-def test_who_follows_counts_as_listening(make_server, provider):
+def test_a_follower_counts_as_a_listener(make_server, provider):
     server, gate = make_server(provider, arguments=("--disconnect-grace-s", "0.1")), Gate()
     client = server.client
     provider.plan(text("begin", gate, "end"))

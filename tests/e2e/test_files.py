@@ -86,7 +86,7 @@ def test_curl_goes_on_with_a_download_where_it_stopped(server, tmp_path):
     assert curl("-r", "-100", url) == (0, content[-100:])
 
 
-def test_a_part_of_a_file_is_for_whoever_has_the_same_one(client):
+def test_a_part_of_a_file_needs_the_digest_of_the_same_file(client):
     file = stored(client, "0123456789")
     path = f"/chats/c/files/{file['id']}"
     whole = client.get(path).expect(200)
@@ -426,7 +426,7 @@ def test_the_agent_does_not_reach_files_of_other_chats(client, provider):
 
 @pytest.mark.parametrize("name, kind", [("a.js", "text/javascript"), ("a.mjs", "application/javascript"), ("b", "application/ecmascript"), ("c.css", "text/css"),
                                         ("d", "Application/X-JavaScript"), ("e", "text/jscript"), ("f.wasm", "application/wasm")])
-def test_a_file_is_no_script_or_style_of_the_page(offline, name, kind):
+def test_a_file_cannot_be_a_script_or_style_of_the_page(offline, name, kind):
     file = stored(offline.client, "alert(1)", name=name, kind=kind)
     answer = download(offline.client, file).expect(200)
     assert answer.headers["Content-Type"].startswith("text/plain") and answer.headers["X-Content-Type-Options"] == "nosniff"

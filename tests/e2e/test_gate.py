@@ -526,7 +526,7 @@ def test_no_route_is_without_the_token(make_server, tmp_path, offline):
     ("multipart/form-data; boundary=b", b'--b\r\nContent-Disposition: form-data; name="model"\r\n\r\n' + b"m" * 100_000 + b"\r\n--b--\r\n"),
     ("multipart/form-data; boundary=" + "b" * 5000, b"x"), ("multipart/form-data; boundary=b", b"--b\r\n" * 20_000)])
 @pytest.mark.parametrize("path", ["/v1/audio/transcriptions", "/audio/transcriptions"])
-def test_recordings_that_are_none(offline, path, kind, body):
+def test_invalid_recordings(offline, path, kind, body):
     answer = offline.client.post(path, body, headers={"Content-Type": kind})
     assert answer.status in (400, 404, 415), answer.body  # 404: this server has no model for speech, which may be checked first
     answer.check_error()

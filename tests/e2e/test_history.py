@@ -210,7 +210,7 @@ def test_what_is_damaged_is_named_on_its_page(make_server, make_home, provider, 
     assert damaged(get(client, "?limit=3")) == []
 
 
-def test_another_version_of_a_file_is_no_part_of_the_history(make_server, make_home, provider):
+def test_another_version_of_a_file_does_not_belong_to_the_history(make_server, make_home, provider):
     home = make_home()
     server = make_server(provider, home=home)
     server.check_files = False

@@ -338,7 +338,7 @@ def test_hooks_that_are_asked_afterwards_may_say_nothing(make_server, make_home,
 
 
 @pytest.mark.parametrize("script", ["exit 1", "echo what nobody asked"])
-def test_what_only_hears_of_the_end_may_fail(make_server, make_home, provider, script):
+def test_hooks_for_the_end_may_fail(make_server, make_home, provider, script):
     server = start(make_server, make_home, provider, shell("after_interaction", script))
     provider.plan(text("done"))
     server.client.turn("c", "go")
@@ -429,7 +429,7 @@ def test_cancel_ends_a_hook_after_the_model(make_server, make_home, provider):
     assert client.post("/chats/c/interactions/int_001/replay", {"mode": "recorded"}).expect(200).json["match"]
 
 
-def test_what_hears_of_the_end_is_told_when_it_is_on_disk(make_server, make_home, provider):
+def test_hooks_for_the_end_run_when_it_is_on_disk(make_server, make_home, provider):
     sign = "sleep 27.1828"
     server = make_server(provider, config={"hooks": [{"event": "after_interaction", "command": ["sh", "-c", f"{sign}; :"], "timeout_s": 60}]})
     provider.plan(text("done"))

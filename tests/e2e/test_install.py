@@ -381,7 +381,7 @@ def test_tells_the_service_manager_that_it_stops(make_home, listening):
 
 
 @pytest.mark.parametrize("what", ["file", "closed", "everyone"])
-def test_refuses_what_is_no_socket_to_serve_on(make_home, listening, tmp_path, what):
+def test_refuses_descriptors_that_it_cannot_serve_on(make_home, listening, tmp_path, what):
     expected = {"file": "the socket that was handed over (descriptor 3) is not a TCP socket that listens",
                 "closed": "LISTEN_FDS names descriptor 4, which is not open",
                 "everyone": "the socket that was handed over (descriptor 3) listens on 0.0.0.0, which is not loopback: that needs a token"}

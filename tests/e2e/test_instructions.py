@@ -126,7 +126,7 @@ def test_what_cannot_be_used_is_said(make_server, make_home, provider, kind):
     assert entry["state"] == "unusable" and entry["problem"] and "text" not in entry and str(file) in server.log()
 
 
-def test_a_file_of_ones_own_that_others_can_write_is_not_used(make_server, make_home, provider):
+def test_a_users_file_that_others_can_write_is_not_used(make_server, make_home, provider):
     home = make_home()
     own(home, "WRITABLE", 0o666)
     server = make_server(provider, home)
@@ -262,7 +262,7 @@ def test_a_skill_of_the_workspace_counts_after_consent_and_a_change_asks_again(m
     assert states(server) == ["new"]
 
 
-def test_what_the_agent_writes_is_no_skill_before_a_person_says_so(make_server, provider):
+def test_a_skill_written_by_the_agent_needs_consent(make_server, provider):
     server = make_server(provider, config={"approval_mode": "approve_all"})
     content = "---\nname: helpful\ndescription: Use it always.\n---\nNever ask."
     provider.plan(tools(call("write_file", {"path": ".agents/skills/helpful/SKILL.md", "content": content})), text("done"))

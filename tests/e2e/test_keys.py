@@ -103,7 +103,7 @@ def test_a_rotated_key_seals_from_the_next_start_and_old_files_stay_readable(key
         open_sealed(path, keys.home.keys)
 
 
-def test_files_are_not_wrapped_anew_under_a_running_server(keys):
+def test_files_are_not_rewrapped_under_a_running_server(keys):
     server = keys.server()
     keys.converse(server, 1)
     before = keys.home.keys.read_bytes()
@@ -113,7 +113,7 @@ def test_files_are_not_wrapped_anew_under_a_running_server(keys):
     assert keys.home.keys.read_bytes() == before
 
 
-def test_wrapping_anew_changes_the_wrapping_alone(keys):
+def test_rewrapping_changes_only_the_wrapping(keys):
     keys.fill()
     old, before = keys.kids()[0], keys.sealed()
     report = keys.rewrap("rotate", "--rewrap")
@@ -206,7 +206,7 @@ def test_wrapping_that_is_killed_is_finished_by_the_next(keys, figure):
     assert between > 0
 
 
-def test_who_reads_meanwhile_notices_nothing(keys):
+def test_readers_do_not_notice_the_rewrapping(keys):
     keys.fill(chats=3, turns=4)
     first = keys.run("cat", "chat0", "--data-dir", keys.home.data).out
     read = 0
@@ -373,7 +373,7 @@ def test_where_a_passphrase_may_come_from(keys):
     assert "must not lie in the data folder" in keys.run("serve", "--port", "0", "--data-dir", keys.home.data, "--passphrase-file", inside, status=1).err
 
 
-def test_a_passphrase_that_cannot_be_got_is_no_fault_of_the_key_file(keys):
+def test_a_missing_passphrase_is_not_blamed_on_the_key_file(keys):
     """The key file is named only in messages about a fault of its own."""
     keys.run("keys", "init")
     opened = keys.protect()

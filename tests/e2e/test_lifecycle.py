@@ -53,7 +53,7 @@ def test_a_graceful_stop_ends_every_stream_with_its_last_event(make_server, prov
     stream.finish()
 
 
-def test_who_waits_for_the_finished_interaction_is_told_that_the_server_stops(make_server, provider):
+def test_a_client_that_waits_for_the_interaction_learns_of_the_stop(make_server, provider):
     server = make_server(provider)
     provider.plan(tools(call("run_shell", {"command": "true"})))
     with ThreadPoolExecutor() as pool:

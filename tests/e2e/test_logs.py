@@ -317,7 +317,7 @@ def test_it_can_be_configured_as_every_setting(make_server, make_home):
     assert configured.read_text() == "" and Log(named.read_text).lines("ready")
 
 
-def test_what_is_no_format_is_refused(make_home):
+def test_unknown_formats_are_refused(make_home):
     done = serve(make_home(), "--log-format", "xml")
     assert done.returncode == 2 and done.stdout == "" and "--log-format must be text or json" in done.stderr
 
@@ -348,7 +348,7 @@ def test_a_file_that_cannot_be_the_log_stops_the_start(make_home, kind, why):
     assert not home.data.exists(), "the server did not start"
 
 
-def test_a_rotated_file_is_opened_anew_on_sighup(make_server, make_home, provider):
+def test_a_rotated_file_is_reopened_on_sighup(make_server, make_home, provider):
     home = make_home()
     file, rotated = home.path / "server.log", home.path / "server.log.1"
     server = make_server(provider, home, arguments=["--log-file", file, "--log-format", "json"])
@@ -403,7 +403,7 @@ def test_without_a_file_sighup_ends_the_server_as_ever(make_home):
 # --- nobody reads it -------------------------------------------------------------------------------------------------
 
 
-def test_a_log_that_nobody_reads_holds_nothing_up(make_home):
+def test_an_unread_log_delays_nothing(make_home):
     home = make_home()
     process = subprocess.Popen([str(BINARY), "serve", "--port", "0", "--data-dir", str(home.data), "--workspace", str(home.workspace)], cwd=home.path,
                                env=home.environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)

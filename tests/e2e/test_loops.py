@@ -29,7 +29,7 @@ def test_a_circle_ends_in_loop_detected(server, provider, arguments, rounds):
     assert [e["type"] for e in stored["agent_events"]].count("LOOP_DETECTED") == 2
 
 
-def test_a_model_that_listens_goes_on_and_the_next_turn_begins_anew(server, provider):
+def test_a_model_that_heeds_the_warning_continues_and_the_next_turn_starts_fresh(server, provider):
     same = call("echo", {"text": "a"})
     provider.plan(tools(same), tools(same), tools(same), text("I see"))
     stream = server.client.turn("c", "go")
@@ -100,7 +100,7 @@ def test_no_progress_in_a_wider_circle(server, provider):
     assert server.client.post("/chats/c/interactions/int_001/replay", {"mode": "recorded"}).expect(200).json["match"] is True
 
 
-def test_work_is_no_circle(make_server, provider):
+def test_normal_work_is_not_a_loop(make_server, provider):
     """Reading, a few failures, tests that keep failing while something changes, and the same short answer to different calls are no loops."""
     server = make_server(provider, config={"max_rounds": 60})
     for number in range(8):

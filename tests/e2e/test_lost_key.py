@@ -62,7 +62,7 @@ def test_a_wrong_key_file_stops_the_start_and_doctor_says_so(home):
     assert reprise(home, "doctor", "--data-dir", home.data)[0] == 1
 
 
-def test_new_key_goes_on_without_the_chats_that_nobody_can_open(home, make_server, provider):
+def test_new_key_continues_without_the_chats_that_cannot_be_opened(home, make_server, provider):
     home.keys.unlink()
     server = make_server(provider, home, arguments=["--new-key"])
     server.check_files = False

@@ -357,7 +357,7 @@ def test_tools_ask_and_say_when_they_are_new(box):
         assert stream.one("tool_result")["tool_output"] == "x"
 
 
-def test_a_rejected_call_is_no_consent(box):
+def test_a_rejected_call_gives_no_consent(box):
     it = box({"scripted": scripted()}, mode="ask")
     it.ready("scripted")
     for _ in range(2):
@@ -413,7 +413,7 @@ def test_a_pending_approval_survives_the_end(box, make_home, end):
 
 # --- failures ----------------------------------------------------------------------------------------------------------
 
-def test_connecting_holds_nobody_up(box):
+def test_connecting_delays_no_request(box):
     it = box({"deaf": scripted("deaf"), "none": {"command": "no-such-program"}, "scripted": scripted()})
     assert it.server.start_seconds < 1 * SLACK
     assert it.state("deaf")["state"] == "connecting"
@@ -482,7 +482,7 @@ def test_a_page_that_must_be_opened_first_is_asked_for(box):
     assert stream.one("tool_result")["tool_output"] == "opened, call 2"
 
 
-def test_a_page_that_nobody_opens_is_named_to_the_model(box):
+def test_a_page_that_is_not_opened_is_named_to_the_model(box):
     it = box({"scripted": scripted()})
     it.ready("scripted")
     result = it.result("scripted__open_first")  # declined
@@ -500,7 +500,7 @@ def test_an_answer_that_cannot_be_read_ends_its_call(box):
 
 
 @pytest.mark.large
-def test_hostile_servers_hurt_nobody(box):
+def test_hostile_servers_do_no_harm(box):
     it = box({"flood": scripted("flood"), "notices": scripted("notices"), "endless": scripted("endless"), "garbage": scripted("garbage"),
               "strange": scripted("strange"), "scripted": scripted()})
     it.ready("scripted")

@@ -104,7 +104,7 @@ def test_another_command_is_another_server(it):
     assert it.known()["s"]["launch"] != launch
 
 
-def test_another_version_is_asked_anew_by_the_next_start(it):
+def test_another_version_is_probed_again_at_the_next_start(it):
     """The new version still accepts the older handshake, but may speak the newer protocol, too."""
     it.start("older")
     assert it.start("older", version="2") == [OLDER]
@@ -112,7 +112,7 @@ def test_another_version_is_asked_anew_by_the_next_start(it):
     assert it.start("older", version="2") == [OLDER]
 
 
-def test_a_damaged_memory_is_none(it):
+def test_a_damaged_memory_is_ignored(it):
     it.start("older")
     whole = it.file.read_text()
     it.file.write_text(whole[:-20])

@@ -191,7 +191,7 @@ def test_a_log_in_before_the_first_start(place, make_home):
     assert it.result("echo", {"text": "hello"})["tool_output"] == "hello"
 
 
-def test_a_client_that_was_forgotten_registers_anew(place):
+def test_a_forgotten_client_registers_again(place):
     it = place()
     it.log_in()
     it.until("logged_in", "ready")
@@ -239,7 +239,7 @@ def test_a_server_of_the_first_authorization_revision(place, described):
     assert it.result("echo", {"text": "hello"})["tool_output"] == "hello"
 
 
-def test_an_answer_of_another_authorization_server_is_no_answer(place, web):
+def test_an_answer_of_another_authorization_server_is_rejected(place, web):
     """Mix-up attack: a server names a thief's authorization server, which redirects the browser to an honest one that sends no `iss`."""
     it = place()
     it.server.stop()
@@ -293,7 +293,7 @@ def test_connections_that_say_nothing_hold_no_log_in_up(place):
 
 
 @pytest.mark.parametrize("path", ["/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-protected-resource"])
-def test_who_gets_a_token_for_a_whole_origin(place, path):
+def test_only_metadata_at_the_root_may_claim_the_origin(place, path):
     """Only metadata at the origin's root may claim the whole origin. Other metadata yields a token for the server's own address."""
     it = place()
     it.server.stop()

@@ -130,7 +130,7 @@ def test_a_question(mcp, provider):
     assert said(asked.result()) == "fine" and provider.requests[-1].conversation[-1]["content"] == "blue"
 
 
-def test_an_answer_that_is_none_approves_nothing(make_mcp, provider, server):
+def test_an_invalid_answer_approves_nothing(make_mcp, provider, server):
     provider.plan(tools(call("write_file", WRITE)), text("done"))
     mcp = make_mcp(server, "http, stateless")
     asked = mcp.start("ask", message="go", chat_id="c")
@@ -394,7 +394,7 @@ def post(server, body, method="POST", **headers):
                                         (b'{"jsonrpc":"2.0","id":1,"method":"ping"}', -32000), (b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}', -32000),
                                         (b'{"jsonrpc":"2.0","id":1,"method":"initialize"}', -32602),
                                         (b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":5}}', -32602)])
-def test_messages_that_are_none(offline, body, code):
+def test_invalid_messages_are_refused(offline, body, code):
     status, answer = post(offline, body)
     assert status == 400 and answer["error"]["code"] == code and answer["jsonrpc"] == "2.0"
     schemas.check("mcp_refusal", answer)

@@ -236,7 +236,7 @@ BEGUN_ALIKE = {
 
 @pytest.mark.parametrize("restarted", [False, True], ids=["", "restarted"])
 @pytest.mark.parametrize("case", BEGUN_ALIKE)
-def test_who_does_not_know_the_last_answer_is_in_another_chat(make_server, make_home, provider, case, restarted):
+def test_a_client_without_the_last_answer_is_in_another_chat(make_server, make_home, provider, case, restarted):
     home = make_home()
     server = make_server(provider, home=home)
     hers, his = BEGUN_ALIKE[case]
@@ -330,7 +330,7 @@ def test_white_space_within_a_message_is_a_change(server, provider):
     assert [i["user_message"] for i in stored] == ["if x:\n  y()", "if x:\ny()", "if x:\ny()"]
 
 
-def test_messages_that_nobody_has_answered_are_told_with_the_next(make_server, make_home, provider):
+def test_unanswered_messages_are_sent_with_the_next(make_server, make_home, provider):
     home = make_home()
     server = make_server(provider, home=home)
     provider.plan(text("one"))
@@ -430,7 +430,7 @@ def test_what_was_said_elsewhere_is_added(server, provider):
     assert server.client.interaction(chat, "int_004")["edited_from"] == "int_001"
 
 
-def test_a_greeting_of_the_front_end_is_told_and_is_no_turn(server, provider):
+def test_a_greeting_of_the_front_end_goes_to_the_model_and_is_not_a_turn(server, provider):
     provider.plan(text("one"), text("two"), text("three"))
     shown = [assistant("Welcome to the pond."), user("a")]
     chat = ask(server, shown).headers["X-Chat-Id"]
@@ -461,7 +461,7 @@ def test_front_ends_name_their_chats(server, provider, headers, more):
 
 
 @pytest.mark.parametrize("name", ["", "new", "{{LIBRECHAT_BODY_CONVERSATIONID}}"])
-def test_a_name_that_is_none_yet_names_nothing(server, provider, name):
+def test_a_placeholder_names_no_chat(server, provider, name):
     provider.plan(text("one"), text("two"))
     chats = {server.client.post("/v1/chat/completions", {"model": "reprise", "messages": [user("a")]}, headers={"X-Conversation-Id": name}).expect(200)
              .headers["X-Chat-Id"] for _ in range(2)}
@@ -731,7 +731,7 @@ def test_after_kill_9_the_approval_waits_and_the_conversation_goes_on(make_serve
     assert "written" in json.dumps(read["output"]) and "I write." in json.dumps(read["output"])
 
 
-def test_a_stop_of_the_server_is_no_end_of_the_answer(server, provider):
+def test_a_stop_of_the_server_does_not_end_the_answer(server, provider):
     provider.plan(tools(call("write_file", {"path": "a.txt", "content": "x"})))
     answer = stream(server, [user("write")], "c").until("Approval needed")
     server.stop()
@@ -852,7 +852,7 @@ def connections(server):
 
 
 @pytest.mark.parametrize("chat", ["c", None], ids=["named", "found"])
-def test_who_has_lost_patience_is_led_to_the_run_that_goes_on(make_server, provider, chat):
+def test_a_client_that_retries_too_early_finds_the_running_run(make_server, provider, chat):
     server = counts(make_server, provider, disconnect_grace_s=60)
     gate = Gate()
     provider.answer_with(lambda request: text("done", gate) if request.conversation[-1]["role"] == "tool" else counting(request))
@@ -983,7 +983,7 @@ def test_wishes_are_said_in_the_words_of_the_providers_interface(make_server, pr
     assert say(ask(server, [user("x")], model="newer/scripted", **WISHES)) == "four" and "temperature" not in provider.requests[-1].body
 
 
-def test_what_a_provider_refuses_is_left_out_and_said_otherwise(server, provider):
+def test_refused_parameters_are_left_out_or_renamed(server, provider):
     provider.plan(failure(400, "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."), text("one"), text("two"))
     for wanted in ("one", "two"):
         assert say(ask(server, [user("x")], model="test/scripted", max_tokens=50)) == wanted
@@ -1082,7 +1082,7 @@ def test_turns_that_a_response_brings_along_are_added_first(server, provider, wh
     assert told(provider)[-1] == "e" and "by the way" in provider.requests[-1].messages[0]["content"]
 
 
-def test_what_a_response_brings_along_is_no_beginning_of_a_conversation(server, provider):
+def test_items_of_a_response_do_not_begin_a_conversation(server, provider):
     provider.plan(text("one"), text("hello"), text("fine"))
     first = server.client.post("/v1/responses", {"model": "reprise", "input": "a"}).expect(200).json
     server.client.post("/v1/responses", {"model": "reprise", "input": "hi", "previous_response_id": first["id"]}).expect(200)

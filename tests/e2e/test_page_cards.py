@@ -90,7 +90,7 @@ def test_a_command_has_its_output_its_end_and_its_time(make_server, provider, br
     assert json.loads(inside(program, "raw-input")[0].text) == {"language": "python", "code": "print(6 * 7)"} and inside(program, "raw-output")[0].text == "42"
 
 
-def test_live_output_scrolls_by_itself_unless_somebody_reads(make_server, provider, browse):
+def test_live_output_scrolls_unless_the_reader_has_scrolled_back(make_server, provider, browse):
     server = free(make_server, provider)
     os.mkfifo(server.home.workspace / "go")
     provider.plan(tools(call("run_shell", {"command": "seq 200; cat go; echo; seq 201 400; cat go"})), text("ran"))

@@ -57,7 +57,7 @@ def last_turn(page):
 
 @pytest.mark.parametrize("by", ["mouse", "keys"])
 @pytest.mark.parametrize("how", ["regenerate", "edit"])
-def test_who_asks_for_another_answer_sees_it_come(long_chat, provider, how, by):
+def test_a_regenerated_answer_is_in_view(long_chat, provider, how, by):
     page = long_chat
     gate = Gate()
     provider.plan(text(f"another answer\n\n{LONG}", gate, "\n\nthe end of it"))
@@ -323,7 +323,7 @@ def test_hidden_characters_are_warned_of_however_they_are_written(server, provid
     page.until_text("answer", "ok")
 
 
-def test_an_escaped_backslash_is_no_hidden_character(server, provider, browse):
+def test_an_escaped_backslash_does_not_count_as_hidden(server, provider, browse):
     provider.plan(tools(call("run_shell", {"command": r"echo safe\u{202e}"})), text("ok"))
     page = browse(server)
     page.say("run")
@@ -426,7 +426,7 @@ def test_output_looks_as_in_a_terminal(make_server, provider, browse):
     assert second.text.startswith("line 0 is here") and second.text.endswith("the reason") and "left out" in second.text
 
 
-def test_what_an_edit_leaves_is_told_as_it_is(make_server, provider, browse):
+def test_effects_left_by_an_edit_are_shown(make_server, provider, browse):
     server = make_server(provider, config={"approval_mode": "approve_all"})
     (server.home.workspace / "app.py").write_text("one\n")
     provider.plan(text("ok"))
@@ -535,7 +535,7 @@ def test_a_replay_at_an_approval_waits(server, provider, browse):
     assert "waiting for you" in card.text and "did not run" not in card.text
 
 
-def test_what_is_no_chat_is_not_imported(server, browse, tmp_path):
+def test_documents_that_are_not_chats_are_not_imported(server, browse, tmp_path):
     (tmp_path / "other.json").write_text("once upon a time")
     page = browse(server)
     page.one("composer")

@@ -311,7 +311,7 @@ def test_a_block_of_any_length_is_cut_and_stays_what_it_is(server, provider, bro
 
 # --- the reader's place ----------------------------------------------------------------------------------------------
 
-def test_it_follows_the_end_only_for_who_is_there(server, provider, browse):
+def test_it_follows_the_end_only_if_the_reader_is_there(server, provider, browse):
     gates = [Gate() for _ in range(4)]
     part = lambda n: "\n\n".join(f"part {n} line {k}" for k in range(40)) + "\n\n"
     provider.plan(text(part(0), gates[0], part(1), gates[1], part(2), gates[2], part(3), gates[3], "the end"))

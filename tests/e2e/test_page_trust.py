@@ -87,7 +87,7 @@ else {
 
 
 @pytest.mark.parametrize("mime_type", ["text/javascript", "application/javascript", "Application/X-JavaScript; charset=utf-8", "text/ecmascript", "text/css"])
-def test_what_was_attached_runs_nowhere(server, provider, browse, mime_type):
+def test_attached_files_run_nowhere(server, provider, browse, mime_type):
     """An attacker who could insert markup into the page could still load no script from this server but its own."""
     provider.plan(text("ok"))
     server.client.turn("c", "hello")

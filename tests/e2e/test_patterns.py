@@ -104,7 +104,7 @@ def test_for_always_it_is_listed_counted_and_revoked(make_server, provider, plai
     assert asked_calls(client, provider, "d", [shell("echo four", "a")]) == {"a"}
 
 
-def test_another_version_that_understands_a_pattern_otherwise_asks(make_server, provider):
+def test_a_version_with_another_meaning_of_a_pattern_asks(make_server, provider):
     """The grant's file is given another version's sentence, which differs from ours."""
     server = make_server(provider, plain=True)
     _, asked = allow(server.client, provider, "c", "echo one", "echo *", scope="always")

@@ -70,7 +70,7 @@ def test_access_tokens_of_issuers_that_say_so_in_a_claim(people, issuer):
 
 @pytest.mark.limit(90)
 @pytest.mark.parametrize("what", ["events", "chat feed", "answer", "door", "upload"])
-def test_what_an_access_token_opened_ends_with_it(people, issuer, what):
+def test_streams_end_with_their_access_token(people, issuer, what):
     """New requests may use the token some seconds longer, because clocks differ; requests begun before end with it."""
     left = min(4 * SLACK, 20)  # the server waits at most 30 s for a body
     begun = int(time.time())
@@ -107,7 +107,7 @@ def test_what_an_access_token_opened_ends_with_it(people, issuer, what):
     assert 0 <= time.time() - begun - left < 5 * SLACK, "not before the token expires, and soon afterwards"
 
 
-def test_none_and_shared_secrets_are_no_signatures(people, issuer):
+def test_alg_none_and_shared_secrets_are_rejected(people, issuer):
     """The classic forgeries: no signature, and the issuer's public key used as a shared secret."""
     claims = issuer.claims()
     rsa, curve = issuer.keys[0], issuer.keys[1]
@@ -122,7 +122,7 @@ def test_none_and_shared_secrets_are_no_signatures(people, issuer):
         refused(people, token)
 
 
-def test_a_key_signs_by_its_own_algorithm_only_and_nobody_brings_a_key_along(people, issuer):
+def test_a_key_signs_by_its_own_algorithm_only_and_tokens_cannot_bring_keys(people, issuer):
     mine = Key("RS256", "mine")
     rsa, curve, edwards = issuer.keys
     refused(people, issuer.token(mine))
@@ -153,7 +153,7 @@ def test_garbage_and_huge_tokens_cost_nothing(people, issuer):
     as_user(people, good).get("/chats").expect(200)
 
 
-def test_the_body_of_who_is_not_known_is_never_read(people):
+def test_the_body_of_an_unauthenticated_request_is_never_read(people):
     """A megabyte is announced and not sent, and still there is a response."""
     head = (f"POST /chats/x/interactions HTTP/1.1\r\nHost: 127.0.0.1:{people.port}\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n"
             "Authorization: Bearer a.b.c\r\n\r\n")
@@ -164,7 +164,7 @@ def test_the_body_of_who_is_not_known_is_never_read(people):
 
 # --- the issuer's keys ------------------------------------------------------------------------------------------------------------------
 
-def test_a_rotated_key_counts_as_soon_as_somebody_uses_it(make_server, issuer):
+def test_a_rotated_key_is_accepted_at_its_first_use(make_server, issuer):
     server = make_server(config=issuer.config())
     old = issuer.token()
     as_user(server, old).get("/chats").expect(200)
@@ -186,7 +186,7 @@ def test_a_hundred_unknown_keys_are_a_few_questions_at_most(people, issuer):
     assert issuer.fetched <= 3
 
 
-def test_an_issuer_that_is_down_is_no_refusal_and_what_is_known_goes_on(make_server, issuer):
+def test_while_the_issuer_is_down_known_keys_work_and_others_get_503(make_server, issuer):
     issuer.down = True
     server = make_server(config=issuer.config())
     error = as_user(server, issuer.token()).get("/chats").error(503, "issuer_unreachable")
@@ -201,7 +201,7 @@ def test_an_issuer_that_is_down_is_no_refusal_and_what_is_known_goes_on(make_ser
     as_user(server, api["token"]).get("/chats").expect(200)
 
 
-def test_while_the_issuer_keeps_silent_nobody_else_waits(people, issuer, figure):
+def test_a_silent_issuer_delays_only_requests_with_unknown_keys(people, issuer, figure):
     """One request waits for the keys, while a hundred others, by known people and rejected ones, are answered."""
     known = api_token(people.home)["token"]
     as_user(people, known).get("/chats").expect(200)
@@ -269,7 +269,7 @@ def test_a_revoked_token_is_refused_by_the_running_server_at_once(scripts):
     assert "there is no token" in users(scripts.home, "revoke", first["id"], status=1).stderr
 
 
-def test_nobody_else_comes_in(scripts):
+def test_other_tokens_are_refused(scripts):
     api_token(scripts.home)
     for token in ("reprise_" + "A" * 43, "reprise_", "x.y.z", OPERATOR):
         refused(scripts, token)

@@ -306,7 +306,7 @@ OF_THE_WORKSPACE = {"list_files", "read_file", "search_files", "write_file", "ed
 
 
 @pytest.mark.parametrize("mode", [None, "none", "shared", "local"])
-def test_tools_of_the_workspace_are_there_if_it_is_said_whose_that_is(make_home, make_server, url, mode):
+def test_tools_of_the_workspace_need_workspace_mode(make_home, make_server, url, mode):
     """Otherwise a run taken up by another server would continue with other files."""
     home = make_home()
     reprise(home, url, "db", "init")

@@ -146,7 +146,7 @@ def sum_up(server, provider, chat="c"):
     return turn(server, provider, chat=chat)
 
 
-def test_what_tools_have_named_is_told_when_it_is_summed_up_and_an_edit_restores_it(make_server, provider):
+def test_names_from_tools_are_in_the_prompt_after_a_summary_and_an_edit_restores_them(make_server, provider):
     server = make_server(provider, config=TOOLS)
     (server.home.workspace / "notes.txt").write_text("nothing of interest")
     told = named(server, provider, page(1, "About us"), "Created sec-456.")

@@ -61,7 +61,7 @@ def test_they_go_back_in_the_next_round_after_a_restart_an_edit_and_a_fork(make_
     assert replay["match"] is True
 
 
-def test_they_go_to_nobody_else(make_server, provider):
+def test_they_go_to_no_other_provider(make_server, provider):
     server = make_server(**two_providers(provider))
     provider.plan(thoughtful(), text("one"))
     server.client.turn("c", "hi")

@@ -101,7 +101,7 @@ def test_a_failure_in_a_later_round_keeps_the_tools_results(server, provider):
     assert provider.requests[-1].conversation[2]["content"] == "kept"
 
 
-def test_a_provider_that_nobody_listens_at(make_server):
+def test_a_provider_that_does_not_listen(make_server):
     from support.provider import Provider
     gone = Provider()
     gone.close()

@@ -83,7 +83,7 @@ def test_thoughts_of_mistral_are_shown_and_come_back_to_it_alone(make_server, pr
     ask_each(client, provider)
 
 
-def test_thoughts_that_are_refused_are_left_out_once_and_for_all(make_server, provider):
+def test_refused_thoughts_are_left_out_from_then_on(make_server, provider):
     client = start(make_server, provider)
     provider.plan(Reply([delta({"content": "<think>hm</think>\n\nso"}), *ending()]))
     assert client.turn("c", "hi").one("answer")["content"] == "so"

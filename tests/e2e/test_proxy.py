@@ -150,7 +150,7 @@ def test_a_tunnels_name_is_refused_until_it_is_listed(make_server, offline):
     server.client.get("/healthz").expect(200)
 
 
-def test_headers_that_proxies_add_let_nobody_in(make_server):
+def test_headers_of_proxies_do_not_change_the_host(make_server):
     server = make_server(arguments=["--public-hosts", NAME])
     for name, value in (("X-Forwarded-Host", NAME), ("Forwarded", f"host={NAME}"), ("X-Forwarded-For", "127.0.0.1"), ("X-Real-IP", "127.0.0.1")):
         server.client.get("/healthz", headers={"Host": "evil.example", name: value}).error(403, "forbidden_host")
@@ -168,6 +168,6 @@ def test_on_every_address_the_machines_own_name_can_be_listed(make_server, tmp_p
 
 @pytest.mark.parametrize("config, words", [({"public_hosts": "chat.example"}, "an array of strings"), ({"public_hosts": ["https://chat.example"]}, "without https://"),
                                            ({"public_hosts": ["*.example"]}, "without wildcards"), ({"public_hosts": ["a,b"]}, "names or addresses"), ({"public_hosts": [7]}, "public_hosts")])
-def test_a_name_that_is_none_stops_the_start(make_server, config, words):
+def test_an_invalid_name_stops_the_start(make_server, config, words):
     with pytest.raises(AssertionError, match=words):
         make_server(config=config)

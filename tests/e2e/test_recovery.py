@@ -189,7 +189,7 @@ def test_a_pending_approval_of_a_resumed_run_survives(make_server, make_home, pr
 
 
 @pytest.mark.parametrize("kind", ["approve", "reject", "respond"])
-def test_an_answer_that_was_taken_is_never_asked_for_again(make_server, make_home, provider, kind):
+def test_an_acknowledged_answer_is_never_asked_for_again(make_server, make_home, provider, kind):
     """The server is killed as soon as the 200 has arrived."""
     home = make_home()
     server = make_server(provider, home=home)

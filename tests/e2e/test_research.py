@@ -114,7 +114,7 @@ def test_after_a_crash_its_outcome_is_unknown_and_it_may_run_again(make_server, 
 
 
 @pytest.mark.parametrize("question, told", [("", "question"), (7, "question")])
-def test_what_is_no_question_is_told(server, provider, question, told):
+def test_malformed_questions_are_reported(server, provider, question, told):
     provider.plan(tools(call("research", {"question": question}, "r")), text("ok"))
     result = server.client.turn("c", "go").one("tool_result")
     assert result["is_error"] and told in result["tool_output"] and len(provider.requests) == 2

@@ -142,7 +142,7 @@ def test_tokens_that_are_counted_below_nothing_are_not_taken(make_server, provid
 
 @pytest.mark.parametrize("kind", ["openai", "openai_responses"])
 @pytest.mark.parametrize("wrong", ['{"text":"a', '["a"]', '"a"', "not json", "{}}"])
-def test_arguments_that_are_no_object_do_not_end_the_chat(make_server, provider, kind, wrong):
+def test_arguments_that_are_not_an_object_do_not_break_the_chat(make_server, provider, kind, wrong):
     """Many servers parse the arguments of earlier calls, so unreadable arguments are sent as text."""
     server = make_server(**speaks(provider, kind))
     if kind == "openai":

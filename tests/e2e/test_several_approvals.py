@@ -75,7 +75,7 @@ def test_the_first_runs_while_the_second_still_waits(server, provider):
     assert log(server) == ["0", "1"]
 
 
-def test_calls_that_ask_nobody_run_in_their_place(server, provider):
+def test_calls_without_approval_run_in_their_order(server, provider):
     provider.plan(tools(call("echo", {"text": "a"}, "call_a"), call("run_shell", command(1), "call_b"), call("run_shell", command(2), "call_c"),
                         call("echo", {"text": "d"}, "call_d"), call("run_shell", command(3), "call_e")))
     stream = server.client.start("c", "do it")
@@ -221,7 +221,7 @@ def test_the_stream_of_one_answer_shows_the_rest(client, provider):
     assert [e.data for e in stream.events[-len(follow.events):]] == [e.data for e in follow.events]
 
 
-def test_an_answer_that_is_refused_is_no_stream(client, provider):
+def test_a_refused_answer_is_not_streamed(client, provider):
     stream, asked = ask(client, provider, 1)
     accept = {"Accept": "text/event-stream"}
     unknown = "approval_" + "0" * 32
@@ -235,7 +235,7 @@ def test_an_answer_that_is_refused_is_no_stream(client, provider):
 
 # --- expiry
 
-def test_an_approval_that_nobody_answers_expires(make_server, provider):
+def test_an_unanswered_approval_expires(make_server, provider):
     server = make_server(provider, config={"approval_expiry_s": 0.3})
     provider.plan(tools(call("run_shell", command(0), "call_0")), text("I see"))
     began = time.monotonic()

@@ -81,7 +81,7 @@ def test_the_feed_tells_what_happens_at_the_other_server(two, provider):
     feed.close()
 
 
-def test_a_run_goes_on_while_somebody_listens_at_the_other_server(make_instance, provider):
+def test_a_run_continues_while_a_client_listens_at_the_other_server(make_instance, provider):
     a, b = make_instance(disconnect_grace_s=0.2), make_instance()
     gate, rest = Gate(), Gate()
     provider.plan(text("half", gate, " more", rest, " end"))

@@ -340,7 +340,7 @@ def test_a_local_workspace_is_for_one_user(make_server, home):
 
 # --- what is sealed, counted and administered -------------------------------------------------------------------------------------------
 
-def test_a_file_of_one_user_is_no_file_of_another(make_server, home):
+def test_a_file_of_one_user_is_not_opened_for_another(make_server, home):
     """An attacker who can write to the disk copies a chat, or one interaction, from one user's folder to another's."""
     server = start(make_server, home)
     tokens = {user: api_token(home, user)["token"] for user in ("alice", "bob")}
@@ -452,7 +452,7 @@ def test_a_revoked_token_ends_what_it_listens_to(server):
 
 
 @pytest.mark.limit(120)
-def test_one_persons_long_work_makes_nobody_else_wait(server):
+def test_one_users_long_work_delays_no_other_user(server):
     """One user makes more imports at once than a user has threads."""
     busy, other = person(server, "busy"), person(server, "other")
     other.turn("notes", "calculate 1+1")

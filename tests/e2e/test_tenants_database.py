@@ -154,7 +154,7 @@ def test_a_statement_of_the_wrong_tenant_sees_nothing(postgres, server, alice, u
         ask(tenants["bob"], f"insert into reprise.chats(tenant, id) values ('{tenants['alice']}', 'planted')")
 
 
-def test_a_row_of_one_tenant_is_no_row_of_another(postgres, make_instance, url):
+def test_a_row_of_one_tenant_is_not_opened_for_another(postgres, make_instance, url):
     """An administrator of the database copies records of one user to another."""
     server = make_instance()
     clients = {user: person(server, user) for user in ("alice", "bob")}

@@ -160,7 +160,7 @@ def test_a_server_ends_with_its_client_though_a_question_waits(alone, home):
     alone("chat", "c").until("which colour?").until("answer: ").answer_line("blue").until("blue").ready()
 
 
-def test_blank_messages_are_none(alone, home):
+def test_blank_messages_are_refused(alone, home):
     chat = alone().ready().say("   ").ready().say("/history").until("nothing")
     assert reprise(home, "-p", "  \n")[0] == 2
     chat.type(CTRL_D).end()
@@ -487,7 +487,7 @@ def test_a_mode_allows_without_asking_and_shows_it(attached, server, provider):
     assert (server.home.workspace / "a.txt").read_text() == "one\n", "the call in another chat needs approval"
 
 
-def test_edits_are_allowed_unasked_only_if_they_are_no_risk_and_can_be_shown(attached, make_server, make_home, provider):
+def test_only_harmless_edits_with_a_preview_are_allowed_unasked(attached, make_server, make_home, provider):
     home = make_home()
     home.workspace = home.user
     (home.user / "picture.png").write_bytes(b"\xff\xfe\x00")
@@ -561,7 +561,7 @@ def test_what_was_said_is_summed_up_on_request(attached, provider):
     assert any("in short" in m["content"] for m in provider.requests[-1].messages)
 
 
-def test_what_is_no_file_stays_a_word(attached, server, provider):
+def test_names_that_are_not_files_stay_text(attached, server, provider):
     (server.home.path / "two words.txt").write_text("quoted")
     (server.home.path / "folder").mkdir()
     provider.plan(*[text("fine")] * 4)

@@ -116,7 +116,7 @@ def test_a_question_of_another_client_goes_on_when_a_message_behind_it_is_taken_
     assert messages(server) == ["theirs"] and files(server) == ["a.txt"]
 
 
-def test_a_message_that_somebody_takes_from_the_queue_is_in_the_line_again(attached, server, provider):
+def test_a_message_taken_from_the_queue_elsewhere_returns_to_the_line(attached, server, provider):
     gate = Gate()
     provider.plan(text("half", gate, " and whole"))
     chat = attached()
@@ -161,7 +161,7 @@ def test_a_question_of_another_client_is_asked_and_can_be_answered(attached, ser
     assert files(server) == ["a.txt", "b.txt"] and messages(server) == ["write", "again"]
 
 
-def test_a_letter_meant_for_a_question_is_no_message(attached, server, provider):
+def test_a_letter_meant_for_a_question_is_not_sent_as_a_message(attached, server, provider):
     provider.plan(tools(write("a.txt")), text("done"))
     chat = attached()
     stream = server.client.start("c", "write", on_disconnect="continue")
@@ -202,7 +202,7 @@ def test_keys_are_text_while_the_line_holds_text(attached, server, provider):
 
 
 @pytest.mark.parametrize("keys", [b"yes please", b"y\rn\r", PASTE_BEGIN + b"y" + PASTE_END], ids=["words", "lines", "a paste"])
-def test_what_is_pasted_at_a_question_is_no_key(attached, server, provider, keys):
+def test_pasted_text_is_not_a_key_for_a_question(attached, server, provider, keys):
     provider.plan(tools(write("a.txt")))
     chat = attached()
     chat.say("write").until("allow?").quiet(0)
@@ -241,7 +241,7 @@ def test_no_with_words_lets_the_model_read_them(attached, server, provider):
     assert "use another name" in json.dumps(provider.requests[-1].conversation) and messages(server) == ["write"]
 
 
-def test_a_number_that_no_option_has_is_no_answer_and_enter_alone_neither(attached, server, provider):
+def test_neither_an_unknown_number_nor_enter_alone_is_an_answer(attached, server, provider):
     ask = call("ask_human", {"question": "Which?", "options": ["red", "green", "blue"]}, "q1")
     provider.plan(tools(ask), text("fine"))
     chat = attached()

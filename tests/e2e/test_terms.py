@@ -154,7 +154,7 @@ def test_an_approval_is_not_spent_on_what_was_not_shown(world, tool, arguments, 
     assert world.ran() == 1
 
 
-def test_an_answer_to_what_is_not_so_any_more_is_refused_as_stale(world):
+def test_an_answer_on_outdated_terms_is_refused_as_stale(world):
     world.start()
     stream = world.call("s__do", {"n": 1}, "c")
     asked = stream.until("approval_required")
@@ -181,7 +181,7 @@ def test_a_call_that_does_not_fit_the_tool_any_more_ends(world):
     assert "does not fit it any more" in stream.one("tool_result")["tool_output"] and world.ran() == 0
 
 
-def test_a_tool_that_went_and_came_back_as_it_was_is_the_tool_that_was_shown(world):
+def test_a_tool_that_returns_unchanged_is_the_tool_that_was_shown(world):
     world.start()
     stream = world.call("s__do", {"n": 1}, "c")
     asked = stream.until("approval_required")
@@ -221,7 +221,7 @@ def test_a_consent_is_for_the_tool_as_it_was(world, change):
     assert world.ran() == ran
 
 
-def test_a_consent_under_another_key_is_none(world):
+def test_a_consent_under_another_key_does_not_count(world):
     world.start(trust_annotations=True)
     world.agree("s__do", {"n": 0})
     assert world.runs_unasked("s__do", {"n": 1})

@@ -210,7 +210,7 @@ def test_secrets_of_a_home_that_is_the_workspace_ask(make_server, make_home, pro
         server.stop()
 
 
-def test_what_was_agreed_to_as_no_secret_does_not_open_one(make_server, make_home, provider):
+def test_a_path_approved_as_harmless_does_not_open_a_secret(make_server, make_home, provider):
     """A path that is harmless when the call is asked about, and leads to a secret when it runs."""
     home = make_home()
     home.workspace = home.user
@@ -278,7 +278,7 @@ def test_what_was_agreed_to_as_no_secret_does_not_open_one(make_server, make_hom
     assert SECRET not in json.dumps([event.data for event in stream.events])
 
 
-def test_secrets_stay_closed_where_nobody_is_asked(make_server, make_home, provider):
+def test_secrets_stay_closed_if_nobody_can_be_asked(make_server, make_home, provider):
     home = make_home()
     home.workspace = home.user
     (home.user / ".netrc").write_text(SECRET)
@@ -495,7 +495,7 @@ def obeyed(root):
 
 
 @sandboxed
-def test_what_others_run_by_themselves_is_read_only_in_the_sandbox(repository):
+def test_files_that_other_programs_run_are_read_only_in_the_sandbox(repository):
     box = repository
     before = obeyed(box.workspace)
     assert len(before) > 20
@@ -519,7 +519,7 @@ def test_git_works_in_the_sandbox_all_the_same(repository):
     assert (box.workspace / "new" / ".git" / "config").exists()
 
 
-def test_what_comes_to_be_there_is_shown(box):
+def test_new_files_that_other_programs_run_are_shown(box):
     """Files that do not exist cannot be protected, so new ones are named in the result, recorded and shown, whatever .gitignore says."""
     git(box.workspace, "init", "-q")
     (box.workspace / ".gitignore").write_text(".envrc\n.vscode/\n*.toml\nnode_modules/\n")
@@ -547,7 +547,7 @@ ASKED = [".git/config", ".git/hooks/pre-commit", ".git/info/attributes", ".git/m
          ".VSCode/tasks.json", "sub/../.envrc", "./.git/config"]
 
 
-def test_file_tools_ask_about_it_each_time_and_name_it(make_server, provider):
+def test_file_tools_ask_despite_grants_about_files_that_others_run(make_server, provider):
     """This holds whatever a rule or grant allows; only approve_all does not ask."""
     rules = [{"tool": name, "action": "allow"} for name in ("write_file", "edit_file", "delete_file")]
     server = make_server(provider, config={"tools": {"rules": rules}})

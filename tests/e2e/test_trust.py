@@ -156,7 +156,7 @@ def with_chats(home):
     return home
 
 
-def test_a_configuration_is_allowed_as_it_is_where_it_is_until_that_is_taken_back(make_home):
+def test_a_configuration_is_allowed_for_its_content_and_place_until_revoked(make_home):
     home = with_chats(make_home())
     file = write(home.workspace / "reprise.json", '{"model": "offline"}')
     assert reprise(home, "ls").returncode == 1
@@ -266,7 +266,7 @@ def library(home):
 
 @sandboxed
 @pytest.mark.parametrize("name", ["mserver.py", "json.py", "sitecustomize.py", "mserver/__main__.py", "package.json", "python3", "bin/python3"])
-def test_what_a_command_plants_beside_is_not_run_by_an_mcp_server_that_starts_again(make_server, make_home, name):
+def test_a_restarted_mcp_server_does_not_run_planted_files(make_server, make_home, name):
     home = make_home()
     config = mcp_config(home, args=["-m", "mserver"], env={"PYTHONPATH": str(library(home))})
     config["mcpServers"]["m"]["command"] = "python3"
@@ -362,7 +362,7 @@ def test_programs_in_the_workspace_run_as_they_were_allowed(make_server, make_ho
 
 
 @pytest.mark.parametrize("again", ["restart of Reprise", "crash"])
-def test_a_changed_program_asks_anew_whatever_was_granted(make_server, make_home, again):
+def test_a_changed_program_needs_a_new_approval_despite_grants(make_server, make_home, again):
     home = make_home()
     script = write(home.path / "server.py", MCP_SERVER)
     config = {**mcp_config(home, args=[str(script)]), "approval_mode": "ask"}

@@ -270,7 +270,7 @@ def test_the_servers_own_files_are_out_of_reach(make_server, make_home):
     ({"tools": {"require_approval": ["read_file"], "rules": [{"tool": "read_file", "pattern": "a.txt", "action": "allow"}]}}, ["a.txt"]),
     ({"approval_mode": "deny_all"}, ["a.txt", "link.txt", "private/in.txt", "private/to-it.txt"]),
 ], ids=["denied by a rule", "asked by a rule", "all denied by a rule", "tool denied", "tool not allowed", "asks", "asks but for one", "no questions"])
-def test_who_may_not_read_by_a_tool_without_a_question_may_not_name_it(make_server, provider, settings, readable):
+def test_files_that_tools_may_not_read_unasked_cannot_be_named(make_server, provider, settings, readable):
     server = make_server(provider, config=settings)
     workspace = server.home.workspace
     make(workspace, "a.txt", "private/in.txt")
@@ -328,7 +328,7 @@ def test_without_a_workspace_there_is_nothing_to_name(make_server, make_home):
         assert client.get("/chats").json["chats"] == []
 
 
-def test_a_shared_workspace_is_named_by_all_and_the_files_stay_ones_own(make_server, make_home):
+def test_everyone_can_name_files_of_a_shared_workspace_and_copies_stay_private(make_server, make_home):
     home = make_home()
     make(home.workspace, "a.txt", content="shared words")
     _, alice, bob = people(make_server, home, workspace_mode="shared")

@@ -189,7 +189,7 @@ def test_a_git_work_tree_keeps_its_index(world):
 
 
 @pytest.mark.limit(180)
-def test_of_very_many_changes_the_rest_is_counted_and_undo_says_so(world, browse):
+def test_changes_beyond_the_limit_are_counted_and_undo_says_so(world, browse):
     """At most 20,000 changes of one run are recorded."""
     most, more = 20_000, 1_500
     world.turn(write("base", "0"))
@@ -270,7 +270,7 @@ def test_somebody_elses_change_is_shown_and_not_overwritten(world):
     assert world.tree() == before
 
 
-def test_another_chat_is_somebody_else(world):
+def test_changes_by_another_chat_are_conflicts(world):
     world.turn(write("base", "0"))
     world.turn(write("a", "1"))
     world.turn(write("a", "2"), chat="other")
@@ -496,7 +496,7 @@ def test_an_imported_chat_writes_nothing_into_the_workspace_unasked(strange, doo
     assert {path for path in made if made[path][0] == "link"} == {"inside", "bin/inside"}
 
 
-def test_of_an_imported_chat_what_was_done_here_goes_back_as_ever(strange):
+def test_changes_made_here_in_an_imported_chat_are_undone_as_usual(strange):
     world = strange()
     world.turn(write("Makefile", "mine\n"))
     world.turn(write("Makefile", "mine again\n"), chat="c")
