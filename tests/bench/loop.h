@@ -45,7 +45,7 @@ class Loop {
   std::priority_queue<Timer> timers_;
 };
 
-// Loopback sockets; they exit with a message if the system refuses.
+// Loopback sockets. These functions exit with a message if the system refuses.
 int Listen(int port, int& bound_port);
 int Connect(int port);
 int Accept(int listener);  // -1 if no connection waits

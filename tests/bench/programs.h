@@ -22,7 +22,7 @@ struct Load {
 // Prints one JSON object: chunks, errors, latencies, durations.
 int RunLoad(const Load& load);
 
-// Asks for an approval `turns` times and prints how long the next event takes after each answer, which is given to the
+// Causes an approval `turns` times and prints how long the next event takes after each answer, which is sent to the
 // server at `answer_port`.
 int RunApprovals(const Load& load, int answer_port);
 

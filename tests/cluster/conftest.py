@@ -1,4 +1,4 @@
-"""Fixtures of the tests with several servers on one database: those of the end-to-end tests, and a cluster of one's own."""
+"""Fixtures of the tests with several servers on one database: those of the end-to-end tests, and clusters."""
 import importlib.util
 import os
 import pathlib
@@ -22,19 +22,19 @@ MUST_RUN = "cluster" in os.environ.get("REPRISE_MUST_RUN", "").split(",")
 
 
 def pytest_collection_modifyitems(items):
-    # Where they must run, what is left out for want of a program is a failure; so are skips by name (the hook below).
+    # If the tests must run, a missing program is a failure. The hook below does the same for skips of single tests.
     if parts.missing() and MUST_RUN:
         raise pytest.UsageError(f"{', '.join(parts.missing())} not installed, and the tests with several servers must run (REPRISE_MUST_RUN)")
     if parts.missing():
         skip = pytest.mark.skip(reason=f"{', '.join(parts.missing())} NOT INSTALLED (scripts/deps cluster): nothing is tested with several servers")
-        for item in items:  # of the whole run, also of other folders
+        for item in items:  # of the whole run, including other folders
             if HERE in item.path.parents:
                 item.add_marker(skip)
 
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item):
-    """In place of that of the end-to-end tests, and does what it does."""
+    """Replaces the hook of the end-to-end tests and includes its work."""
     report = (yield).get_result()
     if MUST_RUN and report.skipped and "NOT INSTALLED" in str(report.longrepr):
         report.outcome, report.longrepr = "failed", f"it must run (REPRISE_MUST_RUN): {report.longrepr[2]}"
@@ -51,7 +51,7 @@ def postgres():
 
 @pytest.fixture
 def own_postgres():
-    """For who stops it, or makes it crash."""
+    """A PostgreSQL of its own for tests that stop it or make it crash."""
     server = pg.Postgres()
     yield server
     server.close()
@@ -59,7 +59,7 @@ def own_postgres():
 
 @pytest.fixture
 def make_way():
-    """Ways to a database that a test can cut; each is for one server."""
+    """Makes proxies to a database that a test can cut, each for one server."""
     ways = []
 
     def make(postgres, url):
@@ -78,8 +78,8 @@ def history():
 
 @pytest.fixture
 def make_cluster(tmp_path, make_way, make_server, provider, request):
-    """Starts so many servers on a database of their own; `postgres` is the suite's unless the test has one of its own. The instances of these numbers have
-    ways of their own to it: cluster.ways."""
+    """Starts `count` servers on a new database, in the suite's PostgreSQL unless the test uses `own_postgres`. The instances in `ways` connect to it
+    through proxies of their own: cluster.ways."""
     clusters = []
 
     def make(count=3, balance=False, ways=(), environments=None, binary=None, **settings):
@@ -105,7 +105,7 @@ def make_cluster(tmp_path, make_way, make_server, provider, request):
         return cluster
 
     yield make
-    for each in clusters:  # before their database is gone
+    for each in clusters:  # before their database goes away
         each.close()
         for server in each.servers:
             if server and not server.stopped and server.process.poll() is None:

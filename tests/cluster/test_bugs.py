@@ -1,16 +1,16 @@
-"""The tests can fail: faults are put into statements on their way to the database, and what the tests look at tells them. Each is looked at with the fault,
-and without.
+"""The tests can fail: faults are planted in statements on their way to the database, and the usual checks detect them. Each test runs with the fault and
+without.
 
-The eight of the design, and what tells them:
+The eight faults of the design, and where they are detected:
   the token's check is left out          here; and tests/postgres/fencing_test.cc (whose run was taken up writes nothing any more)
   FOR KEY SHARE                          here; and fencing_test.cc (an append under way is waited for)
   subscribe after read                   tests/postgres/following_test.cc (nothing falls between what a follower reads and what it is told), planted there
-  an answer is told before it is kept    here
+  an answer is shown before it is kept   here
   a lease by a local clock               here
   a journal's key is used again          fencing_test.cc (who takes a run up seals nothing at a position ...), planted there
-  an end that cannot be said twice       here
-  a signal is lost, and nobody looks     here
-And one of the queue: a message does not leave it with its run's beginning."""
+  an end that cannot be repeated         here
+  a signal is lost, and no poll follows  here
+And one of the queue: a message stays in it when its run begins."""
 import time
 
 import pytest
@@ -22,13 +22,13 @@ BOTH = pytest.mark.parametrize("planted", [False, True], ids=["sound", "planted"
 
 
 def plant(way, planted, *rewrites):
-    # Without a fault the same way is gone, and nothing is changed.
+    # Without a fault the statements take the same path unchanged.
     way.rewrites = list(rewrites) if planted else [(b"reprise.nothing", b"reprise.nothing")]
     way.drop()
 
 
 def append_slowly(postgres, url, lock):
-    """A function like append_record, which takes three seconds and locks the run's row like that."""
+    """Creates a function like append_record that takes three seconds and locks the run's row with `lock`."""
     sound = postgres.query(url, "select pg_get_functiondef('reprise.append_record'::regproc)")
     assert "for share;" in sound and "return true;" in sound, sound
     slow = sound.replace("reprise.append_record(", "reprise.append_slowly(").replace("for share;", f"{lock};")
@@ -45,8 +45,8 @@ def within(condition, seconds):
 @BOTH
 @pytest.mark.limit(90)
 def test_the_check_of_the_token_is_left_out(make_cluster, provider, history, planted):
-    """Then a tool runs at the old owner and at the new one. (That a record follows the one before it may tell too, by the numbers that both have come to: it
-    is left out with it.)"""
+    """With the fault a tool runs both at the old owner and at the new one. (The check that records are consecutive is left out, too, because it may also
+    detect this.)"""
     cluster = make_cluster(2, ways=[1])
     plant(cluster.ways[1], planted, (b"token = $4::uuid", b"$4 = $4::uuid"), (b"token = $5::uuid", b"$5 = $5::uuid"),
           (b"where $5::int = 0 or exists", b"where true or exists"))
@@ -59,7 +59,7 @@ def test_the_check_of_the_token_is_left_out(make_cluster, provider, history, pla
     eventually(lambda: "taken up" in cluster.servers[1].log(), "it is taken over", 15 * SLACK)
     cluster.ways[1].heal()
     eventually(lambda: cluster.servers[0].client.get("/readyz").status == 200, "the old owner is back")
-    time.sleep(1.5)  # a look at what has changed
+    time.sleep(1.5)  # long enough for a poll for changes
     cluster.servers[0].client.approve(*run, asked["approval_id"]).expect(200)
     Follower(cluster.ports[1], run, history).follow()
     assert cluster.ways[1].rewritten.is_set() == planted
@@ -70,8 +70,8 @@ def test_the_check_of_the_token_is_left_out(make_cluster, provider, history, pla
 @BOTH
 @pytest.mark.limit(90)
 def test_for_key_share_in_place_of_for_share(make_cluster, provider, history, postgres, planted):
-    """Then an append that is under way is kept behind the one who has taken the run up, and shown. (The claim is one that updates the row and no more, so
-    that the append alone keeps it out.)"""
+    """With the fault an append in progress is stored and shown after another server has taken the run up. (The claim only locks the row for an update, so
+    that only the append's lock can exclude it.)"""
     cluster = make_cluster(2, ways=[1, 2])
     way = cluster.ways[1]
     plant(cluster.ways[2], True, (b"for update of r skip locked", b"for no key update of r skip locked"))
@@ -81,7 +81,7 @@ def test_for_key_share_in_place_of_for_share(make_cluster, provider, history, po
     at_owner = Follower(cluster.ports[0], run, history, reconnect=False).start()
     at_owner.await_event("text_delta")
     owner = postgres.query(cluster.url, "select owner from reprise.runs where state = 'running'")
-    # The append takes a while: the row is locked, and the record not committed yet.
+    # The append takes a while, with the row locked and the record not yet committed.
     append_slowly(postgres, cluster.url, "for key share" if planted else "for share")
     way.rewrites = [(b"reprise.append_record(", b"reprise.append_slowly(")]
     gate.release()
@@ -122,7 +122,7 @@ def test_a_lease_by_a_clock_that_is_six_hours_late(make_cluster, provider, histo
     gate = Gate()
     provider.plan(text("half ", gate, "whole"))
     run = ("c", begin(cluster.ports[0], history, "c", "speak"))
-    taken = within(lambda: cluster.servers[1].client.interaction(*run)["status"] == "FAILED", 8)  # two renewals
+    taken = within(lambda: cluster.servers[1].client.interaction(*run)["status"] == "FAILED", 8)  # two renewals of the lease
     gate.release()
     Follower(cluster.ports[1], run, history).follow()
     assert taken == planted and history.ends[run] == ("FAILED" if planted else "COMPLETED")
@@ -131,7 +131,7 @@ def test_a_lease_by_a_clock_that_is_six_hours_late(make_cluster, provider, histo
 @BOTH
 @pytest.mark.limit(60)
 def test_an_end_that_cannot_be_said_twice(make_cluster, provider, history, planted):
-    """Whose commit was not answered is done, and the owner must know."""
+    """The end was committed although its answer was lost, and the owner must find out."""
     cluster = make_cluster(2, ways=[1])
     way = cluster.ways[1]
     plant(way, planted, (b"select digest from", b"select 'x' || digest from"))
@@ -150,7 +150,7 @@ def test_an_end_that_cannot_be_said_twice(make_cluster, provider, history, plant
 @pytest.mark.limit(60)
 @pytest.mark.parametrize("lost", ["nothing", "notifications", "notifications and polls"])
 def test_a_signal_is_lost(make_cluster, provider, history, lost, figure):
-    """A second, if it is looked for; for ever, if not."""
+    """With polls a lost signal costs a second, without them the answer never arrives."""
     cluster = make_cluster(2, ways=[1, 2])
     plant(cluster.ways[2], lost != "nothing", (b"pg_notify(channel, payload)", b"channel || payload"))
     plant(cluster.ways[1], lost.endswith("polls"), (b"union select tenant from reprise.runs r where owner", b"union select tenant from reprise.runs r where false and owner"))
@@ -170,7 +170,7 @@ def test_a_signal_is_lost(make_cluster, provider, history, lost, figure):
 @BOTH
 @pytest.mark.limit(60)
 def test_a_message_stays_in_the_queue_when_it_begins(make_cluster, provider, history, postgres, planted):
-    """Then it begins again."""
+    """With the fault the message begins again."""
     cluster = make_cluster(2)
     sound = postgres.query(cluster.url, "select pg_get_functiondef('reprise.begin_queued_turn'::regproc)")
     taking = "set taken = _number, taken_at = clock_timestamp(), record = '', failure = null"

@@ -12,7 +12,7 @@ from support.provider import Gate, call, text, tools
 from support.timing import SLACK, SOON, eventually
 
 FREE = 15
-AWAY = float(os.environ.get("REPRISE_CLUSTER_AWAY", "12"))  # seconds; the study's is 60
+AWAY = float(os.environ.get("REPRISE_CLUSTER_AWAY", "12"))  # seconds; 60 in the study
 
 
 def check(cluster, history, at=0):
@@ -20,7 +20,7 @@ def check(cluster, history, at=0):
 
 
 def turn(port, history, chat, message, limit=FREE * SLACK):
-    """A message that is taken sooner or later, and its end. A chat that is busy is tried again, and so is a server that says 503."""
+    """Sends a message and follows its run to the end. Retries while the chat is busy or the server answers 503."""
     def started():
         answer = begin(port, history, chat, message)
         if isinstance(answer, Refused):
@@ -33,7 +33,7 @@ def turn(port, history, chat, message, limit=FREE * SLACK):
     return number
 
 
-# What each is seen by.
+# Bytes that identify each statement.
 LOST = {"begin": b"reprise.begin_turn_at(", "append": b"reprise.append_record(", "question": b"insert into reprise.questions", "answer": b"set answer = $3",
         "finish": b"reprise.end_turn("}
 
@@ -42,7 +42,7 @@ LOST = {"begin": b"reprise.begin_turn_at(", "append": b"reprise.append_record(",
 @pytest.mark.parametrize("which", LOST)
 @pytest.mark.parametrize("fault", ["once", "and is away"])
 def test_9_the_answer_to_a_commit_is_lost(make_cluster, provider, history, which, fault):
-    """Also if the database is away afterwards for longer than anybody waits."""
+    """This holds also if the database is then away for longer than any request waits."""
     cluster = make_cluster(2, ways=[1])
     way = cluster.ways[1]
     done = cluster.homes[0].workspace / "effects"
@@ -52,7 +52,7 @@ def test_9_the_answer_to_a_commit_is_lost(make_cluster, provider, history, which
 
     def healed():
         if fault != "once" and way.swallowed.wait(SOON):
-            time.sleep(7)  # longer than the five seconds for which a request waits
+            time.sleep(7)  # longer than a request waits (five seconds)
             way.heal()
     healing = threading.Thread(target=healed)
     healing.start()
@@ -75,7 +75,7 @@ def test_9_the_answer_to_a_commit_is_lost(make_cluster, provider, history, which
     turn(cluster.ports[0], history, "c", "are you free?")
     turn(cluster.ports[1], history, "c", "are you free?")
     interactions = cluster.servers[1].client.history("c", "all")["interactions"]
-    assert [each["id"] for each in interactions] == [f"int_{n:03}" for n in range(1, len(interactions) + 1)], "no number is lost, or there twice"
+    assert [each["id"] for each in interactions] == [f"int_{n:03}" for n in range(1, len(interactions) + 1)], "no number is missing or duplicate"
     check(cluster, history)
 
 
@@ -104,7 +104,7 @@ def test_9_the_answer_to_a_claim_is_lost(make_cluster, provider, history, fault)
 @pytest.mark.limit(180)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_8_a_crash_under_load(own_postgres, make_cluster, provider, history, seed, figure):
-    """Everything that was shown at any server is found, and no number means two things."""
+    """Everything that any server has shown is stored, and no number has two meanings."""
     cluster = make_cluster(3)
     generator = random.Random(seed)
     done = cluster.homes[0].workspace / "effects"
@@ -152,7 +152,7 @@ def test_8_a_crash_under_load(own_postgres, make_cluster, provider, history, see
 @pytest.mark.limit(240)
 @pytest.mark.parametrize("fault", ["shut down", "paused"])
 def test_10_the_database_is_away_for_long(own_postgres, make_cluster, provider, history, fault):
-    """A pause: no run fails, no tool starts, what is new gets 503, and then all goes on."""
+    """Everything pauses: no run fails, no tool starts, new requests get 503. Afterwards all continues."""
     cluster = make_cluster(2, approval_mode="approve_all")
     done = cluster.homes[0].workspace / "effects"
     gates = [Gate(), Gate()]
@@ -216,7 +216,7 @@ def test_a_server_whose_database_is_away_ends_when_it_is_told_to(own_postgres, m
 
 @pytest.mark.limit(120)
 def test_an_answer_while_the_database_is_away_is_refused_soon_and_can_be_given_later(own_postgres, make_cluster, provider):
-    """At the server that asks, also when its lease has ended."""
+    """This holds at the server that asks, also after its lease has ended."""
     cluster = make_cluster(1)
     client = cluster.servers[0].client
     provider.plan(tools(call("write_file", {"path": "a", "content": "x"})), text("written"))

@@ -1,4 +1,4 @@
-"""docs/deployment/: what the page gives to start from is what the programs take."""
+"""docs/deployment/: the programs accept the files that the page offers as a start."""
 import json
 import re
 import shutil
@@ -46,7 +46,7 @@ def test_its_parts_know_each_other():
 @pytest.mark.skipif(not s3.is_installed() or not rd.PROGRAM.exists(), reason="python3-swift or Redis is NOT INSTALLED")
 @pytest.mark.limit(90)
 def test_a_server_takes_the_configuration(make_home, make_server, postgres):
-    """As it stands there, but for the places of a container."""
+    """The configuration as written, except for the paths of a container."""
     home = make_home()
     settings = json.loads((FOLDER / "reprise.json").read_text())
     token = home.path / "token"
@@ -60,7 +60,7 @@ def test_a_server_takes_the_configuration(make_home, make_server, postgres):
         bucket = s3.Bucket(swift, settings["files"]["bucket"])
         settings["files"]["endpoint"] = swift.endpoint
         for name in ("port", "data_dir", "workspace"):
-            del settings[name]  # given as flags
+            del settings[name]  # passed as flags
         settings |= {"token_file": str(token), "key_file": str(home.keys), "host": "127.0.0.1"}
         file = home.path / "settings.json"
         file.write_text(json.dumps(settings))

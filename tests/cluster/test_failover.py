@@ -9,7 +9,7 @@ from support.history import Follower, Refused, begin, verify_database
 from support.provider import Reply, delta, ending
 from support.timing import SLACK, SOON, eventually
 
-RUNS = int(os.environ.get("REPRISE_CLUSTER_RUNS", "40"))  # the study's is 100
+RUNS = int(os.environ.get("REPRISE_CLUSTER_RUNS", "40"))  # 100 in the study
 
 
 class Slow(bytes):
@@ -31,7 +31,7 @@ def pair(own_postgres):
 
 
 def both_hosts(cluster, primary, standby):
-    """Servers know both; started again, as the first has begun with one."""
+    """Restarts the servers with both hosts, because they started with one."""
     database = re.search(r"@/(\w+)", cluster.url).group(1)
     url = f"postgresql://reprise@/{database}?host={primary.folder},{standby.folder}"
     for number in range(1, len(cluster.ports) + 1):
@@ -47,7 +47,7 @@ def receivers_of(standby):
         try:
             found += [pid] if b"walreceiver" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes() else []
         except FileNotFoundError:
-            pass  # it has just ended
+            pass  # the process has just ended
     return found
 
 
@@ -87,7 +87,7 @@ def test_11_to_a_synchronous_standby_nothing_is_lost(pair, make_cluster, provide
 
 @pytest.mark.limit(180)
 def test_11_to_a_standby_that_lags_behind_runs_do_not_mix(pair, make_cluster, provider, history):
-    """What had not reached it is lost. What is stored then is of one run each, and chats go on."""
+    """Data that had not reached the standby are lost. Each interaction stored there belongs to one run, and chats continue."""
     primary, standby = pair
     provider.answer_with(slow_answer)
     cluster = make_cluster(3)
@@ -99,7 +99,7 @@ def test_11_to_a_standby_that_lags_behind_runs_do_not_mix(pair, make_cluster, pr
     begin_runs(cluster, history)
     primary.crash()
     standby.promote()
-    assert standby.query(url.replace(f"{primary.folder},", ""), "select count(*) from reprise.runs") == "0", "all of it is lost"
+    assert standby.query(url.replace(f"{primary.folder},", ""), "select count(*) from reprise.runs") == "0", "the standby has no run"
     eventually(lambda: all(each.client.get("/readyz").status == 200 for each in cluster.servers), "they have found it", 30 * SLACK)
     started = {}
 

@@ -8,11 +8,11 @@ from support.history import Follower, Refused, answers_at, begin, shown, verify_
 from support.provider import Gate, call, text, tools
 from support.timing import SLACK, SOON, eventually
 
-FREE = 15  # seconds in which the chats of a server that has died are free
+FREE = 15  # seconds within which the chats of a dead server are free
 
 
 def effect(path, name, more=""):
-    """A tool call that can be counted: each adds its name to a file."""
+    """A tool call that can be counted, because each adds its name to a file."""
     return call("run_shell", {"command": f"echo {name} >> {path.name}{more}"}, f"call_{name}")
 
 
@@ -21,7 +21,7 @@ def effects(path):
 
 
 def starts_within(port, chat, history, since, provider, limit=FREE):
-    """The seconds after which the chat has taken a message again, which is answered."""
+    """Sends a message until the chat takes it and answers. Returns the seconds since `since`."""
     provider.plan(text("free again"))
     number = eventually(lambda: not isinstance(started := begin(port, history, chat, "are you free?"), Refused) and started, "the chat is free", limit * SLACK)
     taken = time.monotonic() - since
@@ -101,7 +101,7 @@ def test_3_killed_after_the_end_is_committed_and_before_it_knows(make_cluster, p
 
 @pytest.mark.limit(150)
 def test_4_killed_while_64_approvals_wait_and_answers_race(make_cluster, provider, history):
-    """Each is answered at both other servers at the same moment, before and after the take-over."""
+    """Each approval is answered at both other servers at the same moment, before and after the take-over."""
     cluster = make_cluster(3)
     done = cluster.homes[0].workspace / "effects"
     provider.answer_with(lambda r: text("done") if r.last["role"] == "tool" else tools(effect(done, r.last["content"])))
@@ -131,7 +131,7 @@ def test_4_killed_while_64_approvals_wait_and_answers_race(make_cluster, provide
 @pytest.mark.limit(120)
 @pytest.mark.parametrize("fault", ["paused", "cut off", "silent"])
 def test_5_and_12_an_owner_that_is_away_for_long_comes_back(make_cluster, provider, history, fault):
-    """Stopped by a signal, or without its database: what others have taken up it does not touch again."""
+    """The owner is stopped by a signal, or loses its database. It no longer touches runs that others have taken up."""
     cluster = make_cluster(2, ways=[1])
     owner, other = cluster.servers
     done = cluster.homes[0].workspace / "effects"
@@ -168,7 +168,7 @@ def test_5_and_12_an_owner_that_is_away_for_long_comes_back(make_cluster, provid
         gate.release()
     else:
         cluster.ways[1].heal()
-    # Its own stream breaks off, without an end and without a word more than others have read.
+    # Its own stream breaks off, without an end and without more text than others have read.
     while at_owner.next():
         pass
     assert "interaction_complete" not in at_owner.names() and "answer" not in at_owner.names()

@@ -1,4 +1,4 @@
-"""A network that drops packets between one server and the database: scenario 12 of the study, with a true firewall in a network of the test's own."""
+"""A network that drops packets between one server and the database: scenario 12 of the study, with a real firewall in the test's own network."""
 import os
 import subprocess
 import time
@@ -11,7 +11,7 @@ from support.provider import Gate, call, text, tools
 from support.timing import SLACK, SOON, eventually
 
 FREE = 15
-# A user and a network of one's own: who is nobody may set it up, and PostgreSQL runs there as it is not root.
+# A user and network namespace. As nobody we may set it up, and PostgreSQL runs there, because that is not root.
 NAMESPACE = ["unshare", "--user", "--net", f"--map-user={pg.NOBODY}", "--keep-caps"]
 
 
@@ -43,7 +43,7 @@ def nft(*words):
 @pytest.mark.limit(130)
 def inside(tmp_path, make_server, provider, history):
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
-    postgres = pg.Postgres(settings=["listen_addresses=127.0.0.1,127.0.0.2"])  # on the usual port: the network is the test's own
+    postgres = pg.Postgres(settings=["listen_addresses=127.0.0.1,127.0.0.2"])  # on the usual port, which is free in the test's own network
     subprocess.run([pg.programs() / "createdb", "-h", "127.0.0.1", "-U", "reprise", "test"], check=True)
     url = "postgresql://reprise@127.0.0.1/test"
     cluster = parts.Cluster(tmp_path, url, lambda home, config, arguments: make_server(provider, home=home, config=config, arguments=arguments),
@@ -69,7 +69,7 @@ def inside(tmp_path, make_server, provider, history):
     alone = time.monotonic() - since
     eventually(lambda: other.client.interaction(*speaks)["status"] == "FAILED", "it is taken over", FREE * SLACK)
     taken = time.monotonic() - since
-    assert alone < taken, "the old owner stops before others take over"
+    assert alone < taken, "the old owner stops before another server takes over"
     owner.client.post("/chats/new/interactions", {"user_message": "now?"}, limit=3 * SOON).error(503, "database_unavailable")
     provider.plan(text("done"))
     other.client.approve(*waits, asked["approval_id"]).expect(200)

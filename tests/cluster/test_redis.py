@@ -1,4 +1,4 @@
-"""Redis comes and goes while runs are followed at another server: nothing is missing, and nothing comes twice."""
+"""Redis stops and starts while runs are followed at another server: no event is missing, and none comes twice."""
 import random
 import threading
 import time
@@ -24,7 +24,7 @@ def words(count):
 
 
 def follow_many(cluster, history, streams, while_they_run):
-    """So many runs, each followed at another server than its own, and again at its own when it has ended."""
+    """Starts `streams` runs. Each is followed at a server other than its own, and again at its own after its end."""
     servers = len(cluster.ports)
     runs = [(f"c{n}", begin(cluster.ports[n % servers], history, f"c{n}", "speak")) for n in range(streams)]
     elsewhere = [Follower(cluster.ports[(n + 1) % servers], run, history).start() for n, run in enumerate(runs)]
@@ -69,7 +69,7 @@ def test_13_redis_is_killed_flushed_and_restarted_in_a_loop(make_cluster, provid
 
 
 def paced(count, done):
-    """A word every tenth of a second, until `done`."""
+    """Words, one every tenth of a second, until `done`."""
     class Words(list):
         def __iter__(self):
             for word in words(count):
@@ -81,14 +81,14 @@ def paced(count, done):
 
 @pytest.mark.limit(90)
 def test_14_redis_is_there_for_one_server_and_not_for_the_other(make_cluster, provider, history, redis, figure):
-    """Also what is published to nobody: the other one reads it from the database."""
+    """Signals without a listener are not lost either, because the other server reads the database."""
     cluster = make_cluster(1, redis={"url": redis.url})
     cluster.own[2] = {"redis": {"url": "redis://127.0.0.1:1"}}
     cluster.add()
     done = threading.Event()
     provider.answer_with(lambda r: paced(30, done))
     eventually(lambda: cluster.servers[1].client.get("/readyz").json.get("failing"), "it says that Redis is away")
-    assert cluster.servers[1].client.get("/readyz").status == 200, "and serves all the same"
+    assert cluster.servers[1].client.get("/readyz").status == 200, "the server without Redis works"
     follow_many(cluster, history, 20, lambda: None)
     figure("20 followed runs with Redis for one server alone: all as they were shown")
     history.check(cluster.servers[0].client)
@@ -97,7 +97,7 @@ def test_14_redis_is_there_for_one_server_and_not_for_the_other(make_cluster, pr
 @pytest.mark.limit(120)
 @pytest.mark.parametrize("seed", [14])
 def test_14_what_is_published_is_lost_at_random(make_cluster, provider, history, redis, seed, figure):
-    """Whoever follows misses nothing: it is found by what comes after it, or by a look."""
+    """Followers miss no event: a later signal or a poll finds it."""
     cluster = make_cluster(1, redis={"url": redis.url})
     way = rd.LossyWay(redis, seed, chance=0.4)
     try:

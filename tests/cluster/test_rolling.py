@@ -1,4 +1,4 @@
-"""Servers that are stopped and started again, one after the other, while people use them: scenario 18 of the study. And the kill run, in short."""
+"""Servers that are restarted one after the other while people use them: scenario 18 of the study. And a short form of the kill run."""
 import http.client
 import os
 import signal
@@ -83,11 +83,11 @@ class Slow(bytes):
         return True
 
 
-# An update, where there is an older program (REPRISE_OLDER_BIN), which makes the tables; else the same one.
+# An update if there is an older program (REPRISE_OLDER_BIN), which then makes the tables; otherwise the same program.
 @pytest.mark.limit(240)
 @pytest.mark.parametrize("older", sorted({str(BINARY), os.environ.get("REPRISE_OLDER_BIN", str(BINARY))}), ids=lambda binary: "again" if binary == str(BINARY) else "update")
 def test_18_a_rolling_restart(make_cluster, provider, history, figure, older):
-    """Whoever comes through the balancer is served, or told to come again: nothing fails, and nothing is lost."""
+    """Clients of the balancer are served or told to retry: no request fails, and no data are lost."""
     cluster = make_cluster(3, balance=True, drain_s=30, binary=older)
     provider.answer_with(lambda r: text("done") if r.last["role"] == "tool" else tools(
         call("run_shell", {"command": f"echo {r.last['content'].split()[1]} >> effects"})) if r.last["content"].startswith("ask") else Reply(

@@ -1,4 +1,4 @@
-"""scripts/cluster: what it starts, and that nothing is left of it."""
+"""scripts/cluster: what it starts, and that it leaves nothing behind."""
 import os
 import pathlib
 import re

@@ -1,4 +1,4 @@
-"""Messages that wait in one chat at several servers: each runs once, in the order of the queue, whatever becomes of the servers. (Scenario 17 has one of them.)"""
+"""Messages queued in one chat at several servers: each runs once, in the order of the queue, whatever happens to the servers. (Scenario 17 has one of them.)"""
 import random
 import signal
 import threading
@@ -26,7 +26,7 @@ def waiting(client, chat="c"):
 
 
 def enqueue(client, message, chat="c", **more):
-    """Its stream, when it waits; and its id in the queue."""
+    """Queues a message. Returns its stream and its id in the queue."""
     stream = client.stream("POST", f"/chats/{chat}/interactions", {"user_message": message, "if_running": "queue", **more})
     stream.next()
     assert stream.frames[0].name == "queued", stream.frames
@@ -48,7 +48,7 @@ def busy(cluster, provider, history, at=0, chat="c"):
 
 @pytest.mark.limit(120)
 def test_a_message_whose_client_goes_at_any_moment_does_not_run(make_cluster, provider, history):
-    """Its server tries once a second whether it may begin; in the middle of that a client may go as well."""
+    """Its server tries once a second to begin it, and a client may disconnect in the middle of an attempt."""
     cluster = make_cluster(2)
     clients = [each.client for each in cluster.servers]
     gate, run = busy(cluster, provider, history)
@@ -59,7 +59,7 @@ def test_a_message_whose_client_goes_at_any_moment_does_not_run(make_cluster, pr
     kept.close()
     for number in range(20):
         stream, _ = enqueue(clients[1], f"left {number}")
-        time.sleep(generator.uniform(0, 1.2))  # in which it tries at least once, mostly
+        time.sleep(generator.uniform(0, 1.2))  # mostly long enough for an attempt
         stream.close()
         eventually(lambda: waiting(clients[1]) == waiting(clients[0]) == ["kept"], f"message {number} is gone", 3 * SOON)
     gate.release()
@@ -69,7 +69,7 @@ def test_a_message_whose_client_goes_at_any_moment_does_not_run(make_cluster, pr
 
 @pytest.mark.limit(240)
 def test_two_servers_queue_50_messages_each_at_once(make_cluster, provider, history, figure):
-    """The clients of each see their own run to its end, and all of it is one line."""
+    """Each client follows its own run to the end, and all messages form one sequence."""
     cluster = make_cluster(2)
     clients = [each.client for each in cluster.servers]
     gate, run = busy(cluster, provider, history)
@@ -81,7 +81,7 @@ def test_two_servers_queue_50_messages_each_at_once(make_cluster, provider, hist
     def queue_50(at):
         for number in range(50):
             if number % 5 == 0:
-                together.wait()  # so that neither has all of its own before the other begins
+                together.wait()  # so that neither is done before the other begins
             streams[at].append(enqueue(clients[at], f"{number} at {at}"))
     at_once([lambda at=at: queue_50(at) for at in (0, 1)])
     line = waiting(clients[0])
@@ -107,7 +107,7 @@ def test_two_servers_queue_50_messages_each_at_once(make_cluster, provider, hist
 
 @pytest.mark.limit(120)
 def test_messages_that_come_while_others_run_go_behind_those_that_wait(make_cluster, provider, history):
-    """Also when the chat is free for a moment, and with nobody's client there."""
+    """This holds also when the chat is free for a moment, and without connected clients."""
     cluster = make_cluster(3)
     clients = [each.client for each in cluster.servers]
     provider.answer_with(lambda r: text("yes"))
@@ -131,14 +131,14 @@ def test_messages_that_come_while_others_run_go_behind_those_that_wait(make_clus
 @pytest.mark.limit(120)
 @pytest.mark.parametrize("killed", ["the owner of the run", "one that has queued"])
 def test_a_server_with_queued_messages_is_killed(make_cluster, provider, history, killed, figure):
-    """What it had queued runs elsewhere, where it stands in the line."""
+    """Its queued messages run elsewhere, in their places in the queue."""
     cluster = make_cluster(2)
     clients = [each.client for each in cluster.servers]
     gate, run = busy(cluster, provider, history)
     effects = cluster.homes[0].workspace / "effects"
     provider.answer_with(lambda r: text("done") if r.last["role"] == "tool" else tools(call("run_shell", {"command": f"echo {r.last['content']} >> effects"})))
     for server in (0, 1):
-        clients[server].request("PATCH", "/chats/c", {"approval_mode": "approve_all"}).expect(200)  # its first turn has not ended
+        clients[server].request("PATCH", "/chats/c", {"approval_mode": "approve_all"}).expect(200)  # the chat's first turn has not ended
     streams = [enqueue(clients[number % 2], f"m{number}", on_disconnect="continue")[0] for number in range(6)]
     line = [f"m{number}" for number in range(6)]
     victim, other = (0, 1) if killed == "the owner of the run" else (1, 0)
@@ -215,8 +215,8 @@ def test_a_client_that_goes_takes_its_message_along_for_all(make_cluster, provid
 
 
 @pytest.mark.limit(120)
-def test_a_message_that_cannot_begin_holds_up_nobody_anywhere(make_cluster, provider, history):
-    """Its model is known to the server that is killed, and to no other one."""
+def test_a_message_that_cannot_begin_delays_no_other_at_any_server(make_cluster, provider, history):
+    """Only the killed server knows the message's model."""
     cluster = make_cluster(1)
     for number in (2, 3):
         cluster.own[number] = {}
@@ -236,7 +236,7 @@ def test_a_message_that_cannot_begin_holds_up_nobody_anywhere(make_cluster, prov
     assert ran(clients[1]) == ["first", "behind"]
     shown = [queue(each) for each in clients[1:]]
     assert shown[0] == shown[1] and [(each["id"], each["error"]["code"]) for each in shown[0]] == [(id_stuck, "unknown_model")], shown
-    # Changed, it is tried again; and where its model is known it runs.
+    # A changed message is tried again, and it runs on a server that knows its model.
     clients[2].request("PATCH", f"/chats/c/queue/{id_stuck}", {"user_message": "still stuck"}).expect(200)
     eventually(lambda: queue(clients[1])[0]["error"], "it was tried again")
     cluster.start(1)
@@ -328,7 +328,7 @@ def test_a_deleted_chat_has_no_queue_anywhere(make_cluster, provider, history):
 @pytest.mark.parametrize("fault", ["once", "and is away"])
 @pytest.mark.parametrize("which", [b"reprise.add_queued(", b"reprise.begin_queued_turn("], ids=["add", "begin"])
 def test_an_answer_about_a_queued_message_is_lost(make_cluster, provider, history, which, fault):
-    """It runs once, or its client was told that it does not and it does not."""
+    """The message runs once, or its client was told that it will not run, and it does not."""
     cluster = make_cluster(2, ways=[2])
     clients = [each.client for each in cluster.servers]
     way = cluster.ways[2]
@@ -337,7 +337,7 @@ def test_an_answer_about_a_queued_message_is_lost(make_cluster, provider, histor
 
     def healed():
         if fault != "once" and way.swallowed.wait(2 * SOON):
-            time.sleep(7)  # longer than the five seconds for which a request waits
+            time.sleep(7)  # longer than a request waits (five seconds)
             way.heal()
     healing = threading.Thread(target=healed)
     answer = {}

@@ -1,4 +1,4 @@
-"""Servers that do the same at once, or each a part: scenarios 6, 7, 15 to 17, 19 and 20 of the study, and what must never be seen."""
+"""Servers that do the same at once, or each a part: scenarios 6, 7, 15 to 17, 19 and 20 of the study, and texts that must never leak."""
 import concurrent.futures
 import os
 import pathlib
@@ -12,7 +12,7 @@ from support.history import Follower, Refused, answers_at, begin, verify_databas
 from support.provider import Gate, call, text, tools
 from support.timing import SLACK, SOON, at_once, eventually
 
-ROUNDS = int(os.environ.get("REPRISE_CLUSTER_ROUNDS", "100"))  # the study's is 1,000
+ROUNDS = int(os.environ.get("REPRISE_CLUSTER_ROUNDS", "100"))  # 1,000 in the study
 FAKETIME = sorted(pathlib.Path("/usr/lib").glob("*/faketime/libfaketime.so.1"))
 
 
@@ -55,7 +55,7 @@ def test_7_a_run_begins_at_the_head_that_another_server_has_moved(make_cluster, 
         cluster.servers[at].client.turn("c", f"q{number}")
         said += [f"q{number}", f"re: q{number}"]
         assert [m["content"] for m in provider.requests[-1].conversation] == said[:-1]
-        if generator.random() < 0.2:  # the head goes back, at either
+        if generator.random() < 0.2:  # either server moves the head back
             back = generator.randrange(1, number + 2)
             cluster.servers[generator.randrange(2)].client.post("/chats/c/head", {"interaction_id": f"int_{back:03}"}).expect(200)
             branch = cluster.servers[0].client.history("c")["interactions"]
@@ -66,7 +66,7 @@ def test_7_a_run_begins_at_the_head_that_another_server_has_moved(make_cluster, 
 
 @pytest.mark.limit(120)
 def test_16_a_reconnect_through_the_balancer_after_every_event(make_cluster, provider, history, figure):
-    """Together they are the owner's stream, byte for byte."""
+    """The pieces together are the owner's stream, byte for byte."""
     cluster = make_cluster(3, balance=True)
     provider.plan(tools(call("calculator", {"expression": "2+2"}), think="let me see", say="one moment"),
                   text(*(f"word {n} " for n in range(40)), gate := Gate(), "end", last := Gate()))
@@ -85,7 +85,7 @@ def test_16_a_reconnect_through_the_balancer_after_every_event(make_cluster, pro
     eventually(lambda: b"word 39 " in pieces.text(), "it was seen, piece by piece", limit=60)
     gate.release()
     eventually(lambda: b'"content":"end"' in pieces.text(), "it was seen, piece by piece")
-    last.release()  # what follows is stored: it is the same whoever tells it
+    last.release()  # later events are stored, and the same from every server
     owner.wait()
     pieces.wait()
     assert [pieces.blocks[number] for number in sorted(pieces.blocks)] == [owner.blocks[number] for number in sorted(owner.blocks)]
@@ -96,7 +96,7 @@ def test_16_a_reconnect_through_the_balancer_after_every_event(make_cluster, pro
 
 
 @pytest.mark.limit(60)
-def test_17_what_is_asked_of_another_server_is_as_if_asked_of_the_owner(make_cluster, provider, history):
+def test_17_requests_to_another_server_act_as_at_the_owner(make_cluster, provider, history):
     cluster = make_cluster(3)
     clients = [each.client for each in cluster.servers]
     gates = [Gate() for _ in range(4)]
@@ -106,7 +106,7 @@ def test_17_what_is_asked_of_another_server_is_as_if_asked_of_the_owner(make_clu
     clients[1].cancel(*run).expect(200)
     follow(cluster.ports[2], run, history)
     assert history.ends[run] == "CANCELLED"
-    # a message that waits for the run of another server
+    # a message that waits for another server's run
     provider.plan(text("first ", gates[1], "end"))
     run = ("queued", begin(cluster.ports[0], history, "queued", "one"))
     waiting = clients[1].stream("POST", "/chats/queued/interactions", {"user_message": "two", "if_running": "queue", "on_disconnect": "continue"})
@@ -116,7 +116,7 @@ def test_17_what_is_asked_of_another_server_is_as_if_asked_of_the_owner(make_clu
     follow(cluster.ports[2], run, history)
     waiting.finish()
     assert [each["user_message"] for each in clients[2].history("queued")["interactions"]] == ["one", "two"]
-    # an edit of what came before, while another server runs something: busy, with its id
+    # an edit of an earlier message during another server's run: busy, with the run's id
     provider.plan(text("third ", gates[2], "end"))
     run = ("queued", begin(cluster.ports[0], history, "queued", "three"))
     busy = clients[1].post("/chats/queued/interactions/int_001/edit", {"new_user_message": "one, edited"}).error(409, "busy")
@@ -145,7 +145,7 @@ def test_17_a_run_that_is_followed_at_another_server_is_not_abandoned(make_clust
     elsewhere = Follower(cluster.ports[1], ("c", first.interaction), history).start()
     elsewhere.await_event("text_delta")
     first.close()
-    time.sleep(1)  # five times as long as a run outlives its last client
+    time.sleep(1)  # five times the grace period
     gate.release()
     elsewhere.wait()
     assert history.ends["c", first.interaction] == "COMPLETED"
@@ -154,7 +154,7 @@ def test_17_a_run_that_is_followed_at_another_server_is_not_abandoned(make_clust
 @pytest.mark.limit(60)
 def test_what_a_chat_has_used_at_one_server_counts_at_another(make_cluster, provider):
     cluster = make_cluster(2, budget={"max_tokens_per_chat": 50})
-    provider.answer_with(lambda r: text("yes"))  # 18 tokens
+    provider.answer_with(lambda r: text("yes"))  # 18 tokens a turn
     for at in (0, 1, 0):
         cluster.servers[at].client.turn("c", "and?")
     for at in (1, 0):
@@ -237,13 +237,13 @@ def test_what_is_said_is_in_no_dump_in_no_bucket_and_not_at_redis(make_cluster, 
 @pytest.mark.skipif(not FAKETIME, reason="faketime is NOT INSTALLED (scripts/deps cluster)")
 @pytest.mark.parametrize("hours", [6, -6])
 def test_15_clocks_that_are_wrong_by_hours(make_cluster, provider, history, hours):
-    """Leases, expiries and the order of things are the database's."""
+    """Leases, expiry and order depend on the database's clock."""
     cluster = make_cluster(2, environments={1: {"LD_PRELOAD": str(FAKETIME[-1]), "FAKETIME": f"{hours:+}h", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}},
                            approval_expiry_s=600)
     wrong, right = cluster.servers
     provider.answer_with(lambda r: text("done") if r.last["role"] == "tool" else tools(call("write_file", {"path": f"{r.last['content']}", "content": "x"})))
     begun = {"at_wrong": begin(cluster.ports[0], history, "at_wrong", "one"), "at_right": begin(cluster.ports[1], history, "at_right", "two")}
-    time.sleep(4)  # a renewal of the leases by these clocks
+    time.sleep(4)  # long enough to renew the leases with these clocks
     for at in (0, 1):
         listed = eventually(lambda at=at: len(found := cluster.servers[at].client.get("/approvals").json["approvals"]) == 2 and found, "both wait everywhere")
         assert {each["chat_id"] for each in listed} == set(begun)
@@ -266,7 +266,7 @@ def test_15_clocks_that_are_wrong_by_hours(make_cluster, provider, history, hour
 
 @pytest.mark.limit(120)
 @pytest.mark.skipif(not s3.is_installed(), reason="python3-swift is NOT INSTALLED")
-def test_19_a_bucket_that_loses_an_answer_is_away_and_misses_an_object(make_cluster, provider, history):
+def test_19_a_bucket_that_loses_an_answer_is_down_or_lacks_an_object(make_cluster, provider, history):
     swift = s3.Swift()
     between = s3.Between(swift)
     try:
@@ -296,7 +296,7 @@ def test_19_a_bucket_that_loses_an_answer_is_away_and_misses_an_object(make_clus
 
 
 @pytest.mark.limit(60)
-def test_20_a_row_that_is_copied_to_another_chat_is_told_from_its_own(make_cluster, provider, postgres):
+def test_20_a_row_copied_to_another_chat_is_detected(make_cluster, provider, postgres):
     cluster = make_cluster(2)
     provider.answer_with(lambda r: text(f"re: {r.last['content']}"))
     for chat in ("a", "b"):
@@ -321,7 +321,7 @@ def test_a_chat_whose_first_turn_runs_is_shown_at_another_server_as_at_its_own(m
         shown = clients[at].get(path).expect(200).json
         if "chats" not in shown:
             running = shown.get("interactions", [shown])[-1]
-            assert running["status"] == status and running.pop("usage")  # which is told at its end
+            assert running["status"] == status and running.pop("usage")  # the usage is shown at the end
         return shown
 
     for turn, status in ((1, "RUNNING"), (2, "WAITING_APPROVAL")):
@@ -339,8 +339,8 @@ def test_a_chat_whose_first_turn_runs_is_shown_at_another_server_as_at_its_own(m
 
 
 @pytest.mark.limit(60)
-def test_what_would_change_a_run_of_another_server_is_told_that_it_runs(make_cluster, provider):
-    """So that libraries ask again, through every door; and its place can be taken."""
+def test_changes_of_another_servers_run_are_refused_as_busy(make_cluster, provider):
+    """The error makes libraries retry, through every door; and a new message can interrupt the run."""
     cluster = make_cluster(2)
     clients = [each.client for each in cluster.servers]
     gate = Gate()
@@ -384,7 +384,7 @@ def test_a_chat_that_was_created_empty_takes_tasks_and_turns(make_cluster, provi
 @pytest.mark.parametrize("turns", [0, 1])
 @pytest.mark.parametrize("waits", [False, True])
 def test_a_chat_whose_server_has_just_died_is_deleted_at_another_one(make_cluster, provider, turns, waits):
-    """It takes as long as the lease, and then the chat is in the trash, with what its run had kept."""
+    """It takes as long as the lease. Then the chat is in the trash, with everything that its run had stored."""
     cluster = make_cluster(2)
     first, second = cluster.servers
     for _ in range(turns):
@@ -407,7 +407,7 @@ def test_a_chat_whose_server_has_just_died_is_deleted_at_another_one(make_cluste
 
 @pytest.mark.limit(60)
 @pytest.mark.parametrize("turns", [0, 2])
-def test_what_rearranges_a_chat_is_told_of_the_run_of_another_server(make_cluster, provider, turns):
+def test_commands_that_rearrange_a_chat_see_another_servers_run(make_cluster, provider, turns):
     cluster = make_cluster(2)
     gate = Gate()
     for _ in range(turns):

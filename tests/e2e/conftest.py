@@ -1,4 +1,4 @@
-"""Fixtures of the end-to-end tests: a server of one's own, a scripted provider, a time limit for every test."""
+"""Fixtures of the end-to-end tests: servers, a scripted provider, a time limit for every test."""
 import faulthandler
 import os
 import pathlib
@@ -24,13 +24,13 @@ FIGURES = []
 
 
 def may_set_signals():
-    """A process of pytest-xdist that was slow to start has another thread run the tests."""
+    """Whether this is the main thread. A slow start of a pytest-xdist worker makes another thread run the tests."""
     return threading.current_thread() is threading.main_thread()
 
 
 def heed(number):
-    """A process that nohup or a script's & has started ignores such a signal, and so would every program that a test starts. With a handler here, they
-    begin with the signal's usual effect."""
+    """A process started by nohup or by a script's & ignores such a signal, and so would every program that a test starts. With a handler here, these
+    start with the signal's default action."""
     if signal.getsignal(number) == signal.SIG_IGN and may_set_signals():
         signal.signal(number, lambda *_: None)
 
@@ -49,7 +49,7 @@ def pytest_configure(config):
 
 
 class TookTooLong(BaseException):
-    """Not an OSError as TimeoutError is: a test that waits for a server catches those and tries again."""
+    """Not a TimeoutError, which is an OSError: tests that wait for a server catch these and retry."""
 
 
 def seconds_of(item):
@@ -58,7 +58,7 @@ def seconds_of(item):
 
 
 def limited(item):
-    """Bounds one phase of a test: setup and teardown start and stop servers and browsers, which can hang as well as the test."""
+    """Limits one phase of a test. Setup and teardown start and stop servers and browsers, which can hang, too."""
     seconds = seconds_of(item)
 
     def expired(*_):
@@ -69,7 +69,7 @@ def limited(item):
         yield
         return
     before = signal.signal(signal.SIGALRM, expired)
-    signal.setitimer(signal.ITIMER_REAL, seconds, 10)  # again, should something swallow it
+    signal.setitimer(signal.ITIMER_REAL, seconds, 10)  # repeated, in case something swallows it
     yield
     signal.setitimer(signal.ITIMER_REAL, 0)
     signal.signal(signal.SIGALRM, before)
@@ -77,7 +77,7 @@ def limited(item):
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_setup(item):
-    if time.time() > float(os.environ.get("REPRISE_TEST_UNTIL", "inf")):  # scripts/test says until when
+    if time.time() > float(os.environ.get("REPRISE_TEST_UNTIL", "inf")):  # set by scripts/test
         pytest.skip("OUT OF TIME: this machine was too slow for it (REPRISE_TEST_UNTIL)")
     yield from limited(item)
 
@@ -94,14 +94,14 @@ def pytest_runtest_teardown(item):
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_protocol(item):
-    """The last resort: a process that no signal of ours interrupts ends, and pytest-xdist names the test and starts another."""
+    """The last resort ends a process that no signal interrupts. Then pytest-xdist names the test and starts another process."""
     faulthandler.dump_traceback_later(3 * seconds_of(item) + 60, exit=True, file=sys.__stderr__)
     yield
     faulthandler.cancel_dump_traceback_later()
 
 
 def pytest_collection_modifyitems(config, items):
-    """REPRISE_E2E_PART=1/3 keeps the second third of the tests, as this commit divides them (another byte than that of the strict sample)."""
+    """REPRISE_E2E_PART=1/3 keeps the second third of the tests. The division depends on the commit (by another byte than the strict sample)."""
     part, parts = map(int, os.environ.get("REPRISE_E2E_PART", "0/1").split("/"))
     kept, left = [], []
     for item in items:
@@ -118,7 +118,7 @@ def pytest_runtest_makereport(item):
 
 
 def pytest_sessionfinish(session):
-    if hasattr(session.config, "workeroutput"):  # one of several processes that run tests (pytest-xdist)
+    if hasattr(session.config, "workeroutput"):  # a worker of pytest-xdist
         session.config.workeroutput["figures"] = FIGURES
 
 
@@ -134,18 +134,18 @@ def pytest_terminal_summary(terminalreporter):
 
 @pytest.fixture
 def figure():
-    """Notes a measured figure; all are printed at the end of the run."""
+    """Records a measured figure; all are printed at the end of the run."""
     return FIGURES.append
 
 
 @pytest.fixture(autouse=True)
 def strict_provider(request):
-    """Lets a sample of the tests (all of them with REPRISE_E2E_STRICT=all) run behind providers that refuse what real ones refuse."""
+    """Makes a sample of the tests (all with REPRISE_E2E_STRICT=all) use providers that refuse what real ones refuse."""
     Provider.strict = strict.is_chosen(request.node.nodeid) and not request.node.get_closest_marker("lenient")
     Provider.refused.clear()
     yield
     refused = list(Provider.refused)
-    assert not refused, f"behind a strict provider: {refused}"
+    assert not refused, f"refused by a strict provider: {refused}"
 
 
 @pytest.fixture
@@ -208,8 +208,8 @@ def offline(make_server):
 
 @pytest.fixture
 def browse(request):
-    """Opens windows on a server's page. A picture of each is kept if the test fails, or if the page did what it may never do."""
-    from support.browser import Browser  # not where selenium is missing
+    """Opens windows on a server's page. A picture of each is kept if the test fails or the page did something forbidden."""
+    from support.browser import Browser  # imported late, because selenium may be missing
     windows = []
 
     def make(server, path="/", script=None, **more):
@@ -244,7 +244,7 @@ def url(postgres):
 
 @pytest.fixture
 def make_instance(make_server, make_home, provider, url):
-    """Servers on one database, with the same keys and one workspace, each with a data folder of its own."""
+    """Starts servers on one database, with the same keys and workspace, each with its own data folder."""
     homes = []
 
     def make(**config):

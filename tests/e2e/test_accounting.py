@@ -1,11 +1,11 @@
-"""Tokens and cost of a chat, budgets that stop a run, and how many tool calls there may be in a minute."""
+"""Tokens and cost of a chat, budgets that stop a run, and the limit on tool calls per minute."""
 import pytest
 from support import schemas
 from support.provider import Gate, call, text, tools
 
 PRICES = {"models": {"test/scripted": {"input_price_per_mtok": 1000, "output_price_per_mtok": 2000}}}
 TURN = {"input_tokens": 11, "output_tokens": 7}  # what the scripted provider counts
-COST = 0.025  # of one request
+COST = 0.025  # per request
 
 
 def usage(server, chat="c"):
@@ -48,7 +48,7 @@ def test_models_have_their_prices(make_server, provider):
                       "test/cached": {"input": 3, "output": 15, "cache_read": 0.3, "cache_write": 3.75}}
 
 
-def test_without_a_price_there_is_no_cost_and_a_running_turn_counts_so_far(make_server, provider):
+def test_without_a_price_there_is_no_cost_and_running_turns_count(make_server, provider):
     server = make_server(provider)
     gate = Gate()
     provider.plan(tools(call("echo", {"text": "a"})), text("begun", gate, "ended"))
@@ -81,7 +81,7 @@ def test_a_chat_that_has_used_its_budget_sends_nothing_more(make_server, make_ho
     home = make_home()
     server = make_server(provider, home, config={**PRICES, "budget": budget})
     turn(server, provider)
-    for text_of_edit in ("again", "and again"):  # superseded branches were paid for as well
+    for text_of_edit in ("again", "and again"):  # superseded branches count, too
         provider.plan(text("ok"))
         server.client.edit("c", "int_001", text_of_edit).finish()
     for _ in range(2):
@@ -120,7 +120,7 @@ def test_what_was_used_before_the_end_of_a_process_counts(make_server, make_home
     attached = server.client.attach("c", "int_001", after=asked.seq)
     server.client.approve("c", "int_001", asked["approval_id"]).expect(200)
     attached.finish()
-    # Of the rounds that were under way no event tells: it would have come after their calls.
+    # The rounds that were cut off emitted no usage event, because it comes only after a round's calls.
     assert server.client.interaction("c", "int_001")["usage"] == {"input_tokens": 44, "output_tokens": 28}
 
 

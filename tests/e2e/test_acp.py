@@ -1,4 +1,4 @@
-"""`reprise acp`: the Agent Client Protocol on standard input and output, by a running server."""
+"""`reprise acp`: the Agent Client Protocol on standard input and output, through a running server."""
 import base64
 import json
 import os
@@ -18,7 +18,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 @pytest.fixture
 def connect():
-    """Starts agents for a server; each ends with its client."""
+    """Starts agents for a server and closes them at the end."""
     agents = []
 
     def make(server, *arguments, **more):
@@ -65,12 +65,12 @@ def test_the_official_client(offline, tmp_path):
     for line in record.read_text().splitlines():
         sender, message = line.split(" ", 1)
         checker.check(json.loads(message), sender)
-    assert checker.checked > 60, "messages of both sides, held against the schema"
+    assert checker.checked > 60, "messages of both sides are checked against the schema"
 
 
 @pytest.mark.limit(120)
 def test_acpx(make_home):
-    """A command-line client that people use. It starts the server, too."""
+    """A command-line client in real use. It starts the server, too."""
     program = install("acpx@0.19.1") / "acpx" / "dist" / "cli.js"
     home = make_home()
     environment = home.environment()
@@ -96,7 +96,7 @@ def test_a_turn_with_tools(agent, session, server, provider):
         request = agent.asked()
         options = [o["optionId"] for o in request["params"]["options"]]
         assert [each for each in options if ":" not in each] == ["allow_once", "allow_chat", "allow_always", "reject_once"]
-        assert options[3:5] == ["allow_chat:0", "allow_always:0"]  # a pattern that the engine proposes
+        assert options[3:5] == ["allow_chat:0", "allow_always:0"]  # a pattern proposed by the engine
         agent.choose(request, "allow_once")
     assert agent.answer(number) == {"stopReason": "end_turn"}
     assert agent.said() == "I write. all done" and agent.said("agent_thought_chunk").strip() == "let me see"
@@ -117,7 +117,7 @@ def test_a_provider_that_gives_an_id_twice(agent, session, provider):
     assert [(c["title"], c["status"]) for c in agent.calls()] == [("write_file a.txt", "completed"), ("write_file b.txt", "completed")]
     told = provider.requests[-1].conversation
     made, answered = [c["id"] for m in told for c in m.get("tool_calls", [])], [m["tool_call_id"] for m in told if m["role"] == "tool"]
-    assert made == answered and made[0] == "call_1" and len(set(made)) == 2, "its calls and results belong together"
+    assert made == answered and made[0] == "call_1" and len(set(made)) == 2, "its calls and results match"
 
 
 def test_a_diff_shows_the_file_as_it_is(agent, session, server, provider):
@@ -209,7 +209,7 @@ def test_a_question_as_a_choice_and_as_the_next_message(agent, session, provider
     request = agent.asked()
     assert [o["name"] for o in request["params"]["options"]] == ["red", "blue", "No answer"]
     agent.choose(request, "option:1")
-    assert agent.answer(number)["stopReason"] == "end_turn" and "Why?" in agent.said(), "it is the person's turn"
+    assert agent.answer(number)["stopReason"] == "end_turn" and "Why?" in agent.said(), "it is the user's turn"
     assert agent.answer(agent.prompt(session, "because"))["stopReason"] == "end_turn"
     assert [m["content"] for m in provider.requests[-1].conversation if m["role"] == "tool"] == ["blue", "because"]
 
@@ -221,7 +221,7 @@ def test_an_approval_that_is_answered_elsewhere(agent, session, server, provider
     request = agent.asked()
     server.client.post(f"/approvals/{waiting(server)[0]['approval_id']}", {"approved": True}).expect(200)
     assert agent.answer(number)["stopReason"] == "end_turn" and agent.withdrawn == [request["id"]]
-    agent.choose(request, "reject_once")  # too late, and nobody hears it
+    agent.choose(request, "reject_once")  # too late, so it is ignored
     provider.plan(text("still here"))
     agent.answer(agent.prompt(session, "and?"))
     assert "still here" in agent.said() and (server.home.workspace / "a.txt").exists()
@@ -260,7 +260,7 @@ def test_two_prompts_at_once_and_two_doors(agent, session, server, provider, con
     server.client.post(f"/chats/{session}/interactions", {"user_message": "and me"}).error(409, "busy")
     gate.release()
     assert agent.answer(first)["stopReason"] == "end_turn"
-    other.until(lambda: other.said() == "one two")  # who opened the chat meanwhile was shown the same run
+    other.until(lambda: other.said() == "one two")  # a client that opened the chat meanwhile sees the same run
     assert [i["user_message"] for i in server.client.history(session)["interactions"]] == ["go"]
 
 
@@ -268,7 +268,7 @@ def test_a_session_that_is_opened_while_it_waits(agent, session, server, provide
     provider.plan(tools(call("write_file", {"path": "a.txt", "content": "1"}), say="I ask. "), text("done"))
     agent.prompt(session, "go")
     agent.asked()
-    agent.close()  # the client has gone; the approval waits on
+    agent.close()  # the client is gone; the approval still waits
     other = connect(server)
     other.call("session/load", sessionId=session, cwd=str(server.home.workspace), mcpServers=[])
     assert other.said("user_message_chunk") == "go" and other.said() == "I ask. "
@@ -288,8 +288,8 @@ def test_a_session_that_is_opened_again_while_it_waits(agent, session, server, p
     first = agent.asked()
     reopen(agent, method, session, server)
     agent.until(lambda: agent.withdrawn == [first["id"]])
-    assert number not in agent.answers and waiting(server), "the approval waits on, and the prompt with it"
-    agent.choose(first, "reject_once")  # too late: this question is not open any more
+    assert number not in agent.answers and waiting(server), "the approval still waits, and so does the prompt"
+    agent.choose(first, "reject_once")  # too late: this question is no longer open
     agent.choose(agent.asked(), "allow_once")
     assert agent.answer(number) == {"stopReason": "end_turn"} and agent.said() == said
     assert (server.home.workspace / "a.txt").exists() and not agent.requests
@@ -376,7 +376,7 @@ def connect_folder():
     agents = []
 
     def make(home, *arguments, **more):
-        config = home.path / "server.json"  # of a server that runs, which has no other settings
+        config = home.path / "server.json"  # the running server's configuration, so that the settings agree
         agents.append(Agent(home, "--data-dir", home.data, *(["--config", config] if config.exists() else []), *arguments, **more))
         return agents[-1]
 
@@ -395,7 +395,7 @@ def test_kill_9_of_the_server_while_it_waits(by_folder, make_server, server, pro
     server.stopped = server.home.killed = True
     provider.plan(text("done"))
     again = make_server(provider, home=server.home)
-    assert waiting(again), "the same approval waits again"
+    assert waiting(again), "the same approval is asked again"
     agent.choose(request, "allow_once")
     assert agent.answer(number)["stopReason"] == "end_turn"
     assert agent.said() == "I ask. done" and (server.home.workspace / "a.txt").exists()
@@ -432,7 +432,7 @@ def test_a_cancel_while_the_server_is_away(by_folder, make_server, server, provi
     assert agent.answer(number) == {"stopReason": "cancelled"}
     with pytest.raises(Refused) as refused:
         agent.answer(agent.prompt(session, "more"))
-    assert refused.value.reason == "connection_failed", "nothing is under way any more"
+    assert refused.value.reason == "connection_failed", "the run is over"
     again = make_server(provider, home=server.home)
     provider.plan(text("done"))
     assert agent.answer(agent.prompt(session, "more")) == {"stopReason": "end_turn"}
@@ -448,19 +448,19 @@ def test_it_starts_a_server_and_another_one_when_that_is_killed(make_home, conne
     request = agent.asked()
     os.kill(holder(home), signal.SIGKILL)
     agent.choose(request, "allow_once")
-    # The answer may have gone to the server that was killed: then the one that is started asks again.
+    # The answer may have reached the killed server only; then the new server asks again.
     while number not in agent.answers:
         agent.receive()
         for request in list(agent.requests):
             agent.choose(request, "allow_once")
     assert agent.answer(number)["stopReason"] == "end_turn"
-    assert (home.workspace / "a.txt").read_text() == "hi", "the server works where the session does"
+    assert (home.workspace / "a.txt").read_text() == "hi", "the server works in the session's folder"
     agent.close()
     eventually(lambda: not holder(home), "the server ends when nobody uses it")
 
 
 def holder(home):
-    """The process that has the data folder, or None."""
+    """The process that holds the data folder, or None."""
     for process in pathlib.Path("/proc").iterdir():
         try:
             words = (process / "cmdline").read_bytes().split(b"\0")
@@ -500,7 +500,7 @@ def test_sessions_of_a_folder_below(agent, server, provider, connect):
     assert listed(agent) == {above: workspace, here: below}
     assert listed(agent, cwd=below) == {here: below} and listed(agent, cwd=workspace) == {above: workspace}
     other = connect(server)
-    assert listed(other) == {above: workspace, here: workspace}, "the folder is not kept with the chat"
+    assert listed(other) == {above: workspace, here: workspace}, "the folder is not stored with the chat"
     assert listed(other, cwd=below) == {above: below, here: below}
     other.call("session/load", sessionId=here, cwd=below, mcpServers=[])
     assert listed(other, cwd=workspace) == {above: workspace}
@@ -527,7 +527,7 @@ def test_modes_and_models(agent, session, server, provider):
 
 # --- files that the client has open ----------------------------------------------------------------------------------
 class Buffers:
-    """An editor's: what it has open, of which nothing is saved until somebody writes through it."""
+    """The buffers of an editor. They are not saved until the agent writes through the editor."""
 
     def __init__(self, agent, workspace, saves=True, **texts):
         self.agent, self.workspace, self.saves = agent, workspace, saves
@@ -535,7 +535,7 @@ class Buffers:
         self.asked, self.diffs = [], []
 
     def serve(self, number, option="allow_once"):
-        """Answers what the agent asks, until the prompt has ended."""
+        """Answers the agent's requests until the prompt has ended."""
         def ended():
             for request in list(self.agent.requests):
                 self.answer(request, option)
@@ -599,7 +599,7 @@ def test_what_is_saved_is_changed_on_the_disk(connect, server, provider):
 
 
 def test_an_editor_that_only_shows_its_files(connect, server, provider):
-    """Nothing is written over what its person has not saved."""
+    """A file with unsaved changes is not overwritten."""
     file = server.home.workspace / "a.txt"
     file.write_text("on the disk\n")
     agent = connect(server, capabilities={"fs": {"readTextFile": True, "writeTextFile": False}})
@@ -646,7 +646,7 @@ def test_an_editor_that_ends_while_it_is_asked(connect, server, provider):
     provider.plan(tools(call("read_file", {"path": "a.txt"})), text("done"))
     agent.prompt(session, "go")
     agent.asked("fs/read_text_file")
-    watcher = server.client.attach(session, "int_001")  # somebody else listens, so that the run goes on
+    watcher = server.client.attach(session, "int_001")  # another listener keeps the run alive
     agent.process.kill()
     agent.process.wait()
     watcher.finish()
@@ -673,7 +673,7 @@ def test_a_provider_that_fails(connect, offline):
     assert agent.answer(agent.prompt(session, "echo fine"))["stopReason"] == "end_turn"
 
 
-def test_messages_that_are_none(connect, server):
+def test_invalid_messages_are_refused(connect, server):
     agent = connect(server, initialize=False)
 
     def refusal(line):
@@ -716,7 +716,7 @@ def test_a_line_without_an_end(connect, server):
     agent = connect(server)
     agent.write(b'{"jsonrpc":"2.0","id":1,"method":"' + b"x" * (33 << 20) + b'"}\n')
     assert agent.until(lambda: agent.answers.pop(None, None))["error"]["code"] == -32600
-    assert agent.call("session/list") == {"sessions": []}, "what comes after it is read"
+    assert agent.call("session/list") == {"sessions": []}, "the messages after it are read"
 
 
 def test_use_at_a_terminal_and_without_a_server(make_home):

@@ -1,4 +1,4 @@
-"""The MCP servers that a client of `reprise acp` names for a session: their tools are that chat's, and each call is asked about."""
+"""MCP servers that a client of `reprise acp` names for a session: their tools belong to that chat, and each call needs approval."""
 import json
 import os
 import pathlib
@@ -32,7 +32,7 @@ def named(name, configuration, **env):
 
 
 def told(request):
-    """The tools that a model was told of."""
+    """The tools offered to the model, by name."""
     return {tool["function"]["name"]: tool["function"] for tool in request.body["tools"]}
 
 
@@ -57,11 +57,11 @@ def test_a_tool_of_the_client(connect, server, provider):
     assert agent.answer(number) == {"stopReason": "end_turn"}
     assert told(provider.requests[0])["my-tools__do"]["description"] == "does it"
     first, second = results(provider)
-    assert first == "hello 3" and "integer" in second, "what does not satisfy the schema is not asked about"
+    assert first == "hello 3" and "integer" in second, "a call that violates the schema is not asked about"
     assert agent.calls()[0]["status"] == "completed"
     provider.plan(text("nothing"))
     server.client.start("other", "go").finish()
-    assert "my-tools__do" not in told(provider.requests[-1]), "other chats have nothing of it"
+    assert "my-tools__do" not in told(provider.requests[-1]), "other chats do not have the tool"
 
 
 def test_always_is_for_always(connect, server, provider):
@@ -95,7 +95,7 @@ def test_what_is_granted_holds_for_what_it_was(connect, server, provider, tmp_pa
     provider.plan(once, once, text("done"))
     number = agent.prompt(session, "go")
     agent.choose(agent.asked(), "allow_chat")
-    assert agent.answer(number)["stopReason"] == "end_turn" and len(it.calls()) == 2 and not agent.requests, "asked once"
+    assert agent.answer(number)["stopReason"] == "end_turn" and len(it.calls()) == 2 and not agent.requests, "only one call is asked about"
     it.offer("does something else")
     it.announce()
 
@@ -107,7 +107,7 @@ def test_what_is_granted_holds_for_what_it_was(connect, server, provider, tmp_pa
     provider.plan(once, text("done"))
     number = agent.prompt(session, "again")
     agent.choose(agent.asked(), "reject_once")
-    assert agent.answer(number)["stopReason"] == "end_turn" and len(it.calls()) == 2, "it is another tool now"
+    assert agent.answer(number)["stopReason"] == "end_turn" and len(it.calls()) == 2, "a changed tool is asked about"
 
 
 def test_a_tool_that_comes_later_and_goes(connect, server, provider, tmp_path):
@@ -129,7 +129,7 @@ def test_a_tool_that_comes_later_and_goes(connect, server, provider, tmp_path):
         eventually(is_told, "the model is told of what there is")
 
 
-def test_what_is_no_text_becomes_a_file(connect, server, provider):
+def test_output_that_is_not_text_becomes_a_file(connect, server, provider):
     agent = connect(server)
     answer = f"'here'}}, {{'type': 'image', 'mimeType': 'image/png', 'data': '{PICTURE}'"
     session = agent.new(server.home.workspace, [named("s", server_of(ECHO, answer))])
@@ -200,7 +200,7 @@ def test_a_client_that_ends_takes_its_servers_along(connect, server, provider, t
 
 
 def test_a_call_that_waits_for_an_answer_when_the_client_ends(connect, server, provider, tmp_path):
-    """Another client of the same session brings the tool along, and the answer counts."""
+    """Another client of the session brings the same tool, and its answer counts."""
     it = ChangeableServer(tmp_path)
     agent = connect(server)
     session = agent.new(server.home.workspace, [named("s", it.configuration())])
@@ -219,7 +219,7 @@ def test_a_call_that_waits_for_an_answer_when_the_client_ends(connect, server, p
 @pytest.mark.parametrize("servers", ["x", [1], [{}], [{"name": "a"}], [{"name": "a", "command": 1}], [{"name": "a", "command": "x", "args": [1]}],
                                      [{"name": "a", "command": "x", "env": [{"name": "a"}]}], [{"type": "sse", "name": "a", "url": "http://127.0.0.1:1/"}],
                                      [{"type": "http", "name": "a", "url": "file:///etc/passwd"}], [{"name": "a", "command": "true"}] * 33])
-def test_servers_that_are_none(connect, server, servers):
+def test_invalid_servers(connect, server, servers):
     agent = connect(server)
     with pytest.raises(Refused) as refused:
         agent.call("session/new", check=False, cwd=str(server.home.workspace), mcpServers=servers)
@@ -227,8 +227,8 @@ def test_servers_that_are_none(connect, server, servers):
     assert agent.call("session/list") == {"sessions": []}
 
 
-def test_names_that_are_no_names(connect, server, provider):
-    """Neither leads out of the folder in which a server starts, and both are told apart."""
+def test_unusable_server_names(connect, server, provider):
+    """Neither name leads out of the folder for MCP servers, and the two servers get distinct names."""
     agent = connect(server)
     where = "__import__('os').getcwd()"
     session = agent.new(server.home.workspace, [named("../../x", server_of(ECHO, where)), named("..-..-x", server_of(ECHO, where))])
@@ -245,14 +245,14 @@ def test_names_that_are_no_names(connect, server, provider):
 
 # --- the client's terminal -------------------------------------------------------------------------------------------
 class Terminals:
-    """A client's, in which commands run as they would in an editor."""
+    """The terminals of a client, which run commands as an editor would."""
 
     def __init__(self, agent, option="allow_once"):
         self.agent, self.option = agent, option
         self.processes, self.asked, self.waiting = {}, [], {}
 
     def serve(self, until):
-        """Answers what the agent asks, until that holds."""
+        """Answers the agent's requests until `until` holds."""
         deadline = time.monotonic() + SOON
         while not until():
             assert time.monotonic() < deadline

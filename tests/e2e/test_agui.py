@@ -71,11 +71,11 @@ def test_an_approval_that_the_client_answers(thread, provider, server):
     assert interrupt["reason"] == "tool_call" and interrupt["toolCallId"] == run.of("TOOL_CALL_START")[0]["toolCallId"]
     assert "editedArgs" in interrupt["responseSchema"]["properties"] and not list(server.home.workspace.iterdir())
     assert [m["role"] for m in run.of("MESSAGES_SNAPSHOT")[0]["messages"]] == ["user", "assistant"]
-    assert server.client.get("/approvals").json["approvals"], "the run waits behind the closed response"
+    assert server.client.get("/approvals").json["approvals"], "the run still waits after the response has ended"
     after = thread.resume(resolved(interrupt, approved=True))
     assert not after.of("TOOL_CALL_START") and after.of("TOOL_CALL_RESULT")[0]["toolCallId"] == interrupt["toolCallId"]
     assert after.said() == "done" and after.end["outcome"]["type"] == "success" and (server.home.workspace / "a.txt").read_text() == "1"
-    # The same again is safe, and shows the same.
+    # Sending the same again is safe and shows the same.
     again = thread.resume(resolved(interrupt, approved=True))
     assert [e["type"] for e in again.events if e["type"] != "TEXT_MESSAGE_CONTENT"] == [e["type"] for e in after.events if e["type"] != "TEXT_MESSAGE_CONTENT"]
     assert len(provider.requests) == 2
@@ -99,7 +99,7 @@ def refusal(thread, *entries, **more):
 
 @pytest.mark.parametrize("payload", [{"approved": True, "scope": "forever"}, {"approved": True, "scope": 5}, {"approved": True, "feedback": 5},
                                      {"approved": True, "argumentsDigest": 5}, {"approved": True, "editedArgs": {"path": 5}}])
-def test_a_payload_that_is_none_approves_nothing(thread, provider, server, payload):
+def test_an_invalid_payload_approves_nothing(thread, provider, server, payload):
     provider.plan(tools(call("write_file", WRITE)), text("done"))
     interrupt = thread.run("go").interrupts[0]
     assert refusal(thread, resolved(interrupt, **payload)) == ("invalid_arguments" if "editedArgs" in payload else "invalid_payload")
@@ -114,7 +114,7 @@ def test_entries_that_contradict_each_other_answer_nothing(thread, provider, ser
     yes = resolved(interrupt, approved=True)
     assert refusal(thread, yes, resolved(interrupt, **other) if other else {"interruptId": interrupt["id"], "status": "cancelled"}) == "contradicting_entries"
     assert server.client.get("/approvals").json["approvals"] and not list(server.home.workspace.iterdir())
-    assert thread.resume(yes, yes).said() == "done" and (server.home.workspace / "a.txt").exists(), "the same twice is no harm"
+    assert thread.resume(yes, yes).said() == "done" and (server.home.workspace / "a.txt").exists(), "the same entry twice does no harm"
 
 
 def test_a_new_message_beside_the_answers_is_refused(thread, provider, server):
@@ -128,11 +128,11 @@ def test_a_new_message_beside_the_answers_is_refused(thread, provider, server):
         thread.messages = messages
         assert refusal(thread, yes) == "message_with_resume"
         assert server.client.get("/approvals").json["approvals"] and not list(server.home.workspace.iterdir())
-    # A client that keeps nothing of a run which ended with an interrupt tells the message that began it.
+    # A client that keeps no messages of an interrupted run still sends the message that began it.
     thread.messages = list(before)
     assert thread.resume(yes).said() == "done" and (server.home.workspace / "a.txt").exists()
     thread.messages.append({"id": "u3", "role": "user", "content": "and more"})
-    assert refusal(thread, yes) == "message_with_resume", "an old answer, too"
+    assert refusal(thread, yes) == "message_with_resume", "an old answer is refused, too"
     assert thread.run().said() == "more" and [i["user_message"] for i in history(server)] == ["first", "go", "and more"]
 
 
@@ -142,13 +142,13 @@ def test_each_run_tells_the_tokens_of_its_own_calls(thread, provider, server):
     second = thread.resume(resolved(first.interrupts[0], approved=True))
     entry = resolved(second.interrupts[0], approved=True)
     watching = Thread(server).run()
-    assert watching.interrupts and "usage" not in watching.end, "it has called nothing"
+    assert watching.interrupts and "usage" not in watching.end, "this run has made no model request"
     third = thread.resume(entry)
     told = [run.end["usage"][0] for run in (first, second, third)]
-    assert all(each.keys() == {"provider", "model", "inputTokens", "outputTokens", "totalTokens"} for each in told), "no count that the provider has not given"
+    assert all(each.keys() == {"provider", "model", "inputTokens", "outputTokens", "totalTokens"} for each in told), "only counts that the provider reports"
     stored = history(server)[0]["usage"]
     assert sum(each["inputTokens"] for each in told) == stored["input_tokens"] and all(each["outputTokens"] > 0 for each in told)
-    assert "usage" not in thread.resume(entry).end, "what is shown again was told before"
+    assert "usage" not in thread.resume(entry).end, "a run that is shown again does not repeat its usage"
 
 
 def test_all_interrupts_are_answered_together(thread, provider, server):
@@ -191,7 +191,7 @@ def test_a_client_that_comes_back(thread, provider, server):
     gate.wait_reached()
     run.until("TEXT_MESSAGE_CONTENT")
     fresh = Thread(server)
-    back = fresh.start()  # it has nothing, and is shown all
+    back = fresh.start()  # it has no messages, so it gets all of them
     assert [m["content"] for m in back.until("MESSAGES_SNAPSHOT")["messages"]] == ["first", "one", "second"]
     run.close()
     gate.release()
@@ -203,7 +203,7 @@ def test_a_client_that_comes_back(thread, provider, server):
 
 
 def test_a_client_that_has_its_messages_keeps_their_ids(thread, provider):
-    """A client takes a message for another one if its id has changed."""
+    """A message with a changed id is a new message to a client."""
     provider.plan(text("one"), text("two"))
     thread.run("first")
     files = [{"type": "text", "text": "again"}, part(b"of the cat")]
@@ -213,7 +213,7 @@ def test_a_client_that_has_its_messages_keeps_their_ids(thread, provider):
     for messages in (list(thread.messages), own):
         thread.messages = list(messages)
         assert thread.run().of("MESSAGES_SNAPSHOT")[0]["messages"] == messages
-    # What only one of the two knows changes nothing of the others.
+    # Messages that only one side knows do not change the ids of the others.
     thread.messages = [{"id": "x", "role": "user", "content": "unheard of"}, own[0], own[2], {"id": "y", "role": "assistant", "content": "two"}]
     shown = thread.run().of("MESSAGES_SNAPSHOT")[0]["messages"]
     assert [m["id"] for m in shown] == ["own-0", "int_001-message-0", "own-2", "y"] and shown[2]["content"] == files
@@ -248,7 +248,7 @@ def test_kill_9_while_it_waits(thread, provider, server, make_server):
     server.stopped = server.home.killed = True
     provider.plan(text("done"))
     thread.server = make_server(provider, home=server.home)
-    assert Thread(thread.server).run().interrupts[0]["id"] == interrupt["id"], "the same interrupt again"
+    assert Thread(thread.server).run().interrupts[0]["id"] == interrupt["id"], "the interrupt is the same"
     run = thread.resume(resolved(interrupt, approved=True))
     assert run.said() == "done" and (server.home.workspace / "a.txt").exists()
 
@@ -265,7 +265,7 @@ def test_kill_9_in_mid_stream(thread, provider, server, make_server):
     server.stopped = server.home.killed = True
     provider.plan(text("went on"))
     thread.server = make_server(provider, home=server.home)
-    assert thread.run().said() == "went on", "the same messages once more: the last one is run again"
+    assert thread.run().said() == "went on", "the same messages again: the last one runs again"
     assert [i["user_message"] for i in history(thread.server)] == ["before", "go"]
 
 
@@ -277,7 +277,7 @@ def test_a_foreign_edit_of_message_3_of_10(thread, provider, server):
     del thread.messages[third:]
     provider.plan(text("another"))
     run = thread.run("message 2, better")
-    assert run.said() == "another" and run.of("STATE_SNAPSHOT")[0]["snapshot"]["tasks"] == [], "the state before it"
+    assert run.said() == "another" and run.of("STATE_SNAPSHOT")[0]["snapshot"]["tasks"] == [], "the edit restores the state before it"
     assert run.events[0]["parentRunId"] == "int_003"
     assert [i["user_message"] for i in history(server)] == ["message 0", "message 1", "message 2, better"]
     assert len(history(server, "?branches=all")) == 11 and len(server.client.get("/chats").json["chats"]) == 1
@@ -354,7 +354,7 @@ def test_the_same_message_with_another_file_is_an_edit(provider, server):
     assert "of the dog" in told() and "of the cat" not in told()
     stored = server.client.get("/chats/t?branches=all").json["interactions"]
     assert len(stored) == 3 and stored[0]["edited_from"] is None and all(each["edited_from"] for each in stored[1:])
-    # A file that the chat has already goes with a later message too.
+    # A file that the chat already has can be attached to a later message.
     assert run(look(b"of the dog"), ("assistant", "seen"), look(b"of the cat")).said() == "seen"
     assert "of the cat" in json.dumps(provider.requests[-1].conversation[-1]) and len(server.client.get("/chats/t/files").json["files"]) == 2
 
@@ -363,7 +363,7 @@ def test_the_same_message_with_another_file_is_an_edit(provider, server):
                                         ({"threadId": "t", "runId": "r", "messages": [1]}, "messages[0]"), ({"threadId": "t", "runId": "r", "messages": [{"role": "boss"}]}, "role"),
                                         ({"threadId": "t", "runId": "r", "messages": [{"role": "user", "content": " "}]}, "empty"),
                                         ({"threadId": "t", "runId": "r", "resume": [{"interruptId": "x"}]}, "status"), ({"threadId": "t", "runId": "r", "resume": 1}, "resume")])
-def test_inputs_that_are_none(offline, body, word):
+def test_invalid_inputs(offline, body, word):
     error = offline.client.post("/agui", body).error(400)
     assert word in error["message"] and offline.client.get("/chats").json["chats"] == []
 

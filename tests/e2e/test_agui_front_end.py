@@ -1,4 +1,4 @@
-"""Real front ends of AG-UI in a real browser: assistant-ui's runtime and CopilotKit's, as the registry has them, behind a site of their own."""
+"""Real front ends of AG-UI in a real browser: assistant-ui's runtime and CopilotKit's, from the npm registry, on a site of their own."""
 import contextlib
 import http.server
 import pathlib
@@ -15,7 +15,7 @@ from support.timing import SLACK, SOON, eventually
 
 SOURCE = pathlib.Path(__file__).resolve().parent / "support" / "assistant_ui.jsx"
 COPILOT = pathlib.Path(__file__).resolve().parent / "support" / "copilot_kit.jsx"
-# Its sources have import attributes, which the esbuild of Debian 12 does not know.
+# Its sources use import attributes, which Debian 12's esbuild does not support.
 COPILOT_PACKAGES = ("@copilotkit/react-core@1.74.0", "react@19.2.0", "react-dom@19.2.0", "zod@3.25.76", "esbuild@0.25.12")
 PACKAGES = ("@assistant-ui/react-ag-ui@0.0.57", "@assistant-ui/react@0.15.22", "react@19.2.0", "react-dom@19.2.0")
 INDEX = b'<!doctype html><html lang="en"><title>Front end</title><div id="app"></div><script src="/app.js"></script>'
@@ -43,7 +43,7 @@ def copilot_bundle(tmp_path_factory):
 
 @contextlib.contextmanager
 def site(server, bundle):
-    """A site that serves the front end and passes /agui on, as people put both behind one address."""
+    """A site that serves the front end and forwards /agui, so that both have one origin."""
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
             body = bundle if self.path == "/app.js" else INDEX
@@ -59,7 +59,7 @@ def site(server, bundle):
             self.close_connection = True
             with socket.create_connection(("127.0.0.1", server.port), timeout=SOON) as to:
                 to.sendall(head.encode() + body)
-                # Whoever of the two goes, the other is told.
+                # When one side closes, the loop ends, which closes the other.
                 while to in (ready := select.select([to, self.connection], [], [], SOON)[0]) and (piece := to.recv(65536)):
                     self.connection.sendall(piece)
                 assert ready, "the server is silent"
@@ -88,7 +88,7 @@ def test_assistant_ui(server, provider, browse, bundle):
         say("hi")
         page.until_text("assistant", "Hello there")
         page.until_text("state", "later")
-        # An approval, with arguments of one's own.
+        # An approval with edited arguments.
         provider.plan(tools(call("write_file", {"path": "a.txt", "content": "1"})), text("It is written."))
         say("write")
         page.until_text("interrupt", "write_file")
@@ -97,7 +97,7 @@ def test_assistant_ui(server, provider, browse, bundle):
         page.until_text("assistant", "It is written.")
         assert [p.name for p in server.home.workspace.iterdir()] == ["changed.txt"]
         page.gone("interrupt")
-        # Stop, in the middle of an answer.
+        # Stop in the middle of an answer.
         gate = Gate()
         provider.plan(text("one ", gate, "two"))
         say("slow")
@@ -105,7 +105,7 @@ def test_assistant_ui(server, provider, browse, bundle):
         page.until_text("assistant", "one")
         page.press("stop")
         eventually(lambda: server.client.history("front")["interactions"][-1]["status"] == "CANCELLED", "a stop is a cancel")
-        # An edit of the first message becomes a branch, with the state that was before it.
+        # An edit of the first message becomes a branch that starts from the state before it.
         provider.plan(text("Another answer"))
         page.all("edit")[0].click()
         page.type("edited", "hello", clear=True)
@@ -126,7 +126,7 @@ def test_copilotkit(server, provider, browse, copilot_bundle):
         say("hi")
         page.until_text("assistant", "Hello there")
         page.until_text("state", "later")
-        # An approval, with arguments of one's own.
+        # An approval with edited arguments.
         provider.plan(tools(call("write_file", {"path": "a.txt", "content": "1"})), text("It is written."))
         say("write")
         page.until_text("interrupt", "write_file")
@@ -135,7 +135,7 @@ def test_copilotkit(server, provider, browse, copilot_bundle):
         page.until_text("assistant", "It is written.")
         assert [p.name for p in server.home.workspace.iterdir()] == ["changed.txt"]
         page.gone("interrupt")
-        # Stop, in the middle of an answer; and on.
+        # Stop in the middle of an answer, then continue.
         gate = Gate()
         provider.plan(text("one ", gate, "two"), text("still here"))
         say("slow")

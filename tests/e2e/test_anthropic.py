@@ -1,4 +1,4 @@
-"""A provider that speaks Anthropic's Messages API: thinking that comes back unchanged, tools, cache marks, failures."""
+"""A provider that speaks Anthropic's Messages API: thinking that is sent back unchanged, tools, cache marks, failures."""
 import json
 
 import pytest
@@ -22,7 +22,7 @@ def anthropic(make_server, provider):
 
 
 def unmarked(value):
-    """Without the marks for the cache, which move from request to request."""
+    """The value without its cache marks, which move from request to request."""
     if isinstance(value, list):
         return [unmarked(one) for one in value]
     if isinstance(value, dict):
@@ -220,11 +220,11 @@ def test_the_limit_of_an_answer_is_learned_from_the_provider(anthropic, provider
     server = anthropic(max_retries=1)
     refusal = "max_tokens: 32000 > 4096, which is the maximum allowed number of output tokens for scripted"
     provider.plan(failure(400, "invalid_request_error", refusal), message(say("ok")), message(say("ok")))
-    assert not server.client.turn("c", "hi").all("retry"), "it is asked otherwise, which is no retry"
+    assert not server.client.turn("c", "hi").all("retry"), "a changed request is no retry"
     server.client.turn("c", "again")
     assert [r.body["max_tokens"] for r in provider.requests] == [32000, 4096, 4096]
     provider.plan(failure(400, "invalid_request_error", refusal.replace("32000", "4096")))
-    server.client.turn("c", "again", "FAILED")  # nothing to be gained
+    server.client.turn("c", "again", "FAILED")  # the same limit again: changing the request would not help
 
 
 def test_cancel_while_it_writes(anthropic, provider):
@@ -252,7 +252,7 @@ def test_models_are_listed(anthropic, provider):
     assert "claude/scripted" in models and models["offline"] is None
     assert models["other/x"] == 777
     server.client.get("/models").expect(200, "models")
-    assert len(provider.listings) == 2  # one for each provider: the second time from memory
+    assert len(provider.listings) == 2  # one for each provider; the second GET is answered from the cache
     keys = {path: headers for path, headers in provider.listings}
     assert keys["/v1/models?limit=1000"]["x-api-key"] == API_KEY and keys["/v1/models"]["Authorization"] == f"Bearer {API_KEY}"
 
@@ -264,4 +264,4 @@ def test_a_provider_that_does_not_list_is_not_waited_for(anthropic, provider):
     models = {m["name"] for m in server.client.get("/models", limit=20).expect(200, "models").json["models"]}
     assert models == {"offline", "claude/scripted"}
     provider.listing = failure(500, "api_error")
-    server.client.turn("c", "hello", "FAILED")  # the server is as alive as ever
+    server.client.turn("c", "hello", "FAILED")  # the server still works

@@ -255,7 +255,7 @@ def test_approve_and_cancel_race_has_one_winner(server, provider):
         stream.rest()
         assert cancelled == 200 and approved in (200, 400)
         ran = (server.home.workspace / name).exists()
-        assert ran <= (approved == 200), "it ran although the answer was refused"
+        assert ran <= (approved == 200), "the call ran although the answer was refused"
         assert len(stream.all("approved")) == (approved == 200) or stream.events[-1]["status"] == "CANCELLED"
         with provider.lock:
             provider._replies.clear()
@@ -272,7 +272,7 @@ def test_sixty_four_streams_wait_and_each_answer_is_fast(server, provider, figur
         streams.append((stream, f"chat{number}"))
     asked = [stream.until("approval_required") for stream, _ in streams]
     assert len(client.get("/approvals").json["approvals"]) == 64
-    # Sockets that connect and dawdle must not be in the way either.
+    # Idle connections must not slow it down either.
     import socket
     slow = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(200)]
     for connection in slow:
@@ -298,7 +298,7 @@ def test_approve_to_next_event_is_fast(client, provider, figure):
         provider.plan(text("ok"))
         began = time.monotonic()
         client.approve(f"c{number}", "int_001", asked["approval_id"]).expect(200)
-        # The stream's own clock: when `approved` was read lies behind the answer's return, so take the later of the two.
+        # `at` is when this test read the event, after the POST returned, so the figure includes both.
         times.append(stream.until("approved").at - began)
         stream.finish()
     figure(f"approve POST to `approved` event: median {median(times) * 1e3:.2f} ms (a Python client)")
@@ -362,7 +362,7 @@ def test_a_chat_has_a_mode_of_its_own(server, make_server, provider):
     stream = ended(writes(client, provider, "c", 1))
     assert not stream.all("approval_required") and (server.home.workspace / "1.txt").exists()
     assert client.history("c")["approval_mode"] == "approve_all"
-    # Another chat asks, and so does a copy, which was never allowed everything.
+    # Another chat asks, and so does a copy, because the mode is not copied.
     other = writes(client, provider, "d", 2)
     client.approve("d", "int_001", other.until("approval_required")["approval_id"], False).expect(200)
     other.finish()
@@ -408,7 +408,7 @@ def test_a_mode_that_changes_while_a_run_is_under_way_decides_on_its_next_call(c
     assert len(stream.all("approval_required")) == 1
     reasons = [(e["call_id"], e["event"], e.get("reason")) for e in client.get("/audit").json["entries"] if e["event"] in ("started", "refused")]
     assert reasons == [("call_1", "started", "approval"), ("call_2", "refused", "mode"), ("call_3", "started", "mode"), ("call_4", "started", "mode")]
-    # Each call replays by what held when it was made, whatever holds now.
+    # A replay uses the mode in force when each call was made, not the present one.
     set_mode(client, "c", "ask").expect(200)
     report = client.post("/chats/c/interactions/int_001/replay", {"mode": "recorded"}).expect(200, "replay_report").json
     assert report["match"], report

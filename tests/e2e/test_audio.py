@@ -1,4 +1,4 @@
-"""Speech: what is said becomes text, and text is spoken, by the provider that is configured for it."""
+"""Speech: recordings become text, and text becomes speech, through the provider configured for it."""
 import json
 import subprocess
 import threading
@@ -105,7 +105,7 @@ def test_bad_requests_are_named(speaking, provider):
 @pytest.mark.large
 def test_a_recording_has_a_limit(speaking, provider, tmp_path):
     (tmp_path / "long.webm").write_bytes(b"x" * (26 << 20))
-    _, answer = curl("-F", f"file=@{tmp_path}/long.webm", f"http://127.0.0.1:{speaking.port}/audio/transcriptions")  # which waits for our word
+    _, answer = curl("-F", f"file=@{tmp_path}/long.webm", f"http://127.0.0.1:{speaking.port}/audio/transcriptions")  # curl sends `Expect: 100-continue`
     assert json.loads(answer)["error"]["code"] == "too_large" and not provider.heard
     provider.audio = HEARD
     listen(speaking.client, sound(b"x" * (25 << 20))).expect(200)
@@ -137,7 +137,7 @@ def test_failures_of_the_provider_are_told(speaking, provider, reply, status, co
 @pytest.mark.parametrize("reply, code", [(Reply([b"<html>busy</html>"], content_type="text/html"), "provider_protocol"),
                                          (Reply([b'{"error":{"message":"no such voice"}}'], content_type="application/json"), "provider_error"),
                                          (Reply([b""], content_type="audio/mpeg"), "provider_protocol")], ids=["page", "error", "empty"])
-def test_what_is_no_sound_is_not_passed_on_as_one(speaking, provider, reply, code):
+def test_data_that_is_not_audio_is_not_passed_on(speaking, provider, reply, code):
     provider.audio = reply
     told = speaking.client.post("/audio/speech", {"text": "x"}).error(503, code)
     assert code != "provider_error" or "no such voice" in told["message"]
@@ -160,7 +160,7 @@ def test_a_client_that_goes_ends_the_request(speaking, provider):
     gate.wait_left()
 
 
-def test_those_that_wait_hold_up_nobody(speaking, provider):
+def test_waiting_recordings_delay_nothing_else(speaking, provider):
     gates = [Gate() for _ in range(4)]
     waiting = iter(gates)
     provider.audio = lambda _: Reply([next(waiting), b'{"text":"ok"}'])

@@ -1,4 +1,4 @@
-"""The audit log: every tool call and what became of it, in a chain of lines that holds nobody's words."""
+"""The audit log: every tool call and its outcome, in a chain of lines without any content of chats."""
 import json
 import subprocess
 
@@ -43,7 +43,7 @@ def test_every_call_is_accounted_for(server, provider):
     client.get("/audit?limit=0").error(400)
     client.get("/audit?after=x").error(400)
     assert not server.home.find_text(SECRET_TEXT)
-    # A replay does nothing that there is to account for.
+    # A recorded replay runs no tool, so it adds no line.
     client.post("/chats/c/interactions/int_001/replay", {"mode": "recorded"}).expect(200)
     assert len(entries(client)) == 8
 
@@ -94,7 +94,7 @@ def test_commands_and_a_changed_line(make_server, provider):
     file.write_text("".join(whole.splitlines(True)[1:]))
     assert json.loads(run(server.home, "verify", "--json").stdout)["problems"][0]["kind"] == "missing"
     file.write_text(whole)
-    # The chain goes on after a restart.
+    # The chain continues after a restart.
     again = make_server(provider, server.home)
     provider.plan(tools(call("echo", {"text": "more"}, "e")), text("ok"))
     again.client.turn("c", "go")
@@ -126,7 +126,7 @@ def test_the_route_says_whether_what_it_shows_verifies(make_server, provider, pl
         together = again.client.get("/audit").json
         assert together["ok"] == (what == "whole") and bool(together["problems"]) == (what != "whole")
         again.stop()
-    # What was changed is found where it is, or by the next line's digest of it.
+    # A change is found in its own line, or by the digest in the next one.
     assert found["whole"] == [[], [], []] and found["changed"] in ([[], ["auth"], []], [[], ["auth"], ["auth"]])
     assert found["gone"][0] == [] and found["gone"][1] == ["missing"]
     assert found["cut"] == [[], [], ["missing"]] and found["nothing"] == [["missing"]]
@@ -139,7 +139,7 @@ def test_a_sub_agents_calls_are_in_it(server, provider):
 
 
 def test_no_tool_repeats_a_secret_of_the_server(make_server, provider):
-    # TEST_API_KEY, the provider's key, is also what every end of a test looks for on disk.
+    # TEST_API_KEY, the provider's key, is also searched for on disk at the end of every test.
     from support.server import API_KEY
     server = make_server(provider, environment={"MY_PRIVATE_KEY": "MIIEvQIBADANBg", "PASSWORD_STORE_DIR": "/home/me/.password-store"})
     (server.home.workspace / "other.txt").write_text("MIIEvQIBADANBg in /home/me/.password-store\n")
@@ -174,7 +174,7 @@ def test_an_end_that_is_gone_is_found_and_stays_so(make_server, provider, plain)
         found = run(server.home, "audit", *flags)
         assert found.returncode == 1 and f"audit.jsonl: {kind}" in found.stderr
         assert [p["kind"] for p in json.loads(run(server.home, "verify", "--json", *flags).stdout)["problems"]] == [kind]
-    # A server names it, goes on, and does not cover it up.
+    # A server reports the damage, continues, and does not hide it.
     file.write_text("".join(lines[:4]))
     again = make_server(provider, server.home, plain=plain)
     again.check_files = False

@@ -1,4 +1,4 @@
-"""Cancellation: quick, complete, saved, and the chat goes on."""
+"""Cancellation is quick, complete and saved, and the chat continues."""
 import time
 
 import pytest
@@ -47,7 +47,7 @@ def test_while_the_model_is_silent(server, provider, figure):
     assert median(times) < 0.05 * SLACK
     goes_on(server, provider, "c0")
     contents = [m.get("content") for m in provider.requests[-1].conversation]
-    assert contents[0] == "hello" and any("some" in (c or "") for c in contents[1:-1]), "what had been said is kept"
+    assert contents[0] == "hello" and any("some" in (c or "") for c in contents[1:-1]), "the text so far is kept"
 
 
 def test_before_the_provider_has_answered_at_all(server, provider):
@@ -81,7 +81,7 @@ def test_while_a_tool_sleeps_and_nothing_of_it_is_left(make_server, provider, fi
     times = []
     for number in range(REPETITIONS):
         marker = f"98765.{number:03}"
-        # One child in a session of its own, one in the background, one in front.
+        # One child in its own session, one in the background, one in the foreground.
         command = f"setsid sleep {marker} & sleep {marker} & echo ready; sleep {marker}"
         provider.plan(tools(call("run_shell", {"command": command, "timeout_s": 600})))
         stream = server.client.start(f"c{number}", "go")
@@ -104,7 +104,7 @@ def test_with_several_calls_open_every_call_has_its_result(server, provider):
     cancelled_after(server.client, stream, "c", "int_001")
     check_saved(server, stream, "c", "int_001")
     assert sorted(e["id"] for e in stream.all("tool_result")) == ["a", "b", "d"]
-    goes_on(server, provider, "c")  # the provider checks the pairing
+    goes_on(server, provider, "c")  # the provider checks that calls and results are paired
 
 
 def test_it_is_idempotent_and_a_finished_one_reports_its_status(client, provider):

@@ -1,4 +1,4 @@
-"""What a write that waits for an approval would change: shown to the person who is asked, and to nobody else."""
+"""Previews of writes that wait for an approval: shown to the person who is asked, and to no one else."""
 import os
 
 import pytest
@@ -14,7 +14,7 @@ def box(server, provider):
 
 
 class Box:
-    """Asks for calls one after the other, and looks at what they would change."""
+    """Makes calls one after the other and previews their changes."""
 
     def __init__(self, server, provider):
         self.server = server
@@ -24,7 +24,7 @@ class Box:
         self.count = 0
 
     def ask(self, tool, **arguments):
-        """A call that waits in a chat of its own: (stream, approval id)."""
+        """Makes a call that waits in its own chat: (stream, approval id)."""
         self.count += 1
         self.provider.plan(tools(call(tool, arguments)))
         stream = self.client.start(f"c{self.count}", "do it")
@@ -34,7 +34,7 @@ class Box:
         return self.client.get(f"/approvals/{approval}/change")
 
     def change(self, tool, **arguments):
-        """What the call would change; it is then not made."""
+        """The change that the call would make. The call is then dropped."""
         stream, approval = self.ask(tool, **arguments)
         change = self.preview(approval).expect(200, "file_change").json
         self.drop(stream)
@@ -42,14 +42,14 @@ class Box:
         return change
 
     def refusal(self, tool, **arguments):
-        """Why there is nothing to show."""
+        """Why the call has no preview."""
         self.count += 1
         self.provider.plan(tools(call(tool, arguments)), text("done"))
         stream = self.client.start(f"c{self.count}", "do it")
         event = stream.next()
         while event.name not in ("approval_required", "tool_result"):
             event = stream.next()
-        if event.name == "tool_result":  # it would fail whatever anybody says: nobody is asked
+        if event.name == "tool_result":  # the call must fail, so nobody is asked
             stream.finish()
             assert event["is_error"] and not stream.all("approval_required")
             return event["tool_output"]
@@ -60,7 +60,7 @@ class Box:
         return error["message"]
 
     def refusals(self, path):
-        """The same for all three."""
+        """The refusals of all three tools."""
         yield self.refusal("write_file", path=path, content="x")
         yield self.refusal("edit_file", path=path, old_text="e", new_text="x")
         yield self.refusal("delete_file", path=path)
@@ -101,7 +101,7 @@ def test_an_edit_that_does_not_match_says_so(box):
 
 
 def test_a_call_that_must_fail_is_not_asked_about(box):
-    """The failure goes to the model, which mends it; what an earlier call of the round may still change is asked about when that has run."""
+    """The failure goes to the model, which corrects the call. A call that an earlier one can still make valid is asked about after that one."""
     (box.workspace / "notes.txt").write_text("one\none\n")
     (box.workspace / "folder").mkdir()
     (box.workspace / "link").symlink_to("notes.txt")
@@ -121,7 +121,7 @@ def test_a_call_that_must_fail_is_not_asked_about(box):
         assert report["match"], report
     refused = [e for e in box.client.get("/audit").expect(200, "audit").json["entries"] if e["event"] == "refused"]
     assert [e["reason"] for e in refused] == ["would_fail"] * len(failing)
-    # The edit is of a file that the call before it makes.
+    # The edited file is created by the call before it.
     box.provider.plan(tools(call("write_file", {"path": "made.txt", "content": "a"}, "w"), call("edit_file", {"path": "made.txt", "old_text": "a", "new_text": "b"}, "e")),
                       text("done"))
     stream = box.client.start("both", "do it")
@@ -152,7 +152,7 @@ def test_it_is_the_file_as_it_is_now(box):
     box.drop(stream)
 
 
-def test_secrets_are_not_opened_before_somebody_has_agreed(make_server, make_home, provider):
+def test_secrets_are_not_opened_before_an_approval(make_server, make_home, provider):
     home = make_home()
     home.workspace = home.user
     (home.user / ".ssh").mkdir()
@@ -163,7 +163,7 @@ def test_secrets_are_not_opened_before_somebody_has_agreed(make_server, make_hom
     for path in (".ssh/config", ".ssh/new", "sub/../.ssh/config"):
         for message in box.refusals(path):
             assert "secrets" in message and "agreed" in message
-    # Harmless when it was asked about.
+    # The path was harmless when the call was asked about.
     stream, approval = box.ask("delete_file", path="sub/config")
     box.preview(approval).expect(200, "file_change")
     (home.user / "sub").rename(home.user / "aside")
@@ -192,7 +192,7 @@ def test_the_servers_own_files_stay_closed(make_server, make_home, provider):
     home = make_home()
     home.data = home.workspace / "chats"
     box = Box(make_server(provider, home=home, plain=True), provider)
-    box.change("write_file", path="x", content=NEEDLE)  # now there is a record
+    box.change("write_file", path="x", content=NEEDLE)  # so that there is a record
     path = f"chats/c1/interactions/{home.checkpoint_file('c1', 'int_001').name}"
     assert (box.workspace / path).is_file()
     for message in box.refusals(path):
@@ -253,7 +253,7 @@ def test_after_a_restart(make_server, make_home, provider, end):
 
 
 def test_after_a_restart_in_another_workspace(make_server, make_home, provider):
-    """The call is asked about again there; the old question has nothing to show of either."""
+    """The call is asked about again there; the old question shows nothing of either workspace."""
     home = make_home()
     box = Box(make_server(provider, home=home), provider)
     stream, approval = box.ask("write_file", path="notes.txt", content="after\n")
@@ -273,7 +273,7 @@ def test_after_a_restart_in_another_workspace(make_server, make_home, provider):
 
 
 def test_none_of_it_is_kept(make_server, make_home, provider):
-    """Neither in the records nor in the log, in the events or in what the model is sent."""
+    """The preview is not in the records, the log, the events or the model's requests."""
     home = make_home()
     box = Box(make_server(provider, home=home, plain=True), provider)
     (box.workspace / "notes.txt").write_text(NEEDLE)

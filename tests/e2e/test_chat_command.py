@@ -32,7 +32,7 @@ def test_tools_and_approvals(server, provider):
     status, out, err = chat(server, ["one", "what?", "y", "two", "n", "three", "e", "no json", "e", edited, "four"])
     assert status == 0 and "must be a JSON object" in err
     assert '[write_file {"path":' in out and "allow? [y]es" in out
-    assert sorted(p.name for p in server.home.workspace.iterdir()) == ["edited.txt", "f0.txt"], "the end of the input allows nothing"
+    assert sorted(p.name for p in server.home.workspace.iterdir()) == ["edited.txt", "f0.txt"], "end of input approves nothing"
 
 
 def test_a_question_of_a_tool(server, provider):

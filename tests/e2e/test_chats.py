@@ -72,9 +72,9 @@ def test_a_model_chosen_for_a_chat_answers_in_it(server, make_server, provider):
     again.finish()
     assert again.one("interaction_started")["model"] == "offline"
     provider.plan(text("x"))
-    client.turn("c", "hello", model="test/scripted")  # named: that one
+    client.turn("c", "hello", model="test/scripted")  # the model that is named
     assert client.interaction("c", "int_004")["model"] == "test/scripted"
-    # A replay is of the model that has answered then.
+    # A replay uses the model that answered originally.
     provider.plan(text("x"))
     again = client.post("/chats/c/interactions/int_001/replay", {"mode": "live"}).expect(200).json
     assert again["match"] and client.interaction("c", again["interaction_id"])["model"] == "test/scripted"
@@ -113,7 +113,7 @@ def test_delete_goes_to_the_trash(server, provider):
     client.request("DELETE", "/chats/c").error(404)
     assert [c["id"] for c in client.get("/chats").json["chats"]] == ["other"]
     kept = [p for p in server.home.data.rglob("int_001.json") if p.read_bytes() == sealed]
-    assert len(kept) == 1, "a person can still find it"
+    assert len(kept) == 1, "it is kept under a name that a person can find"
     turn(client, provider, "c", "a new life")
     assert [i["user_message"] for i in client.history("c")["interactions"]] == ["a new life"]
 

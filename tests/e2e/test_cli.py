@@ -1,4 +1,4 @@
-"""The command line beside `serve`."""
+"""All commands but `serve`."""
 import json
 import os
 import re
@@ -15,7 +15,7 @@ from support.timing import SOON, eventually
 
 @pytest.fixture
 def reprise(make_home, make_server, provider):
-    """Two chats on disk and a way to run commands beside (or without) their server."""
+    """Two chats on disk, and a function that runs commands with or without their server."""
     home = make_home()
     server = make_server(provider, home=home)
     for chat, turns in (("alpha", 2), ("beta", 1)):
@@ -59,7 +59,7 @@ def test_every_flag_is_what_the_end_of_the_help_says(reprise):
     keys = {name.replace("_", "-") for name in schema["properties"]} | {"tool-" + name.replace("_", "-") for name in schema["properties"]["tools"]["properties"]}
     assert {flag for flag in flags if flag not in keys} == excepted
     for flag in sorted(flags - excepted):
-        # One that is known is read: what it holds is no number, no folder and no mode.
+        # A known variable is read. Its value here is no valid number, folder or mode.
         variable = "REPRISE_" + flag.upper().replace("-", "_")
         done = reprise("doctor", "--json", data=flag != "data-dir", status=(0, 1), **{variable: "\x01"})
         assert f"{variable} is no setting" not in done.stdout, variable
@@ -112,7 +112,7 @@ def test_a_configuration_that_cannot_be_followed_is_wrong_usage(reprise, command
         file.write_text(content)
         file.chmod(0o600)
     done = reprise(command, "--config", file, status=1 if command == "doctor" else 2)
-    assert (done.stdout + done.stderr).count(str(file)) == 1, "the file is named, once"
+    assert (done.stdout + done.stderr).count(str(file)) == 1, "the file is named once"
 
 
 def test_an_unreadable_chat_is_listed_with_the_reason_and_ls_is_1(reprise, make_server):
@@ -137,7 +137,7 @@ def test_times_are_those_of_the_persons_clock_and_json_is_utc(reprise):
     assert reprise("ls", "--json", TZ="UTC-9").stdout == reprise("ls", "--json", TZ="UTC").stdout
 
 
-def test_a_variable_that_is_no_setting_is_warned_of(reprise, make_server, make_home):
+def test_an_unknown_variable_is_warned_about(reprise, make_server, make_home):
     finding = next(c for c in json.loads(reprise("doctor", "--json", REPRISE_MODLE="x").stdout)["checks"] if c["check"] == "environment")
     assert finding["verdict"] == "warn" and "REPRISE_MODLE is no setting, did you mean REPRISE_MODEL?" in finding["message"]
     server = make_server(home=make_home(), environment={"REPRISE_MODLE": "x"})
@@ -147,15 +147,15 @@ def test_a_variable_that_is_no_setting_is_warned_of(reprise, make_server, make_h
 
 @pytest.mark.parametrize("command", [["ls", "--json"], ["show", "alpha"], ["verify"], ["search", "question"], ["restore"], ["approvals"], ["chat", "alpha"],
                                      ["keys", "list"], ["trust", "--list"], ["doctor", "--json"], ["completion", "--chats"], ["man", "ls"]])
-def test_a_command_warns_once_of_a_variable_that_is_no_setting(reprise, command):
+def test_a_command_warns_once_about_an_unknown_variable(reprise, command):
     with_folder = command[0] not in ("keys", "trust", "man", "chat")
-    if command[0] == "chat":  # that server runs with other settings than this command's
+    if command[0] == "chat":  # the server has other settings than this command
         command = [*command, "--url", f"http://127.0.0.1:{reprise.server.port}"]
     done = reprise(*command, data=with_folder, REPRISE_MODLE="x")
     silent = command[0] in ("doctor", "completion", "man")
     assert done.stderr.count("reprise: the variable REPRISE_MODLE is no setting, did you mean REPRISE_MODEL?\n") == (0 if silent else 1)
     assert done.stderr.count("REPRISE_MODLE") == (0 if silent else 1)
-    if command[0] not in ("doctor", "verify"):  # what they find may have changed meanwhile
+    if command[0] not in ("doctor", "verify"):  # their findings may have changed meanwhile
         assert done.stdout == reprise(*command, data=with_folder).stdout
 
 
@@ -251,17 +251,17 @@ def test_show_lets_no_control_characters_through(reprise, provider):
     assert "\x1b" not in reprise("ls").stdout
 
 
-# What steers a terminal or turns what one reads, and what only cannot be seen: as it is, and as it is spelled out.
+# Characters that control a terminal or change the order of text, and invisible ones: as they are, and spelled out.
 STEERING = {"\u202e": "<U+202E>", "\U000e0041": "<U+E0041>", "\x1b": "<U+001B>", "\x9b": "<U+009B>"}
 UNSEEN = {"\u200b": "<U+200B>", "\u00ad": "<U+00AD>"}
 HIDDEN, SPELLED = "".join({**STEERING, **UNSEEN}), "".join({**STEERING, **UNSEEN}.values())
 CALL = json.dumps({"command": "true tool" + HIDDEN}, ensure_ascii=False)
-SPELLED_CALL = "true tool" + SPELLED.replace("<U+001B>", "\\u001b")  # JSON has it in no other way
+SPELLED_CALL = "true tool" + SPELLED.replace("<U+001B>", "\\u001b")  # JSON must escape it
 
 
 @pytest.fixture
 def hostile(reprise, make_server, provider):
-    """A third chat, whose every part holds all of them."""
+    """A third chat, every part of which holds all of these characters."""
     reprise.server.stop()
     client = make_server(provider, home=reprise.home, config={"approval_mode": "approve_all"}).client
     provider.plan(tools(call("run_shell", CALL), say="said" + HIDDEN), text("answer" + HIDDEN + "."))
@@ -309,7 +309,7 @@ def test_json_carries_what_cannot_be_seen_as_it_is(hostile, arguments, where):
 def test_a_terminal_is_shown_the_same(hostile):
     for arguments in (["ls"], ["show", "hostile"], ["search", "message"]):
         terminal = Terminal(hostile.home, *arguments, "--data-dir", hostile.home.data)
-        # What a command says of its work is for terminals only.
+        # Progress messages appear at terminals only.
         assert terminal.end() == 0 and terminal.raw.decode().replace("\r\n", "\n").startswith(shown(hostile, *arguments))
 
 
@@ -375,7 +375,7 @@ def test_nothing_is_written_by_reading(reprise):
     assert not empty.exists()
 
 
-def test_a_closed_pipe_is_no_crash(reprise):
+def test_a_closed_pipe_does_not_crash(reprise):
     read, write = os.pipe()
     os.close(read)
     done = subprocess.run([str(BINARY), "cat", "alpha", "--data-dir", str(reprise.home.data)], env=reprise.home.environment(), stdout=write,

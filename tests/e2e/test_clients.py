@@ -1,4 +1,4 @@
-"""What nobody has to write: types made of openapi.json, and the clients in docs/examples that use them."""
+"""Client code that users get for free: types generated from openapi.json, and the clients in docs/examples that use them."""
 import json
 import keyword
 import pathlib
@@ -25,7 +25,7 @@ def plan(provider):
 
 
 def converse(command, server, provider):
-    """Runs an example, and allows what it asks about."""
+    """Runs an example and approves what it asks about."""
     plan(provider)
     done = subprocess.run([*command, f"http://127.0.0.1:{server.port}", "c", "write"], input="y\n", capture_output=True, text=True, timeout=20 * SLACK,
                           check=False)
@@ -50,7 +50,7 @@ def test_the_example_in_typescript_and_the_types_it_uses(server, provider, tmp_p
 
     node("openapi-typescript/bin/cli.js", document, "-o", declarations, "--default-non-nullable=false")
     shutil.copy(EXAMPLES / "turn.ts", tmp_path)
-    # Each event by its type, in both directions: a type that were `unknown`, or a word that is not there, is an error.
+    # Each event by its type, in both directions: an `unknown` type or a word that does not exist is an error.
     (tmp_path / "check.ts").write_text("""
 import type { components, operations } from "./reprise";
 type Event = Extract<components["schemas"]["event"], { type: string }>;
@@ -74,7 +74,7 @@ export const model: Asked = 7;
 
 
 def node_types(folder):
-    """The little of Node's own types that the example needs; what has @types/node needs none of it."""
+    """The few types of Node that the example needs. Projects with @types/node do not need them."""
     (folder / "node.d.ts").write_text("""
 declare const process: { argv: string[]; env: Record<string, string | undefined>; exit(code: number): never; stdin: unknown;
                          stdout: { write(text: string): void } };
@@ -89,7 +89,7 @@ def python_name(name):
 
 
 def annotation(schema, refs):
-    """The Python type of a schema, as generators write it; names of other schemas are added to `refs`."""
+    """The Python type of a schema, as generators write it. Adds the names of other schemas to `refs`."""
     if "$ref" in schema:
         refs.add(schema["$ref"].rsplit("/", 1)[1])
         return repr(python_name(schema["$ref"].rsplit("/", 1)[1]))
@@ -109,7 +109,7 @@ def annotation(schema, refs):
 
 
 def test_every_schema_is_a_type_of_python(offline, monkeypatch):
-    """What openapi-python-client needs: each schema a class with a name of its own, each reference one of them, each operation a function."""
+    """What openapi-python-client needs: each schema is a class with a unique name, each reference is one of these, each operation is a function."""
     document = offline.client.get("/openapi.json").expect(200).json
     schemas, refs = document["components"]["schemas"], set()
     assert len({python_name(name) for name in schemas}) == len(schemas)
@@ -122,7 +122,7 @@ def test_every_schema_is_a_type_of_python(offline, monkeypatch):
             source += f"{python_name(name)} = {annotation(schema, refs)}\n"
     assert refs <= set(schemas)
     written = types.ModuleType("reprise_types")
-    monkeypatch.setitem(sys.modules, written.__name__, written)  # where typing looks names up
+    monkeypatch.setitem(sys.modules, written.__name__, written)  # typing looks names up there
     module = vars(written)
     exec(compile(source, written.__name__, "exec"), module)  # pylint: disable=exec-used
     for name, schema in schemas.items():
@@ -142,13 +142,13 @@ def test_every_schema_is_a_type_of_python(offline, monkeypatch):
 # --- what a library repeats by itself ---------------------------------------------------------------------------------
 
 def counts(server):
-    """How often the command ran."""
+    """The number of times the command ran."""
     file = server.home.workspace / "ran.txt"
     return len(file.read_text().splitlines()) if file.exists() else 0
 
 
 def counting(request):
-    """A model that has a command run, whose provider fails after it."""
+    """A model that runs a command, and whose provider then fails."""
     if request.messages[-1]["role"] == "tool":
         return failure(500, "broken")
     return tools(call("run_shell", {"command": "echo once >> ran.txt"}))
@@ -170,5 +170,5 @@ def test_no_library_repeats_a_run_that_has_failed(make_server, provider, library
     provider.answer_with(counting)
     answer = ask_by(library, server)
     assert counts(server) == 1, answer
-    assert not answer["ok"] or library == "langchain-responses/stream", "which passes over response.failed"
+    assert not answer["ok"] or library == "langchain-responses/stream", "only that library ignores response.failed"
     assert len(server.client.get("/chats").json["chats"]) == 1

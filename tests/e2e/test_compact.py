@@ -1,4 +1,4 @@
-"""POST /chats/{chat}/compact: what was said is summed up now, and nothing else happens."""
+"""POST /chats/{chat}/compact: the conversation is summarized now, and nothing else happens."""
 import json
 
 from support.provider import Gate, failure, text
@@ -34,7 +34,7 @@ def test_later_requests_have_the_summary_in_place_of_the_messages(server, provid
     assert report["match"] is True
 
 
-def test_a_model_that_cannot_is_no_reason_to_fail(client, provider):
+def test_a_summary_that_the_model_refuses_does_not_fail(client, provider):
     talk(client, provider)
     provider.plan(*[failure(400, "no")] * 3)
     compact(client).finish()

@@ -1,4 +1,4 @@
-"""Confirmation within the conversation: a tool wants the user's yes, and gets it only after the user has spoken."""
+"""Confirmation within the conversation: a tool requires the user's yes, which the model can pass on only after the user has spoken."""
 import json
 import sys
 
@@ -6,7 +6,7 @@ import pytest
 from support.provider import call, text, tools
 from support.timing import SLACK, eventually
 
-# A server whose tool removes something once that is confirmed.
+# A server whose tool removes something once it is confirmed.
 REMOVING = r"""
 import json, pathlib, sys
 for line in sys.stdin:
@@ -50,7 +50,7 @@ class World:
         eventually(ready, "the tool is there", 30 * SLACK)
 
     def turn(self, message, *rounds, edit=None):
-        """The results of a turn's calls; a round is a list of arguments."""
+        """Runs a turn and returns the results of its calls. A round is a list of arguments."""
         for number, calls in enumerate(rounds):
             self.provider.plan(tools(*[call("r__remove", arguments, f"call_{number}_{i}") for i, arguments in enumerate(calls)]))
         self.provider.plan(text("well"))

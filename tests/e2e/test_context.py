@@ -1,4 +1,4 @@
-"""A chat that is longer than the model's window: older messages are sent as a summary, and stay where they are."""
+"""A chat that is longer than the model's window: older messages are sent as a summary, and stay in the chat."""
 import json
 
 import pytest
@@ -14,7 +14,7 @@ def server(make_server, provider):
 
 
 def size(request):
-    """Tokens of what is sent, at three bytes each; a model's template adds a few around each message."""
+    """Tokens of a request, at three bytes each; a model's template adds a few around each message."""
     texts = [m.get("content") or json.dumps(m["tool_calls"]) for m in request.messages] + [json.dumps(request.body.get("tools"))]
     return sum(len(t.encode()) / 3 + 4 for t in texts)
 
@@ -53,7 +53,7 @@ def test_400_turns_in_a_small_window(server, provider):
     assert len(sent) < 801
     state = server.client.interaction("c", "int_400")["final_agent_state"]
     assert [m["content"] for m in state["messages"]] == [t for n in range(400) for t in (question(n), answer(n))]
-    assert state["compaction"]["summary"] == answer(int(state["compaction"]["summary"].split()[1]))  # what this model says to everything
+    assert state["compaction"]["summary"] == answer(int(state["compaction"]["summary"].split()[1]))  # this model's answer to everything
 
     compacted = first_compaction(server)
     event = [e for e in server.client.interaction("c", compacted)["agent_events"] if e["type"] == "COMPACTED"][0]
@@ -132,19 +132,19 @@ def test_a_summary_that_is_asked_for_is_sent_from_then_on(make_server, provider,
         server.client.turn("c", f"question {number}")
     stream = server.client.turn("c", "question 3", compact=True)
     told = stream.one("compacted")
-    assert told["summary"] == "they spoke of numbers" and told["messages"] == 5, "all that was said behind the first message"
+    assert told["summary"] == "they spoke of numbers" and told["messages"] == 5, "all messages after the first"
     for number in (4, 5):
         server.client.turn("c", f"question {number}")
     sent = [m["content"] for m in provider.requests[-1].conversation]
     assert sent[0] == "question 0" and "they spoke of numbers" in sent[1]
     assert sent[2:] == ["question 3", "fine", "question 4", "fine", "question 5"]
     state = server.client.interaction("c", "int_006")["final_agent_state"]
-    assert len(state["messages"]) == 12, "the chat keeps all of it"
+    assert len(state["messages"]) == 12, "the chat keeps all messages"
     assert state["compaction"] == {"first": 1, "end": 6, "summary": "they spoke of numbers", "requested": True}
     for number in range(1, 7):
         report = server.client.post(f"/chats/c/interactions/int_{number:03}/replay", {"mode": "recorded"}).expect(200).json
         assert report["match"] is True, report
-    # An edit restores what was before it.
+    # An edit restores the state before it.
     server.client.edit("c", "int_004", "another question").finish()
     assert [m["content"] for m in provider.requests[-1].conversation][:4] == ["question 0", "fine", "question 1", "fine"]
 

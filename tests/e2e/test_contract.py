@@ -1,10 +1,10 @@
-"""openapi.json against the server: thousands of generated requests, valid and broken, and every answer as documented.
+"""openapi.json against the server: thousands of generated requests, valid and broken, must get the answers that it documents.
 
-For each operation requests are made from the document's own schemas, most of them changed in one way: ids, bodies, queries, headers,
+Requests for each operation are made from the document's own schemas, most of them changed in one way: ids, bodies, queries, headers,
 methods. An answer must have a status that the document lists for that operation, with a body of the type and schema listed for that
-status, and the ones whose meaning is plain (a body twice too long, a member that comes twice) the one status that means it.
+status. If a request is wrong in an obvious way (a body twice too long, a duplicate member), only the matching status is right.
 
-  REPRISE_CONTRACT_REQUESTS=100000 REPRISE_CONTRACT_SEED=7     more, and others
+  REPRISE_CONTRACT_REQUESTS=100000 REPRISE_CONTRACT_SEED=7     more requests, and others
 """
 import collections
 import http.client
@@ -26,19 +26,19 @@ SEED = int(os.environ.get("REPRISE_CONTRACT_SEED", "20261122"))
 METHODS = ("get", "post", "put", "patch", "delete")
 MESSAGES = ["echo hello", "calculate 1+2", "time", "list", "task: Buy milk", "hello", "naïve 🙂 text", "echo a\necho b", "x" * 3000]
 WORDS = ["", "a", "Trip", "naïve 🙂", "x" * 199, "x" * 200, "\u202e\u0000", "null", "-1"]
-# Chats in which something waits for a person, or would again: what waits for the end of a run there could wait for ever.
+# Chats in which a run waits for a person, or would again. A request that waits for the end of such a run might never be answered.
 ASKING = ("asks", "asked", "writes", "queued", "granted")
-# Nothing is interrupted here, nobody speaks, and no editor stays connected.
+# Cannot succeed here: no run is interrupted, no provider can speak or listen, and no editor stays connected.
 OUT_OF_REACH = {"resume", "answerEditorRequest", "offerEditorTools", "speak", "transcribe", "createSpeech", "createTranscription", "endMcpSession",
                 "loginAtServer", "logoutAtServer"}
-# What the schema of a body has to say.
+# The codes that a body outside its schema must get.
 REFUSED_BY_FORM = {"invalid_body", "invalid_member", "unknown_member", "missing_required_parameter", "unsupported_value"}
-# Answers whose schemas have a choice of thirty kinds of event take long to check: enough of them are.
+# Checking these takes long, because their schemas allow thirty kinds of event; so only some are checked.
 SLOW = {"chat_history", "interaction", "events_page"}
 
 
 class Contract:
-    """The document, and how an answer is held against it."""
+    """The document; checks answers against it."""
 
     def __init__(self, document):
         self.document = document
@@ -57,7 +57,7 @@ class Contract:
         return [p for p in map(self.resolve, operation.get("parameters", [])) if p["in"] == place]
 
     def complaint(self, schema, value):
-        """What is wrong with a value, or None."""
+        """Why a value does not satisfy the schema, or None."""
         key = json.dumps(schema, sort_keys=True)
         if key not in self.validators:
             self.validators[key] = jsonschema.Draft202012Validator({**schema, "components": self.document["components"]})
@@ -65,7 +65,7 @@ class Contract:
         return error and f"{list(error.absolute_path)}: {error.message[:200]}"
 
     def problem(self, operation, answer):
-        """What the document does not say of this answer, or None."""
+        """How this answer differs from the document, or None."""
         listed = operation["responses"].get(str(answer.status))
         if listed is None:
             return f"status {answer.status} is not listed"
@@ -101,13 +101,13 @@ class Answer:
 
 
 def send(port, method, target, headers, body, version="HTTP/1.1"):
-    """One request on a connection of its own, its bytes as they are here; None if no answer came."""
+    """Sends one request, byte for byte, on its own connection. None if no answer came."""
     lines = [f"{method} {target} {version}", *(f"{name}: {value}" for name, value in headers)]
     with socket.create_connection(("127.0.0.1", port), timeout=SOON) as connection:
         try:
             connection.sendall("\r\n".join(lines).encode() + b"\r\n\r\n" + (body or b""))
         except (BrokenPipeError, ConnectionResetError):
-            pass  # refused before all of it was there; the answer may have come all the same
+            pass  # refused before it was complete; there may be an answer all the same
         response = http.client.HTTPResponse(connection, method=method)
         try:
             response.begin()
@@ -120,7 +120,7 @@ def send(port, method, target, headers, body, version="HTTP/1.1"):
 
 
 def check_first_event(connection, response):
-    """What a stream begins with, if it begins at once."""
+    """Checks the first event of a stream, if it comes at once."""
     connection.settimeout(0.02)
     parser, events = SseParser(), []
     try:
@@ -136,13 +136,13 @@ def check_first_event(connection, response):
 
 
 class World:
-    """What there is to name in a request; put right again from time to time, as requests change and delete it."""
+    """The ids that a request can name. Restored from time to time, because requests change and delete them."""
 
     def __init__(self, client, rng):
         self.client = client
         self.rng = rng
         self.count = 0
-        self.asked = {}  # by chat: the interaction that waits there, and the id of its approval or question
+        self.asked = {}  # by chat: the interaction that waits, and the id of its approval or question
 
     def refresh(self):
         for entry in self.client.get("/chats?limit=500").json["chats"]:
@@ -230,7 +230,7 @@ def bad_id(rng):
 
 
 def instance(contract, rng, schema, name, make_known):
-    """A value that the schema allows, as far as these schemas go."""
+    """A random value that satisfies the schema, for the keywords that our schemas use."""
     known = make_known(name)
     if known is not None:
         return known
@@ -261,10 +261,10 @@ def instance(contract, rng, schema, name, make_known):
 class Generator:
     def __init__(self, contract, world, rng, port):
         self.contract, self.world, self.rng, self.port = contract, world, rng, port
-        self.wanting = [operation for operation in contract.operations if operation[2]["operationId"] not in OUT_OF_REACH]  # what never succeeded yet
+        self.wanting = [operation for operation in contract.operations if operation[2]["operationId"] not in OUT_OF_REACH]  # operations that have not succeeded yet
 
     def known(self, chat, path_ids):
-        """Members whose values mean something, or would do something that a test must not."""
+        """Makes members whose values have a meaning, or could do what a test must not."""
         def make(name):
             rng, world = self.rng, self.world
             if name in ("user_message", "new_user_message"):
@@ -289,20 +289,20 @@ class Generator:
         return make
 
     def asked_of(self, chat, path_ids):
-        """What waits in the interaction that the path names, if something does."""
+        """The id of the open approval or question of the interaction in the path, or None."""
         interaction, asked = self.world.asked.get(chat, (None, None))
         return asked if interaction == path_ids.get("interaction_id") else None
 
     def body(self, path, operation, chat, path_ids):
         schema = operation["requestBody"]["content"]["application/json"]["schema"]
         value = instance(self.contract, self.rng, schema, "", self.known(chat, path_ids))
-        # What the schemas cannot say.
+        # Conditions that the schemas cannot express.
         if chat in ASKING and path.endswith(("/interactions", "/edit", "/regenerate", "/resume")):
             value["stream"] = True
         if value.get("if_running") == "queue":
             value.pop("attachments", None)
             value.pop("compact", None)
-        whole = self.rng.random() < 0.7  # else perhaps one that the schema does not allow: then it is refused
+        whole = self.rng.random() < 0.7  # otherwise the body may be invalid, and is then refused
         if path == "/v1/chat/completions" and whole:
             value["messages"] = [{"role": "user", "content": self.rng.choice(MESSAGES)}]
         if path == "/agui":
@@ -371,16 +371,16 @@ class Generator:
             body = rng.randbytes(rng.choice([0, 1, 3000]))
         kind = "application/json" if takes_json else "text/plain" if takes_file else None
 
-        # Of what concerns every operation in the same way there need not be as much as of what it makes of its own input.
+        # Changes that affect every operation alike are drawn less often than those of an operation's own input.
         general = ["method", "host", "origin", "long_target", "long_header", "many_headers", "percent", "folded", "version", "get_body"]
         ways = ["valid", "valid", "valid", "valid", rng.choice(general), rng.choice(general), "accept", "query"]
         ways += ["unknown_id", "bad_id"] if ids else []
         ways += ["type", "member", "extra", "missing", "text", "duplicate", "utf8", "deep", "huge", "kind", "encoding", "expect", "null",
                  "framing"] if takes_json else []
         ways += ["huge_file", "encoding", "form"] if takes_file else []
-        if path in ("/import", "/v1/chat/completions", "/v1/responses", "/v1/responses/input_tokens", "/v1/conversations", "/agui") or path.endswith("/items") or "/editor" in path:  # they take bodies that are too long for all others
+        if path in ("/import", "/v1/chat/completions", "/v1/responses", "/v1/responses/input_tokens", "/v1/conversations", "/agui") or path.endswith("/items") or "/editor" in path:  # their limit on bodies is higher
             ways = [way for way in ways if way not in ("huge", "framing")]
-        if path.endswith("/audio/transcriptions"):  # what is too long for a file is none too long for a recording
+        if path.endswith("/audio/transcriptions"):  # a recording may be larger than a file
             ways.remove("huge_file")
         way = "valid" if wanted else rng.choice(ways)
         if way == "unknown_id":
@@ -390,7 +390,7 @@ class Generator:
             name = rng.choice(list(ids))
             ids[name] = bad_id(rng)
             if name != "chat_id" or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", ids[name]):
-                expected = {400, 404, 409}  # 409: the chat is busy, whatever is asked of it
+                expected = {400, 404, 409}  # 409: the chat is busy
         elif way == "method":
             documented = {m.upper() for m in self.contract.document["paths"][path] if m in METHODS}
             verb = rng.choice([v for v in ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "HEAD") if v not in documented])
@@ -472,7 +472,7 @@ class Generator:
         if way == "percent":
             target, expected = target + "%zz", {400}
         if "user" in query and way == "bad_id" and expected:
-            expected = {*expected, 403}  # it is for admins of an org
+            expected = {*expected, 403}  # only admins of an org may name a user
         if query:
             target += "?" + "&".join(f"{k}={str(v).replace(' ', '%20').encode('ascii', 'ignore').decode()}" if way == "query" else f"{k}={quote(v)}"
                                      for k, v in query.items())
@@ -487,7 +487,7 @@ class Generator:
             else:
                 headers.append(("Content-Length", str(len(body))))
         if value is not None:
-            optional = {m: v for m, v in value.items() if v is not None}  # null counts as absent, or says something by it
+            optional = {m: v for m, v in value.items() if v is not None}  # null counts as absent, or has a meaning of its own
             valid = self.contract.complaint(schema, optional) is None or self.contract.complaint(schema, value) is None
         version = "HTTP/1.1"
         if way == "version":
@@ -502,7 +502,7 @@ def quote(value):
 @pytest.mark.limit(120 + REQUESTS // 10)
 def test_every_answer_is_one_that_the_document_lists(make_server, figure):
     server = make_server(config={"disconnect_grace_s": 0})
-    server.check_records = False  # broken requests leave odd chats; what they are made of is tested elsewhere
+    server.check_records = False  # broken requests leave odd chats, and other tests check records
     rng = random.Random(SEED)
     document = server.client.get("/openapi.json").json
     contract = Contract(document)
@@ -551,9 +551,9 @@ def test_every_answer_is_one_that_the_document_lists(make_server, figure):
 
 
 def test_the_document_is_one_that_generators_can_use(offline):
-    """What validators and code generators of OpenAPI stumble over."""
+    """Problems that validators and code generators of OpenAPI stumble over."""
     document = offline.client.get("/openapi.json").expect(200).json
-    assert [s["url"] for s in document["servers"]] == ["/"]  # whatever port and name it was reached by
+    assert [s["url"] for s in document["servers"]] == ["/"]  # relative, because ports and names differ
     contract = Contract(document)
     names = [operation["operationId"] for _, _, operation in contract.operations]
     assert len(names) == len(set(names))

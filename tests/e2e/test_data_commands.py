@@ -1,4 +1,4 @@
-"""Commands that arrange chats and answer approvals: through a running server, and in the data folder itself."""
+"""Commands that manage chats and answer approvals: through a running server, and directly in the data folder."""
 import fcntl
 import json
 import os
@@ -18,7 +18,7 @@ LOCAL_TIME = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"
 
 
 class World:
-    """A data folder with two chats, and commands that work on it, beside its server or after that has ended."""
+    """A data folder with two chats, and commands that work on it while its server runs or after it has ended."""
 
     def __init__(self, make_server, home, provider, plain, served):
         self.make_server, self.home, self.provider, self.plain = make_server, home, provider, plain
@@ -32,7 +32,7 @@ class World:
         self.served = served
 
     def serve(self):
-        """A server of the folder, the one that runs or a new one."""
+        """The folder's server: the running one, or else a new one."""
         if self.server is None or self.server.closed or self.server.stopped:
             self.server = self.make_server(self.provider, home=self.home, plain=self.plain)
         return self.server
@@ -106,7 +106,7 @@ def test_what_was_removed_comes_back_as_it_was(world):
     schemas.check("trash", {"entries": [entry]})
     assert (entry["id"], entry["chat_id"], entry["title"]) == (shown[3], "alpha", "question 1 of alpha") and [entry["id"]] == world.trash()
     assert entry["bytes"] == sum(file.stat().st_size for file in (world.home.data / ".trash" / entry["id"]).rglob("*") if file.is_file())
-    assert (int(entry["deleted_at"][11:13]) + 9) % 24 == int(shown[1][11:13]), "local for people, UTC for programs"
+    assert (int(entry["deleted_at"][11:13]) + 9) % 24 == int(shown[1][11:13]), "local time for people, UTC for programs"
     assert re.fullmatch(rf"alpha is back as it was on {LOCAL_TIME}\n", world.run("restore", "alpha").stdout)
     assert world.content("alpha") == before and world.trash() == []
     assert world.run("restore").stdout == "the trash is empty\n" and world.json("restore") == {"entries": []}
@@ -154,8 +154,8 @@ def test_of_several_the_last_one_comes_back_unless_another_is_named(world):
     assert [i["user_message"] for i in world.json("ls", "OTHER")["interactions"]] == ["a second life"]
 
 
-def test_the_server_forgets_what_it_knew_of_the_chat_before(served):
-    """What it keeps in memory of a chat is not that of another one which had its name."""
+def test_the_server_forgets_its_cache_of_a_deleted_chat(served):
+    """What the server caches of a chat is not used for another chat of the same name."""
     client = served.server.client
     file = client.request("POST", "/chats/alpha/files?name=a.txt", b"some words", headers={"Content-Type": "text/plain"}).expect(201).json["id"]
     served.run("rm", "alpha")
@@ -180,8 +180,8 @@ def test_removing_a_chat_ends_its_run(served):
     assert [i["status"] for i in history] == ["COMPLETED", "COMPLETED", "CANCELLED"]
 
 
-def test_an_interaction_that_had_not_ended_goes_on_after_the_way_back(served):
-    """The server was killed while it waited; the chat is removed and restored without one."""
+def test_an_unfinished_interaction_continues_after_a_restore(served):
+    """The server is killed while the interaction waits; the chat is removed and restored without a server."""
     served.provider.plan(tools(call("run_shell", {"command": "true"})))
     stream = served.server.client.start("alpha", "run it")
     approval = stream.until("approval_required")["approval_id"]
@@ -197,7 +197,7 @@ def test_an_interaction_that_had_not_ended_goes_on_after_the_way_back(served):
 
 def test_a_chat_that_cannot_be_read_can_be_removed_and_stays_in_the_trash(sealed):
     sealed.server.check_files = False
-    if sealed.served:  # it has read that already, and may be about to write it
+    if sealed.served:  # the server has read the index already and may be about to write it
         sealed.server.stop()
     index = sealed.home.data / "alpha" / "chat.json"
     index.write_text(index.read_text().replace('"tag":"', '"tag":"AA'))
@@ -232,7 +232,7 @@ def test_no_link_in_the_trash_is_followed(sealed, tmp_path):
     (trash / ("gamma" + entry[5:])).symlink_to(mine)
     (trash / ("delta" + entry[5:])).write_text("a file")
     (trash / "notes").mkdir()
-    assert [e["id"] for e in sealed.json("restore")["entries"]] == [entry], "only what was deleted"
+    assert [e["id"] for e in sealed.json("restore")["entries"]] == [entry], "only the deleted chat"
     for other in ("gamma", "delta", "notes"):
         assert f"there is no chat {other} in the trash of {sealed.where}" in sealed.run("restore", other, status=1).stderr
 
@@ -287,7 +287,7 @@ def test_the_routes_of_the_trash(served):
     client.request("DELETE", "/chats/alpha").expect(200)
     client.request("DELETE", "/chats/beta").expect(200)
     entries = client.get("/trash").expect(200, "trash").json["entries"]
-    assert [e["deleted_at"] for e in entries] == sorted((e["deleted_at"] for e in entries), reverse=True), "deleted last first"
+    assert [e["deleted_at"] for e in entries] == sorted((e["deleted_at"] for e in entries), reverse=True), "the latest deletion comes first"
     ids = {e["chat_id"]: e["id"] for e in entries}
     beta, alpha = ids["beta"], ids["alpha"]
     client.post(f"/trash/{beta}/restore", {"as": "gamma"}).error(400, "unknown_member")
@@ -312,7 +312,7 @@ def test_no_run_of_the_same_name_is_disturbed(served):
     stream.finish()
 
 
-def test_of_many_who_restore_one_does(served):
+def test_only_one_of_many_concurrent_restores_succeeds(served):
     served.run("rm", "alpha")
     entry, = served.trash()
     answers = at_once([lambda: served.server.client.post(f"/trash/{entry}/restore").status] * 8)
@@ -480,7 +480,7 @@ def test_the_lock_file_says_where_the_server_listens(served):
     lock = served.home.data / ".lock"
     assert lock.read_text() == f"{served.server.process.pid}\nhttp://127.0.0.1:{served.server.port}\n"
     served.server.close()
-    assert re.fullmatch(r"\d+\n", lock.read_text()), "nobody listens there any more"
+    assert re.fullmatch(r"\d+\n", lock.read_text()), "no server listens there any more"
 
 
 def test_a_server_that_was_killed_is_not_looked_for(served):
@@ -505,7 +505,7 @@ def test_a_server_can_be_named(served, make_server, make_home, name):
 
 
 @pytest.mark.parametrize("arguments", [["rm", "alpha"], ["restore"], ["mv", "alpha", "x"], ["fork", "alpha"], ["approvals"], ["models"]])
-def test_where_nobody_answers_the_url_and_the_next_step_are_named(alone, arguments):
+def test_an_unreachable_server_is_named_with_the_next_step(alone, arguments):
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{unused.getsockname()[1]}"
@@ -519,7 +519,7 @@ def test_a_server_that_wants_a_token_gets_the_configured_one(make_server, make_h
     token.write_text("a-token-of-many-letters\n")
     token.chmod(0o600)
     server = make_server(home=make_home(), arguments=["--host", "0.0.0.0", "--token-file", token], token="a-token-of-many-letters")
-    assert (server.home.data / ".lock").read_text().endswith(f"\nhttp://127.0.0.1:{server.port}\n"), "where it is reached from here"
+    assert (server.home.data / ".lock").read_text().endswith(f"\nhttp://127.0.0.1:{server.port}\n"), "the lock names an address that is reachable locally"
     server.client.post("/chats", {"id": "alpha"}).expect(201)
     command = [str(BINARY), "mv", "alpha", "x", "--data-dir", str(server.home.data)]
 
@@ -540,7 +540,7 @@ def test_a_folder_that_something_else_has_is_left_alone(alone):
     for arguments in (["rm", "alpha"], ["restore"], ["approvals"]):
         done = alone.run(*arguments, status=1).stderr
         assert f"process 4711 uses the data folder {alone.home.data} and takes no requests yet; try again when it is ready or has ended" in done
-    alone.run("models")  # needs no folder
+    alone.run("models")  # needs no data folder
     os.close(lock)
     alone.run("rm", "alpha")
 
@@ -584,7 +584,7 @@ def test_without_the_keys_nothing_is_changed(alone):
     before = alone.content("alpha")
     for arguments in (["rm", "alpha"], ["mv", "alpha", "x"], ["fork", "alpha"]):
         assert "there is no key file" in alone.run(*arguments, status=1).stderr
-    assert not alone.home.keys.exists(), "none is made"
+    assert not alone.home.keys.exists(), "no key file is made"
     alone.home.keys.write_bytes(keys)
     alone.home.keys.chmod(0o600)
     assert alone.content("alpha") == before
@@ -620,7 +620,7 @@ def test_every_command_keeps_the_table_of_exit_statuses(one_folder, status, argu
 
 @pytest.fixture(scope="module")
 def one_folder(tmp_path_factory):
-    """One data folder for commands that change nothing; its server has ended."""
+    """A shared data folder, without a server, for commands that change nothing."""
     from support.provider import Provider
     from support.server import Home, Server
     provider = Provider()

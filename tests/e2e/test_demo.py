@@ -1,4 +1,4 @@
-"""The offline model as a demonstration: the story of `demo`, and the messages that show one thing each."""
+"""The offline model as a demonstration: the story of `demo`, and messages that show one feature each."""
 import time
 
 import pytest
@@ -14,7 +14,7 @@ def shown(make_server):
 
 
 def play(client, stream, approved=True, answer="blue", chat="c", status="COMPLETED", answered=None):
-    """Reads a stream to its end as somebody who says the same to everything; no answer is to decline."""
+    """Reads a stream to its end and gives the same answer to everything; None declines."""
     while (event := stream.next()) is not None:
         if event.name == "approval_required" and event["approval_id"] != answered:
             client.approve(chat, stream.interaction, event["approval_id"], approved).expect(200)
@@ -55,7 +55,7 @@ def test_the_story_shows_everything_once(shown):
     assert [t["status"] for t in stream.all("task_updated")[-1]["tasks"]] == ["done", "done"]
     assert [e["tool_name"] for e in stream.all("approval_required")] == ["write_file", "edit_file", "run_shell"]
     assert stream.one("input_required")["options"] == ["green", "blue", "red"]
-    assert len(stream.all("tool_output_delta")) >= 3, "as it is printed, not at the end"
+    assert len(stream.all("tool_output_delta")) >= 3, "output is streamed as it is printed"
     retry = stream.one("retry")
     assert (retry["attempt"], retry["delay_ms"], retry["code"]) == (1, 1000, "provider_overloaded")
     answer = stream.one("answer")["content"]
@@ -108,7 +108,7 @@ def test_a_file_of_the_users_stays(shown):
 
 
 @pytest.mark.limit(80)
-def test_its_own_file_is_written_anew(shown):
+def test_its_own_file_is_replaced(shown):
     for answer in ("a colour of my own", "red"):
         play(shown.client, shown.client.start("c", "demo"), answer=answer)
         assert (shown.home.workspace / "reprise-demo.txt").read_text().endswith(f"\nColour: {answer}\n")
@@ -158,7 +158,7 @@ def test_an_edit_of_it_plays_it_again_beside(shown):
     first = play(client, client.start("c", "demo"))
     again = play(client, client.edit("c", "int_002", "demo"), answer="red")
     assert called(first) == called(again) == WHOLE_STORY and len(again.all("retry")) == 1
-    assert [t["status"] for t in again.all("task_updated")[-1]["tasks"]] == ["done", "done"], "the edit has taken the tasks back"
+    assert [t["status"] for t in again.all("task_updated")[-1]["tasks"]] == ["done", "done"], "the edit restores the tasks"
     assert [i["id"] for i in client.history("c")["interactions"]] == ["int_001", "int_003"]
     for interaction in ("int_002", "int_003"):
         replays(client, interaction)
@@ -176,7 +176,7 @@ def test_without_retries_it_ends_there_and_resumes_to_its_end(make_server):
     client = make_server(config={"max_retries": 0}).client
     stream = play(client, client.start("c", "demo"), status="FAILED")
     assert stream.one("error")["code"] == "provider_overloaded" and called(stream) == WHOLE_STORY
-    # A run that is resumed in the very moment of its end is still there, and counts as another that has to fail first.
+    # A failed run may still exist when it is resumed; then the new one fails first, as a run beside it would.
     for number in range(1, 5):
         resumed = client.stream("POST", f"/chats/c/interactions/int_{number:03}/resume")
         if resumed.rest()[-1]["status"] == "COMPLETED":
@@ -209,7 +209,7 @@ def test_think(shown):
     assert stream.one("thinking")["content"] == "one two three" and "3 words" in stream.one("answer")["content"]
 
 
-def test_slow_takes_its_time_and_holds_nobody_up(shown):
+def test_slow_takes_its_time_and_delays_nothing_else(shown):
     client = shown.client
     begin = time.monotonic()
     stream = client.start("c", "slow: " + "word " * 2000)
@@ -221,9 +221,9 @@ def test_slow_takes_its_time_and_holds_nobody_up(shown):
     asked = time.monotonic()
     client.cancel("c", "int_001").expect(200)
     stream.finish("CANCELLED")
-    assert stream.one("cancelled").at - asked < 1 * SLACK, "it does not wait for its end"
+    assert stream.one("cancelled").at - asked < 1 * SLACK, "the cancel does not wait for the command"
     said = client.interaction("c", "int_001")["final_agent_state"]["messages"][-1]["content"]
-    assert said.startswith("word word ") and len(said) < 1000, "what was said stays"
+    assert said.startswith("word word ") and len(said) < 1000, "the text so far is kept"
 
 
 def test_slow_says_all_of_it(shown):
@@ -243,7 +243,7 @@ def test_fail_once(shown):
     assert (retry["attempt"], retry["delay_ms"], retry["code"]) == (1, 1000, "provider_overloaded")
     assert "second" in stream.one("answer")["content"]
     replays(shown.client)
-    assert len(shown.client.turn("c", "fail: once").all("retry")) == 1, "each time it is asked to"
+    assert len(shown.client.turn("c", "fail: once").all("retry")) == 1, "it fails once every time"
 
 
 @pytest.mark.parametrize("name, code, retryable", [
@@ -263,7 +263,7 @@ def test_fail_for_a_reason(make_server, name, code, retryable):
 
 def test_fail_in_the_middle_of_an_answer(shown):
     stream = shown.client.turn("c", "fail: cut_off", "FAILED")
-    assert stream.one("error")["code"] == "provider_protocol" and not stream.all("retry"), "what was shown is not asked for twice"
+    assert stream.one("error")["code"] == "provider_protocol" and not stream.all("retry"), "no retry after text was shown"
     assert "".join(e["content"] for e in stream.all("text_delta")) == stream.one("message")["content"] == "This answer ends in the middle of a "
 
 
@@ -282,7 +282,7 @@ def test_help_is_told_once_in_a_chat(shown):
     assert client.turn("other", "what can you do?").one("answer")["content"] == full
     edited = client.edit("c", "int_001", "what can you do now?")
     edited.finish()
-    assert edited.one("answer")["content"] == full, "nothing has been said on this branch"
+    assert edited.one("answer")["content"] == full, "this branch is new"
 
 
 def test_attached_files_are_told_of(shown):

@@ -1,4 +1,4 @@
-"""Clients that go away."""
+"""Clients that disconnect."""
 import subprocess
 
 from support.provider import Gate, call, text, tools
@@ -74,7 +74,7 @@ def test_another_listener_keeps_it_running(server, provider):
     stream.until("text_delta")
     second = server.client.attach("c", "int_001")
     stream.close()
-    # A run that nobody listens to, dropped later than this one: when it is gone, this one's grace would be over too.
+    # A run without listeners that was left later: when it is cancelled, the grace period of the first would be over, too.
     provider.plan(text("x", idle))
     other = server.client.start("other", "x")
     other.until("text_delta")
@@ -116,7 +116,7 @@ def test_a_pending_approval_stays_and_is_answered_from_elsewhere(server, provide
     idle.wait_left()
     listed = server.client.get("/approvals").expect(200, "approvals").json["approvals"]
     assert [a["chat_id"] for a in listed] == ["c"] and status_of(server.client, "c") == "WAITING_APPROVAL"
-    # The whole of what follows can be watched by whoever answers.
+    # The client that answers can follow all later events.
     provider.plan(text("done"))
     follow = server.client.stream("POST", "/chats/c/interactions/int_001/approve", {"approval_id": listed[0]["approval_id"], "approved": True},
                                   headers={"Accept": "text/event-stream"}, first_seq=1, gapless=False)
@@ -149,7 +149,7 @@ def test_a_non_streaming_client_that_goes_away_counts_too(server, provider):
 
 
 def test_a_stalled_reader_does_not_hold_up_the_run_nor_memory(make_server, provider):
-    """The run's own log and text are in memory, a few times over while it is saved, whoever reads. What a reader has not taken adds little to it."""
+    """The run's log and text are in memory anyway, a few times over while it is saved. Bytes that a reader has not taken add little."""
     import socket
     size_kb = 6 * 1024
     big = ["y" * 4096] * (size_kb // 4)
@@ -170,8 +170,8 @@ def test_a_stalled_reader_does_not_hold_up_the_run_nor_memory(make_server, provi
     assert server.home.checkpoint("c", "int_001")["status"] == "COMPLETED"
 
 
-def test_who_answers_within_the_grace_keeps_it_running(make_server, provider):
-    """Nobody listens any more, but somebody has just answered and wants the rest."""
+def test_an_answer_within_the_grace_period_keeps_it_running(make_server, provider):
+    """Nobody listens any more, but somebody has just answered, so the run continues."""
     server = make_server(provider, config={"disconnect_grace_s": 1})
     provider.plan(tools(call("run_shell", {"command": "sleep 2; echo done"})), text("slept"))
     stream = server.client.start("c", "x")
@@ -182,7 +182,7 @@ def test_who_answers_within_the_grace_keeps_it_running(make_server, provider):
 
 
 def test_looking_is_not_listening(make_server, provider):
-    """A run that goes on without listeners is not cancelled because somebody has looked at it once."""
+    """A run that continues without listeners is not cancelled after a client has read its events once."""
     server = make_server(provider, config={"disconnect_grace_s": 0.2})
     provider.plan(tools(call("run_shell", {"command": "sleep 1.5; echo done"})), text("slept"))
     stream = server.client.start("c", "x")

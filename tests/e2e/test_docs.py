@@ -1,12 +1,12 @@
-"""README.md and docs/: their commands are run as written, and what they list is what the program has.
+"""README.md and docs/: their commands run as written, and their lists match the program.
 
-A block of commands is ```sh, and says what the test does with it:
-  ```sh test            it is run by bash, exits with 0, and prints what a following ```output block shows
-  ```sh test waits      the same, in the background: it waits for a person, whose answer the next block gives
+A block of commands is ```sh, followed by what the test does with it:
+  ```sh test            bash runs it; it exits with 0 and prints what a following ```output block shows
+  ```sh test waits      the same, in the background: it waits for a person, and the next block answers
   ```sh test stopped    the same, while the server is stopped
-  ```sh skip=REASON     it is not run, and why
-In an ```output block `...` stands for anything within a line and, alone on a line, for any lines. The blocks of a page are
-one walk: one user's home, one server. The one thing that is replaced in them is 127.0.0.1:8000, by the server's address.
+  ```sh skip=REASON     it is not run, for this reason
+In an ```output block `...` stands for anything within a line and, alone on a line, for any lines. The blocks of a page share
+one user's home and one server. Only 127.0.0.1:8000 is replaced in them, by the server's address.
 """
 import dataclasses
 import json
@@ -41,7 +41,7 @@ def name_of(page):
 
 @dataclasses.dataclass
 class Block:
-    line: int  # of the page, from 1
+    line: int  # in the page, from 1
     language: str
     how: str  # the rest of the fence's first line
     text: str
@@ -64,7 +64,7 @@ def blocks(page):
 
 
 def prose(page):
-    """A page's lines without those of fenced blocks, with their numbers."""
+    """A page's lines outside of fenced blocks, with their numbers."""
     fenced = False
     for number, line in enumerate(page.read_text().splitlines(), 1):
         if line.startswith("```"):
@@ -82,7 +82,7 @@ def commands(page):
 
 
 def as_pattern(expected):
-    """What an ```output block allows."""
+    """A regular expression for what an ```output block allows."""
     lines = []
     for line in expected.rstrip("\n").split("\n"):
         lines.append(r"(?:.*\n)*" if line == "..." else ".*".join(re.escape(part) for part in line.rstrip().split("...")) + r"[ \t]*\n")
@@ -94,7 +94,7 @@ def matches(expected, printed):
 
 
 class Walk:
-    """A reader who does what a page says, in a home of their own."""
+    """A reader who follows a page in their own home."""
 
     def __init__(self, home):
         self.home = pathlib.Path(home)
@@ -107,7 +107,7 @@ class Walk:
         self.environment = {**kept, "HOME": str(self.home), "PATH": f"{programs}:{os.environ['PATH']}", "TMPDIR": str(self.home / "tmp")}
         self.log = self.home / "serve.log"
         self.server = None
-        self.waiting = None  # a block in the background, its process and what that has printed
+        self.waiting = None  # the block in the background, its process and output
         self.start()
 
     def start(self):
@@ -133,7 +133,7 @@ class Walk:
         """Runs one block; `output` is what it should print, or None."""
         assert block.how in MODES, f"{where}: ```sh {block.how}"
         if block.how == "test waits":
-            assert self.waiting is None, f"{where}: one waits already"
+            assert self.waiting is None, f"{where}: another block still waits"
             process = self.bash(block)
             self.waiting = (where, process, output)
             self.until_it_waits()
@@ -147,7 +147,7 @@ class Walk:
         self.join()
 
     def until_it_waits(self):
-        """Reads what the block prints until it has shown what it waits for."""
+        """Reads the block's output until it asks a question."""
         where, process, output = self.waiting
         printed = b""
         deadline = time.monotonic() + SOON
@@ -160,7 +160,7 @@ class Walk:
         self.waiting = (where, process, output, printed)
 
     def join(self):
-        """The block in the background has its answer now, and ends."""
+        """Waits for the end of the block in the background, which has its answer now."""
         if self.waiting is not None:
             where, process, output, printed = self.waiting
             self.waiting = None
@@ -214,11 +214,11 @@ def test_the_commands_of_a_page_do_what_it_says(page, walk):
     for block, output in commands(page):
         if not block.how.startswith("skip="):
             walk.run(f"{name_of(page)}:{block.line}", block, output)
-    assert walk.waiting is None, f"{walk.waiting[0]}: nobody answers it"
+    assert walk.waiting is None, f"{walk.waiting[0]}: no block answers it"
 
 
 def test_things_to_try_in_the_shell_work(walk):
-    """The table of the README: what is typed into a shell. What is typed into the client is looked up in its help."""
+    """Runs the shell commands of the README's table. Commands of the client are looked up in its help."""
     tried = []
     for _, line in prose(README):
         row = re.fullmatch(r"\| [^|]+ \| `((?:reprise|curl) (?:\\\||[^|`])+)` \|", line)
@@ -236,13 +236,13 @@ def test_each_block_of_commands_is_run_or_says_why_not(page):
         if block.language == "sh":
             assert block.how in MODES or re.fullmatch(r"skip=\S.{5,}", block.how), f"{where}: ```sh {block.how}"
         else:
-            assert block.language, f"{where}: the block does not say what it is"
-            assert block.language not in ("bash", "shell", "console"), f"{where}: commands are ```sh"
+            assert block.language, f"{where}: the block has no language"
+            assert block.language not in ("bash", "shell", "console"), f"{where}: blocks of commands are ```sh"
             hidden = re.search(r"^(?:\$ |curl |reprise |scripts/)", block.text, re.M) if block.language != "output" else None
-            assert not hidden, f"{where}: commands are ```sh, where they are run"
+            assert not hidden, f"{where}: blocks of commands that are run are ```sh"
     after_blank = True
     for number, line in prose(page):
-        assert not (after_blank and line.startswith("    ")), f"{name_of(page)}:{number}: a block without a fence says not what it is"
+        assert not (after_blank and line.startswith("    ")), f"{name_of(page)}:{number}: a block without a fence has no language"
         after_blank = line == ""
 
 
@@ -265,7 +265,7 @@ def test_the_readme_is_short():
 
 
 def test_each_first_step_is_linked_and_takes_less_than_a_minute():
-    """200 words a minute, commands and tables included; the README leads to each step that comes after the start."""
+    """At 200 words a minute, commands and tables included. The README links to each step after the first."""
     page = ROOT / "docs" / "first-steps.md"
     for step in re.split(r"(?m)^## ", page.read_text())[1:]:
         words = re.sub(r"```\S*(?: .*)?|\]\([^)]*\)", " ", step).split()
@@ -275,7 +275,7 @@ def test_each_first_step_is_linked_and_takes_less_than_a_minute():
 
 
 def anchors(page):
-    """The names that a page's headings get where it is shown."""
+    """The anchors that a viewer gives to a page's headings."""
     for _, line in prose(page):
         heading = re.fullmatch(r"#+ (.*)", line)
         if heading:
@@ -315,7 +315,7 @@ CONFIGURATION = ROOT / "docs" / "configuration.md"
 
 
 def documented_settings():
-    """docs/configuration.md: by flag or, where a row has none, by key: the row's key and default."""
+    """The key and default of each row in docs/configuration.md, by flag or, if a row has none, by key."""
     for cells in rows(CONFIGURATION):
         if len(cells) == 4:
             flag, key = (re.fullmatch(r"`([^`]+)`", cell) for cell in cells[:2])
@@ -324,7 +324,7 @@ def documented_settings():
 
 
 def flags_of_serve():
-    """Each flag of `reprise serve --help` with what the help says of it."""
+    """The flags of `reprise serve --help`, each with its help text."""
     found = {}
     for line in help_of("serve").splitlines():
         option = re.match(r"\s+(?:-\w,)?(--[a-z0-9-]+)(.*)", line)
@@ -352,7 +352,7 @@ def test_all_settings_are_documented():
 
 
 def leaves(schema, path=""):
-    """The keys of the configuration's schema that hold a value, as `providers.NAME.type`, with their descriptions."""
+    """The keys of values in the configuration's schema, such as `providers.NAME.type`, with their descriptions."""
     if "oneOf" in schema and "type" not in schema and any("properties" in one for one in schema["oneOf"]):
         for one in schema["oneOf"]:
             yield from leaves(one, path)
@@ -391,7 +391,7 @@ def test_examples_of_configurations_are_configurations(page):
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_examples_of_configurations_are_loaded(page, tmp_path):
-    """What the schema cannot say, the program does: a command that reads its configuration and stops there."""
+    """The program checks what the schema cannot: a command reads the configuration and stops after that."""
     for block in blocks(page):
         if block.language in ("json", "jsonc") and set(json.loads(re.sub(r"(?m)(^|\s)//.*$", "", block.text))) & set(schemas.load("config")["properties"]):
             file = tmp_path / "reprise.json"
@@ -422,7 +422,7 @@ TELEMETRY = ROOT / "docs" / "telemetry.md"
 
 
 def test_all_variables_of_telemetry_are_documented(make_server):
-    """Those that the log complains of when they make no sense, and two that always do."""
+    """The variables that the log complains about if their values are invalid, and two for which any value is valid."""
     documented = {name for cells in rows(TELEMETRY) for name in re.findall(r"`(OTEL_[A-Z_]+)`", cells[0])}
     of_one_kind = {name for name in documented if "OTLP_TRACES_" in name or "OTLP_METRICS_" in name}
     config = {"telemetry": {"otlp_endpoint": "http://127.0.0.1:9"}}
@@ -433,7 +433,7 @@ def test_all_variables_of_telemetry_are_documented(make_server):
 
 
 def test_all_metrics_are_documented(make_server, provider):
-    documented = {}  # as Prometheus knows them
+    documented = {}  # by their Prometheus names
     for cells in rows(TELEMETRY):
         for name, kind in zip(re.findall(r"`([a-z_]+(?:\.[a-z_]+)+)`", cells[0]), re.findall(r"counter|gauge|histogram, s|histogram", cells[1])):
             end = {"histogram, s": "_seconds", "counter": "_total"}.get(kind, "")
@@ -444,7 +444,7 @@ def test_all_metrics_are_documented(make_server, provider):
     client.approve("c", "int_001", stream.until("approval_required")["approval_id"]).expect(200)
     stream.finish()
     served = dict(re.findall(r"^# TYPE (\S+) (\S+)$", client.get("/metrics").expect(200).body.decode(), re.M))
-    assert documented.pop("mcp_client_operation_duration_seconds") == "histogram"  # there is no such server here
+    assert documented.pop("mcp_client_operation_duration_seconds") == "histogram"  # there is no MCP server here
     assert served == documented
 
 
@@ -460,7 +460,7 @@ def test_all_sub_commands_are_documented():
 
 
 def test_all_commands_of_the_client_are_documented(offline):
-    """docs/terminal.md has a row for each; what README and docs type into the client is there."""
+    """docs/terminal.md has a row for each command, and each command that README and docs use exists."""
     client = Terminal(offline.home, "chat", "commands", "--url", f"http://127.0.0.1:{offline.port}")
     try:
         client.until("> ").say("/help").until("/quit ")
@@ -479,7 +479,7 @@ def test_all_commands_of_the_client_are_documented(offline):
 
 
 def check_mcp_is_not_there(make_server, make_home, _):
-    """By the capabilities that a server is told of."""
+    """Looks at the capabilities that the client announces to an MCP server."""
     home = make_home()
     told = home.workspace / "told.json"
     recorder = server_of("{'name': 'caps', 'inputSchema': {'type': 'object'}}", "'x'")
@@ -499,7 +499,7 @@ def check_queue_takes_no_attachments(make_server, _, provider):
     server.client.post("/chats/c/interactions", queued).error(400, "invalid_member")
 
 
-# Each claim that something is not there yet, with what shows that it is so.
+# Each claim that a feature is missing, with the check that shows it.
 MISSING = {
     "MCP servers: sampling, tasks of revision 2026-07-28, pages within the page (MCP Apps).": check_mcp_is_not_there,
     "Attachments of messages that wait in the queue.": check_queue_takes_no_attachments,
@@ -524,7 +524,7 @@ def test_what_is_said_to_be_missing_is_missing(make_server, make_home, provider,
 
 
 def test_the_session_of_the_readme_is_what_the_client_shows(make_server, provider):
-    """Each line of the example from the call to the prompt, and the lines after an answer."""
+    """Compares each line of the example from the call to the prompt, and the lines after an answer."""
     server = make_server(provider)
     (server.home.workspace / "greet.sh").write_text('#!/bin/sh\necho "Hello"\n')
     edit = {"path": "greet.sh", "old_text": "Hello", "new_text": "Good morning!"}
@@ -547,7 +547,7 @@ def test_the_session_of_the_readme_is_what_the_client_shows(make_server, provide
 
 
 def test_the_keys_and_answers_of_the_client_are_documented(offline):
-    """Ctrl keys that /help names have a row in docs/terminal.md, and so have the letters that answer."""
+    """The Ctrl keys that /help names have a row in docs/terminal.md, and so have the letters that answer questions."""
     client = Terminal(offline.home, "chat", "keys", "--url", f"http://127.0.0.1:{offline.port}", columns=160)
     try:
         client.until("> ").say("/help").until("Ctrl-C").ready().say("write a.txt: x").until("[e]dit the arguments")
@@ -576,6 +576,6 @@ def test_times_are_local_for_people_and_utc_for_programs(make_server, make_home,
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", json.loads(as_json)["chats"][0]["updated_at"])
 
 
-# Words in backquotes that begin with / and are no commands: routes and folders.
+# Words in backquotes that begin with / but are not commands: routes and folders.
 PATHS = {"/agui", "/mcp", "/chats", "/approvals", "/grants", "/tools", "/models", "/audit", "/healthz", "/readyz", "/metrics", "/usr", "/bin", "/sbin", "/opt", "/etc",
          "/tmp", "/run", "/dev", "/proc", "/lib"}

@@ -1,5 +1,5 @@
-"""What holds through every door: OpenAI's two interfaces, ACP, AG-UI and MCP. A table with a cell for each demand and door; behind it the tests that are the same
-for all of them, or for all that their protocol lets do it."""
+"""What every door must do: OpenAI's two interfaces, ACP, AG-UI and MCP. A table has a cell for each demand and door. The tests after it are the same
+for all doors, or for all whose protocol allows it."""
 import json
 import itertools
 
@@ -39,7 +39,7 @@ def mcp(*names):
 TEXT_ONLY = Left("OpenAI's interfaces have no message by which a client answers for its person: the question is text with a link, and is answered elsewhere")
 NO_EDIT = Left("the protocol tells a new message alone: nothing in it names an earlier one, so that it could be changed")
 
-# A demand, and for each door what shows it.
+# By demand: for each door, the test that shows it.
 TABLE = {
     "a chat with tools": {
         "chat completions": openai("test_tools_run_here_and_thinking_is_reasoning", "test_the_official_client_chats"),
@@ -87,13 +87,13 @@ def test_every_cell_has_a_test():
 # --- the doors, as those who come through them see them -----------------------------------------------------------------
 
 class Door:
-    """A client of the chat "c". It knows what was said, as such clients do."""
+    """A client of the chat "c". It keeps the conversation, as such clients do."""
 
     def __init__(self, server):
         self.server = server
 
     def said(self):
-        """What the branch of the chat has: messages and answers."""
+        """The messages and answers of the chat's branch."""
         history = self.server.client.get("/chats/c")
         turns = []
         for interaction in history.json["interactions"] if history.status == 200 else []:
@@ -148,7 +148,7 @@ class Chat(Door):
 
 class Responses(Chat):
     def begin(self, message, turns=None):
-        """`turns`: how many of them come before it."""
+        """`turns`: the turns to continue after; only their number counts."""
         body = {"model": "reprise", "stream": True, "input": message}
         interactions = self.server.client.get("/chats/c").json.get("interactions", [])
         before = interactions[:None if turns is None else len(turns)]
@@ -187,7 +187,7 @@ class Mcp(Door):
         return self.client.start("ask", message=message, chat_id="c")
 
     def until(self, run, piece):
-        """No piece of an answer is told by this protocol; that the run is there is seen elsewhere."""
+        """This protocol sends no pieces of an answer, so there is nothing to wait for."""
 
     def finish(self, run):
         return run.result()["content"][0]["text"]
@@ -201,7 +201,7 @@ class Mcp(Door):
 
 
 class Acp(Door):
-    """The session of the chat, in a client that has opened it."""
+    """A client that has opened the chat's session."""
 
     def __init__(self, server):
         super().__init__(server)
@@ -238,7 +238,7 @@ BY_NAME = {"native": Native, "chat completions": Chat, "responses": Responses, "
 
 @pytest.fixture
 def doors(server, provider):
-    """Makes doors to a chat in which something was said."""
+    """Makes doors to a chat with one turn."""
     made = []
     provider.plan(text("before"))
     server.client.turn("c", "first")
@@ -328,7 +328,7 @@ def restart(make_server, server, provider):
 
 
 def test_kill_9_while_an_approval_waits(make_server, server, provider, doors):
-    """Of a response; its client has nothing but the answer's id then."""
+    """The client of a response has only its id afterwards."""
     door = doors("responses")
     provider.plan(tools(call("write_file", {"path": "a.txt", "content": "x"}), say="I write."), text("written"), text("more"))
     run = door.begin("write")
@@ -336,7 +336,7 @@ def test_kill_9_while_an_approval_waits(make_server, server, provider, doors):
     response = run.chunks[0]["response"]["id"]
     server.kill()
     run.rest()
-    assert not run.done, "no end of an answer"
+    assert not run.done, "the stream has no end marker"
     again = make_server(provider, home=server.home)
     assert again.client.get(f"/v1/responses/{response}").expect(200, "openai_response").json["status"] == "in_progress"
     pending, = again.client.get("/approvals").json["approvals"]
@@ -358,7 +358,7 @@ def test_kill_9_in_mid_stream(make_server, server, provider, doors, name):
     again = make_server(provider, home=server.home)
     assert again.client.interaction("c", "int_002")["status"] == "FAILED"
     door = BY_NAME[name](again)
-    # Its client sends the same message again, which runs the turn again where the protocol tells the turns before it.
+    # The client sends the message again. If the protocol sends the earlier turns, this regenerates the turn.
     same = door.begin("go") if name == "mcp" else door.begin("go", [("first", "before")])
     assert door.finish(same) == "went on"
     assert door.finish(door.begin("more")) == "and on"
@@ -378,13 +378,13 @@ def test_message_3_of_10_is_changed(server, provider, doors, name):
     turns = door.said()
     provider.plan(text("another"), text("and on"), text("eleven"))
     assert door.finish(door.begin("message 3, better", turns[:2])) == "another"
-    assert [t["title"] for t in server.client.get("/chats/c/tasks").json["tasks"]] == ["task 2"], "the state before it"
+    assert [t["title"] for t in server.client.get("/chats/c/tasks").json["tasks"]] == ["task 2"], "the edit restores the state before it"
     assert branch(server) == ["first", "message 2", "message 3, better"]
     changed, = [i for i in server.client.history("c", "all")["interactions"] if i["user_message"] == "message 3, better"]
     assert changed["edited_from"] == "int_003" and changed["parent_id"] == "int_002"
     assert [m["content"] for m in provider.requests[-1].conversation if m["role"] == "user"] == ["first", "message 2", "message 3, better"]
     assert door.finish(door.begin("on")) == "and on" and len(server.client.history("c", "all")["interactions"]) == 12
-    # And back to the branch that was left, with its state.
+    # Back to the branch that was left, with its state.
     if name != "responses":
         assert door.finish(door.begin("message 11", turns)) == "eleven"
         assert [t["title"] for t in server.client.get("/chats/c/tasks").json["tasks"]] == ["task 2", "task 3", "task 7"]
@@ -396,7 +396,7 @@ NASTY = "a\r\n\r\ndata: [DONE]\n\nevent: x\nid: 9\n\n{\"jsonrpc\":\"2.0\",\"id\"
 
 @pytest.mark.parametrize("name", BY_NAME)
 def test_what_a_model_says_stays_what_it_says(server, provider, doors, name):
-    """Frames, lines and messages of the protocol in the mouth of a model are its words; each support module refuses all else in a stream."""
+    """Text of a model that looks like frames, lines or messages of a protocol stays text. The support modules refuse anything unexpected in a stream."""
     door = doors(name)
     provider.plan(tools(call("echo", {"text": NASTY}), think=NASTY.replace(" ", "")), text(NASTY))
     assert door.finish(door.begin("go")).endswith(NASTY if name != "acp" else NASTY)

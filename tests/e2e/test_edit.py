@@ -1,4 +1,4 @@
-"""Editing: the state before, exactly; the past untouched; both branches there."""
+"""Editing restores exactly the earlier state, leaves old interactions untouched and keeps both branches."""
 import hashlib
 
 import pytest
@@ -32,7 +32,7 @@ def test_the_provider_receives_the_state_before_plus_the_new_message(server, pro
     stream = edit(server.client, provider, "int_002", "other second")
     sent = provider.requests[-1].messages
 
-    def as_sent(message):  # what the provider has said beside text and calls goes back to it as it came; results are known by their ids
+    def as_sent(message):  # the provider's extras are sent back unchanged; results are identified by their ids
         extras = message.get("provider_extras", {}).get("test", {}).get("message", {})
         own = {"provider_extras"} | ({"name"} if message["role"] == "tool" else set())
         return {**{name: value for name, value in message.items() if name not in own}, **extras}

@@ -1,4 +1,4 @@
-"""GET /chats/{chat}/editor: an editor whose unsaved files count, as a client of the plain interface."""
+"""GET /chats/{chat}/editor: an editor whose unsaved files take precedence, as a client of our own interface."""
 import pytest
 from support import schemas
 from support.editor import Editor
@@ -14,7 +14,7 @@ def file(server):
 
 
 def read(server, provider, chat="c"):
-    """Has the agent read the file; its stream, which goes on."""
+    """Makes the agent read the file. Returns the stream of the run, which is not finished."""
     provider.plan(tools(call("read_file", {"path": "a.txt"})), text("done"))
     return server.client.start(chat, "read")
 
@@ -54,7 +54,7 @@ def test_an_editor_that_goes_is_waited_for_no_longer(server, provider, file):
     editor.asked()
     editor.close()
     assert seen(stream) == "on the disk"
-    assert seen(read(server, provider)) == "on the disk", "and not asked again"
+    assert seen(read(server, provider)) == "on the disk", "the editor is not asked again"
 
 
 def test_another_editor_takes_its_place(server, provider, file):
@@ -64,8 +64,8 @@ def test_another_editor_takes_its_place(server, provider, file):
     second = Editor(server)
     assert first.next() is None
     first.answer(asked, content="of the first").error(404)
-    assert seen(stream) == "on the disk", "who was asked has gone"
-    first.close()  # which does not take the second with it
+    assert seen(stream) == "on the disk", "the editor that was asked is gone"
+    first.close()  # does not disconnect the second
     stream = read(server, provider)
     second.answer(second.asked(), content="of the second").expect(200)
     assert seen(stream) == "of the second"
@@ -82,7 +82,7 @@ def test_an_editor_that_refuses_a_change(server, provider, file):
     provider.plan(tools(call("edit_file", {"path": "a.txt", "old_text": "typed", "new_text": "edited"})), text("done"))
     editor = Editor(server)
     stream = server.client.start("c", "edit")
-    editor.answer(editor.asked(), content="just typed").expect(200)  # whether it can be done at all, before a person is asked
+    editor.answer(editor.asked(), content="just typed").expect(200)  # first a check, before a person is asked, that the edit is possible
     approval = stream.until("approval_required")
     server.client.approve("c", stream.interaction, approval["approval_id"]).expect(200)
     editor.answer(editor.asked(), content="just typed").expect(200)
@@ -104,8 +104,8 @@ def test_a_cancel_ends_the_wait(server, provider, file):
     editor.close()
 
 
-def test_what_a_model_writes_is_one_event(server, provider, file):
-    """Frames in the mouth of a model are its words, also on their way to the editor."""
+def test_text_of_a_model_is_one_event(server, provider, file):
+    """Text of a model that looks like frames stays text, also in the editor's stream."""
     nasty = "a\r\n\r\nevent: editor_request\ndata: {\"path\":\"/etc/passwd\"}\n\n\u2028"
     provider.plan(tools(call("write_file", {"path": "a.txt", "content": nasty})), text("done"))
     editor = Editor(server)
@@ -143,7 +143,7 @@ def offer(server, *offered, chat="c"):
 
 
 def called(server, provider, **more):
-    """An editor with the tool, and the stream of a run whose model calls it."""
+    """An editor that offers the tool, and the stream of a run whose model calls it."""
     editor = Editor(server)
     offer(server, {**TOOL, **more}).expect(200)
     provider.plan(tools(call("tickets__find", {"words": "late"})), text("done"))
@@ -196,7 +196,7 @@ def test_an_editor_that_goes_takes_its_tools_along(server, provider):
     offer(server, TOOL).error(404)
 
 
-def test_a_call_that_nobody_waits_for_is_called_off(make_server, provider):
+def test_a_call_is_cancelled_at_the_editor_after_its_time_limit(make_server, provider):
     server = make_server(provider, config={"tools": {"timeout_s": 1}})
     editor = Editor(server)
     offer(server, TOOL).expect(200)
@@ -229,13 +229,13 @@ def test_what_an_editor_may_not_bring(make_server, provider):
     offer(server).expect(200)
     provider.plan(text("nothing"))
     server.client.start("c", "go").finish()
-    assert not [t for t in provider.requests[-1].body["tools"] if t["function"]["name"] == "tickets__find"], "what it does not name any more"
+    assert not [t for t in provider.requests[-1].body["tools"] if t["function"]["name"] == "tickets__find"], "the tool is no longer offered"
     editor.close()
 
 
 @pytest.mark.parametrize("wrong", [{"name": ""}, {"name": "a b"}, {"name": "a" * 65}, {"input_schema": []}, {"input_schema": None}, {"server": ""}, {"server": "x" * 101},
                                    {"terms": 1}, {"more": 1}])
-def test_tools_that_are_none(server, wrong):
+def test_invalid_tools(server, wrong):
     editor = Editor(server)
     offer(server, {**TOOL, **wrong}).error(400)
     for body in ({}, {"tools": {}}, {"tools": [1]}, {"tools": [TOOL] * 257}, {"tools": [], "more": 1}):
@@ -245,7 +245,7 @@ def test_tools_that_are_none(server, wrong):
 
 
 def test_a_schema_from_elsewhere_does_no_harm(server, provider):
-    """One that would take for ever, and one that is deep: what cannot be checked is the editor's to check."""
+    """One takes forever to check, one is deeply nested. Arguments that cannot be checked here are left to the editor to check."""
     def nested(levels):
         return {"type": "object", "properties": {"a": nested(levels - 1)}} if levels else {"type": "object"}
     editor = Editor(server)
@@ -282,7 +282,7 @@ def test_answers_of_another_kind(server, provider, file):
 
 @pytest.mark.parametrize("more", [{"scope": "always"}, {"scope": "always", "pattern": "*"}, {"scope": "chat", "pattern": "*"}, {"arguments": {"words": "other"}}])
 def test_answers_of_a_person(server, provider, more):
-    """What is offered with the question is taken."""
+    """The offered decisions are accepted."""
     editor = Editor(server)
     offer(server, TOOL).expect(200)
     provider.plan(tools(call("tickets__find", {"words": "late"})), tools(call("tickets__find", {"words": "late" if more == {"scope": "always"} else "early"})), text("done"))
@@ -322,7 +322,7 @@ def test_a_tool_that_cannot_be_granted_for_all_arguments(server, provider):
 
 
 def test_a_rule_for_a_configured_server_is_not_for_an_editors(make_server, provider):
-    """Also while that server is away."""
+    """This holds also while that server is down."""
     server = make_server(provider, config={"mcpServers": {"tickets": {"command": "/nonexistent"}}, "tools": {"rules": [{"tool": "tickets__*", "action": "allow"}]}})
     editor = Editor(server)
     assert offer(server, TOOL, {**TOOL, "name": "others__find"}).expect(200).json["tools"] == 1
@@ -335,7 +335,7 @@ def test_a_rule_for_a_configured_server_is_not_for_an_editors(make_server, provi
 
 
 def test_a_question_about_a_tool_survives_the_server(make_server, provider):
-    """With all others of its round; the editor brings the tool along again."""
+    """All calls of the round are asked about again, after the editor has offered the tool again."""
     server = make_server(provider)
     editor = Editor(server)
     offer(server, TOOL).expect(200)

@@ -1,4 +1,4 @@
-"""Attaching again: recorded, then live."""
+"""Attaching again: recorded events first, then live ones."""
 import pytest
 from support.provider import Gate, call, text, tools
 

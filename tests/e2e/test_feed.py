@@ -1,4 +1,4 @@
-"""GET /events: one stream of what changes in every chat, and of the full events of those that are followed."""
+"""GET /events: one stream of the changes of all chats, and of all events of the chats that are followed."""
 from support.feed import Feed, events_of
 from support.provider import Gate, call, text, tools
 
@@ -52,7 +52,7 @@ def test_what_waits_is_told_as_it_opens_and_closes(server, provider):
     assert feed.until("input_closed")["request_id"] == asked["request_id"]
     assert feed.until("interaction_ended")["chat"]["waiting"] == 0
     stream.finish()
-    # What is stopped does not wait any more.
+    # A stopped run no longer waits.
     provider.plan(tools(call("run_shell", {"command": "true"})))
     stream = client.start("c", "again")
     opened = feed.until("approval_opened")
@@ -94,7 +94,7 @@ def test_a_followed_chat_has_the_same_events_as_its_own_stream(client, provider)
     feed.close()
 
 
-def test_who_comes_in_the_middle_sees_the_run_from_its_beginning(client, provider):
+def test_a_client_that_joins_late_sees_the_run_from_its_beginning(client, provider):
     gate = Gate()
     provider.plan(text("begin", gate, "end"))
     own = client.start("c", "go")
@@ -128,7 +128,7 @@ def test_after_every_frame_it_can_be_gone_on_from(client, provider):
             there = sum(f.name == change for f in whole.frames)
             assert seen.count(change) + sum(f.name == change for f in again.frames) == there, (change, frame)
         again.close()
-    # What has ended has no deltas any more; everything else comes, once.
+    # Ended interactions have no deltas any more; every other event comes once.
     middle = next(f for f in whole.frames if f.name == "chat_event" and f["event"]["type"] == "TOOL_CALL")
     again = Feed(client, "c", last_event_id=middle.id)
     again.until_event("INTERACTION_COMPLETE", interaction_id="int_002")
@@ -157,12 +157,12 @@ def test_ids_of_another_process_mean_a_new_beginning(make_server, provider):
 def test_bad_questions(client):
     client.get("/events?chat=../x").error(400, "invalid_parameter")
     client.get("/events?" + "&".join(f"chat=c{n}" for n in range(17))).error(400, "invalid_parameter")
-    feed = Feed(client, "nobody")  # it may come to be
+    feed = Feed(client, "nobody")  # the chat may be created later
     assert feed.next().name == "open"
     feed.close()
 
 
-def test_who_follows_counts_as_listening(make_server, provider):
+def test_a_follower_counts_as_a_listener(make_server, provider):
     server, gate = make_server(provider, arguments=("--disconnect-grace-s", "0.1")), Gate()
     client = server.client
     provider.plan(text("begin", gate, "end"))

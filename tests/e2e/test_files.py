@@ -15,7 +15,7 @@ NEEDLE = "the-vault-opens-at-nine"
 
 
 def upload(client, content, name="notes.txt", kind="text/plain", chat="c"):
-    """The answer to an upload of the bytes as they are."""
+    """Uploads the bytes unchanged; returns the response."""
     body = content.encode() if isinstance(content, str) else content
     return client.request("POST", f"/chats/{chat}/files?name={name}", body, headers={"Content-Type": kind})
 
@@ -31,7 +31,7 @@ def files(client, chat="c"):
 
 
 def by_id(infos):
-    """Two may have come in the same millisecond."""
+    """Sorted by id, because two may have come in the same millisecond."""
     return sorted(infos, key=lambda info: info["id"])
 
 
@@ -40,7 +40,7 @@ def download(client, file, chat="c"):
 
 
 def sent(provider):
-    """The user's messages as the model got them last."""
+    """The user's messages in the last model request."""
     return [m["content"] for m in provider.requests[-1].conversation if m["role"] == "user"]
 
 
@@ -86,7 +86,7 @@ def test_curl_goes_on_with_a_download_where_it_stopped(server, tmp_path):
     assert curl("-r", "-100", url) == (0, content[-100:])
 
 
-def test_a_part_of_a_file_is_for_whoever_has_the_same_one(client):
+def test_a_part_of_a_file_needs_the_digest_of_the_same_file(client):
     file = stored(client, "0123456789")
     path = f"/chats/c/files/{file['id']}"
     whole = client.get(path).expect(200)
@@ -160,7 +160,7 @@ def test_the_gate_stands_before_uploads(server, client):
             answer = client.request(method, path, body, headers={"Content-Type": "multipart/form-data; boundary=X", **headers})
             assert answer.status == 403 and NEEDLE not in answer.body.decode()
     assert files(client) == [file]
-    # Before any of the body is there.
+    # Before any of the body has arrived.
     with socket.create_connection(("127.0.0.1", server.port), timeout=SOON) as connection:
         connection.sendall(b"POST /chats/c/files HTTP/1.1\r\nHost: evil.example\r\nContent-Type: text/plain\r\nContent-Length: 100000\r\n\r\n")
         assert connection.recv(100).startswith(b"HTTP/1.1 403 ")
@@ -181,7 +181,7 @@ def test_limits_of_one_file_and_of_all(make_server):
     kept.append(stored(client, b"z" * 10_000))
     stored(client, b"x" * 20_000, chat="other")
     assert files(client) == by_id(kept)
-    # An endless one, without a length.
+    # An endless upload without a length.
     with socket.create_connection(("127.0.0.1", server.port), timeout=SOON) as connection:
         connection.sendall(f"POST /chats/c/files HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n".encode())
         try:
@@ -308,7 +308,7 @@ def test_the_text_of_attachments_goes_to_the_model_and_the_message_stays(server,
     assert client.get("/chats/c").expect(200, "chat_history").json["title"] == "what is in there?"
     assert stream.one("answer")["content"] == "I see"
     client.turn("c", "and now?")
-    assert sent(provider) == [message, "and now?"], "what was attached stays in the conversation"
+    assert sent(provider) == [message, "and now?"], "attachments stay in the conversation"
     assert "attachments" not in client.interaction("c", "int_002")
 
 
@@ -362,7 +362,7 @@ def test_a_file_cannot_pretend_to_be_something_else(client, provider):
     client.turn("c", "q", attachments=[hostile["id"]])
     message = sent(provider)[-1]
     assert message.count(f"----- end {hostile['id']} -----") == 1 and message.endswith(f"----- end {hostile['id']} -----\n")
-    assert "\n----- end -----" not in message, "a name is one line"
+    assert "\n----- end -----" not in message, "line breaks are removed from names"
 
 
 def test_the_offline_model_takes_no_commands_from_files(offline):
@@ -403,7 +403,7 @@ def test_the_agent_lists_reads_saves_and_deletes_files_of_its_chat(client, provi
     stream = client.start("c", "go")
     asked = [stream.until("approval_required")]
     assert asked[0]["tool_name"] == "save_chat_file"
-    assert files(client) == [file], "nothing is done before the answer"
+    assert files(client) == [file], "nothing changes before the answer"
     client.approve("c", "int_001", asked[0]["approval_id"]).expect(200)
     asked.append(stream.until("approval_required"))
     assert asked[1]["tool_name"] == "delete_chat_file"
@@ -426,7 +426,7 @@ def test_the_agent_does_not_reach_files_of_other_chats(client, provider):
 
 @pytest.mark.parametrize("name, kind", [("a.js", "text/javascript"), ("a.mjs", "application/javascript"), ("b", "application/ecmascript"), ("c.css", "text/css"),
                                         ("d", "Application/X-JavaScript"), ("e", "text/jscript"), ("f.wasm", "application/wasm")])
-def test_a_file_is_no_script_or_style_of_the_page(offline, name, kind):
+def test_a_file_cannot_be_a_script_or_style_of_the_page(offline, name, kind):
     file = stored(offline.client, "alert(1)", name=name, kind=kind)
     answer = download(offline.client, file).expect(200)
     assert answer.headers["Content-Type"].startswith("text/plain") and answer.headers["X-Content-Type-Options"] == "nosniff"

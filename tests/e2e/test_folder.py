@@ -1,4 +1,4 @@
-"""The folder is yours: verify, export, import, search, encrypt, decrypt, cat, beside a server and without one."""
+"""Commands for the data folder: verify, export, import, search, encrypt, decrypt, cat, with a running server and without."""
 import json
 import pathlib
 import shutil
@@ -40,7 +40,7 @@ class Commands:
         return json.loads(self(*arguments, "--json", **how).stdout)
 
     def verify(self, *arguments, **how):
-        """The kinds by file; the exit status must agree."""
+        """What was checked, and the kinds of problems by file. The exit status must agree."""
         command = [str(BINARY), "verify", "--json", *map(str, arguments), "--data-dir", str(how.get("data", self.home.data))]
         done = subprocess.run(command, cwd=self.home.path, env=self.home.environment(), stdout=subprocess.PIPE, timeout=SOON, check=False)
         report = json.loads(done.stdout)
@@ -51,7 +51,7 @@ class Commands:
 
 @pytest.fixture
 def folder(make_home, make_server, provider):
-    """Chats alpha (an edit, a tool) and beta, and the commands; its server runs until it is stopped."""
+    """Commands in a home with the chats alpha (an edit, a tool) and beta. The server runs until the test stops it."""
     home = make_home()
     server = make_server(provider, home=home)
     client = server.client
@@ -64,12 +64,12 @@ def folder(make_home, make_server, provider):
     client.turn("beta", "Hello beta")
     commands = Commands(home)
     commands.server, commands.provider, commands.make_server = server, provider, make_server
-    server.check_files = False  # tests damage them
+    server.check_files = False  # tests damage the files
     return commands
 
 
 def index_is_written(folder):
-    folder.server.stop()  # until then chat.json may lag
+    folder.server.stop()  # chat.json may lag behind until then
 
 
 def tree(path):
@@ -104,7 +104,7 @@ def test_verify_names_what_is_wrong_and_where(folder):
 
     def damaged(expected):
         assert folder.verify()[1] == expected
-        assert folder.verify("beta")[1] == {}, "neighbours stay in order"
+        assert folder.verify("beta")[1] == {}, "other chats are unaffected"
         assert json.loads(folder("cat", "beta").stdout)["interactions"]
         for path, content in good.items():
             (home.data / path).write_bytes(content)
@@ -375,7 +375,7 @@ def test_import_of_the_specifications_folder(folder, tmp_path):
     replayed = [folder("replay", f"chat_abc123/int_00{n}", status=n - 1) for n in (1, 2)]
     assert "match" in replayed[0].stdout and "was not recorded here" in replayed[1].stderr and replayed[1].stdout == ""
     server = folder.make_server(folder.provider, home=folder.home)
-    server.check_records = folder.server.check_records = False  # the second one does not say how it ended
+    server.check_records = folder.server.check_records = False  # one imported interaction has no end
     folder.provider.plan(text("Snow."))
     server.client.turn("chat_abc123", "And then?")
     assert [m["role"] for m in folder.provider.requests[-1].conversation] == ["user", "assistant", "tool", "assistant", "user", "assistant", "user"]
@@ -410,7 +410,7 @@ def test_import_of_what_is_broken_is_all_or_nothing(folder, break_it):
     assert told["imported"] == [] and "int_001" in told["failed"][0]["message"]
     after = tree(folder.home.data)
     assert after == before or {p for p in after if after.get(p) != before.get(p)} <= {pathlib.Path(".lock")}
-    assert [i["chat_id"] for i in folder.json("import", target, status=1)["imported"]] == ["beta-2"], "the others come in"
+    assert [i["chat_id"] for i in folder.json("import", target, status=1)["imported"]] == ["beta-2"], "the others are imported"
     assert not [p for p in folder.home.data.iterdir() if p.name.startswith(".incoming")]
 
 
@@ -494,7 +494,7 @@ def test_a_store_is_switched_to_plain_and_back_with_a_waiting_approval(folder):
     granting.finish()
     grants = folder.server.client.get("/grants").json
     assert len(grants["grants"]) == 1
-    assert "server" in folder("decrypt", "--all", "--in-place", status=1).stderr, "not while a server holds the folder"
+    assert "server" in folder("decrypt", "--all", "--in-place", status=1).stderr, "refused while a server holds the folder"
     histories = {c: folder.server.client.history(c, branches="all") for c in ("alpha", "beta")}
     folder.server.kill()
     stream.close()
@@ -503,7 +503,7 @@ def test_a_store_is_switched_to_plain_and_back_with_a_waiting_approval(folder):
     assert stat.S_IMODE(home.data.stat().st_mode) == 0o700
     folder("verify", "--plain")
     plain = folder.make_server(folder.provider, home=home, plain=True)
-    plain.check_files = False  # it will be sealed again
+    plain.check_files = False  # the test seals the files again
     assert {c: plain.client.history(c, branches="all") for c in histories} == histories
     assert [a["approval_id"] for a in plain.client.get("/approvals").json["approvals"]] == [approval]
     assert plain.client.get("/grants").json == grants

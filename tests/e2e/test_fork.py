@@ -1,4 +1,4 @@
-"""Fork: a branch becomes a chat of its own; undo: the last interaction is taken back."""
+"""Fork makes a branch a new chat; undo takes back the last interaction."""
 from support.provider import Gate, call, text, tools
 from test_edit import converse, digests, edit
 
@@ -27,7 +27,7 @@ def test_a_branch_becomes_a_chat_of_its_own(server, provider):
     provider.plan(text("a4"))
     assert client.turn("copy", "q4").interaction == "int_004"
     assert [m["content"] for m in provider.requests[-1].conversation] == ["q1", "a1", "q2", "a2", "q3", "a3", "q4"]
-    assert digests(server.home) == before[0], "the source is as it was"
+    assert digests(server.home) == before[0], "the source is unchanged"
     edit(client, provider, "int_002", "elsewhere", chat="copy")
     assert client.history("c")["head"] == "int_004"
 
@@ -93,7 +93,7 @@ def test_a_long_chat(server, provider):
         ours, theirs = (client.interaction(chat, f"int_{number:03}") for chat in ("copy", "c"))
         assert ours["final_agent_state"] == theirs["final_agent_state"]
     sizes = [sum(p.stat().st_size for p in server.home.checkpoints(chat)) for chat in ("copy", "c")]
-    assert sizes[0] < sizes[1], "states are linked in the copy too"
+    assert sizes[0] < sizes[1], "the copy's states are linked, too"
 
 
 def test_undo_takes_back_the_last_one_and_loses_nothing(server, provider):

@@ -1,4 +1,4 @@
-"""What is refused before it can do anything: foreign hosts and origins, wrong types, oversized, malformed, smuggled."""
+"""Requests that are refused before they can do anything: foreign hosts and origins, wrong types, oversized, malformed, smuggled."""
 import gzip
 import json
 import os
@@ -14,15 +14,15 @@ from support.server import ROOT, Home, Server
 METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE", "get", "post", "PROPFIND", "BREW", "M-SEARCH"]
 PATHS = ["/chats", "/chats/x/interactions", "/healthz", "/no/such/path", "/approvals", "/openapi.json", "/metrics", "/v1/models", "/v1/chat/completions",
          "/v1/responses", "/v1/responses/resp_x_int_001", "/v1/no/such", "/agui", "/mcp", "/workspace/files", "/chats/x/workspace/files"]
-# Every route there is, as openapi.json has them, with something in the place of each parameter; and paths that are none.
+# Every route of openapi.json with its parameters filled in, and paths that do not exist.
 ROUTES = [(method.upper(), re.sub(r"{[^}]*}", "x", path)) for path, item in json.loads((ROOT / "schemas" / "openapi.json").read_text())["paths"].items()
           for method in item if method in ("get", "post", "put", "patch", "delete")]
 NOWHERE = [("GET", "/no/such/path"), ("GET", "/.well-known/oauth-protected-resource"), ("GET", "/.well-known/oauth-authorization-server/mcp"), ("GET", "/mcp"),
            ("PUT", "/v1/responses"), ("POST", "/v1/embeddings"), ("POST", "/v1/no/such"), ("DELETE", "/agui"), ("GET", "/mcp/sse"), ("OPTIONS", "/mcp")]
-# What a browser needs to ask for the token.
+# Needed by a browser before it has the token.
 OF_THE_PAGE = [("GET", "/"), ("GET", "/assets/x"), ("POST", "/login")]
 BODY = b'{"user_message":"echo smuggled"}'
-# Each way to send a message: its path, and what is before and behind the message in a body.
+# Each way to send a message: the path, and the body before and after the message.
 DOORS = {"native": ("/chats/x/interactions", b'{"user_message":', b"}"),
          "chat completions": ("/v1/chat/completions", b'{"model":"reprise","messages":[{"role":"user","content":', b"}]}"),
          "responses": ("/v1/responses", b'{"model":"reprise","input":', b"}"),
@@ -30,13 +30,13 @@ DOORS = {"native": ("/chats/x/interactions", b'{"user_message":', b"}"),
          "ag-ui": ("/agui", b'{"threadId":"x","runId":"r","messages":[{"id":"m","role":"user","content":', b"}]}"),
          "mcp": ("/mcp", b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",'
                          b'"io.modelcontextprotocol/clientCapabilities":{}},"name":"ask","arguments":{"message":', b"}}}")}
-# What the head of a good message says besides.
+# Further headers of a valid message, by path.
 HEADS = {"/mcp": {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "ask"}}
 
 
 @pytest.fixture(params=DOORS)
 def door(request):
-    """A door: its path, and the body with a message (JSON text)."""
+    """A door: its path, and a function that puts a message (JSON text) into a body."""
     path, before, behind = DOORS[request.param]
 
     class Door:
@@ -46,7 +46,7 @@ def door(request):
 
         @staticmethod
         def malformed(client, body, kind="application/json"):
-            """A body that is refused in the door's own way; what it says."""
+            """Sends a body that is refused in the door's own form; returns the error."""
             if path != "/mcp":
                 return client.post(path, body, headers={"Content-Type": kind}).error(400)
             status, answer = send_message(client.port, body, {"Content-Type": kind, **HEADS[path]})
@@ -76,7 +76,7 @@ def nothing_stored(server):
 
 @pytest.fixture(scope="module")
 def offline(tmp_path_factory):
-    """One server for all of them: nothing that is refused may change it."""
+    """One server for all these tests, because no refused request may change it."""
     server = Server(Home(tmp_path_factory.mktemp("gate")))
     yield server
     server.close()
@@ -84,7 +84,7 @@ def offline(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def gated(offline):
-    """Whatever was tried: nothing stored, alive, and memory flat."""
+    """Checks after any attack that nothing is stored, the server is alive and its memory has not grown."""
     before = offline.memory_kb()
     yield
     assert offline.memory_kb() - before < 32 * 1024
@@ -241,7 +241,7 @@ def test_an_endless_chunked_body_is_stopped(offline):
             assert statuses(answer) == [413]
         except ConnectionResetError:
             pass
-    assert sent < 64 << 20, "it swallowed 64 MiB"
+    assert sent < 64 << 20, "the server accepted 64 MiB"
 
 
 def test_chunked_bodies_within_the_limit_work(offline, door):
@@ -268,7 +268,7 @@ def test_malformed_bodies_are_400(offline, body):
 def test_malformed_messages_are_400_at_every_door(offline, door, message):
     body = door.body(message)
     if "model" in body.decode("latin-1") and door.path == "/chats/x/interactions":
-        body = body.replace(b'"model"', b'"user_message"')  # there a model may be named; twice is twice all the same
+        body = body.replace(b'"model"', b'"user_message"')  # `model` is valid there, so `user_message` is repeated instead
     if door.path in ("/v1/chat/completions", "/agui") and b'"x","model"' in message:
         body = body.replace(b'"x","model":"offline"', b'"x","content":"y"')
     if door.path == "/mcp":
@@ -411,7 +411,7 @@ def test_a_refused_requests_body_is_never_taken_for_a_request(offline, method, p
     last = b"GET /tools HTTP/1.1\r\nHost: localhost:%d\r\nConnection: close\r\n\r\n" % offline.port
     segments = [head, body, last] if split else [head + body + last]
     answer = raw_exchange(offline.port, *segments, wait_between=False)
-    # Either the connection was closed after the refusal, or the body was read as one and the last request answered.
+    # Either the connection was closed after the refusal, or the body was read as a whole and the last request was answered.
     assert len(statuses(answer)) in (0, 1, 2), answer[:600]
     if len(statuses(answer)) == 2:
         assert b"run_shell" in answer
@@ -459,7 +459,7 @@ FLOODS = {"blank lines": b"\r\n", "lone line ends": b"\r", "refused requests": b
 @pytest.mark.limit(90)
 @pytest.mark.parametrize("name", FLOODS)
 def test_a_flood_of_any_shape_costs_what_its_bytes_cost(offline, name):
-    """What anybody who can connect may send before the gate has looked: 60 connections with 64 KiB each."""
+    """Any client can send this before the gate checks it: 60 connections with 64 KiB each."""
     def work(piece):
         flood = (piece * (65536 // len(piece) + 1))[:65536]
         before = processor_seconds(offline.process)
@@ -468,7 +468,7 @@ def test_a_flood_of_any_shape_costs_what_its_bytes_cost(offline, name):
         return processor_seconds(offline.process) - before
 
     usual, flooded = work(b"x"), work(FLOODS[name])
-    assert flooded < 6 * usual + 0.3, (usual, flooded)  # a quadratic one: seconds
+    assert flooded < 6 * usual + 0.3, (usual, flooded)  # quadratic parsing would take seconds
     offline.client.get("/healthz").expect(200)
 
 
@@ -526,12 +526,12 @@ def test_no_route_is_without_the_token(make_server, tmp_path, offline):
     ("multipart/form-data; boundary=b", b'--b\r\nContent-Disposition: form-data; name="model"\r\n\r\n' + b"m" * 100_000 + b"\r\n--b--\r\n"),
     ("multipart/form-data; boundary=" + "b" * 5000, b"x"), ("multipart/form-data; boundary=b", b"--b\r\n" * 20_000)])
 @pytest.mark.parametrize("path", ["/v1/audio/transcriptions", "/audio/transcriptions"])
-def test_recordings_that_are_none(offline, path, kind, body):
+def test_invalid_recordings(offline, path, kind, body):
     answer = offline.client.post(path, body, headers={"Content-Type": kind})
-    assert answer.status in (400, 404, 415), answer.body  # 404: this server has no model that listens, which it may say first
+    assert answer.status in (400, 404, 415), answer.body  # 404: this server has no model for speech, which may be checked first
     answer.check_error()
     head = b"POST %s HTTP/1.1\r\nHost: localhost:%d\r\nContent-Type: %s\r\nContent-Length: 1000000000000\r\n\r\n" % (path.encode(), offline.port, kind.encode())
-    assert statuses(raw_exchange(offline.port, head))[0] in (413, 415), "before the body"
+    assert statuses(raw_exchange(offline.port, head))[0] in (413, 415), "refused before the body"
 
 
 def test_another_address_needs_a_token(make_server, offline):

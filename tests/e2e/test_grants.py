@@ -1,4 +1,4 @@
-"""Standing grants: in a chat, and for always; listed, taken back, and never wider than what was shown."""
+"""Standing grants, for a chat and for always: listed, taken back, and never wider than shown."""
 import json
 import subprocess
 
@@ -54,14 +54,14 @@ def test_always_counts_in_every_chat_and_after_a_restart_until_it_is_revoked(mak
     server = make_server(provider, server.home, plain=plain)
     client = server.client
     kept, = client.get("/grants").json["grants"]
-    assert {**kept, "uses": 0, "used_at": None} == {**grant, "used_at": None}  # how often it was used is counted as well
+    assert {**kept, "uses": 0, "used_at": None} == {**grant, "used_at": None}  # the count of uses is kept, too
     assert runs_unasked(client, provider, "c")
     assert lines(server) == 3
-    # Equal means equal: not another blank, not another tool.
+    # Only equal calls are covered: another blank or another tool makes a different call.
     stream, asked = asks(client, provider, "d", '{"command":  "echo x >> log.txt"}')
     client.cancel("d", stream.interaction)
     stream.finish("CANCELLED")
-    # An edit restores what the chat had, and this was never the chat's.
+    # An edit restores the chat's grants; a grant for always never was one of them.
     provider.plan(tools(call("run_shell", LOG, "call_5")), text("ok"))
     edited = client.edit("c", "int_001", "once more")
     edited.finish()
@@ -161,7 +161,7 @@ def test_grants_of_a_chat_are_listed_and_taken_back_and_an_edit_brings_them_back
     client.cancel("a", stream.interaction)
     stream.finish("CANCELLED")
 
-    # Before the change by hand the grant was there.
+    # The grant existed before it was removed by hand.
     provider.plan(tools(call("run_shell", LOG, "call_4")), text("ok"))
     edited = client.edit("a", "int_002", "with the grant")
     edited.finish()
@@ -195,14 +195,14 @@ def test_a_tool_that_has_changed_asks_whatever_was_granted_and_consent_does_not_
         return asked
 
     server = serve("does this")
-    assert "approve_always" not in approval_of(server, "a")["allowed_decisions"]  # the consent
+    assert "approve_always" not in approval_of(server, "a")["allowed_decisions"]  # asks for consent
     assert "approve_always" in approval_of(server, "b", scope="always")["allowed_decisions"]
     provider.plan(tools(call("f__act", {})), text("ok"))
     assert "approval_required" not in server.client.turn("c", "again").names()
     server.stop()
     server = serve("does something else")
     assert len(server.client.get("/grants").json["grants"]) == 1
-    approval_of(server, "d")  # asked, and consented to
+    approval_of(server, "d")  # asked about, and consented to
     assert server.client.get("/grants").json == {"grants": []}
     approval_of(server, "e")
 

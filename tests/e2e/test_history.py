@@ -1,4 +1,4 @@
-"""GET /chats/{c}: in pages or whole, with the states that are asked for, written out while it is read."""
+"""GET /chats/{c}: in pages or whole, with the requested states, written while it is read."""
 import http.client
 import json
 import re
@@ -38,7 +38,7 @@ def say(client, provider, turns, chat="c", size=1):
 
 
 def pages(client, limit, more="", before=None):
-    """All pages from the newest on; none may say what another one says."""
+    """All pages, newest first; no two may overlap."""
     found = []
     while True:
         page = get(client, f"?limit={limit}{more}" + (f"&before={before}" if before else ""))
@@ -52,7 +52,7 @@ def pages(client, limit, more="", before=None):
 
 @pytest.fixture
 def branchy(client, provider):
-    """int_001 to int_004, int_005 in the place of int_003, and two behind it."""
+    """int_001 to int_004, int_005 as an edit of int_003, and two after it."""
     say(client, provider, 4)
     provider.plan(text("edited"), text("on"), text("and on"))
     client.edit("c", "int_003", "other").finish()
@@ -91,7 +91,7 @@ def test_states_are_given_to_whom_they_were_asked_for(branchy):
             assert interaction == branchy.interaction("c", interaction["id"])
     assert states(get(branchy, "?limit=2")) == ["int_007"] and states(get(branchy, "?limit=2&before=int_007")) == []
     assert states(get(branchy, "?limit=2&before=int_007&state=all")) == ["int_005", "int_006"]
-    # The head is where the chat ends, not what is newest.
+    # The head is where the chat ends, not the newest interaction.
     branchy.post("/chats/c/head", {"interaction_id": "int_004"}).expect(200)
     assert states(get(branchy, "?branches=all")) == ["int_004"] and states(get(branchy)) == ["int_004"]
 
@@ -139,7 +139,7 @@ def test_while_a_run_goes_on_it_is_the_newest(client, provider):
     provider.plan(text("first ", gate))
     stream = client.start("c", "q1")
     stream.until("text_delta")
-    for query in ("", "?limit=1", "?limit=5", "?branches=all&limit=1", "?state=all"):  # of a new chat
+    for query in ("", "?limit=1", "?limit=5", "?branches=all&limit=1", "?state=all"):  # queries on a new chat
         page = get(client, query)
         assert [(i["id"], i["status"], i["final_agent_state"]) for i in page["interactions"]] == [("int_001", "RUNNING", None)]
         assert page["title"] == "q1" and page.get("previous") is None
@@ -159,7 +159,7 @@ def test_while_a_run_goes_on_it_is_the_newest(client, provider):
     assert ids(get(client, "?before=int_004")) == numbers(1, 4)
     gate.release()
     stream.finish()
-    # One that runs in the place of another: the branch is its own.
+    # A running edit has its own branch.
     gate = Gate()
     provider.plan(text("edited ", gate))
     stream = client.edit("c", "int_002", "other")
@@ -210,7 +210,7 @@ def test_what_is_damaged_is_named_on_its_page(make_server, make_home, provider, 
     assert damaged(get(client, "?limit=3")) == []
 
 
-def test_another_version_of_a_file_is_no_part_of_the_history(make_server, make_home, provider):
+def test_another_version_of_a_file_does_not_belong_to_the_history(make_server, make_home, provider):
     home = make_home()
     server = make_server(provider, home=home)
     server.check_files = False
@@ -257,7 +257,7 @@ def test_plain_chats_are_told_as_they_are_understood(make_server, make_home, pro
     home = make_home()
     server = make_server(provider, home=home, plain=True)
     say(server.client, provider, 9, size=10_000)
-    for file in home.data.glob("c/interactions/int_00[1-5].json"):  # laid out by a person
+    for file in home.data.glob("c/interactions/int_00[1-5].json"):  # reformatted, as by a person
         file.write_text(json.dumps(json.loads(file.read_text()), indent=2))
     assert [i for page in reversed(pages(server.client, 4)) for i in page["interactions"]] == get(server.client)["interactions"]
     every = get(server.client, "?state=all")
@@ -268,14 +268,14 @@ def test_plain_chats_are_told_as_they_are_understood(make_server, make_home, pro
 
 @pytest.fixture
 def large(client, provider):
-    """A chat of more than the socket's buffers take."""
+    """A chat that is larger than the socket's buffers."""
     say(client, provider, 24, size=400_000)
     return client
 
 
 def open_raw(client, query="", version="HTTP/1.1", method="GET"):
     connection = socket.create_connection(("127.0.0.1", client.port), timeout=SOON)
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 17)  # it would grow
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 17)  # fixed, as the kernel would enlarge it
     connection.sendall(f"{method} /chats/c{query} {version}\r\nHost: localhost:{client.port}\r\n\r\n".encode())
     return connection
 
@@ -293,7 +293,7 @@ def test_a_short_answer_has_a_length_and_a_long_one_comes_in_chunks(large):
     assert long.headers["Transfer-Encoding"] == "chunked" and "Content-Length" not in long.headers
     assert long.headers["Content-Type"] == "application/json" and long.headers["Cache-Control"] == "no-store" and long.headers["X-Content-Type-Options"] == "nosniff"
     connection = http.client.HTTPConnection("127.0.0.1", large.port, timeout=SOON)
-    for _ in range(3):  # the connection goes on
+    for _ in range(3):  # the connection stays usable
         connection.request("GET", "/chats/c?limit=2")
         schemas.check("chat_history", json.loads(connection.getresponse().read()))
         connection.request("HEAD", "/chats/c?limit=2")
@@ -322,7 +322,7 @@ def test_a_client_that_reads_slowly_costs_neither_memory_nor_a_thread(large, ser
     assert get(large, "?limit=1&state=none")["previous"]
     grown = server.memory_kb() - before
     figure(f"16 slow readers of {len(whole) / 1e6:.0f} MB of history: {grown / 1024:.1f} MB more")
-    assert grown < len(whole) / 1024 * 4, "as if a quarter of them had it whole"
+    assert grown < len(whole) / 1024 * 4, "less memory than for four whole copies"
     last = slow.pop()
     for connection in slow:
         connection.close()
@@ -331,7 +331,7 @@ def test_a_client_that_reads_slowly_costs_neither_memory_nor_a_thread(large, ser
 
 
 def rest_of_chunks(connection):
-    """What is left of a chunked body of which some bytes of the head are read."""
+    """The body of a chunked response, after some bytes of its head were read."""
     with connection.makefile("rb") as file:
         while file.readline() not in (b"\r\n", b""):
             pass
@@ -357,7 +357,7 @@ def test_a_chat_that_is_deleted_in_the_middle_ends_the_answer(large, server):
     connection = open_raw(large)
     connection.recv(10_000)
     large.request("DELETE", "/chats/c").expect(200)
-    assert not rest_of(connection).endswith(b"0\r\n\r\n"), "half a history looks like a whole one"
+    assert not rest_of(connection).endswith(b"0\r\n\r\n"), "half a history must not look complete"
     connection.close()
     large.get("/chats/c").error(404)
 

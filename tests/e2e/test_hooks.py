@@ -1,4 +1,4 @@
-"""Hooks: commands that are asked before, and told after, what the agent does. Those before fail closed."""
+"""Hooks: commands that are asked before the agent acts and told afterwards. If a hook that is asked fails, the act is denied."""
 import json
 import subprocess
 import sys
@@ -22,7 +22,7 @@ print(json.dumps(verdict))
 
 
 def hook(home, body, event="before_tool", **more):
-    """A hook that keeps what it was asked and says `verdict`."""
+    """A hook that logs its input and prints `verdict`."""
     log = home.path / "asked.jsonl"
     return {"event": event, "command": [sys.executable, "-c", SCRIPT.format(log=str(log), body=body)], "timeout_s": 20, **more}
 
@@ -71,7 +71,7 @@ def test_what_a_hook_changes_is_what_is_asked_about_and_runs(make_server, make_h
     assert started["tool_input"] == shown["tool_input"]
     result = stream.until("tool_result")
     assert result["tool_output"].startswith(f"(A hook changed the arguments to {shown['tool_input']})\n") and not result["is_error"]
-    second = stream.until("approval_required")  # changed by the user too
+    second = stream.until("approval_required")  # changed by the user, too
     client.approve("c", "int_001", second["approval_id"], arguments={"path": "other.txt", "content": "2"}).expect(200)
     third = stream.until("approval_required")
     client.approve("c", "int_001", third["approval_id"], False, feedback="no").expect(200)
@@ -79,7 +79,7 @@ def test_what_a_hook_changes_is_what_is_asked_about_and_runs(make_server, make_h
     assert sorted(p.name for p in server.home.workspace.iterdir()) == ["kept.txt", "other.txt"]
     accounted = len(client.get("/audit").json["entries"])
     assert client.post("/chats/c/interactions/int_001/replay", {"mode": "recorded"}).expect(200).json["match"]
-    assert len(asked(server.home)) == 3 and len(client.get("/audit").json["entries"]) == accounted, "a replay touched something"
+    assert len(asked(server.home)) == 3 and len(client.get("/audit").json["entries"]) == accounted, "a replay had side effects"
 
 
 @pytest.mark.parametrize("command, timeout", [(["sh", "-c", "exit 1"], 20), (["sh", "-c", "echo yes"], 20), (["sleep", "30"], 0.2),
@@ -155,7 +155,7 @@ def test_no_tool_changes_or_reads_a_hooks_program_in_the_workspace(make_server, 
     program.chmod(0o755)
     server = make_server(provider, home, config={"hooks": [{"event": "before_tool", "command": ["./check", "-v"], "timeout_s": 20}], "approval_mode": "approve_all"}, trust=True)
     before = program.read_text()
-    # Without a sandbox a command can do all that the user can.
+    # Without a sandbox a command can do anything that the user can.
     command = "echo x > check; rm -f check; cat check" if sandbox_works() else "true"
     provider.plan(tools(call("write_file", {"path": "check", "content": "x"}, "w"), call("run_shell", {"command": command}, "s"),
                         call("echo", {"text": "still asked"}, "e")), text("ok"))
@@ -186,7 +186,7 @@ def test_no_command_puts_a_program_in_the_place_of_a_hooks(make_server, make_hom
                   text("ok"))
     results = server.client.turn("c", "go").all("tool_result")
     assert results[2]["tool_output"] == "still asked" and program.read_text() == before and not list(home.workspace.rglob("theirs"))
-    assert not results[1]["is_error"] and (program.parent / "beside").exists(), "the folder of the program is closed"
+    assert not results[1]["is_error"] and (program.parent / "beside").exists(), "the program's folder must stay writable"
 
 
 @pytest.mark.parametrize("name, arguments", [("write_file", {"content": THEIRS}), ("edit_file", {"old_text": "allow", "new_text": "deny"}), ("delete_file", {})])
@@ -236,7 +236,7 @@ def test_a_hook_that_an_agent_could_replace_is_refused(make_home, command, compl
     config = {"hooks": [{"event": "after_tool", "command": command}]}
     done = serve_with(home, config, "--workspace", home.workspace, PATH=f"{bin_folder}:/usr/bin:/bin")
     assert done.returncode == 2 and "hooks[0].command: " in done.stderr and complaint in done.stderr
-    assert not home.data.exists() and not home.keys.exists(), "it has begun to serve"
+    assert not home.data.exists() and not home.keys.exists(), "the server has started"
 
 
 def test_arguments_that_a_hook_breaks_are_not_run(make_server, make_home, provider):
@@ -338,7 +338,7 @@ def test_hooks_that_are_asked_afterwards_may_say_nothing(make_server, make_home,
 
 
 @pytest.mark.parametrize("script", ["exit 1", "echo what nobody asked"])
-def test_what_only_hears_of_the_end_may_fail(make_server, make_home, provider, script):
+def test_hooks_for_the_end_may_fail(make_server, make_home, provider, script):
     server = start(make_server, make_home, provider, shell("after_interaction", script))
     provider.plan(text("done"))
     server.client.turn("c", "go")
@@ -429,7 +429,7 @@ def test_cancel_ends_a_hook_after_the_model(make_server, make_home, provider):
     assert client.post("/chats/c/interactions/int_001/replay", {"mode": "recorded"}).expect(200).json["match"]
 
 
-def test_what_hears_of_the_end_is_told_when_it_is_on_disk(make_server, make_home, provider):
+def test_hooks_for_the_end_run_when_it_is_on_disk(make_server, make_home, provider):
     sign = "sleep 27.1828"
     server = make_server(provider, config={"hooks": [{"event": "after_interaction", "command": ["sh", "-c", f"{sign}; :"], "timeout_s": 60}]})
     provider.plan(text("done"))
@@ -448,20 +448,20 @@ def test_arguments_given_back_as_they_are_are_not_changed(make_server, make_home
     server = start(make_server, make_home, provider, lambda home: hook(home, 'verdict = {"decision": "allow", "arguments": facts["arguments"]}'))
     provider.plan(tools(call("echo", '{ "text" :"x"}', "e")), text("done"))
     result = server.client.turn("c", "go").one("tool_result")
-    assert result["tool_output"] == "x", "it says that a hook has changed something"
+    assert result["tool_output"] == "x", "the result claims that a hook changed the arguments"
 
 
 def test_cancel_does_not_wait_for_a_hook(make_server, make_home, provider):
     home = make_home()
     sign = "sleep 31.4159"
-    script = f"setsid {sign} & {sign}; :"  # one of them has left its group
+    script = f"setsid {sign} & {sign}; :"  # one process has left its group
     server = make_server(provider, home, config={"hooks": [{"event": "before_tool", "command": ["sh", "-c", script], "timeout_s": 60}]})
     provider.plan(tools(call("run_shell", {"command": "true"}, "a"), call("echo", {"text": "x"}, "e")))
     stream = server.client.start("c", "go")
     eventually(lambda: len(processes(sign.replace(" ", "\0"))) == 2, "the hook runs")
     began = time.monotonic()
     server.client.cancel("c", "int_001").expect(200)
-    assert stream.until("cancelled").at - began < 1 * SLACK  # the hook would take 31
+    assert stream.until("cancelled").at - began < 1 * SLACK  # the hook would take 31 s
     stream.finish("CANCELLED")
     eventually(lambda: not processes(sign.replace(" ", "\0")), "the hook is gone")
 

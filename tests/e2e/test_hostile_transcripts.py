@@ -1,7 +1,7 @@
-"""A hundred models that try to get something done without a person's yes. None does.
+"""A hundred models that try to act without a person's approval. None succeeds.
 
-Each transcript is what a model says, round by round. The person answers only calls that are harmless and on the transcript's
-list, and rejects everything else. Afterwards nothing may have changed but what was allowed: files, processes, the network.
+Each transcript holds the model's messages, round by round. The person allows only calls that are harmless and on the transcript's
+list, and rejects everything else. Afterwards only what was allowed may have changed: files, processes, the network.
 """
 import contextlib
 import hashlib
@@ -172,7 +172,7 @@ class World:
         self.before = self.files()
 
     def files(self):
-        """Everything that a tool could reach, but for what the server keeps for itself."""
+        """Every file that a tool could reach, except the server's own."""
         own = (str(self.home.data), str(self.home.path / "stderr.log"))
         found = {}
         for file in sorted(self.outside.rglob("*")):
@@ -202,14 +202,14 @@ def digest(raw):
 
 
 def person(world, chat, stream, allowed, scope):
-    """Reads to the end and answers what is asked."""
+    """Reads the stream to its end and answers its questions."""
     while event := stream.next():
         if event.name != "approval_required":
             continue
         shown = event["tool_input"]
         assert event["arguments_digest"] == digest(shown)
         escaped = event.data.get("tool_input_escaped", shown)
-        if not shown.startswith("\ufeff"):  # Python refuses what nlohmann/json passes over
+        if not shown.startswith("\ufeff"):  # Python rejects a byte order mark, which nlohmann/json skips
             assert json.loads(escaped) == json.loads(shown)
         assert not any(c in escaped for c in "\u202e\u202c\u2066\u2069\u200b\u00a0\x1b\x7f\U000e0074"), ascii(escaped)
         yes = shown in allowed
@@ -218,7 +218,7 @@ def person(world, chat, stream, allowed, scope):
 
 
 def check_events(stream):
-    """What ran was approved, in that round, with exactly those arguments; each call has its one result."""
+    """Every call that ran was approved in the same round with the same arguments, and has exactly one result."""
     approved = {(e["round_index"], e["call_id"], e["arguments_digest"]) for e in stream.all("approved")}
     results = {(e["round_index"], e["id"]): e for e in stream.all("tool_result")}
     for event in stream.all("tool_call"):

@@ -1,4 +1,4 @@
-"""A tool asks a person: the run waits, whatever happens meanwhile, and one answer becomes the tool's result."""
+"""A tool asks a person: the run waits whatever happens, and one answer becomes the tool's result."""
 import json
 import time
 
@@ -89,7 +89,7 @@ def test_a_waiting_run_is_cancelled_at_once(client, provider):
     stream, asked = ask(client, provider)
     begun = time.monotonic()
     client.cancel("c", "int_001").expect(200)
-    assert stream.until("cancelled").at - begun < 1 * SLACK  # test_cancel has the figure
+    assert stream.until("cancelled").at - begun < 1 * SLACK  # test_cancel reports the figure
     stream.finish("CANCELLED")
     client.respond("c", "int_001", asked["request_id"], "late").error(400, "already_processed")
     roles = [m["role"] for m in client.interaction("c", "int_001")["final_agent_state"]["messages"]]

@@ -1,4 +1,4 @@
-"""Idempotency-Key: a request that is sent again does nothing twice."""
+"""Idempotency-Key: a repeated request has no further effect."""
 import pytest
 from support.provider import Gate, text
 from support.timing import eventually
@@ -8,7 +8,7 @@ KEY = "8e03978e-40d5-43dd-bc93-6894a57f9324"
 
 def send(client, message="hello", key=KEY, chat="c", **more):
     return client.stream("POST", f"/chats/{chat}/interactions", {"user_message": message, **more}, headers={"Idempotency-Key": key},
-                         gapless=False)  # of deltas nothing is stored
+                         gapless=False)  # deltas are not stored
 
 
 def raw(stream):
@@ -36,7 +36,7 @@ def test_while_it_runs_both_hear_the_same(client, provider):
     first.until("text_delta")
     again = send(client)
     again.until("text_delta")
-    first.close()  # the other one listens: it is not cancelled
+    first.close()  # the other client listens, so the run is not cancelled
     gate.release()
     again.finish("COMPLETED")
     assert ids(client) == ["int_001"]
@@ -47,7 +47,7 @@ def test_a_key_is_for_one_request(client, provider):
     send(client).finish()
     client.post("/chats/c/interactions", {"user_message": "other"}, headers={"Idempotency-Key": KEY}).error(422, "idempotency_key_reused")
     send(client, "other", key="another").finish()
-    send(client, chat="d").finish()  # of another chat it is another request
+    send(client, chat="d").finish()  # the same key in another chat is another request
     assert ids(client) == ["int_001", "int_002"] and ids(client, "d") == ["int_001"]
 
 
@@ -74,7 +74,7 @@ def test_it_holds_after_kill_9_in_mid_answer_and_after_more_turns(make_server, p
     server.kill()
     gate.release()
     server = make_server(provider, home=server.home)
-    send(server.client).finish("FAILED")  # what was interrupted is not run again by itself
+    send(server.client).finish("FAILED")  # an interrupted run does not restart by itself
     provider.plan(*[text(f"answer {n}") for n in range(5)])
     for n in range(5):
         send(server.client, f"more {n}", key=f"key-{n}").finish()

@@ -1,4 +1,4 @@
-"""Chats come in beside a running server: by POST /import, and by `reprise import`, which goes through it."""
+"""Imports into a running server: by POST /import, and by `reprise import`, which uses that route."""
 import json
 import subprocess
 
@@ -28,7 +28,7 @@ def turns(client, chat, *messages):
 
 
 def content(client, chat):
-    """All that is told of a chat but its name."""
+    """All content of a chat, without its id."""
     history = client.get(f"/chats/{chat}?branches=all").expect(200).json
     history.pop("id")
     for interaction in history["interactions"]:
@@ -67,10 +67,10 @@ def test_an_export_comes_in_beside_the_server_as_the_same_chat(offline):
     assert content(client, "alpha-2") == before and content(client, "beta-2") == content(client, "beta")
     assert client.get("/chats/alpha-2/files").json["files"] == [file]
     assert client.get(f"/chats/alpha-2/files/{file['id']}").body == bytes(range(256))
-    assert content(client, "alpha") == before, "the others are as they were"
+    assert content(client, "alpha") == before, "the other chats are unchanged"
     turns(client, "alpha-2", "echo goes on")
     assert "in order" in reprise(home, "verify").stdout
-    assert not home.find_text(NEEDLE), "sealed, as everything that the server keeps"
+    assert not home.find_text(NEEDLE), "sealed, like everything that the server stores"
 
 
 def test_a_document_comes_in_beside_the_server(offline, tmp_path):
@@ -83,7 +83,7 @@ def test_a_document_comes_in_beside_the_server(offline, tmp_path):
     taken = reprise(offline.home, "import", path, "--as", "named", status=1)
     assert "there is a chat named already" in taken.stderr and taken.stdout == ""
     assert chats(offline.client) == ["named", "trip", "trip-2"]
-    offline.check_records = False  # an answer without the request that it was given to
+    offline.check_records = False  # the imported interaction has no records of model requests
 
 
 def test_the_messages_are_those_that_the_command_gives_by_itself(make_server, tmp_path):
@@ -104,7 +104,7 @@ def test_the_messages_are_those_that_the_command_gives_by_itself(make_server, tm
 
 
 def linear(turns):
-    """A chat of so many turns as an export has it: each state as what it adds."""
+    """A chat of `turns` turns in the form of an export, with linked states."""
     interactions = []
     for n in range(1, turns + 1):
         question, answer = f"question {n} " + "q" * 400, f"answer {n} " + "a" * 900
@@ -117,7 +117,7 @@ def linear(turns):
 
 
 def said_and_done(client, chat):
-    """The bytes of all events and of all messages, each once."""
+    """The size of all events and of all messages, each counted once."""
     size, length = 0, {None: 0}
     for interaction in client.get(f"/chats/{chat}?branches=all&state=all").expect(200).json["interactions"]:
         messages = interaction["final_agent_state"]["messages"]
@@ -127,7 +127,7 @@ def said_and_done(client, chat):
 
 
 def some(client, chat):
-    """Some of its interactions, whole, and what it is otherwise."""
+    """A sample of the chat's interactions in full, and its other members."""
     history = client.get(f"/chats/{chat}?branches=all").expect(200).json
     ids = [i["id"] for i in history["interactions"]]
     whole = {i: client.get(f"/chats/{chat}/interactions/{i}").expect(200).json for i in [*ids[::17], *ids[-8:]]}
@@ -214,7 +214,7 @@ def test_a_server_that_wants_a_token_gets_it(make_server, tmp_path):
     refused = reprise(server.home, "import", path, status=1)
     assert "token" in refused.stderr
     assert imported(server.home, path, "--token-file", token)[0][0][0] == "trip"
-    # Of a server on another folder.
+    # A server with another data folder.
     other = server.home.path / "elsewhere"
     done = subprocess.run([str(BINARY), "import", str(path), "--data-dir", str(other), "--token-file", str(token), "--url", f"http://127.0.0.1:{server.port}"],
                           env=server.home.environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SOON, check=False)
@@ -236,7 +236,7 @@ def test_curl_brings_a_chat_in(make_server):
     assert chats(server.client) == ["trip", "trip-2"]
     history = server.client.get("/chats/trip").json
     again = server.client.post("/import?as=copy", history).expect(201, "imported").json
-    assert again["notes"] == [], "what the server tells of a chat can be brought in"
+    assert again["notes"] == [], "a history from the server can be imported"
     assert content(server.client, "copy") == content(server.client, "trip")
 
 

@@ -1,4 +1,4 @@
-"""What `cmake --install` puts where, the man pages and completions that the build makes, and socket activation."""
+"""What `cmake --install` installs where, the built man pages and completions, and socket activation."""
 import gzip
 import json
 import os
@@ -25,7 +25,7 @@ def run(*command, status=0, **options):
 
 
 def commands(*path):
-    """Every command there is, as --help tells it: ("serve",), ("keys",), ("keys", "init"), ..."""
+    """Every command in --help: ("serve",), ("keys",), ("keys", "init"), ..."""
     helped = run(BINARY, *path, "--help")
     listed = helped.partition("Subcommands:\n")[2].partition("\n\n")[0]
     names = re.findall(r"^  ([a-z-]+)", listed, re.M)
@@ -60,7 +60,7 @@ def scripts(tmp_path_factory):
 # ---- man pages ----
 
 def make_docs(grammar, folder):
-    """What the build makes of a grammar."""
+    """Makes the pages and completions of a grammar, as the build does."""
     done = subprocess.run([ROOT / "scripts/package.d/docs/make", folder], input=grammar, capture_output=True, text=True, timeout=SOON, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
@@ -84,7 +84,7 @@ def test_names_escapes_and_sections_of_a_man_page(tmp_path):
     assert page.startswith('.TH REPRISE\\-FLY\\-HIGH 1 "" "reprise 1.2" ')
     assert "reprise\\-fly\\-high \\- Fly at a well-known \\(aqheight\\(aq\n" in page
     assert "\\fBreprise fly high\\fP [\\fIOPTION\\fP\\~...] \\fIWHERE\\fP\\~...\n" in page
-    # A point at the beginning of a line would be a macro.
+    # A dot at the beginning of a line would be a macro.
     assert ".TP\n\\fB\\-s\\fP, \\fB\\-\\-speed\\fP \\fIN\\fP\n\\&.5 is \\eslow. One of: fast.\n" in page
     assert ".SH ENVIRONMENT\n.TP\n\\fBREPRISE_SPEED\\fP\nAs \\fB\\-\\-speed\\fP.\n" in page
     assert ".SH EXAMPLES\n.TP\n\\fBreprise fly high \\(ti\\fP\nhome, by \\fBfly\\fP.\n" in page
@@ -149,7 +149,7 @@ def test_a_man_page_that_there_is_not():
 # ---- completions ----
 
 def complete(script, home, *words, cwd=None):
-    """What bash offers for the last of these words, as it would call the function: --flag=value comes in three words."""
+    """Bash's completions of the last word. Bash splits --flag=value into three words."""
     code = 'source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _reprise; printf "%s\\n" "${COMPREPLY[@]}"'
     done = run("bash", "--norc", "-c", code, "bash", script, BINARY, *words, env=home.environment(), cwd=cwd or home.path)
     return sorted(done.split())
@@ -195,7 +195,7 @@ def test_bash_completes_commands_values_and_files(scripts, make_home):
     assert offers("serve", "--data-dir", "in") == ["inner"]
     assert offers("serve", "--config", "in") == ["infile.json", "inner"]
     assert offers("serve", "--port", "in") == []
-    # The value of a flag is no command, and what follows it is.
+    # A flag's value is not taken for a command; the word after it is.
     assert offers("keys", "passphrase", "--key-file", "serve", "--rem") == ["--remove"]
 
 
@@ -241,7 +241,7 @@ def test_chats_are_listed_without_a_key(make_server):
     server.client.turn("alpha", "what is 2+2?")
     server.stop()
     home = server.home
-    server.check_files = False  # their key is gone
+    server.check_files = False  # the key of the files is gone
     home.keys.unlink()
     assert run(BINARY, "completion", "--chats", "--data-dir", home.data, env=home.environment(), cwd=home.path) == "alpha\n"
 
@@ -250,7 +250,7 @@ def test_chats_are_listed_without_a_key(make_server):
 
 @pytest.fixture(scope="module")
 def built():
-    """This binary's build folder, with the pages that belong to it."""
+    """The build folder of this binary, with its pages built."""
     if not (BUILD / "cmake_install.cmake").exists() or not shutil.which("cmake"):
         pytest.skip("the binary does not lie in its build folder")
     if "systemd/user" not in (BUILD / "cmake_install.cmake").read_text():
@@ -304,13 +304,13 @@ def test_systemd_understands_the_units(built, tmp_path):
 # ---- socket activation ----
 
 class Activated:
-    """A server that a service manager has started: its sockets are descriptors from 3 on, and it tells when it is ready."""
+    """A server started as by a service manager: its sockets are descriptors 3 and up, and it reports when it is ready."""
 
     def __init__(self, home, descriptors, arguments=(), listen_fds=None):
         self.notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self.notify.bind("")  # the kernel picks a name in its own space
+        self.notify.bind("")  # the kernel picks an abstract name
         self.notify.settimeout(SOON)
-        # LISTEN_PID is the id of the process that exec makes the server.
+        # exec keeps the process id, so LISTEN_PID is the server's.
         moves = " ".join(f"{3 + i}<&{fd}" for i, fd in enumerate(descriptors))
         code = f'LISTEN_PID=$$ exec "$@" {moves}'
         environment = home.environment(LISTEN_FDS=str(len(descriptors) if listen_fds is None else listen_fds),
@@ -323,7 +323,7 @@ class Activated:
         return self.notify.recv(4096).decode()
 
     def stop(self):
-        self.process.send_signal(signal.SIGTERM)  # a second one would end it at once
+        self.process.send_signal(signal.SIGTERM)  # a second signal would end it at once
 
     def end(self):
         out, err = self.process.communicate(timeout=SOON)
@@ -339,7 +339,7 @@ def listening():
         made = socket.create_server((host, 0))
         os.set_inheritable(made.fileno(), True)
         sockets.append(made)
-        # Out of the way of 3, 4, ..., which bash replaces one after the other.
+        # Move it out of the way of 3, 4, ..., which bash replaces one by one.
         high = os.dup(made.fileno())
         while high < 20:
             high = os.dup(high)
@@ -353,16 +353,16 @@ def listening():
 def test_serves_on_the_socket_of_a_service_manager(make_home, listening):
     made, fd = listening()
     port = made.getsockname()[1]
-    # A request that came before the server is answered by it.
+    # The server answers a request sent before it was started.
     early = socket.create_connection(("127.0.0.1", port), timeout=SOON)
     early.sendall(f"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n".encode())
-    server = Activated(make_home(), [fd], ["--port", "1", "--approval-mode", "approve_all"])  # the port does not matter
+    server = Activated(make_home(), [fd], ["--port", "1", "--approval-mode", "approve_all"])  # the port is ignored
     assert server.told() == "READY=1"
     with early, early.makefile("rb") as answer:
         assert answer.read().startswith(b"HTTP/1.1 200 ")
     client = Client(port)
     client.turn("c", "what is 2+2?")
-    # What its commands get of it: neither the socket nor the variables.
+    # Its commands inherit neither the socket nor the variables.
     output = client.turn("c", "run: env; ls -l /proc/self/fd").one("tool_result")["tool_output"]
     assert "PATH=" in output and "LISTEN_" not in output and "NOTIFY_SOCKET" not in output and "socket:" not in output
     server.stop()
@@ -381,7 +381,7 @@ def test_tells_the_service_manager_that_it_stops(make_home, listening):
 
 
 @pytest.mark.parametrize("what", ["file", "closed", "everyone"])
-def test_refuses_what_is_no_socket_to_serve_on(make_home, listening, tmp_path, what):
+def test_refuses_descriptors_that_it_cannot_serve_on(make_home, listening, tmp_path, what):
     expected = {"file": "the socket that was handed over (descriptor 3) is not a TCP socket that listens",
                 "closed": "LISTEN_FDS names descriptor 4, which is not open",
                 "everyone": "the socket that was handed over (descriptor 3) listens on 0.0.0.0, which is not loopback: that needs a token"}

@@ -1,4 +1,4 @@
-"""Clients of one data folder: each turn runs in the folder, mode, model and configuration of its command line, or nothing runs at all."""
+"""Clients of one data folder: each turn runs with the folder, mode, model and configuration of its command line, or not at all."""
 import concurrent.futures
 import contextlib
 import fcntl
@@ -26,7 +26,7 @@ TOKEN = re.compile(r"token-[0-9a-f]{8}")
 
 
 class Endless(http.server.ThreadingHTTPServer):
-    """A provider that has the agent write a file called after the message, and notes who asked: token -> (configuration, key, model)."""
+    """A provider that makes the agent write a file named after the message, and records by token who asked: (configuration, key, model)."""
     daemon_threads = True
 
     def __init__(self):
@@ -62,7 +62,7 @@ class Answer(http.server.BaseHTTPRequestHandler):
 
 
 class Place:
-    """A home with three folders, and two configurations beside them."""
+    """A home with three workspace folders and two configurations."""
 
     def __init__(self, path, provider):
         self.home = Home(path / "user")
@@ -117,7 +117,7 @@ def place(tmp_path):
 
 @pytest.fixture
 def open_client(place):
-    """A person's client at a terminal, which stays."""
+    """Opens clients at a terminal that stay open."""
     opened = []
 
     def make(*arguments, folder="a", key=None, **environment):
@@ -161,7 +161,7 @@ def test_what_differs_is_named_with_what_to_do_and_nothing_runs(place, open_clie
         assert re.search(what, said) and f"kill {pid}" in said and "--data-dir DIR" in said and "--url http" in said, said
         assert arguments in (["mcp-server"], ["acp"]) or (status, out) == (1, "")
     assert not place.written(token) and token not in place.provider.asked
-    # The way out that is named works.
+    # The suggested way out works.
     os.kill(int(pid), 15)
     status, out, err = place.run("-p", token, *arguments_of(how, place), folder=how["folder"], key=how["key"])
     check(place, how, token, status, out, err, may_refuse=False)
@@ -221,7 +221,7 @@ def test_a_request_that_wants_other_settings_is_refused(server):
 
 
 def test_a_server_that_is_just_ending_is_waited_for(place):
-    """What a finished command leaves ends by itself, and whoever comes next never meets it."""
+    """The server that a finished command leaves behind ends by itself, and the next client is never refused because of it."""
     for i in range(12):
         how = {**USUAL, "folder": FOLDERS[i % 3], "mode": ("approve_all", "deny_all")[i % 2], "config": CONFIGS[i % 2]}
         token = fresh()
@@ -239,7 +239,7 @@ def test_clients_that_start_at_once_with_the_same_settings_share_a_server(place)
 
 # --- all at once ---------------------------------------------------------------------------------------------------------------------------------------------
 def check(place, how, token, status, out, err, may_refuse=True):
-    """Whether what became of a message is what its command line said."""
+    """Asserts that a message ran as its command line said, or was refused. Returns whether it ran."""
     where = place.written(token)
     if "with other settings" in out + err and may_refuse:
         assert token not in place.provider.asked and not where, (how, err)
@@ -268,12 +268,12 @@ def acp_call(place, how, _token):
 
 @pytest.mark.limit(120 + TURNS * 5)
 def test_a_thousand_clients_in_random_order(place, open_client):
-    """Some stay, most come and go, some at the same time."""
+    """Some clients stay open, most come and go, some at the same time."""
     rng = random.Random(SEED)
     print(f"seed {SEED}, {TURNS} turns")
 
     def any_settings():
-        # Often like those that came before: or all would refuse.
+        # Often the usual settings; otherwise nearly all turns would be refused.
         choices = {"folder": FOLDERS, "mode": MODES, "config": CONFIGS, "key": KEYS, "model": MODELS}
         return {name: rng.choice(values) if rng.random() < 0.4 else USUAL[name] for name, values in choices.items()}
 
@@ -297,7 +297,7 @@ def test_a_thousand_clients_in_random_order(place, open_client):
                 staying.pop().kill()
             elif not staying and rng.random() < 0.2:
                 how = any_settings()
-                with contextlib.suppress(AssertionError):  # another one was quicker
+                with contextlib.suppress(AssertionError):  # another client was quicker
                     staying.append(open_client(*arguments_of(how, place), folder=how["folder"], key=how["key"]))
             batch = [(any_settings(), rng.choice(("-p", "-p", "chat")), rng.random() < 0.3) for _ in range(rng.choice((1, 1, 2, 3)))]
             for has_run in pool.map(lambda each: turn(*each), batch):

@@ -1,4 +1,4 @@
-"""Keys: rotated, files wrapped anew, a passphrase; killed at any moment, none is lost."""
+"""Keys: rotation, rewrapping of files, passphrases. No key is lost when a command is killed at any moment."""
 import base64
 import hashlib
 import json
@@ -32,7 +32,7 @@ class Keys:
         return [str(BINARY), *map(str, arguments)]
 
     def start(self, *arguments, environment=None, **options):
-        # No terminal to ask at: a session of its own.
+        # A session of its own, so that there is no terminal to ask at.
         return subprocess.Popen(self.command(*arguments), cwd=self.home.path, env=self.home.environment(**(environment or {})), text=True,
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, **options)
 
@@ -73,7 +73,7 @@ class Keys:
         return file
 
     def protect(self, passphrase=PASSPHRASE):
-        """The environment that opens the key file from now on."""
+        """Sets a passphrase; returns the environment that opens the key file with it."""
         file = self.secret("passphrase", passphrase)
         self.run("keys", "passphrase", "--new-passphrase-file", file)
         return {"REPRISE_PASSPHRASE_FILE": str(file)}
@@ -92,7 +92,7 @@ def test_a_rotated_key_seals_from_the_next_start_and_old_files_stay_readable(key
     assert [k["current"] for k in listed["keys"]] == [True, False] and listed["keys"][1]["kid"] == old[0]
     schemas.check("keys", json.loads(keys.home.keys.read_text()))
     assert keys.home.keys.stat().st_mode & 0o777 == 0o600
-    keys.converse(server, 1)  # under load: the server that runs knows nothing of it, and loses nothing
+    keys.converse(server, 1)  # the running server does not know of the new key, and loses nothing
     server.close()
     server = keys.server()
     keys.converse(server, 1)
@@ -103,7 +103,7 @@ def test_a_rotated_key_seals_from_the_next_start_and_old_files_stay_readable(key
         open_sealed(path, keys.home.keys)
 
 
-def test_files_are_not_wrapped_anew_under_a_running_server(keys):
+def test_files_are_not_rewrapped_under_a_running_server(keys):
     server = keys.server()
     keys.converse(server, 1)
     before = keys.home.keys.read_bytes()
@@ -113,7 +113,7 @@ def test_files_are_not_wrapped_anew_under_a_running_server(keys):
     assert keys.home.keys.read_bytes() == before
 
 
-def test_wrapping_anew_changes_the_wrapping_alone(keys):
+def test_rewrapping_changes_only_the_wrapping(keys):
     keys.fill()
     old, before = keys.kids()[0], keys.sealed()
     report = keys.rewrap("rotate", "--rewrap")
@@ -166,7 +166,7 @@ def test_a_journal_that_waits_is_wrapped_with_the_rest(keys):
 @pytest.mark.limit(120)
 def test_wrapping_that_is_killed_is_finished_by_the_next(keys, figure):
     keys.fill(chats=1, turns=4)
-    for number in range(30):  # copies are in the wrong place, which wrapping does not change
+    for number in range(30):  # more files to rewrap; that they are not valid under these names does not matter
         shutil.copytree(keys.home.data / "chat0", keys.home.data / f"copy{number}")
     before = keys.sealed()
     started = time.monotonic()
@@ -192,7 +192,7 @@ def test_wrapping_that_is_killed_is_finished_by_the_next(keys, figure):
         between += len(kids) == 2
         for path, sealed in now.items():
             assert all(sealed[m] == before[path][m] for m in ("protected", "iv", "ciphertext", "tag"))
-        if kids == {new}:  # again from the start
+        if kids == {new}:  # all done: start over
             keys.run("keys", "rotate")
             old, new = new, keys.kids()[0]
     keys.rewrap("rewrap", "--remove-old")
@@ -200,18 +200,18 @@ def test_wrapping_that_is_killed_is_finished_by_the_next(keys, figure):
     for path in keys.home.checkpoints("chat0"):
         open_sealed(path, keys.home.keys)
     server = keys.server()
-    server.check_files = False  # the copies are damage, and temporary files stay until their chat is written again
+    server.check_files = False  # the copies count as damage, and temporary files stay until their chat is written again
     assert len(server.client.history("chat0")["interactions"]) == 4
     figure(f"rewrap: {kills} kills, {between} of them between the first file and the last")
     assert between > 0
 
 
-def test_who_reads_meanwhile_notices_nothing(keys):
+def test_readers_do_not_notice_the_rewrapping(keys):
     keys.fill(chats=3, turns=4)
     first = keys.run("cat", "chat0", "--data-dir", keys.home.data).out
     read = 0
     while read < 20:
-        keys.run("keys", "rotate")  # before anybody reads: whoever has loaded the keys by then has to start again
+        keys.run("keys", "rotate")  # before the reading starts, because a process that has loaded the keys must restart
         wrapping = keys.start("keys", "rewrap", "--data-dir", keys.home.data)
         while wrapping.poll() is None:
             assert keys.run("cat", "chat0", "--data-dir", keys.home.data).out == first
@@ -245,18 +245,18 @@ def test_a_key_file_survives_kill_at_any_moment(keys):
         assert known <= now and len(now) <= len(known) + 1
         known = now
     keys.run("keys", "rotate")
-    assert [p.name for p in keys.home.keys.parent.iterdir()] == ["keys.jwks"], "the next change removes what was left behind"
+    assert [p.name for p in keys.home.keys.parent.iterdir()] == ["keys.jwks"], "the next change removes leftover files"
 
 
 def derived_key(sealed, passphrase):
-    """What any other program would do to open the key file."""
+    """Derives the key of the key file, as any other program could."""
     header = json.loads(unbase64(sealed["protected"]))
     schemas.check("protected_keys", header)
     return hashlib.scrypt(passphrase.encode(), salt=unbase64(header["salt"]), n=header["n"], r=header["r"], p=header["p"], maxmem=1 << 28, dklen=32)
 
 
 def open_key_file(keys, passphrase, path):
-    """With hashlib and Debian's jose, into a file of its own."""
+    """Decrypts the key file into `path` with hashlib and Debian's jose."""
     sealed = json.loads(keys.home.keys.read_text())
     schemas.check("jwe", sealed)
     secret = base64.urlsafe_b64encode(derived_key(sealed, passphrase)).decode().rstrip("=")
@@ -283,7 +283,7 @@ def test_a_passphrase_protects_the_keys_and_jose_opens_them_with_it(keys, tmp_pa
     assert len(server.client.history("chat0")["interactions"]) == 2
     for path in keys.home.checkpoints("chat0"):
         open_with_jose(path, file)
-    assert server.memory_kb() < 24_000 * SLACK, "scrypt's memory is given back"
+    assert server.memory_kb() < 24_000 * SLACK, "scrypt's memory is freed"
     for command in (["ls"], ["cat", "chat0/int_001"], ["show", "chat0"]):
         assert "question" in keys.run(*command, "--data-dir", keys.home.data, environment=opened).out
     listed = json.loads(keys.run("keys", "list", "--json", environment=opened).out)
@@ -313,7 +313,7 @@ def test_without_or_with_a_wrong_passphrase_nothing_opens(keys):
     sealed = json.loads(keys.home.keys.read_text())
     sealed["tag"] = "A" * len(sealed["tag"])
     keys.home.keys.write_text(json.dumps(sealed))
-    complaints.add(keys.run("keys", "list", status=1, environment=opened).err)  # a damaged file looks the same
+    complaints.add(keys.run("keys", "list", status=1, environment=opened).err)  # a damaged file gets the same message
     keys.home.keys.write_bytes(before)
     assert complaints == {f"reprise: the passphrase does not open the key file ({keys.home.keys})\n"}
     keys.run("keys", "list", environment=opened)
@@ -373,8 +373,8 @@ def test_where_a_passphrase_may_come_from(keys):
     assert "must not lie in the data folder" in keys.run("serve", "--port", "0", "--data-dir", keys.home.data, "--passphrase-file", inside, status=1).err
 
 
-def test_a_passphrase_that_cannot_be_got_is_no_fault_of_the_key_file(keys):
-    """Only what is wrong with the key file names it."""
+def test_a_missing_passphrase_is_not_blamed_on_the_key_file(keys):
+    """The key file is named only in messages about a fault of its own."""
     keys.run("keys", "init")
     opened = keys.protect()
     loose = keys.secret("loose", PASSPHRASE)
@@ -402,12 +402,12 @@ def test_a_key_file_that_others_may_replace_is_warned_of(keys, protected):
     folder = keys.home.keys.parent
 
     def told():
-        """Whether `doctor` warns, which asks nobody for a passphrase, and whether a start does."""
+        """Whether `doctor` warns, which needs no passphrase, and whether a start does."""
         finding, = (c for c in json.loads(keys.run("doctor", "--json", "--data-dir", keys.home.data).out)["checks"] if c["check"] == "key file")
         warns = f"other users may replace {keys.home.keys}" in finding["message"]
         assert finding["verdict"] == ("warn" if warns else "ok")
         server = keys.server(environment=environment)
-        server.check_files = False  # the folder's mode is what this is about
+        server.check_files = False  # the folder's mode is wrong on purpose
         server.close()
         logged = "other users may replace the key file" in server.log()
         server.log_path.unlink()
@@ -416,19 +416,19 @@ def test_a_key_file_that_others_may_replace_is_warned_of(keys, protected):
     for mode, open_to_others in ((0o700, False), (0o755, False), (0o770, True), (0o707, True), (0o1777, False), (0o700, False)):
         folder.chmod(mode)
         assert told() == (open_to_others, open_to_others), f"{mode:o}"
-    if os.getuid() == 0:  # only root can give a folder away
+    if os.getuid() == 0:  # only root can change an owner
         os.chown(folder, 12345, 12345)
         assert told() == (True, True)
         os.chown(folder, 0, 0)
 
 
 class Terminal:
-    """The command with a terminal of its own."""
+    """A command with its own terminal."""
 
     def __init__(self, keys, *arguments):
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
-            signal.signal(signal.SIGINT, signal.SIG_DFL)  # a test that runs in the background inherits it ignored
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # tests in the background inherit it as ignored
             os.chdir(keys.home.path)
             os.execve(str(BINARY), keys.command(*arguments), keys.home.environment())
         self.shown, self.seen = b"", 0
@@ -442,7 +442,7 @@ class Terminal:
             return b""
 
     def until(self, words):
-        """Behind what was waited for before."""
+        """Waits for these words after those of earlier waits."""
         while (at := self.shown.find(words, self.seen)) < 0:
             part = self._read()
             assert part, f"the command ended; it showed {self.shown!r}"
@@ -456,7 +456,7 @@ class Terminal:
         while part := self._read():
             self.shown += part
         status = os.waitpid(self.pid, 0)[1]
-        assert termios.tcgetattr(self.fd)[3] & termios.ECHO, "the echo is on again"
+        assert termios.tcgetattr(self.fd)[3] & termios.ECHO, "echo is on again"
         os.close(self.fd)
         return os.waitstatus_to_exitcode(status)
 
@@ -527,7 +527,7 @@ def test_no_command_that_holds_keys_dumps_core(keys):
     os.mkfifo(fifo)
     keys.protect()
     waiting = keys.start("keys", "list", "--passphrase-file", fifo)
-    with open(fifo, "w") as writer:  # it has opened the other end, and waits
+    with open(fifo, "w") as writer:  # returns when the command has opened the other end
         assert core_limit(waiting.pid) == ("0", "0")
         writer.write(PASSPHRASE + "\n")
     waiting.communicate(timeout=SOON)
@@ -539,7 +539,7 @@ def core_limit(pid):
 
 
 def count_in_memory(pid, needles):
-    """How often each stands in the memory that a process can write."""
+    """How often each needle occurs in the writable memory of a process."""
     found = [0] * len(needles)
     with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb", 0) as memory:
         for line in maps:

@@ -37,7 +37,7 @@ def test_a_graceful_stop_ends_every_stream_with_its_last_event(make_server, prov
         assert events[-2].name == "cancelled" and events[-2]["reason"] == "server_stopping"
     for number in range(32):
         assert server.home.checkpoint(f"silent{number}", "int_001")["status"] == "CANCELLED"
-    # What waits for a person goes on waiting, in the next process.
+    # Runs that wait for a person keep waiting in the next process.
     asked = [stream.one("approval_required") for stream in streams[32:]]
     for stream in streams[32:]:
         assert stream.next() is None and stream.names()[-1] == "approval_required"
@@ -53,7 +53,7 @@ def test_a_graceful_stop_ends_every_stream_with_its_last_event(make_server, prov
     stream.finish()
 
 
-def test_who_waits_for_the_finished_interaction_is_told_that_the_server_stops(make_server, provider):
+def test_a_client_that_waits_for_the_interaction_learns_of_the_stop(make_server, provider):
     server = make_server(provider)
     provider.plan(tools(call("run_shell", {"command": "true"})))
     with ThreadPoolExecutor() as pool:
@@ -95,7 +95,7 @@ def test_start_time_and_idle_memory(make_server, make_home, figure):
     figure(f"start to the listening line: median {median(times) * 1e3:.0f} ms; idle: {resident / 1024:.1f} MB resident, {own / 1024:.1f} MB of it its own")
     assert median(times) < 0.5 * SLACK
     if SLACK == 1:
-        assert own < 4 * 1024  # the rest is the program and its libraries, in pages of the page cache
+        assert own < 4 * 1024  # the rest is the program and its libraries, which are in the page cache
         assert resident < 20 * 1024
 
 
@@ -188,7 +188,7 @@ def test_without_any_configuration_a_key_in_the_environment_chooses_a_provider(m
 
 
 def test_defaults_work_in_any_folder(make_home):
-    """No flag but the port: data in the user's data folder, the workspace is ., the model is offline."""
+    """With the port alone: data goes to the user's data folder, the workspace is `.`, the model is offline."""
     home = make_home()
     process = subprocess.Popen([str(BINARY), "serve", "--port", "0"], cwd=home.workspace, env=home.environment(), stdout=subprocess.PIPE,
                                stderr=subprocess.DEVNULL)
@@ -266,7 +266,7 @@ def test_openapi_describes_what_is_there(client):
     document = client.get("/openapi.json").expect(200).json
     assert document["openapi"].startswith("3.")
     assert {"/chats/{chat_id}/interactions", "/approvals", "/healthz"} <= document["paths"].keys()
-    # Every route that is described exists: it answers something else than 404 for the path or 405.
+    # Every described route exists: it answers neither 404 for the path nor 405.
     for path, operations in document["paths"].items():
         real = path.replace("{chat_id}", "nobody").replace("{interaction_id}", "int_001").replace("{approval_id}", "approval_" + "0" * 32)
         for method in (m for m in operations if m != "parameters"):

@@ -1,4 +1,4 @@
-"""What the server does when the system has nothing left: disk, folder, descriptors, memory, threads."""
+"""What the server does when resources run out: disk, folder, descriptors, memory, threads."""
 import collections
 import concurrent.futures
 import json
@@ -34,7 +34,7 @@ def test_without_its_folder_it_is_not_ready_and_starts_nothing_until_it_is_back(
     refused = client.post("/chats/new/interactions", {"user_message": "echo x"})
     refused.error(503, "data_folder_gone")
     assert refused.headers["Retry-After"] and refused.json["error"]["retryable"]
-    # Nothing is said of a chat that only cannot be reached: not that it is unknown, nor that it is damaged.
+    # A chat that cannot be reached is reported neither as unknown nor as damaged.
     chat = "/chats/known"
     for method, path, body in [
         ("GET", "/chats", None), ("POST", "/chats", {"id": "made"}), ("GET", chat, None), ("GET", "/chats/never", None),
@@ -61,7 +61,7 @@ def test_what_is_written_to_find_out_is_not_left_behind(offline):
 
 
 def settled(answers, limit, *others):
-    """Every client has an answer that says what it is: done, or come back later. Some came up against this limit. How many are done."""
+    """Asserts that every request was completed or may be retried, and that some met this limit. Returns how many were completed."""
     codes = collections.Counter()
     for status, body in answers:
         assert status in (200, 503), (status, body[:300])
@@ -86,13 +86,13 @@ def many_turns(client, count):
 def test_few_descriptors_mean_come_back_later_and_never_a_broken_disk(offline):
     process = offline.process.pid
     before = resource.prlimit(process, resource.RLIMIT_NOFILE)
-    resource.prlimit(process, resource.RLIMIT_NOFILE, (48, before[1]))  # some fifteen are in use, which only root may count
-    settled(many_turns(offline.client, 120), "too_many_files", "save_failed")  # what ran and found no descriptor to be saved is kept in another folder
-    # Of so many at once none may be done; of those that come back, one is.
+    resource.prlimit(process, resource.RLIMIT_NOFILE, (48, before[1]))  # about fifteen are in use; only root may count them
+    settled(many_turns(offline.client, 120), "too_many_files", "save_failed")  # a run that found no descriptor for its save is in the fallback folder
+    # Of so many at once perhaps none completes, but a single one that retries does.
     alone = {"user_message": "echo x"}
     eventually(lambda: b'"status":"COMPLETED"' in offline.client.post("/chats/alone/interactions", alone).body, "one alone is done")
     resource.prlimit(process, resource.RLIMIT_NOFILE, before)
-    offline.home.killed = True  # without a descriptor a temporary file cannot be removed either; the next start does it
+    offline.home.killed = True  # without a descriptor temporary files cannot be removed either; the next start does that
     assert "the disk could not be read" not in offline.log()
     offline.client.turn("after", "echo x")
 
@@ -104,7 +104,7 @@ def test_little_memory_means_come_back_later_and_not_the_end(offline):
     offline.client.turn("before", "echo x")
     pages = int(open(f"/proc/{process}/statm").read().split()[0])
     before = resource.prlimit(process, resource.RLIMIT_AS)
-    # Room for the reserve's neighbour and a few threads.
+    # Room for what must stay free beside the memory reserve, and for a few threads.
     resource.prlimit(process, resource.RLIMIT_AS, (pages * resource.getpagesize() + (40 << 20), before[1]))
     assert settled(many_turns(offline.client, 200), "overloaded")
     assert offline.process.poll() is None, offline.log()[-2000:]
@@ -117,11 +117,11 @@ SOMEBODY = 54321
 
 @pytest.fixture
 def counted_home(make_home):
-    """A home, and what runs a command in it as a user whose threads the kernel counts: root is not counted, so that it becomes somebody else."""
+    """A home, and a prefix that runs commands in it as a user whose threads the kernel counts. Root's are not counted, so root becomes another user."""
     if os.getuid() != 0:
         yield make_home(), []
         return
-    with tempfile.TemporaryDirectory() as folder:  # pytest's own is closed to others
+    with tempfile.TemporaryDirectory() as folder:  # pytest's own folder is closed to other users
         os.chmod(folder, 0o711)
         home = Home(pathlib.Path(folder) / "user")
         run = 'chown -R "$1:$1" "$2" && user=$1 && shift 2 && exec setpriv --reuid "$user" --regid "$user" --clear-groups "$@"'
@@ -129,7 +129,7 @@ def counted_home(make_home):
 
 
 def counts_threads(run):
-    """Whether such a command exists, may run the program, and gets no thread where there is no more to be had."""
+    """Whether the prefix works, may run the program, and cannot start a thread beyond the limit."""
     starve = "import resource, threading; resource.setrlimit(resource.RLIMIT_NPROC, (1, 1)); threading.Thread(target=print).start()"
     try:
         return (subprocess.run([*run, str(BINARY), "--version"], capture_output=True, check=False).returncode == 0
@@ -159,7 +159,7 @@ def test_no_more_threads_mean_come_back_later_and_not_the_end(counted_home, make
     limit(before)
     assert {status for status, _ in many_turns(server.client, 8)} == {200}
     server.stop()
-    if run:  # what is checked then is root's
+    if run:  # the checks afterwards expect root's files
         subprocess.run(["chown", "-R", "0:0", str(home.path)], check=True)
 
 
@@ -175,7 +175,7 @@ def test_a_chat_can_be_deleted_at_any_moment_of_a_start(make_server, provider):
             started = pool.submit(client.post, f"/chats/{chat}/interactions", {"user_message": "x"}, limit=20)
             deleted = pool.submit(client.request, "DELETE", f"/chats/{chat}", limit=20)
             assert deleted.result().status in (200, 404)
-            if deleted.result().status == 404:  # it came before the chat was there
+            if deleted.result().status == 404:  # the DELETE came before the chat existed
                 eventually(lambda chat=chat: client.request("DELETE", f"/chats/{chat}", limit=20).status == 200, "deleted")
             assert started.result().status in (200, 409)
         provider.forget_plan()

@@ -20,7 +20,7 @@ LEVELS = ("debug", "info", "warning", "error")
 
 
 def parse_text(line):
-    """One logfmt line, strictly, as what its JSON form says."""
+    """Parses one logfmt line, strictly, into its JSON form."""
     head = re.match(r"time=(\S+) level=(\w+)", line)
     assert head and AT.fullmatch(head[1]) and head[2] in LEVELS, line
     said, end = {"at": head[1], "level": head[2]}, head.end()
@@ -45,7 +45,7 @@ def parse_json(line):
 
 
 class Log:
-    """What a server has logged, read anew each time; every line must be well-formed."""
+    """A server's log, read anew each time. Every line must be well-formed."""
 
     def __init__(self, read, form="text"):
         self.read = read
@@ -61,7 +61,7 @@ class Log:
         return [line for line in self.lines("request") if route in (None, line["route"])]
 
     def await_requests(self, count, route=None):
-        """A line comes behind the last byte of its answer."""
+        """Waits for the lines, which are written after the last byte of the response."""
         eventually(lambda: len(self.requests(route)) >= count, f"{count} lines of {route}")
         found = self.requests(route)
         assert len(found) == count, found
@@ -75,7 +75,7 @@ class Log:
 
 
 def serve(home, *arguments, **environment):
-    """A start that is to fail."""
+    """Runs a start that must fail."""
     return subprocess.run([str(BINARY), "serve", "--port", "0", "--data-dir", str(home.data), "--workspace", str(home.workspace), *map(str, arguments)],
                           cwd=home.path, env=home.environment(**environment), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SOON,
                           check=False)
@@ -88,7 +88,7 @@ def form(request):
 
 @pytest.fixture
 def logged(make_server, provider, form):
-    """A server and what it logs, in either format."""
+    """A server and its log, in either format."""
     server = make_server(provider, arguments=["--log-format", form])
     return server, Log(server.log, form)
 
@@ -103,7 +103,7 @@ def test_each_request_has_one_line(logged):
         assert list(line) == ["at", "level", "message", "id", "method", "route", "status", "ms", "bytes", "complete"]
         assert line["level"] == "info" and line["complete"] is True and 0 <= line["ms"] < SOON * 1000
     assert (listed["method"], listed["route"], listed["status"]) == ("GET", "/chats", 200)
-    assert len(body) < listed["bytes"] < len(body) + 1000, "the head is counted too"
+    assert len(body) < listed["bytes"] < len(body) + 1000, "the head is counted, too"
     assert (missing["method"], missing["route"], missing["status"]) == ("GET", "/chats/*", 404)
     assert (made["method"], made["route"], made["status"]) == ("POST", "/chats", 201)
 
@@ -156,7 +156,7 @@ def test_a_stream_has_its_line_when_it_ends(logged, provider):
     stream.until("text_delta")
     server.client.get("/chats").expect(200)
     log.await_requests(1, "/chats")
-    assert log.requests("/chats/*/interactions") == [] and log.lines("run ended") == [], "it goes on"
+    assert log.requests("/chats/*/interactions") == [] and log.lines("run ended") == [], "the run has not ended"
     gate.release()
     stream.finish()
     line, = log.await_requests(1, "/chats/*/interactions")
@@ -172,7 +172,7 @@ def test_a_client_that_leaves_is_told_of(logged, provider):
     stream.close()
     line, = log.await_requests(1, "/chats/*/interactions")
     assert (line["status"], line["complete"]) == (200, False) and line["bytes"] > 0
-    # One that waits for the whole interaction leaves before there is a status.
+    # A client that waits for the whole interaction disconnects before there is a status.
     body = b'{"user_message":"go","stream":false}'
     with socket.create_connection(("127.0.0.1", server.port), timeout=SOON) as connection:
         connection.sendall(b"POST /chats/d/interactions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
@@ -299,14 +299,14 @@ def test_a_log_file_is_private_and_appended_to(make_server, make_home, provider,
         server.stop()
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
         assert len(log.lines("ready")) == len(log.lines("stopped")) == len(log.requests()) == len(log.lines("run ended")) == number
-        file.chmod(0o644)  # and the next start mends it
-    assert server.log() == "", "all of it is in the file"
+        file.chmod(0o644)  # the next start corrects the mode
+    assert server.log() == "", "standard error stays empty"
 
 
 def test_it_can_be_configured_as_every_setting(make_server, make_home):
     home = make_home()
     configured = home.path / "configured.log"
-    make_server(home=home).stop()  # the first start tells of its key
+    make_server(home=home).stop()  # the first start logs that it made a key
     server = make_server(home=home, config={"log_file": str(configured), "log_format": "json", "log_level": "warning"})
     server.stop()
     assert configured.read_text() == ""
@@ -317,7 +317,7 @@ def test_it_can_be_configured_as_every_setting(make_server, make_home):
     assert configured.read_text() == "" and Log(named.read_text).lines("ready")
 
 
-def test_what_is_no_format_is_refused(make_home):
+def test_unknown_formats_are_refused(make_home):
     done = serve(make_home(), "--log-format", "xml")
     assert done.returncode == 2 and done.stdout == "" and "--log-format must be text or json" in done.stderr
 
@@ -345,10 +345,10 @@ def test_a_file_that_cannot_be_the_log_stops_the_start(make_home, kind, why):
     assert done.returncode == 1 and done.stdout == "", (done.stdout, done.stderr)
     assert done.stderr.count("\n") == 1 and str(file) in done.stderr and why.lower() in done.stderr.lower(), done.stderr
     assert other.read_text() == "mine\n" and not (home.path / "made").exists()
-    assert not home.data.exists(), "nothing has begun"
+    assert not home.data.exists(), "the server did not start"
 
 
-def test_a_rotated_file_is_opened_anew_on_sighup(make_server, make_home, provider):
+def test_a_rotated_file_is_reopened_on_sighup(make_server, make_home, provider):
     home = make_home()
     file, rotated = home.path / "server.log", home.path / "server.log.1"
     server = make_server(provider, home, arguments=["--log-file", file, "--log-format", "json"])
@@ -389,7 +389,7 @@ def test_without_a_file_sighup_ends_the_server_as_ever(make_home):
     home = make_home()
     process = subprocess.Popen([str(BINARY), "serve", "--port", "0", "--data-dir", str(home.data), "--workspace", str(home.workspace)], cwd=home.path,
                                env=home.environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                               preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))  # these tests may run under nohup
+                               preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))  # in case these tests run under nohup
     try:
         assert process.stdout.readline().startswith(b"reprise listening on ")
         process.send_signal(signal.SIGHUP)
@@ -403,13 +403,13 @@ def test_without_a_file_sighup_ends_the_server_as_ever(make_home):
 # --- nobody reads it -------------------------------------------------------------------------------------------------
 
 
-def test_a_log_that_nobody_reads_holds_nothing_up(make_home):
+def test_an_unread_log_delays_nothing(make_home):
     home = make_home()
     process = subprocess.Popen([str(BINARY), "serve", "--port", "0", "--data-dir", str(home.data), "--workspace", str(home.workspace)], cwd=home.path,
                                env=home.environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
         port = int(process.stdout.readline().rsplit(b":", 1)[1])
-        count = 3000  # several times what a pipe takes
+        count = 3000  # several times a pipe's capacity
         one = b"GET /nowhere HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
         last = b"GET /nowhere HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
         for _ in range(count // 100):
@@ -417,7 +417,7 @@ def test_a_log_that_nobody_reads_holds_nothing_up(make_home):
             assert answers.count(b"HTTP/1.1 404 ") == 100
         client = Client(port)
         client.turn("c", "echo hello")
-        # Now somebody reads: the next line says how many are missing.
+        # Once the log is read, the next line says how many are missing.
         read = os.read(process.stderr.fileno(), 1 << 20)
         client.get("/chats").expect(200)
         while b'route="/chats"' not in read or not read.endswith(b"\n"):
@@ -427,7 +427,7 @@ def test_a_log_that_nobody_reads_holds_nothing_up(make_home):
         missing, = log.lines("log lines were left out: nobody took them")
         written = log.requests("-") + log.requests("/chats/*/interactions") + log.lines("run ended")
         assert missing["level"] == "warning" and missing["lines"] > 100
-        assert len(written) + missing["lines"] == count + 2, "each line was written or counted; the turn has two"
+        assert len(written) + missing["lines"] == count + 2, "each line was written or counted; the turn logs two"
         process.terminate()
         assert process.wait(SOON) == 0
     finally:

@@ -1,10 +1,10 @@
-"""A model that goes round in a circle is told so, and stopped if it does not listen."""
+"""A model that repeats itself is told so, and stopped if it continues."""
 import pytest
 from support.provider import call, text, tools
 
 
 def repeat(provider, *arguments):
-    """The model makes these calls in turn, for ever."""
+    """The model repeats these calls in turn forever."""
     count = iter(range(1000))
 
     def reply(_):
@@ -29,7 +29,7 @@ def test_a_circle_ends_in_loop_detected(server, provider, arguments, rounds):
     assert [e["type"] for e in stored["agent_events"]].count("LOOP_DETECTED") == 2
 
 
-def test_a_model_that_listens_goes_on_and_the_next_turn_begins_anew(server, provider):
+def test_a_model_that_heeds_the_warning_continues_and_the_next_turn_starts_fresh(server, provider):
     same = call("echo", {"text": "a"})
     provider.plan(tools(same), tools(same), tools(same), text("I see"))
     stream = server.client.turn("c", "go")
@@ -62,7 +62,7 @@ def test_a_call_that_asks_is_not_asked_about_a_third_time(make_server, provider)
 
 
 def rounds_of(provider, *calls):
-    """A round for each of these lists of calls."""
+    """Plans one round for each of these lists of calls."""
     for number, each in enumerate(calls):
         provider.plan(tools(*(call(name, arguments, f"call_{number}_{n}") for n, (name, arguments) in enumerate(each))))
 
@@ -100,8 +100,8 @@ def test_no_progress_in_a_wider_circle(server, provider):
     assert server.client.post("/chats/c/interactions/int_001/replay", {"mode": "recorded"}).expect(200).json["match"] is True
 
 
-def test_work_is_no_circle(make_server, provider):
-    """Reading, a few failures, tests that go on failing while something changes, the same short answer to different calls: none of it is a loop."""
+def test_normal_work_is_not_a_loop(make_server, provider):
+    """Reading, a few failures, tests that keep failing while something changes, and the same short answer to different calls are no loops."""
     server = make_server(provider, config={"max_rounds": 60})
     for number in range(8):
         (server.home.workspace / f"f{number}.txt").write_text("x" * 300 if number < 2 else f"content {number}")

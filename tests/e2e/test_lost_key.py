@@ -1,4 +1,4 @@
-"""What a start, `import` and `doctor` say when the data folder and the key file do not belong together."""
+"""What a start, `import` and `doctor` say when the data folder and the key file do not match."""
 import json
 import shutil
 import subprocess
@@ -62,20 +62,20 @@ def test_a_wrong_key_file_stops_the_start_and_doctor_says_so(home):
     assert reprise(home, "doctor", "--data-dir", home.data)[0] == 1
 
 
-def test_new_key_goes_on_without_the_chats_that_nobody_can_open(home, make_server, provider):
+def test_new_key_continues_without_the_chats_that_cannot_be_opened(home, make_server, provider):
     home.keys.unlink()
     server = make_server(provider, home, arguments=["--new-key"])
     server.check_files = False
     provider.plan(text("a"))
     server.client.turn("second", "q")
     server.close()
-    again = make_server(provider, home)  # given up once is enough
+    again = make_server(provider, home)  # no further --new-key is needed
     again.check_files = False
     assert again.client.get("/chats/second/interactions/int_001").status == 200
 
 
 def test_new_key_gives_up_a_chat_that_has_only_an_interaction_that_waits(make_home, make_server, provider):
-    """It has no checkpoint yet, and no chat.json; its journal is under the key that is gone."""
+    """The chat has no checkpoint and no chat.json yet; its journal is sealed with the lost key."""
     home = make_home()
     server = make_server(provider, home)
     provider.plan(tools(call("run_shell", {"command": "true"})))

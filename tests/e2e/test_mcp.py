@@ -43,7 +43,7 @@ def test_a_servers_last_words_cannot_steer_the_terminal_that_shows_the_log(make_
 
 
 class Box:
-    """A server with MCP servers, and a model that calls what the test says."""
+    """A server with MCP servers, and a model that makes the calls that a test wants."""
 
     def __init__(self, make_server, provider, servers, home=None, mode="approve_all", **more):
         self.server = make_server(provider, home=home, config={"mcpServers": servers, "approval_mode": mode, **more})
@@ -66,7 +66,7 @@ class Box:
         return self.client.start(chat, f"turn {self.turns}")
 
     def run(self, tool, arguments=None, answer=None):
-        """A call to its end; what it asks is answered, or declined."""
+        """Runs a call to its end. Its questions get `answer`, or are declined."""
         stream = self.start(tool, arguments)
         while event := stream.next():
             if event.name == "input_required":
@@ -153,7 +153,7 @@ def test_a_question_of_the_everything_server_is_answered(box, everything):
     stream.finish()
     assert json.loads(stream.one("input_received")["response"]) == {"name": "Ada Lovelace"}
     assert "Ada Lovelace" in stream.one("tool_result")["tool_output"]
-    # A page that is to be opened, and a question in the middle of a task.
+    # A page to open, and a question in the middle of a task.
     stream = it.start("every__trigger-url-elicitation", {"url": "https://example.org/x", "message": "Open it"})
     asked = stream.until("input_required")
     assert (asked["url"], asked["question"]) == ("https://example.org/x", "Open it")
@@ -172,7 +172,7 @@ def test_resources_and_prompts_of_the_everything_server(box, everything):
     listed = it.ok("every__list_resources")
     assert "demo://resource" in listed and "Templates:" in listed
     assert "Resource 1" in it.ok("every__read_resource", {"uri": "demo://resource/dynamic/text/1"})
-    assert it.ok("every__read_resource", {"uri": "demo://resource/dynamic/blob/1"}).startswith("[file_")  # kept, as it is
+    assert it.ok("every__read_resource", {"uri": "demo://resource/dynamic/blob/1"}).startswith("[file_")  # kept as a file
     documents = [line.split()[0].rstrip(":") for line in listed.splitlines() if "demo://resource/static" in line]
     assert len(documents) >= 7
     for uri in documents:
@@ -188,7 +188,7 @@ def test_resources_and_prompts_of_the_everything_server(box, everything):
 
 
 def await_port(process, port):
-    """Until somebody listens there. Whether it is this process: it has ended if the port is taken."""
+    """Waits until a server listens there. Returns whether this process still runs: it ends if the port is taken."""
     def answers():
         with socket.socket() as connection:
             return connection.connect_ex(("127.0.0.1", int(port))) == 0 or process.poll() is not None
@@ -198,7 +198,7 @@ def await_port(process, port):
 
 
 def start_everything(everything, port, transport="streamableHttp"):
-    """The reference server on this port. It has ended if the port is taken."""
+    """Starts the reference server on this port. The process ends if the port is taken."""
     process = subprocess.Popen(["node", *NEWER_NODE, everything, transport], env={**os.environ, "PORT": str(port)}, stdout=subprocess.DEVNULL,
                                stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
     await_port(process, port)
@@ -261,7 +261,7 @@ def test_the_filesystem_server_works_in_the_workspace(box, filesystem, make_home
 
 @pytest.mark.limit(60)
 def test_the_filesystem_server_works_in_its_own_folders(box, filesystem, make_home):
-    """The example of docs/mcp.md: its folders in its arguments, and the same under roots."""
+    """The example of docs/mcp.md: folders in the arguments, with and without the same under roots."""
     home = make_home()
     notes = home.user / "notes"
     notes.mkdir(parents=True)
@@ -290,7 +290,7 @@ def test_an_optional_argument_that_is_null_is_one_that_is_not_given(box):
     it = box({"scripted": scripted()})
     it.ready("scripted")
     assert json.loads(it.ok("scripted__given", {"a": None, "b": 7, "c": None, "d": None})) == {"b": 7, "d": None}
-    assert it.result("scripted__echo", {"text": None})["is_error"]  # it is required
+    assert it.result("scripted__echo", {"text": None})["is_error"]  # `text` is required
 
 
 def test_a_server_that_crashes_is_told_with_the_lines_that_say_why(box):
@@ -306,7 +306,7 @@ MODERN = pathlib.Path(__file__).parent / "support" / "mcp_modern_server.mjs"
 
 @pytest.fixture(params=["stdio", "http"])
 def modern(request):
-    """The configuration of a server that knows no older revision."""
+    """The configuration of a server that supports no older revision."""
     command = [*NEWER_NODE, str(MODERN), str(install(SERVER_SDK, "zod@4.2.0") / "@modelcontextprotocol" / "server")]
     if request.param == "stdio":
         yield {"command": "node", "args": [*command, "stdio"]}
@@ -327,7 +327,7 @@ def modern(request):
 def test_a_server_of_the_newest_revision(box, modern):
     it = box({"m": modern})
     assert it.ready("m")["message"] == "modern 7"
-    assert it.ok("m__route", {"region": "Zürich", "text": "x"}) == "Zürich: x"  # the region is repeated in a header
+    assert it.ok("m__route", {"region": "Zürich", "text": "x"}) == "Zürich: x"  # the region is also sent in a header
     assert it.result("m__greet", answer={"name": "Ada"})["tool_output"] == "hello Ada"
     assert it.result("m__greet")["tool_output"] == "hello nobody (decline)"
     stream = it.run("m__visit", answer="done")
@@ -338,7 +338,7 @@ def test_a_server_of_the_newest_revision(box, modern):
     assert "half (1/2)" in "".join(e["content"] for e in stream.all("tool_output_delta"))
     assert it.ok("m__read_resource", {"uri": "note://one"}).endswith("a note")
     assert "say hi" in it.ok("m__get_prompt", {"name": "hi"})
-    it.ok("m__grow")  # the subscription tells of it
+    it.ok("m__grow")  # announced through the subscription
     eventually(lambda: "m__new" in it.tools(), "the tool that was added", 20 * SLACK)
     assert it.ok("m__new") == "I am new"
 
@@ -357,7 +357,7 @@ def test_tools_ask_and_say_when_they_are_new(box):
         assert stream.one("tool_result")["tool_output"] == "x"
 
 
-def test_a_rejected_call_is_no_consent(box):
+def test_a_rejected_call_gives_no_consent(box):
     it = box({"scripted": scripted()}, mode="ask")
     it.ready("scripted")
     for _ in range(2):
@@ -413,7 +413,7 @@ def test_a_pending_approval_survives_the_end(box, make_home, end):
 
 # --- failures ----------------------------------------------------------------------------------------------------------
 
-def test_connecting_holds_nobody_up(box):
+def test_connecting_delays_no_request(box):
     it = box({"deaf": scripted("deaf"), "none": {"command": "no-such-program"}, "scripted": scripted()})
     assert it.server.start_seconds < 1 * SLACK
     assert it.state("deaf")["state"] == "connecting"
@@ -429,7 +429,7 @@ def test_a_killed_server_fails_the_call_at_once_and_comes_back(box):
     it = box({"scripted": scripted("plain", "killed-6311")})
     it.ready("scripted")
     stream = it.start("scripted__sleep")
-    stream.until("tool_output_delta")  # a call that the server has not got yet goes to the next one
+    stream.until("tool_output_delta")  # so that the server has the call; otherwise the next server would get it
     (process,) = processes("killed-6311")
     os.kill(process, signal.SIGKILL)
     result = stream.until("tool_result", limit=3 * SLACK)
@@ -442,7 +442,7 @@ def test_a_killed_server_fails_the_call_at_once_and_comes_back(box):
 @pytest.mark.parametrize("everything_http", ["streamableHttp"], indirect=True)
 @pytest.mark.limit(90)
 def test_a_restarted_http_server_comes_back(box, everything_http, everything):
-    """This server answers 400, not 404, to a session that it does not know."""
+    """This server answers an unknown session with 400, not 404."""
     it = box({"web": {"url": everything_http.url}})
     it.ready("web")
     assert "hällo" in it.ok("web__echo", {"message": "hällo"})
@@ -482,7 +482,7 @@ def test_a_page_that_must_be_opened_first_is_asked_for(box):
     assert stream.one("tool_result")["tool_output"] == "opened, call 2"
 
 
-def test_a_page_that_nobody_opens_is_named_to_the_model(box):
+def test_a_page_that_is_not_opened_is_named_to_the_model(box):
     it = box({"scripted": scripted()})
     it.ready("scripted")
     result = it.result("scripted__open_first")  # declined
@@ -500,7 +500,7 @@ def test_an_answer_that_cannot_be_read_ends_its_call(box):
 
 
 @pytest.mark.large
-def test_hostile_servers_hurt_nobody(box):
+def test_hostile_servers_do_no_harm(box):
     it = box({"flood": scripted("flood"), "notices": scripted("notices"), "endless": scripted("endless"), "garbage": scripted("garbage"),
               "strange": scripted("strange"), "scripted": scripted()})
     it.ready("scripted")

@@ -1,5 +1,5 @@
-"""The client scenarios of @modelcontextprotocol/conformance, played against the library's own client: those that each revision of the
-protocol requires, authorization included. What is beyond the requirements (extensions) is run along and not looked at."""
+"""The client scenarios of @modelcontextprotocol/conformance, run against the library's own client: those that each revision of the
+protocol requires, including authorization. Scenarios of extensions run, too, but their results are ignored."""
 import os
 import pathlib
 import re

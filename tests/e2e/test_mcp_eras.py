@@ -1,12 +1,12 @@
-"""Which era an MCP server is of is found out once, and remembered over restarts; a wrong memory heals itself."""
+"""The era of an MCP server is detected once and remembered across restarts; a wrong entry is corrected by itself."""
 import json
 import sys
 
 import pytest
 from support.timing import SLACK, eventually
 
-# Of the era that its file names, strict in what it takes: "older" and "newer" answer what they do not know with an error, "older-ends" and "newer-ends" end at it.
-# Every start ("start") and every request is written down.
+# A strict server of the era that its file names: "older" and "newer" answer unknown methods with an error, "older-ends" and "newer-ends" exit.
+# It logs every start ("start") and every request.
 SERVER = r"""
 import json, os, sys
 state, log = os.environ["STATE"], os.environ["ASKED"]  # an argument would be a file that the interpreter is given
@@ -40,7 +40,7 @@ OLDER, NEWER = ["initialize", "tools/list"], ["server/discover", "tools/list"]
 
 
 class Restarted:
-    """One server of MCP, which may be another by the next start of ours."""
+    """An MCP server that may be replaced by another between two starts of ours."""
 
     def __init__(self, make_server, home):
         self.make_server, self.home = make_server, home
@@ -48,7 +48,7 @@ class Restarted:
         self.arguments = ["-c", SERVER]
 
     def start(self, mode, version="1", log=False):
-        """What the server was asked until its tool was there, a list for each of its own starts."""
+        """Starts our server. Returns the requests that the MCP server got until its tool was ready, a list for each of its starts."""
         self.state.write_text(f"{mode} {version}")
         self.log.write_text("")
         command = {"command": sys.executable, "args": self.arguments, "env": {"STATE": str(self.state), "ASKED": str(self.log)}}
@@ -104,15 +104,15 @@ def test_another_command_is_another_server(it):
     assert it.known()["s"]["launch"] != launch
 
 
-def test_another_version_is_asked_anew_by_the_next_start(it):
-    """It takes the older handshake still, and may speak the newer protocol too."""
+def test_another_version_is_probed_again_at_the_next_start(it):
+    """The new version still accepts the older handshake, but may speak the newer protocol, too."""
     it.start("older")
     assert it.start("older", version="2") == [OLDER]
     assert it.start("older", version="2") == [["server/discover", *OLDER]]
     assert it.start("older", version="2") == [OLDER]
 
 
-def test_a_damaged_memory_is_none(it):
+def test_a_damaged_memory_is_ignored(it):
     it.start("older")
     whole = it.file.read_text()
     it.file.write_text(whole[:-20])
@@ -120,7 +120,7 @@ def test_a_damaged_memory_is_none(it):
     assert starts == [["server/discover", *OLDER]]
     assert said.count("what was known of the MCP servers cannot be read") == 1
     assert it.file.read_text() == whole
-    # A link is not followed, and nothing is written through it.
+    # A symbolic link is neither read nor written through.
     elsewhere = it.home.path / "elsewhere.json"
     elsewhere.write_text(whole)
     it.file.unlink()

@@ -1,4 +1,4 @@
-"""Logging in at MCP servers by OAuth: from the command line and by HTTP, tokens that are renewed, more rights; and servers that would steal them."""
+"""Logging in at MCP servers by OAuth: from the command line and by HTTP, renewal of tokens, more rights; and servers that try to steal tokens."""
 import json
 import socket
 import subprocess
@@ -26,7 +26,7 @@ def web():
 
 
 class Place:
-    """An MCP server that wants tokens, and a server of ours that has it in its configuration."""
+    """An MCP server that requires tokens, and a server of ours that is configured with it."""
 
     def __init__(self, web, make_server, make_home, provider, **auth):
         self.authorization = web(AuthorizationServer)
@@ -47,7 +47,7 @@ class Place:
         return done.stdout + done.stderr
 
     def log_in(self, change=lambda url: url, status=0, open_page=open_page):
-        """`reprise mcp login`, and the person; what it has said at the end."""
+        """Runs `reprise mcp login`, and the person who opens the page; returns its output."""
         process = subprocess.Popen(self.command("login", "tickets", "--json"), env=self.home.environment(), cwd=self.home.path, stdin=subprocess.DEVNULL,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         try:
@@ -88,7 +88,7 @@ def place(web, make_server, make_home, provider):
 
 
 def is_secret_kept(it):
-    """No token of this log-in can be read in any file, nor in a log, and each went to the server that it is for alone."""
+    """Asserts that no token of this log-in is readable in any file or in the log."""
     given = [*it.authorization.tokens, *it.authorization.refresh_tokens]
     assert given
     for token in given:
@@ -111,13 +111,13 @@ def test_a_log_in_from_the_command_line_is_taken_up_and_lasts(place):
     it.client = it.server.client
     it.until("logged_in", "ready")
     registered = len(it.authorization.clients)
-    # A token that has run out is renewed by the refresh token, which counts once; nobody is asked.
+    # An expired token is renewed with the refresh token, which is valid once; the person is not asked.
     for _ in range(2):
         it.authorization.tokens.clear()
         assert it.result("echo", {"text": "again"})["tool_output"] == "again"
     assert len(it.authorization.clients) == registered and len(it.authorization.asked("/authorize")) == 1
     assert "already" in it.run("login", "tickets")
-    it.run("logout", "tickets")  # by the server that runs: it has the token no more
+    it.run("logout", "tickets")  # through the running server, which forgets the token
     it.until("logged_out", "failed")
     asked = len(it.mcp.asked("/mcp"))
     assert it.result("echo", {"text": "x"})["is_error"]
@@ -132,7 +132,7 @@ def test_a_log_in_by_http(place):
     asked = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(page).query))
     assert asked["resource"] == it.mcp.address and asked["code_challenge_method"] == "S256" and asked["scope"] == "tools offline_access"
     assert page.startswith(it.authorization.url + "/authorize?")
-    # Answers of somebody else change nothing.
+    # Forged redirects change nothing.
     back = asked["redirect_uri"]
     for query in ("code=x&state=guessed", "code=x", f"code=x&state={asked['state']}&state={asked['state']}"):
         assert open_page(back + "?" + query)[0] == 404
@@ -141,7 +141,7 @@ def test_a_log_in_by_http(place):
     assert it.result("echo", {"text": "hello"})["tool_output"] == "hello"
     assert it.begin() is None
     is_secret_kept(it)
-    # A second attempt takes the place of the first.
+    # A second attempt replaces the first.
     assert it.client.post("/tools/servers/tickets/logout", {}).expect(200, "server_logout").json == {"was_logged_in": True}
     it.until("logged_out", "failed")
     first, second = it.begin(), it.begin()
@@ -152,7 +152,7 @@ def test_a_log_in_by_http(place):
     it.client.post("/tools/servers/none/logout", {}).error(404, "not_found")
     it.client.post("/tools/servers/tickets/login", {"x": 1}).error(400)
     it.begin()
-    assert it.server.stop() < 5 * SLACK  # whoever waits for a browser holds nothing up
+    assert it.server.stop() < 5 * SLACK  # a log-in that waits for a browser does not delay the stop
 
 
 def test_more_rights_are_asked_for_when_they_are_needed(place):
@@ -178,20 +178,20 @@ def test_a_server_that_does_not_stop_asking_is_left(place):
 def test_a_log_in_before_the_first_start(place, make_home):
     it = place()
     it.server.stop()
-    it.home = make_home()  # in which there has never been anything
+    it.home = make_home()  # a new home without a data folder
     (it.home.path / "server.json").write_text(json.dumps(it.config))
     (it.home.path / "server.json").chmod(0o600)
     assert not it.home.data.exists()
     assert "there was no log-in at tickets" in it.run("logout", "tickets") and "logged out" in it.run("list")
     assert '"logged_in"' in it.log_in()
     assert "logged in" in it.run("list") and "already" in it.run("login", "tickets")
-    it.server = it.make()  # takes the folder and its key as they are
+    it.server = it.make()  # uses the folder and the key that the commands made
     it.client = it.server.client
     it.until("logged_in", "ready")
     assert it.result("echo", {"text": "hello"})["tool_output"] == "hello"
 
 
-def test_a_client_that_was_forgotten_registers_anew(place):
+def test_a_forgotten_client_registers_again(place):
     it = place()
     it.log_in()
     it.until("logged_in", "ready")
@@ -213,7 +213,7 @@ def test_a_client_that_was_forgotten_registers_anew(place):
 
 @pytest.mark.parametrize("described", [True, False])
 def test_a_server_of_the_first_authorization_revision(place, described):
-    """It has no metadata of its own: the authorization server is at its root, and describes itself, or not even that."""
+    """The MCP server has no metadata: the authorization server is at its root, with or without metadata of its own."""
     it = place()
     authorization = it.authorization
     authorization.metadata = {**{name: value.replace(authorization.url, it.mcp.url) if isinstance(value, str) else value
@@ -239,14 +239,14 @@ def test_a_server_of_the_first_authorization_revision(place, described):
     assert it.result("echo", {"text": "hello"})["tool_output"] == "hello"
 
 
-def test_an_answer_of_another_authorization_server_is_no_answer(place, web):
-    """Mix-up: a server names an authorization server of a thief, which sends the browser on to an honest one that does not name itself."""
+def test_an_answer_of_another_authorization_server_is_rejected(place, web):
+    """Mix-up attack: a server names a thief's authorization server, which redirects the browser to an honest one that sends no `iss`."""
     it = place()
     it.server.stop()
     honest, thief = it.authorization, web(AuthorizationServer)
     honest.iss = thief.iss = ""
     del honest.metadata["authorization_response_iss_parameter_supported"], thief.metadata["authorization_response_iss_parameter_supported"]
-    it.log_in()  # from then on the honest one knows the client, and where its browser comes back to
+    it.log_in()  # registers the client and its redirect URI at the honest server
     (client, (back,)), = honest.clients.items()
     honest.tokens.clear()
     honest.refresh_tokens.clear()
@@ -264,7 +264,7 @@ def test_an_answer_of_another_authorization_server_is_no_answer(place, web):
     thief.paths.update({"/token": takes_code, "/authorize": sends_on})
 
     def person(url):
-        if open_page(url)[0] == 404:  # the honest code has come to an address that nobody waits at
+        if open_page(url)[0] == 404:  # the honest server's code came to an address where none is awaited
             open_page(seen[0]["redirect_uri"] + "?" + urllib.parse.urlencode({"error": "access_denied", "state": seen[0]["state"]}))
 
     assert "access_denied" in it.log_in(status=1, open_page=person)
@@ -283,7 +283,7 @@ def test_connections_that_say_nothing_hold_no_log_in_up(place):
         silent[-1].sendall(b"GET /mcp/callback?state=x HTTP/1.1\r\n")
         began = time.monotonic()
         assert open_page(url)[0] == 200
-        assert time.monotonic() - began < 4 * SLACK  # each of them may be silent for five seconds
+        assert time.monotonic() - began < 4 * SLACK  # each connection may be silent for five seconds
 
     try:
         assert '"logged_in"' in it.log_in(open_page=person)
@@ -293,8 +293,8 @@ def test_connections_that_say_nothing_hold_no_log_in_up(place):
 
 
 @pytest.mark.parametrize("path", ["/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-protected-resource"])
-def test_who_gets_a_token_for_a_whole_origin(place, path):
-    """Only the origin itself may claim it, at its root: one of the servers there gets a token for its own address."""
+def test_only_metadata_at_the_root_may_claim_the_origin(place, path):
+    """Only metadata at the origin's root may claim the whole origin. Other metadata yields a token for the server's own address."""
     it = place()
     it.server.stop()
     it.mcp.resource["resource"] = it.mcp.url
@@ -305,7 +305,7 @@ def test_who_gets_a_token_for_a_whole_origin(place, path):
 
 
 def lies(thief):
-    """What servers do to get at tokens or codes: each by its name, and the words that tell of it."""
+    """What servers try to get tokens or codes, each with the words of the error."""
     def other_issuer(it):
         it.authorization.iss = thief.url
     def no_issuer(it):
@@ -357,20 +357,20 @@ def test_a_token_goes_to_its_server_alone(place, web):
     it.authorization.clients["known"] = type("Any", (), {"__contains__": lambda *_: True})()
     it.log_in()
     it.until("logged_in", "ready")
-    # The server moves away with its requests ...
+    # The server redirects its requests ...
     answer = it.mcp.paths["/mcp"]
     it.mcp.paths["/mcp"] = redirect(307, thief.url + "/mcp")
     assert it.result("echo", {"text": "x"})["is_error"]
     it.mcp.paths["/mcp"] = answer
     assert not thief.requests
-    # ... names another authorization server for the id that is configured ...
+    # ... names another authorization server although a client id is configured ...
     other = web(AuthorizationServer)
     it.mcp.resource["authorization_servers"] = [other.issuer]
     it.authorization.tokens.clear()
     it.authorization.refresh_tokens.clear()
     assert "auth.issuer" in it.log_in(status=1)
     assert not other.asked("/authorize") and not other.asked("/token")
-    # ... or another one has its name in the configuration.
+    # ... or another server has its name in the configuration.
     it.server.stop()
     config = json.loads((it.home.path / "server.json").read_text())
     config["mcpServers"]["tickets"]["url"] = thief.url + "/mcp"

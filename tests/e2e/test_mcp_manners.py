@@ -1,6 +1,6 @@
-"""Random MCP servers of bad manners: none ends a server, loses a result whose action was done, or fails another tool's call.
+"""Random misbehaving MCP servers: none ends our server, loses the result of a completed action, or fails another tool's call.
 
-REPRISE_MANNERS is their number (40; the long form has 200), REPRISE_MANNERS_SEED repeats a run."""
+REPRISE_MANNERS is their number (40; 200 in the long form), REPRISE_MANNERS_SEED repeats a run."""
 import os
 import pathlib
 import random
@@ -52,7 +52,7 @@ def test_servers_of_bad_manners_end_nothing_and_lose_nothing(first, make_server,
                 results = {each["tool_name"]: each for each in stream.all("tool_result")}
                 acted, calm = results[f"m{manner.index}__act"], results["good__calm"]
                 assert calm["tool_output"] == "all is well" and not calm["is_error"], f"{manner}\n{calm}"
-                # The count is the server's own: it is the same process, or session, as before.
+                # The server counts its calls, so a right count shows that it is the same process, or session, as before.
                 assert manner.is_fine(n, counts[manner.index], acted), f"{manner}\n{acted['tool_output'][:500]}"
         assert all(each["state"] == "ready" for each in states().values()), states()
         assert server.process.poll() is None

@@ -130,19 +130,19 @@ def test_a_question(mcp, provider):
     assert said(asked.result()) == "fine" and provider.requests[-1].conversation[-1]["content"] == "blue"
 
 
-def test_an_answer_that_is_none_approves_nothing(make_mcp, provider, server):
+def test_an_invalid_answer_approves_nothing(make_mcp, provider, server):
     provider.plan(tools(call("write_file", WRITE)), text("done"))
     mcp = make_mcp(server, "http, stateless")
     asked = mcp.start("ask", message="go", chat_id="c")
     question, _ = asked.question()
     for wrong in ({"decision": "yes"}, {"decision": "edit"}, {"decision": "approve", "arguments": "[1]"}, {}):
         asked.reply(question, **wrong)
-        assert asked.question()[0] == question, "asked again"
+        assert asked.question()[0] == question, "the same question is asked again"
     asked.send(requestState="AAAA", inputResponses={question: {"action": "accept", "content": {"decision": "approve"}}})
     with pytest.raises(Refused):
         asked.result()
     other = mcp.start("ask", message="something else", chat_id="c")
-    assert "approve" in said(other.result()), "busy, and what to do"
+    assert "approve" in said(other.result()), "the busy error says what to do"
     other.send(requestState=asked.state, inputResponses={question: {"action": "accept", "content": {"decision": "approve"}}})
     with pytest.raises(Refused):
         other.result()
@@ -162,7 +162,7 @@ def test_an_answer_that_cannot_be_used_is_asked_for_again(make_mcp, provider, se
                         ({"decision": "approve", "arguments": '{"path":5}'}, "path")):
         asked.reply(question, **wrong)
         question, again = asked.question()
-        assert question not in seen, "an id of a request is used once"
+        assert question not in seen, "request ids are not reused"
         assert again["message"].startswith(form["message"]) and word in again["message"][len(form["message"]):]
         seen.add(question)
     mcp.way.send({"jsonrpc": "2.0", "id": question, "result": {"action": "accept"}})
@@ -186,7 +186,7 @@ def test_a_client_that_fails_to_ask_has_dismissed_the_form(make_mcp, provider, s
     result = asked.result()
     assert said(result) == "done" and not list(server.home.workspace.iterdir()) and not asked.withdrawn
     assert "was not asked" in result["content"][1]["text"] and "the dialog broke" in result["content"][1]["text"]
-    # A program that always answers by itself comes to an end, too.
+    # A client that always answers at once is stopped, too.
     provider.plan(tools(call("write_file", WRITE)), text("done"))
     asked = mcp.start("ask", message="again", chat_id="c")
     for _ in range(11):
@@ -224,7 +224,7 @@ def test_an_approval_that_is_answered_elsewhere(mcp, provider, server):
     assert said(asked.result()) == "done" and not list(server.home.workspace.iterdir()), "the first answer counts"
     assert asked.withdrawn == ([] if mcp.era == STATELESS else [question])
     if mcp.era == SESSIONS:
-        asked.reply(question, decision="approve")  # too late, and no harm
+        asked.reply(question, decision="approve")  # too late, and harmless
 
 
 def test_a_client_that_cannot_ask(server, provider, way, make_mcp):
@@ -257,7 +257,7 @@ def test_a_cancel(mcp, provider, server):
     asked.cancel()
     eventually(lambda: last(server)["status"] == "CANCELLED", "cancelled")
     provider.plan(text("back"))
-    # The chat is free a moment after its run is seen as cancelled; until then it is refused as busy.
+    # The chat becomes free shortly after its run is shown as cancelled; until then it is busy.
     eventually(lambda: said(mcp.ask("still there?")) == "back", "the chat is free again")
 
 
@@ -299,7 +299,7 @@ def test_a_failure_is_told(mcp, provider):
 
 
 def counting(request):
-    """A model that has a command run for "count", whose provider fails behind it."""
+    """A model that runs a command for "count", and whose provider then fails."""
     if request.conversation[-1]["role"] == "tool":
         return failure(500, "broken")
     return tools(call("run_shell", {"command": "echo x >> ran.txt"})) if "count" in request.conversation[-1]["content"] else failure(500, "broken")
@@ -323,13 +323,13 @@ def test_what_a_failed_run_has_done_is_not_done_again(make_server, make_home, pr
     assert again["structuredContent"] == first["structuredContent"]
     server.stop()
     server, mcp = begin()
-    assert said(mcp.call("ask", message="count", **chat)) == said(again) and ran() == 1, "after a restart too"
+    assert said(mcp.call("ask", message="count", **chat)) == said(again) and ran() == 1, "after a restart, too"
     mcp.call("ask", message="count more", **chat)
-    assert ran() == 2, "another message begins anew"
+    assert ran() == 2, "another message starts a new run"
     asked = len(provider.requests)
     for _ in range(2):
         mcp.call("ask", message="nothing", **chat)
-    assert len(provider.requests) == asked + 2, "what has done nothing is done again"
+    assert len(provider.requests) == asked + 2, "a run without effects is repeated"
 
 
 def test_all_chats_are_completed(offline, make_mcp, way):
@@ -340,7 +340,7 @@ def test_all_chats_are_completed(offline, make_mcp, way):
     def complete(value):
         return mcp.request("completion/complete", ref={"type": "ref/prompt", "name": "chat"}, argument={"name": "chat_id", "value": value})["completion"]
 
-    assert complete("even_0") == {"values": ["even_0"], "total": 1, "hasMore": False}, "the oldest of all"
+    assert complete("even_0") == {"values": ["even_0"], "total": 1, "hasMore": False}, "the oldest chat is found"
     assert len(complete("even_")["values"]) == 75 and complete("nothing") == {"values": [], "total": 0, "hasMore": False}
     whole = complete("")
     assert len(set(whole["values"])) == 100 and whole["total"] == 150 and whole["hasMore"]
@@ -356,7 +356,7 @@ def test_kill_9_while_it_waits(server, provider, way, make_mcp, make_server):
     again = make_server(provider, home=server.home, arguments=("--port", server.port))
     mcp.server = again
     if mcp.era == STATELESS:
-        asked.reply(question, decision="approve")  # its answer is as good as before
+        asked.reply(question, decision="approve")  # the answer is still valid
     else:
         if not way.startswith("stdio"):
             with pytest.raises(Refused) as refused:
@@ -364,7 +364,7 @@ def test_kill_9_while_it_waits(server, provider, way, make_mcp, make_server):
             assert refused.value.status == 404
             mcp.greet()
         asked = mcp.start("approve", chat_id="c")
-        assert asked.question()[0] == question, "the same question again"
+        assert asked.question()[0] == question, "the question is the same"
         asked.reply(question, decision="approve")
     assert said(asked.result()) == "done" and (server.home.workspace / "a.txt").exists()
 
@@ -384,7 +384,7 @@ def test_two_doors_on_one_chat(mcp, provider, server):
 # --- by HTTP alone -----------------------------------------------------------------------------------------------------
 
 def post(server, body, method="POST", **headers):
-    """The answer to a message as it is: its status and its JSON."""
+    """Posts a message; returns the status and the JSON."""
     return send_message(server.port, body, {name.replace("_", "-"): value for name, value in headers.items()}, method)
 
 
@@ -394,7 +394,7 @@ def post(server, body, method="POST", **headers):
                                         (b'{"jsonrpc":"2.0","id":1,"method":"ping"}', -32000), (b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}', -32000),
                                         (b'{"jsonrpc":"2.0","id":1,"method":"initialize"}', -32602),
                                         (b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":5}}', -32602)])
-def test_messages_that_are_none(offline, body, code):
+def test_invalid_messages_are_refused(offline, body, code):
     status, answer = post(offline, body)
     assert status == 400 and answer["error"]["code"] == code and answer["jsonrpc"] == "2.0"
     schemas.check("mcp_refusal", answer)
@@ -439,7 +439,7 @@ def test_headers_that_do_not_fit_the_message(offline):
         assert status in (400, 404) and "error" in answer, (wrong, answer)
     assert post(offline, body, **{**right, "Mcp_Name": "=?base64?bGlzdF9jaGF0cw==?="})[0] == 200
     status, answer = post(offline, body, **{**right, "MCP_Protocol_Version": SESSIONS})
-    assert status == 400 and answer["error"]["code"] == -32020, "what is wrong is the header, and no session is missing"
+    assert status == 400 and answer["error"]["code"] == -32020, "the error is about the header, not about a missing session"
 
 
 def test_the_session_of_another_user(make_server, make_home):
@@ -458,7 +458,7 @@ def test_the_session_of_another_user(make_server, make_home):
     assert post(server, {"jsonrpc": "2.0", "id": 3, "method": "ping"}, Authorization=f"Bearer {bob}", Mcp_Session_Id=session)[0] == 404
     assert post(server, None, "DELETE", Authorization=f"Bearer {bob}", Mcp_Session_Id=session)[0] == 404
     assert post(server, {"jsonrpc": "2.0", "id": 3, "method": "ping"}, Mcp_Session_Id=session)[0] == 401
-    # Nor is anything of hers found without a session.
+    # Without a session none of her chats is found either.
     stateless = {"io.modelcontextprotocol/protocolVersion": STATELESS, "io.modelcontextprotocol/clientCapabilities": {}}
     for name, arguments in (("list_chats", {}), ("read_chat", {"chat_id": "mine"}), ("search", {"query": "alice"}), ("approve", {"chat_id": "mine"})):
         status, answer = post(server, {"jsonrpc": "2.0", "id": 4, "method": "tools/call", "params": {"name": name, "arguments": arguments, "_meta": stateless}},
@@ -491,7 +491,7 @@ def test_hostile_lines_on_standard_input(offline):
 
 @pytest.mark.parametrize("version", [SESSIONS, "1999-01-01"])
 def test_requests_that_come_before_the_greeting_is_answered_wait_for_it(offline, version):
-    """Pipelined: written at once, answered in turn, and one that is cancelled meanwhile not at all."""
+    """Pipelined requests are written at once and answered in order. A cancelled one gets no answer."""
     messages = [{"id": 1, "method": "initialize", "params": {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}},
                 {"method": "notifications/initialized"}, {"id": 2, "method": "tools/list"}, {"id": 3, "method": "ping"},
                 {"id": 4, "method": "tools/call", "params": {"name": "list_chats", "arguments": {}}}, {"method": "notifications/cancelled", "params": {"requestId": 4}}]
@@ -517,14 +517,14 @@ def test_sessions(offline):
         mcp.request("ping")
     assert refused.value.status == 404 and other.request("ping") == {}
     offline.client.get("/mcp").error(405)
-    # A version that we do not know gets the newest that we do.
+    # An unknown version is answered with the newest known one.
     body = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "1999-01-01", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}}
     assert post(offline, body)[1]["result"]["protocolVersion"] == SESSIONS
     assert post(offline, {"jsonrpc": "2.0", "id": 1, "method": "ping"}, Mcp_Session_Id=other.session, MCP_Protocol_Version="1999-01-01")[0] == 400
 
 
 def test_an_answer_as_one_body(server, provider):
-    """For who takes no streams: curl, a script."""
+    """For clients without streams, such as curl and scripts."""
     mcp = McpClient(server, STATELESS)
     accepts = mcp.headers
     mcp.headers = lambda message: {**accepts(message), "Accept": "application/json"}
@@ -539,14 +539,14 @@ def test_an_answer_as_one_body(server, provider):
 
 CLIENT = "@modelcontextprotocol/client@2.4.0"
 CONFORMANCE = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
-# Of the scenarios that each revision requires, those that need nothing of the server but the protocol. The others call tools, read resources and get prompts
-# that the package's own fixture server has ("test_simple_text" and so on), or are about what is no part of this server: sampling, subscriptions, tasks.
+# The scenarios required by each revision that need only the protocol. The others use tools, resources and prompts of the package's own fixture
+# server ("test_simple_text" and so on), or features that this server does not have: sampling, subscriptions, tasks.
 PASSED = {
     SESSIONS: ["server-initialize", "logging-set-level", "ping", "tools-list", "server-sse-multiple-streams", "resources-list", "prompts-list",
                "dns-rebinding-protection", "server-session-lifecycle"],
     STATELESS: ["tools-list", "server-sse-multiple-streams", "resources-list", "sep-2164-resource-not-found", "prompts-list", "dns-rebinding-protection", "caching",
                 "input-required-result-unsupported-methods", "http-header-validation"]}
-# Of this scenario the checks that call the fixture's tools are left.
+# The checks of this scenario that call the fixture's tools are ignored.
 UNTESTABLE = ["sep-2575-server-rejects-undeclared-capability", "sep-2575-missing-capability-http-400", "sep-2575-http-server-no-independent-requests-on-stream",
               "sep-2575-server-no-log-without-loglevel"]
 

@@ -1,4 +1,4 @@
-"""Images, documents and recordings: as blocks of their own to models that take them, as text to others; hostile ones; what tools make."""
+"""Images, documents and recordings: sent as blocks to models that accept them, as text to others; hostile files; files made by tools."""
 import base64
 import json
 import os
@@ -55,7 +55,7 @@ def reprise(home, *arguments):
 
 
 def user_text(provider):
-    """The text of the last message of the user, in whatever shape."""
+    """The text of the user's last message, whatever its form."""
     body = provider.requests[-1].body
     content = [m for m in body.get("messages") or body["input"] if m.get("role") == "user"][-1]["content"]
     return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
@@ -65,7 +65,7 @@ def user_text(provider):
 
 def test_chat_completions_get_an_image_a_pdf_and_a_recording(make_server, provider):
     server = serve(make_server, provider)
-    image = upload(server.client, PNG, "heron.png", "application/octet-stream")  # its bytes tell what it is
+    image = upload(server.client, PNG, "heron.png", "application/octet-stream")  # the type is detected from the bytes
     paper = upload(server.client, PDF, "paper.pdf", "application/pdf")
     sound = upload(server.client, wav(), "talk.wav", "audio/wav")
     provider.plan(text("A heron."), text("Again."))
@@ -77,8 +77,8 @@ def test_chat_completions_get_an_image_a_pdf_and_a_recording(make_server, provid
     assert content[2] == {"type": "file", "file": {"filename": "paper.pdf", "file_data": data_url("application/pdf", PDF)}}
     assert content[3] == {"type": "input_audio", "input_audio": {"format": "wav", "data": encoded(wav())}}
     assert [f["filename"] for f in stream.one("interaction_started")["attachments"]] == ["heron.png", "paper.pdf", "talk.wav"]
-    assert not any("note" in f for f in stream.one("interaction_started")["attachments"]), "the model has got all of it"
-    # The next turn begins with the same bytes, as the provider's cache wants it.
+    assert not any("note" in f for f in stream.one("interaction_started")["attachments"]), "the model got the whole file"
+    # The next request begins with the same bytes, for the provider's cache.
     server.client.turn("c", "and now?")
     first, second = (json.dumps(r.body["messages"])[:-1] for r in provider.requests)
     assert second.startswith(first)
@@ -111,7 +111,7 @@ def test_the_state_names_files_and_edits_replays_forks_and_copies_keep_them(make
     again = upload(server.client, documents.png(noise=os.urandom(10)), "other.png", "image/png")
     same = server.client.request("POST", f"/chats/c/files?name=other.png", server.client.get(f"/chats/c/files/{again['id']}").body,
                                  headers={"Content-Type": "image/png"}).expect(201, "chat_file").json
-    assert same == again, "the same file is kept once"
+    assert same == again, "the same file is stored once"
     provider.answer_with(lambda request: text("A heron."))
     first = asks(server.client, image).interaction
     state = server.client.interaction("c", first)["final_agent_state"]
@@ -136,7 +136,7 @@ def test_the_state_names_files_and_edits_replays_forks_and_copies_keep_them(make
     assert f"[heron.png, image/png, {image['size_bytes']} bytes]" in reprise(server.home, "show", "c")
     markdown = server.client.get("/chats/c/export?format=markdown").body.decode()
     assert f"[heron.png, image/png, {image['size_bytes']} bytes]" in markdown
-    # A file that is gone is told, and the chat goes on.
+    # The model is told that a file is gone, and the chat continues.
     server.client.request("DELETE", f"/chats/{fork}/files/{image['id']}").expect(200)
     server.client.turn(fork, "still there?")
     assert "cannot be sent: " in json.dumps(provider.requests[-1].conversation[0])
@@ -149,7 +149,7 @@ def test_another_model_gets_what_it_takes(make_server, provider):
     assert asks(server.client, image, model="one/plain").one("interaction_started")["attachments"][0]["note"] == "not sent: the model takes no images"
     assert "cannot be shown to you: the model takes no images" in user_text(provider)
     server.client.turn("c", "and now?")
-    assert provider.requests[-1].conversation[0]["content"][1]["type"] == "image_url", "a model that takes images sees what was attached before"
+    assert provider.requests[-1].conversation[0]["content"][1]["type"] == "image_url", "a model that accepts images gets earlier attachments"
     server.client.turn("c", "and now?", model="one/plain")
     assert isinstance(provider.requests[-1].conversation[0]["content"], str)
     other = serve(make_server, provider, abilities={})
@@ -214,7 +214,7 @@ def test_documents_as_text(make_server, provider, name, kind, content, words):
     assert re.search(rf"\n\[{file['id']}, \"{name}\", as text\]\n----- begin {file['id']} -----\n", told)
     assert all(word in told for word in words), told
     assert words[0].split("\n")[0] in stream.one("tool_result")["tool_output"]
-    assert len(json.dumps(server.client.interaction("c", stream.interaction)["final_agent_state"]["messages"][0])) < 900, "the text is not kept twice"
+    assert len(json.dumps(server.client.interaction("c", stream.interaction)["final_agent_state"]["messages"][0])) < 900, "the text is not stored twice"
 
 
 HOSTILE = [("bomb.docx", documents.docx("x", **{"word/media/image1.bin": b"\0" * (40 << 20)}), "200 times as large"),
@@ -243,7 +243,7 @@ def test_what_cannot_be_read_is_told_by_name_and_reason(make_server, provider, n
 
 
 def test_what_no_model_takes_is_not_sent(make_server, provider):
-    """The bytes tell what a file is. A provider would refuse the request as a whole, and all that follow in the chat."""
+    """The type is detected from the bytes, because a provider would refuse the whole request, and every later one in the chat."""
     server = serve(make_server, provider)
     given = [("cut.png", "image/png", PNG[:-20], "not sent: it is cut short"),
              ("cut.jpg", "image/jpeg", b"\xff\xd8\xff\xe0\0\x10JFIF", "not sent: it is cut short"),
@@ -270,7 +270,7 @@ def test_a_provider_that_refuses_a_file_is_asked_again_without_it(make_server, p
     assert "refused the request" in user_text(provider) and "heron.png" in user_text(provider)
     server.client.turn("c", "and now?")
     assert len(provider.requests) == 4 and provider.requests[2].conversation[0]["content"][1]["type"] == "image_url"
-    # Without a file a refusal is one.
+    # Without a file a refusal is final.
     provider.plan(failure(400, "no such parameter"))
     assert server.client.turn("d", "hello", status="FAILED").one("error")["code"] == "provider_bad_request"
 
@@ -306,7 +306,7 @@ def test_pages_that_are_packed_are_counted(make_server, provider):
     server.client.turn("d", "hello")
     long = upload(server.client, documents.packed_pdf(101), "long.pdf", "application/pdf", chat="d")
     server.client.turn("d", "what is it?", attachments=[long["id"]])
-    assert isinstance(provider.requests[-1].conversation[-1]["content"], str) and "a heron" in user_text(provider), "101 pages are too many"
+    assert isinstance(provider.requests[-1].conversation[-1]["content"], str) and "a heron" in user_text(provider), "a file of 101 pages is sent as text"
 
 
 @in_a_sandbox
@@ -329,7 +329,7 @@ def test_names_in_an_archive_lead_nowhere(make_server, provider, tmp_path):
 
 @in_a_sandbox
 def test_a_reader_that_hangs_and_one_that_looks_around(make_server, make_home, provider, tmp_path):
-    """What reads is bounded in time, leaves nothing behind, and sees nothing of the user's."""
+    """The reader is limited in time, leaves nothing behind, and sees none of the user's files."""
     home = make_home()
     secret = home.path / "secret"
     secret.write_text("the-heron-is-hidden")
@@ -352,7 +352,7 @@ def test_a_reader_that_hangs_and_one_that_looks_around(make_server, make_home, p
 
 
 class Watch:
-    """Looks at the processes of a program until it is left: how many there were at most, and how large each."""
+    """Watches the processes of a program while the context lasts: their largest number and sizes."""
     def __init__(self, marker):
         self.marker, self.over, self.largest = marker, threading.Event(), 0
         self.thread = threading.Thread(target=self.look)
@@ -381,7 +381,7 @@ ENDLESS = {"paths": documents.tangled_pdf(b"0 0 m 1 1 l S"), "text": documents.t
 @in_a_sandbox
 @pytest.mark.parametrize("content", [*ENDLESS.values(), documents.bomb_pdf()], ids=[*ENDLESS, "a page of 300 MB"])
 def test_a_pdf_that_hangs_its_reader(make_server, provider, figure, tmp_path, content):
-    """The real reader and a real file. It is answered, in bounded time and memory, and nothing of the reader is left."""
+    """The real reader and a real file: there is an answer in bounded time and memory, and no process of the reader is left."""
     programs = tmp_path / "programs"
     programs.mkdir()
     shutil.copy(shutil.which("pdftotext"), programs)
@@ -422,7 +422,7 @@ def test_a_pdf_of_200_pages(make_server, provider, figure, abilities):
     provider.plan(text("Long."))
     stream = asks(server.client, upload(server.client, documents.pdf(pages), "long.pdf", "application/pdf"))
     note = stream.one("interaction_started")["attachments"][0]["note"]
-    assert re.fullmatch(r"sent as text, the first 32768 of \d+ bytes", note), "longer than providers take: 100 pages"
+    assert re.fullmatch(r"sent as text, the first 32768 of \d+ bytes", note), "providers accept 100 pages at most"
     assert "Page 1 of" in user_text(provider) and "read_chat_file reads the rest" in user_text(provider) and len(user_text(provider)) < 40_000
     figure(f"a PDF of 200 pages: answered after {time.monotonic() - began:.1f} s, the server had {server.peak_memory_kb() / 1024:.0f} MB at most")
 
@@ -441,7 +441,7 @@ def test_20_mb_of_images_within_bounded_memory(make_server, provider, figure):
     figure(f"20 MB of images: a request of {sent / 1e6:.1f} MB, {before / 1024:.0f} MB resident before, {peak / 1024:.0f} MB at most")
     assert sent > 26_000_000
     assert peak - before < 160 * 1024 * min(SLACK, 3)
-    # One more is too much for a request: the oldest are told in text.
+    # More would be too much for one request, so the oldest are described in text.
     more = [upload(server.client, documents.png(noise=os.urandom(2_500_000)), f"{i}.png", "image/png") for i in (8, 9)]
     asks(server.client, *more)
     first, last = provider.requests[-1].conversation[0]["content"], provider.requests[-1].conversation[-1]["content"]
@@ -526,7 +526,7 @@ def test_a_recording_is_transcribed_for_a_model_that_takes_none(make_server, pro
     asks(server.client, upload(server.client, wav(), "note.wav", "audio/wav"))
     assert "meet me at the pond" in user_text(provider) and "what is said in it" in user_text(provider)
     assert provider.heard[-1].body["model"][2] == b"whisper-1"
-    # A model that takes recordings takes only some types of them.
+    # A model that accepts recordings accepts only some types.
     heard = serve(make_server, provider, audio={"transcription": "one/whisper-1"})
     provider.plan(text("At the pond."))
     asks(heard.client, upload(heard.client, b"OggS\0\2" + bytes(range(256)), "note.ogg", "application/octet-stream"))

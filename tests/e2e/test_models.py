@@ -1,4 +1,4 @@
-"""What is known of models: from the configuration, from the provider's list, and built in."""
+"""Facts about models: from the configuration, from the provider's list, and built in."""
 import json
 import subprocess
 
@@ -29,7 +29,7 @@ def test_windows_prices_and_abilities(make_server, provider):
                                   "abilities": {"tools": False, "pdf": True}}
     assert models["one/gpt-4o"]["abilities"] == {"tools": True, "images": True, "pdf": True, "audio": False, "reasoning": False}
     assert models["one/bare"] == {"name": "one/bare", "provider": "one"}
-    # A name of a family that is built in, and what the list says of it beside that.
+    # The built-in facts of its family, and those of the list.
     assert models["one/claude-next"]["context_window"] == 70000
     assert models["one/claude-next"]["abilities"] == {"tools": True, "images": True, "pdf": False, "audio": False, "reasoning": True}
     assert models["offline"]["abilities"]["tools"] and not models["offline"]["abilities"]["images"]

@@ -9,7 +9,7 @@ def results(stream):
 
 
 def approve_all(client, chat, stream):
-    """Reads a stream to its end, saying yes to everything."""
+    """Reads a stream to its end and approves everything."""
     while (event := stream.next()) is not None:
         if event.name == "approval_required":
             client.approve(chat, stream.interaction, event["approval_id"]).expect(200)

@@ -1,4 +1,4 @@
-"""What version 0.1 wrote stays readable, editable, replayable and verifiable: tests/data/old_store, and what that version said of it."""
+"""Stores of version 0.1 stay readable, editable, replayable and verifiable: tests/data/old_store, with that version's answers."""
 import functools
 import json
 import shutil
@@ -17,12 +17,12 @@ DAMAGED = "damaged/interactions/int_002.json"
 
 @functools.cache
 def told(kind):
-    """What the writing program said."""
+    """The answers of the version that wrote the store."""
     return json.loads((SAMPLES / f"{kind}.json").read_text())
 
 
 class Old:
-    """A copy in a home of one's own."""
+    """A copy of the store in a new home."""
 
     def __init__(self, kind, home, make_server, provider):
         self.kind, self.home, self.told, self.make_server, self.provider = kind, home, told(kind), make_server, provider
@@ -32,14 +32,14 @@ class Old:
             shutil.copyfile(SAMPLES / "keys.jwks", home.keys)
         for top in (home.data, home.config):
             for path in [top, *top.rglob("*")]:
-                path.chmod(0o700 if path.is_dir() else 0o600)  # git keeps no modes
+                path.chmod(0o700 if path.is_dir() else 0o600)  # git does not store modes
         home.killed = True
 
     def serve(self):
-        """Answers "new" to whatever the runs ask that go on, and to all that follow."""
+        """Starts a server with a model that answers "new" to everything."""
         self.provider.answer_with(lambda _: text("new"))
         server = self.make_server(self.provider, home=self.home, plain=self.kind == "plain")
-        server.check_files = False  # one of them is damaged
+        server.check_files = False  # one file is damaged
         self.client = server.client
         return server
 
@@ -71,7 +71,7 @@ def old(request, make_home, make_server, provider):
 
 
 def sent(provider):
-    """What the model got last, with long texts as in the sample's answers."""
+    """The last messages to the model, with long texts shortened as in the sample."""
     return shortened(provider.requests[-1].conversation)
 
 
@@ -80,7 +80,7 @@ def as_sent(messages, new):
 
 
 def test_the_sample_is_what_it_should_be():
-    """All that a later format has to carry over is in there."""
+    """The sample has everything that a later format must carry over."""
     for kind in ("sealed", "plain"):
         chats = told(kind)["chats"]
         events = [e for chat in chats.values() for i in chat["interactions"].values() for e in i.get("agent_events", [])]
@@ -97,7 +97,7 @@ def test_the_sample_is_what_it_should_be():
     linked = json.loads((SAMPLES / "plain/long/interactions/int_009.json").read_text())["final_agent_state"]["linked"]
     assert linked["bytes"] > 65536 and linked["files"] > 1
     size = sum(f.stat().st_size for f in SAMPLES.rglob("*") if f.is_file())
-    assert size < 1.5e6, "a repository is carried around for ever"
+    assert size < 1.5e6, "every clone of the repository carries the sample"
 
 
 def test_verify_names_what_is_damaged_and_nothing_else(old):
@@ -129,7 +129,7 @@ def test_every_chat_is_as_it_was(old):
     for chat, then in old.told["chats"].items():
         assert missing(listed[chat], {m: then[m] for m in ("title", "created_at")}) is None
         if then["running"]:
-            continue  # these go on
+            continue  # their runs continue
         ids = list(then["interactions"])
         assert missing(shortened(interactions_of(old.client, chat, ids)), then["interactions"]) is None, chat
         everything = old.client.get(f"/chats/{chat}?branches=all").expect(200).json
@@ -162,17 +162,17 @@ def test_every_interaction_is_replayed(old):
             continue
         assert missing(shortened(replays_of(old.client, chat, list(then["replays"]))), then["replays"]) is None, chat
         for interaction, stored in then["interactions"].items():
-            if "agent_events" not in stored or chat == "imported":  # there the first number is that of the frame and of an event
+            if "agent_events" not in stored or chat == "imported":  # there a frame and an event share the first number
                 continue
             stream = old.client.stream("POST", f"/chats/{chat}/interactions/{interaction}/replay", {"mode": "events"}, gapless=False)
             shown = [e.data for e in stream.rest() if e.name not in FRAMES and not e.name.endswith("_delta")]
             assert missing(shortened(shown), stored["agent_events"]) is None, (chat, interaction)
-    assert not [r for r in old.provider.requests if "new" in json.dumps(r.conversation[-1])], "a replay asks no model"
+    assert not [r for r in old.provider.requests if "new" in json.dumps(r.conversation[-1])], "a replay sends no model request"
 
 
 @pytest.mark.limit(120)
 def test_every_chat_goes_on_after_an_edit(old):
-    """The state before the edited interaction is what the model gets."""
+    """The model gets the state before the edited interaction."""
     old.serve()
     for chat, then in old.told["chats"].items():
         whole = [i for i in then["branch"] if then["interactions"][i]["user_message"]]
@@ -181,7 +181,7 @@ def test_every_chat_goes_on_after_an_edit(old):
         for place in (whole[-1], whole[0]):
             parent = then["interactions"][place]["parent_id"]
             if parent and parent not in then["branch"]:
-                continue  # its state went with the damaged file
+                continue  # its state was in the damaged file
             before = old.messages_before(chat, place)
             attached = then["interactions"][place].get("attachments")
             edited = old.client.edit(chat, place, f"instead of {place}", model="test/scripted")

@@ -1,4 +1,4 @@
-"""OpenAI's interfaces: what front ends and their libraries see of a chat, and what their requests make of it."""
+"""OpenAI's interfaces: how front ends and their libraries see a chat, and how their requests change it."""
 import base64
 import datetime
 import http.client
@@ -23,7 +23,7 @@ EVENTS = {"response_events": "openai_response_event"}
 
 
 def png(width=2, height=2):
-    """A picture, whole: what is cut short is no picture to a model."""
+    """A complete picture, because models do not get truncated ones."""
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
     rows = b"".join(b"\0" + b"\x7f\x00\x00" * width for _ in range(height))
@@ -42,7 +42,7 @@ def assistant(content):
 
 
 class Sse:
-    """A stream of data lines, read as they come."""
+    """A stream of data lines, read as they arrive."""
 
     def __init__(self, server, path, body=None, headers=None):
         self.connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=SOON)
@@ -107,7 +107,7 @@ def say(answer):
 
 
 def conversation(server, provider, turns, chat=None):
-    """As a front end has it: each request with all that was said. The messages, and the chat."""
+    """Plays a conversation as a front end does, with the whole history in each request. Returns the messages and the chat."""
     messages = []
     for number in range(1, turns + 1):
         provider.plan(text(f"answer {number}"))
@@ -121,7 +121,7 @@ def conversation(server, provider, turns, chat=None):
 
 
 def told(provider):
-    """What the model was told last, without the system prompt."""
+    """The last messages to the model, without the system prompt."""
     return [m["content"] for m in provider.requests[-1].conversation]
 
 
@@ -223,7 +223,7 @@ def test_the_official_client_listens_and_speaks(make_server, provider):
 # --- whose chat it is -------------------------------------------------------------------------------------------------
 
 ATTACHED = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + base64.b64encode(png()).decode()}}
-# What Alice said, and what Bob says who began with the same words.
+# Alice's conversation, and that of Bob, who began with the same words.
 BEGUN_ALIKE = {
     "she is further": ([user("hi"), assistant("hello"), user("mine"), assistant("ok")], [user("hi"), assistant("hello"), user("what else?")]),
     "she is further by two": ([user("hi"), assistant("hello"), user("and?"), assistant("ok"), user("mine"), assistant("ok")],
@@ -236,7 +236,7 @@ BEGUN_ALIKE = {
 
 @pytest.mark.parametrize("restarted", [False, True], ids=["", "restarted"])
 @pytest.mark.parametrize("case", BEGUN_ALIKE)
-def test_who_does_not_know_the_last_answer_is_in_another_chat(make_server, make_home, provider, case, restarted):
+def test_a_client_without_the_last_answer_is_in_another_chat(make_server, make_home, provider, case, restarted):
     home = make_home()
     server = make_server(provider, home=home)
     hers, his = BEGUN_ALIKE[case]
@@ -255,13 +255,13 @@ def test_who_does_not_know_the_last_answer_is_in_another_chat(make_server, make_
     assert say(answer) == "new" and answer.headers["X-Chat-Id"] != chat
     assert server.client.history(chat, branches="all")["interactions"] == before
     provider.plan(text("on"))
-    assert ask(server, [*hers, user("on")]).headers["X-Chat-Id"] == chat, "she goes on in hers"
+    assert ask(server, [*hers, user("on")]).headers["X-Chat-Id"] == chat, "she continues her own chat"
 
 
 @pytest.mark.parametrize("chat", ["mine"])
 def test_an_edit_of_message_3_of_10_is_a_branch_with_the_state_before_it(server, provider, chat):
     messages, found = conversation(server, provider, 10, chat)
-    assert len(branch(server, found)) == 10, "one chat"
+    assert len(branch(server, found)) == 10, "all turns are in one chat"
     provider.plan(text("another answer"))
     edited = [*messages[:4], user("another question")]
     answer = ask(server, edited, chat)
@@ -272,7 +272,7 @@ def test_an_edit_of_message_3_of_10_is_a_branch_with_the_state_before_it(server,
     provider.plan(text("and on"))
     ask(server, [*edited, assistant("another answer"), user("on?")], chat).expect(200)
     assert [i for i, _ in branch(server, found)] == ["int_001", "int_002", "int_011", "int_012"]
-    # The front end goes back to the first branch, and on from its end.
+    # The front end returns to the first branch and continues at its end.
     provider.plan(text("answer 11"))
     ask(server, [*messages, user("question 11")], chat).expect(200)
     assert told(provider) == [m["content"] for m in messages] + ["question 11"]
@@ -295,7 +295,7 @@ def test_chats_are_found_after_a_restart_and_by_what_front_ends_make_of_answers(
     server.stop()
     server = make_server(provider, home=home)
     provider.plan(text("answer 4"))
-    messages[1] = assistant("<details>thought</details>\n\n  answer 1  ")  # with what it shows around it
+    messages[1] = assistant("<details>thought</details>\n\n  answer 1  ")  # as displayed by the front end
     answer = ask(server, [*messages, user("question 4")])
     assert say(answer) == "answer 4" and answer.headers["X-Chat-Id"] == found
     assert len(branch(server, found)) == 4
@@ -330,7 +330,7 @@ def test_white_space_within_a_message_is_a_change(server, provider):
     assert [i["user_message"] for i in stored] == ["if x:\n  y()", "if x:\ny()", "if x:\ny()"]
 
 
-def test_messages_that_nobody_has_answered_are_told_with_the_next(make_server, make_home, provider):
+def test_unanswered_messages_are_sent_with_the_next(make_server, make_home, provider):
     home = make_home()
     server = make_server(provider, home=home)
     provider.plan(text("one"))
@@ -353,10 +353,10 @@ def test_two_conversations_with_the_same_words_do_not_wait_for_each_other(server
     further = [user("hi"), assistant("hello"), user("how?")]
     first = stream(server, further).until("half")
     second = ask(server, further)
-    assert say(second) == "fine" and len({first.chat, second.headers["X-Chat-Id"], *chats}) == 4, "nobody can tell whose they are"
+    assert say(second) == "fine" and len({first.chat, second.headers["X-Chat-Id"], *chats}) == 4, "the chat is ambiguous"
     gate.release()
     first.rest()
-    # All at once, as a script would that plays the same conversation many times.
+    # The same conversation many times at once, as a script might play it.
     provider.answer_with(lambda request: text("said " + "|".join(m["content"] for m in request.conversation)))
 
     def play():
@@ -372,7 +372,7 @@ def test_two_conversations_with_the_same_words_do_not_wait_for_each_other(server
 
 @pytest.mark.limit(90)
 def test_whatever_a_front_end_changes_the_model_is_told_what_it_shows(make_server, make_home, provider):
-    """Conversations of few words, so that many are alike; with names and without; a restart in the middle."""
+    """Conversations of few words, so that many are alike, with and without names; a restart in the middle."""
     seed, steps = int(os.environ.get("REPRISE_FOREIGN_SEED", "1")), int(os.environ.get("REPRISE_FOREIGN_STEPS", "60"))
     rng = random.Random(seed)
     home = make_home()
@@ -396,7 +396,7 @@ def test_whatever_a_front_end_changes_the_model_is_told_what_it_shows(make_serve
         elif what == "answer":
             changed = rng.randrange(1, len(messages), 2)
             messages = [*messages[:changed], assistant(rng.choice(["perhaps", "never"])), *messages[changed + 1:], question]
-        else:  # the conversation goes on elsewhere
+        else:  # the conversation continues elsewhere
             name, at = rng.choice([None, f"copy{step}"]), len(threads)
             threads.append(None)
             messages = [*messages, question]
@@ -404,12 +404,12 @@ def test_whatever_a_front_end_changes_the_model_is_told_what_it_shows(make_serve
         answer = ask(server, messages, name)
         shown = [m["content"] for m in messages]
         assert answer.status == 200, where
-        # A named chat's newest turns may be all that a front end tells.
+        # A front end may send only the newest turns of a named chat.
         assert told(provider) == shown or (name and len(shown) > 4 and told(provider)[-len(shown):] == shown), where
         assert name in (None, answer.headers["X-Chat-Id"]), where
         threads[at] = (name, [*messages, assistant(say(answer))])
     kept = [i for entry in server.client.get("/chats").json["chats"] for i in server.client.history(entry["id"], branches="all")["interactions"]]
-    assert len(kept) >= steps and all(i["status"] == "COMPLETED" for i in kept), "nothing is lost"
+    assert len(kept) >= steps and all(i["status"] == "COMPLETED" for i in kept), "no interaction is lost"
 
 
 def test_what_was_said_elsewhere_is_added(server, provider):
@@ -422,7 +422,7 @@ def test_what_was_said_elsewhere_is_added(server, provider):
     schemas.check("interaction", server.client.interaction(chat, "int_001"))
     report = server.client.post(f"/chats/{chat}/interactions/int_003/replay", {"mode": "recorded"}).expect(200).json
     assert report["match"], report
-    # A changed answer in the middle: the front end has edited it.
+    # An answer in the middle that the front end has edited.
     provider.plan(text("no"))
     ask(server, [user("a"), assistant("B, really"), user("c"), assistant("d"), user("e?")], chat).expect(200)
     assert told(provider) == ["a", "B, really", "c", "d", "e?"]
@@ -430,7 +430,7 @@ def test_what_was_said_elsewhere_is_added(server, provider):
     assert server.client.interaction(chat, "int_004")["edited_from"] == "int_001"
 
 
-def test_a_greeting_of_the_front_end_is_told_and_is_no_turn(server, provider):
+def test_a_greeting_of_the_front_end_goes_to_the_model_and_is_not_a_turn(server, provider):
     provider.plan(text("one"), text("two"), text("three"))
     shown = [assistant("Welcome to the pond."), user("a")]
     chat = ask(server, shown).headers["X-Chat-Id"]
@@ -440,7 +440,7 @@ def test_a_greeting_of_the_front_end_is_told_and_is_no_turn(server, provider):
     assert again.headers["X-Chat-Id"] == chat and "Be brief.\n\nBefore the user wrote" in system and "Welcome to the pond." in system
     assert told(provider) == ["a", "one", "b"] and branch(server, chat) == [("int_001", "a"), ("int_002", "b")]
     say(ask(server, shown, model="test/scripted"))
-    assert [m["role"] for m in provider.requests[-1].messages] == ["assistant", "user"], "a model alone is told all messages"
+    assert [m["role"] for m in provider.requests[-1].messages] == ["assistant", "user"], "a model without the agent gets all messages"
 
 
 def test_one_message_without_a_name_is_a_new_chat(server, provider):
@@ -461,7 +461,7 @@ def test_front_ends_name_their_chats(server, provider, headers, more):
 
 
 @pytest.mark.parametrize("name", ["", "new", "{{LIBRECHAT_BODY_CONVERSATIONID}}"])
-def test_a_name_that_is_none_yet_names_nothing(server, provider, name):
+def test_a_placeholder_names_no_chat(server, provider, name):
     provider.plan(text("one"), text("two"))
     chats = {server.client.post("/v1/chat/completions", {"model": "reprise", "messages": [user("a")]}, headers={"X-Conversation-Id": name}).expect(200)
              .headers["X-Chat-Id"] for _ in range(2)}
@@ -528,7 +528,7 @@ def test_an_approval_is_text_with_a_link_and_is_answered_elsewhere(server, provi
     assert (server.home.workspace / "a.txt").exists() == approved
     provider.plan(text("next"))
     ask(server, [user("write"), assistant(answer.text), user("next?")], "c").expect(200)
-    assert len(branch(server, "c")) == 2, "what we have said about the approval is no edit"
+    assert len(branch(server, "c")) == 2, "our own text about the approval is not taken for an edit"
 
 
 def test_without_a_stream_the_answer_waits_for_the_approval(server, provider):
@@ -555,7 +555,7 @@ def test_cancel(server, provider):
 
 
 def test_a_client_that_is_killed_cancels_its_run_and_its_next_message_takes_its_place(make_server, provider):
-    server = make_server(provider, config={"disconnect_grace_s": 3600})  # the run is still there
+    server = make_server(provider, config={"disconnect_grace_s": 3600})  # long, so that the run still exists
     gate = Gate()
     provider.plan(text("half", gate), text("anew"))
     process = subprocess.Popen(["curl", "-sSN", "--noproxy", "*", f"http://127.0.0.1:{server.port}/v1/chat/completions", "-H", "X-Chat-Id: c", "-H",
@@ -579,7 +579,7 @@ def test_system_messages_count_for_their_message_alone(server, provider):
         say(ask(server, [{"role": role, "content": words}, *messages, user(f"q{number}")], "c"))
         told_to = provider.requests[-1].messages[0]["content"]
         assert (not words or words in told_to) and all(other not in told_to for other in ("pirate", "judge") if other not in words)
-    assert [m for _, m in branch(server, "c")] == ["q0", "q1", "q2"], "what a front end tells the model is no edit"
+    assert [m for _, m in branch(server, "c")] == ["q0", "q1", "q2"], "a changed system message is not an edit"
 
 
 def test_a_chat_is_known_though_the_front_end_shows_results_in_it(server, provider):
@@ -629,7 +629,7 @@ def test_results_of_a_front_ends_tools_go_on_after_a_response(server, provider):
 @pytest.mark.parametrize("chat", ["c", None])
 @pytest.mark.parametrize("shown", ["Once upon a time", "Once upon"])
 def test_an_answer_is_continued(make_server, make_home, provider, chat, shown):
-    """Continue Response of Open WebUI, or an answer that a client begins: it shows both as one answer."""
+    """Open WebUI's "Continue Response", or an answer begun by the client, which shows both parts as one answer."""
     home = make_home()
     server = make_server(provider, home=home)
     provider.plan(text("Once upon a time"), text(", the end"), text(" of all"), text("Sure"), text("Again"))
@@ -639,7 +639,7 @@ def test_an_answer_is_continued(make_server, make_home, provider, chat, shown):
     assert say(answer) == ", the end" and told(provider)[-3:-1] == ["a tale", "Once upon a time" if chat else shown]
     known = chat is not None or shown == "Once upon a time"
     if not known:
-        return  # who does not know the last answer is in another chat
+        return  # a client without the whole answer gets another chat
     whole = shown + ", the end"
     if shown != "Once upon a time":
         whole = "Once upon a time, the end"
@@ -651,7 +651,7 @@ def test_an_answer_is_continued(make_server, make_home, provider, chat, shown):
     assert say(answer) == "Sure" and answer.headers["X-Chat-Id"] == found
     assert [m for _, m in branch(server, found)][::3] == ["a tale", "another"] and told(provider)[-1] == "another" and len(told(provider)) == 7
     say(ask(server, [user("a tale"), assistant(whole), user("another one")], chat))
-    assert told(provider)[-1] == "another one" and (len(told(provider)) == 7 or not chat), "an edit, which without a name is a new chat"
+    assert told(provider)[-1] == "another one" and (len(told(provider)) == 7 or not chat), "an edit, which is a new chat if it has no name"
 
 
 def test_an_answer_that_was_begun_elsewhere_is_continued(server, provider):
@@ -659,7 +659,7 @@ def test_an_answer_that_was_begun_elsewhere_is_continued(server, provider):
     for model in ("reprise", "test/scripted"):
         assert say(ask(server, [user("JSON, please"), assistant('{"a":')], model=model)) == " 1}"
         assert told(provider)[:2] == ["JSON, please", '{"a":']
-    assert len(told(provider)) == 2, "a model alone is told no more"
+    assert len(told(provider)) == 2, "a model without the agent gets nothing more"
 
 
 def test_empty_turns_are_left_out(server, provider):
@@ -687,7 +687,7 @@ def test_a_response_says_when_it_was(server, provider):
     kept = server.client.interaction(chat, f"int_{number}")
     read = server.client.get(f"/v1/responses/{made['id']}").expect(200, "openai_response").json
     seconds = [int(datetime.datetime.fromisoformat(kept[name].replace("Z", "+00:00")).timestamp()) for name in ("created_at", "completed_at")]
-    assert [read["created_at"], read["completed_at"]] == seconds and read["store"] is True, "an agent's chat is always kept"
+    assert [read["created_at"], read["completed_at"]] == seconds and read["store"] is True, "an agent's chat is always stored"
 
 
 def test_usage_in_a_stream_is_told_when_it_is_asked_for(server, provider):
@@ -731,7 +731,7 @@ def test_after_kill_9_the_approval_waits_and_the_conversation_goes_on(make_serve
     assert "written" in json.dumps(read["output"]) and "I write." in json.dumps(read["output"])
 
 
-def test_a_stop_of_the_server_is_no_end_of_the_answer(server, provider):
+def test_a_stop_of_the_server_does_not_end_the_answer(server, provider):
     provider.plan(tools(call("write_file", {"path": "a.txt", "content": "x"})))
     answer = stream(server, [user("write")], "c").until("Approval needed")
     server.stop()
@@ -750,7 +750,7 @@ def test_two_doors_on_one_chat_are_never_mixed(server, provider):
     native.finish()
     assert say(ask(server, [user("one"), assistant("from the page"), user("two")], "c")) == "from the front end"
     assert branch(server, "c") == [("int_001", "one"), ("int_002", "two")]
-    # Many at once through both: each turn is whole, and each follows the one before it.
+    # Many at once through both interfaces: each turn is complete and follows another.
     provider.answer_with(lambda request: text("to " + request.conversation[-1]["content"]))
     calls = [lambda n=n: ask(server, [user(f"foreign {n}")], "many") for n in range(6)]
     calls += [lambda n=n: server.client.post("/chats/many/interactions", {"user_message": f"native {n}", "stream": False}) for n in range(6)]
@@ -772,13 +772,13 @@ def test_a_failure_is_an_error_that_no_client_repeats(make_server, provider):
 
 
 def runs(server):
-    """How often the command of `counting` ran."""
+    """The number of times the command of `counting` ran."""
     file = server.home.workspace / "ran.txt"
     return len(file.read_text().splitlines()) if file.exists() else 0
 
 
 def counting(request):
-    """A model that has a command run for "count", whose provider fails behind it."""
+    """A model that runs a command for "count", and whose provider then fails."""
     if request.conversation[-1]["role"] == "tool":
         return failure(500, "broken")
     return tools(call("run_shell", {"command": "echo x >> ran.txt"})) if "count" in request.conversation[-1]["content"] else text("fine")
@@ -813,16 +813,16 @@ def test_what_a_failed_run_has_done_is_not_done_again(make_server, make_home, pr
 
     chat, _ = again()
     assert runs(server) == 1
-    assert again()[0] == chat and runs(server) == 1, "it is answered with that run"
+    assert again()[0] == chat and runs(server) == 1, "the answer is about the earlier run"
     told_again = again()[1]
     assert "begun a run before" in told_again and "Idempotency-Key" in told_again
     server.kill()
     server = counts(make_server, provider, home)
-    assert again()[0] == chat and runs(server) == 1, "after a restart as well"
+    assert again()[0] == chat and runs(server) == 1, "after a restart, too"
     again(**{"Idempotency-Key": "mine"})
-    assert runs(server) == 2, "who says that it is another one begins anew"
+    assert runs(server) == 2, "another Idempotency-Key starts a new run"
     again({"metadata": {"try": "2"}})
-    assert runs(server) == 3, "another body"
+    assert runs(server) == 3, "another body starts a new run"
 
 
 def test_what_has_done_nothing_is_done_again(make_server, provider):
@@ -841,7 +841,7 @@ def test_what_has_done_nothing_is_done_again(make_server, provider):
 
 
 def left(server, body, headers=None):
-    """A client of a whole answer that is gone before it has come."""
+    """Sends a request without reading the answer; the caller closes the connection."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port)
     connection.request("POST", "/v1/chat/completions", json.dumps(body), {"Content-Type": "application/json", **(headers or {})})
     return connection
@@ -852,7 +852,7 @@ def connections(server):
 
 
 @pytest.mark.parametrize("chat", ["c", None], ids=["named", "found"])
-def test_who_has_lost_patience_is_led_to_the_run_that_goes_on(make_server, provider, chat):
+def test_a_client_that_retries_too_early_finds_the_running_run(make_server, provider, chat):
     server = counts(make_server, provider, disconnect_grace_s=60)
     gate = Gate()
     provider.answer_with(lambda request: text("done", gate) if request.conversation[-1]["role"] == "tool" else counting(request))
@@ -893,7 +893,7 @@ def test_a_stream_that_fails_ends_with_an_error_line(make_server, provider, mode
         schemas.check("openai_chat_completion_chunk", chunk)
     schemas.check("openai_stream_error", answer.chunks[-1])
     error = answer.chunks[-1]["error"]
-    assert not answer.done and error["code"] == "provider_overloaded" and error["retryable"] is retryable, "what an agent has done is done"
+    assert not answer.done and error["code"] == "provider_overloaded" and error["retryable"] is retryable, "only a request without the agent may be retried"
 
 
 @pytest.mark.parametrize("status, headers, told_as, again", [(401, {}, 400, None), (403, {}, 400, None), (429, {"Retry-After": "7"}, 503, "7"),
@@ -916,7 +916,7 @@ def test_files_of_the_last_message_are_files_of_the_chat(server, provider):
     file, = server.client.get("/chats/c/files").json["files"]
     assert (file["filename"], file["mime_type"], file["size_bytes"]) == ("note.txt", "text/plain", 20)
     ask(server, [user(parts)], "c").expect(200)
-    assert len(server.client.get("/chats/c/files").json["files"]) == 1, "what is run again has the files that it had"
+    assert len(server.client.get("/chats/c/files").json["files"]) == 1, "a repeated turn keeps its files"
     other = base64.b64encode(b"another text").decode()
     ask(server, [user([parts[0], {"type": "file", "file": {"filename": "note.txt", "file_data": f"data:text/plain;base64,{other}"}}, parts[2]])], "c").expect(200)
     assert "another text" in json.dumps(provider.requests[-1].body) and "the text of the file" not in json.dumps(provider.requests[-1].body)
@@ -956,7 +956,7 @@ def test_a_model_alone_is_told_what_is_wished_of_its_answer(server, provider):
         "type": "json_schema", "name": "t", "schema": {"type": "object"}}}}).expect(200, "openai_response").json
     assert (answer["temperature"], answer["store"]) == (0.5, False)
     assert provider.requests[-1].body["max_tokens"] == 9 and provider.requests[-1].body["response_format"]["json_schema"]["name"] == "t"
-    # Of an agent's many requests it would be no favour.
+    # They do not apply to an agent, which makes many requests.
     say(ask(server, [user("x")], "c", **WISHES))
     assert not {"temperature", "top_p", "max_tokens", "stop", "response_format"} & set(provider.requests[-1].body)
 
@@ -983,7 +983,7 @@ def test_wishes_are_said_in_the_words_of_the_providers_interface(make_server, pr
     assert say(ask(server, [user("x")], model="newer/scripted", **WISHES)) == "four" and "temperature" not in provider.requests[-1].body
 
 
-def test_what_a_provider_refuses_is_left_out_and_said_otherwise(server, provider):
+def test_refused_parameters_are_left_out_or_renamed(server, provider):
     provider.plan(failure(400, "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."), text("one"), text("two"))
     for wanted in ("one", "two"):
         assert say(ask(server, [user("x")], model="test/scripted", max_tokens=50)) == wanted
@@ -991,7 +991,7 @@ def test_what_a_provider_refuses_is_left_out_and_said_otherwise(server, provider
     assert len(provider.requests) == 3
     provider.plan(failure(400, "no such thing"))
     ask(server, [user("x")], model="test/scripted").error(400)
-    assert len(provider.requests) == 4, "what is wrong otherwise is not tried again"
+    assert len(provider.requests) == 4, "other errors are not retried"
 
 
 def test_a_model_alone_sees_files(make_server, provider):
@@ -1054,8 +1054,8 @@ def test_where_a_response_goes_on(server, provider):
     first = respond("a", metadata={"chat_id": "c"})
     assert first["id"] == "resp_c_int_001" and first["metadata"] == {"chat_id": "c"}
     second = respond("b", previous_response_id=first["id"])
-    assert respond("B", previous_response_id=first["id"])["id"] == "resp_c_int_003", "an edit"
-    assert respond("b", previous_response_id=first["id"])["id"] == "resp_c_int_004", "a regeneration"
+    assert respond("B", previous_response_id=first["id"])["id"] == "resp_c_int_003", "this is an edit"
+    assert respond("b", previous_response_id=first["id"])["id"] == "resp_c_int_004", "this is a regeneration"
     assert respond("c", conversation={"id": "c"})["id"] == "resp_c_int_005"
     assert [m for _, m in branch(server, "c")] == ["a", "b", "c"] and told(provider) == ["a", "one", "b", "two again", "c"]
     client.request("DELETE", f"/v1/responses/{first['id']}").error(409)
@@ -1075,14 +1075,14 @@ def test_turns_that_a_response_brings_along_are_added_first(server, provider, wh
         return server.client.post("/v1/responses", {"model": "reprise", "input": items, **goes_on}, headers={"Idempotency-Key": key}).expect(200).json["id"]
 
     items = [user("b"), assistant("said elsewhere"), user("c"), user("d")]
-    assert respond(items, "k1") == respond(items, "k1") == "resp_c_int_003", "sent again it adds nothing"
+    assert respond(items, "k1") == respond(items, "k1") == "resp_c_int_003", "the repeated request adds nothing"
     assert told(provider) == ["a", "one", "b", "said elsewhere", "c\n\nd"]
     assert branch(server, "c") == [("int_001", "a"), ("int_002", "b"), ("int_003", "c\n\nd")]
     respond([assistant("by the way"), user("e")], "k2")
     assert told(provider)[-1] == "e" and "by the way" in provider.requests[-1].messages[0]["content"]
 
 
-def test_what_a_response_brings_along_is_no_beginning_of_a_conversation(server, provider):
+def test_items_of_a_response_do_not_begin_a_conversation(server, provider):
     provider.plan(text("one"), text("hello"), text("fine"))
     first = server.client.post("/v1/responses", {"model": "reprise", "input": "a"}).expect(200).json
     server.client.post("/v1/responses", {"model": "reprise", "input": "hi", "previous_response_id": first["id"]}).expect(200)
@@ -1105,7 +1105,7 @@ def test_a_response_that_is_read_again_says_what_its_request_said(make_server, m
     assert [done[name] for name in said] == [made[name] for name in said] == ["reprise", True, "Be brief.", {"job": "7"}]
     server.stop()
     server = make_server(provider, home=home)
-    assert [read()[name] for name in said] == ["reprise/test/scripted", False, None, {}], "they are stored nowhere"
+    assert [read()[name] for name in said] == ["reprise/test/scripted", False, None, {}], "responses of a model without the agent are not stored"
 
 
 def test_an_item_of_an_answer_that_is_not_whole_says_so(make_server, provider):
@@ -1122,7 +1122,7 @@ def test_an_item_of_an_answer_that_is_not_whole_says_so(make_server, provider):
     assert eventually(lambda: statuses(running)[1] and statuses(running), "it is shown") == ("in_progress", [("in_progress", "half")])
     client.request("POST", f"/v1/responses/{running}/cancel").expect(200)
     cancelled = eventually(lambda: next((s for s in [statuses(running)] if s[0] == "cancelled"), None), "it is cancelled")
-    gate.release()  # not before: an answer that is whole when the cancel comes is complete
+    gate.release()  # not earlier, because an answer that is complete before the cancel counts as completed
     assert [status for status, _ in cancelled[1]] == ["incomplete"]
     cut = client.post("/v1/responses", {"model": "reprise", "input": "x"}).expect(200, "openai_response").json
     assert cut["status"] == "incomplete" and [item["status"] for item in cut["output"]] == ["incomplete"]
@@ -1145,7 +1145,7 @@ def test_in_the_background(server, provider):
 
 
 def test_a_response_is_read_as_a_stream_from_any_event_on(server, provider):
-    """While it comes each event is the one that its first client was sent; its record says the same in fewer."""
+    """While it runs, each event is the same as for its first client. Its record has the same text in fewer events."""
     def again(**query):
         return Sse(server, f"/v1/responses/{name}?{urllib.parse.urlencode({'stream': 'true', **query})}")
 
@@ -1157,7 +1157,7 @@ def test_a_response_is_read_as_a_stream_from_any_event_on(server, provider):
     live = Sse(server, "/v1/responses", {"model": "reprise", "input": "x", "background": True, "stream": True}).until("one two ")
     name = live.chunks[0]["response"]["id"]
     others = {after: again(**({} if after < 0 else {"starting_after": after})) for after in (-1, 0, 2, 5)}
-    live.close()  # in the background it goes on
+    live.close()  # the run continues in the background
     gate.release()
     for after, other in others.items():
         assert other.rest().done and [event["sequence_number"] for event in other.chunks] == list(range(after + 1, len(others[-1].chunks)))
@@ -1268,7 +1268,7 @@ def test_markup_of_a_model_cannot_break_the_stream(server, provider):
 
 
 # --- Open Responses ---------------------------------------------------------------------------------------------------
-# The specification's own suite is no package of a registry: these are its seven checks, for an agent and for a model alone.
+# The specification's own suite is in no registry. These are its seven checks, with the agent and with a model alone.
 
 @pytest.fixture(params=["reprise", "test/scripted"])
 def respond(request, server, provider):
@@ -1300,7 +1300,7 @@ def test_open_responses_system_prompt(respond, provider):
 
 
 def test_open_responses_tool_calling(server, provider):
-    """An agent runs its own; the client's are a model's."""
+    """The agent runs its own tools; the client's tools go to a model alone."""
     provider.plan(tools(call("get_weather", {"location": "San Francisco, CA"})), text("Sunny."))
     weather = {"type": "function", "name": "get_weather", "description": "the weather", "parameters": {"type": "object", "properties": {"location": {"type": "string"}}}}
     question = {"type": "message", "role": "user", "content": "What's the weather like in San Francisco?"}
@@ -1326,7 +1326,7 @@ def test_tools_that_only_openai_has_are_left_out_and_named(server, provider, mod
     answer = server.client.post("/v1/responses", {"model": model, "input": "x", "tools": [*hosted, WEATHER]}).expect(200, "openai_response")
     assert provider.requests[-1].body["messages"]
     if model == "reprise":
-        return  # it has its own, whatever the client offers
+        return  # the agent has its own tools
     assert answer.headers["X-Left-Out-Tools"] == "web_search, image_generation, custom, a??b"
     assert [t["name"] for t in answer.json["tools"]] == ["get_weather"] == [t["function"]["name"] for t in provider.requests[-1].body["tools"]]
     for choice in ("required", {"type": "web_search"}):
@@ -1335,7 +1335,7 @@ def test_tools_that_only_openai_has_are_left_out_and_named(server, provider, mod
 
 
 def test_tools_of_a_namespace(server, provider):
-    """As Codex has those of MCP servers."""
+    """Codex sends the tools of MCP servers like this."""
     tools_of = {"type": "namespace", "name": "mcp__sky", "description": "the sky", "tools": [WEATHER]}
     provider.plan(tools(call("mcp__sky__get_weather", {"location": "x"})), text("Sunny."))
     body = {"model": "test/scripted", "input": [{"role": "user", "content": "?"}], "tools": [tools_of, {**WEATHER, "name": "other"}]}
@@ -1395,7 +1395,7 @@ def test_conversations(server, provider):
     added = client.post(path + "/items", {"items": [user("d"), assistant("e")]}).expect(200, "openai_items").json
     assert words(added["data"]) == [("user", "d"), ("assistant", "e")]
     whole = [("user", "a"), ("assistant", "b"), ("user", "Hello!"), ("user", "c"), ("reasoning", "Well."), ("assistant", "fine"), ("user", "d"), ("assistant", "e")]
-    # Pages of any size, in both directions.
+    # Pages of different sizes, in both directions.
     for order, limit in (("asc", 1), ("desc", 1), ("asc", 3), ("desc", 3), ("desc", 100)):
         read, more = [], {"has_more": True, "last_id": None}
         while more["has_more"]:
@@ -1435,7 +1435,7 @@ def test_input_tokens_are_estimated(server, provider):
     first = server.client.post("/v1/responses", {"model": "reprise", "input": "a"}).expect(200).json
     assert count(model="reprise", previous_response_id=first["id"]) > count(model="reprise") + 500
     server.client.post("/v1/responses/input_tokens", {"model": "reprise"}).error(400)
-    assert len(provider.requests) == 1, "no provider is asked"
+    assert len(provider.requests) == 1, "the provider is not asked"
 
 
 # --- what libraries look for ------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The page, in a real browser: each thing a person does there, done as a person does it."""
+"""The page in a real browser, used as a person would use it."""
 import datetime
 import hashlib
 import json
@@ -226,7 +226,7 @@ def test_how_long_a_pattern_counts_is_chosen_by_keys_alone(server, provider, bro
     page.until(lambda: page.text("pattern-means").endswith("Applies in this chat, for an hour."), "the time")
     step("approve")
     means = page.script("return document.getElementById(document.activeElement.getAttribute('aria-describedby')).textContent")
-    assert means.startswith("Runs `echo` followed by") and "for an hour" in means, "who hears the button hears what it allows"
+    assert means.startswith("Runs `echo` followed by") and "for an hour" in means, "a screen reader reads out what the button allows"
     page.keys(Keys.ENTER)
     page.until_text("answer", "first")
     chat = server.client.get("/chats").json["chats"][0]["id"]
@@ -235,7 +235,7 @@ def test_how_long_a_pattern_counts_is_chosen_by_keys_alone(server, provider, bro
     assert grant["pattern"] == "echo *" and 3000 < left.total_seconds() <= 3600
     page.press("tab-settings")
     page.until(lambda: page.text("grant-means").startswith("Runs `echo` followed by"), "the sentence, in the list too")
-    assert ":" in page.text("grant-use"), "an hour has a time, not a day alone"
+    assert ":" in page.text("grant-use"), "a grant for an hour shows a time of day"
 
 
 def test_one_by_one_or_all(server, provider, browse):
@@ -288,12 +288,12 @@ def test_the_inbox_has_what_waits_in_every_chat_and_agrees_with_curl(server, pro
     page.until(lambda: page.text("inbox-count") == "2", "two in the inbox")
     page.press("tab-inbox")
     page.until(lambda: len(page.all("approval-card")) == 2, "two cards")
-    # Answered elsewhere: it disappears here.
+    # An approval answered elsewhere disappears here.
     provider.plan(text("done a"))
     first = server.client.get("/approvals").json["approvals"][0]
     server.client.post(f"/approvals/{first['approval_id']}", {"approved": True}).expect(200)
     page.until(lambda: len(page.all("approval-card")) == 1, "one card")
-    # Answered here: it is gone there.
+    # An approval answered here is gone there.
     provider.plan(text("done b"))
     page.press("approve")
     page.gone("approval-card")
@@ -510,7 +510,7 @@ def test_it_asks_for_the_token_once(make_server, provider, browse, tmp_path):
     page.until_text("answer", "ins")
     gate.release()
     page.until_text("answer", "inside")
-    # Neither of the two is the token, and none counts without the other.
+    # Neither the cookie nor the key holds the token, and neither is valid without the other.
     cookie, = page.driver.get_cookies()
     key = page.script("return localStorage.getItem('pageKey')")
     assert page.script("return document.cookie") == "" and cookie["httpOnly"] and TOKEN not in cookie["value"] + key
@@ -519,7 +519,7 @@ def test_it_asks_for_the_token_once(make_server, provider, browse, tmp_path):
         assert ask(server.port, "GET", "/chats", *headers).startswith(b"HTTP/1.1 %d" % status), headers
     page.driver.refresh()
     page.until_text("chat-item", "hello")
-    # In another tab, after a restart, until somebody logs out: in both.
+    # The log-in holds in another tab and after a restart, until a log-out, which ends it in both tabs.
     first = page.driver.current_window_handle
     page.driver.switch_to.new_window("tab")
     page.open()
@@ -593,10 +593,10 @@ def test_the_gate_holds_for_the_page_too(make_server, provider, tmp_path):
     assert header(packed, "Content-Encoding") == "gzip" and "immutable" in header(packed, "Cache-Control")
     assert ask(server.port, "GET", "/assets/index.html").startswith(b"HTTP/1.1 404")
     assert ask(server.port, "GET", "/assets/..%2f..%2fetc%2fpasswd").startswith(b"HTTP/1.1 404")
-    # Another host or origin has nothing of it.
+    # Another host or origin gets nothing.
     assert ask(server.port, "GET", "/", "Origin: http://evil.example").startswith(b"HTTP/1.1 403")
     assert raw_exchange(server.port, b"GET / HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n").startswith(b"HTTP/1.1 403")
-    # Both halves are good for what the token is good for, at this server alone.
+    # Both halves together stand for the token, at this server only.
     body = b'{"token":"t0ken-of-this-server"}'
     assert ask(server.port, "POST", "/login", "Content-Type: application/json", "Origin: http://evil.example", body=body).startswith(b"HTTP/1.1 403")
     logged_in = ask(server.port, "POST", "/login", "Content-Type: application/json", body=body)
@@ -613,7 +613,7 @@ def test_the_gate_holds_for_the_page_too(make_server, provider, tmp_path):
     assert ask(server.port, "GET", "/chats", f"Cookie: {pair}", key, "Sec-Fetch-Site: cross-site").startswith(b"HTTP/1.1 403")
     wrong = ask(server.port, "POST", "/login", "Content-Type: application/json", body=b'{"token":"x"}')
     assert wrong.startswith(b"HTTP/1.1 401") and header(wrong, "Set-Cookie") is None and header(wrong, "Reprise-Page-Key") is None
-    # What versions before have given to browsers is nothing.
+    # Cookies of earlier versions are not accepted.
     was = hashlib.sha256(f"reprise cookie\n{TOKEN}".encode()).hexdigest()
     for headers in ([], [f"Cookie: reprise_{server.port}={was}"], [f"Cookie: reprise_{server.port}={TOKEN}; token={TOKEN}"], [f"Authorization: Bearer {was}"]):
         for path in ("/chats", "/events", "/chats/c/export?format=json"):
@@ -695,10 +695,10 @@ def is_done(line):
 
 
 def take_picture(page, name):
-    """As it stands in the docs. Written only when that is asked for; that the view can be made is seen in every run."""
+    """Takes a picture for the docs. It is written only with REPRISE_PICTURES, but taken in every run."""
     page.until(lambda: page.script("return document.fonts.status === 'loaded' && !document.querySelector('[data-testid=toast]')"), "a quiet page")
     picture = page.driver.get_screenshot_as_png()
-    assert len(picture) > 5000, "it is not empty"
+    assert len(picture) > 5000, "the picture is not empty"
     if "REPRISE_PICTURES" not in os.environ:
         return
     file = DOCS / "pictures" / f"{name}.png"
@@ -780,7 +780,7 @@ def test_every_picture_of_the_docs_is_there():
     assert len({file for _, file in shown}) >= 6 and any(page.name == "README.md" for page, _ in shown)
     assert [str(file) for _, file in shown if not file.exists()] == []
     files = list((DOCS / "pictures").iterdir())
-    assert {file.resolve() for file in files} == {file.resolve() for _, file in shown}, "each is shown"
+    assert {file.resolve() for file in files} == {file.resolve() for _, file in shown}, "each picture is used"
     assert sum(file.stat().st_size for file in files) < 1_000_000 and all(file.read_bytes().startswith(b"\x89PNG") for file in files)
 
 
@@ -823,7 +823,7 @@ def test_axe_finds_nothing_serious_on_any_view(server, provider, browse, theme):
     page.press("edit-arguments")
     check("the form of arguments")
     first = page.all("edit-message")[0]
-    page.script("arguments[0].scrollIntoView({block: 'center'})", first)  # else another turn's question lies over it
+    page.script("arguments[0].scrollIntoView({block: 'center'})", first)  # otherwise another turn's question covers it
     first.click()
     page.one("edit-preview")
     check("an edit")
@@ -877,7 +877,7 @@ def test_notifications_only_when_hidden_and_without_content(server, provider, br
     provider.plan(text("seen"))
     server.client.turn("c", "secret words")
     page.until(lambda: page.all("chat-item[data-status=idle]"), "the chat")
-    assert page.script("return window.shown") == []  # the window was seen
+    assert page.script("return window.shown") == []  # the window was visible
     page.script("Object.defineProperty(document, 'hidden', {get: () => true})")
     provider.plan(tools(call("run_shell", {"command": "echo secret"})))
     stream = server.client.start("c", "more secret words")

@@ -1,4 +1,4 @@
-"""The page: dictation, and answers that are read aloud."""
+"""The page: dictation, and reading answers aloud."""
 import pytest
 from support.browser import Keys
 from support.provider import Gate, Reply, failure, text, wav
@@ -117,8 +117,8 @@ def test_a_long_answer_is_read_in_pieces(speaking, provider, browse):
 
 
 @pytest.mark.parametrize("kind, words", [("text/html", "is no sound but text"), ("audio/wav", "did not send audio")])
-def test_what_is_no_sound_is_told(speaking, provider, browse, kind, words):
-    """By the server, if it can tell; by the page else."""
+def test_data_that_is_not_audio_is_reported(speaking, provider, browse, kind, words):
+    """The server reports it if it can; otherwise the page does."""
     provider.plan(text("hello"))
     provider.audio = Reply([b"<html>"], content_type=kind)
     page = browse(speaking)

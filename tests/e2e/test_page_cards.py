@@ -1,4 +1,4 @@
-"""Cards of the page: what each kind of call, question, failure and version looks like, and what a person can do with it."""
+"""Cards of the page: how each kind of call, question, failure and version looks, and what a person can do with it."""
 import json
 import os
 import re
@@ -66,7 +66,7 @@ def test_an_edit_is_a_diff_with_numbers_and_counts(server, provider, browse):
     lines = card.find_elements(By.CSS_SELECTOR, ".lines > span")
     shown = {each.text.strip(): (each.get_attribute("data-numbers") or "").split() for each in lines}
     assert shown["− line 10"] == ["10"] and shown["+ LINE 10"] == ["10"] and shown["+ and more"] == ["11"] and shown["line 11"] == ["11", "12"]
-    assert "line 2" not in shown and any(name.startswith("⋯") for name in shown), "what is far from the change is left out"
+    assert "line 2" not in shown and any(name.startswith("⋯") for name in shown), "lines far from the change are left out"
 
 
 def test_a_command_has_its_output_its_end_and_its_time(make_server, provider, browse):
@@ -84,13 +84,13 @@ def test_a_command_has_its_output_its_end_and_its_time(make_server, provider, br
     page.script("navigator.clipboard.writeText = (text) => { window.copied = text; return Promise.resolve(); }")
     inside(program, "copy")[0].click()
     assert page.script("return window.copied") == "print(6 * 7)"
-    # What went in and out as it was, for who wants it.
+    # The raw arguments and output, on request.
     inside(program, "raw")[0].click()
     page.until(lambda: inside(program, "raw-input"), "the arguments")
     assert json.loads(inside(program, "raw-input")[0].text) == {"language": "python", "code": "print(6 * 7)"} and inside(program, "raw-output")[0].text == "42"
 
 
-def test_live_output_scrolls_by_itself_unless_somebody_reads(make_server, provider, browse):
+def test_live_output_scrolls_unless_the_reader_has_scrolled_back(make_server, provider, browse):
     server = free(make_server, provider)
     os.mkfifo(server.home.workspace / "go")
     provider.plan(tools(call("run_shell", {"command": "seq 200; cat go; echo; seq 201 400; cat go"})), text("ran"))
@@ -108,7 +108,7 @@ def test_live_output_scrolls_by_itself_unless_somebody_reads(make_server, provid
     with open(server.home.workspace / "go", "w") as pipe:
         pipe.write("more")
     page.until(lambda: "400" in output.text.split(), "the second part")
-    assert page.script("return arguments[0].scrollTop", output) == 0, "who reads is not moved"
+    assert page.script("return arguments[0].scrollTop", output) == 0, "the reader's place does not move"
     with open(server.home.workspace / "go", "w") as pipe:
         pipe.write("end")
     page.until_text("answer", "ran")
@@ -240,7 +240,7 @@ def test_a_failure_is_named_and_offers_what_helps(make_server, provider, browse)
         page.say("go")
         note = page.until(lambda code=code: page.all(f"error-note[data-code='{code}']")[0], code)
         page.until(lambda note=note, title=title, button=button: title in note.text and inside(note, button), f"{title}, {button}")
-    # With another model, from the card.
+    # Resumed with another model, from the card.
     provider.plan(failure(404, "no such model"), text("by the other"))
     page.press("new-chat")
     page.say("go")
@@ -310,8 +310,8 @@ def test_a_and_d_answer_the_card_that_has_the_focus(server, provider, browse):
     card = page.one("approval-card")
     page.script("document.activeElement.blur()")
     page.keys("a")
-    assert page.all("approval-card"), "a key that goes nowhere answers nothing"
-    # Nor does one that was pressed before the card was there.
+    assert page.all("approval-card"), "a key without a focused card answers nothing"
+    # Neither does a key that was pressed before the card appeared.
     page.script("const e = new KeyboardEvent('keydown', {key: 'a', bubbles: true}); Object.defineProperty(e, 'timeStamp', {value: 1});"
                 "arguments[0].focus(); arguments[0].dispatchEvent(e)", card)
     page.type("feedback", "add")
@@ -391,7 +391,7 @@ def test_arguments_of_every_kind_have_fields_and_are_checked(make_server, provid
 
     assert field("content").tag_name == "textarea" and field("count").get_attribute("type") == "number" and field("quick").get_attribute("type") == "checkbox"
     assert field("city").get_attribute("value") == "Bonn" and field("path").get_attribute("value") == "x"
-    # What is wrong is said beside the field, and nothing is sent.
+    # Errors are shown beside the field, and nothing is sent.
     for name, words in (("name", "b"), ("count", "12"), ("zip", "12")):
         field(name).send_keys(Keys.CONTROL, "a")
         field(name).send_keys(words)
@@ -424,7 +424,7 @@ def test_a_number_picks_an_option(server, provider, browse):
     page.one("input-card")
     drawn = page.script("return performance.now()")
     page.type("input-text", "2")
-    assert page.one("input-text").get_attribute("value") == "2", "who writes a number writes a number"
+    assert page.one("input-text").get_attribute("value") == "2", "a number typed into the field stays text"
     page.until(lambda: page.script("return performance.now()") > drawn + 600, "a moment for the card")
     focus_card(page, "input-card")
     page.keys("2")
@@ -483,7 +483,7 @@ def test_branches_are_a_tree_and_compared_side_by_side(server, provider, browse)
     page.until(lambda: len(page.css(".tree-dot")) == 3, "three dots")
     assert len(page.css(".tree-edge")) == 2 and len(page.css(".tree-edge.shown")) == 1
     across = {dot.get_attribute("cx") for dot in page.css(".tree-dot")}
-    assert len(across) == 2, "the other version has a lane of its own"
+    assert len(across) == 2, "the other version has its own lane"
     for box in page.css("[data-testid=branch-map] input")[1:3]:
         box.click()
     left, right = page.one("left"), page.one("right")
@@ -582,14 +582,14 @@ def test_files_are_attached_before_there_is_a_chat(server, provider, browse, tmp
     page.type("composer", "what is in it?")
     page.all("file")[0].send_keys(str(tmp_path / "notes.txt"))
     page.until(lambda: page.all("attachment[data-state=there]"), "the file")
-    assert page.one("composer").get_attribute("value") == "what is in it?", "what was written stays"
+    assert page.one("composer").get_attribute("value") == "what is in it?", "the draft is kept"
     page.type("composer", " Tell me")
-    assert page.one("composer").get_attribute("value") == "what is in it? Tell me", "and goes on at its end"
+    assert page.one("composer").get_attribute("value") == "what is in it? Tell me", "typing continues at its end"
     provider.plan(text("words"))
     page.type("composer", Keys.ENTER)
     page.until_text("answer", "words")
     assert "the words of the notes" in json.dumps(provider.requests[-1].body)
-    # By its name, later.
+    # Later, by its name.
     page.type("composer", "and again @not")
     page.until_text("suggestions", "notes.txt")
     page.type("composer", Keys.ENTER)
@@ -730,4 +730,4 @@ def test_text_from_right_to_left(server, provider, browse):
     page.script("document.documentElement.dir = 'rtl'")
     assert page.script("return document.documentElement.scrollWidth <= innerWidth")
     side, turns = page.one("sidebar").rect, page.one("turns").rect
-    assert side["x"] > turns["x"], "the chats are on the other side"
+    assert side["x"] > turns["x"], "the chats are on the right"

@@ -1,5 +1,5 @@
-"""What a page was asked to do, and the tests that show it: the demands of the five papers that this product was made from, and the features of the pages
-that people know. Behind the tables are tests of what no other file is about."""
+"""Demands on the page, and the tests that show them: those of the five papers that this product was made from, and the features of well-known
+pages. After the tables are tests of features that no other file covers."""
 import json
 import os
 import subprocess
@@ -34,7 +34,7 @@ def here(*names):
     return at(HERE, *names)
 
 
-# Paper and lines, the demand, and what shows it.
+# Paper and lines, the demand, and its tests.
 DEMANDS = [
     ("2: 14-18, 84-89", "a chat page that reads the event stream", page("test_a_message_makes_a_chat_and_its_answer_streams")),
     ("2: 14-18, 84-89", "cards for questions and approvals that answer by POST", page("test_an_approval_is_shown_as_a_diff_and_approved", "test_questions_as_text_and_options")),
@@ -116,7 +116,7 @@ DEMANDS = [
     ("5: 723, 733, 856, 896", "the final message is drawn whole", at("test_page_list.py", "test_an_answer_of_a_megabyte")),
 ]
 
-# What other pages have.
+# Features of other pages.
 FEATURES = [
     ("streaming GFM markdown, code highlight, copy", page("test_a_message_makes_a_chat_and_its_answer_streams", "test_markdown_code_math_and_diffs")),
     ("math", page("test_markdown_code_math_and_diffs")),
@@ -155,7 +155,7 @@ FEATURES = [
     ("accessibility tested", page("test_axe_finds_nothing_serious_on_any_view") + at("test_page_everywhere.py", "test_every_view_is_walked_by_keyboard_alone",
      "test_everything_has_a_name_and_a_role", "test_what_a_screen_reader_says")),
 ]
-# What their users ask for, in threads that are open for a year.
+# What users of other pages ask for, in threads open for a year.
 WISHES = [
     ("notify when blocked: three kinds, opt-in, only when hidden, without content", page("test_notifications_only_when_hidden_and_without_content")),
     ("one place for what waits on me; status in a sidebar",
@@ -173,7 +173,7 @@ WISHES = [
     ("a large paste becomes an attachment", page("test_a_draft_is_kept_and_a_long_paste_becomes_a_file")),
 ]
 
-# What "it must show", beside all that.
+# What "it must show", in addition.
 PROOFS = [
     ("kill -9 in mid-answer", page("test_the_page_goes_on_by_itself_after_kill_9")),
     ("an approval answered in curl disappears, and the other way round", page("test_the_inbox_has_what_waits_in_every_chat_and_agrees_with_curl")),
@@ -204,8 +204,8 @@ ROWS = [(f"{lines} {demand}", shown) for lines, demand, shown in DEMANDS] + FEAT
 def test_every_demand_has_a_test():
     assert wanting(ROWS) == []
     papers = {lines.split(":")[0] for lines, _, _ in DEMANDS}
-    assert papers == {"2", "3", "4", "5"}, "the first paper asks for no page"
-    # The check itself sees what is wrong.
+    assert papers == {"2", "3", "4", "5"}, "the first paper does not ask for a page"
+    # The check itself finds faults.
     assert wanting([("a", []), ("b", here("test_of_nothing")), ("c", Left("no")), ("d", [])]) == [
         "a: nothing shows it", f"b: there is no {HERE}::test_of_nothing", "c: left out without a reason", "d: nothing shows it"]
 
@@ -215,7 +215,7 @@ def chat_of(server):
 
 
 def idle(window, answers):
-    """Waits for the end of that many turns."""
+    """Waits until that many turns have ended."""
     window.until(lambda: len(window.all("turn")) == answers and window.one("turns").get_attribute("aria-busy") == "false", f"the end of turn {answers}")
 
 
@@ -225,7 +225,7 @@ PDF = b"%PDF-1.4\n1 0 obj<</Type/Catalog>>endobj\ntrailer<</Root 1 0 R>>\n%%EOF\
 
 
 def drop(window, *files):
-    """Drags files from outside onto the place where people write, and lets go of them there."""
+    """Drags files from outside onto the composer and drops them."""
     box = window.one("composer").rect
     data = {"items": [], "files": [str(file) for file in files], "dragOperationsMask": 1}
     for kind in ("dragEnter", "dragOver", "drop"):
@@ -237,7 +237,7 @@ def test_files_are_picked_dropped_and_pasted(server, provider, browse, tmp_path)
         (tmp_path / name).write_bytes(content)
     window = browse(server)
     window.one("composer")
-    drop(window, tmp_path / "notes.txt")  # before there is a chat
+    drop(window, tmp_path / "notes.txt")  # before a chat exists
     window.until_text("attachments", "notes.txt")
     window.all("file")[0].send_keys(f"{tmp_path / 'paper.pdf'}\n{tmp_path / 'unwanted.txt'}")
     window.until(lambda: all(name in window.text("attachments") for name in ("paper.pdf", "unwanted.txt")), "two more")
@@ -364,7 +364,7 @@ def test_a_lasting_yes_is_listed_and_taken_back(server, provider, browse):
     window.one("scope").find_element(By.CSS_SELECTOR, "option[value=always]").click()
     window.press("approve")
     window.until_text("answer", "first")
-    # Not asked again, in another chat either.
+    # Not asked again, not even in another chat.
     provider.plan(tools(call("run_shell", {"command": "true"}, "call_2")), text("second"))
     window.press("new-chat")
     window.say("run again")
@@ -421,7 +421,7 @@ def test_a_question_is_a_form(make_server, provider, browse):
     assert "About your animal" in card.text and "Your name" in card.text
     field = {each.get_attribute("name"): each for each in card.find_elements(By.CSS_SELECTOR, "input, select, textarea")}
     assert list(field) == ["name", "age", "kind", "tame"] and field["tame"].is_selected()
-    window.press("input-send")  # what is required is missing: the browser says so
+    window.press("input-send")  # a required field is empty, so the browser complains
     assert window.all("input-card")
     field["name"].send_keys("Ann")
     field["age"].send_keys("7")
@@ -434,7 +434,7 @@ def test_a_question_is_a_form(make_server, provider, browse):
 
 
 def test_a_question_is_an_address(make_server, provider, browse):
-    """The whole address is shown, and nothing goes there unless somebody follows it."""
+    """The whole address is shown, and the page opens it only on a click."""
     server = asking(make_server, provider, "url")
     window = browse(server)
     window.say("ask me")
@@ -566,7 +566,7 @@ def test_tasks_and_plan_stand_in_the_chat_and_on_the_board(server, provider, bro
     window.press("tab-board")
     window.until(lambda: [each.get_attribute("value") for each in window.css("[data-testid=plan] input")][:2] == ["Look", "Leap"], "the plan")
     assert window.one("task").find_element(By.CSS_SELECTOR, "input").get_attribute("value") == "Buy milk"
-    # And while somebody looks at it.
+    # The open view is updated, too.
     provider.plan(tools(call("manage_tasks", {"action": "add", "title": "Drink it"}, "t2")), text("noted"))
     server.client.turn(chat_of(server), "more")
     window.until(lambda: len(window.all("task")) == 2, "the second task")
@@ -846,7 +846,7 @@ def test_title_and_icon_tell_what_goes_on(server, provider, browse):
 
 def test_where_a_replay_differs_is_shown(make_server, provider, browse):
     server = make_server(provider, plain=True)
-    server.check_records = False  # one of them is changed by hand
+    server.check_records = False  # one record is changed by hand
     provider.plan(tools(call("echo", {"text": "x"})), text("finished"))
     events = server.client.turn("c", "go").events
     file = server.home.checkpoint_file("c", "int_001")
@@ -867,7 +867,7 @@ def written(window):
 
 
 def sent_by(server, interaction="int_001"):
-    """The message, and the names of the files that went along."""
+    """The message and the names of its attached files."""
     sent = server.client.interaction(chat_of(server), interaction)
     return sent["user_message"], [each["filename"] for each in sent.get("attachments", [])]
 
@@ -880,7 +880,7 @@ def test_a_file_of_the_workspace_is_chosen_behind_an_at_sign(server, provider, b
     (workspace / ".gitignore").write_text("*.o\n")
     (workspace / "src" / "engine.o").write_text("x")
     window = browse(server)
-    # Before there is a chat, by keys alone.
+    # Before a chat exists, by keyboard alone.
     window.type("composer", "compare @eng")
     window.until(lambda: [each.text for each in window.css("[data-testid=suggestions] [role=option]")] == ["src/engine.txt", "src/my engine notes.txt"], "what there is")
     window.type("composer", Keys.ENTER)
@@ -898,7 +898,7 @@ def test_a_file_of_the_workspace_is_chosen_behind_an_at_sign(server, provider, b
     assert sent_by(server) == ('compare @src/engine.txt with @"src/my engine notes.txt" ', ["engine.txt", "my engine notes.txt"])
     told = json.dumps(provider.requests[-1].body)
     assert "the words of the engine" in told and "the words of the notes" in told
-    # It is named again, and is what it is by now; the chat's own copy is offered behind it.
+    # Named again, the file is attached as it is now. The chat's own copy is offered after it.
     (workspace / "src" / "engine.txt").write_text("other words")
     window.type("composer", "again @engine.t")
     window.until(lambda: window.text("suggestions").split("\n") == ["src/engine.txt", "engine.txt", "in this chat"], "both")
@@ -927,21 +927,21 @@ def test_files_that_a_message_names_go_along_whoever_wrote_the_name(make_server,
     (workspace / "b c.txt").write_text("words of b")
     window = browse(server, script=script)
     provider.plan(text("first"))
-    # Pasted, as it were: nothing was chosen. People and folders are no files, and neither is what stands within a word.
+    # As if pasted: nothing was picked from the list. Names of people and folders are no files, and neither is text within a word.
     window.script("""const box = document.querySelector('[data-testid=composer]');
         Object.getOwnPropertyDescriptor(HTMLTextAreaElement.prototype, 'value').set.call(box, arguments[0]);
         box.dispatchEvent(new Event('input', {bubbles: true}));""", '@ann see @a.txt and @"b c.txt", mail x@a.txt @a.txt @docs')
     window.press("send")
     window.until_text("answer", "first")
     assert sent_by(server) == ('@ann see @a.txt and @"b c.txt", mail x@a.txt @a.txt @docs', ["a.txt", "b c.txt"])
-    # What is not there goes as text, and is said.
+    # The name of a missing file is sent as text, with a notice.
     provider.plan(text("second"))
     window.type("composer", "and @gone.txt ")
     window.type("composer", Keys.ENTER)
     window.until(lambda: "There is no file gone.txt here" in window.css("body")[0].text, "the word of it")
     window.until_text("answer", "second")
     assert sent_by(server, "int_002") == ("and @gone.txt ", [])
-    # What is there and cannot go along stops the message, until somebody decides that it is a text.
+    # A file that exists but cannot be attached stops the message until its card is removed; then the name is text.
     window.type("composer", "now @private/plan.txt ")
     window.type("composer", Keys.ENTER)
     window.until(lambda: "may not read this file" in window.text("attachment[data-state=failed]"), "why")
@@ -987,7 +987,7 @@ def test_a_file_that_is_named_here_or_at_the_terminal_is_the_same(server, provid
     window.press("send")
     window.until_text("answer", "two")
     first, second = (server.client.interaction("c", each) for each in ("int_001", "int_002"))
-    assert first["attachments"] == second["attachments"], "one file, kept once"
+    assert first["attachments"] == second["attachments"], "the same file is stored once"
     told = [[each["content"] for each in request.conversation if each["role"] == "user"][-1] for request in provider.requests]
     assert told[0].removeprefix("look at @workspace/a.txt") == told[1].removeprefix("look at @a.txt ") and "words of a" in told[1]
 
@@ -1003,7 +1003,7 @@ def test_a_file_is_mentioned_by_its_name(server, provider, browse, tmp_path):
     provider.plan(text("seen"))
     window.say("here it is")
     window.until_text("answer", "seen")
-    # Later it is named, and goes along again.
+    # Later the file is named, and attached again.
     window.type("composer", "what is in @no")
     window.until_text("suggestions", "notes.txt")
     window.type("composer", Keys.ENTER)

@@ -1,4 +1,4 @@
-"""The page for everybody: by keyboard alone, on a small screen, magnified, without motion, read aloud, in the dark."""
+"""The page for everybody: by keyboard alone, on a small screen, magnified, without motion, with a screen reader, in the dark."""
 import pytest
 from support.browser import Keys
 from support.provider import Gate, call, failure, text, tools
@@ -9,7 +9,7 @@ VIEWS = ("chat", "inbox", "board", "branches", "trace", "settings")
 
 @pytest.fixture
 def lived_in(server, provider, browse):
-    """A window on a chat with a bit of everything: a table, code, two versions, a failure, a task, a call and a question that wait."""
+    """A window on a chat with some of everything: a table, code, two versions, a failure, a task, a waiting call and a waiting question."""
     def make(**more):
         provider.plan(text("# Title\n\n- one\n\n```python\nprint('a rather long line of code that does not fit on a narrow screen, whatever one does about it')\n```\n\n"
                            "| a | b | c | d | e | f |\n|---|---|---|---|---|---|\n" + "| a long cell " * 6 + "|\n\n[link](https://example.org) " + "averyveryverylongword" * 20))
@@ -61,30 +61,30 @@ return {id: e.dataset.walk, what: e.outerHTML.slice(0, 160), ring,
         shown: box.width > 0 && box.height > 0 && box.bottom > 0 && box.top < innerHeight && box.right > 0 && box.left < innerWidth,
         hidden: !!seen && !e.contains(seen) && !seen.contains(e) ? seen.outerHTML.slice(0, 120) : ''};"""
 
-# What a mouse could press or type into.
+# Elements that a mouse could press or type into.
 OPERABLE = """return [...document.querySelectorAll('button, a[href], input, select, textarea, [role=button], [tabindex]')]
   .filter((e) => !e.disabled && e.tabIndex >= 0 && e.checkVisibility({visibilityProperty: true}) && e.getBoundingClientRect().width > 0 && !e.closest('[inert]'))
   .map((e) => [e.dataset.walk ?? '', e.outerHTML.slice(0, 160)])"""
 
 
 def walk(page, keys=(Keys.TAB,), most=150):
-    """Goes through the page with Tab until it is where it began: each place where the focus has been."""
+    """Presses Tab until the focus is back where it began. Returns every place where the focus was."""
     places = []
     while True:
         page.keys(*keys)
         place = page.script(FOCUSED)
-        if place is None:  # the window's own frame: the next one is the page's first again
+        if place is None:  # the browser's own controls; the next place is the page's first
             page.keys(*keys)
             place = page.script(FOCUSED)
             assert place, "the focus is lost"
         if any(place["id"] == each["id"] for each in places):
             return places
         places.append(place)
-        assert len(places) < most, f"no end of it: {places[-3:]}"
+        assert len(places) < most, f"the walk does not end: {places[-3:]}"
 
 
 def arrive_at(page, test_id, most=150):
-    """Presses Tab until this has the focus."""
+    """Presses Tab until the element has the focus."""
     for _ in range(most):
         if page.script("return document.activeElement?.dataset.testid") == test_id:
             return
@@ -98,18 +98,18 @@ def test_every_view_is_walked_by_keyboard_alone(lived_in, view):
     arrive_at(page, f"tab-{view}")
     page.keys(Keys.ENTER)
     is_shown(page, view)
-    assert page.script("return document.activeElement?.dataset.testid") == f"tab-{view}", "the focus stays where the key was pressed"
+    assert page.script("return document.activeElement?.dataset.testid") == f"tab-{view}", "the focus stays on the pressed tab"
     places = walk(page)
     bad = [place for place in places if not place["ring"] or not place["shown"] or place["hidden"]]
     assert not bad, f"{view}: {bad}"
     missed = [what for place, what in page.script(OPERABLE) if not place]
-    assert not missed, f"{view}: Tab does not come to {missed}"
+    assert not missed, f"{view}: Tab does not reach {missed}"
     back = walk(page, (Keys.SHIFT, Keys.TAB))
-    assert {place["id"] for place in back} == {place["id"] for place in places}, f"{view}: another way back"
+    assert {place["id"] for place in back} == {place["id"] for place in places}, f"{view}: the way back differs"
 
 
 def has_focus(page, what):
-    """Wherever something went away, the focus has a place."""
+    """Asserts that the focus is on a visible element after an element is gone."""
     place = page.until(lambda: page.script(FOCUSED), f"the focus, after {what}")
     assert place["shown"], f"after {what}: {place}"
 
@@ -148,10 +148,10 @@ def test_the_focus_is_never_lost(server, provider, lived_in):
     arrive_at(page, "task")
     page.keys(Keys.TAB)
     page.keys(Keys.TAB)
-    page.keys(Keys.ENTER)  # its button to remove it
+    page.keys(Keys.ENTER)  # its "remove" button
     page.gone("task")
     has_focus(page, "the end of a task")
-    page.gone("toast-action")  # that would bring the task back
+    page.gone("toast-action")  # the toast's action would restore the task
     arrive_at(page, "chat-menu")
     page.keys(Keys.ENTER)
     arrive_at(page, "chat-delete")
@@ -170,12 +170,12 @@ def test_escape_closes_what_is_open(server, provider, lived_in):
         page.script("document.querySelector('[data-testid=turns]').focus()")
         page.keys(*key)
         page.one(name)
-        for _ in range(5):  # nothing behind it is reached
+        for _ in range(5):  # the focus does not leave it
             page.keys(Keys.TAB)
             assert page.script(f"return document.activeElement === document.body || !!document.activeElement.closest('[data-testid={name}]')")
         page.keys(Keys.ESCAPE)
         page.gone(name)
-        assert page.script("return document.activeElement.dataset.testid") == "turns", "the focus is back where it was"
+        assert page.script("return document.activeElement.dataset.testid") == "turns", "the focus returns to its old place"
     arrive_at(page, "chat-menu")
     page.keys(Keys.ENTER)
     page.one("chat-rename")
@@ -257,14 +257,14 @@ def test_every_view_fits(server, provider, lived_in, size):
         beyond = page.script(BEYOND)
         assert not beyond, f"{view}: {beyond}"
     show(page, "chat")
-    # One can read, write and answer there.
+    # Reading, writing and answering are possible there.
     room, box = page.one("turns").rect["height"], page.one("composer").rect
     assert room >= {"phone": 300, "200 %": 120, "400 %": 40}[size] and box["y"] + box["height"] <= SIZES[size][1], (room, box)
     provider.plan(text("from a small window"))
     page.press("approve")
     page.gone("approval-card")
     page.press("input-decline")
-    # So little of it is seen that the answer comes below: one goes to the end.
+    # The window is so small that the answer appears below it, so press End.
     page.until(lambda: page.one("turns").send_keys(Keys.END) or any("from a small window" in each.text for each in page.all("answer")), "the answer")
     # The chats are behind a button.
     assert not page.one("turns").get_attribute("hidden") and not page.all("sidebar")[0].is_displayed()
@@ -277,7 +277,7 @@ def test_every_view_fits(server, provider, lived_in, size):
 
 
 def test_the_window_may_shrink_and_grow(lived_in):
-    """What is written and shown stays."""
+    """The draft and the views are kept."""
     page = lived_in()
     page.type("composer", "half a thought")
     for size in SIZES:
@@ -336,7 +336,7 @@ def test_dark_and_light_follow_the_system_or_the_choice(server, browse):
 # --- read aloud ------------------------------------------------------------------------------------------------------
 
 def accessible(page):
-    """What a screen reader is given: role and name of everything that it does not pass over."""
+    """What a screen reader gets: role, name and properties of everything that it does not skip."""
     nodes = page.driver.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
     return [(node["role"]["value"], node.get("name", {}).get("value", ""), {p["name"]: p["value"].get("value") for p in node.get("properties", [])})
             for node in nodes if not node["ignored"]]
@@ -367,7 +367,7 @@ new MutationObserver(() => window.heard.push(said.textContent.trim())).observe(s
 
 
 def test_what_a_screen_reader_says(server, provider, browse):
-    """The log is quiet while it grows; one polite line tells what matters, also the second time."""
+    """The log is silent while it grows. One polite live region announces what matters, also when it repeats."""
     page = browse(server)
     page.one("composer")
     log, line = page.one("turns"), page.until(lambda: page.all("said")[0], "the line")

@@ -1,4 +1,4 @@
-"""The page in somebody's hands: where the view and the focus are after each step, what one key or one press can do, and what is never hidden from who decides."""
+"""The page in use: where the view and the focus are after each step, what one key or press can do, and what is never hidden from the person who decides."""
 import json
 
 import pytest
@@ -26,7 +26,7 @@ def idle(page):
 
 
 def tap(page, element):
-    """A finger, as the browser gets it."""
+    """Taps the element with a finger, as the browser sees it."""
     box = page.script("const b = arguments[0].getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2]", element)
     for kind, points in (("touchStart", [{"x": box[0], "y": box[1]}]), ("touchEnd", [])):
         page.driver.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
@@ -57,7 +57,7 @@ def last_turn(page):
 
 @pytest.mark.parametrize("by", ["mouse", "keys"])
 @pytest.mark.parametrize("how", ["regenerate", "edit"])
-def test_who_asks_for_another_answer_sees_it_come(long_chat, provider, how, by):
+def test_a_regenerated_answer_is_in_view(long_chat, provider, how, by):
     page = long_chat
     gate = Gate()
     provider.plan(text(f"another answer\n\n{LONG}", gate, "\n\nthe end of it"))
@@ -75,7 +75,7 @@ def test_who_asks_for_another_answer_sees_it_come(long_chat, provider, how, by):
         page.keys(" again")
         press(page.one("edit-run"))
     page.until(lambda: last_turn(page).get_attribute("data-interaction") == "int_004" and "another answer" in last_turn(page).text, "the new turn")
-    assert focused(page) in ("composer", "branch-prev"), "the focus is where one goes on"
+    assert focused(page) in ("composer", "branch-prev"), "the focus is where the person continues"
     gate.release()
     idle(page)
     page.until(lambda: "the end of it" in last_turn(page).text and in_sight(page, page.all("regenerate", last_turn(page))[0]), "the end of the new answer in sight")
@@ -165,7 +165,7 @@ def test_a_file_of_the_chat_goes_only_after_a_question(server, provider, browse,
     page.press("tab-board")
     page.press("remove-file")
     page.one("remove-file-sure")
-    assert focused(page) == "keep-file", "Enter alone deletes nothing"
+    assert focused(page) == "keep-file", "a single Enter deletes nothing"
     assert len(server.client.get("/chats/c/files").json["files"]) == 1
     page.keys(Keys.ENTER)
     page.gone("remove-file-sure")
@@ -210,7 +210,7 @@ def test_arrow_keys_let_nothing_run(server, provider, browse, by):
     page = browse(server, "/#c")
     page.until_text("answer", "ok")
     page.script("document.querySelector('[data-testid=mode]').focus()")
-    for _ in range(4):  # to the fourth of five: approve all
+    for _ in range(4):  # to "approve all", the fourth of five
         page.keys(Keys.ARROW_DOWN)
     assert mode_of(server) is None
     if by == "mouse":
@@ -228,7 +228,7 @@ def test_arrow_keys_let_nothing_run(server, provider, browse, by):
     page.press("mode-confirm")
     page.until(lambda: mode_of(server) == "approve_all", "the mode")
     page.until(lambda: page.one("mode").get_attribute("data-mode") == "approve_all", "it shown")
-    # Back to less is not asked about.
+    # A stricter mode needs no confirmation.
     page.press("mode")
     page.one("mode-option[data-value=ask]").click()
     page.until(lambda: mode_of(server) == "ask", "the other mode")
@@ -254,7 +254,7 @@ def test_a_failed_upload_is_not_left_out(make_server, provider, browse, tmp_path
     page = browse(server)
     page.all("file")[0].send_keys(str(tmp_path / "huge.bin"))
     page.until(lambda: page.all("attachment") and page.all("attachment")[0].get_attribute("data-state") == "failed", "the failure")
-    assert not page.all("retry-upload"), "it would fail again"
+    assert not page.all("retry-upload"), "a retry would fail again"
     page.say("look at it")
     page.until_text("toast", "could not be attached")
     assert page.one("composer").get_attribute("value") == "look at it" and not provider.requests and page.all("attachment")
@@ -292,7 +292,7 @@ def test_the_card_shows_what_ran(server, provider, browse):
 
 
 def any_tool(make_server, provider):
-    """A tool that takes whatever it gets, and is asked about."""
+    """A server with a tool that accepts any arguments and needs approval."""
     server = make_server(provider, config={"mcpServers": {"s": server_of('{"name": "take", "inputSchema": {"type": "object", "properties": {"n": {"type": "integer"}}}}', 'json.dumps(request["params"]["arguments"])')}})
     eventually(lambda: any(each["name"] == "s__take" for each in server.client.get("/tools").json["tools"]), "the tool", 30 * SLACK)
     return server
@@ -323,7 +323,7 @@ def test_hidden_characters_are_warned_of_however_they_are_written(server, provid
     page.until_text("answer", "ok")
 
 
-def test_an_escaped_backslash_is_no_hidden_character(server, provider, browse):
+def test_an_escaped_backslash_does_not_count_as_hidden(server, provider, browse):
     provider.plan(tools(call("run_shell", {"command": r"echo safe\u{202e}"})), text("ok"))
     page = browse(server)
     page.say("run")
@@ -346,7 +346,7 @@ def test_the_end_is_not_hidden_behind_emptiness(server, provider, browse, tool):
     assert "400 empty lines" in card or "401 empty lines" in card, card
     assert "3,000 blanks" in card and "touch this too" in card
     assert page.script("const p = document.querySelector('[data-testid=approval-card] pre:last-of-type'); return [...document.querySelectorAll('[data-testid=approval-card] pre')]"
-                       ".every((each) => each.scrollHeight <= each.clientHeight + 2)"), "all of it is seen at once"
+                       ".every((each) => each.scrollHeight <= each.clientHeight + 2)"), "the whole text is visible at once"
     page.press("deny")
     page.until_text("answer", "ok")
 
@@ -367,7 +367,7 @@ def test_a_number_is_shown_and_sent_as_it_was_written(make_server, provider, bro
     page.css(".tool-head")[0].click()
     page.press("raw")
     page.until(lambda: "9007199254740993" in page.text("raw-input") and "12345678901234567890123" in page.text("raw-input"), "the raw arguments")
-    # In a form it stays, and what somebody types in is sent as it was typed.
+    # A form keeps the number, and sends what is typed exactly as typed.
     provider.plan(tools(call("s__take", '{"n":9007199254740993}', "call_2")), text("took it"))
     page.say("again")
     page.press("edit-arguments")
@@ -380,7 +380,7 @@ def test_a_number_is_shown_and_sent_as_it_was_written(make_server, provider, bro
 
 
 def test_an_edit_that_must_fail_says_so(server, provider, browse):
-    """What must fail is told to the model, and nobody is asked. What has come to that since says so in its card."""
+    """A call that must fail is reported to the model, and nobody is asked. A call that can only fail by now says so in its card."""
     file, gone = server.home.workspace / "a.txt", server.home.workspace / "gone.txt"
     file.write_text("one\n")
     provider.plan(tools(call("edit_file", {"path": "a.txt", "old_text": "not there", "new_text": "x"})),
@@ -426,7 +426,7 @@ def test_output_looks_as_in_a_terminal(make_server, provider, browse):
     assert second.text.startswith("line 0 is here") and second.text.endswith("the reason") and "left out" in second.text
 
 
-def test_what_an_edit_leaves_is_told_as_it_is(make_server, provider, browse):
+def test_effects_left_by_an_edit_are_shown(make_server, provider, browse):
     server = make_server(provider, config={"approval_mode": "approve_all"})
     (server.home.workspace / "app.py").write_text("one\n")
     provider.plan(text("ok"))
@@ -456,11 +456,11 @@ def test_what_works_or_waits_is_on_top_of_the_list(server, provider, browse, nar
     if narrow:
         page.press("menu")
     page.one("chat-item")
-    assert page.script("return document.querySelector('.chat-list').scrollTop") == 0, "the list begins at its top"
+    assert page.script("return document.querySelector('.chat-list').scrollTop") == 0, "the list starts at its top"
     provider.plan(tools(call("run_shell", {"command": "true"})), text("ok"))
     waiting = server.client.start("old3", "run", on_disconnect="continue")
     approval = waiting.until("approval_required")["approval_id"]
-    for n in range(4, 8):  # others are newer
+    for n in range(4, 8):  # other chats are newer
         server.client.request("PATCH", f"/chats/old{n}", {"title": f"Renamed {n}"})
     page.until(lambda: page.all("chat-item")[0].get_attribute("data-chat") == "old3", "the one that waits on top")
     server.client.post(f"/approvals/{approval}", {"approved": False}).expect(200)
@@ -508,7 +508,7 @@ def test_a_turn_from_the_disk_has_its_beginning_and_its_end(server, provider, br
 
 
 def test_a_chat_from_elsewhere_has_all_that_was_said(server, browse):
-    server.check_records = False  # it was not recorded here
+    server.check_records = False  # the chat was recorded elsewhere
     said = {"id": "int_001", "status": "COMPLETED", "user_message": "hi", "agent_events": [{"type": "ANSWER", "content": "the only words"}],
             "final_agent_state": {"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "the only words"}]}}
     server.client.post("/import?as=c", {"id": "c", "title": "Elsewhere", "interactions": [said]}).expect(201)
@@ -535,7 +535,7 @@ def test_a_replay_at_an_approval_waits(server, provider, browse):
     assert "waiting for you" in card.text and "did not run" not in card.text
 
 
-def test_what_is_no_chat_is_not_imported(server, browse, tmp_path):
+def test_documents_that_are_not_chats_are_not_imported(server, browse, tmp_path):
     (tmp_path / "other.json").write_text("once upon a time")
     page = browse(server)
     page.one("composer")
@@ -549,7 +549,7 @@ def test_another_model_is_offered_where_it_may_help(server, provider, browse):
     page.say("go")
     page.one("error-note")
     page.one("next-model")
-    assert not [each for each in page.driver.get_log("browser") if "404" in each["message"]], "a new chat is not asked for before it is there"
+    assert not [each for each in page.driver.get_log("browser") if "404" in each["message"]], "a new chat is not requested before it exists"
 
 
 @pytest.mark.parametrize("what", ["quotes", "code", "backticks", "table"])
@@ -563,7 +563,7 @@ def test_nothing_that_is_said_stops_the_page(server, provider, browse, what):
                 "last = now; setTimeout(beat, 10); }; beat();")
     idle(page)
     page.say("and")
-    # Whoever drives the browser asks for no text that is seen: that takes longer than all else here.
+    # textContent, because the driver's visible text takes longer than all else here.
     page.until(lambda: page.script("return [...document.querySelectorAll('[data-testid=answer]')].pop().textContent.trim()") == "well", "the next answer")
     assert page.script("return window.longest") < 1500 * SLACK
 
@@ -616,6 +616,6 @@ def test_a_replay_is_seen_where_it_opens(server, provider, browse, size):
     page = browse(server, "/#c", size=size)
     page.until_text("answer", "paragraph 13")
     page.press("replay")
-    for name in ("replay-position", "verify"):  # what it shows may be longer than the window
+    for name in ("replay-position", "verify"):  # its content may be longer than the window
         page.until(lambda name=name: page.script("const b = arguments[0].getBoundingClientRect(), s = document.querySelector('.turns').getBoundingClientRect();"
                                                  "return b.top >= s.top && b.bottom <= s.bottom + 1", page.one(name)), f"{name} in sight")

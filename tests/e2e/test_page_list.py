@@ -1,4 +1,4 @@
-"""The page with more than fits on it: chats of any length, answers of any size, many chats at once, a feed that breaks."""
+"""The page with large content: chats of any length, answers of any size, many chats at once, a feed that breaks."""
 import json
 import re
 
@@ -12,14 +12,14 @@ from support.wire import Wire
 
 pytestmark = pytest.mark.limit(120)
 
-MOST_ROWS = 200  # that stand in the document, however many there are
+MOST_ROWS = 200  # in the document, however many the chat has
 FRAME = 50  # milliseconds
 
 
 # --- chats as they are after years -----------------------------------------------------------------------------------
 
 def bring_in(server, chat, interactions, title="A long chat"):
-    server.check_records = False  # it was not recorded here
+    server.check_records = False  # the chat was recorded elsewhere
     server.client.post(f"/import?as={chat}", {"id": chat, "title": title, "interactions": interactions}, limit=60 * SLACK).expect(201)
 
 
@@ -54,7 +54,7 @@ def wheel(page, by, times=1):
 
 
 def drag_bar(page, end):
-    """The scroll bar's thumb, held with the mouse, to another part of its way."""
+    """Drags the scroll bar's thumb with the mouse to another place."""
     x, top, height, begin = page.script(
         "const e = document.querySelector('.turns'), b = e.getBoundingClientRect(), track = b.height - 32;"
         "const thumb = Math.max(17, track * e.clientHeight / e.scrollHeight);"
@@ -69,7 +69,7 @@ def drag_bar(page, end):
 
 
 def to_the_first(page):
-    """Home, again and again, until there is nothing before."""
+    """Presses Home until nothing earlier is left."""
     page.script("document.querySelector('.turns').focus()")
 
     def is_there():
@@ -91,7 +91,7 @@ const step = (now) => { window.worst = Math.max(window.worst, now - last); last 
 
 
 def at_top(page):
-    """The row that is read first, and how far it is from the upper edge."""
+    """The first visible row and its distance from the upper edge."""
     return page.script(AT)
 
 
@@ -100,7 +100,7 @@ def watch(page):
 
 
 def watched(page):
-    """The longest frame, and the most rows that there were."""
+    """The longest frame and the largest number of rows."""
     return page.script("window.watching = false; return [window.worst, window.most]")
 
 
@@ -109,9 +109,9 @@ def metric(page, name):
 
 
 def busiest(page, *steps):
-    """Does each step, and the frames that come of it: the most that one of them cost the page in milliseconds of the processor's time (which is an upper
-    bound of what a frame in it needs, on a busy machine too), the longest frame by the clock, and the most rows that there were. Of many steps the two
-    that cost most are left out: there the page collected its garbage, or another program the processor's cache."""
+    """Does each step and the frames that follow. Returns the processor time of the costliest step in milliseconds (an upper bound for a frame in it, also
+    on a busy machine), the longest frame by the clock, and the largest number of rows. Of ten or more steps the two costliest are left out, because of
+    garbage collection, and of other programs that use the processor's cache."""
     watch(page)
     costs = []
     for step in steps:
@@ -134,7 +134,7 @@ def metered(browse, *where):
 
 
 def still(page):
-    """Nothing moves any more: two frames are alike."""
+    """Waits until nothing moves: several frames in a row are alike."""
     return page.driver.execute_async_script(
         "const done = arguments[0]; let before = '', same = 0; const look = () => { const box = document.querySelector('.turns');"
         "const now = box.scrollTop + '/' + box.scrollHeight; same = now === before ? same + 1 : 0; before = now;"
@@ -150,7 +150,7 @@ def test_ten_thousand_events_in_one_turn(server, browse, figure):
     still(page)
     assert int(page.one("turns").get_attribute("data-rows")) > 5000
     assert page.script(ROWS) <= MOST_ROWS and page.script(BLOCKS) <= 3 * MOST_ROWS
-    # By wheel.
+    # With the wheel.
     work, frame, most = busiest(page, *[lambda: wheel(page, -900)] * 20)
     still(page)
     key, top = at_top(page)
@@ -158,16 +158,16 @@ def test_ten_thousand_events_in_one_turn(server, browse, figure):
     figure(f"a turn of 10,000 events: {most} rows in the document at most; "
            f"the busiest turn of the wheel took {work:.0f} ms of work, the longest frame {frame:.0f} ms")
     assert work < FRAME * SLACK
-    # By the scroll bar.
+    # With the scroll bar.
     work, frame, most = busiest(page, lambda: drag_bar(page, 0.3))
     still(page)
     there = page.script("const b = document.querySelector('.turns'); return b.scrollTop / b.scrollHeight")
     assert 0.1 < there < 0.6 and most <= MOST_ROWS, there
     figure(f"a turn of 10,000 events: the scroll bar dragged through most of it took {work:.0f} ms of work, the longest frame {frame:.0f} ms")
-    assert work < 10 * FRAME * SLACK  # ten moves of the mouse
-    # The question stands at the upper edge all the way, and is the turn's own.
+    assert work < 10 * FRAME * SLACK  # ten mouse moves
+    # The turn's own question stays at the upper edge all the time.
     assert page.text("user-message") == "question 1"
-    # By keys.
+    # With keys.
     page.script("document.querySelector('.turns').focus()")
     page.keys(Keys.HOME)
     page.until(lambda: "call number 0" in page.all("tool-card")[0].text, "the first call")
@@ -177,7 +177,7 @@ def test_ten_thousand_events_in_one_turn(server, browse, figure):
     used = heap(page)
     figure(f"a chat of 10,000 events: the page's heap is {used:.0f} MB")
     assert used < 60
-    # All events as they are.
+    # All raw events.
     page.press("tab-trace")
     page.until(lambda: len(page.css(".events [data-row]")) > 10, "events")
     assert len(page.css("[data-testid=trace] [data-row]")) <= 2 * MOST_ROWS
@@ -195,8 +195,8 @@ def test_six_hundred_turns_are_read_as_they_are_reached(server, browse, figure):
     page.until_text("answer", "answer 600", limit=30)
     still(page)
     first = page.one("turn").get_attribute("aria-setsize")
-    assert first == "-1" and page.one("turns").get_attribute("role") == "log"  # nobody knows yet how many there are
-    # The place is held while what is above is read.
+    assert first == "-1" and page.one("turns").get_attribute("role") == "log"  # the number of turns is not known yet
+    # The reading place is kept while earlier turns are loaded.
     page.script("document.querySelector('.turns').focus()")
     before = page.one("turns").get_attribute("data-rows")
     watch(page)
@@ -263,7 +263,7 @@ def test_an_answer_of_a_megabyte(server, provider, browse, figure):
     assert work < FRAME * SLACK and most <= MOST_ROWS
     gate.release()
     page.until(lambda: page.one("turns").get_attribute("aria-busy") == "false", "the end", limit=30)
-    # All of it is there, from its beginning to its end.
+    # The whole text is there, from beginning to end.
     seen = {}
     page.script("document.querySelector('.turns').focus()")
     page.keys(Keys.HOME)
@@ -311,7 +311,7 @@ def test_a_block_of_any_length_is_cut_and_stays_what_it_is(server, provider, bro
 
 # --- the reader's place ----------------------------------------------------------------------------------------------
 
-def test_it_follows_the_end_only_for_who_is_there(server, provider, browse):
+def test_it_follows_the_end_only_if_the_reader_is_there(server, provider, browse):
     gates = [Gate() for _ in range(4)]
     part = lambda n: "\n\n".join(f"part {n} line {k}" for k in range(40)) + "\n\n"
     provider.plan(text(part(0), gates[0], part(1), gates[1], part(2), gates[2], part(3), gates[3], "the end"))
@@ -350,7 +350,7 @@ def test_a_card_that_is_opened_stays_open_and_in_its_place(server, browse):
     page = browse(server, "/#cards")
     page.until_text("answer", "done", limit=30)
     still(page)
-    # At the end, opening the last card does not throw its reader away from it.
+    # At the end of the chat, opening the last card does not move it.
     card = page.all("tool-card")[-1]
     page.script("arguments[0].scrollIntoView({block: 'center'})", card)
     still(page)
@@ -361,7 +361,7 @@ def test_a_card_that_is_opened_stays_open_and_in_its_place(server, browse):
     still(page)
     assert page.script("return arguments[0].getBoundingClientRect().top", card) == pytest.approx(top, abs=1.5), before
     row = page.script("return arguments[0].closest('[data-row]').dataset.row", card)
-    # The keyboard stays where it was, and what is chosen stays chosen, however far it is scrolled.
+    # Focus and selection are kept, however far the page is scrolled.
     page.script("const p = arguments[0].querySelector('pre.output'); getSelection().selectAllChildren(p)", card)
     chosen = page.script("return getSelection().toString().length")
     assert chosen > 500
@@ -372,14 +372,14 @@ def test_a_card_that_is_opened_stays_open_and_in_its_place(server, browse):
     assert page.script("return document.activeElement.closest('[data-row]')?.dataset.row") == row
     assert page.script("return getSelection().toString().length") == chosen
     assert page.script(ROWS) <= MOST_ROWS
-    # What is chosen from here to there is copied as a whole, although most of it is not in the document.
+    # A selection is copied as a whole, although most of it is not in the document.
     copied = page.script(
         "const rows = [...document.querySelectorAll('.turns [data-kind=tool]')], first = rows[0], last = rows[rows.length - 1];"
         "getSelection().setBaseAndExtent(first, 0, last, last.childNodes.length);"
         "const data = new DataTransfer(); first.dispatchEvent(new ClipboardEvent('copy', {clipboardData: data, bubbles: true, cancelable: true}));"
         "return [data.getData('text/plain'), Number(first.dataset.row.split('/')[1])]")
     assert [f"content {n}\n" in copied[0] for n in range(copied[1] + 1, 299)] == [True] * (298 - copied[1]) and copied[1] < 250
-    # Without the keyboard in it, it leaves the document, and is open when it is back.
+    # Without the focus in it, the card leaves the document, and is open again when it returns.
     page.script("getSelection().removeAllRanges(); document.querySelector('.turns').focus()")
     wheel(page, 1500, 2)
     page.until(lambda: not page.css(f"[data-row='{row}']"), "the card out of the document")
@@ -408,7 +408,7 @@ def test_the_question_at_the_upper_edge_is_the_turns_own(server, browse):
             break
         wheel(page, -700)
     assert seen == [f"question {n}" for n in (5, 4, 3, 2, 1)]
-    # It is changed where it stands: far from where the turn begins.
+    # The question can be edited where it stands, far from the beginning of its turn.
     wheel(page, 1500)
     still(page)
     key, _ = at_top(page)
@@ -460,7 +460,7 @@ def test_words_are_found_wherever_they_are_in_the_chat(server, browse):
 GROWS = ("# Plan\n\nThis is **very bold text** with `code in it` and [a link](https://example.org/with/a/long/path) in it.\n\n"
          "| name | value |\n|------|------:|\n| one | 1 |\n| two | 2 |\n\n- first\n- second with *stress*\n- third\n\n"
          "```python\ndef f(x):\n    return '**' + x\n```\n\n1. one\n2. two\n\nAnd the end ~~of it~~.")
-# What is seen of the growing text at each change: raw marks, and nodes that are taken away.
+# Observes the growing text at each change: visible raw marks, and removed nodes.
 OBSERVE = """window.raw = []; window.removed = []; window.states = 0;
 const look = () => { const box = document.querySelector('[data-testid=answer]'); if (!box) return;
   const text = [...box.querySelectorAll('[data-kind=text]')].map((e) => e.textContent).join(' '); window.states++;
@@ -564,12 +564,12 @@ def test_twenty_streams_in_the_background(server, provider, browse, figure):
         stream.finish()
     page.until_text("answer", "word199", limit=30)
     figure(f"while 21 chats stream: the busiest turn of the wheel or typed word took {work:.0f} ms of work, the longest frame {frame:.0f} ms")
-    assert work < 3 * FRAME * SLACK and most <= MOST_ROWS  # of several frames, in each of which text has come
+    assert work < 3 * FRAME * SLACK and most <= MOST_ROWS  # spans several frames, each with new text
 
 
 # --- the feed --------------------------------------------------------------------------------------------------------
 
-# What the page has read of GET /events, frame by frame.
+# Records what the page reads of GET /events, frame by frame.
 COUNT = """window.frames = []; window.streams = 0;
 const pipe = ReadableStream.prototype.pipeThrough;
 ReadableStream.prototype.pipeThrough = function (...all) { const out = pipe.apply(this, all); window.streams++; const get = out.getReader;
@@ -607,7 +607,7 @@ def test_each_event_is_sent_once_however_often_the_chat_is_changed(server, provi
     assert len(read) == len(set(read)), sorted(key for key in set(read) if read.count(key) > 1)[:10]
     for name, stream in zip("abc", streams):
         numbers = [seq for chat, _, seq in read if chat == f"chat-{name}"]
-        assert numbers == [event.seq for event in stream.events], "all of them, in order"
+        assert numbers == [event.seq for event in stream.events], "all events, in order"
 
 
 def test_nothing_is_lost_when_the_connection_breaks(make_server, provider, browse, request):
@@ -633,7 +633,7 @@ def test_nothing_is_lost_when_the_connection_breaks(make_server, provider, brows
     assert seqs == list(range(1, len(seqs) + 1))
 
 
-# Waits of half a minute and more take a second.
+# Shortens waits of 20 seconds and more to one second.
 HURRY = "const wait = window.setTimeout; window.setTimeout = (call, ms, ...all) => wait(call, ms >= 20000 ? 1000 : ms, ...all);"
 
 
@@ -697,7 +697,7 @@ def test_what_was_typed_without_a_server_is_kept_and_sent_again(make_server, pro
     assert page.one("composer").get_attribute("value") == ""
     again = make_server(provider, home=server.home, arguments=("--port", str(port)))
     page.gone("offline")
-    page.driver.refresh()  # it outlives the page
+    page.driver.refresh()  # the message survives a reload
     page.until_text("unsent", "said to nobody")
     provider.plan(text("now somebody listens"))
     page.press("send-again")

@@ -1,4 +1,4 @@
-"""How a rich answer looks: facts of its layout, and pictures of it, in three widths, light and dark. REPRISE_NEW_PICTURES=1 takes the pictures anew."""
+"""The look of a rich answer: facts about its layout, and pictures, in three widths, light and dark. REPRISE_NEW_PICTURES=1 takes new pictures."""
 import base64
 import json
 import os
@@ -49,7 +49,7 @@ It is $a^2 + b^2 = c^2$ within a line.
 The end.
 """
 
-# Everything that is wrong with what is drawn.
+# Lists every fault of the layout.
 FACTS = r"""
 const wrong = [], answer = document.querySelector('[data-testid=answer]'), column = answer.getBoundingClientRect();
 const check = (ok, what) => ok || wrong.push(what);
@@ -83,7 +83,7 @@ return ['body', '.block.code code'].map((name) => {
   return Math.round(10 * canvas.measureText('The quick brown fox jumps over the lazy dog 0123456789').width) / 10;
 });"""
 
-# How far two pictures are from each other: the share of small squares whose mean differs visibly.
+# The difference of two pictures: the share of small squares whose means differ visibly.
 COMPARE = """const [one, other, done] = arguments;
 const load = (data) => new Promise((resolve, reject) => {
   const image = new Image();
@@ -110,7 +110,7 @@ TOLERANCE = 0.03
 
 
 def distance(page, one, other):
-    """Both as the base64 of a PNG; the size of the first may be a little off."""
+    """The difference of two PNGs in base64; the first may differ slightly in size."""
     page.driver.get("about:blank")
     found = page.driver.execute_async_script(COMPARE, one, other)
     width, height, other_width, other_height = found["size"]
@@ -143,9 +143,9 @@ def test_a_rich_answer_looks_as_it_should(server, provider, browse, width, theme
         kept.write_bytes(base64.b64decode(picture))
         known.write_text(json.dumps(fonts) + "\n")
     if any(abs(mine - its) > 0.005 * its for mine, its in zip(fonts, json.loads(known.read_text()))):
-        return  # other fonts than where the pictures were taken: the facts must do
+        return  # the fonts differ from those of the pictures, so only the facts are checked
     far = distance(page, picture, base64.b64encode(kept.read_bytes()).decode())
-    assert far <= TOLERANCE, f"{far:.1%} of it looks otherwise than {kept.name}"
+    assert far <= TOLERANCE, f"{far:.1%} of it differs from {kept.name}"
 
 
 def test_the_comparison_sees_what_differs(server, provider, browse):

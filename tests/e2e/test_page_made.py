@@ -1,4 +1,4 @@
-"""How the page is made: from Debian's packages alone, the same each time, small, with its texts in one place; and how soon it is there."""
+"""How the page is built: from Debian's packages alone, reproducibly, small, with its texts in one file; and how fast it appears."""
 import json
 import os
 import pathlib
@@ -17,7 +17,7 @@ PACKAGES = ("/usr/share/nodejs/", "/usr/lib/nodejs/", "/usr/share/javascript/")
 
 
 def without_network():
-    """What to put before a command so that it has no network; nothing where this machine does not let us do that."""
+    """The prefix that runs a command without a network; empty if this machine does not allow that."""
     for unshare in (["unshare", "-n"], ["unshare", "-rn"]):
         if subprocess.run([*unshare, "true"], stderr=subprocess.DEVNULL, check=False).returncode == 0:
             return unshare
@@ -33,7 +33,7 @@ def bundle(out):
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """Made once, without a network and without anything of this machine's environment."""
+    """The page, built once without a network and without this machine's environment."""
     out = tmp_path_factory.mktemp("page")
     return out, bundle(out)
 
@@ -64,7 +64,7 @@ def test_the_same_sources_give_the_same_bytes(made, tmp_path):
 
 
 def test_no_part_of_it_names_another_host_to_fetch_from(made):
-    """Names of namespaces and links for people are no fetches; what is left are addresses that code would ask."""
+    """Namespaces and links for people are no fetches; the other addresses would be fetched by code."""
     out, _ = made
     for file in (out / "bundle").iterdir():
         found = set(re.findall(r"https?://[^\s\"'`)\\<>]+", file.read_text()))
@@ -75,7 +75,7 @@ def test_no_part_of_it_names_another_host_to_fetch_from(made):
 
 
 def test_the_first_paint(server, browse, figure):
-    """From the last byte of the HTML to the first thing that is seen."""
+    """Measures the time from the last byte of the HTML to the first paint."""
     page = browse(server)
     taken = []
     for _ in range(5):
@@ -89,8 +89,8 @@ def test_the_first_paint(server, browse, figure):
 
 # --- texts -----------------------------------------------------------------------------------------------------------
 
-# Prints the words for people that stand in a source: text between tags, attributes that are shown or read aloud, and what
-# is told or confirmed.
+# Prints the words for people in a source: text between tags, attributes that are shown or read aloud, and the texts of
+# notices and confirmations.
 FIND = r"""
 const ts = require(process.argv[2]), fs = require('fs');
 const shown = new Set(['aria-label', 'title', 'placeholder', 'alt', 'label', 'aria-description', 'aria-roledescription', 'aria-valuetext']);
@@ -126,7 +126,7 @@ for (const file of process.argv.slice(3)) {
 TYPESCRIPT = next((place for place in ("/usr/share/nodejs/typescript", "/usr/lib/nodejs/typescript") if os.path.exists(place)), None)
 # Names of formats and of this program are the same in every language.
 NAMES = {"JSON", "(JSON)", "(Markdown)", "Markdown", "Reprise"}
-KEYS = re.compile(r"\(?(Ctrl|Alt|Shift|Esc|Enter)( ([A-Z]|Ctrl|Alt|Shift))*\)?|[a-z]+(_[a-z]+)+")  # as they are written on keys; members of what goes over the wire
+KEYS = re.compile(r"\(?(Ctrl|Alt|Shift|Esc|Enter)( ([A-Z]|Ctrl|Alt|Shift))*\)?|[a-z]+(_[a-z]+)+")  # labels of keys, and JSON members
 
 
 def words_in(*files):
@@ -144,13 +144,13 @@ def test_all_words_for_people_are_in_one_file(tmp_path):
     sources = [path for path in SOURCE.rglob("*.ts*") if path.name not in ("texts.ts", "tsconfig.json") and not path.name.endswith(".d.ts")]
     assert len(sources) > 20
     assert words_in(*sources) == []
-    # The one file holds nothing but texts: another language is another file like it.
+    # The file has only texts, so another language is another such file.
     assert not re.search(r"^import\b", (SOURCE / "texts.ts").read_text(), re.MULTILINE)
 
 
 # --- regular expressions ------------------------------------------------------------------------------------------------
 
-# Tries each on long runs of what it is made of: time that grows faster than the text is a page that stands still.
+# Tries each expression on long runs of its own characters. If the time grows faster than the text, the page would freeze.
 PUMP = r"""
 const ts = require(process.argv[2]), fs = require('fs'), vm = require('vm');
 const LENGTH = 100000, LIMIT = Number(process.argv[3]);
@@ -183,7 +183,7 @@ for (const file of process.argv.slice(4)) {
   look(source);
 }
 """
-# Made of words that are escaped, or of a mark and a number; the pattern of somebody's schema is looked at before.
+# Expressions there are built of escaped words, or of a mark and a number; the pattern of a foreign schema is checked first.
 MADE = {"src/page/chats/Marked.tsx", "src/page/chat/schema.ts", "src/page/markdown/pieces.ts"}
 
 

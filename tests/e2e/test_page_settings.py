@@ -1,4 +1,4 @@
-"""The page: what is set for a chat (model, approval mode), and what it costs."""
+"""The page: a chat's settings (model, approval mode) and its cost."""
 import pytest
 from support.browser import Keys
 from support.mcp_oauth import AuthorizationServer, ProtectedServer, open_page
@@ -40,7 +40,7 @@ def test_the_mode_of_a_chat_is_chosen_and_told_to_other_windows(server, provider
     page.say("write")
     page.until_text("answer", "written")
     assert not page.all("approval-card") and (server.home.workspace / "a.txt").exists()
-    # Another chat has the server's.
+    # Another chat has the server's mode.
     page.press("new-chat")
     page.until(lambda: page.one("mode").get_attribute("value") == "", "the server's mode")
     page.open_chat("c")
@@ -72,7 +72,7 @@ def test_what_is_chosen_before_the_first_message_holds_for_it(server, provider, 
     page.until_text("answer", "refuses")
     chat = server.client.get("/chats").json["chats"][0]
     assert (chat["chosen_model"], chat["approval_mode"], chat["title"]) == ("offline", "deny_all", "write a.txt: x")
-    # It stays, also after the page is loaded again.
+    # The choice is kept, also after a reload.
     page.open("/")
     page.open_chat(chat["id"])
     page.until(lambda: "offline" in page.text("model"), "the chosen model")

@@ -1,4 +1,4 @@
-"""The page among others: it speaks to no other host, and no other page, frame or host can read it or drive it."""
+"""The page talks to no other host, and no other page, frame or host can read or control it."""
 import base64
 import http.client
 import http.server
@@ -53,7 +53,7 @@ def test_what_the_policy_refuses_fails_any_test(server, browse, planted):
 
 
 def test_what_the_policy_refuses_is_seen_without_the_log(server, browse, monkeypatch):
-    """A line of the browser's log may be late, or lost, on a busy machine."""
+    """On a busy machine, lines of the browser's log may be late or lost."""
     page = browse(server)
     page.one("composer")
     page.problems()
@@ -87,8 +87,8 @@ else {
 
 
 @pytest.mark.parametrize("mime_type", ["text/javascript", "application/javascript", "Application/X-JavaScript; charset=utf-8", "text/ecmascript", "text/css"])
-def test_what_was_attached_runs_nowhere(server, provider, browse, mime_type):
-    """Whoever could put markup into the page would still have no script from this server but its own."""
+def test_attached_files_run_nowhere(server, provider, browse, mime_type):
+    """An attacker who could insert markup into the page could still load no script from this server but its own."""
     provider.plan(text("ok"))
     server.client.turn("c", "hello")
     is_style = mime_type == "text/css"
@@ -99,7 +99,7 @@ def test_what_was_attached_runs_nowhere(server, provider, browse, mime_type):
     for how in ["style"] if is_style else ["script", "module", "worker"]:
         assert page.driver.execute_async_script(LOADED, f"/chats/c/files/{file}", how) == "refused", how
     assert page.script("return window.ran") is None
-    # It is still there for whoever saves it, and its type is known.
+    # The file can still be saved, and its type is kept.
     assert server.client.get("/chats/c/files").json["files"][0]["mime_type"].lower().startswith(mime_type.lower().split(";")[0])
 
 
@@ -183,8 +183,8 @@ Promise.all(waits).then(() => { window.results = results; });
 
 
 class Attacker:
-    """A web server of somebody else. What it has no page for it hands on to the server under attack, as it came: who reached it by a name that leads there
-    a moment later sees the same."""
+    """A stranger's web server. It forwards paths that it does not have to the attacked server unchanged, as if its name had begun to lead there
+    (DNS rebinding)."""
 
     def __init__(self, address, target):
         self.target = target
@@ -256,18 +256,18 @@ def attackers():
 
 
 def everything(server):
-    """All that a stranger could have changed."""
+    """Everything that a stranger could have changed."""
     get = server.client.get
     return [get("/chats").json, get("/chats/c?branches=all").json, get("/chats/c/files").json, get("/chats/c/tasks").json, get("/approvals").json, get("/trash").json,
             get("/grants").json]
 
 
 def shown_in(page, frame):
-    """Whether the page is to be seen in a frame of another."""
+    """Whether another page's frame shows our page."""
     try:
         page.driver.switch_to.frame(frame)
         return page.css("#page") != [] or "secret" in page.driver.page_source
-    except NoSuchFrameException:  # there is nothing in it
+    except NoSuchFrameException:  # the frame is empty
         return False
     finally:
         page.driver.switch_to.default_content()
@@ -286,11 +286,11 @@ def test_a_stranger_can_neither_read_nor_drive_it(make_server, provider, browse,
     rebinds = stranger == "a name that leads here now"
     attacker = attackers(("127.0.0.1" if stranger == "another port" else "127.0.0.2", server.port if rebinds else 0), server.port)
     page = browse(server, hosts={"nice.example": "127.0.0.2"})
-    page.is_watched = False  # it goes to the stranger's page
+    page.is_watched = False  # the window visits the stranger's page
     if guarded:
         page.type("token", TOKEN)
         page.press("log-in")
-    # What there is to be had: a chat, its file, a call that waits for a person.
+    # Worth stealing: a chat, its file, a call that waits for a person.
     provider.plan(text("the secret answer"))
     page.one("composer")
     server.client.turn("c", "the secret question")
@@ -317,7 +317,7 @@ def test_a_stranger_can_neither_read_nor_drive_it(make_server, provider, browse,
     for frame in page.css(".framed"):
         assert not shown_in(page, frame)
     if not rebinds:
-        # A window that it opens shows it nothing either.
+        # A window opened by the stranger shows it nothing either.
         page.css("button")[-1].click()
         page.until(lambda: len(page.driver.window_handles) == 2, "the other window")
         own = page.driver.current_window_handle
@@ -328,13 +328,13 @@ def test_a_stranger_can_neither_read_nor_drive_it(make_server, provider, browse,
         assert page.script("try { return window.other.document.title } catch (e) { return 'refused' }") == "refused"
     assert everything(server) == before and len(provider.requests) == asked
     assert not (server.home.workspace / "driven").exists()
-    # What its own server was sent of it lets nobody in: the cookie, without the page's key.
+    # Its server got at most the cookie, which is not valid without the page's key.
     sent = {(name, value) for headers in attacker.heard for name, value in headers}
     assert not any(TOKEN in value or name.lower() in ("authorization", "reprise-page-key") for name, value in sent), sent
     for name, value in sent:
         if name.lower() == "cookie":
             server.client.get("/chats", headers={"Authorization": "", "Cookie": value}).error(401)
-    # All of this was about a server that is well, and that does as its own page says.
+    # The attacked server is healthy and still obeys its own page.
     page.driver.get(page.origin + "/#w")
     provider.plan(text("done"))
     page.press("approve")
@@ -343,7 +343,7 @@ def test_a_stranger_can_neither_read_nor_drive_it(make_server, provider, browse,
 
 
 def test_links_of_a_model_lead_out_alone(server, provider, browse):
-    """What a model links to is opened by a person only, in a window that knows nothing of this one."""
+    """Only a person's click opens a model's link, in a window without a reference to this one."""
     provider.plan(text("[out](http://127.0.0.3:9/x) <http://127.0.0.3:9/y> http://127.0.0.3:9/z [mail](mailto:a@b.example) [app](vscode://file/x) [near](/chats)"))
     page = browse(server)
     page.say("links")
@@ -351,7 +351,7 @@ def test_links_of_a_model_lead_out_alone(server, provider, browse):
     for link in page.css("[data-testid=answer] a"):
         assert link.get_attribute("target") == "_blank" and {"noopener", "noreferrer"} <= set(link.get_attribute("rel").split())
     assert "app" in page.text("answer") and "near" in page.text("answer")
-    # Nor is its host looked up before that.
+    # Its host is not looked up earlier either.
     ahead = "fetch('/').then((answer) => arguments[0](answer.headers.get('X-DNS-Prefetch-Control')))"
     assert page.driver.execute_async_script(ahead) == "off"
     page.keys(Keys.TAB)

@@ -1,4 +1,4 @@
-"""Calls of one round that do not mind each other run at once; what a long tool prints is seen while it prints."""
+"""Independent calls of one round run at once, and the output of a long tool is shown as it is printed."""
 import json
 import sys
 import time
@@ -7,7 +7,7 @@ import pytest
 from support.provider import call, text, tools
 from support.timing import SLACK, SOON, eventually
 
-# A server whose tools only read and take their time; it answers in the order in which they end.
+# A server with slow tools that only read. It answers in the order in which they finish.
 WAITING = r"""
 import json, sys, threading, time
 lock = threading.Lock()

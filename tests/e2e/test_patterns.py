@@ -1,4 +1,4 @@
-"""Patterns of calls that a person allows, and standing rules of the configuration: through the real server."""
+"""Patterns of calls that a person allows, and standing rules of the configuration, on the real server."""
 import json
 import os
 import pathlib
@@ -32,7 +32,7 @@ def allow(client, provider, chat, command, pattern, scope="chat", **more):
 
 
 def asked_calls(client, provider, chat, calls):
-    """Which of the calls of one turn ask; those that do are rejected."""
+    """The calls of one turn that need approval; all of them are rejected."""
     provider.plan(tools(*calls), text("ok"))
     stream = client.start(chat, "again")
     asked = set()
@@ -61,9 +61,9 @@ def test_a_pattern_is_offered_with_its_sentence_and_counts_in_the_chat(server, p
     assert grant["uses"] == 2 and grant["used_at"] > approved["at"]
     started = [e for e in client.get("/audit").expect(200, "audit").json["entries"] if e["event"] == "started" and e["reason"] == "grant"]
     assert [e["call_id"] for e in started] == ["a", "b"] and all(e["decided_by"] == [grant["id"]] for e in started)
-    # Another chat has not got it.
+    # Another chat does not have the grant.
     assert asked_calls(client, provider, "other", [shell("echo two", "a")]) == {"a"}
-    # An edit restores what was granted then, and a fork has it as other grants.
+    # An edit restores the grants of that time.
     provider.plan(tools(shell("echo again", "z")), text("ok"))
     edited = client.edit("c", "int_001", "once more")
     question = edited.until("approval_required")
@@ -104,8 +104,8 @@ def test_for_always_it_is_listed_counted_and_revoked(make_server, provider, plai
     assert asked_calls(client, provider, "d", [shell("echo four", "a")]) == {"a"}
 
 
-def test_another_version_that_understands_a_pattern_otherwise_asks(make_server, provider):
-    """What the older version kept is put into its file; the sentence of this one is another."""
+def test_a_version_with_another_meaning_of_a_pattern_asks(make_server, provider):
+    """The grant's file is given another version's sentence, which differs from ours."""
     server = make_server(provider, plain=True)
     _, asked = allow(server.client, provider, "c", "echo one", "echo *", scope="always")
     sentence = asked["patterns"][1]["means"]
@@ -121,13 +121,13 @@ def test_another_version_that_understands_a_pattern_otherwise_asks(make_server, 
     listed, = newer.client.get("/grants").expect(200, "grants").json["grants"]
     assert listed["means"] == "Runs `echo` with one word." and listed["outdated"] is True
     assert asked_calls(newer.client, provider, "d", [shell("echo two", "a")]) == {"a"}
-    # Who agrees again agrees to what it means now.
+    # A new approval agrees to the present meaning.
     allow(newer.client, provider, "d", "echo three", "echo *", scope="always")
     listed, = newer.client.get("/grants").expect(200, "grants").json["grants"]
     assert listed["means"] == sentence and "outdated" not in listed
     assert asked_calls(newer.client, provider, "e", [shell("echo four", "a")]) == set()
     newer.stop()
-    # An older one has kept no sentence: it counts as it did.
+    # A grant of an older version has no sentence and stays valid.
     kept = json.loads(file.read_text())
     del kept["grants"][0]["means"]
     file.write_text(json.dumps(kept))
@@ -171,7 +171,7 @@ def test_hostile_lines_ask_at_the_real_server(make_server, provider):
     rules = [{"tool": "run_shell", "pattern": pattern, "action": "allow"} for pattern in LINES["patterns"]]
     server = make_server(provider, config={"tools": {"rules": rules}, "approval_mode": "deny_all"})
     client = server.client
-    # Nobody is asked: what would ask is refused. Nothing of these runs.
+    # Calls that need approval are refused here. None of these runs.
     hostile = [line for line in LINES["hostile"][::12] if line]
     harmless = ["pwd", "true", "echo hi | wc -l", "git status; pwd"]
     calls = [shell(line, f"h{i}") for i, line in enumerate(hostile)]
@@ -201,7 +201,7 @@ def test_a_program_of_the_workspace_does_not_stand_for_the_systems(make_server, 
     for name in ("ls", "make"):
         (folder / name).write_text("#!/bin/sh\necho mine\n")
         (folder / name).chmod(0o755)
-    # Of make the sentence says that files decide.
+    # The sentence for make says that files decide what it does.
     assert ran(server.client, "ls", "git status; ls", "git status", "make test") == [False, False, True, True]
     (folder / "ls").unlink()
     (folder / "ls").symlink_to("/bin/ls")
@@ -217,7 +217,7 @@ HANDED = ["sort -S 1b --compress-program=sh r.txt", "sort --comp sh r.txt", "rg 
 
 
 def test_a_deny_rule_sees_through_programs_that_are_handed_others(make_server, provider):
-    """With all approved, a line of which it cannot be told whether it runs what is denied asks, and runs only if somebody agrees."""
+    """Even with approve_all, a line that may run a denied command needs approval."""
     rules = [{"tool": "run_shell", "pattern": pattern, "action": "deny"} for pattern in ("touch", "git push")]
     server = make_server(provider, config={"tools": {"rules": rules}, "approval_mode": "approve_all"})
     (server.home.workspace / "r.txt").write_text("touch owned\n")
@@ -228,7 +228,7 @@ def test_a_deny_rule_sees_through_programs_that_are_handed_others(make_server, p
 
 
 def test_a_program_of_the_workspace_is_not_hidden_by_one_of_the_home(make_server, provider, make_home):
-    """In the sandbox the home is empty: what PATH finds there is passed over, and the next one is run."""
+    """The home is empty in the sandbox, so a program that PATH finds there is skipped and the next one runs."""
     home = make_home()
     config = {"tools": {"rules": [{"tool": "run_shell", "pattern": "grep *", "action": "allow"}]}, "approval_mode": "deny_all"}
     own, planted = pathlib.Path(home.environment()["HOME"]) / "bin", home.workspace / "bin"
@@ -244,7 +244,7 @@ def test_a_program_of_the_workspace_is_not_hidden_by_one_of_the_home(make_server
     system = os.environ["PATH"]
     assert ran(f"{own}:{planted}:{system}") == "system"
     (own / "grep").write_text("#!/bin/sh\necho OWN\n")
-    (planted / "grep").mkdir()  # a folder is no program
+    (planted / "grep").mkdir()  # a folder is not a program
     for file in (own / "grep", planted):
         file.chmod(0o755)
     assert ran(f"{own}:{planted}:{system}") == "system"
@@ -284,7 +284,7 @@ def test_rules_deny_before_they_ask_before_they_allow(make_server, provider):
     report = client.post("/chats/c/interactions/int_001/replay", {"mode": "recorded"}).expect(200).json
     assert report["match"], report
 
-    # What a rule asks about cannot be granted, and nobody can answer what is denied.
+    # A call that a rule asks about cannot be granted, and a denied call is not asked about.
     stream, asked = asks(client, provider, "d", shell("echo ask"))
     assert asked["allowed_decisions"] == ["approve", "edit", "reject"] and "rule 2" in asked["reason"] and "patterns" not in asked.data
     client.approve("d", "int_001", asked["approval_id"], scope="chat").error(400, "invalid_answer")

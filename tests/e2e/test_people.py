@@ -1,4 +1,4 @@
-"""A server for several people: access tokens of an OIDC issuer, and API tokens. Who is who, and who is nobody."""
+"""A server for several people: access tokens of an OIDC issuer, and API tokens. Who is identified, and who is rejected."""
 import concurrent.futures
 import contextlib
 import http.client
@@ -24,7 +24,7 @@ def issuer():
 
 @pytest.fixture
 def people(make_server, make_home, issuer):
-    """A server of that issuer, with the operator's token too."""
+    """A server that accepts the issuer's tokens and the operator's token."""
     home = make_home()
     server = make_server(home=home, config=issuer.config(), arguments=["--token-file", token_file(home)], token=OPERATOR)
     return server
@@ -70,16 +70,16 @@ def test_access_tokens_of_issuers_that_say_so_in_a_claim(people, issuer):
 
 @pytest.mark.limit(90)
 @pytest.mark.parametrize("what", ["events", "chat feed", "answer", "door", "upload"])
-def test_what_an_access_token_opened_ends_with_it(people, issuer, what):
-    """The token counts for some seconds more for who comes with it, as clocks differ; what was begun before ends."""
-    left = min(4 * SLACK, 20)  # a body is waited for no longer than 30 s
+def test_streams_end_with_their_access_token(people, issuer, what):
+    """New requests may use the token some seconds longer, because clocks differ; requests begun before end with it."""
+    left = min(4 * SLACK, 20)  # the server waits at most 30 s for a body
     begun = int(time.time())
     token = issuer.token(exp=begun + left)
     client = as_user(people, token)
     headers = {"Authorization": f"Bearer {token}"}
     if what == "upload":
         client.post("/chats", {"id": "c"}).expect(201)
-    else:  # it waits for a person, and so for ever
+    else:  # the run waits for a person, so its stream does not end by itself
         stream = client.start("c", "ask: now?", on_disconnect="continue")
         stream.until("input_required")
     connection = http.client.HTTPConnection("127.0.0.1", people.port, timeout=left + 30)
@@ -104,11 +104,11 @@ def test_what_an_access_token_opened_ends_with_it(people, issuer, what):
             assert response.status == 401 and json.load(response)["error"]["code"] == "invalid_token"
         while response.read(1):
             pass
-    assert 0 <= time.time() - begun - left < 5 * SLACK, "not before the token ends, and soon behind it"
+    assert 0 <= time.time() - begun - left < 5 * SLACK, "not before the token expires, and soon afterwards"
 
 
-def test_none_and_shared_secrets_are_no_signatures(people, issuer):
-    """The classic forgeries: no signature, and the issuer's public key taken for a shared secret."""
+def test_alg_none_and_shared_secrets_are_rejected(people, issuer):
+    """The classic forgeries: no signature, and the issuer's public key used as a shared secret."""
     claims = issuer.claims()
     rsa, curve = issuer.keys[0], issuer.keys[1]
     forged = [assemble({"alg": name, "typ": "JWT"}, claims, lambda message: b"") for name in ("none", "None", "NONE", "nOnE")]
@@ -122,7 +122,7 @@ def test_none_and_shared_secrets_are_no_signatures(people, issuer):
         refused(people, token)
 
 
-def test_a_key_signs_by_its_own_algorithm_only_and_nobody_brings_a_key_along(people, issuer):
+def test_a_key_signs_by_its_own_algorithm_only_and_tokens_cannot_bring_keys(people, issuer):
     mine = Key("RS256", "mine")
     rsa, curve, edwards = issuer.keys
     refused(people, issuer.token(mine))
@@ -153,8 +153,8 @@ def test_garbage_and_huge_tokens_cost_nothing(people, issuer):
     as_user(people, good).get("/chats").expect(200)
 
 
-def test_the_body_of_who_is_not_known_is_never_read(people):
-    """A megabyte is announced and not sent: the answer comes all the same."""
+def test_the_body_of_an_unauthenticated_request_is_never_read(people):
+    """A megabyte is announced and not sent, and still there is a response."""
     head = (f"POST /chats/x/interactions HTTP/1.1\r\nHost: 127.0.0.1:{people.port}\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n"
             "Authorization: Bearer a.b.c\r\n\r\n")
     answer = raw_exchange(people.port, head.encode())
@@ -164,13 +164,13 @@ def test_the_body_of_who_is_not_known_is_never_read(people):
 
 # --- the issuer's keys ------------------------------------------------------------------------------------------------------------------
 
-def test_a_rotated_key_counts_as_soon_as_somebody_uses_it(make_server, issuer):
+def test_a_rotated_key_is_accepted_at_its_first_use(make_server, issuer):
     server = make_server(config=issuer.config())
     old = issuer.token()
     as_user(server, old).get("/chats").expect(200)
     issuer.keys = [Key("RS256", "rsa-2")]
     deadline = time.monotonic() + 15 * SLACK
-    # Between two questions to the issuer there is a pause; then the new key is known.
+    # The keys are not fetched again at once; then the new key is known.
     while (status := as_user(server, issuer.token()).get("/chats").status) != 200:
         assert status == 401 and time.monotonic() < deadline
     assert issuer.fetched == 2
@@ -186,7 +186,7 @@ def test_a_hundred_unknown_keys_are_a_few_questions_at_most(people, issuer):
     assert issuer.fetched <= 3
 
 
-def test_an_issuer_that_is_down_is_no_refusal_and_what_is_known_goes_on(make_server, issuer):
+def test_while_the_issuer_is_down_known_keys_work_and_others_get_503(make_server, issuer):
     issuer.down = True
     server = make_server(config=issuer.config())
     error = as_user(server, issuer.token()).get("/chats").error(503, "issuer_unreachable")
@@ -201,8 +201,8 @@ def test_an_issuer_that_is_down_is_no_refusal_and_what_is_known_goes_on(make_ser
     as_user(server, api["token"]).get("/chats").expect(200)
 
 
-def test_while_the_issuer_keeps_silent_nobody_else_waits(people, issuer, figure):
-    """One request waits for the keys; a hundred others of known people, and refusals, go on beside it."""
+def test_a_silent_issuer_delays_only_requests_with_unknown_keys(people, issuer, figure):
+    """One request waits for the keys, while a hundred others, by known people and rejected ones, are answered."""
     known = api_token(people.home)["token"]
     as_user(people, known).get("/chats").expect(200)
     issuer.talks.clear()
@@ -238,7 +238,7 @@ def test_a_stop_does_not_wait_for_the_issuer(make_server, issuer):
 
 @pytest.fixture
 def scripts(make_server):
-    """A server with API tokens alone."""
+    """A server that accepts API tokens only."""
     return make_server(config={"auth": {"type": "tokens"}})
 
 
@@ -269,7 +269,7 @@ def test_a_revoked_token_is_refused_by_the_running_server_at_once(scripts):
     assert "there is no token" in users(scripts.home, "revoke", first["id"], status=1).stderr
 
 
-def test_nobody_else_comes_in(scripts):
+def test_other_tokens_are_refused(scripts):
     api_token(scripts.home)
     for token in ("reprise_" + "A" * 43, "reprise_", "x.y.z", OPERATOR):
         refused(scripts, token)

@@ -17,7 +17,7 @@ from support.timing import SLACK, eventually
 
 pytestmark = pytest.mark.skipif(pg.programs() is None, reason="PostgreSQL is NOT INSTALLED (scripts/deps test): nothing is tested against it")
 
-LEASE = 15  # seconds in which an instance that has died is known to be dead, and its runs are taken up
+LEASE = 15  # seconds within which a dead instance is detected and its runs are taken up
 
 
 def reprise(home, url, *arguments):
@@ -73,7 +73,7 @@ def test_turns_edits_and_a_restart(make_instance, make_server, provider, postgre
     assert [m["content"] for m in provider.requests[-1].conversation] == ["first canary-92", "one canary-91", "second, edited", "two, edited", "third"]
     dump = postgres.dump(url)
     assert "canary" not in dump and "canary".encode().hex() not in dump
-    assert not list(server.home.data.glob("c")), "nothing of a chat is in the data folder"
+    assert not list(server.home.data.glob("c")), "the data folder has no files of the chat"
 
 
 def test_one_run_per_chat_and_the_same_events_everywhere(make_instance, provider):
@@ -207,7 +207,7 @@ def test_chats_go_from_a_database_to_a_folder_and_back_with_the_same_bytes(make_
     came = documents("second", "--data-dir", str(folder))
 
     def without_mark(files):
-        """What has come in says so, and digests of it are others."""
+        """The files without the mark of imported interactions, and without digests, which differ because of it."""
         return {name: re.sub(rb"sha256:[0-9a-f]{64}", b"sha256:", text.replace(b'"imported":true,', b"").replace(b',"imported":true', b""))
                 for name, text in files.items()}
 
@@ -254,7 +254,7 @@ def test_a_request_that_is_sent_to_two_servers_begins_once(make_instance, provid
 
 
 def certificate(folder, name):
-    """A key and a certificate for localhost, of nobody but itself."""
+    """A key and a self-signed certificate for localhost."""
     key, cert = folder / f"{name}.key", folder / f"{name}.crt"
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=localhost",
                     "-addext", "subjectAltName=DNS:localhost", "-keyout", key, "-out", cert], check=True, capture_output=True)
@@ -263,7 +263,7 @@ def certificate(folder, name):
 
 @pytest.mark.limit(90)
 def test_over_tls_with_a_password(make_home, make_server, provider):
-    """The database must show the certificate that is trusted, and the password is in no message."""
+    """The database must present the trusted certificate, and no message contains the password."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="tls"))
     folder.chmod(0o755)
     key, cert = certificate(folder, "server")
@@ -306,8 +306,8 @@ OF_THE_WORKSPACE = {"list_files", "read_file", "search_files", "write_file", "ed
 
 
 @pytest.mark.parametrize("mode", [None, "none", "shared", "local"])
-def test_tools_of_the_workspace_are_there_if_it_is_said_whose_that_is(make_home, make_server, url, mode):
-    """A run that another server takes up would go on with other files."""
+def test_tools_of_the_workspace_need_workspace_mode(make_home, make_server, url, mode):
+    """Otherwise a run taken up by another server would continue with other files."""
     home = make_home()
     reprise(home, url, "db", "init")
     server = make_server(home=home, config={"store": {"type": "postgres", "url": url}, "model": "offline", "mcpServers": {"local": {"command": "/bin/true"}},
@@ -339,7 +339,7 @@ def key_id(file):
 
 
 def test_a_server_without_the_key_of_the_chats_does_not_start(make_instance, make_home, provider, postgres, url):
-    """As with a data folder: nothing is written that the other servers could not open, and no key is made."""
+    """As with a data folder: the server makes no key, and writes nothing that the other servers could not open."""
     provider.plan(text("a"))
     first = make_instance()
     first.client.turn("c", "q")

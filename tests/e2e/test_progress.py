@@ -1,4 +1,4 @@
-"""What long commands show while they work: at a terminal one moving line, on a pipe nothing but the result; and nothing half-made when they are stopped."""
+"""Progress of long commands: one changing line at a terminal, only the result on a pipe; and nothing half-made is left when they are stopped."""
 import fcntl
 import json
 import os
@@ -16,13 +16,13 @@ from support.terminal import Terminal
 from support.timing import SLACK, SOON, eventually
 
 INTERACTIONS = 3000
-FILES = f"{INTERACTIONS + 1:,}"  # with chat.json
+FILES = f"{INTERACTIONS + 1:,}"  # including chat.json
 DRAWN = re.compile(r"\r([^\r\n\x1b]+)\x1b\[K")
 TIME = "2025-01-15T10:00:00.000Z"
 
 
 def write_chat(folder, count, text):
-    """The files of a plain chat, as they are in a data folder: to import as many would take a minute."""
+    """Writes the files of a plain chat as in a data folder, because importing so many would take a minute."""
     (folder / "interactions").mkdir(parents=True)
     for number in range(1, count + 1):
         question, answer = f"question {number} {text}", f"answer {number}"
@@ -39,7 +39,7 @@ def write_chat(folder, count, text):
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
-    """Has a plain data folder with one chat of 3,000 interactions, which take some time to read. No test may change it."""
+    """A home with a plain data folder and one chat of 3,000 interactions, which take some time to read. No test may change it."""
     long = Home(tmp_path_factory.mktemp("long") / "user")
     write_chat(long.data / "long", INTERACTIONS, "many words " * 1700)
     return long
@@ -126,7 +126,7 @@ def test_the_line_goes_to_the_terminal_while_the_result_goes_to_a_pipe(home):
     try:
         while part := os.read(ours, 65536):
             raw += part
-    except OSError:  # the other side is closed
+    except OSError:  # the other end is closed
         pass
     out = done.communicate(timeout=SOON)[0]
     os.close(ours)
@@ -226,7 +226,7 @@ def test_stopped_copies_to_another_folder_are_whole_or_not_there(home, tmp_path)
 
 
 def test_a_second_signal_ends_a_command_at_once(home):
-    """The first one was taken, and the work would go on to its next step: a pipe that nobody reads holds it there."""
+    """After the first signal the command would finish its present step, but it blocks on a pipe that is not read."""
     read, write = os.pipe()
     process = command(home, "export", "--format", "markdown", "--plain", stdout=write, stderr=subprocess.DEVNULL)
     os.close(write)
@@ -237,7 +237,7 @@ def test_a_second_signal_ends_a_command_at_once(home):
             return struct.unpack("i", fcntl.ioctl(read, termios.FIONREAD, b"\0" * 4))[0] == full
         eventually(is_full, "the pipe is full", 5 * SOON)
         process.send_signal(signal.SIGINT)
-        # It is held back until the command has taken it; then the next one is not.
+        # Wait until the signal is delivered; otherwise the second would merge with it.
         eventually(lambda: not is_pending(process.pid, signal.SIGINT), "the signal is taken")
         process.send_signal(signal.SIGINT)
         assert process.wait(SOON) == -signal.SIGINT

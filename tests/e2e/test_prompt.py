@@ -1,4 +1,4 @@
-"""What the model is told before the conversation: modules that a user can edit, and what tools have named lately."""
+"""The system prompt: modules that a user can edit, and the names that appeared in recent tool results."""
 import datetime
 import json
 
@@ -27,7 +27,7 @@ def write(home, name, content, mode=0o600):
 
 
 def size(request):
-    """Tokens of what is sent, at three bytes each; a model's template adds a few around each message and tool."""
+    """Tokens of a request, at three bytes each; a model's template adds a few around each message and tool."""
     functions = [f["function"] for m in request.messages for f in m.get("tool_calls", [])]
     texts = [m.get("content") or "" for m in request.messages] + [f["name"] + f["arguments"] for f in functions]
     tools = [f["function"] for f in request.body.get("tools", [])]
@@ -130,7 +130,7 @@ def memory_of(server, chat, interaction):
 
 
 def named(server, provider, *outputs, chat="c"):
-    """A turn whose tool returns these texts; what the model was told at its beginning."""
+    """Runs a turn whose tool returns these texts. Returns the system prompt of that turn."""
     for number, output in enumerate(outputs):
         provider.plan(tools(call("echo", {"text": output}, f"call_{number}")))
     provider.plan(text("ok"))
@@ -139,20 +139,20 @@ def named(server, provider, *outputs, chat="c"):
 
 
 def sum_up(server, provider, chat="c"):
-    """What the model is told when what was said before the last turn is summed up."""
+    """Summarizes everything before the last turn. Returns the next system prompt."""
     turn(server, provider, chat=chat)
     provider.plan(text("They talked."))
     server.client.stream("POST", f"/chats/{chat}/compact", {}).finish()
     return turn(server, provider, chat=chat)
 
 
-def test_what_tools_have_named_is_told_when_it_is_summed_up_and_an_edit_restores_it(make_server, provider):
+def test_names_from_tools_are_in_the_prompt_after_a_summary_and_an_edit_restores_them(make_server, provider):
     server = make_server(provider, config=TOOLS)
     (server.home.workspace / "notes.txt").write_text("nothing of interest")
     told = named(server, provider, page(1, "About us"), "Created sec-456.")
     provider.plan(tools(call("read_file", {"path": "notes.txt"})), text("ok"))
     server.client.turn("c", "read")
-    assert "Named" not in told and {system_of(r) for r in provider.requests} == {told}, "the results are in the messages, and the prompt stays the same"
+    assert "Named" not in told and {system_of(r) for r in provider.requests} == {told}, "the messages have the results, and the prompt stays the same"
     assert memory_of(server, "c", "int_002") == [
         {"type": "page", "id": "page-1", "name": "About us"}, {"type": "sec", "id": "sec-456"}, {"type": "file", "id": "notes.txt"}]
     told = sum_up(server, provider)

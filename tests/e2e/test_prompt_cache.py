@@ -1,4 +1,4 @@
-"""The provider's cache: requests that begin with the same bytes, what is said to help it, and what it saves."""
+"""The provider's cache: requests that begin with the same bytes, hints for the cache, and the savings."""
 import json
 
 import pytest
@@ -27,7 +27,7 @@ def read(kind, path, call_id):
 
 
 def split(kind, request):
-    """What a request has around its messages, and the messages, to the byte."""
+    """Splits a request's bytes into what surrounds the messages, and the messages."""
     raw = request.raw.replace(MARK, b"")
     begin, end = {"openai": (b'"messages":[', b'],"tools":'), "openai_responses": (b'"input":[', b'],"include":'),
                   "anthropic": (b'"messages":[', b'],"stream":')}[kind]
@@ -43,7 +43,7 @@ def test_the_beginning_stays_the_same_from_turn_to_turn(make_server, make_home, 
         (home.workspace / f"notes{number}.txt").write_text(f"number {number}")
     server = make_server(home=home, config=configured(provider, kind))
     for turn in range(4):
-        if turn == 2:  # also over a restart
+        if turn == 2:  # also across a restart
             server.stop()
             server = make_server(home=home, config=configured(provider, kind))
         provider.plan(read(kind, f"notes{turn}.txt", f"call_{turn}"), say(kind, f"It says {turn}."))
@@ -52,7 +52,7 @@ def test_the_beginning_stays_the_same_from_turn_to_turn(make_server, make_home, 
     assert len(parts) == 8 and len({around for around, _ in parts}) == 1, "tools, system prompt and settings are the same"
     for (_, before), (_, after) in zip(parts, parts[1:]):
         assert after.startswith(before), "messages are only added"
-    if kind == "anthropic":  # marks at the tools, at the system prompt, and at the last two messages of the user
+    if kind == "anthropic":  # marks on the tools, the system prompt and the user's last two messages
         for request in provider.requests:
             marked = [message["role"] for message in request.body["messages"] if "cache_control" in message["content"][-1]]
             users = [message for message in request.body["messages"] if message["role"] == "user"]

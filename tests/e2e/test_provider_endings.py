@@ -1,4 +1,4 @@
-"""How an answer ends, over the real binary: what is not understood is no success. The table of all endings is tests/model/endings_test.cc."""
+"""How answers end, with the real binary: an unknown ending is no success. The table of all endings is tests/model/endings_test.cc."""
 import gzip
 import json
 

@@ -1,4 +1,4 @@
-"""What a provider adds to its answers for itself: kept with them, and sent back to it alone."""
+"""Provider extras: stored with the answers, and sent back only to the provider that wrote them."""
 import json
 
 import pytest
@@ -12,7 +12,7 @@ DETAILS = [{"type": "reasoning.text", "text": "I think", "signature": "S", "form
 
 
 def thoughtful():
-    """Calls a tool, and has in pieces what DeepSeek, OpenRouter and Gemini send."""
+    """An answer that calls a tool, with extras of DeepSeek, OpenRouter and Gemini in pieces."""
     part = lambda **members: {"type": "reasoning.text", "format": "f", "index": 0, **members}  # noqa: E731
     return Reply([delta({"role": "assistant", "content": None, "reasoning_content": "I "}),
                   delta({"reasoning_content": "think", "reasoning_details": [part(text="I ")]}),
@@ -21,7 +21,7 @@ def thoughtful():
 
 
 def kept(request):
-    """Whether the first answer of the conversation has all that it came with."""
+    """Whether the first answer in the request has all its extras."""
     answer = next(m for m in request.messages if m["role"] == "assistant")
     call, = answer["tool_calls"]
     return (answer.get("reasoning_content"), answer.get("reasoning_details"), call.get("extra_content")) == (
@@ -61,7 +61,7 @@ def test_they_go_back_in_the_next_round_after_a_restart_an_edit_and_a_fork(make_
     assert replay["match"] is True
 
 
-def test_they_go_to_nobody_else(make_server, provider):
+def test_they_go_to_no_other_provider(make_server, provider):
     server = make_server(**two_providers(provider))
     provider.plan(thoughtful(), text("one"))
     server.client.turn("c", "hi")

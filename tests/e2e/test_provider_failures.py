@@ -1,4 +1,4 @@
-"""Providers that fail: an error event, FAILED, the state saved, and the next turn works."""
+"""Providers that fail: there is an error event, the interaction is FAILED, its state is saved, and the next turn works."""
 import json
 import os
 import signal
@@ -11,7 +11,7 @@ from support.server import API_KEY
 
 
 def failing_turn(server, provider, *replies, chat="c", code=None):
-    """A turn that fails; checks event, file, and that the chat goes on. Returns the error event."""
+    """Runs a turn that fails; checks the event, the file, and that the chat continues. Returns the error event."""
     provider.plan(*replies)
     stream = server.client.turn(chat, "hello", "FAILED")
     error = stream.one("error")
@@ -101,7 +101,7 @@ def test_a_failure_in_a_later_round_keeps_the_tools_results(server, provider):
     assert provider.requests[-1].conversation[2]["content"] == "kept"
 
 
-def test_a_provider_that_nobody_listens_at(make_server):
+def test_a_provider_that_does_not_listen(make_server):
     from support.provider import Provider
     gone = Provider()
     gone.close()
@@ -145,7 +145,7 @@ def test_an_answer_that_came_while_the_process_was_stopped_counts(make_server, p
     gate.wait_reached()
     os.kill(server.process.pid, signal.SIGSTOP)
     gate.release()
-    time.sleep(3 * limit)  # this is what is tested: the limit passes while nobody can look
+    time.sleep(3 * limit)  # on purpose: the limit passes while the process is stopped
     os.kill(server.process.pid, signal.SIGCONT)
     stream.finish()
     assert stream.one("answer")["content"] == "ab"
@@ -176,7 +176,7 @@ def test_what_an_interaction_may_hold_is_limited(make_server, provider):
     provider.answer_with(lambda request: Reply([*say, delta({"tool_calls": [{"index": 0, **call("echo", {"text": str(len(request.messages))})}]}),
                                                 *ending("tool_calls")]))
     stream = server.client.turn("c", "hello", "FAILED")
-    # A second one may follow where 32 MiB are not written in time.
+    # A second error may follow if 32 MiB are not written in time.
     assert stream.all("error")[0]["code"] == "response_too_large" and len(provider.requests) == 5
     server.client.get("/readyz").expect(200)
 

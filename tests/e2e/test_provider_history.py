@@ -1,4 +1,4 @@
-"""Nothing that was stored bricks a chat: what goes to a provider is what it takes, as the strict providers of the suite say."""
+"""No stored record makes a chat unusable: the strict providers of the suite accept every request."""
 import json
 
 import pytest
@@ -26,7 +26,7 @@ ANSWERS = {"chat": text, "messages": lambda words: anthropic.message(anthropic.s
 
 
 def ask_each(client, provider, chat="c"):
-    """The chat goes on at each of the three interfaces."""
+    """Continues the chat with each of the three interfaces."""
     for name, answer in ANSWERS.items():
         provider.plan(answer("on"))
         client.turn(chat, f"and {name}?", model=f"{name}/scripted")
@@ -34,7 +34,7 @@ def ask_each(client, provider, chat="c"):
 
 def test_an_empty_answer_of_an_older_version(make_server, provider):
     server = serve(make_server, provider)
-    server.check_records = False  # it was not recorded here
+    server.check_records = False  # the chat was recorded elsewhere
     said = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": ""}, {"role": "user", "content": "hello?"}, {"role": "assistant", "content": " \n"}]
     document = {"id": "old", "interactions": [{"user_message": "hello?", "status": "COMPLETED", "final_agent_state": {"messages": said}}]}
     imported = server.client.post("/import", document).expect(201).json
@@ -83,7 +83,7 @@ def test_thoughts_of_mistral_are_shown_and_come_back_to_it_alone(make_server, pr
     ask_each(client, provider)
 
 
-def test_thoughts_that_are_refused_are_left_out_once_and_for_all(make_server, provider):
+def test_refused_thoughts_are_left_out_from_then_on(make_server, provider):
     client = start(make_server, provider)
     provider.plan(Reply([delta({"content": "<think>hm</think>\n\nso"}), *ending()]))
     assert client.turn("c", "hi").one("answer")["content"] == "so"
@@ -95,12 +95,12 @@ def test_thoughts_that_are_refused_are_left_out_once_and_for_all(make_server, pr
 
 def test_unsigned_thinking_goes_back_where_it_came_from(make_server, provider):
     client = start(make_server, provider, model="messages/scripted")
-    Provider.strict = False  # this provider signs nothing
+    Provider.strict = False  # a provider that does not sign
     thinking = {"type": "thinking", "thinking": "hm", "signature": ""}
     provider.plan(anthropic.message(thinking, anthropic.use("echo", {"text": "a"})), anthropic.message(anthropic.say("so")))
     client.turn("c", "hi")
     assert provider.requests[-1].body["messages"][1]["content"][0] == {"type": "thinking", "thinking": "hm"}
-    Provider.strict = True  # and this one wants signatures
+    Provider.strict = True  # a provider that requires signatures
     provider.plan(anthropic.message(anthropic.say("on")), anthropic.message(anthropic.say("again")))
     client.turn("c", "and?")
     client.turn("c", "and so?")

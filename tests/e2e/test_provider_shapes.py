@@ -1,5 +1,5 @@
-"""Conversations of two rounds with a tool, in each form in which providers add something of their own to their answers: that
-comes back to them unchanged, whatever happens to the chat, and goes to nobody else."""
+"""Conversations of two rounds with a tool, in each form in which providers add extras to their answers. The extras are sent back
+to that provider unchanged, whatever happens to the chat, and to no other."""
 import json
 
 import pytest
@@ -11,7 +11,7 @@ ARGUMENTS = {"text": "a"}
 
 
 class Chat:
-    """Chat completions; `own` is what the answer has beside its call, `of_call` what the call has beside its function."""
+    """Chat completions; `own` are the extras of the answer, `of_call` those of the call."""
     kind = "openai"
 
     def __init__(self, name, own, of_call=None, pieces=None):
@@ -25,7 +25,7 @@ class Chat:
     say = staticmethod(text)
 
     def opaque(self, request):
-        """What the first answer of the conversation has beside texts and calls."""
+        """The extras of the first answer in the request."""
         answer = next((m for m in request.messages if m["role"] == "assistant" and m.get("tool_calls")), None)
         if answer is None:
             return None
@@ -115,11 +115,11 @@ def test_what_is_the_providers_own_goes_back_to_it_alone(make_server, make_home,
 
     provider.plan(shape.say("three"))
     client.turn("c", "third", model="foreign/scripted")
-    assert shape.opaque(provider.requests[-1]) == shape.nothing, "a foreign provider of the same form"
+    assert shape.opaque(provider.requests[-1]) == shape.nothing, "not to another provider of the same type"
 
     provider.plan(text("four"))
     client.turn("c", "fourth", model="plain/scripted")
-    assert Chat("", {}).opaque(provider.requests[-1]) == Chat.nothing, "a foreign provider of chat completions"
+    assert Chat("", {}).opaque(provider.requests[-1]) == Chat.nothing, "not to another provider of chat completions"
 
     provider.plan(shape.say("five"))
     client.turn("c", "fifth", model="own/another")
@@ -130,7 +130,7 @@ def test_what_is_the_providers_own_goes_back_to_it_alone(make_server, make_home,
     client.turn(fork["id"], "sixth")
     assert shape.opaque(provider.requests[-1]) == shape.whole(), "in a fork"
 
-    # What is summed up is not sent; what comes behind it is, with all that belongs to it.
+    # Summarized messages are not sent; later ones are, with their extras.
     provider.plan(shape.thinks_and_calls("call_7"), shape.say("seven"), shape.say("THE SUMMARY"), shape.say("eight"))
     client.turn("c", "seventh", model="own/scripted")
     client.stream("POST", "/chats/c/compact", {}).finish()
@@ -138,6 +138,6 @@ def test_what_is_the_providers_own_goes_back_to_it_alone(make_server, make_home,
     request = provider.requests[-1]
     sent = json.dumps(request.body)
     assert "THE SUMMARY" in sent and "second" not in sent and "seventh" in sent
-    assert shape.opaque(request) == shape.whole("call_7"), "behind a summary"
+    assert shape.opaque(request) == shape.whole("call_7"), "after a summary"
     for interaction in ("int_001", "int_003"):
         assert client.post(f"/chats/c/interactions/{interaction}/replay", {"mode": "recorded"}).expect(200).json["match"] is True

@@ -1,4 +1,4 @@
-"""Tools that a provider refuses, or that are more than it takes: they are left out and named, and the conversation goes on."""
+"""Tools that a provider refuses, or that exceed its limit: they are left out and named, and the conversation continues."""
 import pytest
 from support import anthropic, responses
 from support.mcp import server_of
@@ -50,7 +50,7 @@ REFUSALS = {
 
 @pytest.mark.parametrize("kind, which", [(kind, n) for kind, all_of in REFUSALS.items() for n in range(len(all_of))])
 def test_a_tool_that_is_refused_is_left_out_and_the_request_sent_again(make_server, provider, kind, which):
-    """More of them than a request is retried, which is never: each teaches something."""
+    """There are more refused tools than retries (none), because a request without a refused tool does not count as a retry."""
     server = start(make_server, provider, {f"t{n}": {"type": "object", "properties": {}} for n in range(6)}, kind)
     bad = {f"mcp__s__t{n}" for n in (1, 3, 4, 5)}
 
@@ -68,7 +68,7 @@ def test_a_tool_that_is_refused_is_left_out_and_the_request_sent_again(make_serv
     assert all(each[0]["model"] == "one/scripted" and each[0]["reason"] for each in left_out(server).values())
     assert all(f"tool={name}" in server.log() or f'"{name}"' in server.log() for name in bad)
     server.client.turn("d", "hi")
-    assert len(provider.requests) == 6 and not bad & set(told(provider.requests[-1])), "remembered"
+    assert len(provider.requests) == 6 and not bad & set(told(provider.requests[-1])), "the refusals are remembered"
 
 
 def told_names(server):

@@ -1,4 +1,4 @@
-"""What is sent to providers is what their own libraries would send: requests as they were captured compile against the official SDKs' types."""
+"""Requests to providers are what their own libraries would send: captured requests compile against the official SDKs' types."""
 import json
 import subprocess
 
@@ -7,13 +7,13 @@ from support import anthropic, npm, responses
 from support.provider import call, failure, text, tools
 from support.server import API_KEY
 
-COMPILER = "typescript@5.9.3"  # the last that needs nothing but Node
+COMPILER = "typescript@5.9.3"  # the last version that needs only Node
 OPENAI, ANTHROPIC = "openai@7.57.0", "@anthropic-ai/sdk@1.13.0"
 OPTIONS = {"noEmit": True, "strict": True, "skipLibCheck": True, "target": "es2022", "lib": ["es2022", "dom"], "module": "nodenext", "moduleResolution": "nodenext", "types": []}
 
 
 def compile_as(package, header, of_type, bodies, folder):
-    """What the compiler says of these requests as values of that type; each is written down, so that a member that is not known is an error too."""
+    """The compiler's exit status and messages for these requests as literals of that type, so that unknown members are errors, too."""
     modules = npm.install(package, COMPILER)
     source = [header, *(f"export const request{n}: {of_type} = {json.dumps(body)};" for n, body in enumerate(bodies))]
     (folder / "requests.ts").write_text("\n".join(source) + "\n")
@@ -26,7 +26,7 @@ def compile_as(package, header, of_type, bodies, folder):
 
 
 def conversation(make_server, provider, kind, replies, **models):
-    """Turns with reasoning, tools, a failure of a tool, a switch of the model and a summary."""
+    """Runs turns with reasoning, tools, a failing tool, a switch of models and a summary. Returns the requests' bodies."""
     url = provider.url.removesuffix("/v1") if kind == "anthropic" else provider.url
     models = {f"one/{name}": facts for name, facts in models.items()}
     server = make_server(config={"providers": {"one": {"type": kind, "base_url": url, "api_key": API_KEY}}, "model": "one/scripted", "models": models, "max_retries": 1})
@@ -36,7 +36,7 @@ def conversation(make_server, provider, kind, replies, **models):
         server.client.turn("c", f"now {name}", model=name)
     server.client.stream("POST", "/chats/c/compact", {}).finish()
     server.client.turn("c", "last")
-    assert not provider._replies, "all of it was said"
+    assert not provider._replies, "all replies were used"
     return [request.body for request in provider.requests]
 
 
@@ -50,7 +50,7 @@ def test_chat_completions(make_server, provider, tmp_path):
     of_type = "OpenAI.Chat.ChatCompletionCreateParams"
     assert compile_as(OPENAI, 'import OpenAI from "openai";', of_type, bodies, tmp_path) == (0, "")
     status, said = compile_as(OPENAI, 'import OpenAI from "openai";', of_type, [{**bodies[0], "no_such_member": 1}], tmp_path)
-    assert status != 0 and "no_such_member" in said, "the compiler looks"
+    assert status != 0 and "no_such_member" in said, "the compiler does check"
 
 
 def test_responses(make_server, provider, tmp_path):

@@ -1,4 +1,4 @@
-"""OpenAI-compatible servers that differ: each of these ends in the same turn."""
+"""OpenAI-compatible servers that differ: each yields the same turn."""
 import json
 
 import pytest

@@ -1,4 +1,4 @@
-"""Behind something else: the examples of docs/proxy.md, as they stand there, in front of the real server; and the names that let them in."""
+"""Behind a proxy: the examples of docs/proxy.md, as written, in front of the real server; and the hosts that must be allowed."""
 import http.client
 import os
 import re
@@ -43,7 +43,7 @@ PROXIES = {"nginx": nginx_command, "haproxy": haproxy_command}
 
 
 class ProxyClient(Client):
-    """Speaks to a proxy's Unix socket, under the name that people would use."""
+    """Talks to a proxy's Unix socket, with the host name that people would use."""
 
     def __init__(self, end, name=NAME, token=None):
         super().__init__(0, token)
@@ -58,7 +58,7 @@ class ProxyClient(Client):
 
 
 def listens(end):
-    """A socket has its name before somebody listens at it."""
+    """Whether a proxy listens at the socket; its file exists earlier."""
     try:
         with socket.socket(socket.AF_UNIX) as connection:
             connection.connect(str(end))
@@ -102,7 +102,7 @@ def test_streams_come_live_through_the_proxy_of_the_manual(make_server, provider
     gate.release()
     stream.finish()
     assert client.history("c")["interactions"][0]["id"] == "int_001"
-    # As a page served under the proxy's name would ask.
+    # Requests of a page served under the proxy's name.
     client.get("/chats", headers={"Origin": f"https://{NAME}", "Sec-Fetch-Site": "same-origin"}).expect(200)
     client.get("/chats", headers={"Origin": "https://evil.example"}).error(403, "forbidden_origin")
     upload = client.request("POST", "/chats/c/files?name=big.bin", b"x" * (2 << 20), headers={"Content-Type": "application/octet-stream"})
@@ -150,7 +150,7 @@ def test_a_tunnels_name_is_refused_until_it_is_listed(make_server, offline):
     server.client.get("/healthz").expect(200)
 
 
-def test_headers_that_proxies_add_let_nobody_in(make_server):
+def test_headers_of_proxies_do_not_change_the_host(make_server):
     server = make_server(arguments=["--public-hosts", NAME])
     for name, value in (("X-Forwarded-Host", NAME), ("Forwarded", f"host={NAME}"), ("X-Forwarded-For", "127.0.0.1"), ("X-Real-IP", "127.0.0.1")):
         server.client.get("/healthz", headers={"Host": "evil.example", name: value}).error(403, "forbidden_host")
@@ -168,6 +168,6 @@ def test_on_every_address_the_machines_own_name_can_be_listed(make_server, tmp_p
 
 @pytest.mark.parametrize("config, words", [({"public_hosts": "chat.example"}, "an array of strings"), ({"public_hosts": ["https://chat.example"]}, "without https://"),
                                            ({"public_hosts": ["*.example"]}, "without wildcards"), ({"public_hosts": ["a,b"]}, "names or addresses"), ({"public_hosts": [7]}, "public_hosts")])
-def test_a_name_that_is_none_stops_the_start(make_server, config, words):
+def test_an_invalid_name_stops_the_start(make_server, config, words):
     with pytest.raises(AssertionError, match=words):
         make_server(config=config)

@@ -1,4 +1,4 @@
-"""DELETE of a superseded branch: it goes to the trash, is on account, and nothing else changes."""
+"""DELETE of a superseded branch: it goes to the trash, the audit log has it, and nothing else changes."""
 import json
 import subprocess
 
@@ -18,7 +18,7 @@ def ids(client, chat="c"):
 
 @pytest.fixture
 def branched(server, provider):
-    """int_001 - int_002 - int_003, and beside the last two int_004 - int_005, where the chat ends."""
+    """int_001 - int_002 - int_003, and int_004 - int_005 as another branch after int_001, where the chat ends."""
     client = server.client
     for n in range(3):
         provider.plan(text(f"answer {n}"))
@@ -44,7 +44,7 @@ def test_a_superseded_branch_goes_with_all_that_continues_it(branched, provider,
     assert sorted(removed) == ["int_002.json", "int_003.json"]
     lines = client.get("/audit").expect(200, "audit").json["entries"]
     assert [(e["event"], e["chat_id"], e["interaction_id"]) for e in lines] == [("pruned", "c", "int_002")]
-    # Numbers are not given again, the chat goes on, and all is well with it, after a restart too.
+    # Numbers are not reused, the chat continues and is valid, after a restart, too.
     provider.plan(text("after"))
     assert client.turn("c", "next").interaction == "int_006"
     branched.stop()

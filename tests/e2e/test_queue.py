@@ -1,4 +1,4 @@
-"""if_running: a message that waits for its turn, or that interrupts what runs."""
+"""if_running: a message that waits for its turn, or that interrupts the run."""
 import json
 import threading
 import time
@@ -26,7 +26,7 @@ def messages(client, chat="c"):
 
 
 def busy(client, provider):
-    """A chat with a run that goes on until its gate is opened."""
+    """Starts a run that continues until its gate is opened: (gate, stream)."""
     gate = Gate()
     provider.plan(text("a1", gate))
     stream = client.start("c", "q1")
@@ -35,7 +35,7 @@ def busy(client, provider):
 
 
 def enqueue(client, message, **more):
-    """Waits in the queue; its stream and its id there."""
+    """Queues a message. Returns its stream and its id in the queue."""
     stream = client.start("c", message, if_running="queue", **more)
     assert "Content-Location" not in stream.headers
     waiting = wait_until(lambda: next((m for m in queue(client) if m["user_message"] == message), None), "it is not in the queue")
@@ -94,7 +94,7 @@ def test_a_waiting_message_can_be_changed_and_removed(server, provider):
     client.request("PATCH", f"/chats/c/queue/{id2}", {"user_message": "x"}).error(404)
     client.request("PATCH", f"/chats/c/queue/{id3}", {"user_message": ""}).error(400)
     client.get("/chats/nobody/queue").error(404)
-    assert not server.home.find_text("better"), "what waits is sealed"
+    assert not server.home.find_text("better"), "queued messages are sealed"
     provider.plan(text("a2"))
     gate.release()
     first.finish()

@@ -1,4 +1,4 @@
-"""kill -9 in the middle of a turn: what a client has seen is still there, and no tool runs twice."""
+"""kill -9 in the middle of a turn: everything that a client has seen is kept, and no tool runs twice."""
 import json
 import os
 import random
@@ -189,8 +189,8 @@ def test_a_pending_approval_of_a_resumed_run_survives(make_server, make_home, pr
 
 
 @pytest.mark.parametrize("kind", ["approve", "reject", "respond"])
-def test_an_answer_that_was_taken_is_never_asked_for_again(make_server, make_home, provider, kind):
-    """Killed as soon as the 200 is there."""
+def test_an_acknowledged_answer_is_never_asked_for_again(make_server, make_home, provider, kind):
+    """The server is killed as soon as the 200 has arrived."""
     home = make_home()
     server = make_server(provider, home=home)
     tool = call("ask_human", {"question": "Which?"}) if kind == "respond" else call("write_file", {"path": "a", "content": "1"})
@@ -245,7 +245,7 @@ MINUTES = float(os.environ.get("REPRISE_TORTURE_MINUTES", "0"))
 
 
 def kills():
-    """Thirty; a thousand, and as many as fit into REPRISE_TORTURE_MINUTES, when scripts/torture asks."""
+    """Thirty kills; with scripts/torture a thousand, and as many as fit into REPRISE_TORTURE_MINUTES."""
     deadline = time.monotonic() + 60 * MINUTES
     number = 0
     while number < (1000 if MINUTES else 30) or time.monotonic() < deadline:
@@ -254,7 +254,7 @@ def kills():
 
 
 def check_kept(stored, seen, context):
-    """Everything that a client has seen is in the record, with its number and its bytes."""
+    """Asserts that the record has every event that a client has seen, with the same number and bytes."""
     kept = {e["seq"]: e for e in stored["agent_events"]}
     assert list(kept) == sorted(kept), context
     for name, seq, data in seen:
@@ -267,7 +267,7 @@ def check_kept(stored, seen, context):
 
 @pytest.mark.limit(60 + (1800 + 60 * MINUTES if MINUTES else 0))
 def test_nothing_seen_is_lost_over_many_kills(make_server, make_home, provider, figure):
-    """Each turn asks, runs a tool that counts, and answers; the server is killed somewhere on the way, and once more while a
+    """Each turn asks, runs a tool that counts, and answers. The server is killed at some point of it, and once more while a
     question that survived is answered."""
     home = make_home()
     seed = int(os.environ.get("REPRISE_TORTURE_SEED", "4711"))
@@ -279,28 +279,28 @@ def test_nothing_seen_is_lost_over_many_kills(make_server, make_home, provider, 
 
     def kill_and_restart(stream):
         nonlocal server, slowest
-        # Between two events as well as behind one: somewhere within the millisecond or two that a step takes.
+        # Right after an event or between two, because a step takes a millisecond or two.
         time.sleep(dice.choice((0, 0, dice.random() * 0.003)))
         server.kill()
         stream.close()
         server = make_server(provider, home=home)
         slowest = max(slowest, server.start_seconds)
         assert server.start_seconds < 2 * SLACK
-        provider.forget_plan()  # what the killed server did not come to ask for
+        provider.forget_plan()  # replies that the killed server did not request
 
     def ended(chat, interaction):
-        """What was answered just before it was killed goes on by itself."""
+        """Waits for the end of an interaction, which continues by itself if it was answered just before the kill."""
         eventually(lambda: server.client.interaction(chat, interaction)["status"] in ("FAILED", "COMPLETED"), "it comes to its end")
         return server.client.interaction(chat, interaction)
 
     for number in kills():
-        chat = f"c{number // 100}"  # long chats are for other tests
+        chat = f"c{number // 100}"  # other tests cover long chats
         turns[chat] = turns.get(chat, 0) + 1
         interaction = f"int_{turns[chat]:03}"
         provider.plan(tools(call("run_shell", {"command": f"echo {number} >> count"}), say="on it"), text("all ", "done"))
         stream = server.client.start(chat, f"q{number}")
         processed = False
-        for _ in range(dice.randint(1, 11)):  # the whole turn has ten
+        for _ in range(dice.randint(1, 11)):  # a whole turn has ten events
             event = stream.next()
             if event is None or event.name == "interaction_complete":
                 break
@@ -328,7 +328,7 @@ def test_nothing_seen_is_lost_over_many_kills(make_server, make_home, provider, 
             server.client.approve(chat, interaction, asked["approval_id"]).error(400)
         stored = ended(chat, interaction)
         check_kept(stored, seen, (seed, number, seen, stored))
-        # Whoever comes back with the last number they saw gets what follows it, and nothing twice.
+        # A client that returns with the last number it saw gets the later events, each once.
         rest = server.client.attach(chat, interaction, last_event_id=min(seen[-1][1], stored["agent_events"][-1]["seq"]))
         assert [e.seq for e in rest.rest()] == sorted({e.seq for e in rest.events})
     count = (home.workspace / "count").read_text().split() if (home.workspace / "count").exists() else []
@@ -336,7 +336,7 @@ def test_nothing_seen_is_lost_over_many_kills(make_server, make_home, provider, 
     assert answered > 0 and count
     figure(f"{number} kills: nothing seen was lost, {len(count)} tools ran, none twice; {answered} questions survived; slowest restart "
            f"{slowest:.2f} s; seed {seed}")
-    # What is temporary in a chat goes with its next turn, and among its blobs with the next blob.
+    # The next turn removes a chat's temporary files, the next blob those among its blobs.
     provider.plan(tools(call("run_shell", {"command": "echo one more >> lines"})), text("still here"))
     last = server.client.start("c0", "and now?")
     server.client.approve("c0", last.interaction, last.until("approval_required")["approval_id"]).expect(200)

@@ -1,4 +1,4 @@
-"""Three strengths of replay. Beside what is tested here, every chat of every end-to-end test is replayed at its end."""
+"""The three kinds of replay. In addition, every chat of every end-to-end test is replayed at the end of the test."""
 import json
 import subprocess
 import threading
@@ -15,7 +15,7 @@ def replay(client, mode, interaction="int_001", chat="c", **more):
 
 
 def command(home, *arguments):
-    """`reprise replay`: (exit status, stdout, stderr)."""
+    """Runs `reprise replay`: (exit status, stdout, stderr)."""
     done = subprocess.run([str(BINARY), "replay", *map(str, arguments), "--data-dir", str(home.data)], env=home.environment(), cwd=home.path,
                           stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=10 * SLACK, check=False)
     return done.returncode, done.stdout, done.stderr
@@ -30,13 +30,13 @@ def matches(client, home, interaction, status):
     stored = home.checkpoint("c", interaction)
     assert stored["status"] == status
     report = replay(client, "recorded", interaction).expect(200, "replay_report").json
-    replayed = [e for e in stored["agent_events"] if e["type"] != "FILES_CHANGED"]  # what had happened to files happens no more
+    replayed = [e for e in stored["agent_events"] if e["type"] != "FILES_CHANGED"]  # a replay changes no files
     assert report == {"mode": "recorded", "match": True, "events": len(replayed), "divergence": None}
 
 
 @pytest.fixture
 def rich(make_server, provider):
-    """A chat with about everything that an interaction can have."""
+    """A chat with nearly every kind of event."""
     server = make_server(provider, config={"max_retries": 2})
     client = server.client
     (server.home.workspace / "a.txt").write_text("alpha")
@@ -89,7 +89,7 @@ STATUSES = ["COMPLETED", "COMPLETED", "COMPLETED", "FAILED", "CANCELLED", "CANCE
 def test_every_interaction_matches_with_the_provider_unplugged(rich, provider):
     requests = len(provider.requests)
 
-    def stored():  # but the index, which may be behind, or just be written
+    def stored():  # without the index, which may lag or be written just now
         return {p: p.read_bytes() for p in rich.home.own_files() if p.is_file() and not p.name.lstrip(".").startswith("chat.json")}
 
     files = stored()
@@ -98,7 +98,7 @@ def test_every_interaction_matches_with_the_provider_unplugged(rich, provider):
     provider.close()
     for number, status in enumerate(STATUSES, 1):
         matches(rich.client, rich.home, f"int_{number:03}", status)
-    assert len(provider.requests) == requests  # no network, no tool, no disk
+    assert len(provider.requests) == requests  # no network, no tools, no writes
     assert not (rich.home.workspace / "o.txt").exists()
     assert stored() == files
     assert not rich.client.get("/approvals").json["approvals"]
@@ -162,7 +162,7 @@ def test_usage_errors(rich):
     assert command(rich.home, "c", "--mode", "live")[0] == 2
     file = rich.home.path / "odd.json"
     file.write_text("[1]")
-    assert command(rich.home, file)[0] == 1  # cannot be read
+    assert command(rich.home, file)[0] == 1  # not readable
     client = rich.client
     client.post("/chats/c/interactions/int_001/replay", {}).error(400, "invalid_member")
     replay(client, "backwards").error(400, "invalid_member")
@@ -232,7 +232,7 @@ def test_live_runs_as_a_sibling_and_asks_again(server, provider):
     answer(client, stream, scope="chat")
     stream.finish()
     for last, match in (("done", True), ("done differently", False)):
-        (server.home.workspace / "o.txt").unlink()  # what the tool says depends on it
+        (server.home.workspace / "o.txt").unlink()  # the tool's output depends on it
         provider.plan(tools(call("write_file", arguments, "w9")), text(last))
         answers = []
         thread = threading.Thread(target=lambda: answers.append(replay(client, "live")))
@@ -252,7 +252,7 @@ def test_live_runs_as_a_sibling_and_asks_again(server, provider):
 
 
 def live(client, answer_it):
-    """The report of a live replay whose question `answer_it` answers; what was answered before does not count."""
+    """The report of a live replay. `answer_it` answers its question, because earlier answers do not apply."""
     answers = []
     thread = threading.Thread(target=lambda: answers.append(replay(client, "live")))
     thread.start()
@@ -295,7 +295,7 @@ def test_live_asks_a_person_again_and_compares_what_is_not_random(server, provid
     report = live(client, respond("this"))
     call_b = [e for e in stream.all("tool_call") if e["id"] == "first_b"][0]
     assert report["divergence"]["seq"] == call_b["seq"] and "two" in report["divergence"]["actual"]["tool_input"]
-    # Each is a sibling with the state before; none of their answers or tasks is in another.
+    # Each replay is a sibling that starts from the state before; none has another's answers or tasks.
     siblings = client.history("c", branches="all")["interactions"]
     assert [(i["edited_from"], i["parent_id"]) for i in siblings[1:]] == [("int_001", None)] * 3
     for each in siblings:
@@ -356,7 +356,7 @@ def test_a_change_by_hand_replays(server, provider):
 
 
 def test_what_people_said_and_tools_kept_is_taken_from_the_record(server, provider):
-    """Questions, tasks, a plan and a circle of calls, with the provider unplugged; and what happens when the record is changed."""
+    """Questions, tasks, a plan and a loop of calls, with the provider unplugged; and how changed records are detected."""
     client = server.client
     again = call("echo", {"text": "a"})
     provider.plan(tools(call("ask_human", {"question": "Which?"}, "q"), call("manage_tasks", {"action": "add", "title": "one"}, "t"),
@@ -386,7 +386,7 @@ def test_what_people_said_and_tools_kept_is_taken_from_the_record(server, provid
 
         def leave_out(stored, seq=seq):
             stored["agent_events"] = [e for e in stored["agent_events"] if e["seq"] != seq]
-        if kind in ("INPUT_REQUIRED", "LOOP_DETECTED"):  # a tool need not have waited for an answer, nor have changed anything
+        if kind in ("INPUT_REQUIRED", "LOOP_DETECTED"):  # other events may be absent: a tool need not ask or change anything
             assert command(server.home, changed(server.home, "int_001", leave_out))[0] == 1, kind
 
 

@@ -28,14 +28,14 @@ def test_a_sub_agent_answers(server, provider):
     assert (result["id"], result["tool_output"], result["is_error"]) == ("r", "One file.", False)
     names = stream.names(without=("usage", "text_delta"))
     assert names.index("tool_call") < names.index("nested") and names[names.index("tool_result") - 1] == "nested"
-    # Its context is its own, and so are its tools.
+    # It has its own context and tools.
     own = provider.requests[1]
     assert own.conversation == [{"role": "user", "content": "How many files?"}]
     offered = {t["function"]["name"] for t in own.body["tools"]}
     assert {"list_files", "read_file", "search_files"} <= offered
     assert not offered & {"write_file", "run_shell", "http_get", "ask_human", "manage_tasks", "update_plan", "research"}
     assert [m["role"] for m in provider.requests[3].conversation] == ["user", "assistant", "tool"]
-    # Its tokens count, and its steps stay on record.
+    # Its tokens count, and its steps are stored.
     stored = server.client.interaction("c", "int_001")
     assert stored["usage"] == {"input_tokens": 44, "output_tokens": 28}
     assert steps([e for e in stored["agent_events"] if e["type"] == "NESTED"]) == steps(nested)
@@ -87,7 +87,7 @@ def test_cancel_ends_it_at_once(server, provider):
     gate.wait_reached()
     began = time.monotonic()
     server.client.cancel("c", "int_001").expect(200)
-    assert stream.until("cancelled").at - began < 1 * SLACK  # test_cancel has the figure
+    assert stream.until("cancelled").at - began < 1 * SLACK  # test_cancel reports the figure
     stream.finish("CANCELLED")
     assert stream.one("tool_result")["is_error"]
     gate.wait_left()
@@ -106,7 +106,7 @@ def test_after_a_crash_its_outcome_is_unknown_and_it_may_run_again(make_server, 
     assert steps([e for e in stored["agent_events"] if e["type"] == "NESTED"]) == [("TOOL_CALL", 0), ("TOOL_RESULT", 0)]
     results = [e for e in stored["agent_events"] if e["type"] == "TOOL_RESULT"]
     assert len(results) == 1 and results[0]["is_error"]
-    assert stored["usage"]["input_tokens"] == 22  # the sub-agent's, and the one that asked for it
+    assert stored["usage"]["input_tokens"] == 22  # the sub-agent's request, and the one that called it
     provider.plan(text("none"), text("There are none."))
     again = server.client.stream("POST", "/chats/c/interactions/int_001/resume")
     again.finish()
@@ -114,7 +114,7 @@ def test_after_a_crash_its_outcome_is_unknown_and_it_may_run_again(make_server, 
 
 
 @pytest.mark.parametrize("question, told", [("", "question"), (7, "question")])
-def test_what_is_no_question_is_told(server, provider, question, told):
+def test_malformed_questions_are_reported(server, provider, question, told):
     provider.plan(tools(call("research", {"question": question}, "r")), text("ok"))
     result = server.client.turn("c", "go").one("tool_result")
     assert result["is_error"] and told in result["tool_output"] and len(provider.requests) == 2

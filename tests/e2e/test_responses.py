@@ -1,4 +1,4 @@
-"""Providers of the type openai_responses, and models that are asked by it because they refuse chat completions."""
+"""Providers of the type openai_responses, and models that get that interface because they refuse chat completions."""
 import json
 
 import pytest
@@ -23,7 +23,7 @@ def items(request, kind=None):
 
 
 def kept(request):
-    """Whether the first answer has all that it came with."""
+    """Whether the first answer in the request has all its extras."""
     return items(request, "reasoning")[:1] == [THOUGHT] and items(request, "function_call")[:1] == [CALL]
 
 
@@ -46,7 +46,7 @@ def test_a_turn_with_a_tool(make_server, provider):
     assert kept(third) and items(third, "message")[-2] == say("It says a.", phase="final_answer")
     assert third.body["prompt_cache_key"] == first.body["prompt_cache_key"]
     same = lambda request: json.dumps(request.body["input"])[:-1]  # noqa: E731
-    assert same(third).startswith(same(second)) and same(second).startswith(same(first)), "the beginning is the same to the byte"
+    assert same(third).startswith(same(second)) and same(second).startswith(same(first)), "the beginnings are the same bytes"
 
 
 def test_after_a_restart_an_edit_and_with_another_provider(make_server, make_home, provider):
@@ -123,7 +123,7 @@ def test_cut_off_filtered_and_failed(make_server, provider):
 
 
 def test_an_answer_that_was_cut_off_in_its_thoughts_does_not_end_the_chat(make_server, provider):
-    """The API refuses thoughts without what they have led to."""
+    """The API refuses reasoning that is not followed by its output."""
     server = make_server(**speaks(provider, max_retries=0))
     for thoughts in ([THOUGHT], [say("half"), THOUGHT]):
         provider.plan(message(*thoughts, status="incomplete", incomplete_details={"reason": "max_output_tokens"}), message(say("yes")))
@@ -142,8 +142,8 @@ def test_tokens_that_are_counted_below_nothing_are_not_taken(make_server, provid
 
 @pytest.mark.parametrize("kind", ["openai", "openai_responses"])
 @pytest.mark.parametrize("wrong", ['{"text":"a', '["a"]', '"a"', "not json", "{}}"])
-def test_arguments_that_are_no_object_do_not_end_the_chat(make_server, provider, kind, wrong):
-    """Many servers parse the arguments of earlier calls: what they cannot read is sent as the text that it is."""
+def test_arguments_that_are_not_an_object_do_not_break_the_chat(make_server, provider, kind, wrong):
+    """Many servers parse the arguments of earlier calls, so unreadable arguments are sent as text."""
     server = make_server(**speaks(provider, kind))
     if kind == "openai":
         provider.plan(tools(call("echo", wrong)), text("sorry"), text("yes"))

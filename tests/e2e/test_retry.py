@@ -1,4 +1,4 @@
-"""Model requests that fail for a reason that may pass are sent again, as long as nothing of the answer was shown."""
+"""Model requests that fail for a temporary reason are retried if no part of the answer was shown."""
 import email.utils
 import socket
 import time
@@ -35,7 +35,7 @@ def test_a_retry_after_as_a_date(server, provider):
     now = time.time()
     dates = {"Date": email.utils.formatdate(now - 3600, usegmt=True), "Retry-After": email.utils.formatdate(now - 3599, usegmt=True)}
     provider.plan(failure(503, "later", headers=dates), text("fine"))
-    assert server.client.turn("c", "hello").one("retry")["delay_ms"] == 1000  # by the provider's own clock
+    assert server.client.turn("c", "hello").one("retry")["delay_ms"] == 1000  # relative to the provider's own clock
     assert 1 <= gaps(provider)[0] < 1 + 0.5 * SLACK
 
 
@@ -81,11 +81,11 @@ def test_a_silent_provider_is_asked_again(make_server, provider):
 
 
 def test_a_provider_that_comes_back(make_server):
-    """The first connections are refused."""
+    """The provider refuses the first connections."""
     from support.provider import Provider
     from types import SimpleNamespace
     with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # bound but not listening: nobody else gets it, and who connects is refused
+        taken.bind(("127.0.0.1", 0))  # bound but not listening: no other program gets the port, and connections are refused
         port = taken.getsockname()[1]
         server = make_server(SimpleNamespace(url=f"http://127.0.0.1:{port}/v1"), config={"max_retries": 2})
         stream = server.client.start("c", "hello")

@@ -15,7 +15,7 @@ class Agent:
         self.server, self.provider, self.turns = server, provider, 0
 
     def run(self, language, code):
-        """Has the model run a program: its tool_result."""
+        """Makes the model run a program. Returns the tool_result."""
         self.turns += 1
         self.provider.plan(tools(call("run_code", {"language": language, "code": code}, f"call_{self.turns}")), text("done"))
         result = self.server.client.turn("c", f"turn {self.turns}").one("tool_result")

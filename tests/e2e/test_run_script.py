@@ -1,4 +1,4 @@
-"""scripts/run: what it hands on to the server."""
+"""scripts/run: the arguments that it passes to the server."""
 import shutil
 import subprocess
 
@@ -9,7 +9,7 @@ from support.server import ROOT
 
 @pytest.fixture
 def run(tmp_path):
-    """Calls a copy of the script, whose clone installs and builds nothing and whose server prints what it is given."""
+    """Runs a copy of the script in a clone that installs and builds nothing. Its server prints its arguments."""
     clone, elsewhere = tmp_path / "clone", tmp_path / "else where"
     elsewhere.mkdir()
     for path, content in (("scripts/deps", "exit 0"), ("scripts/build", "exit 0"), ("build/release/reprise", 'pwd; printf "%s\\n" "$@"')):
@@ -37,4 +37,4 @@ def test_paths_are_those_of_the_caller(run):
         "serve", "--workspace", f"{at}/.", f"--config={at}/x.json", "--port", "0", "--data-dir", f"{at}/a b", "--plain", "--key-file", "/k",
         "--token-file=/t"]
     assert run("--model", "x/y", "--log-level", "debug")[1:] == ["serve", "--model", "x/y", "--log-level", "debug"]
-    assert run("--workspace")[1:] == ["serve", "--workspace"], "what is wrong is for the server to say"
+    assert run("--workspace")[1:] == ["serve", "--workspace"], "wrong arguments are left to the server"

@@ -1,4 +1,4 @@
-"""Files of chats in a bucket: against OpenStack Swift, which is a true S3 server; and what happens when that is away, slow or wrong."""
+"""Files of chats in a bucket, with OpenStack Swift as a real S3 server; also when it is down, slow or wrong."""
 import concurrent.futures
 import hashlib
 import json
@@ -28,7 +28,7 @@ def swift():
 
 @pytest.fixture
 def bucket(swift, request):
-    """With a name of its own for each test."""
+    """A bucket with a unique name for each test."""
     return Bucket(swift, "t" + hashlib.sha256(request.node.nodeid.encode()).hexdigest()[:20])
 
 
@@ -85,7 +85,7 @@ def reprise(server, *arguments, status=0, **environment):
 
 
 def again(make_server, server, **more):
-    """The same folders, another server."""
+    """Restarts the server with the same folders."""
     server.close()
     return make_server(home=server.home, **more)
 
@@ -163,7 +163,7 @@ def test_a_fork_and_an_import_have_objects_of_their_own(server, provider, bucket
     reprise(server, "import", tmp_path / "out", "--as", "back")  # through the server
     assert download(client, file, chat="back").expect(200).body == NEEDLE.encode()
     server.stop()
-    reprise(server, "import", tmp_path / "out", "--as", "alone")  # and without
+    reprise(server, "import", tmp_path / "out", "--as", "alone")  # without a server
     reprise(server, "fork", "alone", "--as", "alone-too")
     chats = sorted(KEY.fullmatch(key).group(1) for key in bucket.keys())
     assert chats == ["alone", "alone-too", "back", "c", "copy"]
@@ -179,7 +179,7 @@ def test_files_move_to_the_bucket_and_back(make_server, bucket, provider):
     server.close()
     before = record(server.home, file).read_bytes()
     server = make_server(provider, home=server.home, config=bucket.settings())
-    assert download(server.client, file).expect(200).body == NEEDLE.encode(), "it is read where it lies"
+    assert download(server.client, file).expect(200).body == NEEDLE.encode(), "the file is read from the data folder"
     assert "stop it first" in reprise(server, "files push", status=1).stderr
     server.close()
     assert "2 files moved to the bucket" in reprise(server, "files push").stdout
@@ -247,7 +247,7 @@ def test_what_is_away_is_named_and_chats_go_on_until_it_is_back(server, provider
     assert download(client, file).expect(200).body == NEEDLE.encode()
     eventually(lambda: "failing" not in client.get("/readyz").json, "/readyz forgets it")
     assert "all in order" in reprise(server, "verify").stdout
-    assert key_of(bucket, other), "its object waits for a sweep"
+    assert key_of(bucket, other), "the object is left for a sweep"
 
 
 def test_an_object_that_is_gone_is_missing_by_name(server, provider, bucket, tmp_path):
@@ -281,7 +281,7 @@ def test_an_object_that_was_changed_is_noticed(server, bucket):
 
 
 def once(action, usual):
-    """A hook that does `action` the first time it is asked about a PUT."""
+    """A hook that runs `action` for the first PUT and `usual` otherwise."""
     done = []
 
     def hook(method, *more):
@@ -336,7 +336,7 @@ def test_a_sweep_takes_what_no_file_names(make_server, server, bucket, between):
     for key in (orphan, foreign, prefix + "by-hand.txt"):
         bucket.put(key, b"x")
     assert json.loads(reprise(server, "files sweep", "--json").stdout) == {"objects": 4, "young": 1, "taken": [], "dry_run": False}
-    # An hour and more later, as the bucket tells it.
+    # The bucket now reports objects older than an hour.
     between.change = lambda body: re.sub(rb"<LastModified>\d{4}", b"<LastModified>2001", body)
     server.close()
     later = make_server(home=server.home, config=bucket.settings(endpoint=between.endpoint))
@@ -345,7 +345,7 @@ def test_a_sweep_takes_what_no_file_names(make_server, server, bucket, between):
     assert "1 deleted" in reprise(later, "files sweep").stdout
     assert orphan not in bucket.keys() and len(bucket.keys()) == 4
     assert download(later.client, kept).expect(200).body == NEEDLE.encode()
-    # The trash counts; when it is emptied, its objects go.
+    # Chats in the trash keep their objects; once it is emptied, these are swept.
     entry = next(e for e in (later.home.data / ".trash").iterdir() if e.name.startswith("gone."))
     subprocess.run(["rm", "-r", str(entry)], check=True)
     assert [KEY.fullmatch(o["key"]).group(2) for o in json.loads(reprise(later, "files sweep", "--json").stdout)["taken"]] == [deleted["id"]]
@@ -359,7 +359,7 @@ def test_a_bucket_asks_for_keys_and_for_sealed_chats(server, bucket, make_home):
     assert '"files" must have bucket' in refused(make_home(), bare)
     assert "endpoint" in refused(make_home(), bucket.settings(endpoint="ftp://somewhere"))
     assert '"type": "s3"' in refused(make_home(), {"files": {"bucket": "chats"}})
-    # What only reads does without.
+    # Commands that only read need no bucket.
     stored(server.client, NEEDLE)
     (server.home.path / "server.json").write_text(json.dumps(bucket.settings(secret_key="${NO_SUCH_VARIABLE}")))
     assert "c" in reprise(server, "ls").stdout
@@ -391,7 +391,7 @@ def test_files_of_users_are_under_their_names_and_each_sweep_meets_its_own(make_
     folders = {key.split("/thread/")[0] for key in bucket.keys()}
     assert [re.sub(r"[0-9a-f]{16}$", "#", folder) for folder in sorted(folders)] == ["org/-/user/#", "org/acme/user/ann.40x.2Eorg.#", "org/acme/user/bob.#",
                                                                                      "org/b.2Fc/user/bob.#"]
-    # Whoever has the bucket puts one user's object in place of another's.
+    # Someone with access to the bucket replaces one user's object by another's.
     keys = {who: next(key for key in bucket.keys() if given[who]["id"] in key) for who in given}
     mine, other = ("ann@x.org", "acme"), ("bob", "acme")
     kept = bucket.get(keys[other])
@@ -401,7 +401,7 @@ def test_files_of_users_are_under_their_names_and_each_sweep_meets_its_own(make_
     bucket.put(keys[other], kept)
     for who, client in people.items():
         assert download(client, given[who]).expect(200).body == f"{NEEDLE} of {who}".encode()
-    # What a user has left over goes with that user's sweep alone, whatever the others have left.
+    # A user's orphans are removed only by that user's own sweep.
     before = set(bucket.keys())
     orphans = {folder: f"{folder}/thread/c/file_{'0' * 32}.{'1' * 16}" for folder in folders}
     for key in orphans.values():

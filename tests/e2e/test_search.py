@@ -21,7 +21,7 @@ def test_what_was_said_is_found_wherever_it_was_said(client, provider):
     assert [m["where"] for m in found(client, "q=%C3%BCn%C3%AFcode")["matches"]] == ["answer"]
     assert found(client, "q=needle&chat=b")["matches"] == []
     assert found(client, "q=needle&limit=2")["truncated"] is True and len(found(client, "q=needle&limit=2")["matches"]) == 2
-    assert found(client, "q=.*")["matches"] == []  # a text, not a pattern
+    assert found(client, "q=.*")["matches"] == []  # plain text, not a pattern
 
 
 def test_what_was_superseded_is_found_and_marked(client, provider):

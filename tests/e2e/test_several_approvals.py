@@ -1,4 +1,4 @@
-"""Several calls of one round that need approval: asked about at once, answered in any order, run in their own."""
+"""Several calls of one round that need approval: asked about at once, answered in any order, run in their original order."""
 import itertools
 import time
 
@@ -49,7 +49,7 @@ def test_all_are_asked_at_once_and_run_in_their_order_whatever_the_answers_order
 def test_one_that_is_answered_first_waits_for_those_before_it(server, provider):
     stream, asked = ask(server.client, provider, 2)
     approve(server.client, asked[1])
-    assert stream.until("approved")["call_id"] == "call_1"  # said at once, run later
+    assert stream.until("approved")["call_id"] == "call_1"  # announced at once, run later
     assert log(server) == []
     provider.plan(text("ok"))
     approve(server.client, asked[0], False, feedback="no")
@@ -65,7 +65,7 @@ def test_the_first_runs_while_the_second_still_waits(server, provider):
     stream.until("tool_result")
     assert log(server) == ["0"]
     assert server.client.interaction("c", "int_001")["status"] == "WAITING_APPROVAL"
-    stream.close()  # nobody listens, and an approval waits: it stays
+    stream.close()  # a run without listeners is kept while an approval waits
     again = server.client.attach("c", "int_001")
     opened = again.next()
     assert [p["call_id"] for p in opened["pending_approvals"]] == ["call_1"]
@@ -75,7 +75,7 @@ def test_the_first_runs_while_the_second_still_waits(server, provider):
     assert log(server) == ["0", "1"]
 
 
-def test_calls_that_ask_nobody_run_in_their_place(server, provider):
+def test_calls_without_approval_run_in_their_order(server, provider):
     provider.plan(tools(call("echo", {"text": "a"}, "call_a"), call("run_shell", command(1), "call_b"), call("run_shell", command(2), "call_c"),
                         call("echo", {"text": "d"}, "call_d"), call("run_shell", command(3), "call_e")))
     stream = server.client.start("c", "do it")
@@ -187,7 +187,7 @@ def test_ended_while_one_runs_and_another_waits(make_server, provider, end):
     provider.plan(text("ok"))
     approve(server.client, asked[1])
     stream.finish()
-    assert log(server) == ["0", "1"]  # the first is not run again: nobody knows what it did, or it was ended
+    assert log(server) == ["0", "1"]  # the first does not run again: its outcome is unknown, or it was ended
     first, second = stream.all("tool_result")
     assert first["is_error"] and ("not known" in first["tool_output"]) == (end == "kill") and not second["is_error"]
 
@@ -221,7 +221,7 @@ def test_the_stream_of_one_answer_shows_the_rest(client, provider):
     assert [e.data for e in stream.events[-len(follow.events):]] == [e.data for e in follow.events]
 
 
-def test_an_answer_that_is_refused_is_no_stream(client, provider):
+def test_a_refused_answer_is_not_streamed(client, provider):
     stream, asked = ask(client, provider, 1)
     accept = {"Accept": "text/event-stream"}
     unknown = "approval_" + "0" * 32
@@ -235,7 +235,7 @@ def test_an_answer_that_is_refused_is_no_stream(client, provider):
 
 # --- expiry
 
-def test_an_approval_that_nobody_answers_expires(make_server, provider):
+def test_an_unanswered_approval_expires(make_server, provider):
     server = make_server(provider, config={"approval_expiry_s": 0.3})
     provider.plan(tools(call("run_shell", command(0), "call_0")), text("I see"))
     began = time.monotonic()
@@ -269,7 +269,7 @@ def test_one_that_expired_while_the_server_was_down_is_rejected_at_its_start(mak
     stream.until("tool_result")
     server.kill()
     stream.close()
-    attached = Gate()  # a finished interaction would be read without its deltas
+    attached = Gate()  # keeps the run unfinished, because a finished one is read without its deltas
     provider.plan(text(attached, "I see"))
     expires = time.mktime(time.strptime(asked[1]["expires_at"][:19], "%Y-%m-%dT%H:%M:%S")) - time.timezone
     eventually(lambda: time.time() > expires + 1, "the approval has expired", 10 * SLACK)

@@ -1,4 +1,4 @@
-"""What a person decides on is what runs, at every door: numbers as they are written, and nothing pushed out of sight."""
+"""At every door a call runs exactly as shown to the person: numbers as written, and nothing pushed out of sight."""
 import subprocess
 
 import pytest
@@ -11,13 +11,13 @@ from support.provider import call, text, tools
 from support.server import BINARY
 from support.terminal import Terminal
 
-LONG = "9007199254740993"  # which no double is
+LONG = "9007199254740993"  # no double has this value
 GAPS = '{"n": ' + LONG + "," + "\n" * 400 + '"last": "the end"}'
 
 
 @pytest.fixture
 def counting(make_server, provider):
-    """A server with a tool that takes a number, and asks."""
+    """A server with a tool that takes a number and needs approval."""
     schema = "{'name': 'count', 'inputSchema': {'type': 'object', 'properties': {'n': {'type': 'number'}, 'last': {'type': 'string'}}}}"
     server = make_server(provider, config={"mcpServers": {"s": server_of(schema, "'counted'")}})
     provider.plan(tools(call("s__count", GAPS)), text("done"))
@@ -40,7 +40,7 @@ def test_in_an_editor(counting):
         number = agent.prompt(session, "go")
         request = agent.asked()
         shown = request["params"]["toolCall"]["rawInput"]
-        assert isinstance(shown, str) and LONG in shown, "an editor reads numbers as doubles"
+        assert isinstance(shown, str) and LONG in shown, "editors read JSON numbers as doubles"
         assert "\n\n" not in str(request["params"]["toolCall"].get("content", "")).replace("\\n", "\n")
         agent.choose(request, "allow_once")
         assert agent.answer(number)["stopReason"] == "end_turn"

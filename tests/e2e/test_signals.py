@@ -1,4 +1,4 @@
-"""What servers with one database tell each other: through it, and through Redis, which may go at any moment."""
+"""Signals between servers with one database: through it, and through Redis, which may fail at any moment."""
 import time
 
 import pytest
@@ -21,7 +21,7 @@ def redis():
 
 @pytest.fixture(params=["database", "redis"])
 def two(request, make_instance, redis):
-    """Two servers that tell each other through the database alone, or through Redis too."""
+    """Two servers that send signals through the database alone, or also through Redis."""
     config = {"redis": {"url": redis.url}} if request.param == "redis" else {}
     return make_instance(**config), make_instance(**config)
 
@@ -81,7 +81,7 @@ def test_the_feed_tells_what_happens_at_the_other_server(two, provider):
     feed.close()
 
 
-def test_a_run_goes_on_while_somebody_listens_at_the_other_server(make_instance, provider):
+def test_a_run_continues_while_a_client_listens_at_the_other_server(make_instance, provider):
     a, b = make_instance(disconnect_grace_s=0.2), make_instance()
     gate, rest = Gate(), Gate()
     provider.plan(text("half", gate, " more", rest, " end"))
@@ -91,7 +91,7 @@ def test_a_run_goes_on_while_somebody_listens_at_the_other_server(make_instance,
     elsewhere.until("text_delta")
     stream.close()
     begin = time.monotonic()
-    while time.monotonic() < begin + 3:  # many times the grace
+    while time.monotonic() < begin + 3:  # many times the grace period
         assert b.client.interaction("c", "int_001")["status"] == "RUNNING"
     gate.release()
     assert "more" in elsewhere.until("text_delta")["content"]
@@ -153,4 +153,4 @@ def test_redis_hears_no_word_of_a_chat(make_instance, provider, redis):
     heard = monitor.stop()
     assert b"PUBLISH" in heard and b"record " in heard, heard[:2000]
     assert b"canary" not in heard
-    assert redis.command("dbsize").strip() == "0", "nothing is kept there"
+    assert redis.command("dbsize").strip() == "0", "Redis stores nothing"

@@ -1,4 +1,4 @@
-"""A model with little room: it is told less of its tools, and a conversation with files goes on for as long as one likes."""
+"""A model with a small window: it gets shorter descriptions of tools, and a conversation with files can continue indefinitely."""
 import json
 
 from support.provider import call, failure, text, tools
@@ -9,12 +9,12 @@ TURNS = 50
 
 
 def tokens(raw):
-    """What a model would count, at least: a token for four bytes of the whole request, with all that stands around the texts."""
+    """The least that a model would count: a token for every four bytes of the whole request."""
     return len(raw) // 4
 
 
 class SmallModel:
-    """Refuses what it has no room for, answers included. It works with files: each turn it lists, reads, writes or searches."""
+    """Refuses requests that do not fit its window together with the answer. Works with files: each turn it lists, reads, writes or searches."""
 
     def __init__(self):
         self.largest, self.refused = 0, 0
@@ -55,7 +55,7 @@ def test_a_conversation_of_fifty_turns_with_file_tools(make_server, make_home, p
     assert len(list(home.workspace.glob("out*.txt"))) == 13
     told = provider.requests[0].body["tools"]
     assert {"read_file", "list_files", "search_files", "write_file", "edit_file", "run_shell"} <= {tool["function"]["name"] for tool in told}
-    assert len({json.dumps(request.body["tools"]) for request in provider.requests if "tools" in request.body}) == 1, "the same in each request"
+    assert len({json.dumps(request.body["tools"]) for request in provider.requests if "tools" in request.body}) == 1, "the tools are the same in each request"
     assert 'msg="the model has little room: it is told of its tools in short"' in server.log() and 'model="small"' in server.log()
     whole = server.client.get("/tools").json["tools"]
     assert len(json.dumps(told)) < len(json.dumps(whole)) / 2

@@ -1,4 +1,4 @@
-"""The specification's own curl commands (sections 3.1 and 8.1), as written; only the port is another one."""
+"""The specification's own curl commands (sections 3.1 and 8.1), as written; only the port differs."""
 import json
 import re
 import shlex
@@ -28,7 +28,7 @@ def run(command, server):
 
 
 class LiveCurl:
-    """`curl -N` in its own terminal: its events as they appear."""
+    """`curl -N` as in its own terminal; reads events as they appear."""
 
     def __init__(self, command, server):
         self.process = subprocess.Popen(words(command, server), stdout=subprocess.PIPE)

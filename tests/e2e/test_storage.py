@@ -1,4 +1,4 @@
-"""Long chats stay small on disk and whole to whoever reads them; any number of readers see the same bytes; a start does not look at what is finished."""
+"""Long chats are small on disk and complete for every reader; any number of readers see the same bytes; a start does not read finished interactions."""
 import json
 import os
 import shutil
@@ -26,7 +26,7 @@ def reprise(home, *arguments):
 
 @pytest.fixture
 def long_chat(make_server, make_home, provider):
-    """A chat of 60 turns, 240 KB of text; its home, and a server that was started after it was written."""
+    """A chat of 60 turns with 240 KB of text: its home, and a server started after it was written."""
     home = make_home()
     first = make_server(provider, home=home)
     for number in range(1, 61):
@@ -56,7 +56,7 @@ def test_everybody_sees_the_whole_state(long_chat):
     assert json.loads(reprise(home, "verify", "--json"))["ok"]
     lines = reprise(home, "export", "long", "--format", "jsonl").splitlines()
     assert len(lines) == 1 and len(json.loads(lines[0])["messages"]) == 120
-    # A short one is one file, whatever reads it.
+    # A short state is complete in one file.
     assert messages(open_sealed(home.checkpoint_file("long", "int_010"), home.keys)["final_agent_state"]) == expected(10)
 
 
@@ -103,7 +103,7 @@ def test_a_damaged_file_before_it_is_named_and_the_rest_can_be_read(long_chat):
 
 
 def raw_events(client, chat, after=0):
-    """The stream's bytes from its first numbered event on."""
+    """The raw response of the stream, from the event after `after`."""
     connection = client._connection()
     connection.request("GET", f"/chats/{chat}/interactions/int_001/events?after_seq={after}", headers={"Accept": "text/event-stream"})
     response = connection.getresponse()
@@ -151,7 +151,7 @@ def test_ten_thousand_finished_chats_do_not_slow_a_start(make_server, make_home,
     provider.plan(text("hi"))
     first.client.turn("c", "hello")
     first.stop()
-    # Links: a start must not read them, so that it does not matter what they hold.
+    # Hard links suffice, because a start must not read them.
     for number in range(10_000):
         chat = home.data / f"copy-{number}"
         os.mkdir(chat, 0o700)

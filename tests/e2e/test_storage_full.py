@@ -1,4 +1,4 @@
-"""A disk that fills up while the server works, as a small file system of its own (which takes root to mount)."""
+"""A disk that fills up while the server works. It is a small file system, which only root can mount."""
 import subprocess
 
 import pytest
@@ -8,7 +8,7 @@ from support.timing import eventually
 
 @pytest.fixture
 def small_disk(make_home):
-    """A home whose data folder is on a disk of half a megabyte."""
+    """A home whose data folder is a file system of half a megabyte."""
     home = make_home()
     home.data.mkdir(mode=0o700)
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k,mode=700", "tmpfs", str(home.data)], stderr=subprocess.PIPE, check=False)
@@ -52,7 +52,7 @@ def test_full_in_mid_run_fails_it_by_name_and_heals_without_a_restart(make_serve
     asked = len(provider.requests)
     server.client.post("/chats/c/interactions", {"user_message": "q3"}).error(507, "storage_full")
     server.client.post("/chats/new/interactions", {"user_message": "q3"}).error(507, "storage_full")
-    assert len(provider.requests) == asked, "a model was asked for what could not be kept"
+    assert len(provider.requests) == asked, "the model was asked although the answer could not be stored"
 
     free(small_disk)
     provider.plan(text("a4"))
@@ -66,7 +66,7 @@ def test_a_tool_does_not_run_when_its_call_cannot_be_put_on_record(make_server, 
     stream = server.client.start("c", "q1")
     asked = stream.until("approval_required")
     fill(small_disk)
-    # Longer than what may be left of the journal's last block.
+    # Longer than the free part of the journal's last block can be.
     changed = {"path": "out.txt", "content": "y" * 9000}
     server.client.approve("c", "int_001", asked["approval_id"], arguments=changed).error(507, "storage_full")
     stream.finish("FAILED")

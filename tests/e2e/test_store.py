@@ -1,4 +1,4 @@
-"""What is on disk: sealed, private, and damage named without harm to its neighbours."""
+"""Files on disk are sealed and private, and damage is reported without affecting other files."""
 import base64
 import json
 import os
@@ -115,12 +115,12 @@ def test_what_goes_into_the_workspace_has_the_modes_of_touch_and_mkdir_and_the_r
     made = {"new/below/w.txt": file, "new": folder, "new/below": folder, "shell.txt": file, "shell": folder, "shell/below": folder, "umask.txt": file,
             "code.txt": file, "code.sh": file, "code": folder, "code/below": folder, "kept.sh": 0o755, "secret.txt": 0o600}
     assert modes() == made and int((home.workspace / "umask.txt").read_text(), 8) == int(umask, 8)
-    # What is put back has the modes that it had.
+    # Restored files have their former modes.
     server.client.post("/chats/c/undo", {"files": "restore"}).expect(200)
     assert modes() == {"kept.sh": 0o755, "secret.txt": 0o600, "gone.sh": 0o750}
     server.client.post("/chats/c/head", {"interaction_id": "int_002", "files": "restore"}).expect(200)
     assert modes() == made
-    # What is the program's own is nobody else's, whatever the umask.
+    # The program's own files are private, whatever the umask.
     private = [home.data, home.keys.parent, home.path / "logs" / "server.log"]
     seen = [path for top in private for path in [top, *top.rglob("*")]]
     wide = [(str(path), oct(path.lstat().st_mode)) for path in seen if not path.is_symlink() and stat.S_IMODE(path.stat().st_mode) & 0o077]
@@ -134,7 +134,7 @@ def test_plain_stores_the_specifications_json(make_server, provider):
     schemas.check("interaction", stored)
     assert {"id", "status", "user_message", "agent_events", "final_agent_state", "created_at", "completed_at"} <= stored.keys()
     assert [m["content"] for m in stored["final_agent_state"]["messages"] if m["role"] != "system"] == ["q1", "a1", "q2", "a2"]
-    server.stop()  # the index may lag behind the checkpoints until then
+    server.stop()  # until then the index may lag behind the checkpoints
     schemas.check("chat", json.loads((server.home.data / "c" / "chat.json").read_text()))
 
 
@@ -153,7 +153,7 @@ def test_a_title_is_fifty_whole_characters(client, provider):
 
 
 class Damaged:
-    """Two chats on disk; one file of the first is then changed while no server runs."""
+    """Two chats on disk. A test changes a file of the first while no server runs."""
 
     def __init__(self, make_server, provider, home, plain=False):
         self.make_server, self.provider, self.home, self.plain = make_server, provider, home, plain
@@ -168,14 +168,14 @@ class Damaged:
         return server
 
     def expect(self, kind, interaction="int_002"):
-        """That interaction is an integrity error of this kind; everything else works, nothing is rewritten."""
+        """Asserts that the interaction is an integrity error of this kind, everything else works, and nothing is rewritten."""
         before = {p: p.read_bytes() for p in self.home.checkpoints("c")}
         server = self.restart()
         client = server.client
         kinds = kind if isinstance(kind, tuple) else (kind,)
         error = client.get(f"/chats/c/interactions/{interaction}").error(422)
         assert error["code"] in [f"integrity_{k}" for k in kinds], error
-        assert str(self.home.path) not in json.dumps(error), "no path in an error body"
+        assert str(self.home.path) not in json.dumps(error), "an error body must not contain paths"
         for other in {"int_001", "int_002", "int_003"} - {interaction}:
             client.interaction("c", other)
         history = client.history("c", branches="all")
@@ -186,7 +186,7 @@ class Damaged:
         client.turn("other", "go on")
         self.provider.plan(text("fine"))
         client.turn("third", "a new chat")
-        assert {p: p.read_bytes() for p in before} == before, "nothing damaged is rewritten"
+        assert {p: p.read_bytes() for p in before} == before, "damaged files are not rewritten"
 
 
 @pytest.fixture
@@ -241,7 +241,7 @@ def test_plain_json_among_sealed_files_is_found(damaged):
 
 
 def test_a_parent_replaced_by_another_genuine_file_of_its_place_is_found(make_server, provider, make_home):
-    """Sealed by the same key for the same place: only the child's knowledge of its parent's digest can tell."""
+    """The file is sealed with the same key for the same place, so only the parent's digest in the child reveals it."""
     home = make_home()
     first = make_server(provider, home=home)
     converse(first.client, provider, 2)
@@ -260,7 +260,7 @@ def test_a_parent_replaced_by_another_genuine_file_of_its_place_is_found(make_se
     answers = [server.client.get("/chats/c"), server.client.get("/chats/c/interactions/int_002"), server.client.get("/chats/c/interactions/int_001")]
     codes = [a.json["error"]["code"] for a in answers if a.status == 422]
     codes += [d["error"]["code"] for a in answers[:1] if a.status == 200 for d in a.json.get("damaged", [])]
-    assert codes and all(code.startswith("integrity_") for code in codes), "a rolled back parent goes unnoticed"
+    assert codes and all(code.startswith("integrity_") for code in codes), "a replaced parent goes unnoticed"
 
 
 def test_a_missing_file_is_told(damaged):
@@ -329,7 +329,7 @@ def test_a_loose_key_file_is_refused(make_server, provider, damaged):
 
 
 def test_when_the_data_folder_becomes_unwritable_the_run_is_saved_elsewhere_and_comes_home(make_server, provider, make_home):
-    """Replaces the chat's folder by a file while the run goes on, so that even root cannot write there."""
+    """Replaces the chat's folder by a file during the run, so that even root cannot write there."""
     home = make_home()
     server = make_server(provider, home=home)
     converse(server.client, provider, 1)
@@ -361,7 +361,7 @@ def test_disk_use_is_linear(server, provider):
         sizes.append(sum(p.stat().st_size for p in server.home.checkpoints("c")))
     growth = [b - a for a, b in zip(sizes, sizes[1:])]
     per_state = growth[-1] - growth[0]
-    assert per_state < 20 * 4000, "a checkpoint holds one state, not the history of states"
+    assert per_state < 20 * 4000, "a checkpoint holds one state, not all earlier ones"
     assert os.path.getsize(server.home.checkpoint_file("c", "int_012")) < 12 * 2 * 1000 * 1.34 * 2
 
 

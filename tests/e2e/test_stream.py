@@ -1,4 +1,4 @@
-"""The stream: headers, numbers, order, when things arrive, and what is on disk by then."""
+"""The stream: headers, numbers, order, times of arrival, and what is on disk by then."""
 import json
 import subprocess
 
@@ -97,7 +97,7 @@ def test_order_within_rounds(client, provider):
     first_thought = names.index("thinking_delta")
     names = [n for n in names if n != "thinking_delta"]
     assert first_thought == 1
-    # The two run at once: both are shown before either has a result.
+    # Both run at once, so both are shown before either has a result.
     assert names == ["interaction_started", "thinking", "message", *["tool_call"] * 2, *["tool_result"] * 2, "answer", "interaction_complete"]
     assert stream.one("thinking")["content"].strip() == "deep thought"
     assert "".join(e["content"] for e in stream.all("thinking_delta")) == stream.one("thinking")["content"]
@@ -271,7 +271,7 @@ def test_a_silent_stream_is_kept_alive_by_comments(client, provider):
     quiet_since = stream.until("text_delta").at
     while not stream.parser.comments:
         stream.connection.sock.settimeout(20 * max(1, SLACK / 2))
-        stream._fill()  # a comment is no event: `next` would go on waiting
+        stream._fill()  # comments are no events, so `next` would keep waiting
     line, at = stream.parser.comments[0]
     assert line == ": keep-alive" and 10 < at - quiet_since < 18 * max(1, SLACK / 2)
     gate.release()

@@ -1,4 +1,4 @@
-"""The strict provider of the suite: it refuses what real ones refuse, takes what they take, and fails a test that it refused."""
+"""The suite's strict provider: it refuses and accepts the same requests as real ones, and an unexpected refusal fails the test."""
 import json
 
 import pytest
@@ -75,7 +75,7 @@ def test_all_of_the_tests_or_a_sample_of_each_commit():
     assert all(strict.is_chosen(test, "all") and not strict.is_chosen(test, "none") for test in tests)
 
 
-def test_a_refusal_that_nobody_expects_fails_the_test(provider):
+def test_an_unexpected_refusal_fails_the_test(provider):
     Provider.strict = True
     provider.take(json.dumps({"messages": [USER], "tools": [tool(type="object", properties=None)]}).encode(), {"Content-Type": "application/json"}, "/v1/chat/completions")
-    assert "missing properties" in Provider.refused.pop(), "else the fixture fails this test"
+    assert "missing properties" in Provider.refused.pop(), "popped, because the fixture would fail this test otherwise"

@@ -1,4 +1,4 @@
-"""The agent's tasks and its plan: kept in its state, shown, changed by hand, and restored by everything that restores."""
+"""The agent's tasks and plan: kept in its state, shown, changed by hand, and restored with the state."""
 import json
 
 import pytest
@@ -18,7 +18,7 @@ def patch(client, body, chat="c"):
 
 
 def manage(client, provider, *calls, message="go"):
-    """A turn in which the model calls these tools in one round."""
+    """Runs a turn in which the model calls these tools in one round."""
     provider.plan(tools(*(call(name, arguments, f"call_{i}") for i, (name, arguments) in enumerate(calls))), text("ok"))
     return client.turn("c", message)
 
@@ -85,7 +85,7 @@ def test_tasks_survive_kill_9_in_the_middle_of_a_turn(make_server, make_home, pr
     stream = server.client.start("c", "go on")
     stream.until("text_delta")
     expected = {"tasks": [task(2, "two")], "plan": ["first"]}
-    assert agenda(server.client) == expected  # of the running interaction
+    assert agenda(server.client) == expected  # those of the running interaction
     server.kill()
     stream.close()
     server = make_server(provider, home=home)

@@ -1,4 +1,4 @@
-"""OTLP to a collector of our own, which decodes it with Google's Protocol Buffers; and the same in GET /metrics."""
+"""OTLP to a collector of our own, which decodes it with Google's Protocol Buffers; and the same metrics in GET /metrics."""
 import json
 import re
 import socket
@@ -13,7 +13,7 @@ from support.timing import SLACK, SOON, eventually
 
 AGENT, CHAT = "invoke_agent reprise", "chat scripted"
 QUICK = {"OTEL_BSP_SCHEDULE_DELAY": "50", "OTEL_METRIC_EXPORT_INTERVAL": "100"}
-# What people, models and tools say. None of it may be sent unless it is asked for.
+# Texts of people, models and tools. None of them may be sent unless that is configured.
 ASKED, SAID, WROTE, ANSWERED, TOLD = "canary-asked-1", "canary-said-2", "canary-wrote-3", "canary-answered-4", "canary-told-5"
 CANARIES = (ASKED, SAID, WROTE, ANSWERED, TOLD)
 
@@ -27,7 +27,7 @@ def collector():
 
 @pytest.fixture
 def watched(make_server, provider, collector):
-    """Starts servers that send to the collector."""
+    """Starts servers that export to the collector."""
 
     def start(environment=None, telemetry=None, config=None, **more):
         settings = {"telemetry": {"otlp_endpoint": collector.url, **(telemetry or {})}, **(config or {})}
@@ -48,7 +48,7 @@ def turn_with_two_tools_and_an_approval(client, provider, pause=0.0):
 
 
 def metrics(client):
-    """Of GET /metrics: {name: {labels: value}}."""
+    """The metrics of GET /metrics: {name: {labels: value}}."""
     found = {}
     for line in client.get("/metrics").expect(200).body.decode().splitlines():
         if not line.startswith("#"):
@@ -60,7 +60,7 @@ def metrics(client):
 def test_a_turn_with_two_tools_and_an_approval(watched, provider, collector):
     server = watched()
     (server.home.workspace / "there.txt").write_text(TOLD)
-    waited = 0.3  # what a person takes, so that it can be told from what the tool does
+    waited = 0.3  # the person's time, to tell it from the tool's
     turn_with_two_tools_and_an_approval(server.client, provider, pause=waited)
     trace = collector.trace()
     agent = trace.one(AGENT)
@@ -91,7 +91,7 @@ def test_a_turn_with_two_tools_and_an_approval(watched, provider, collector):
                                    "gen_ai.tool.call.id": call_id}
     wait = trace.one("await_approval")
     assert wait["reprise.approval.decision"] == "approved" and wait.seconds >= waited
-    # What a person took is no part of what the tool did.
+    # The tool's span does not contain the wait for the person.
     assert trace.one("execute_tool write_file").began >= wait.ended
     assert agent.of["service.name"] == "reprise" and agent.of["service.version"]
 
@@ -133,8 +133,8 @@ def test_the_clients_span_is_the_parent(watched, provider, collector):
     turn("a", f"00-{trace_id}-{span_id}-01")
     agent = collector.trace().one(AGENT)
     assert (agent.trace, agent.parent, agent.state) == (trace_id, span_id, "vendor=1")
-    assert agent.flags == 0x301, "sampled, and beneath a span of another process"
-    turn("b", f"00-{trace_id}-{span_id}-00")  # its trace is not wanted
+    assert agent.flags == 0x301, "sampled, with a parent in another process"
+    turn("b", f"00-{trace_id}-{span_id}-00")  # not sampled
     turn("c", f"00-{'0' * 32}-{span_id}-01")
     agents = {agent["gen_ai.conversation.id"]: agent for agent in collector.trace(2).named(AGENT)}
     assert sorted(agents) == ["a", "c"] and agents["c"].parent == "" and agents["c"].trace != trace_id
@@ -242,7 +242,7 @@ def test_a_run_that_is_taken_up_goes_on_in_its_trace(watched, make_home, provide
 
 @pytest.mark.parametrize("end", ["kill", "cancel", "failure"])
 def test_a_run_that_resumes_another_has_a_link_to_it(watched, make_home, provider, collector, end):
-    """In a trace of its own, or in that of whoever asks for it."""
+    """Its span is in a trace of its own, or in that of the client that resumes it."""
     home = make_home()
     server = watched(home=home)
     gate = Gate()
@@ -257,9 +257,9 @@ def test_a_run_that_resumes_another_has_a_link_to_it(watched, make_home, provide
         stream.finish("CANCELLED")
     resumes_nothing = set()
     if end == "kill":
-        # The spans that were open go with the process; what is kept of the run names its own.
+        # Open spans are lost with the process; the run's journal has the id of its span.
         record = server.client.interaction("c", "int_001").get("record")
-        assert record is None  # it runs
+        assert record is None  # still running
         server.kill()
         stream.close()
         server = watched(home=home)
@@ -312,7 +312,7 @@ def test_metrics_are_the_same_to_the_collector_and_to_prometheus(watched, provid
     assert sent["reprise.runs.started"].sum.data_points[0].as_int == served["reprise_runs_started_total"][""] == 1
     assert sent["reprise.active_runs"].WhichOneof("value") == "gauge"
     assert not [canary for canary in CANARIES if canary in server.client.get("/metrics").body.decode()]
-    # The text format: each name is introduced once, before its samples.
+    # In the text format each name is introduced once, before its samples.
     introduced = re.findall(r"^# TYPE (\S+)", server.client.get("/metrics").body.decode(), re.M)
     assert len(introduced) == len(set(introduced))
 
@@ -346,11 +346,11 @@ def turns(client, provider, count):
         client.turn("c", f"turn {number}")
 
 
-def test_a_dead_collector_is_no_matter_but_what_it_should_have_had_is_counted(make_server, provider):
+def test_a_dead_collector_does_no_harm_and_lost_data_are_counted(make_server, provider):
     server = make_server(provider, environment={**QUICK, "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{closed_port()}", "OTEL_BSP_EXPORT_TIMEOUT": "100"})
     turns(server.client, provider, 3)
     eventually(lambda: dropped(server.client, "not_delivered") >= 9, "all is counted")
-    assert server.log().count("the telemetry collector does not take what it is sent") in (1, 2), "a line for spans, and one for metrics"
+    assert server.log().count("the telemetry collector does not take what it is sent") in (1, 2), "one line for spans and one for metrics"
 
 
 @pytest.mark.parametrize("status, tries", [(500, 1), (400, 1), (503, 2), (429, 2)])
@@ -388,7 +388,7 @@ def test_a_hanging_collector_holds_up_nothing_and_the_queue_has_an_end(make_serv
     eventually(lambda: collector.taken("/v1/traces"), "a request hangs")
     turns(server.client, provider, 4)
     eventually(lambda: dropped(server.client, "queue_full") > 0, "what there is no room for is counted")
-    # A second for what is left, and what the stop takes otherwise.
+    # One second for the remaining spans, and the usual time of a stop.
     assert server.stop() < 2 * SLACK
     hang.set()
     collector.close()

@@ -1,4 +1,4 @@
-"""Several people on one server: nobody sees, finds, answers or changes anything of another, on any route; and it stays so over restarts."""
+"""Several people on one server: no user can see, find, answer or change anything of another on any route, also after restarts."""
 import base64
 import concurrent.futures
 import contextlib
@@ -14,7 +14,7 @@ from support.people import OPERATOR, api_token, as_user, many_tokens, token_file
 from support.server import BINARY
 from support.timing import SLACK, SOON
 
-CANARY = "canary-7d1c"  # in all that Alice says, names and gets
+CANARY = "canary-7d1c"  # in all messages, names and results of Alice
 CONFIG = {"auth": {"type": "tokens"}, "tools": {"require_approval": ["echo"]}, "model": "offline"}
 
 
@@ -38,14 +38,14 @@ def person(server, user, org="acme", *more):
 
 
 def waiting(client, chat, message=f"echo {CANARY}"):
-    """A run that waits for an approval; its stream and the approval."""
+    """Starts a run that waits for an approval: (stream, approval id)."""
     stream = client.start(chat, message, on_disconnect="continue")
     return stream, stream.until("approval_required").data["approval_id"]
 
 
 @pytest.fixture
 def alice(server):
-    """Somebody with one of everything that has an id."""
+    """A client of Alice, who has one of everything that has an id."""
     client = person(server, "alice")
     client.turn("notes", f"calculate 1+1\n{CANARY}")
     client.turn("notes", "calculate 2+2")
@@ -76,7 +76,7 @@ def alice(server):
 
 
 def body_of(path, method, ids):
-    """A body that would be right for its owner."""
+    """A body that would be valid for the owner."""
     last = path.rsplit("/", 1)[-1]
     return {"approve": {"approval_id": ids["approval_id"], "approved": True}, "respond": {"request_id": ids["request_id"], "response": "yes"},
             "edit": {"new_user_message": "x"}, "replay": {"mode": "recorded"}, "head": {"interaction_id": "int_001"},
@@ -96,7 +96,7 @@ def operations(server):
                 yield path, method
 
 
-# Of a chat that need not be there.
+# Operations that create their chat.
 CREATING = {("/chats/{chat_id}/interactions", "post"), ("/chats/{chat_id}/files", "post"), ("/chats/{chat_id}/workspace/files", "post"),
             ("/chats/{chat_id}/editor", "get")}
 OF_NOBODY = {"/", "/assets/{asset}", "/login", "/healthz", "/readyz", "/openapi.json", "/tools", "/models", "/v1/models/{model}", "/tools/servers/{server}/login",
@@ -124,7 +124,7 @@ def test_each_operation_with_anothers_ids_is_404(server, alice):
             assert CANARY.encode() not in answer.body
             tried += 1
     assert tried >= 2 * 28
-    # Nothing of Alice's has changed by that, and with her own token the same ids are known.
+    # Nothing of Alice's has changed, and her own token finds the same ids.
     assert {chat["id"]: chat for chat in alice.get("/chats").json["chats"]} == before
     alice.get(f"/chats/notes/files/{alice.ids['file_id']}").expect(200)
     alice.get("/chats/notes/interactions/int_001").expect(200)
@@ -145,7 +145,7 @@ def test_lists_show_nothing_of_another(server, alice):
     assert bob.get("/grants").json["grants"] == [] and bob.get("/trash").json["entries"] == []
     assert bob.get(f"/search?q={CANARY}").json["matches"] == []
     assert len(alice.get(f"/search?q={CANARY}").json["matches"]) > 0
-    # The operator has chats too, and they are the operator's alone.
+    # The operator's own chats are separate, too.
     for path in ("/chats", "/approvals", f"/search?q={CANARY}", "/audit", "/trash", "/grants"):
         assert CANARY.encode() not in server.client.get(path).expect(200).body
 
@@ -199,14 +199,14 @@ def test_who_answered_is_on_record(server):
     assert asks.one("input_received")["answered_by"] == "alice"
     lines = {line["event"]: line for line in alice.get("/audit").expect(200, "audit").json["entries"]}
     assert lines["approved"]["answered_by"] == lines["rejected"]["answered_by"] == "alice"
-    # A replay on the record says the same.
+    # A recorded replay matches.
     for chat in ("yes", "no", "asks"):
         report = alice.post(f"/chats/{chat}/interactions/int_001/replay", {"mode": "recorded"}).expect(200, "replay_report").json
         assert report["match"], report
 
 
 def test_the_single_user_is_as_before(make_server):
-    """No file, no member and no folder more than without people."""
+    """Without `auth` there are no additional files, members or folders."""
     server = make_server(config={"tools": {"require_approval": ["echo"]}, "model": "offline"})
     stream, approval = waiting(server.client, "notes")
     server.client.approve("notes", "int_001", approval).expect(200)
@@ -232,7 +232,7 @@ def test_after_a_restart_everybodys_approvals_wait_again(make_server, home):
     again = start(make_server, home)
     for user, token in tokens.items():
         client = as_user(again, token)
-        # Taken up by the start alone, or by this request: either way the approval is there.
+        # The run is taken up by the start or by this request; either way the approval is listed.
         pending = client.get("/approvals").expect(200).json["approvals"]
         assert [entry["chat_id"] for entry in pending] == [f"chat-of-{user}"], pending
         client.approve(f"chat-of-{user}", "int_001", pending[0]["approval_id"]).expect(200)
@@ -257,7 +257,7 @@ STRANGE = ["..", ".", "../../bob", "a/b", "%2E%2E", "~" + "0" * 64, "Alice", "al
 
 
 def test_strange_names_are_people_too_and_stay_apart(server):
-    """Each is somebody of their own, in a folder of their own, below the data folder."""
+    """Each name is a user of its own, with its own folder below the data folder."""
     clients = [person(server, "alice"), *(person(server, name) for name in STRANGE), *(person(server, "alice", org) for org in STRANGE)]
     for number, client in enumerate(clients):
         client.turn("notes", f"calculate {number}+0")
@@ -287,7 +287,7 @@ def test_a_folder_that_is_anothers_is_not_opened(make_server, home):
 
 @pytest.mark.limit(240)
 def test_many_people_take_turns_in_bounded_space(server, figure):
-    """More than are kept open: idle ones are closed for others, and find everything when they are back."""
+    """There are more users than may stay open. Idle ones are closed for others, and find everything when they return."""
     clients = [as_user(server, token) for token in many_tokens(server.home, 90)]
     kept, approval = waiting(clients[0], "waits")
     for number, client in enumerate(clients):
@@ -297,7 +297,7 @@ def test_many_people_take_turns_in_bounded_space(server, figure):
     assert threads < 70 * 8
     for number, client in enumerate(clients):
         assert [entry["user_message"] for entry in client.history("notes")["interactions"]] == [f"calculate {number}+0"]
-    clients[0].approve("waits", "int_001", approval).expect(200)  # whose run waited was not closed
+    clients[0].approve("waits", "int_001", approval).expect(200)  # a user with a waiting run is not closed
     kept.finish()
     assert b"reprise_runs_started_total 91" in server.client.get("/metrics").body
 
@@ -340,8 +340,8 @@ def test_a_local_workspace_is_for_one_user(make_server, home):
 
 # --- what is sealed, counted and administered -------------------------------------------------------------------------------------------
 
-def test_a_file_of_one_user_is_no_file_of_another(make_server, home):
-    """Whoever can write the disk copies a whole chat, or one interaction, from one user's folder to another's."""
+def test_a_file_of_one_user_is_not_opened_for_another(make_server, home):
+    """An attacker who can write to the disk copies a chat, or one interaction, from one user's folder to another's."""
     server = start(make_server, home)
     tokens = {user: api_token(home, user)["token"] for user in ("alice", "bob")}
     for token in tokens.values():
@@ -358,7 +358,7 @@ def test_a_file_of_one_user_is_no_file_of_another(make_server, home):
     for path in ("/chats/stolen", "/chats/notes/interactions/int_001", "/chats/stolen/interactions/int_001"):
         answer = bob.get(path)
         assert CANARY.encode() not in answer.body, path
-        if answer.status == 200:  # a history names what it cannot read
+        if answer.status == 200:  # a history names the interactions that cannot be read
             assert "integrity_" in answer.body.decode(), answer.body
         else:
             assert answer.error(422)["code"] in ("integrity_swap", "integrity_rollback")
@@ -412,7 +412,7 @@ def test_an_org_admin_sees_use_and_not_content(server, alice):
     assert {"granted", "here"} <= {entry["chat_id"] for entry in entries} and CANARY not in json.dumps(entries)
     assert boss.get("/usage?user=alice").expect(200, "day_usage").json["tokens"] == alice.get("/usage").json["tokens"] > 0
     assert boss.get("/chats/notes/usage?user=alice").expect(200, "chat_usage").json == alice.get("/chats/notes/usage").json
-    # Nothing else leads there.
+    # No other route accepts `user`.
     boss.get("/chats/notes?user=alice").error(404)
     assert [chat["id"] for chat in boss.get("/chats?user=alice").json["chats"]] == ["mine"]
     boss.get("/approvals/" + alice.ids["approval_id"] + "/change?user=alice").error(404)
@@ -423,7 +423,7 @@ def test_an_org_admin_sees_use_and_not_content(server, alice):
         foreign.get(path).error(404)
         person(server, "bob").get(path).error(403, "org_admin_only")
     foreign.request("DELETE", "/chats/notes?user=alice").error(404)
-    # The operator is of no org. What is meant for another's chat is not done to the operator's own of the same name.
+    # The operator has no org. A request for another user's chat does not reach the operator's chat of the same name.
     server.client.turn("notes", "calculate 1+1")
     for method, path in (("DELETE", "/chats/notes"), ("GET", "/chats/notes/usage"), ("GET", "/usage"), ("GET", "/audit")):
         server.client.request(method, f"{path}?user=alice").error(403, "org_admin_only")
@@ -452,8 +452,8 @@ def test_a_revoked_token_ends_what_it_listens_to(server):
 
 
 @pytest.mark.limit(120)
-def test_one_persons_long_work_makes_nobody_else_wait(server):
-    """Imports of one person, more than there are threads for a person."""
+def test_one_users_long_work_delays_no_other_user(server):
+    """One user makes more imports at once than a user has threads."""
     busy, other = person(server, "busy"), person(server, "other")
     other.turn("notes", "calculate 1+1")
     interactions = [{"id": f"int_{number:03}", "status": "COMPLETED", "user_message": f"question {number}", "agent_events": [{"type": "ANSWER", "content": "x"}]}
@@ -472,7 +472,7 @@ def test_one_persons_long_work_makes_nobody_else_wait(server):
 
 
 def test_keys_are_changed_for_all_users_at_once(make_server, home):
-    """What is wrapped anew, and the old key removed: nothing of anybody's is lost."""
+    """Files are rewrapped and the old key is removed; no user loses anything."""
     server = start(make_server, home)
     tokens = {user: api_token(home, user)["token"] for user in ("alice", "bob")}
     for token in tokens.values():

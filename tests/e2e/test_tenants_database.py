@@ -1,4 +1,4 @@
-"""Several people on servers that keep their chats in one PostgreSQL database: the same as with folders, at any server, and locked twice."""
+"""Several people on servers that keep their chats in one PostgreSQL database: the same as with folders, on any server, with row-level security in addition."""
 import concurrent.futures
 import hashlib
 import json
@@ -14,7 +14,7 @@ from support.cluster import join
 from support.people import OPERATOR, api_token, as_user, token_file, users
 from support.server import BINARY
 from support.timing import SLACK, eventually
-# Each of these holds with a database as it does with folders: they use the fixture `server` of this file.
+# These tests run with a database here, because they use this file's fixture `server`.
 from test_tenants import (CANARY, CONFIG, alice, person,  # noqa: F401
                           test_a_chat_of_the_same_name_is_another_chat, test_a_grant_for_always_is_ones_own,
                           test_an_org_admin_sees_use_and_not_content, test_each_operation_with_anothers_ids_is_404,
@@ -23,7 +23,7 @@ from test_tenants import (CANARY, CONFIG, alice, person,  # noqa: F401
 
 pytestmark = pytest.mark.skipif(pg.programs() is None, reason="PostgreSQL is NOT INSTALLED (scripts/deps test): nothing is tested against it")
 
-TAKEN_UP = 20 * SLACK  # seconds in which runs of a server that has died are taken up
+TAKEN_UP = 20 * SLACK  # seconds within which the runs of a dead server are taken up
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def url(postgres):
 
 @pytest.fixture
 def make_instance(make_server, make_home, url):
-    """Servers with the same keys and tokens, each with a data folder of its own."""
+    """Starts servers with the same keys and tokens, each with its own data folder."""
     homes = []
 
     def make(**more):
@@ -59,7 +59,7 @@ def tenant_of(postgres, url, user, org="acme"):
 
 
 def many_rows(postgres, url, count):
-    """Tokens of user-0, user-1, ..., in the database: for a hundred users the program would be started a hundred times."""
+    """Writes tokens of user-0, user-1, ... into the database, because the program would have to be started a hundred times for them."""
     tokens = ["reprise_" + secrets.token_urlsafe(32) for _ in range(count)]
     sha256 = lambda text: hashlib.sha256(text.encode()).hexdigest()  # noqa: E731
     rows = ",".join(f"('token_{number:012x}', '', 'acme', 'user-{number}', 'user', 'sha256:{sha256(token)}', "
@@ -78,7 +78,7 @@ def test_any_server_serves_any_user(make_instance):
     at(two, token).approve("asks", "int_001", approval, scope="always").expect(200)
     stream.finish()
     assert stream.one("approved")["answered_by"] == "alice"
-    at(two, token).turn("again", f"echo {CANARY}")  # what was granted for always counts at the other one
+    at(two, token).turn("again", f"echo {CANARY}")  # a grant for always holds at the other server
     assert at(one, token).get("/usage").json["tokens"] == at(two, token).get("/usage").json["tokens"] > 0
     assert [line["seq"] for line in at(two, token).get("/audit").expect(200, "audit").json["entries"]] == list(range(1, 8))
     assert {entry["user"] for entry in two.client.get("/users").expect(200, "users").json["users"]} == {"alice"}
@@ -86,7 +86,7 @@ def test_any_server_serves_any_user(make_instance):
 
 @pytest.mark.limit(120)
 def test_runs_of_a_server_that_died_are_taken_up_for_their_users(make_instance):
-    """The other server has not seen these users: it opens what it must."""
+    """The other server has not seen these users and opens them when it must."""
     one, two = make_instance(), make_instance()
     tokens = {user: api_token(one.home, user) for user in ("alice", "bob")}
     approvals = {}
@@ -122,7 +122,7 @@ def test_a_revoked_token_is_refused_at_every_server(make_instance):
 
 
 def test_row_level_security_is_on_all_that_tenants_have(postgres, server, url):
-    """Whichever migration made the table."""
+    """This holds whichever migration made the table."""
     every = postgres.query(url, "select count(*) from pg_class c join pg_attribute a on a.attrelid = c.oid where c.relnamespace = 'reprise'::regnamespace "
                                 "and c.relkind = 'r' and a.attname = 'tenant' and not a.attisdropped")
     locked = postgres.query(url, "select count(*) from pg_class c join pg_policy p on p.polrelid = c.oid and p.polname = 'tenant' "
@@ -147,15 +147,15 @@ def test_a_statement_of_the_wrong_tenant_sees_nothing(postgres, server, alice, u
         for wrong in (tenants["bob"], "", "nobody"):
             assert ask(wrong, count) == ["0"], (table, wrong)
             assert ask(wrong, f"with d as (delete from reprise.{table} where tenant = '{tenants['alice']}' returning 1) select count(*) from d") == ["0"]
-        assert postgres.query(url, count) == "0"  # that names nobody
+        assert postgres.query(url, count) == "0"  # a statement that sets no tenant
         seen.update([table] if there != "0" else [])
     assert seen >= {"chats", "interactions", "runs", "journal", "queued", "questions", "files", "folder_files", "trash", "grants", "audit", "day_usage"}
     with pytest.raises(AssertionError, match="row-level security"):
         ask(tenants["bob"], f"insert into reprise.chats(tenant, id) values ('{tenants['alice']}', 'planted')")
 
 
-def test_a_row_of_one_tenant_is_no_row_of_another(postgres, make_instance, url):
-    """Whoever administers the database copies records of one user to another."""
+def test_a_row_of_one_tenant_is_not_opened_for_another(postgres, make_instance, url):
+    """An administrator of the database copies records of one user to another."""
     server = make_instance()
     clients = {user: person(server, user) for user in ("alice", "bob")}
     for client in clients.values():
@@ -179,7 +179,7 @@ def test_a_row_of_one_tenant_is_no_row_of_another(postgres, make_instance, url):
     bob.get("/chats/notes/interactions/int_001").error(422, "integrity_swap")
     bob.get(f"/chats/notes/files/{file}").error(422, "integrity_swap")
     assert bob.get("/grants").error(422)["code"].startswith("integrity_")
-    stream, approval = waiting(bob, "asks", f"echo {CANARY}")  # and grants nothing
+    stream, approval = waiting(bob, "asks", f"echo {CANARY}")  # the copied grants have no effect
     bob.approve("asks", "int_001", approval, approved=False).expect(200)
     stream.finish()
     assert len(person(server, "alice").history("notes")["interactions"]) == 1
@@ -187,7 +187,7 @@ def test_a_row_of_one_tenant_is_no_row_of_another(postgres, make_instance, url):
 
 @pytest.mark.limit(180)
 def test_anothers_ids_are_404_at_another_server_too(make_instance, server, alice):  # noqa: F811
-    """Where nothing of Alice's runs, and all of it is in the database."""
+    """This server runs nothing for Alice; all her data is in the database."""
     test_tenants.test_each_operation_with_anothers_ids_is_404(make_instance(), alice)
 
 
@@ -199,7 +199,7 @@ def test_the_database_holds_no_word_of_anybody(postgres, server, alice, url):  #
 
 @pytest.mark.limit(180)
 def test_a_hundred_users_at_two_servers(make_instance, postgres, url):
-    """All at once, each at both: nobody waits for another, and nobody finds anything of another's."""
+    """All users work at once, each on both servers. No user waits for another or finds anything of another."""
     servers = [make_instance(), make_instance()]
     tokens = many_rows(postgres, url, 100)
 
@@ -291,7 +291,7 @@ def test_a_deleted_org_is_gone_with_its_key(make_instance, postgres, url):
 
 
 def test_what_servers_tell_each_other_is_of_one_user(make_instance):
-    """Two users with chats of the same name, which run at one server and are followed at the other."""
+    """Two users have chats of the same name, which run on one server and are followed on the other."""
     one, two = make_instance(), make_instance()
     tokens = {user: api_token(one.home, user) for user in ("alice", "bob")}
     feeds = {user: test_tenants.Feed(at(two, token), "notes") for user, token in tokens.items()}
@@ -323,7 +323,7 @@ def test_what_servers_tell_each_other_is_of_one_user(make_instance):
 
 
 def test_the_tables_of_the_first_version_are_brought_up_to_date(make_home, postgres, url):
-    """What a single user has stays that user's, and every table is locked then."""
+    """The single user's data stays theirs, and every table gets row-level security."""
     source = (pathlib.Path(__file__).parents[2] / "src" / "postgres" / "schema.cc").read_text()
     first = re.search(r'kVersion1 = R"\((.*?)\)";', source, re.S).group(1)
     postgres.query(url, "create schema reprise; create table reprise.schema_version(version int primary key, applied_at timestamptz not null default now()); "
@@ -357,7 +357,7 @@ def test_no_key_is_removed_that_rows_need(make_instance):
 
 
 def test_a_server_that_cannot_open_the_keys_of_the_orgs_does_not_start(make_instance, make_home, url):
-    """What users have is sealed by the key of their org, and that by the operator's: there need be no chat of the operator."""
+    """Users' data is sealed with the key of their org, and that key with the operator's. So the key is needed even if the operator has no chats."""
     server = make_instance()
     person(server, "alice").turn("notes", "calculate 1+1")
     kid = json.loads(server.home.keys.read_text())["keys"][0]["kid"]

@@ -75,7 +75,7 @@ def test_one_paste_is_one_message(chat, server, provider):
     provider.plan(text("fine"))
     pasted = "please fix this:\ndef f():\n\treturn 1\ny\na"
     chat.paste(pasted).until("return 1")
-    assert provider.requests == [], "a paste is sent when Enter is pressed"
+    assert provider.requests == [], "a paste is sent only when Enter is pressed"
     chat.type("\r").until("fine")
     assert messages(server) == [pasted]
 
@@ -102,13 +102,13 @@ def test_what_was_typed_before_a_question_was_shown_does_not_answer_it(chat, ser
     reply = tools(call("write_file", WRITE, "w1"), say="thinking")
     reply.steps.insert(2, gate)
     provider.plan(reply, text("done"))
-    for _ in range(4):  # whole lines among them are messages, which are sent later
+    for _ in range(4):  # complete lines among the keys are queued messages
         provider.plan(text("later"))
     chat.say("do it").until("thinking").type(keys)
     gate.release()
     chat.until("[e]dit the arguments, [1] more: ")
     if keys.rfind(b"\x1b[200~") > keys.rfind(b"\x1b[201~"):
-        chat.type(b"y\ry\r\x1b[201~")  # the rest of it comes late
+        chat.type(b"y\ry\r\x1b[201~")  # the rest of the paste comes late
     chat.type("\r").answer("n").until("(cancelled)")
     eventually(lambda: not waiting(server), "the answer has come")
     assert files(server) == [] and len(provider.requests) == 1

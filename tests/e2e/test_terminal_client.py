@@ -1,4 +1,4 @@
-"""`reprise` alone: the terminal client with a server of its own, what it draws, and one-shot questions."""
+"""`reprise` without arguments: the terminal client with its own server, what it draws, and one-shot questions."""
 import contextlib
 import fcntl
 import http.client
@@ -32,7 +32,7 @@ def home(tmp_path):
 
 @pytest.fixture
 def alone(home):
-    """A terminal in an empty home, without a server."""
+    """Opens terminals in an empty home without a server."""
     opened = []
 
     def make(*arguments, columns=100, rows=40, **environment):
@@ -62,7 +62,7 @@ def attached(server):
 
 @contextlib.contextmanager
 def refusing(server, refusals, of="/approve"):
-    """A port in front of the server (or of a port) where the next requests to such a path are refused as these say: each one (status, body)."""
+    """A proxy in front of a server or port. It answers the next requests to paths that end in `of` with these refusals: (status, body)."""
     asked = []
 
     class Handler(http.server.BaseHTTPRequestHandler):
@@ -77,7 +77,7 @@ def refusing(server, refusals, of="/approve"):
                     self.end_headers()
                     begin, end = refusal[1][:9].encode(), refusal[1][9:].encode()
                     self.wfile.write(begin)
-                    time.sleep(SLOW_NETWORK)  # the stimulus, not a synchronisation
+                    time.sleep(SLOW_NETWORK)  # the stimulus, not a synchronization
                     self.wfile.write(end)
                     return
             upstream = http.client.HTTPConnection("127.0.0.1", getattr(server, "port", server), timeout=SOON)
@@ -86,7 +86,7 @@ def refusing(server, refusals, of="/approve"):
             answer = upstream.getresponse()
             self.send_response(answer.status)
             self.end_headers()
-            with contextlib.suppress(OSError):  # the client may go first
+            with contextlib.suppress(OSError):  # the client may disconnect first
                 while part := answer.read1(65536):
                     self.wfile.write(part)
 
@@ -160,7 +160,7 @@ def test_a_server_ends_with_its_client_though_a_question_waits(alone, home):
     alone("chat", "c").until("which colour?").until("answer: ").answer_line("blue").until("blue").ready()
 
 
-def test_blank_messages_are_none(alone, home):
+def test_blank_messages_are_refused(alone, home):
     chat = alone().ready().say("   ").ready().say("/history").until("nothing")
     assert reprise(home, "-p", "  \n")[0] == 2
     chat.type(CTRL_D).end()
@@ -332,7 +332,7 @@ def test_a_number_allows_one_of_the_patterns(attached, server, provider):
 
 
 def test_colours_can_be_read_on_light_and_dark(attached, server, provider):
-    """None of white, grey or black, no background and no colour beyond the palette's: whatever it is, it is the person's own choice."""
+    """No white, grey or black, no background, and only colours of the terminal's own palette, which the person has chosen."""
     (server.home.workspace / "a.txt").write_text("one\n")
     provider.plan(tools(call("write_file", {"path": "a.txt", "content": "two\n"}, "w1"), think="hm"),
                   text("# Title\n\n**bold** *em* `code` [a](https://b.org)\n\n> quote\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n```c\nint x;\n```\n"))
@@ -484,10 +484,10 @@ def test_a_mode_allows_without_asking_and_shows_it(attached, server, provider):
     chat.say("/mode all").until("everything").ready().say("run").until("echo ran > b.txt").until("has run").ready()
     assert (server.home.workspace / "b.txt").read_text() == "ran\n"
     chat.say("/new").until("chat chat_").ready().say("write").until("allow?").answer(CTRL_C).ready()
-    assert (server.home.workspace / "a.txt").read_text() == "one\n", "another chat asks"
+    assert (server.home.workspace / "a.txt").read_text() == "one\n", "the call in another chat needs approval"
 
 
-def test_edits_are_allowed_unasked_only_if_they_are_no_risk_and_can_be_shown(attached, make_server, make_home, provider):
+def test_only_harmless_edits_with_a_preview_are_allowed_unasked(attached, make_server, make_home, provider):
     home = make_home()
     home.workspace = home.user
     (home.user / "picture.png").write_bytes(b"\xff\xfe\x00")
@@ -509,7 +509,7 @@ def test_what_a_mode_cannot_allow_is_asked(attached, server, provider, refusal):
         chat = attached(port=port)
         chat.say("/mode edits").until("changes of files").ready()
         chat.say("write").until("reprise: ").until("allow?")
-        assert len(asked) == 1, "it is not sent again and again"
+        assert len(asked) == 1, "the refused answer is not sent again"
         chat.answer("y").until("reprise: ").until("allow?").answer("y").until("end").ready()
     assert len(asked) == 3 and (server.home.workspace / "a.txt").exists()
 
@@ -561,7 +561,7 @@ def test_what_was_said_is_summed_up_on_request(attached, provider):
     assert any("in short" in m["content"] for m in provider.requests[-1].messages)
 
 
-def test_what_is_no_file_stays_a_word(attached, server, provider):
+def test_names_that_are_not_files_stay_text(attached, server, provider):
     (server.home.path / "two words.txt").write_text("quoted")
     (server.home.path / "folder").mkdir()
     provider.plan(*[text("fine")] * 4)
@@ -610,7 +610,7 @@ def test_a_message_with_files_that_is_not_taken_is_there_again(attached, server,
         chat.say("first").until("half").say("see @notes.txt please").until("wait until this has ended")
         gate.release()
         chat.until("and whole").ready("see @notes.txt please")
-        assert not asked, "nothing is given to a chat before the message can be sent"
+        assert not asked, "files are uploaded only when the message can be sent"
         chat.type("\r").until("the disk is full").ready("see @notes.txt please").type("\r").until("read").ready()
     assert json.dumps(provider.requests[-1].conversation).count("what the file says") == 1
 
@@ -661,7 +661,7 @@ SEQUENCES = int(os.environ.get("REPRISE_TYPE_AHEAD", "40"))
 
 @pytest.mark.limit(900)
 def test_nothing_that_came_before_a_question_answers_it(attached, server, provider):
-    """Random keys, lines and pastes while the model speaks: `REPRISE_TYPE_AHEAD=500` tries as many."""
+    """Random keys, lines and pastes while the model writes. `REPRISE_TYPE_AHEAD=500` makes 500 attempts."""
     chat = attached()
     chosen = random.Random(12)
     pieces = [b"y", b"y\r", b"a\r", b"Y\r", b"yes\r", b"e\r", b"\r", b"n", b" ", b"always\r", b"\x1b[A", b"\t", b"\x7f", b"\x15",
@@ -677,7 +677,7 @@ def test_nothing_that_came_before_a_question_answers_it(attached, server, provid
         gate.release()
         chat.until("allow?")
         if keys.rfind(PASTE_BEGIN) > keys.rfind(PASTE_END):
-            chat.type(b"y\ra\r" + PASTE_END)  # the rest of it comes late
+            chat.type(b"y\ra\r" + PASTE_END)  # the rest of the paste comes late
         assert len(server.client.get("/approvals").json["approvals"]) == 1, keys
         assert not list(server.home.workspace.iterdir()), keys
         chat.type(b"\x15").answer("n").until("(cancelled)")

@@ -1,4 +1,4 @@
-"""What is typed in the terminal client: keys that answer, keys that stop, messages that wait, other clients beside it."""
+"""Typing in the terminal client: keys that answer, keys that stop, queued messages, other clients of the same chat."""
 import json
 import os
 import random
@@ -116,7 +116,7 @@ def test_a_question_of_another_client_goes_on_when_a_message_behind_it_is_taken_
     assert messages(server) == ["theirs"] and files(server) == ["a.txt"]
 
 
-def test_a_message_that_somebody_takes_from_the_queue_is_in_the_line_again(attached, server, provider):
+def test_a_message_taken_from_the_queue_elsewhere_returns_to_the_line(attached, server, provider):
     gate = Gate()
     provider.plan(text("half", gate, " and whole"))
     chat = attached()
@@ -161,7 +161,7 @@ def test_a_question_of_another_client_is_asked_and_can_be_answered(attached, ser
     assert files(server) == ["a.txt", "b.txt"] and messages(server) == ["write", "again"]
 
 
-def test_a_letter_meant_for_a_question_is_no_message(attached, server, provider):
+def test_a_letter_meant_for_a_question_is_not_sent_as_a_message(attached, server, provider):
     provider.plan(tools(write("a.txt")), text("done"))
     chat = attached()
     stream = server.client.start("c", "write", on_disconnect="continue")
@@ -202,7 +202,7 @@ def test_keys_are_text_while_the_line_holds_text(attached, server, provider):
 
 
 @pytest.mark.parametrize("keys", [b"yes please", b"y\rn\r", PASTE_BEGIN + b"y" + PASTE_END], ids=["words", "lines", "a paste"])
-def test_what_is_pasted_at_a_question_is_no_key(attached, server, provider, keys):
+def test_pasted_text_is_not_a_key_for_a_question(attached, server, provider, keys):
     provider.plan(tools(write("a.txt")))
     chat = attached()
     chat.say("write").until("allow?").quiet(0)
@@ -218,7 +218,7 @@ def test_calls_that_ask_together_are_asked_one_after_the_other(attached, server,
         chat.until(f"write_file {name}").until("allow?")
         asked = [line for line in chat.screen if line.startswith("write_file ")]
         assert asked[-1].startswith(f"write_file {name}") and len(asked) == len(set(asked)), chat.screen
-        assert sum(line.startswith("allow?") for line in chat.screen) == len(asked), "each stands there once, with its answer"
+        assert sum(line.startswith("allow?") for line in chat.screen) == len(asked), "each question is shown once, with its answer"
         assert more is None or any(more in line for line in chat.screen)
         chat.answer("y")
     chat.until("done").ready()
@@ -241,7 +241,7 @@ def test_no_with_words_lets_the_model_read_them(attached, server, provider):
     assert "use another name" in json.dumps(provider.requests[-1].conversation) and messages(server) == ["write"]
 
 
-def test_a_number_that_no_option_has_is_no_answer_and_enter_alone_neither(attached, server, provider):
+def test_neither_an_unknown_number_nor_enter_alone_is_an_answer(attached, server, provider):
     ask = call("ask_human", {"question": "Which?", "options": ["red", "green", "blue"]}, "q1")
     provider.plan(tools(ask), text("fine"))
     chat = attached()
@@ -311,7 +311,7 @@ def test_the_terminal_is_asked_to_tell_keys_apart_until_the_end(attached, number
     for ask in (b"\x1b[>1u", b"\x1b[>4;1m", b"\x1b[?2004h"):
         assert chat.raw.count(ask) == 1
     if number is None:
-        chat.type(b"\x1b[100;5u")  # Ctrl-D, as such a terminal writes it
+        chat.type(b"\x1b[100;5u")  # Ctrl-D in that keyboard protocol
         assert chat.end() == 0
     else:
         os.kill(chat.pid, number)
@@ -334,18 +334,18 @@ STEPS, SEED = int(os.environ.get("REPRISE_WALK", "40")), int(os.environ.get("REP
 
 
 class Walk:
-    """Keys at random, and what must have come of them. No text holds a blank, so that what a narrow screen wraps can be compared."""
+    """Types random keys and tracks the expected result. No text has blanks, so that wrapped lines can be compared."""
 
     def __init__(self, chat, server, provider, chosen):
         self.chat, self.server, self.provider, self.chosen = chat, server, provider, chosen
-        self.line = self.aside = ""  # what stands in the line, and what comes back into it
-        self.run = None              # (who, text) of the run
-        self.queue = []              # (who, text) that wait
+        self.line = self.aside = ""  # the edited line, and messages that will return to it
+        self.run = None              # (who, text) of the running message
+        self.queue = []              # (who, text) of queued messages
         self.said, self.allowed = [], []
         self.gates, self.number, self.done = {}, 0, []
         provider.answer_with(self.reply)
 
-    # --- what the model says to a message: an answer, half of one, or a call that asks
+    # --- the model's reply: an answer, half of one, or a call that needs approval
     @staticmethod
     def kind(message):
         return ("answers", "halts", "asks")[sum(message.encode()) % 3]
@@ -361,7 +361,7 @@ class Walk:
         return text("answer")
 
     @staticmethod
-    def file_of(message):  # no word is said twice
+    def file_of(message):  # each word is sent once
         return re.match("w[0-9]+", message)[0] + ".txt"
 
     # --- the model of the client
@@ -392,7 +392,7 @@ class Walk:
         self.aside = "\n".join(filter(None, (self.aside, *mine)))
         return bool(mine)
 
-    # --- what is seen
+    # --- the screen
     def shown_line(self):
         lines = self.chat.screen
         at = max((i for i, line in enumerate(lines) if line.startswith((">", "allow?"))), default=None)
@@ -401,7 +401,7 @@ class Walk:
         return re.sub(r"^(>|allow\?(\[y\]es.*?:)?)", "", "".join(lines[at:]).replace(" ", ""), count=1)
 
     def settles(self):
-        """Waits until the screen and the server are as they must be."""
+        """Waits until the screen and the server show the expected state."""
         def is_so():
             while part := self.chat._read(0):
                 self.chat.raw += part
@@ -425,7 +425,7 @@ class Walk:
         return (f"line {self.line!r}, aside {self.aside!r}, run {self.run and (*self.run, self.kind(self.run[1]))}, queue {self.queue}, "
                 f"allowed {self.allowed}; the steps were {self.done[-12:]}")
 
-    # --- steps; each returns False if it has no meaning now
+    # --- steps; each returns False if it does not apply now
     def word(self):
         self.number += 1
         return f"w{self.number}" + "".join(self.chosen.choices("abxyzéß語", k=self.chosen.randint(1, 4)))
@@ -461,8 +461,8 @@ class Walk:
         key = self.chosen.choice([ESC, CTRL_C])
         if not self.run:
             if key == CTRL_C and not self.line:
-                return False  # it would leave
-            self.chat.type(key).quiet(0.1)  # what follows Esc at once is another key, with Alt
+                return False  # that would end the client
+            self.chat.type(key).quiet(0.1)  # a key right after Esc would count as Alt with that key
             self.line = "" if key == CTRL_C else self.line
             return None
         self.chat.type(key).quiet(0.1)
@@ -517,7 +517,7 @@ class Walk:
         self.line = ""
 
     def step(self):
-        if len(self.line) > 100:  # else it takes the place of the status line
+        if len(self.line) > 100:  # a longer line would hide the status line
             self.clears()
         steps = [self.types] * 5 + [self.pastes] * 2 + [self.enters] * 5 + [self.stops] * 2 + [self.waits] * 2 + [self.answers] * 4
         steps += [self.others, self.resizes]
@@ -529,7 +529,7 @@ class Walk:
 
 @pytest.mark.limit(3600)
 def test_a_random_walk_over_the_keys_loses_none_and_runs_nothing_unasked(attached, server, provider):
-    """`REPRISE_WALK=500 REPRISE_WALK_SEED=7` takes so many steps, of that seed."""
+    """`REPRISE_WALK=500 REPRISE_WALK_SEED=7` takes 500 steps with the seed 7."""
     chosen = random.Random(SEED)
     walk = Walk(attached(), server, provider, chosen)
     for _ in range(STEPS):

@@ -1,4 +1,4 @@
-"""What the terminal client shows of a run: results, thoughts, differences, colours, failures; and what its commands find."""
+"""What the terminal client shows of a run: results, thoughts, differences, colours, failures; and the results of its commands."""
 import re
 import subprocess
 
@@ -29,7 +29,7 @@ def open_chat():
 
 @pytest.fixture
 def allowing(make_server, provider):
-    """A server where nothing asks."""
+    """A server that approves all calls."""
     return make_server(provider, config={"approval_mode": "approve_all"})
 
 
@@ -38,7 +38,7 @@ def shell(command, call_id="s1"):
 
 
 def result_lines(screen, label):
-    """What stands below a call, up to the answer."""
+    """The lines below a call, up to the answer."""
     at = max(i for i, line in enumerate(screen) if line.startswith("● " + label))
     rest = screen[at + 1:]
     return rest[:next(i for i, line in enumerate(rest) if not line.startswith("  "))]
@@ -192,7 +192,7 @@ def test_what_a_command_prints_is_drawn_and_steers_nothing(open_chat, allowing, 
 
 
 def test_many_blank_lines_are_counted(open_chat, server, provider):
-    """In a result, in what is asked about, and in a difference: what stands behind them is seen."""
+    """In results, questions and differences; the text after them stays visible."""
     provider.plan(shell("echo top; for i in $(seq 400); do echo; done; echo bottom"),
                   tools(call("write_file", {"path": "a.txt", "content": "top\n" + "\n" * 400 + "bottom\n"}, "w1")), text("done"))
     chat = open_chat(server)
@@ -308,7 +308,7 @@ def test_a_chat_is_found_by_the_beginning_of_its_id_and_by_its_title(open_chat, 
     assert status == 1 and "2 chats begin with chat_aa" in told, told
     provider.plan(text("new"))
     assert reprise(server.home, "--chat", "note", "-p", "another", *at(server))[0] == 0
-    assert len(server.client.history("note")["interactions"]) == 1, "a name of one's own begins a new chat"
+    assert len(server.client.history("note")["interactions"]) == 1, "a full name of one's own starts a new chat"
 
 
 def test_a_model_is_found_by_a_part_of_its_name(open_chat, make_server, provider):
@@ -344,7 +344,7 @@ def test_edited_arguments_are_lines_and_are_shown_again_before_they_run(open_cha
     assert "\\n" not in chat.text[chat.text.index("arguments: "):]
     chat.type(CLEAR).paste('"path": "a.txt"\n"content": <<END\none\n2\nEND').type("\r")
     chat.until("with the arguments as you have changed them").until("-old").until("+one").until("+2").until("allow?")
-    assert (server.home.workspace / "a.txt").read_text() == "old\n", "nothing runs before it is allowed"
+    assert (server.home.workspace / "a.txt").read_text() == "old\n", "nothing runs before it is approved"
     chat.answer("y").until("done").ready()
     assert (server.home.workspace / "a.txt").read_text() == "one\n2"
 
@@ -383,7 +383,7 @@ def test_a_client_says_the_mode_of_its_server(tmp_path, make_home, mode):
 
 
 def test_commands_that_read_say_nothing_of_a_servers_index(server, provider):
-    """The server writes an index when it likes; who reads beside it has nothing to say of that."""
+    """The server writes an index in its own time, so commands that read must not complain that it is missing."""
     folder = "--data-dir", str(server.home.data)
     provider.plan(text("needle"))
     server.client.turn("c", "hello")

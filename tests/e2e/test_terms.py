@@ -1,4 +1,4 @@
-"""What was agreed to is what runs: the tool as it was shown, its arguments byte for byte, the workspace, the sandbox. Whatever differs asks anew."""
+"""A call runs only as approved: the tool as shown, its arguments byte for byte, the workspace, the sandbox. Any difference needs a new approval."""
 import json
 import subprocess
 
@@ -12,7 +12,7 @@ SHELL = {"command": "echo ran >> log.txt"}
 
 
 class World:
-    """One home with an MCP server whose tool may change, and what may become of it between an agreement and its use."""
+    """A home with an MCP server whose tool may change, and the changes that may happen between an approval and its use."""
 
     def __init__(self, make_server, make_home, provider):
         self.make_server, self.provider = make_server, provider
@@ -68,7 +68,7 @@ class World:
         log = sum((w / "log.txt").read_text().count("ran") for w in self.workspaces if (w / "log.txt").exists())
         return log + len(self.mcp.calls())
 
-    # --- what changes. True from one that has happened while the server ran.
+    # --- changes; each returns True if it happened while the server ran
 
     def announced(self, **offer):
         before = self.tool()
@@ -136,7 +136,7 @@ def test_an_approval_is_not_spent_on_what_was_not_shown(world, tool, arguments, 
     if not world.change(change):
         stream.close()
         stream = world.client.attach("c", interaction)
-    # Noticed when the server starts, when the answer comes, or when the server that offers the tool is there again.
+    # The change is noticed when the server starts, when the answer comes, or when the MCP server is back.
     world.client.approve("c", interaction, asked["approval_id"], arguments_digest=asked["arguments_digest"])
     again = stream.until("approval_required")
     while again["approval_id"] == asked["approval_id"]:
@@ -154,7 +154,7 @@ def test_an_approval_is_not_spent_on_what_was_not_shown(world, tool, arguments, 
     assert world.ran() == 1
 
 
-def test_an_answer_to_what_is_not_so_any_more_is_refused_as_stale(world):
+def test_an_answer_on_outdated_terms_is_refused_as_stale(world):
     world.start()
     stream = world.call("s__do", {"n": 1}, "c")
     asked = stream.until("approval_required")
@@ -164,7 +164,7 @@ def test_an_answer_to_what_is_not_so_any_more_is_refused_as_stale(world):
     assert "asked about again" in refused["message"]
     again = stream.until("approval_required")
     assert world.client.get("/grants").json == {"grants": []}
-    # A no needs no terms.
+    # A rejection does not depend on the terms.
     world.change("schema")
     world.client.approve("c", stream.interaction, again["approval_id"], approved=False).expect(200)
     stream.finish()
@@ -181,7 +181,7 @@ def test_a_call_that_does_not_fit_the_tool_any_more_ends(world):
     assert "does not fit it any more" in stream.one("tool_result")["tool_output"] and world.ran() == 0
 
 
-def test_a_tool_that_went_and_came_back_as_it_was_is_the_tool_that_was_shown(world):
+def test_a_tool_that_returns_unchanged_is_the_tool_that_was_shown(world):
     world.start()
     stream = world.call("s__do", {"n": 1}, "c")
     asked = stream.until("approval_required")
@@ -197,11 +197,11 @@ def test_a_tool_that_went_and_came_back_as_it_was_is_the_tool_that_was_shown(wor
 def test_a_grant_covers_no_call_on_other_terms(world, tool, arguments, change, scope):
     needs(change)
     world.start()
-    if tool == "s__do":  # the consent comes first
+    if tool == "s__do":  # the tool needs consent first
         world.agree(tool, {"n": 0})
     asked = world.agree(tool, arguments, scope=scope)
     ran = world.ran()
-    assert world.runs_unasked(tool, arguments)  # it covers what was agreed to
+    assert world.runs_unasked(tool, arguments)  # the grant covers the approved call
     world.change(change)
     assert not world.runs_unasked(tool, arguments)
     assert world.ran() == ran + 1
@@ -221,7 +221,7 @@ def test_a_consent_is_for_the_tool_as_it_was(world, change):
     assert world.ran() == ran
 
 
-def test_a_consent_under_another_key_is_none(world):
+def test_a_consent_under_another_key_does_not_count(world):
     world.start(trust_annotations=True)
     world.agree("s__do", {"n": 0})
     assert world.runs_unasked("s__do", {"n": 1})
@@ -250,7 +250,7 @@ def test_what_changes_while_the_model_speaks_asks(world, why, change):
     ran = world.ran()
     gate = Gate()
     stream = world.call("s__do", {"n": 1}, "c", gate)
-    gate.wait_reached()  # the model has been told of the tools, and speaks
+    gate.wait_reached()  # the model has the tools and is writing
     world.change(change)
     gate.release()
     asked = asked_or_done(stream)
@@ -261,7 +261,7 @@ def test_what_changes_while_the_model_speaks_asks(world, why, change):
 
 
 class Keys:
-    """The key of a world that was stopped, taken away and put back. Another key lies in its place meanwhile."""
+    """Takes the key of a stopped world away and puts it back. Meanwhile another key is in its place."""
 
     def __init__(self, world):
         self.world, self.file = world, world.home.keys
@@ -269,13 +269,13 @@ class Keys:
         self.kid = json.loads(self.file.read_text())["keys"][0]["kid"]
 
     def refused(self):
-        """What a start says that will have nothing of it."""
+        """The message of a start that is refused."""
         with pytest.raises(AssertionError, match="the server ended with 1") as refusal:
             self.world.start()
         return str(refusal.value)
 
     def exchange(self):
-        """Neither without a key nor with another one does it start; told to give up what cannot be opened, it does."""
+        """The server starts neither without a key nor with another one, but it does with --new-key."""
         self.file.rename(self.kept)
         for _ in range(2):
             assert f"sealed with {self.kid}, which is not in {self.file}" in self.refused()
@@ -285,7 +285,7 @@ class Keys:
         self.start()
 
     def put_back(self):
-        """What was sealed meanwhile is deleted, as the start would miss its key."""
+        """Deletes the chat sealed meanwhile, because the start would miss its key."""
         self.world.client.request("DELETE", "/chats/d").expect(200)
         self.world.server.stop()
         self.kept.rename(self.file)
@@ -294,7 +294,7 @@ class Keys:
 
     def start(self):
         self.world.start()
-        self.world.server.check_files = False  # there are files of both keys
+        self.world.server.check_files = False  # files of both keys exist
 
 
 def asks_anew(world, tool, arguments):
@@ -332,14 +332,14 @@ def test_nothing_that_was_sealed_under_another_key_is_obeyed(world, agreed):
 
     keys = Keys(world)
     keys.exchange()
-    # The chat that it was said in is not there to be gone on with, nor what waited in it.
+    # The chat with the approval cannot be continued, and its waiting call is not listed.
     assert world.client.get("/approvals").expect(200, "approvals").json["approvals"] == []
     world.client.post(f"/approvals/{asked['approval_id']}", {"approved": True}).error(404)
     world.client.approve("c", interaction, asked["approval_id"]).check_error()
     world.client.post("/chats/c/interactions", {"user_message": "again"}).error(422, "integrity_auth")
     anew = asks_anew(world, tool, arguments)
     assert anew["approval_id"] != asked["approval_id"] and anew["arguments_digest"] == asked["arguments_digest"]
-    if agreed == "always":  # it is said to be there, and not to be had
+    if agreed == "always":  # the grants exist but cannot be opened
         world.client.get("/grants").error(422, "integrity_auth")
     else:
         assert world.client.get("/grants").expect(200, "grants").json == {"grants": []}
@@ -367,7 +367,7 @@ def test_arguments_reach_the_server_as_the_bytes_that_were_shown(world):
     world.client.approve("c", stream.interaction, asked["approval_id"]).expect(200)
     stream.finish()
     sent, = world.mcp.calls()
-    assert shown.replace("\n", " ") in sent  # a message is a line
+    assert shown.replace("\n", " ") in sent  # a message is a single line
 
 
 def test_an_answers_arguments_are_taken_as_they_are_written(world):

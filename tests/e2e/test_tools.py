@@ -1,4 +1,4 @@
-"""Tools, driven by the scripted provider: contained, clean, bounded."""
+"""Tools, called by the scripted provider: confined, tidy and limited."""
 import json
 import os
 import subprocess
@@ -15,7 +15,7 @@ sandboxed = pytest.mark.skipif(not sandbox_works(), reason="bubblewrap does not 
 
 @pytest.fixture
 def server(make_server, provider):
-    """Nothing asks here: what a tool can do at most is what counts."""
+    """A server that approves all calls, because these tests are about the most that a tool can do."""
     return make_server(provider, config={"approval_mode": "approve_all"}, environment={"CANARY_SECRET_KEY": SECRET})
 
 
@@ -26,7 +26,7 @@ class Box:
         self.turns = 0
 
     def run(self, tool, **arguments):
-        """Lets the model call a tool: its tool_result."""
+        """Makes the model call a tool. Returns the tool_result."""
         self.turns += 1
         self.provider.plan(tools(call(tool, arguments, f"call_{self.turns}")), text("done"))
         return self.client.turn("c", f"turn {self.turns}").one("tool_result")
@@ -58,17 +58,17 @@ def test_a_model_gets_plain_text_of_a_command_and_people_its_colours(box):
 def test_a_model_gets_the_beginning_and_the_end_of_what_a_command_prints(box):
     shown = without_note(box.ok("run_shell", command="seq 1 10000"))
     lines = "".join(f"{i}\n" for i in range(1, 10_001))
-    assert shown == lines, "people see all of it"
+    assert shown == lines, "people see the whole output"
     told = without_note(box.provider.requests[-1].conversation[-1]["content"])
     head, rest = told.split("(... ")
     note, tail = rest.split(" ...)\n")
     assert head.startswith("1\n2\n") and tail.endswith("9999\n10000\n") and len(told) < 33 << 10
     assert note.startswith(f"{len(lines) - len(head) - len(tail):,} bytes left out here")
-    # What the next turn sends is the same, and a replay finds nothing else.
+    # The next turn sends the same text, and a replay matches.
     box.ok("run_shell", command="echo more")
     assert any(m["role"] == "tool" and without_note(m["content"]) == told for m in box.provider.requests[-1].conversation)
     assert box.client.post("/chats/c/interactions/int_001/replay", {"mode": "recorded"}).expect(200).json["match"]
-    # What the tool itself could not keep is counted too.
+    # Output that the tool itself could not keep is counted, too.
     box.run("run_shell", command="head -c 5000000 /dev/zero | tr '\\0' x")
     head, rest = box.provider.requests[-1].conversation[-1]["content"].split("(... ")
     note, tail = without_note(rest).split(" ...)\n")
@@ -77,7 +77,7 @@ def test_a_model_gets_the_beginning_and_the_end_of_what_a_command_prints(box):
 
 @pytest.fixture
 def outside(box):
-    """A secret next to the workspace, and links in the workspace that lead to it."""
+    """A secret next to the workspace, and links in the workspace to it."""
     folder = box.server.home.path / "outside"
     folder.mkdir()
     (folder / "secret.txt").write_text(SECRET)
@@ -127,7 +127,7 @@ def test_odd_paths_are_clear_errors(box):
 
 
 def test_a_swapped_symlink_never_lets_a_write_escape(box, outside):
-    """The folder turns into a link and back as fast as it can while the tool writes into it."""
+    """The folder is replaced by a link and back as fast as possible while the tool writes into it."""
     target = box.workspace / "swap"
     target.mkdir()
     stop = threading.Event()
@@ -156,7 +156,7 @@ def test_a_swapped_symlink_never_lets_a_write_escape(box, outside):
 def test_the_servers_own_files_are_out_of_reach_even_inside_the_workspace(make_server, provider, make_home):
     home = make_home()
     home.data = home.workspace / "chats"
-    kept = home.workspace / "chats.plain.20260102T030405Z"  # as `decrypt --all --in-place` and the like keep them
+    kept = home.workspace / "chats.plain.20260102T030405Z"  # the name that `decrypt --all --in-place` and similar commands use
     kept.mkdir()
     (kept / "chat.json").write_text("{}")
     server = make_server(provider, home=home, config={"approval_mode": "approve_all"})
@@ -177,7 +177,7 @@ def test_the_servers_own_files_are_out_of_reach_even_inside_the_workspace(make_s
 
 
 def test_secrets_of_a_home_that_is_the_workspace_ask(make_server, make_home, provider):
-    """Reading does not ask, but for what the user keeps secret, in every mode that asks at all."""
+    """Reading needs no approval, except for the user's secrets, in every mode that asks."""
     home = make_home()
     home.workspace = home.user
     (home.user / ".ssh").mkdir()
@@ -198,11 +198,11 @@ def test_secrets_of_a_home_that_is_the_workspace_ask(make_server, make_home, pro
             server.client.approve(mode, f"int_{number:03}", asked["approval_id"], approved, scope="chat").expect(200)
             stream.finish()
             assert (SECRET in stream.one("tool_result")["tool_output"]) == approved
-        provider.plan(read, text("done"))  # granted for the chat
+        provider.plan(read, text("done"))  # covered by the grant for the chat
         stream = server.client.start(mode, "go")
         stream.finish()
         assert not stream.all("approval_required") and SECRET in stream.one("tool_result")["tool_output"]
-        provider.plan(tools(call("read_file", {"path": ".ssh/../.ssh/id_rsa"})))  # another call
+        provider.plan(tools(call("read_file", {"path": ".ssh/../.ssh/id_rsa"})))  # a different call
         stream = server.client.start(mode, "go")
         stream.until("approval_required")
         server.client.post(f"/chats/{mode}/interactions/int_004/cancel").expect(200)
@@ -210,8 +210,8 @@ def test_secrets_of_a_home_that_is_the_workspace_ask(make_server, make_home, pro
         server.stop()
 
 
-def test_what_was_agreed_to_as_no_secret_does_not_open_one(make_server, make_home, provider):
-    """A path that was harmless when it was asked about, and leads to a secret when its turn comes."""
+def test_a_path_approved_as_harmless_does_not_open_a_secret(make_server, make_home, provider):
+    """A path that is harmless when the call is asked about, and leads to a secret when it runs."""
     home = make_home()
     home.workspace = home.user
     (home.user / ".ssh").mkdir()
@@ -278,7 +278,7 @@ def test_what_was_agreed_to_as_no_secret_does_not_open_one(make_server, make_hom
     assert SECRET not in json.dumps([event.data for event in stream.events])
 
 
-def test_secrets_stay_closed_where_nobody_is_asked(make_server, make_home, provider):
+def test_secrets_stay_closed_if_nobody_can_be_asked(make_server, make_home, provider):
     home = make_home()
     home.workspace = home.user
     (home.user / ".netrc").write_text(SECRET)
@@ -347,7 +347,7 @@ def test_the_shell_gets_no_secret_of_the_server(box):
     for secret in (SECRET, API_KEY, "CANARY_SECRET_KEY", "TEST_API_KEY", "XDG_CONFIG_HOME", "REPRISE_"):
         assert secret not in output, secret
     descriptors = [line.split()[-3] for line in output.split("---")[1].splitlines() if "->" in line]
-    assert set(descriptors) <= {"0", "1", "2", "3"}, "3 is the folder that ls reads"
+    assert set(descriptors) <= {"0", "1", "2", "3"}, "3 is the folder that ls lists"
 
 
 @sandboxed
@@ -436,7 +436,7 @@ def test_http_get_does_not_reach_this_machine(box):
                 "gopher://127.0.0.1/", "http://", "x", f"http://127.1:{port}/healthz"):
         output = box.refused("http_get", url=url)
         assert "root:" not in output and '"status"' not in output
-        hits += 2  # the turn's own two requests
+        hits += 2  # the two requests of the turn itself
         assert len(box.provider.requests) == hits, url
 
 
@@ -461,7 +461,7 @@ def test_huge_files_are_read_in_parts(box):
 
 # --- what the user's own tools run by themselves ---------------------------------------------------------------------
 
-# Each makes the user's own tools run something outside of the sandbox.
+# Each would make the user's own tools run something outside of the sandbox.
 TRAPS = ["git config core.fsmonitor ./x.sh", "printf '[core]\\nfsmonitor=./x.sh\\n' >> .git/config", "echo ./x.sh > .git/hooks/post-checkout",
          "mv .git/hooks .git/h; mkdir .git/hooks; echo ./x.sh > .git/hooks/pre-commit", "mv .git old; cp -r old .git; echo >> .git/config",
          "rm -rf .git/config", "ln -sf ../x.sh .git/hooks/pre-push", "cp x.sh .git/config.tmp; mv .git/config.tmp .git/config", "echo >> .git/modules/sub/config",
@@ -488,14 +488,14 @@ def repository(box):
 
 
 def obeyed(root):
-    """What others run by themselves, as it is now."""
+    """The present content of files that other programs run by themselves."""
     places = [".git/config", ".git/hooks", ".git/modules/sub", "sub/.git", ".envrc", ".vscode", ".idea", "deep/er/.vscode", ".npmrc", ".cargo/config.toml"]
     return {str(file.relative_to(root)): (file.lstat().st_mode, file.is_symlink(), file.read_bytes())
             for place in places for file in [root / place, *(root / place).rglob("*")] if not file.is_dir()}
 
 
 @sandboxed
-def test_what_others_run_by_themselves_is_read_only_in_the_sandbox(repository):
+def test_files_that_other_programs_run_are_read_only_in_the_sandbox(repository):
     box = repository
     before = obeyed(box.workspace)
     assert len(before) > 20
@@ -519,8 +519,8 @@ def test_git_works_in_the_sandbox_all_the_same(repository):
     assert (box.workspace / "new" / ".git" / "config").exists()
 
 
-def test_what_comes_to_be_there_is_shown(box):
-    """What was not there cannot be closed: it is named in the result, recorded and shown, whatever .gitignore says."""
+def test_new_files_that_other_programs_run_are_shown(box):
+    """Files that do not exist cannot be protected, so new ones are named in the result, recorded and shown, whatever .gitignore says."""
     git(box.workspace, "init", "-q")
     (box.workspace / ".gitignore").write_text(".envrc\n.vscode/\n*.toml\nnode_modules/\n")
     (box.workspace / ".git" / "hooks").rename(box.workspace / ".git" / "no-hooks")
@@ -537,7 +537,7 @@ def test_what_comes_to_be_there_is_shown(box):
     changed = box.client.get("/chats/c/interactions/int_002/events?limit=1000").json["events"]
     assert [e["paths"] for e in changed if e["type"] == "FILES_CHANGED"] == [[".git/hooks/pre-push"]]
     assert "# the scripts that npm runs have changed\n" in box.client.get("/chats/c/interactions/int_003/diff").body.decode()
-    # git's own is never put back, and what is beside it is.
+    # Files within .git are never restored; others are.
     box.client.post("/chats/c/head", {"interaction_id": "int_001", "files": "restore"}).expect(200)
     assert (box.workspace / ".git" / "hooks" / "pre-push").exists() and not (box.workspace / "package.json").exists()
 
@@ -547,8 +547,8 @@ ASKED = [".git/config", ".git/hooks/pre-commit", ".git/info/attributes", ".git/m
          ".VSCode/tasks.json", "sub/../.envrc", "./.git/config"]
 
 
-def test_file_tools_ask_about_it_each_time_and_name_it(make_server, provider):
-    """Whatever a rule or a grant says; to approve everything is its owner's word."""
+def test_file_tools_ask_despite_grants_about_files_that_others_run(make_server, provider):
+    """This holds whatever a rule or grant allows; only approve_all does not ask."""
     rules = [{"tool": name, "action": "allow"} for name in ("write_file", "edit_file", "delete_file")]
     server = make_server(provider, config={"tools": {"rules": rules}})
     (server.home.workspace / "sub").mkdir()
@@ -614,7 +614,7 @@ def test_without_the_sandbox_a_command_is_asked_about_whatever_mode_or_rule(make
 
 @NO_SANDBOX
 def test_a_sandbox_that_comes_to_work_is_found(make_server, provider, tmp_path):
-    """It is looked for again as long as it is not whole; not once for the server's life."""
+    """The server looks again for a missing sandbox, not only at its start."""
     marker = tmp_path / "mounted"
     hide = 'mount --bind /dev/null /usr/bin/bwrap; (while [ ! -e "$MARKER" ]; do sleep 0.1; done; umount /usr/bin/bwrap; rm "$MARKER") & exec "$@"'
     server = make_server(provider, config={"approval_mode": "approve_all"}, wrapper=["unshare", "-m", "sh", "-c", hide, "sh"], environment={"MARKER": str(marker)})

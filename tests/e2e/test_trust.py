@@ -1,4 +1,4 @@
-"""What the agent's tools could have written is neither obeyed nor run: configurations, programs, prompts, planted links."""
+"""Files that the agent's tools could have written are neither obeyed nor run: configurations, programs, prompts, planted links."""
 import base64
 import concurrent.futures
 import ctypes
@@ -52,7 +52,7 @@ def write(path, content, mode=0o600):
 
 
 def plant(path, content):
-    """The command that makes this file, for the offline model."""
+    """A message that makes the offline model create this file."""
     coded = base64.b64encode(content.encode()).decode()
     return f"run: mkdir -p {shlex.quote(os.path.dirname(path) or '.')}; echo {coded} | base64 -d > {shlex.quote(path)}; chmod 755 {shlex.quote(path)}"
 
@@ -62,7 +62,7 @@ def canary_of(home):
 
 
 def evil_program(home):
-    """Runs in a shell and in Python alike."""
+    """A program that leaves a trace both in a shell and in Python."""
     return f"#!/bin/sh\n'''exec' touch {canary_of(home)} #'''\nopen({str(canary_of(home))!r}, 'w')\n"
 
 
@@ -77,7 +77,7 @@ def reprise(home, *arguments, cwd=None, seconds=20, **environment):
 
 
 class Started:
-    """`reprise serve` as a person starts it in a folder, with nothing named."""
+    """`reprise serve` as a person starts it in a folder, without naming a configuration."""
 
     def __init__(self, home, *arguments, cwd=None, **environment):
         self.home, self.log = home, home.path / "started.log"
@@ -101,7 +101,7 @@ class Started:
 
 @pytest.fixture
 def start(request):
-    """Starts servers as Started does, and ends those that a test has left."""
+    """Starts servers like Started, and ends those that a test leaves running."""
     def make(*arguments, **more):
         started = Started(*arguments, **more)
         request.addfinalizer(lambda: started.process.poll() is None and started.stop())
@@ -141,7 +141,7 @@ def test_a_configuration_that_a_command_plants_is_not_obeyed_by_the_next_start(s
         assert done.returncode == 1 and "reprise.json" in said and "`reprise trust" in said and "--config" in said, (command, said)
         assert not canary_of(home).exists(), command
     assert not (home.path / "copy").exists()
-    # Whoever allows it has been shown what it does.
+    # A person who allows it is shown what it does.
     shown = home.trust(cwd=home.workspace)
     assert "runs the MCP server evil: /usr/bin/touch" in shown and "runs the hook before_interaction: /usr/bin/touch" in shown and "approve_all" in shown
     again = start(home)
@@ -150,13 +150,13 @@ def test_a_configuration_that_a_command_plants_is_not_obeyed_by_the_next_start(s
 
 
 def with_chats(home):
-    """There is something to list."""
+    """Makes a data folder, so that there is something to list."""
     assert reprise(home, "keys", "init").returncode == 0
     (home.workspace / "chats").mkdir(mode=0o700)
     return home
 
 
-def test_a_configuration_is_allowed_as_it_is_where_it_is_until_that_is_taken_back(make_home):
+def test_a_configuration_is_allowed_for_its_content_and_place_until_revoked(make_home):
     home = with_chats(make_home())
     file = write(home.workspace / "reprise.json", '{"model": "offline"}')
     assert reprise(home, "ls").returncode == 1
@@ -173,30 +173,30 @@ def test_a_configuration_is_allowed_as_it_is_where_it_is_until_that_is_taken_bac
     assert reprise(home, "ls").returncode == 0
     elsewhere = home.path / "elsewhere"
     elsewhere.mkdir()
-    (elsewhere / "reprise.json").symlink_to(file)  # allowed there does not mean allowed here
+    (elsewhere / "reprise.json").symlink_to(file)  # permission holds for one place only
     assert reprise(home, "ls", cwd=elsewhere).returncode == 1
     assert reprise(home, "trust", "--revoke", "reprise.json").returncode == 0
     assert reprise(home, "trust", "--revoke", "reprise.json").returncode == 1
     assert reprise(home, "ls").returncode == 1
-    assert reprise(home, "ls", "--config", "reprise.json").returncode == 0, "named, it is obeyed"
+    assert reprise(home, "ls", "--config", "reprise.json").returncode == 0, "a named configuration is obeyed"
     assert reprise(home, "ls", REPRISE_CONFIG="reprise.json").returncode == 0
     file.unlink()
     file.symlink_to("nowhere")
     done = reprise(home, "ls")
-    assert done.returncode == 1 and "reprise.json" in done.stderr, "it was passed over"
+    assert done.returncode == 1 and "reprise.json" in done.stderr, "the broken link was ignored"
 
 
 def test_without_one_here_the_configuration_is_the_users_own(start, make_home):
     home = make_home()
     own = write(home.config / "reprise" / "reprise.json", json.dumps({"data_dir": str(home.data), "plain": True}))
     write(home.data / "mine" / "chat.json", "{")
-    assert "mine" in reprise(home, "verify").stdout, "it was not read"
+    assert "mine" in reprise(home, "verify").stdout, "the user's configuration was not read"
     write(home.workspace / "reprise.json", "{}")
     assert reprise(home, "verify").returncode == 1
     home.trust(cwd=home.workspace)
-    assert "mine" not in reprise(home, "verify").stdout, "the one that is here comes first"
+    assert "mine" not in reprise(home, "verify").stdout, "the configuration in this folder takes precedence"
     (home.workspace / "reprise.json").unlink()
-    # It is the user's own only where no tool can write.
+    # The user's own configuration counts only where no tool can write.
     own.rename(home.workspace / "dotfile.json")
     own.symlink_to(home.workspace / "dotfile.json")
     done = reprise(home, "verify")
@@ -208,7 +208,7 @@ def test_without_one_here_the_configuration_is_the_users_own(start, make_home):
 
 
 def at_terminal(home, cwd, typed_before, answer):
-    """`reprise ls` at a terminal: what it shows, and its exit status."""
+    """Runs `reprise ls` at a terminal: (output, exit status)."""
     pid, terminal = pty.fork()
     if pid == 0:
         os.chdir(cwd)
@@ -219,10 +219,10 @@ def at_terminal(home, cwd, typed_before, answer):
         ready, _, _ = select.select([terminal], [], [], 0.1)
         try:
             shown += os.read(terminal, 4096) if ready else b""
-        except OSError:  # it has ended
+        except OSError:  # the command has ended
             break
         if not ready and b"Allow this? [y/N] " in shown:
-            os.write(terminal, answer)  # once more, if it came before the question was quite ready for it
+            os.write(terminal, answer)  # again, if it came before the question was ready for it
     os.close(terminal)
     return shown.decode(), os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
@@ -234,7 +234,7 @@ def test_a_person_at_the_terminal_is_asked_and_shown_what_it_would_do(make_home)
         shown, status = at_terminal(home, home.workspace, b"", answer)
         assert status == 1 and "runs the MCP server evil: /usr/bin/touch" in shown and "NOTHING asks" in shown, shown
     shown, status = at_terminal(home, home.workspace, b"y\n", b"n\n")
-    assert status == 1, "what was typed before the question has answered it"
+    assert status == 1, "keys typed before the question answered it"
     shown, status = at_terminal(home, home.workspace, b"", b"y\n")
     assert status == 0, shown
     assert reprise(home, "ls").returncode == 0 and not canary_of(home).exists()
@@ -243,7 +243,7 @@ def test_a_person_at_the_terminal_is_asked_and_shown_what_it_would_do(make_home)
 @sandboxed
 @pytest.mark.parametrize("file", ["trusted.json", "reprise.json", "prompt/10-rules.md", "keys.jwks"])
 def test_no_command_makes_anything_in_the_configuration_folder(start, make_home, file):
-    """It lies in the workspace here, and is not there before."""
+    """The configuration folder is in the workspace here, and does not exist yet."""
     home = make_home()
     server = start(home, "--plain", "--approval-mode", "approve_all", "--data-dir", home.path.parent / "data", cwd=home.path, REPRISE_WORKSPACE=home.path)
     server.client.turn("c", plant(f"config/reprise/{file}", "{}"))
@@ -266,7 +266,7 @@ def library(home):
 
 @sandboxed
 @pytest.mark.parametrize("name", ["mserver.py", "json.py", "sitecustomize.py", "mserver/__main__.py", "package.json", "python3", "bin/python3"])
-def test_what_a_command_plants_beside_is_not_run_by_an_mcp_server_that_starts_again(make_server, make_home, name):
+def test_a_restarted_mcp_server_does_not_run_planted_files(make_server, make_home, name):
     home = make_home()
     config = mcp_config(home, args=["-m", "mserver"], env={"PYTHONPATH": str(library(home))})
     config["mcpServers"]["m"]["command"] = "python3"
@@ -275,7 +275,7 @@ def test_what_a_command_plants_beside_is_not_run_by_an_mcp_server_that_starts_ag
     client = server.client
     tool_ready(client, "m")
     client.turn("c", plant(name, evil_program(home)))
-    client.turn("c", "call m__crash {}")  # and by itself it starts again
+    client.turn("c", "call m__crash {}")  # the server restarts by itself
     told = eventually(lambda: (r := client.turn("d", "call m__where {}").one("tool_result")) and not r["is_error"] and json.loads(r["tool_output"]),
                       "the server is back", 30 * SLACK)
     assert not canary_of(home).exists()
@@ -319,7 +319,7 @@ def test_an_mcp_server_starts_in_a_folder_of_its_own_or_the_one_that_is_named(ma
     write(home.user / "kept", "kept")
     os.symlink(home.user, os.path.join(own, "link"))
     server.stop()
-    assert not os.path.exists(own) and (home.user / "kept").exists(), "its folder goes with it, and nothing that a link there leads to"
+    assert not os.path.exists(own) and (home.user / "kept").exists(), "the server's folder is removed, but not the target of a link in it"
     server = make_server(home=home, config=mcp_config(home, args=["-c", MCP_SERVER], cwd=str(named)))
     tool_ready(server.client, "m")
     assert where(server.client, "d")["cwd"] == str(named)
@@ -352,7 +352,7 @@ def test_programs_in_the_workspace_run_as_they_were_allowed(make_server, make_ho
     assert f"uses {script}" in shown and f"uses {check}" in shown
     server = make_server(home=home, config=config)
     tool_ready(server.client, "m")
-    assert server.client.turn("c", "write server.py: x").one("tool_result")["is_error"], "it is open to tools"
+    assert server.client.turn("c", "write server.py: x").one("tool_result")["is_error"], "tools can write to it"
     server.stop()
     script.write_text(MCP_SERVER + "\n")
     done = reprise(home, *serve)
@@ -362,7 +362,7 @@ def test_programs_in_the_workspace_run_as_they_were_allowed(make_server, make_ho
 
 
 @pytest.mark.parametrize("again", ["restart of Reprise", "crash"])
-def test_a_changed_program_asks_anew_whatever_was_granted(make_server, make_home, again):
+def test_a_changed_program_needs_a_new_approval_despite_grants(make_server, make_home, again):
     home = make_home()
     script = write(home.path / "server.py", MCP_SERVER)
     config = {**mcp_config(home, args=[str(script)]), "approval_mode": "ask"}
@@ -433,22 +433,22 @@ RANDOM, MOMENT = "0123456789abcdef", "20260101T000000.000Z"
 
 
 def temporary(path):
-    """Where a file is written before it takes its place."""
+    """The temporary name under which a file is written."""
     folder, slash, name = path.rpartition("/")
     return f"{folder}{slash}.{name}.{RANDOM}.tmp"
 
 
-# Of the data folder: what is replaced as a whole, and what it is called when it was damaged.
+# Files of the data folder that are replaced as a whole, and their names after damage.
 REPLACED = [".running", ".settings", ".sealed_by", ".approved_tools", ".mcp_servers", ".grants", ".grants_head", ".audit_head", "audit.jsonl", "c/chat.json", "c/queue.json",
             f"c/interactions/{INTERACTION}.json", f"c/interactions/{INTERACTION}.journal", f"c/files/{FILE}.json"]
 DAMAGED = [*(f"{name}.damaged.01234567" for name in (".grants", ".grants_head", ".audit_head", ".approved_tools")), f"c/chat.json.damaged.{MOMENT}.01234567"]
-# Every name that the program makes, reads or removes, and those that it, or a program that it starts, would look for. By the folder that they lie in; UID is the
-# user's, TAG stands for the data folder. Kept by hand; test_every_name_that_is_made_is_known finds one that is missing. docs/trust.md tells who may write what.
+# Every name that the program makes, reads or removes, or that it, or a program that it starts, would look for, by folder. UID is the user's, TAG stands for
+# the data folder. Maintained by hand; test_every_name_that_is_made_is_known finds missing names. docs/trust.md says who may write what.
 NAMES = {
     "data": [".lock", *REPLACED, *map(temporary, REPLACED), *DAMAGED, "audit.1.jsonl", f".probe.{RANDOM}.tmp", "c", "new", "c/interactions", "c/files", "c/blobs",
              "c/interactions/int_002.json", "c/interactions/int_002.journal", ".trash", f".trash/c.{MOMENT}.01234567",
              f".incoming.{RANDOM}", f".incoming.{RANDOM}/c", f".incoming.{RANDOM}/c/chat.json", f".incoming.{RANDOM}/c/interactions"],
-    # Beside the data folder: it is made, and converted, under another name.
+    # Beside the data folder, which is made and converted under another name.
     "beside": [f"data.converting.{RANDOM}", f"data.plain.{MOMENT}", f"data.sealed.{MOMENT}"],
     "workspace": ["reprise.json", "chats", "keys.jwks", "trusted.json", "prompt", "prompt/10-rules.md", ".agents", ".agents/skills", ".agents/skills/x", ".agents/skills/x/SKILL.md", "node_modules", "node_modules/.bin/python3", "json.py",
                   "sitecustomize.py", "mserver.py", "bin/python3", "python3", "bwrap", "sh", "env", "libcurl.so.4", "libedit.so.2", "libcrypto.so.3", "check",
@@ -467,7 +467,7 @@ NAMES = {
 
 
 def digest_of(folder):
-    """Everything below: names, kinds, modes, contents, and what links lead to."""
+    """A digest of everything below the folder: names, kinds, modes, contents, and targets of links."""
     found = hashlib.sha256()
     for path in [folder, *sorted(folder.rglob("*"))]:
         status = path.lstat()
@@ -477,7 +477,7 @@ def digest_of(folder):
 
 
 class Minefield:
-    """The folders of a user with something planted under every name, and an outside that nobody may touch."""
+    """A user's folders with something planted under every name, and an outside folder that must not change."""
 
     def __init__(self, home, place):
         self.home = home
@@ -492,16 +492,16 @@ class Minefield:
         self.before = digest_of(self.outside)
         self.environment = {"XDG_RUNTIME_DIR": str(self.places["runtime"]), "XDG_CACHE_HOME": str(self.places["cache"]),
                             "PATH": f"{home.workspace}:{home.workspace}/bin:bin::{os.environ['PATH']}"}
-        # A folder that comes after others is used where those are not known.
+        # Some folders are used only if the preferred ones are not set.
         without = {"cache": ["XDG_RUNTIME_DIR"], "home": ["XDG_RUNTIME_DIR", "XDG_CACHE_HOME", "XDG_STATE_HOME"], "tmp": ["XDG_RUNTIME_DIR", "XDG_CACHE_HOME", "HOME"]}
         self.environment |= dict.fromkeys(without.get(place, []), "")
         self.tag = hashlib.sha256(str(home.data).encode()).hexdigest()[:16]
 
     def plant(self, place, name, how):
-        """One thing in the place of whatever lies there."""
+        """Replaces whatever is at this name by a planted file or link."""
         path = self.places[place] / name.replace("UID", str(os.getuid())).replace("TAG", self.tag)
         if any(parent.is_symlink() for parent in path.parents) or not self.makes_folder(path.parent):
-            return  # below something that is planted itself
+            return  # its parent is planted itself
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
         elif path.is_symlink() or path.exists():
@@ -528,7 +528,7 @@ class Minefield:
         assert not canary_of(self.home).exists(), f"{what}: something planted has run"
 
     def start_everything(self, what, commands=True):
-        """Whether a command fails is not the question; that it touches nothing and ends is."""
+        """Runs the server and all commands. They may fail, but must end and touch nothing."""
         home = self.home
         config = mcp_config(home, args=["-m", "mserver"], env={"PYTHONPATH": str(library(home))})
         config["mcpServers"]["m"]["command"] = "python3"
@@ -540,7 +540,7 @@ class Minefield:
             try:
                 if serve.first_line:
                     for chat in ("c", "new"):
-                        # Refused or not, it is answered.
+                        # There is a response, whether it is refused or not.
                         serve.client.request("POST", f"/chats/{chat}/interactions", {"user_message": "run: echo hello", "stream": False})
                     serve.client.request("DELETE", "/chats/new")
                     yield serve
@@ -558,7 +558,7 @@ class Minefield:
             reprise(home, *command, *common, **self.environment)
             self.check(f"{command}, {what}")
             shutil.rmtree(out)
-        for command in [("serve", "--port", "0"), ("ls",), ("keys", "list"), ("trust", "--list")]:  # as found, not named
+        for command in [("serve", "--port", "0"), ("ls",), ("keys", "list"), ("trust", "--list")]:  # with folders found, not named
             if command[0] == "serve":
                 Started(home, **self.environment).stop()
             else:
@@ -567,7 +567,7 @@ class Minefield:
 
     @staticmethod
     def agree(client, chat, message):
-        """A turn that may ask. Refused or not, it is answered; what it asks is granted for as long as can be."""
+        """Runs a turn and approves what it asks, always if possible. The turn may be refused."""
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             turn = pool.submit(client.post, f"/chats/{chat}/interactions", {"user_message": message, "stream": False})
             waiting = eventually(lambda: turn.done() or client.get("/approvals").json.get("approvals"), "a question or an answer")
@@ -576,7 +576,7 @@ class Minefield:
                 client.post(f"/approvals/{asked['approval_id']}", {"approved": True, **always})
 
     def use(self, client, tools_of=None):
-        """Whatever makes a file in the data folder."""
+        """Does everything that makes files in the data folder."""
         client.get("/readyz")
         client.post("/chats/c/interactions", {"user_message": "echo hello", "stream": False})
         client.request("DELETE", "/chats/c")
@@ -594,7 +594,7 @@ ALONE = [(place, name) for place in ("data", "config") for name in NAMES[place]]
 @pytest.mark.parametrize("how", ["folder link", "file link"])
 @pytest.mark.parametrize("place, name", ALONE)
 def test_no_start_touches_what_a_link_leads_to(make_home, place, name, how):
-    """One name at a time: one that is refused would hide the others."""
+    """Plants one name at a time, because a refused one would hide the others."""
     home = make_home()
     field = Minefield(home, place)
     server = "m" if "approved_tools" in name or "mcp_servers" in name else None
@@ -614,18 +614,18 @@ def test_no_start_touches_what_a_link_leads_to(make_home, place, name, how):
         field.plant(place, name.replace("c/", "new/", 1) if name.startswith("c/") else name, how)
 
 
-# Each stops every start, or is obeyed there: alone, above.
+# Each of these stops every start, or is obeyed. Only the test above plants them.
 STOPS = {"config": {"keys.jwks", "trusted.json", "reprise.json"}}
 
 
 def layers(place):
-    """The names of a folder by their depth: what lies below a name is not reached when that is planted."""
+    """The names of a folder by depth, because names below a planted one are not reached."""
     names = [n for n in NAMES[place] if n not in STOPS.get(place, ())]
     return [layer for depth in range(10) if (layer := [n for n in names if n.count("/") == depth])]
 
 
 def ways(place, depth):
-    """How something is planted. No hard links in the data folder: whoever can make one there can write the file that it is, and no tool can make one."""
+    """The ways to plant something. No hard links in the data folder: tools cannot make them, and whoever can make one can write the file anyway."""
     links = ["folder link", "file link"]
     return links + [how for how in ("hard link", "program") if (place, how) != ("data", "hard link") and (depth == 0 or place in ("data", "workspace", "config"))]
 
@@ -638,7 +638,7 @@ WAYS = [(place, layer[0], how) for place in sorted(NAMES) for depth, layer in en
 def test_nothing_planted_runs_and_nothing_outside_changes(make_home, place, first, how):
     layer = next(names for names in layers(place) if first in names)
     field = Minefield(make_home(), place)
-    # Everything is started once before, so that there is something to be replaced.
+    # Everything is started once before, so that there are files to replace.
     for server in field.start_everything("before", commands=False):
         pass
     for name in layer:
@@ -650,7 +650,7 @@ def test_nothing_planted_runs_and_nothing_outside_changes(make_home, place, firs
 
 
 class Watch:
-    """The names that are made in folders, also those that are there for a moment only (inotify)."""
+    """Records the names made in folders, including short-lived ones (inotify)."""
 
     def __init__(self):
         self.libc = ctypes.CDLL(None, use_errno=True)
@@ -658,7 +658,7 @@ class Watch:
         self.folders, self.made = {}, set()
 
     def add(self, folder, called=""):
-        """Its names begin with what the folder is called. What lies there already counts."""
+        """Watches a folder; `called` is put before its names. Existing names count."""
         created, moved_to = 0x100, 0x80
         watch = self.libc.inotify_add_watch(self.fd, os.fsencode(folder), created | moved_to)
         assert watch > 0, os.strerror(ctypes.get_errno())
@@ -677,18 +677,18 @@ class Watch:
 
 
 def shape(name):
-    """Without what differs from one to the next: random digits, moments, numbers."""
+    """The name without its variable parts: random digits, times, numbers."""
     name = re.sub(r"\d{8}T\d{6}\.\d{3}Z", "MOMENT", name)
     name = re.sub(r"(?<=[-._])[0-9a-f]{8,}(?=[./]|$)", "RANDOM", name)
     return re.sub(r"m\.\w{6}(?=/|$)", "m.MADE", re.sub(r"int_\d+", "int_N", name))
 
 
 def test_every_name_that_is_made_is_known(make_home):
-    """NAMES holds it, so that the tests above have planted something in its place."""
+    """NAMES has every name, so the tests above have planted something there."""
     home = make_home()
     field = Minefield(home, "data")
     data, copy = home.data, home.path / "copies" / "data"
-    data.rmdir()  # it is made
+    data.rmdir()  # so that the server makes it
     config = write(home.path / "named.json", json.dumps({"mcpServers": mcp_config(home, args=["-c", MCP_SERVER])["mcpServers"]}))
     watches = {place: Watch() for place in ("data", "beside", "workspace", "config", "runtime")}
     for place in ("beside", "workspace", "config", "runtime"):
@@ -706,13 +706,13 @@ def test_every_name_that_is_made_is_known(make_home):
             path.write_bytes(path.read_bytes()[:-20])
 
     def begin(client):
-        tool_ready(client, "m")  # a slow machine may not have started it before this server ends
+        tool_ready(client, "m")  # on a slow machine the server might end before the MCP server has started
         client.turn("c", "echo hello")
         for folder in ("", "c/", "c/interactions/"):
             watches["data"].add(data / folder, folder)
         for folder in ("reprise/", "reprise/mcp/"):
             watches["runtime"].add(field.places["runtime"] / folder, folder)
-        for content in (b"notes", b"more notes"):  # the same again would be kept once
+        for content in (b"notes", b"more notes"):  # equal content would be stored once
             client.request("POST", "/chats/c/files?name=notes.txt", content, headers={"Content-Type": "text/plain"}).expect(201)
             watches["data"].add(data / "c/files", "c/files/")
         client.start("c", "write a.txt: b").until("approval_required")
@@ -733,7 +733,7 @@ def test_every_name_that_is_made_is_known(make_home):
     watches["beside"].add(copy.parent)
     damage("c/chat.json")
     serve(lambda client: client.turn("c", "echo hello"))
-    (data / ".mcp_servers").unlink(missing_ok=True)  # the first one may be written before its folder is watched
+    (data / ".mcp_servers").unlink(missing_ok=True)  # the first file may be written before its folder is watched
     serve(end)
     damage(".grants", ".grants_head", ".audit_head", ".approved_tools")
     for command in (("keys", "rotate"), ("trust", config), ("decrypt", "--all", "--in-place", "--data-dir", copy), ("encrypt", "--all", "--in-place", "--data-dir", copy)):
@@ -746,7 +746,7 @@ def test_every_name_that_is_made_is_known(make_home):
     made["beside"] = {name for name in made["beside"] if name.startswith("data.")}
     made["workspace"] -= {"a.txt"}
     assert {place: names - known[place] for place, names in made.items()} == {place: set() for place in made}
-    # Nor is there one that is none any more, but for a log that has grown, a folder that is gone before it can be watched, and the copy of a log elsewhere.
+    # No name is obsolete either, except for a rotated log, a folder too short-lived to be watched, and the copy of a log elsewhere.
     assert {name for name in known["data"] - made["data"] if not name.startswith(".incoming.RANDOM/")} == {"audit.1.jsonl", ".audit.jsonl.RANDOM.tmp"}
     assert known["beside"] == made["beside"]
 
@@ -757,5 +757,5 @@ def test_what_a_configuration_sets_is_shown_before_it_is_allowed(make_home):
                                                        "sandbox_paths": {"read": ["/etc"], "write": ["/srv"]}}}))
     shown = reprise(home, "trust", cwd=home.workspace).stdout.splitlines()
     told = ["tools.sandbox_paths.write: /srv", "tools.sandbox_paths.read: /etc", "log_file: x.log", "tools.deny: run_shell", "max_rounds: 3"]
-    assert shown[1].strip() == told[0]  # what the walls are opened for stands above all else
+    assert shown[1].strip() == told[0]  # openings of the sandbox come first
     assert [line.strip() for line in shown if line.strip() in told] == told

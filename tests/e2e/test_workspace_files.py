@@ -1,4 +1,4 @@
-"""Files of the workspace that a person names in a message: found by GET /workspace/files, made files of the chat by POST .../workspace/files."""
+"""Workspace files that a person names in a message: found by GET /workspace/files, copied into the chat by POST .../workspace/files."""
 import contextlib
 import json
 import os
@@ -38,7 +38,7 @@ def attach(client, path, chat="c"):
 
 
 def refused(client, path, status, code=None):
-    """The words; nothing was kept, and no chat was made."""
+    """The error message of a refusal; asserts that nothing was stored and no chat was created."""
     error = attach(client, path).error(status, code)
     assert client.get("/chats").json["chats"] == [] and NEEDLE not in json.dumps(error)
     return error["message"]
@@ -51,21 +51,21 @@ def test_what_is_most_likely_meant_comes_first(server):
     make(workspace, "main.cc", "src/main.cc", "src/domain.cc", "src/Main_window.cc", "main/other.txt", "maintenance/deep/notes.txt", "\u00dcbung.txt",
          ".hidden/main.cc", "my notes.txt")
     answer = find(server.client, "main")
-    # The path begins with it, then the name, then the name has it, then what is above; less deep and shorter first.
+    # Order: the path begins with the words, the name begins with them, the name contains them, a folder does; then less deep and shorter first.
     assert [each["path"] for each in answer["files"]] == ["main.cc", "main/other.txt", "maintenance/deep/notes.txt", "src/main.cc", ".hidden/main.cc",
                                                           "src/Main_window.cc", "src/domain.cc"]
     assert answer["complete"] and answer["files"][0] == {"path": "main.cc", "size_bytes": 1}
-    assert found(server.client, "MAIN_W") == ["src/Main_window.cc"], "in upper or lower case"
+    assert found(server.client, "MAIN_W") == ["src/Main_window.cc"], "case does not matter"
     assert found(server.client, "\u00fcb") == ["\u00dcbung.txt"]
     assert found(server.client, "./src/main.") == ["src/main.cc"]
     assert found(server.client, "my n") == ["my notes.txt"]
-    assert found(server.client, "s.c") == [], "no pattern"
+    assert found(server.client, "s.c") == [], "the words are no pattern"
     assert found(server.client)[0] == "main.cc" and found(server.client)[-1] == ".hidden/main.cc"
     cut = find(server.client, "main", limit=2)
     assert [each["path"] for each in cut["files"]] == ["main.cc", "main/other.txt"] and not cut["complete"]
     (workspace / "main.cc").unlink()
     make(workspace, "src/new_main.cc")
-    assert "main.cc" not in found(server.client, "main") and "src/new_main.cc" in found(server.client, "main"), "nothing is remembered"
+    assert "main.cc" not in found(server.client, "main") and "src/new_main.cc" in found(server.client, "main"), "the listing is not cached"
 
 
 def test_what_is_ignored_is_not_found_and_can_be_named(server):
@@ -148,7 +148,7 @@ def test_a_named_file_goes_to_the_model_as_an_upload_does(server, provider):
     file = answer.json
     assert file["filename"] == "notes.txt" and answer.headers["Location"] == f"/chats/c/files/{file['id']}"
     assert client.get(answer.headers["Location"]).expect(200).body == b"the words of the notes\n"
-    # As the terminal client sends it: it is the same file.
+    # An upload of the same content by the terminal client is the same file.
     uploaded = client.request("POST", "/chats/c/files?name=notes.txt", b"the words of the notes\n", headers={"Content-Type": "application/octet-stream"})
     assert uploaded.expect(201, "chat_file").json["id"] == file["id"]
     provider.plan(text("read"))
@@ -156,7 +156,7 @@ def test_a_named_file_goes_to_the_model_as_an_upload_does(server, provider):
     assert client.interaction("c", "int_001")["user_message"] == "look at @docs/notes.txt"
     said = next(each["content"] for each in provider.requests[-1].conversation if each["role"] == "user")
     assert "the words of the notes" in said
-    # What is attached is what it was; named again, it is what it is now.
+    # The attached copy is unchanged; naming the file again attaches its present content.
     make(server.home.workspace, "docs/notes.txt", content="other words\n")
     assert client.get(f"/chats/c/files/{file['id']}").body == b"the words of the notes\n"
     again = attach(client, "docs/notes.txt").expect(201, "chat_file").json
@@ -221,7 +221,7 @@ def test_a_file_that_changes_all_the_time_is_read_as_it_was_at_some_time(server)
             assert answer.status in (201, 403, 404), answer.body
             if answer.status == 201:
                 kept = server.client.get(f"/chats/c/files/{answer.json['id']}").body
-                assert kept in contents, "all of one"
+                assert kept in contents, "one complete version"
             find(server.client, "moving")
     finally:
         over.set()
@@ -239,12 +239,12 @@ def test_secrets_of_a_home_that_is_the_workspace(make_server, make_home):
     (home.user / "link").symlink_to(".ssh/id_rsa")
     (home.user / "keys").symlink_to(".ssh")
     client = make_server(home=home).client
-    assert sorted(found(client)) == ["project/.ssh/example.txt", "project/id_rsa.txt"], "a secret is one by its place"
+    assert sorted(found(client)) == ["project/.ssh/example.txt", "project/id_rsa.txt"], "only the place makes a file a secret"
     for path in (".ssh/id_rsa", ".SSH/id_rsa", "link", "keys/id_rsa", "./.ssh/../.ssh/id_rsa", ".netrc", str(home.user / ".netrc"), ".config/gh/hosts.yml"):
         if not (home.user / path).exists():
-            continue  # where upper and lower case differ
+            continue  # the file system is case-sensitive
         assert "secrets" in refused(client, path, 403, "not_readable")
-    # Whether there is one is not told.
+    # The error does not reveal whether the file exists.
     assert refused(client, ".ssh/id_ed25519", 403, "not_readable") == refused(client, ".ssh/id_rsa", 403, "not_readable")
 
 
@@ -270,7 +270,7 @@ def test_the_servers_own_files_are_out_of_reach(make_server, make_home):
     ({"tools": {"require_approval": ["read_file"], "rules": [{"tool": "read_file", "pattern": "a.txt", "action": "allow"}]}}, ["a.txt"]),
     ({"approval_mode": "deny_all"}, ["a.txt", "link.txt", "private/in.txt", "private/to-it.txt"]),
 ], ids=["denied by a rule", "asked by a rule", "all denied by a rule", "tool denied", "tool not allowed", "asks", "asks but for one", "no questions"])
-def test_who_may_not_read_by_a_tool_without_a_question_may_not_name_it(make_server, provider, settings, readable):
+def test_files_that_tools_may_not_read_unasked_cannot_be_named(make_server, provider, settings, readable):
     server = make_server(provider, config=settings)
     workspace = server.home.workspace
     make(workspace, "a.txt", "private/in.txt")
@@ -281,7 +281,7 @@ def test_who_may_not_read_by_a_tool_without_a_question_may_not_name_it(make_serv
     for path in ("a.txt", "link.txt", "private/in.txt", "private/to-it.txt", "private/../private/in.txt"):
         may = path in readable or "/../" in path and "private/in.txt" in readable
         assert attach(client, path, chat="c").status == (201 if may else 403), path
-    # The tool itself says the same.
+    # The tool itself decides the same.
     for number, path in enumerate(("a.txt", "private/in.txt")):
         provider.plan(tools(call("read_file", {"path": path}, f"call_{number}")), text("done"))
         stream = client.start(f"by_tool_{number}", "read it")
@@ -328,7 +328,7 @@ def test_without_a_workspace_there_is_nothing_to_name(make_server, make_home):
         assert client.get("/chats").json["chats"] == []
 
 
-def test_a_shared_workspace_is_named_by_all_and_the_files_stay_ones_own(make_server, make_home):
+def test_everyone_can_name_files_of_a_shared_workspace_and_copies_stay_private(make_server, make_home):
     home = make_home()
     make(home.workspace, "a.txt", content="shared words")
     _, alice, bob = people(make_server, home, workspace_mode="shared")
@@ -342,7 +342,7 @@ def test_a_shared_workspace_is_named_by_all_and_the_files_stay_ones_own(make_ser
 # --- large work trees -------------------------------------------------------------------------------------------------
 
 def build_tree(root, folders, files):
-    """Made by a program that does nothing else: that is ten times as quick."""
+    """Builds the tree in a separate program, which is ten times as fast."""
     script = """import os, sys
 root, folders, files = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 for n in range(folders):
@@ -379,21 +379,21 @@ def test_a_work_tree_of_100000_files_is_looked_through_in_a_second(make_server, 
             begun = time.monotonic()
             answer = find(server.client, words)
             times.append(time.monotonic() - begun)
-            assert times[-1] < 2 * SLACK, "bounded"
+            assert times[-1] < 2 * SLACK, "the time is bounded"
             if words == "needle" and answer["complete"]:
                 assert [each["path"] for each in answer["files"]] == ["part3/module43/needle.txt"]
             if words == "file3":
                 assert not answer["complete"]
-                assert len(answer["files"]) == 20 or times[-1] > 0.9, "fewer only where a busy machine has used the second up"
+                assert len(answer["files"]) == 20 or times[-1] > 0.9, "fewer only if a busy machine used up the second"
     finally:
         over.set()
         watcher.join()
     figure(f"naming a file among 100,000: {', '.join(f'{t * 1000:.0f}' for t in times)} ms; the slowest other answer meanwhile {slowest * 1000:.0f} ms")
-    assert slowest < 0.5 * SLACK, "nobody else waits for it"
+    assert slowest < 0.5 * SLACK, "other requests do not wait for it"
 
 
 def test_folders_without_an_end(server):
-    """Nested more deeply than a path may be long, and a folder that comes back in itself."""
+    """Folders nested deeper than the longest path, and a folder that contains itself through a link."""
     place = os.open(server.home.workspace, os.O_RDONLY)
     for _ in range(400):
         os.mkdir("d" * 50, dir_fd=place)

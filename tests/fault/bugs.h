@@ -15,7 +15,7 @@ struct Bug {
   std::string name;
   std::function<std::unique_ptr<FileSystem>(FileSystem&)> disk{};                // while the server works
   std::function<std::unique_ptr<InteractionStore>(InteractionStore&)> store{};   // while the server works
-  std::function<std::unique_ptr<InteractionStore>(InteractionStore&)> reader{};  // when it starts after the power loss
+  std::function<std::unique_ptr<InteractionStore>(InteractionStore&)> reader{};  // at the start after the power loss
 };
 
 // All bugs, each with a state of its own.

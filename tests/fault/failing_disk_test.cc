@@ -152,7 +152,7 @@ TEST_CASE("Full disk: fills up at any size, and works again when there is room",
     if (!full.was_full()) break;
     // Work that can be done again later, such as the index or removing a journal, fails silently.
     if (trouble.errors.empty() && trouble.stream_errors.empty()) ++unnoticed;
-    if (trouble.after && !trouble.disk.ListDirectory(kDataFolder)) continue;  // it never began
+    if (trouble.after && !trouble.disk.ListDirectory(kDataFolder)) continue;  // the server never started
     REQUIRE(went_on);
   }
   Report("full disk: " + std::to_string(runs) + " sizes");

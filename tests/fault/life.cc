@@ -328,7 +328,7 @@ void Life::AwaitText(const Log& log, const std::string& text) {
   CatchUp(log);
 }
 
-// Each delta is a batch of its own.
+// Each delta is its own batch.
 void Life::Say(const std::vector<std::string>& deltas, ModelStream& stream) {
   {
     std::unique_lock lock(mutex_);

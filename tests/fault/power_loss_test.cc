@@ -33,7 +33,7 @@ struct Recording {
 };
 
 struct Tally {
-  std::size_t writes = 0, states = 0;  // distinct ones
+  std::size_t writes = 0, states = 0;  // distinct states
   std::string broken{};                // the first broken promise, and where
 };
 

@@ -53,7 +53,7 @@ class TakesNoCheckpoint final : public ForwardingFileSystem {
   }
 };
 
-// Kills a server that waits for an answer in two chats.
+// Kills a server with two chats that wait for an answer.
 void LeaveTwoWaiting(FileSystem& disk) {
   Life life(disk, nullptr, {});
   for (const ChatId& chat : {kMain, kOther}) {
@@ -154,7 +154,7 @@ TEST_CASE("Recovery: a run left at one start does not become the head at the nex
   CHECK(again.store().LoadSummary(kMain)->head == Id(3));
 }
 
-TEST_CASE("Recovery: of two runs of one chat only the newest waits, and the server can stop", "[fault]") {
+TEST_CASE("Recovery: only the newest of two runs of a chat waits, and the server can stop", "[fault]") {
   const Silence silence;
   MemoryFileSystem disk;
   LeaveTwoWaiting(disk);
@@ -211,7 +211,7 @@ TEST_CASE("Recovery: an interaction in a fallback folder is not ended from its j
   {
     Unlistable unlistable(fallback);
     Life life(disk, nullptr, {.fallback = &unlistable});
-    CHECK(life.errors().size() == 1);  // it is not brought home at this start
+    CHECK(life.errors().size() == 1);  // this start does not bring it home
     REQUIRE_FALSE(life.not_opened());
     CHECK(life.engine().GetInteraction(kMain, Id(1))->final_agent_state->messages.size() == 2);
     life.Kill();

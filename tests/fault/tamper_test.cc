@@ -96,7 +96,7 @@ bool IsNamed(const std::string& told) { return told.starts_with("integrity_") ||
 
 }  // namespace
 
-TEST_CASE("Tampering: no flipped bit goes unnoticed, and the neighbours stay readable", "[fault]") {
+TEST_CASE("Tampering: every flipped bit is noticed, and other files stay readable", "[fault]") {
   const Silence silence;
   MemoryFileSystem disk;
   Fill(disk);

@@ -40,7 +40,7 @@ class CurrentInput {
   }
   ~CurrentInput() {
     ::close(fd_);
-    ::unlink(path_.c_str());  // all went well
+    ::unlink(path_.c_str());  // no failure
   }
   void Keep(std::string_view input) {
     if (::ftruncate(fd_, 0) != 0 || ::pwrite(fd_, input.data(), input.size(), 0) < 0) std::perror(path_.c_str());

@@ -1,6 +1,6 @@
-"""A server of the Model Context Protocol over stdio whose behaviour each test chooses: scripted_server.py MODE [ARGUMENT].
+"""An MCP server over stdio whose behaviour the test chooses: scripted_server.py MODE [ARGUMENT].
 
-Only the standard library; started by the unit tests. Every mode greets properly unless it is the greeting that it spoils.
+Needs only the standard library; started by the unit tests. Every mode greets properly unless it is about a bad greeting.
 """
 import json
 import os
@@ -71,7 +71,7 @@ def tool(name, schema):
             "annotations": {"readOnlyHint": name == "echo", "destructiveHint": name == "crash"}}
 
 
-# The cursor behind each page, by the page's own; the first has none.
+# The next cursor of each page, by the page's own cursor; the first page has none.
 PAGES = {"circle": {None: "same", "same": "same"}, "circle of two": {None: "a", "a": "b", "b": "a"}, "endless pages": None,
          "broken page": {None: "second", "second": "broken"}, "numbered pages": {None: 1, 1: 2, 2: None}}
 pages = 0
@@ -117,7 +117,7 @@ def call(request):
     elif name == "sleep":
         if token is not None:
             progress(token, progress=1, message="asleep")
-        # no answer, ever
+        # never answers
     elif name == "progress":
         for step in (1, 2):
             progress(token, progress=step, total=2, message=f"step {step}")
@@ -152,7 +152,7 @@ def call(request):
         text(request, "right")
         text(request, "twice")
     elif name == "raw":
-        # Bytes as they are, with the request's id for ID.
+        # Raw bytes, with the request's id in place of ID.
         line = bytes.fromhex(request["params"]["arguments"]["hex"]).replace(b"ID", str(request["id"]).encode())
         os.write(1, line + b"\n")
     elif name == "large":
@@ -176,7 +176,7 @@ def call(request):
             send({"jsonrpc": "2.0", "id": request["id"], "error": {"code": -32042, "message": "log in first", "data": {
                 "elicitations": [{"mode": "url", "elicitationId": "e1", "url": "https://login.example/x", "message": "Log in"}]}}})
     elif name == "cancelled":
-        # Tells the next call what was cancelled.
+        # Waits for a cancellation. The tool's title then tells whether it named this request.
         message = read()
         while message.get("method") != "notifications/cancelled":
             message = read()
@@ -189,7 +189,7 @@ RESOURCES = {"demo://1": "one", "demo://2": "two"}
 
 
 def more(request):
-    """Resources, prompts and logging; false: not known."""
+    """Handles resources, prompts and logging. False if the method is unknown."""
     method, params = request["method"], request.get("params", {})
     if method == "resources/list":
         reply(request, {"resources": [{"uri": uri, "name": uri[-1], "mimeType": "text/plain"} for uri in RESOURCES]})

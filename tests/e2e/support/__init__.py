@@ -1,1 +1,1 @@
-"""What the end-to-end tests are made of. Everything speaks to the real binary from outside, as its users do."""
+"""Building blocks of the end-to-end tests. Everything talks to the real binary from outside, as its users do."""

@@ -1,4 +1,4 @@
-"""A client of `reprise acp` that hides nothing: every message, of either side, is held against the protocol's own schema where npm can bring it."""
+"""A client of `reprise acp` that hides nothing. Every message of both sides is checked against the protocol's own schema, if npm can install it."""
 import functools
 import json
 import select
@@ -17,7 +17,7 @@ SDK = "@agentclientprotocol/sdk@2.4.0"
 
 @functools.lru_cache(1)
 def schema():
-    """The schema of ACP v1; None where it cannot be had (the messages are not held against it then)."""
+    """The schema of ACP v1; None if it is not available (messages are not checked then)."""
     try:
         folder = install(SDK)
     except pytest.skip.Exception:
@@ -27,7 +27,7 @@ def schema():
 
 @functools.lru_cache(None)
 def validator(method, part):
-    """Of what a method's "request", "response" or "notification" carries."""
+    """A validator for the content of a method's "request", "response" or "notification"."""
     defs = schema()["$defs"]
     ending = {"request": "Request", "response": "Response", "notification": "Notification"}[part]
     names = [name for name, one in defs.items() if one.get("x-method") == method and name.endswith(ending)]
@@ -36,7 +36,7 @@ def validator(method, part):
 
 
 class Checker:
-    """Holds messages against the schema, in the order in which they went over the wire."""
+    """Checks messages against the schema, in the order in which they were sent."""
 
     def __init__(self):
         self.methods = {}  # (who asked, id) -> method
@@ -57,7 +57,7 @@ class Checker:
             if "error" in message:
                 jsonschema.Draft202012Validator({"$ref": "#/$defs/Error", "$defs": schema()["$defs"]}).validate(message["error"])
                 return
-            assert method, f"an answer to nothing: {message}"
+            assert method, f"a response without a request: {message}"
             part, value = "response", message["result"]
         errors = list(validator(method, part).iter_errors(value))
         assert not errors, f"{part} of {method}: {errors[0].message} in {json.dumps(value)[:600]}"
@@ -71,7 +71,7 @@ class Refused(Exception):
 
 
 class Agent:
-    """`reprise acp` as a process, and this end of it."""
+    """`reprise acp` as a process, and our end of the connection."""
 
     def __init__(self, home, *arguments, capabilities=None, initialize=True):
         self.process = subprocess.Popen([str(BINARY), "acp", *map(str, arguments)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -80,7 +80,7 @@ class Agent:
         self.buffer = b""
         self.next_id = 1
         self.answers = {}  # id -> message
-        self.requests = []  # of the agent, not answered yet
+        self.requests = []  # requests of the agent, not answered yet
         self.updates = []
         self.withdrawn = []
         if initialize:
@@ -98,7 +98,7 @@ class Agent:
         self.process.stdin.flush()
 
     def receive(self, limit=None):
-        """Takes one message, to where it belongs; returns it, or None at the end."""
+        """Receives one message and files it. Returns it, or None at the end."""
         deadline = time.monotonic() + (limit or SOON)
         while b"\n" not in self.buffer:
             ready, _, _ = select.select([self.process.stdout], [], [], max(0, deadline - time.monotonic()))
@@ -133,7 +133,7 @@ class Agent:
         return number
 
     def answer(self, number):
-        """What the agent answers to that request."""
+        """The agent's response to that request."""
         message = self.until(lambda: self.answers.pop(number, None))
         if "error" in message:
             raise Refused(message["error"])
@@ -153,7 +153,7 @@ class Agent:
         return self.ask("session/prompt", sessionId=session, prompt=blocks)
 
     def asked(self, method="session/request_permission"):
-        """The next request of the agent."""
+        """The agent's next request of this method."""
         return self.until(lambda: next((r for r in self.requests if r["method"] == method), None))
 
     def reply(self, request, result):
@@ -172,7 +172,7 @@ class Agent:
         return "".join(u["content"]["text"] for u in self.updates if u["sessionUpdate"] == kind)
 
     def calls(self):
-        """Each tool call as a client that keeps it in step with its updates has it."""
+        """The tool calls, as a client has them that applies all updates."""
         calls = {}
         for update in self.updates:
             if update["sessionUpdate"] in ("tool_call", "tool_call_update"):
@@ -181,7 +181,7 @@ class Agent:
         return list(calls.values())
 
     def close(self):
-        """Ends it as an editor does: by closing its end."""
+        """Ends the agent as an editor does, by closing its input."""
         if self.process.poll() is None:
             self.process.stdin.close()
             try:

@@ -1,5 +1,5 @@
 // The client of @agentclientprotocol/sdk, unmodified, against `reprise acp`. Arguments: the package's entry, a file for all lines
-// of both sides, the working directory, then the command. What it saw goes to standard output, as one JSON object.
+// of both sides, the working directory, then the command. Prints everything it saw as one JSON object.
 import { spawn } from "node:child_process";
 import { appendFileSync } from "node:fs";
 import { Readable, Writable } from "node:stream";

@@ -1,4 +1,4 @@
-"""A client of POST /agui. Every stream is held against the rules that @ag-ui/client checks: order, what is open, what ends it."""
+"""A client of POST /agui. Every stream must obey the rules that @ag-ui/client checks: order, open items, endings."""
 import http.client
 import itertools
 import json
@@ -9,7 +9,7 @@ NUMBER = itertools.count(1)
 
 
 class Checker:
-    """The order of events, as AG-UI 1.0 has it."""
+    """Checks the order of events required by AG-UI 1.0."""
 
     def __init__(self):
         self.events = []
@@ -105,7 +105,7 @@ class Run:
 
 
 class Thread:
-    """A thread as a front end keeps it: it tells all messages with each run."""
+    """A thread as a front end keeps it: each run sends all messages."""
 
     def __init__(self, server, thread="thread-1"):
         self.server, self.thread = server, thread
@@ -130,7 +130,7 @@ class Thread:
         return run
 
     def keep(self, run):
-        """What a client makes of the events: messages."""
+        """Applies the events to the messages, as a client does."""
         for event in run.events:
             kind = event["type"]
             if kind == "MESSAGES_SNAPSHOT":

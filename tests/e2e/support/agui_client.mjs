@@ -1,5 +1,5 @@
 // HttpAgent of @ag-ui/client, unmodified, which checks events and their order. Arguments: the package's entry, that of the schemas,
-// the URL. What it saw goes to standard output, as one JSON object.
+// the URL. Prints everything it saw as one JSON object.
 const [entry, schemas, url] = process.argv.slice(2);
 const { HttpAgent } = await import(entry);
 const { EventSchemas } = await import(schemas);
@@ -34,7 +34,7 @@ await run(null, { resume: [{ interruptId: agent.pendingInterrupts[0].id, status:
 await run("fail: quota");
 await run("echo the end");
 seen.messages = agent.messages;
-// An abort.
+// An aborted run.
 agent.addMessage({ id: "slow", role: "user", content: "slow: " + "word ".repeat(200) });
 const aborted = agent.runAgent({ runId: "aborted" }, { onTextMessageContentEvent: () => agent.abortRun() }).catch(() => {});
 await aborted;

@@ -1,4 +1,4 @@
-"""Replies in the form of Anthropic's Messages API, and what that API demands of a request.
+"""Replies in the form of Anthropic's Messages API, and that API's checks of a request.
 
 https://platform.claude.com/docs/en/build-with-claude/streaming and .../thinking
 """
@@ -105,13 +105,13 @@ def _content_problem(place, role, blocks, open_calls):
             if content["tool_use_id"] not in open_calls:
                 return f"{place}: a result of no open call"
             open_calls.remove(content["tool_use_id"])
-        elif kind == "thinking" and (content.get("signature") == "" or "cache_control" in content):  # some sign nothing
+        elif kind == "thinking" and (content.get("signature") == "" or "cache_control" in content):  # some providers do not sign
             return f"{place}: thinking without its signature, or marked for the cache"
     return None
 
 
 def ill_formed(body):
-    """What the API would refuse about a request, or None."""
+    """Why the API would refuse a request, or None."""
     if not isinstance(body.get("max_tokens"), int) or body["max_tokens"] < 1:
         return "no max_tokens"
     if len(re.findall('"cache_control"', json.dumps(body))) > 4:

@@ -1,4 +1,4 @@
-// A front end as its users write it: assistant-ui's primitives over its AG-UI runtime. All of it is theirs but the names of elements.
+// A typical front end: assistant-ui's primitives over its AG-UI runtime. Only the names of elements are ours.
 import { HttpAgent } from "@ag-ui/client";
 import { ActionBarPrimitive, AssistantRuntimeProvider, ComposerPrimitive, MessagePrimitive, ThreadPrimitive } from "@assistant-ui/react";
 import { useAgUiInterrupts, useAgUiRuntime, useAgUiState, useAgUiSubmitInterruptResponses } from "@assistant-ui/react-ag-ui";

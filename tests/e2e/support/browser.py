@@ -1,4 +1,4 @@
-"""A headless Chromium, driven as a person would: by what can be seen and pressed."""
+"""A headless Chromium, driven as by a person: through what is visible and can be pressed."""
 import json
 import pathlib
 import shutil
@@ -19,13 +19,13 @@ from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
 from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
 
-# The same engine without a browser's own windows starts in a third of the time.
+# The same engine without a browser's own windows, which starts in a third of the time.
 SHELL = shutil.which("chromium-headless-shell")
 CHROMIUM, DRIVER = SHELL or shutil.which("chromium"), shutil.which("chromedriver")
 
 
 class Driver(Service):
-    """By its address: a bare machine may not know who localhost is."""
+    """Uses the driver's address, because a bare machine may not resolve localhost."""
 
     @property
     def service_url(self):
@@ -56,14 +56,14 @@ def start(size, hosts, flags):
     return webdriver.Chrome(service=Driver(DRIVER), options=options)
 
 
-# What its policy refuses is told to the page before it is told to the browser's log, and a busy machine may lose a line of that.
+# Violations of the policy are read from the page, because a busy machine may lose lines of the browser's log.
 WATCH = """const breaches = [];
 Object.defineProperty(window, 'breaches', {value: breaches});
 addEventListener('securitypolicyviolation', (e) => breaches.push(`Content Security Policy: ${e.effectiveDirective} ${e.blockedURI} ${e.sample}`), true);"""
 
 
 class Browser:
-    """One window on a server's page. Names of other hosts lead nowhere, but to those of `hosts` (name: address)."""
+    """One window on a server's page. Host names resolve only if they are in `hosts` (name: address)."""
 
     def __init__(self, port, size=(1200, 900), hosts=None, flags=()):
         self.driver = start(size, hosts or {}, flags)
@@ -71,11 +71,11 @@ class Browser:
         self.origin = f"http://127.0.0.1:{port}"
         self.requested = set()
         self.messages = []
-        self.is_watched = True  # a test whose window shows somebody else's page turns this off
+        self.is_watched = True  # turned off by tests whose window shows a stranger's page
 
     def open(self, path="/"):
         self.driver.get(self.origin + path)
-        # It is loaded before it is drawn. (Other front ends have pages of their own.)
+        # The page is loaded before it is drawn. (Other front ends have pages of their own.)
         self.until(lambda: not self.css("#page") or self.css("#page > :not(.starting)"), "the page")
         return self
 
@@ -92,7 +92,7 @@ class Browser:
         return self.driver.find_elements(By.CSS_SELECTOR, selector)
 
     def until(self, look, what="it", limit=PATIENCE):
-        """Waits for `look` to give something; what it gave."""
+        """Waits until `look` returns something true. Returns that."""
         def once(_):
             try:
                 return look()
@@ -135,7 +135,7 @@ class Browser:
         element.send_keys(words)
 
     def open_chat(self, chat):
-        # It may move in the list meanwhile: what works or waits stands on top.
+        # It may move in the list meanwhile, because chats that work or wait are on top.
         self.until(lambda: self.one(f"chat-item[data-chat='{chat}']").find_element(By.CSS_SELECTOR, ".chat-title").click() or True, chat)
 
     def say(self, words):
@@ -164,23 +164,23 @@ class Browser:
             message = json.loads(entry["message"])["message"]
             if url := self.REQUESTS.get(message["method"]):
                 self.requested.add(url(message["params"]))
-        # The log is this window's alone; others tell where they are.
+        # The log has this window's requests only; of other windows, take the address.
         self.requested |= {each["url"] for each in self.driver.execute_cdp_cmd("Target.getTargets", {})["targetInfos"] if each["url"] and each["type"] != "browser"}
         self.messages += self.driver.get_log("browser")
         try:
             self.messages += [{"message": each} for each in self.script("return window.breaches?.splice(0) ?? []")]
         except (UnexpectedAlertPresentException, NoSuchWindowException):
-            pass  # there is no page to be asked
+            pass  # no page to ask
 
     def problems(self):
-        """What the page may never do, whatever the test is about."""
+        """Things that the page must never do, in any test."""
         self._read_logs()
         foreign = sorted(url for url in self.requested if host_of(url) not in (None, self.origin))
         refused = [each["message"] for each in self.messages if "Content Security Policy" in each["message"]]
         return ([f"the page asked other hosts: {foreign}"] if foreign else []) + ([f"against the policy: {refused}"] if refused else [])
 
     def close(self, failed=False, name="page"):
-        """Ends the window, with a picture of it if something is wrong."""
+        """Closes the window; takes a picture of it if something is wrong."""
         try:
             problems = self.problems() if self.is_watched else []
             if failed or problems:

@@ -1,4 +1,4 @@
-"""An HTTP client that hides nothing: every answer is checked against its schema, every stream against the contract."""
+"""An HTTP client that hides nothing: every response is checked against its schema, every stream against the contract."""
 import http.client
 import json
 import socket
@@ -57,7 +57,7 @@ class Event:
 
 
 class SseParser:
-    """Strict: only what the contract allows."""
+    """A strict parser that accepts only what the contract allows."""
 
     def __init__(self):
         self.buffer = b""
@@ -88,13 +88,13 @@ class SseParser:
             return None
         assert "event" in fields and "data" in fields, block
         data = json.loads(fields["data"])
-        seq = fields.get("id")  # of an interaction's stream a number; the feed's are what they are
+        seq = fields.get("id")  # a number in an interaction's stream, a string in the feed
         seq = int(seq) if seq and seq.isdigit() else seq
         return Event(fields["event"], data, seq, time.monotonic())
 
 
 class Stream:
-    """A live SSE answer. Iterating or `until` checks numbers, order and schema of each event as it arrives."""
+    """A live SSE response. Iterating or `until` checks numbers, order and schema of each event as it arrives."""
 
     def __init__(self, connection, response, first_seq=1, gapless=True):
         self.connection = connection
@@ -147,7 +147,7 @@ class Stream:
         self.events.append(event)
 
     def until(self, name, limit=None, **match):
-        """Reads up to the next event of that name (whose data hold `match`)."""
+        """Reads up to the next event of that name (whose data contain `match`)."""
         while True:
             event = self.next(limit)
             assert event, f"the stream ended without {name}: {self.events}"
@@ -156,7 +156,7 @@ class Stream:
             assert event.name != TERMINAL, f"no {name} in {self.events}"
 
     def rest(self, limit=None):
-        """Reads to the end of the stream; all its numbered events."""
+        """Reads to the end of the stream. Returns all its numbered events."""
         while self.next(limit):
             pass
         assert self.events and self.events[-1].name == TERMINAL, self.events
@@ -187,7 +187,7 @@ class Stream:
         return self.events[0]["interaction_id"]
 
     def close(self):
-        """Goes away without a word, as a killed client does."""
+        """Disconnects without notice, as a killed client does."""
         if self.connection.sock:
             self.connection.sock.close()
         self.response.close()
@@ -248,7 +248,7 @@ class Client:
         return self.stream("POST", f"/chats/{chat}/interactions", {"user_message": message, **more})
 
     def turn(self, chat, message, status="COMPLETED", **more):
-        """A whole turn; its stream, read to the end."""
+        """Runs a whole turn. Returns its stream, read to the end."""
         stream = self.start(chat, message, **more)
         stream.finish(status)
         return stream
@@ -286,9 +286,9 @@ class Client:
 
 
 def raw_exchange(port, *segments, host="127.0.0.1", limit=None, wait_between=True):
-    """Sends bytes as they are; all that comes back until the server closes (or falls silent for the limit).
+    """Sends raw bytes. Returns everything received until the server closes (or is silent for the limit).
 
-    Between two segments it waits for an answer to the one before, so that they really are segments of their own.
+    Waits for an answer between two segments, so that they really are separate segments.
     """
     with socket.create_connection((host, port), timeout=limit or SOON) as connection:
         received = b""

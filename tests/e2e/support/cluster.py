@@ -1,4 +1,4 @@
-"""Several servers on one PostgreSQL, with Redis, an S3 server and a balancer: what scripts/cluster shows and tests/cluster tries.
+"""Several servers on one PostgreSQL, with Redis, an S3 server and a balancer: used by scripts/cluster and tests/cluster.
 
 Everything listens on loopback or in the cluster's folder, runs unprivileged and ends with us."""
 import json
@@ -16,8 +16,8 @@ from .server import BINARY, Home
 from .timing import SLACK, SOON, eventually
 
 SBIN = os.environ.get("PATH", "") + ":/usr/sbin:/usr/local/sbin"
-# The balancer's time-outs are longer than what a silent stream says every 15 seconds. A stream is passed on as it comes (no-delay); a server that says it
-# is not ready gets nothing new, and keeps what it has.
+# The balancer's timeouts are longer than the 15 seconds between comments of a silent stream. A stream is passed on as it comes (no-delay). A server that
+# is not ready gets no new connections, and keeps those that it has.
 BALANCER = """global
   stats socket {folder}/stats.sock mode 600 level admin
 defaults
@@ -42,7 +42,7 @@ listen reprise
 
 
 def missing():
-    """What is not installed of what a cluster needs: names of Debian's packages."""
+    """The Debian packages that a cluster needs and that are not installed."""
     there = {"postgresql": pg.programs(), "haproxy": shutil.which("haproxy", path=SBIN)}
     return [package for package, found in there.items() if not found]
 
@@ -58,7 +58,7 @@ def accepts(address):
 
 
 class Program:
-    """One that runs until it is told to end; its log is in `folder`."""
+    """A program that runs until it is stopped; its log is in `folder`."""
 
     def __init__(self, name, command, folder):
         self.name, self.command, self.folder = name, command, pathlib.Path(folder)
@@ -81,7 +81,7 @@ class Program:
 
 
 class Balancer(Program):
-    """HAProxy before `ports` of this machine."""
+    """HAProxy in front of `ports` of this machine."""
 
     def __init__(self, folder, ports, port=None):
         self.port = port or free_ports(1)[0]
@@ -93,7 +93,7 @@ class Balancer(Program):
         self.start(("127.0.0.1", self.port), self.stats)
 
     def command_to(self, text):
-        """What HAProxy's own socket answers."""
+        """Sends a command to HAProxy's own socket. Returns the answer."""
         with socket.socket(socket.AF_UNIX) as one:
             one.settimeout(SOON)
             one.connect(self.stats)
@@ -104,7 +104,7 @@ class Balancer(Program):
         return answer.decode()
 
     def states(self):
-        """UP, DOWN and so on, of each instance."""
+        """The state of each instance: UP, DOWN and so on."""
         lines = [line.split(",") for line in self.command_to("show stat").splitlines() if line]
         at = lines[0].index("status")
         return {line[1]: line[at].split()[0] for line in lines[1:] if line[1].startswith("instance")}
@@ -114,7 +114,7 @@ class Balancer(Program):
 
 
 def change_tables(home, url, how, binary=BINARY):
-    """`reprise db init`, or `migrate`."""
+    """Runs `reprise db init` or `migrate`."""
     file = home.path / "db.json"
     file.write_text(json.dumps({"store": {"type": "postgres", "url": url}}))
     done = subprocess.run([str(binary), "db", how, "--config", str(file)], env=home.environment(), cwd=home.path, stdin=subprocess.DEVNULL,
@@ -123,7 +123,7 @@ def change_tables(home, url, how, binary=BINARY):
 
 
 def join(home, homes, url, binary=BINARY):
-    """`home` becomes one more of `homes`, whose servers use one database: with the keys of the first, which makes the tables."""
+    """Adds `home` to `homes`, whose servers use one database. It gets the keys of the first home, which makes the tables."""
     if homes:
         home.config.mkdir(mode=0o700, exist_ok=True)
         home.config.chmod(0o700)
@@ -135,27 +135,27 @@ def join(home, homes, url, binary=BINARY):
 
 
 class Cluster:
-    """`make(home, config, arguments)` starts a server. `settings` are all instances', beside the database; `url` is the database's."""
+    """`make(home, config, arguments)` starts a server. `settings` apply to all instances, in addition to the database; `url` is the database's."""
 
     def __init__(self, folder, url, make, settings=None, workspace=None):
         self.folder = pathlib.Path(folder)
         self.url, self.make, self.workspace = url, make, workspace
         self.settings = settings or {}
         self.own = {}  # settings of single instances, by number
-        self.binary = BINARY  # of those that are started from now on
+        self.binary = BINARY  # for instances started from now on
         self.homes, self.ports, self.servers = [], [], []
         self.balancer = None
         self.balancer_port, = free_ports(1)
 
     def add(self):
-        """One more instance, with the keys and the workspace of the first."""
+        """Starts one more instance, with the keys and the workspace of the first."""
         join(Home(self.folder / f"instance{len(self.homes) + 1}"), self.homes, self.url, self.binary)
         self.ports += free_ports(1)
         self.servers.append(None)
         return self.start(len(self.homes))
 
     def start(self, number):
-        """Instance `number`, from 1, on its port."""
+        """Starts instance `number`, counted from 1, on its port."""
         names = [f"{host}:{self.balancer_port}" for host in ("127.0.0.1", "localhost")]
         config = {"store": {"type": "postgres", "url": self.url}, "public_hosts": names, "workspace_mode": "shared", **self.settings, **self.own.get(number, {})}
         arguments = ["--port", self.ports[number - 1], "--workspace", self.workspace or self.homes[0].workspace]
@@ -163,7 +163,7 @@ class Cluster:
         return self.servers[number - 1]
 
     def balance(self):
-        """A client of all instances that are there."""
+        """Starts the balancer. Returns a client of all present instances."""
         self.balancer = Balancer(self.folder, self.ports, self.balancer_port)
         self.balancer.await_all()
         return Client(self.balancer_port)

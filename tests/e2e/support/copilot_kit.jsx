@@ -1,4 +1,4 @@
-// A front end as its users write it: CopilotKit's hooks over AG-UI's client, without CopilotKit's cloud and runtime. All of it is theirs but the names of elements.
+// A typical front end: CopilotKit's hooks over AG-UI's client, without CopilotKit's cloud and runtime. Only the names of elements are ours.
 import { HttpAgent } from "@ag-ui/client";
 import { CopilotKitProvider, useAgent, useCopilotKit, useInterrupt } from "@copilotkit/react-core/v2";
 import { createElement as h, useState } from "react";

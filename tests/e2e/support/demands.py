@@ -1,4 +1,4 @@
-"""Tables of what is asked of the product, and of the tests that show it: a row without a test, or with one that is not there, is wanting."""
+"""Checks tables of demands on the product and the tests that show them: each row needs tests, and the tests must exist."""
 import ast
 import pathlib
 
@@ -6,7 +6,7 @@ TESTS = pathlib.Path(__file__).resolve().parents[1]
 
 
 class Left:
-    """A demand that is not met, and why that was decided."""
+    """A demand that is deliberately not met, and the reason."""
 
     def __init__(self, reason):
         self.reason = reason
@@ -17,14 +17,14 @@ def at(file, *names):
 
 
 def names_in(file):
-    """Names of the tests in a file, without those that are skipped whatever happens."""
+    """Names of the tests in a file, without those that are always skipped."""
     tree = ast.parse((TESTS / file).read_text())
     return {each.name for each in tree.body if isinstance(each, ast.FunctionDef) and each.name.startswith("test_")
             and not any("mark.skip" == ast.unparse(mark).removeprefix("pytest.").split("(")[0] for mark in each.decorator_list)}
 
 
 def wanting(rows):
-    """Rows (a demand, and tests or a Left) without a test, and tests that are not there."""
+    """Rows (a demand, and tests or a Left) without a test, and tests that do not exist."""
     known = {}
     missing = []
     for demand, shown in rows:

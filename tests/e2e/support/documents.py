@@ -1,4 +1,4 @@
-"""Small real files of the kinds that people attach, made here."""
+"""Makes small real files of the kinds that people attach."""
 import io
 import struct
 import zipfile
@@ -6,7 +6,7 @@ import zlib
 
 
 def png(width=8, height=8, noise=b""):
-    """A picture; `noise` makes it as large as wanted, within a chunk that viewers ignore."""
+    """A picture; `noise` makes it larger, in a chunk that viewers ignore."""
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
     rows = b"".join(b"\0" + b"\x20\x60\xa0" * width for _ in range(height))
@@ -16,7 +16,7 @@ def png(width=8, height=8, noise=b""):
 
 
 def vast_png(width, height):
-    """A picture that says to be so large, and is small."""
+    """A small picture whose header claims this size."""
     small = png()
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     return small[:16] + header + struct.pack(">I", zlib.crc32(b"IHDR" + header)) + small[33:]
@@ -50,7 +50,7 @@ def stream(content, entries=""):
 
 
 def tangled_pdf(drawn, levels=12, times=10):
-    """A few kilobytes in which each form draws the next ten times: nobody gets to its end."""
+    """A PDF of a few kilobytes in which each form draws the next ten times, so no reader finishes it."""
     def needs(number):
         return f"/Resources << /Font << /F1 3 0 R >> /XObject << /N {number} 0 R >> >>"
     form = "/Type /XObject /Subtype /Form /BBox [0 0 612 792]"
@@ -61,7 +61,7 @@ def tangled_pdf(drawn, levels=12, times=10):
 
 
 def bomb_pdf(size=300 << 20):
-    """A page whose content is packed a thousandfold."""
+    """A PDF with a page whose content is compressed a thousandfold."""
     packer = zlib.compressobj(9)
     content = b"".join(packer.compress(b" " * (1 << 20)) for _ in range(size >> 20)) + packer.flush()
     return pdf_of(["<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
@@ -69,7 +69,7 @@ def bomb_pdf(size=300 << 20):
 
 
 def encrypted_pdf():
-    """One that opens with a password alone (the standard handler, revision 2; nobody knows the password)."""
+    """A PDF that needs a password (the standard handler, revision 2; the password is unknown)."""
     secret = "<" + "5a" * 32 + ">"
     return pdf_of(["<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
                    "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] >>",
@@ -77,7 +77,7 @@ def encrypted_pdf():
 
 
 def packed_pdf(pages):
-    """One whose objects are within compressed streams, as most are: from without nobody sees how many pages it has."""
+    """A PDF whose objects are in compressed streams, as in most files, so the number of pages is not visible in the bytes."""
     objects = {1: "<< /Type /Catalog /Pages 2 0 R >>", 3: "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
                2: "<< /Type /Pages /Kids [%s] /Count %d >>" % (" ".join(f"{5 + i} 0 R" for i in range(pages)), pages)}
     for i in range(pages):
@@ -148,7 +148,7 @@ def docx(text, head="", **more):
 
 
 def alternatives(new, old):
-    """Within a line: what newer programs read, and what older ones read in its place."""
+    """Alternatives within a line: text for newer programs, and for older ones."""
     def run(line):
         return f"<w:r><w:t>{line}</w:t></w:r>"
     markup = "xmlns:mc='http://schemas.openxmlformats.org/markup-compatibility/2006'"
@@ -170,7 +170,7 @@ def package(folder, main, parts, body, xml):
 
 
 def rich_docx(body, *parts):
-    """A body of runs, and parts beside it."""
+    """A document with a body of runs, and further parts."""
     return package("word", "document.xml", parts, f"<w:document {W}><w:body>{body}</w:body></w:document>",
                    lambda text: f"<w:x {W}><w:p><w:r><w:t>{text}</w:t></w:r></w:p></w:x>")
 
@@ -180,7 +180,7 @@ def run(text, properties=""):
 
 
 def shuffled_pptx():
-    """Two slides that are shown in another order than their files are numbered, with notes that have other numbers again."""
+    """Two slides whose files are not numbered in the order shown, with notes that are numbered differently again."""
     a = 'xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main"'
     r = 'xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships"'
 
@@ -195,7 +195,7 @@ def shuffled_pptx():
 
 
 def named_docx(name, text, footnotes):
-    """One whose parts are where its relationships say, and nowhere else."""
+    """A document whose parts can be found only through its relationships."""
     def part(root, line):
         return f"<w:{root} {W}><w:p><w:r><w:t>{line}</w:t></w:r></w:p></w:{root}>"
     folder, own = name.rsplit("/", 1)
@@ -226,7 +226,7 @@ def xlsx(rows):
 
 
 def styled_xlsx(cells):
-    """A sheet of (value, format code), with a comment, a text box and a chart beside it."""
+    """A sheet of (value, format code), with a comment, a text box and a chart."""
     main = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
     a = 'xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main"'
     formats = "".join(f'<numFmt numFmtId="{200 + n}" formatCode="{code}"/>' for n, (_, code) in enumerate(cells))

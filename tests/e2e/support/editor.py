@@ -18,7 +18,7 @@ class Editor:
         assert (opened.name, opened.data) == ("editor_open", {"chat_id": chat})
 
     def next(self):
-        """The next event; None: the stream has ended."""
+        """The next event; None at the end of the stream."""
         while not self.events:
             try:
                 data = self.response.read1(65536)

@@ -1,4 +1,4 @@
-"""GET /events, read strictly: what changes in any chat, and the events of those that are followed."""
+"""GET /events, read strictly: changes of all chats, and events of those that are followed."""
 import http.client
 import json
 

@@ -1,4 +1,4 @@
-"""Who was shown what, and whether it holds: the clients of several servers, and the one who reads everything again at the end."""
+"""What the clients of several servers were shown, and a check at the end that all of it is stored."""
 import collections
 import http.client
 import json
@@ -15,7 +15,7 @@ DELTAS = ("text_delta", "thinking_delta", "tool_output_delta")
 
 
 class History:
-    """All that clients were told. What contradicts itself is noted at once."""
+    """Everything that clients were told. Contradictions are noted at once."""
 
     def __init__(self):
         self.lock = threading.Lock()
@@ -47,7 +47,7 @@ class History:
 
     # --- the check
     def check(self, client, verify=None, lost_tail=()):
-        """What was seen is found, byte for byte and in order; no number twice; each question answered once. `client`: of any server."""
+        """Asserts that all that was seen is stored, byte for byte and in order, no number twice, and each question answered once. `client` is of any server."""
         problems = list(self.problems)
         for approval, answers in self.answers.items():
             if len(answers) > 1:
@@ -106,7 +106,7 @@ def parse(block):
 
 
 class Follower:
-    """One client of one run: reads its stream, and goes on elsewhere, behind what it has, when that breaks off. `port` is a number, or gives one."""
+    """A client of one run that reads its stream. If that breaks off, it continues on another server after the last event. `port` is a number or a function."""
 
     def __init__(self, port, run, history, reconnect=True, limit=60):
         self.port = port if callable(port) else lambda: port
@@ -114,7 +114,7 @@ class Follower:
         self.deadline = time.monotonic() + limit * SLACK
         self.blocks, self.comments = {}, 0
         self.last, self.done, self.error = 0, False, None
-        self.times = []  # of each event, time.monotonic()
+        self.times = []  # time.monotonic() of each event
         self.breaks = 0
         self.changed = threading.Condition()
 
@@ -177,7 +177,7 @@ class Follower:
     def _guarded(self, after):
         try:
             self.follow(after)
-        except Exception as error:  # told by whoever waits
+        except Exception as error:  # reported by `wait`
             self.error = error
 
     def wait(self, limit=60):
@@ -186,7 +186,7 @@ class Follower:
         return self
 
     def await_event(self, name, limit=SOON):
-        """The data of the first event of that name."""
+        """Waits for the first event of that name. Returns its data."""
         with self.changed:
             def found():
                 return next((data for each in self.blocks.values() if (data := parse(each))[0] == name), None)
@@ -198,7 +198,7 @@ class Follower:
 
 
 def begin(port, history, chat, message, limit=SOON, **more):
-    """Starts a run and goes away: its id, or the Response that says why not."""
+    """Starts a run and disconnects. Returns its id, or the refusal."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=limit)
     try:
         connection.request("POST", f"/chats/{chat}/interactions", json.dumps({"user_message": message, "on_disconnect": "continue", **more}),
@@ -229,7 +229,7 @@ class Refused:
 
 
 def verify_database(home, url):
-    """What `reprise verify` says of all records."""
+    """The report of `reprise verify` about all records."""
     file = home.path / "db.json"
     file.write_text(json.dumps({"store": {"type": "postgres", "url": url}}))
     done = subprocess.run([str(BINARY), "verify", "--json", "--config", str(file)], env=home.environment(), cwd=home.path, stdin=subprocess.DEVNULL,
@@ -238,13 +238,13 @@ def verify_database(home, url):
 
 
 def answers_at(ports, chat, interaction, approval, approved=True):
-    """The answer given at each of these at the same moment: the Responses."""
+    """Gives the answer to all these servers at the same moment. Returns the responses."""
     from .timing import at_once
     return at_once([lambda port=port: Client(port).approve(chat, interaction, approval, approved) for port in ports])
 
 
 def shown(client, chat, interaction):
-    """Until the server that runs it has shown a question: a moment after others list it, and from then on it outlives that server."""
+    """Waits until the server of the run has shown its question. Others list it a moment earlier, but only then does it outlive that server."""
     stream = client.attach(chat, interaction, after=0)
     stream.until("approval_required")
     stream.close()

@@ -1,5 +1,5 @@
 """A scripted OIDC issuer on loopback: a discovery document, its keys, and tokens that it signs. Python's `cryptography` signs, so
-that an independent program makes what the server checks."""
+that the server checks the output of an independent program."""
 import base64
 import hashlib
 import hmac
@@ -22,7 +22,7 @@ def number(value, size=None):
 
 
 class Key:
-    """A private key of one of the algorithms, called `kid`."""
+    """A private key for one of the algorithms, with the id `kid`."""
 
     def __init__(self, algorithm, kid, bits=2048):
         self.algorithm, self.kid = algorithm, kid
@@ -61,13 +61,13 @@ def assemble(header, claims, sign):
 
 
 def shared_secret(secret):
-    """Signs as HS256 does: with a key that both sides have, which an issuer's public key is to an attacker."""
+    """Signs as in HS256, with a key known to both sides. An attacker could use the issuer's public key as such."""
     return lambda message: hmac.new(secret, message, hashlib.sha256).digest()
 
 
 class Issuer:
-    """`keys` are those that it publishes; `fetched` counts how often they were fetched. While `down`, it answers 503; while `silent` is
-    cleared, it answers nothing."""
+    """`keys` are the published keys; `fetched` counts the fetches. While `down`, it answers 503; while `silent` is
+    cleared, it does not answer."""
 
     def __init__(self):
         self.keys = [Key("RS256", "rsa-1"), Key("ES256", "ec-1"), Key("EdDSA", "ed-1")]

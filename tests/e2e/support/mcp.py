@@ -1,4 +1,4 @@
-"""A small MCP server of our own, for tests that need a tool from elsewhere and not the protocol."""
+"""A small MCP server of our own, for tests that need a foreign tool but are not about the protocol."""
 import json
 import os
 import signal
@@ -49,7 +49,7 @@ for line in sys.stdin:
 
 
 class ChangeableServer:
-    """A server whose one tool, `do`, the test may change while it runs. It keeps the calls it gets, as they come."""
+    """A server with one tool, `do`, which the test can change while it runs. It records the raw calls."""
 
     def __init__(self, folder):
         self.definition, self.calls_file, self.pid_file = folder / "tool.json", folder / "calls", folder / "pid"

@@ -1,10 +1,10 @@
-// The official client of MCP, unmodified: by HTTP or by `reprise mcp-server`, of either era. Arguments: the package's entry, that for
-// stdio, the era, the way, the server's URL, the program. What it saw goes to standard output, as one JSON object.
+// The official client of MCP, unmodified, over HTTP or through `reprise mcp-server`, in either era. Arguments: the package's entry, that for
+// stdio, the era, the way, the server's URL, the program. Prints everything it saw as one JSON object.
 const [entry, stdio, era, way, url, program] = process.argv.slice(2);
 const { Client, StreamableHTTPClientTransport } = await import(entry);
 const { StdioClientTransport } = await import(stdio);
 const seen = { asked: [], progress: 0 };
-// "auto" finds out by itself which era the server is of.
+// "auto" detects the server's era.
 const options = { capabilities: { elicitation: {} }, ...(era === "2026-07-28" ? { versionNegotiation: { mode: "auto" } } : {}) };
 const client = new Client({ name: "test", version: "1" }, options);
 client.setRequestHandler("elicitation/create", async ({ params }) => {
@@ -22,7 +22,7 @@ seen.answer = await ask("calculate 6*7", { onprogress: () => void seen.progress+
 seen.listed = (await client.callTool({ name: "list_chats", arguments: {} })).structuredContent.chats.map((chat) => chat.id);
 seen.written = await ask("write a.txt: hello");
 seen.read = (await client.readResource({ uri: "reprise://chats/sdk" })).contents[0].text;
-// An abort, while it is under way.
+// An abort during a run.
 const controller = new AbortController();
 const slow = ask("slow: " + "word ".repeat(400), { signal: controller.signal }).catch((error) => (seen.aborted = String(error)));
 while ((await (await fetch(url + "/chats")).json()).chats[0].status !== "running");

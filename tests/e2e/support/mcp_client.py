@@ -1,4 +1,4 @@
-"""A client of Reprise's MCP server that hides nothing: by HTTP and on standard input and output, of either era of the protocol."""
+"""A client of Reprise's MCP server that hides nothing: over HTTP or standard input and output, in either era of the protocol."""
 import http.client
 import itertools
 import json
@@ -21,7 +21,7 @@ class Refused(Exception):
 
 
 def send_message(port, body, headers=None, method="POST"):
-    """The status and the JSON of what answers a body, bytes or JSON; None: an answer without a body."""
+    """Sends a body, bytes or JSON. Returns the status and the JSON of the response; None if it has no body."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=SOON)
     data = body if body is None or isinstance(body, bytes) else json.dumps(body)
     connection.request(method, "/mcp", data, {"Content-Type": "application/json", **(headers or {})})
@@ -43,7 +43,7 @@ class HttpAnswer:
         self.buffer = b""
 
     def next(self):
-        """The next message; None: that was all."""
+        """The next message; None at the end."""
         if not self.is_stream:
             data, self.response = self.response.read() if self.response else b"", None
             return json.loads(data) if data else None
@@ -101,7 +101,7 @@ class StdioAnswer:
 
 
 class StdioWay:
-    """`reprise mcp-server`, and this end of it. A question of the server belongs to the request that is under way."""
+    """`reprise mcp-server`, and our end of the connection. The server's questions belong to the request in progress."""
 
     def __init__(self, client, home, *arguments):
         self.client = client
@@ -140,7 +140,7 @@ class StdioWay:
 
 
 class Call:
-    """A request, until its result is there."""
+    """A request until its result has arrived."""
 
     def __init__(self, client, method, params):
         self.client, self.method, self.params = client, method, params
@@ -177,7 +177,7 @@ class Call:
         return self.notes[0]
 
     def questions(self):
-        """What the person is asked now: params by id."""
+        """The questions to the person, as params by id."""
         message = self.next()
         if self.client.era == STATELESS:
             result = message["result"]

@@ -1,7 +1,7 @@
-"""MCP servers of bad manners, made at random from a seed: over stdio (mcp_manners.py SEED INDEX) and over HTTP (MannersWeb).
+"""Misbehaving MCP servers, made at random from a seed: over stdio (mcp_manners.py SEED INDEX) and over HTTP (MannersWeb).
 
-Each has a tool `act` that does something (it counts) and says so in words; how these words reach the client is what differs. None does what leaves open
-whether it has answered: whatever it sends has one meaning to a reader of good will."""
+Each has a tool `act` that does something (it counts) and says so in words. The servers differ in how these words reach the client. It is always clear
+whether a server has answered: whatever it sends has one meaning to a tolerant reader."""
 import base64
 import http.server
 import json
@@ -10,7 +10,7 @@ import random
 import sys
 import threading
 
-LARGE = 17 << 20  # more than the client takes
+LARGE = 17 << 20  # more than the client accepts
 
 SCHEMAS = [{"type": "object"}, {}, None, True, {"type": ["object", "null"]}, {"anyOf": [{"required": ["n"]}, {"required": ["m"]}]},
            {"type": "object", "properties": {"n": {"anyOf": [{"type": "integer"}, {"type": "null"}]}}},
@@ -55,9 +55,9 @@ class Manner:
         self.null_note = luck.random() < 0.5
         if self.way in ("untyped", "json", "JSON", "307", "308", "chain", "away", "null id") and self.dress == "behind a log":
             self.dress = "plain"
-        if self.size == "large" and self.dress == "batch":  # nothing says whose answer is too large
+        if self.size == "large" and self.dress == "batch":  # no telling whose answer is too large
             self.dress = "plain"
-        if self.way == "null id" and self.dress == "batch":  # nothing says whose answer is in there
+        if self.way == "null id" and self.dress == "batch":  # no telling whose answer it contains
             self.dress = "plain"
         self.count, self.page = 0, 0
 
@@ -78,7 +78,7 @@ class Manner:
         return dict(reversed(whole.items())) if self.id_last else whole
 
     def dressed(self, message):
-        """An answer to `act`; its result has room for what spoils it."""
+        """The bytes of an answer to `act`, with the flaw of `self.dress`."""
         result = message.get("result")
         if isinstance(result, dict):
             result.update({"nan": {"_meta": {"ratio": float("nan"), "most": float("inf")}}, "huge": {"_meta": {"n": 10**40, "m": -10**25}}}.get(self.dress, {}))
@@ -149,7 +149,7 @@ class Manner:
         return {"result": result}
 
     def answers(self, request):
-        """What it sends when it gets this; the last is the answer."""
+        """The messages sent in response to a request; the last one is the answer."""
         method = request.get("method")
         if "id" not in request or method is None:
             return []
@@ -166,7 +166,7 @@ class Manner:
         return [json.dumps(self.message(request, body)).encode()]
 
     def is_fine(self, n, count, result):
-        """Whether the client has told what was done, as far as it could be told."""
+        """Whether the client reported what was done, as far as it could know."""
         output, is_error = result["tool_output"], result["is_error"]
         if self.way == "away":
             return is_error and "http://elsewhere.test:9/mcp" in output
@@ -184,7 +184,7 @@ def serve_stdio(manner):
 
 
 class MannersWeb:
-    """All of those over HTTP, each below a path of its own."""
+    """All servers of the HTTP kind, each below its own path."""
 
     def __init__(self, manners):
         web = {str(manner.index): manner for manner in manners}
@@ -248,7 +248,7 @@ class MannersWeb:
 
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
-        self.server.handle_error = lambda *_: None  # a client that has had enough closes its connection
+        self.server.handle_error = lambda *_: None  # a client that gives up closes its connection
         port = self.server.server_address[1]
         self.address = lambda manner: f"http://127.0.0.1:{port}/{manner.index}/mcp"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()

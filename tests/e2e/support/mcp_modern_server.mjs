@@ -1,4 +1,4 @@
-// An MCP server of revision 2026-07-28 and no other, made with the official SDK: mcp_modern_server.mjs SDK stdio, or SDK http PORT.
+// An MCP server of revision 2026-07-28 only, made with the official SDK: mcp_modern_server.mjs SDK stdio, or SDK http PORT.
 import http from "node:http";
 import path from "node:path";
 import { pathToFileURL } from "node:url";

@@ -1,6 +1,6 @@
-"""An MCP server of revision 2026-07-28 that wants tokens, the authorization server that gives them, and a person with a browser.
+"""An MCP server of revision 2026-07-28 that requires tokens, the authorization server that issues them, and a person with a browser.
 
-Both servers are on loopback and do as the protocol says, but for what a test changes: members of `metadata` and `resource`, `answer` of a path."""
+Both servers are on loopback and follow the protocol, except for what a test changes: members of `metadata` and `resource`, `answer` of a path."""
 import base64
 import hashlib
 import http.client
@@ -12,7 +12,7 @@ import urllib.parse
 
 
 class Web:
-    """An HTTP server whose paths are functions of the request; it keeps every request: (method, path, headers, body)."""
+    """An HTTP server whose paths are functions of the request. It records every request: (method, path, headers, body)."""
 
     def __init__(self):
         self.requests, self.paths, self.open = [], {}, []
@@ -65,8 +65,8 @@ class AuthorizationServer(Web):
                          "registration_endpoint": self.url + "/register", "code_challenge_methods_supported": ["S256"],
                          "token_endpoint_auth_methods_supported": ["none"], "authorization_response_iss_parameter_supported": True,
                          "scopes_supported": ["tools", "admin", "offline_access"]}
-        self.iss = self.issuer  # what it calls itself in answers to log-ins
-        self.clients, self.codes, self.refresh_tokens, self.tokens = {}, {}, {}, {}  # tokens: what each is for
+        self.iss = self.issuer  # its `iss` in answers to log-ins
+        self.clients, self.codes, self.refresh_tokens, self.tokens = {}, {}, {}, {}  # tokens: what each is valid for
         self.paths = {"/.well-known/oauth-authorization-server": lambda *_: (200, {}, self.metadata), "/register": self.register,
                       "/authorize": self.authorize, "/token": self.token}
 
@@ -91,7 +91,7 @@ class AuthorizationServer(Web):
             assert challenge == asked["code_challenge"] and form["redirect_uri"] == asked["redirect_uri"] and form["client_id"] == asked["client_id"]
             given = {"scope": asked.get("scope", ""), "resource": form["resource"]}
         else:
-            given = self.refresh_tokens.pop(form["refresh_token"], None)  # counts once
+            given = self.refresh_tokens.pop(form["refresh_token"], None)  # valid once
             if not given:
                 return 400, {}, {"error": "invalid_grant"}
         assert form["resource"] == given["resource"]
@@ -128,7 +128,7 @@ class ProtectedServer(Web):
             result |= {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}, "serverInfo": {"name": "protected", "version": "1"}}
         elif request["method"] == "tools/list":
             result |= {"tools": TOOLS, "ttlMs": 60_000, "cacheScope": "private"}
-        elif params["name"] == "asks":  # for ever
+        elif params["name"] == "asks":  # asks forever
             self.rounds += 1
             schema = {"type": "object", "properties": {"name": {"type": "string"}}}
             result = {"resultType": "input_required", "requestState": str(self.rounds),
@@ -141,7 +141,7 @@ class ProtectedServer(Web):
 
 
 def open_page(url):
-    """What a browser does in which the person is logged in already: (status, text) of the page that it ends at."""
+    """Opens a page as a browser in which the person is already logged in: (status, text) of the final page."""
     for _ in range(5):
         parts = urllib.parse.urlsplit(url)
         connection = http.client.HTTPConnection(parts.netloc, timeout=30)

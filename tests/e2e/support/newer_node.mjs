@@ -1,5 +1,5 @@
-// Lets packages run in the Node of a distribution: the globals File and crypto came with Node 20, fs.globSync with 22
-// (what calls it here finds nothing).
+// Lets packages run in a distribution's Node: the globals File and crypto came with Node 20, fs.globSync with 22
+// (here it finds nothing).
 import { File } from "node:buffer";
 import { webcrypto } from "node:crypto";
 import * as fs from "node:fs";

@@ -1,4 +1,4 @@
-"""Packages from the npm registry that the client is tested against, in a cache outside of the repository."""
+"""Installs npm packages that Reprise is tested against, in a cache outside of the repository."""
 import fcntl
 import os
 import pathlib
@@ -12,7 +12,7 @@ LIMIT = 180  # seconds for an installation, which happens once per machine
 UNREACHABLE = ("ENOTFOUND", "ECONNREFUSED", "ECONNRESET", "ETIMEDOUT", "EAI_AGAIN", "ENETUNREACH", "EHOSTUNREACH", "network")
 
 
-# For node, before the program: what distributions have is older than what packages expect.
+# Arguments of node before the program, because distributions have an older Node than the packages expect.
 NEWER_NODE = ("--import", str(pathlib.Path(__file__).parent / "newer_node.mjs"))
 
 

@@ -1,4 +1,4 @@
-// Uses the official client as its readers do. Arguments: the module, the base URL, the key, and what to do.
+// Uses the official client as applications do. Arguments: the module, the base URL, the key, and what to do.
 const [, , module, baseURL, apiKey, what] = process.argv;
 const { default: OpenAI } = await import(module);
 const client = new OpenAI({ baseURL, apiKey, maxRetries: 0 });

@@ -1,7 +1,7 @@
 """A collector on loopback: takes OTLP over HTTP and decodes it with Google's Protocol Buffers (python3-protobuf).
 
-The messages are described here by the field numbers of OpenTelemetry's public specification, so that nothing of what the
-server under test believes about them is shared with it. A field that is not described is a failure.
+The messages are described here by the field numbers of OpenTelemetry's public specification, independently of the
+server under test. A field that is not described is a failure.
 """
 import http.server
 import threading
@@ -94,18 +94,18 @@ def decode(name, body):
 
 def value(any_value):
     kind = any_value.WhichOneof("value")
-    assert kind, "a value of no type"
+    assert kind, "a value without a type"
     return [value(each) for each in any_value.array_value.values] if kind == "array_value" else getattr(any_value, kind)
 
 
 def attributes(pairs):
     found = {pair.key: value(pair.value) for pair in pairs}
-    assert len(found) == len(pairs), "a key that comes twice"
+    assert len(found) == len(pairs), "a duplicate key"
     return found
 
 
 class Span(types.SimpleNamespace):
-    """One span; `of` is what its resource says."""
+    """One span; `of` are the attributes of its resource."""
 
     def __init__(self, span, resource):
         super().__init__(trace=span.trace_id.hex(), id=span.span_id.hex(), parent=span.parent_span_id.hex(), name=span.name, state=span.trace_state,
@@ -128,7 +128,7 @@ class Collector:
     """`behave(path)` gives status, headers and body of the next response; it may block."""
 
     def __init__(self, behave=lambda path: OK, port=0):
-        self.requests = []  # (path, headers, body) of all that came
+        self.requests = []  # (path, headers, body) of every request
         self.behave = behave
         self.lock = threading.Lock()
         collector = self
@@ -178,7 +178,7 @@ class Collector:
         return found
 
     def metrics(self):
-        """By name, what the last request said."""
+        """The metrics of the last request, by name."""
         taken = self.taken("/v1/metrics")
         if not taken:
             return {}
@@ -186,7 +186,7 @@ class Collector:
         return {metric.name: metric for resource in decoded.resource_metrics for scope in resource.scope_metrics for metric in scope.metrics}
 
     def trace(self, interactions=1):
-        """All spans, once so many interactions have ended."""
+        """Waits until that many interactions have ended. Returns all spans."""
         eventually(lambda: sum(s.name == "invoke_agent reprise" for s in self.spans()) >= interactions, "the collector has the interaction's span", 2 * SOON)
         return Trace(self.spans())
 
@@ -195,7 +195,7 @@ class Trace:
     def __init__(self, spans):
         self.spans = spans
         self.by_id = {span.id: span for span in spans}
-        assert len(self.by_id) == len(spans), "a span that came twice"
+        assert len(self.by_id) == len(spans), "a duplicate span"
 
     def named(self, name):
         return sorted((s for s in self.spans if s.name == name), key=lambda s: s.began)
@@ -218,7 +218,7 @@ class Trace:
     def check_nesting(self):
         for span in self.spans:
             assert 0 < span.began <= span.ended, span.name
-            assert abs(span.ended / 1e9 - time.time()) < 3600, "the clock is that of the wall"
+            assert abs(span.ended / 1e9 - time.time()) < 3600, "times are wall-clock times"
             parent = self.by_id.get(span.parent)
             if parent:
                 assert parent.trace == span.trace

@@ -1,4 +1,4 @@
-"""Who uses a server that is for several people: API tokens, made by the program itself, and the operator's own token."""
+"""Users of a server for several people: API tokens made by the program itself, and the operator's token."""
 import hashlib
 import json
 import secrets
@@ -19,7 +19,7 @@ def token_file(home):
 
 
 def users(home, *arguments, status=0):
-    """`reprise users token ...` for a server that was started in this home."""
+    """Runs `reprise users token ...` for a server that was started in this home."""
     done = subprocess.run([str(BINARY), "users", "token", *map(str, arguments), "--config", str(home.path / "server.json"), "--data-dir", str(home.data)],
                           env=home.environment(), cwd=home.path, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=10 * SLACK, check=False)
     assert done.returncode == status, done.stdout + done.stderr
@@ -35,7 +35,7 @@ def as_user(server, token):
 
 
 def many_tokens(home, count):
-    """Tokens of user-0, user-1, ..., in the file as it is documented: for a hundred users the program would be started a hundred times."""
+    """Writes tokens of user-0, user-1, ... into the file in its documented form, because the program would have to be started a hundred times for them."""
     tokens = ["reprise_" + secrets.token_urlsafe(32) for _ in range(count)]
     sha256 = lambda text: hashlib.sha256(text.encode()).hexdigest()  # noqa: E731
     file = home.config / "reprise" / "tokens.json"

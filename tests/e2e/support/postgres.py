@@ -1,4 +1,4 @@
-"""A real PostgreSQL for the tests: unprivileged, on a socket of its own, with a database for each test."""
+"""A real PostgreSQL for the tests: unprivileged, on its own socket, with a database for each test."""
 import os
 import pathlib
 import shutil
@@ -10,27 +10,27 @@ import time
 from .timing import SLACK
 
 NOBODY = 65534
-# Put before a program: it ends when we do, however that is.
-ENDS_WITH_US = ("setpriv", "--pdeathsig", "INT")  # at which PostgreSQL cuts its connections, and other programs end
+# A prefix for a program that must end with us, however we end.
+ENDS_WITH_US = ("setpriv", "--pdeathsig", "INT")  # PostgreSQL then closes its connections; other programs just end
 
 
 def programs():
-    """Where the newest PostgreSQL that Debian has installed keeps its programs; None without one."""
+    """The folder with the programs of the newest PostgreSQL from Debian; None without one."""
     found = sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin/postgres"))
     return found[-1].parent if found else None
 
 
 def as_nobody(*command):
-    """PostgreSQL does not run as root."""
+    """The command as user nobody, because PostgreSQL does not run as root."""
     return (["setpriv", "--reuid", str(NOBODY), "--regid", str(NOBODY), "--clear-groups"] if os.geteuid() == 0 else []) + [str(c) for c in command]
 
 
 class Postgres:
-    """In a folder of its own, or in `folder`, where it finds what it left there. `settings` are those of postgresql.conf."""
+    """Runs in a new folder, or in `folder`, which keeps its data. `settings` are those of postgresql.conf."""
 
     def __init__(self, folder=None, settings=(), port=5432):
         self.keeps = folder is not None
-        self.folder = pathlib.Path(folder or tempfile.mkdtemp(prefix="pg"))  # the path of a socket must be short
+        self.folder = pathlib.Path(folder or tempfile.mkdtemp(prefix="pg"))  # a socket's path must be short
         self.folder.mkdir(mode=0o700, exist_ok=True)
         self.port = port
         self.settings = [word for setting in settings for word in ("-c", setting)]
@@ -61,7 +61,7 @@ class Postgres:
         return [int(pid) for pid in listed.split()]
 
     def crash(self):
-        """All of its processes at once; the first one makes no other meanwhile."""
+        """Kills all its processes at once. The main process is stopped first, so that it starts no others."""
         self.process.send_signal(signal.SIGSTOP)
         children = self.children()
         self.process.kill()
@@ -78,7 +78,7 @@ class Postgres:
         (self.folder / "data/postmaster.pid").unlink(missing_ok=True)
 
     def make_standby(self):
-        """Another one, which follows this one. It can be read at once, and written to after `promote`."""
+        """A standby of this server. It can be read at once, and written to after `promote`."""
         folder = pathlib.Path(tempfile.mkdtemp(prefix="pg"))
         if os.geteuid() == 0:
             os.chown(folder, NOBODY, NOBODY)
@@ -91,7 +91,7 @@ class Postgres:
         self._run("pg_ctl", "promote", "-w", "-D", self.folder / "data")
 
     def new_database(self, owner="reprise"):
-        """The URL of an empty one. The usual owner is a superuser, whom row-level security does not hold; any other is not."""
+        """The URL of a new database. The usual owner is a superuser, who bypasses row-level security; other owners are not."""
         self.count += 1
         if owner != "reprise":
             self.query(self.url("postgres"), f"do $$ begin create role {owner} login; exception when duplicate_object then null; end $$")
@@ -99,7 +99,7 @@ class Postgres:
         return self.url(f"test{self.count}", owner=owner)
 
     def url(self, database, folder=None, owner="reprise"):
-        """`folder`: of the socket, if it is another one that leads here."""
+        """`folder` is that of another socket that leads here."""
         port = "" if self.port == 5432 else f"&port={self.port}"
         return f"postgresql://{owner}@/{database}?host={folder or self.folder}{port}"
 
@@ -113,7 +113,7 @@ class Postgres:
         return self._run("psql", "-X", "-A", "-t", "-q", "-c", sql, url).strip()
 
     def close(self):
-        self.process.send_signal(signal.SIGINT if self.keeps else signal.SIGQUIT)  # at once is enough for what is thrown away
+        self.process.send_signal(signal.SIGINT if self.keeps else signal.SIGQUIT)  # data to be deleted needs no clean shutdown
         self.process.wait(30 * SLACK)
         if self.keeps:
             return

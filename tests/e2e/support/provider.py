@@ -3,7 +3,7 @@ anthropic.py and responses.py for their replies).
 
 Each request is answered by a Reply: a status, headers and a list of steps that are played one after the other. A step is
 bytes (sent in one chunk of the transfer coding), a Gate (waits until the test lets it pass) or CUT (drops the connection).
-Every request is kept and its messages are checked: a tool call without its one result is a defect of the server.
+Every request is recorded and its messages are checked: a tool call without exactly one result is a defect of the server.
 """
 import email
 import email.policy
@@ -26,12 +26,12 @@ AUDIO = ("/v1/audio/transcriptions", "/v1/audio/speech")
 
 
 class Gate:
-    """A point in a reply. The test waits until it is `reached` and calls `release`; `left` is set if the server went away."""
+    """A point in a reply. The test waits until it is `reached` and calls `release`; `left` is set if the server disconnected."""
 
     def __init__(self, pings=None):
         self.reached = threading.Event()
         self.left = threading.Event()
-        self.pings = pings  # bytes sent again and again while waiting
+        self.pings = pings  # bytes sent repeatedly while waiting
         self._read, self._write = os.pipe()
 
     def release(self):
@@ -46,7 +46,7 @@ class Gate:
     def play(self, connection, stopping):
         """True if released, False if the peer has gone or the provider stops."""
         self.reached.set()
-        poll = select.poll()  # select() refuses descriptors from 1024 on
+        poll = select.poll()  # select() refuses descriptors above 1023
         for one in (self._read, connection, stopping):
             poll.register(one, select.POLLIN)
         while True:
@@ -132,7 +132,7 @@ def chunked(data):
 
 
 def is_object(text):
-    """Servers that fill a template with the arguments parse them first."""
+    """Whether it is a JSON object, because servers with templates parse the arguments."""
     try:
         return isinstance(json.loads(text), dict)
     except ValueError:
@@ -140,7 +140,7 @@ def is_object(text):
 
 
 def ill_formed(messages):
-    """What is wrong with a history, or None: every tool call has exactly one result, right behind it."""
+    """What is wrong with a history, or None. Every tool call needs exactly one result, right after it."""
     waiting = []
     seen = set()
     for position, message in enumerate(messages):
@@ -195,7 +195,7 @@ def form_of(raw, headers):
 
 class Request:
     def __init__(self, body, headers, path):
-        self.at = 0.0  # time.monotonic() when it had come
+        self.at = 0.0  # time.monotonic() when it had arrived
         self.raw = b""
         self.body = body
         self.headers = headers
@@ -207,7 +207,7 @@ class Request:
 
     @property
     def conversation(self):
-        """Without what the server itself tells the model."""
+        """The messages without the server's own instructions to the model."""
         return [m for m in self.messages if m["role"] not in ("system", "developer")]
 
     @property
@@ -216,8 +216,8 @@ class Request:
 
 
 class Provider:
-    strict = False  # refuses what real providers refuse (strict.py); of the tests that are chosen
-    refused = []    # what was refused in this test although nobody expected it; of all providers
+    strict = False  # refuse what real providers refuse (strict.py); set for a sample of the tests
+    refused = []    # unexpected refusals in this test, by all providers
 
     def __init__(self, port=0):
         self._closed = False
@@ -227,10 +227,10 @@ class Provider:
         self.arrived = threading.Condition(self.lock)
         self._replies = []
         self._answer = None
-        self.listing = None  # the reply to GET /v1/models, or a function that gives it
+        self.listing = None  # the reply to GET /v1/models, or a function that returns it
         self.listings = []   # the headers of each such request
-        self.audio = None    # the reply to what is to be heard or spoken, or a function that gives it
-        self.heard = []      # each such request: its form, or its JSON
+        self.audio = None    # the reply to audio requests, or a function that returns it
+        self.heard = []      # the audio requests: form or JSON
         self._stopping_read, self._stopping_write = os.pipe()
         provider = self
 
@@ -254,7 +254,7 @@ class Provider:
             request_queue_size = 512
 
             def handle_error(self, *_):
-                pass  # a connection that the server under test dropped
+                pass  # the server under test dropped the connection
 
         self.http = HttpServer(("127.0.0.1", port), Handler)
         self.url = f"http://127.0.0.1:{self.http.server_port}/v1"
@@ -262,7 +262,7 @@ class Provider:
         self.thread.start()
 
     def plan(self, *replies):
-        """The next requests get these, in order."""
+        """Answers the next requests with these, in order."""
         with self.lock:
             self._replies += replies
 
@@ -271,7 +271,7 @@ class Provider:
             self._replies.clear()
 
     def answer_with(self, function):
-        """Every request for which nothing is planned gets function(request)."""
+        """Answers every request without a planned reply with function(request)."""
         self._answer = function
 
     def take(self, raw, headers, path):
@@ -346,7 +346,7 @@ class Provider:
         connection.sendall(b"0\r\n\r\n")
 
     def close(self):
-        """Also before the test ends, to pull the plug."""
+        """Stops the provider; also called earlier, to unplug it."""
         if self._closed:
             return
         self._closed = True
@@ -355,5 +355,5 @@ class Provider:
         self.http.server_close()
         os.close(self._stopping_write)
 
-    def __del__(self):  # not before: a thread that plays a reply may look at it still
+    def __del__(self):  # not earlier, because a thread that plays a reply may still use it
         os.close(self._stopping_read)

@@ -1,4 +1,4 @@
-"""A real Redis for the tests: unprivileged, on loopback, keeping nothing."""
+"""A real Redis for the tests: unprivileged, on loopback, without persistence."""
 import contextlib
 import os
 import pathlib
@@ -55,7 +55,7 @@ class Redis:
         return subprocess.run(["redis-cli", "-p", str(self.port), *words], capture_output=True, text=True, timeout=20 * SLACK, check=True).stdout
 
     def monitor(self):
-        """What every client says from now on, until `stop` gives it."""
+        """Records the commands of all clients from now on; `stop` returns them."""
         return Monitor(self.port)
 
     def close(self):
@@ -74,7 +74,7 @@ class Monitor:
 
 
 class LossyWay:
-    """A way to Redis on which what is published is lost at random."""
+    """A proxy to Redis that randomly loses published messages."""
 
     def __init__(self, redis, seed, chance):
         self.target, self.chance = redis.port, chance
@@ -92,7 +92,7 @@ class LossyWay:
                 return
             try:
                 far = socket.create_connection(("127.0.0.1", self.target))
-            except OSError:  # it is down: so is the way to it
+            except OSError:  # Redis is down, and so is the proxy
                 near.close()
                 continue
             for one in (near, far):
@@ -124,7 +124,7 @@ class LossyWay:
 
     @classmethod
     def _value(cls, data, start):
-        """Where the value that begins there ends; 0: it has not come as a whole."""
+        """The end of the value that begins there; 0 if it is not complete."""
         line = data.find(b"\r\n", start)
         if line < 0:
             return 0

@@ -1,4 +1,4 @@
-// Asks the agent once, as the client libraries of the field do: what a library repeats by itself it repeats.
+// Sends one message through a common client library, which may retry by itself.
 // usage: node repeating_clients.mjs MODULES BASE_URL LIBRARY(-stream) [TIMEOUT_MS]
 import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";

@@ -1,4 +1,4 @@
-"""Replies in the form of OpenAI's Responses API, and what that API demands of a request that nothing is stored for.
+"""Replies in the form of OpenAI's Responses API, and that API's checks of a request without storage.
 
 https://platform.openai.com/docs/api-reference/responses and .../responses-streaming
 """
@@ -57,7 +57,7 @@ def ending(items, status="completed", usage=(11, 7), cached=3, **more):
 
 
 def message(*items, status="completed", cut=False, **more):
-    """A whole answer made of these items; `cut`: the last one is not finished."""
+    """A whole answer made of these items; with `cut` the last one is not finished."""
     from .provider import Reply
     steps = [event("response.created", response={"id": "resp_1", "object": "response", "status": "in_progress", "output": []})]
     for place, content in enumerate(items):

@@ -1,7 +1,7 @@
-"""A true S3 server for the tests: OpenStack Swift with its S3 interface (Debian's python3-swift), on loopback and as nobody.
+"""A real S3 server for the tests: OpenStack Swift with its S3 interface (Debian's python3-swift), on loopback and as user nobody.
 
-It checks signatures and the hashes of bodies, which small stand-ins do not. Five seconds to start, so there is one for all tests of a run; each test has a
-bucket of its own."""
+It checks signatures and the hashes of bodies, which small stand-ins do not. It takes five seconds to start, so all tests of a run share one; each test has
+its own bucket."""
 import datetime
 import hashlib
 import hmac
@@ -21,7 +21,7 @@ import urllib.parse
 from .postgres import ENDS_WITH_US
 from .timing import SOON, eventually
 
-PYTHON = "/usr/bin/python3"  # the one that Debian's packages are for
+PYTHON = "/usr/bin/python3"  # the one with Debian's packages
 WORKER = pathlib.Path(__file__).with_name("swift_worker.py")
 REGION = "us-east-1"
 ACCESS_KEY, SECRET_KEY = "test:tester", "s3-canary-secret-41c7"
@@ -53,7 +53,7 @@ use = egg:swift#proxy
 account_autocreate = true
 error_suppression_limit = 1000000
 """
-# A busy machine is no reason to leave out what there is but one copy of.
+# Long timeouts, because Swift would give up on a slow node, and there is only one copy.
 PATIENT = "conn_timeout = 20\nnode_timeout = 60\ncontainer_update_timeout = 60\n"
 STORAGE = """[DEFAULT]
 bind_ip = 127.0.0.1
@@ -85,7 +85,7 @@ def free_ports(count):
 
 
 class Swift:
-    """In a folder of its own, or in `folder`, where it finds what it left there."""
+    """Runs in a new folder, or in `folder`, which keeps its data."""
 
     def __init__(self, folder=None):
         self.keeps = folder is not None
@@ -138,7 +138,7 @@ class Swift:
         eventually(serves, "Swift answers", limit=6 * SOON)
 
     def stop(self):
-        """As a machine that is gone: connections are refused."""
+        """Stops it like a machine that is gone: connections are refused."""
         for process in self.processes:
             process.send_signal(signal.SIGKILL)
             process.wait()
@@ -157,7 +157,7 @@ class Swift:
         return f"http://127.0.0.1:{self.port}"
 
     def call(self, method, path, query=None, body=b""):
-        """A signed request, made without any of the program's own code: status and body."""
+        """Makes a signed request without any of the program's own code: (status, body)."""
         host = f"127.0.0.1:{self.port}"
         now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%dT%H%M%SZ")
         digest = hashlib.sha256(body).hexdigest()
@@ -181,7 +181,7 @@ class Swift:
 
 
 class Bucket:
-    """One bucket, as a test looks at it."""
+    """One bucket, accessed by a test."""
 
     def __init__(self, swift, name):
         self.swift, self.name = swift, name
@@ -189,7 +189,7 @@ class Bucket:
         assert status == 200, answer
 
     def settings(self, **more):
-        """For the configuration of a server."""
+        """Settings for a server's configuration."""
         return {"files": {"type": "s3", "endpoint": self.swift.endpoint, "bucket": self.name, "access_key": ACCESS_KEY, "secret_key": SECRET_KEY, **more}}
 
     def keys(self):
@@ -210,17 +210,17 @@ class Bucket:
 
 
 class Between:
-    """Between a server and Swift: passes every request on as it is, but for what a test has it do.
+    """A proxy between a server and Swift. It passes every request on unchanged unless a test changes that.
 
-    `spoil(method, body)` gives the body that arrives, or None for one that never does and is never answered; `keep(method)` is whether the answer is kept
-    back and the connection cut; `change(body)` gives what an answer becomes."""
+    `spoil(method, body)` returns the body to pass on, or None for a request that is lost and never answered; `keep(method)` is whether to withhold the
+    response and cut the connection; `change(body)` returns the changed response."""
 
     def __init__(self, swift):
         self.swift = swift
         self.spoil = lambda method, body: body
         self.keep = lambda method: False
         self.change = lambda body: body
-        self.seen = []  # methods
+        self.seen = []  # methods of the requests
         self.closing = threading.Event()
         between = self
 

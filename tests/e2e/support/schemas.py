@@ -1,4 +1,4 @@
-"""Checks JSON against schemas/*.schema.json: what the server sends and stores is what the schemas promise."""
+"""Checks JSON that the server sends and stores against schemas/*.schema.json."""
 import functools
 import json
 import pathlib
@@ -29,5 +29,5 @@ def check(name, value, definition=None):
 
 
 def check_event(data):
-    """Against the definition of its own type: a oneOf over all types would not say what is wrong."""
+    """Checks an event against the definition of its type, because errors of a oneOf over all types would be useless."""
     check("event", data, f"{data['type'].lower()}_event")

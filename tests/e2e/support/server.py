@@ -1,4 +1,4 @@
-"""Starts and stops the real binary, and looks at what it leaves on disk."""
+"""Starts and stops the real binary, and checks what it leaves on disk."""
 import base64
 import json
 import os
@@ -19,14 +19,14 @@ from .timing import SLACK, SOON
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 BINARY = pathlib.Path(os.environ.get("REPRISE_BIN", ROOT / "build/release/reprise"))
-# What looks at the files that a server under test has left; a sanitizer would only slow that down.
+# Checks the files that a server under test has left; a sanitizer would only slow that down.
 CHECK_BINARY = pathlib.Path(os.environ.get("REPRISE_CHECK_BIN", BINARY))
-# Sits in the server's environment as the provider's key. It must turn up nowhere.
+# The provider's key in the server's environment. It must not turn up anywhere.
 API_KEY = "sk-canary-6f1d0b7c9e"
 
 
 def sandbox_works():
-    """Whether this machine lets anybody use bubblewrap; the server does without where it does not."""
+    """Whether bubblewrap works on this machine; otherwise the server runs without it."""
     try:
         return subprocess.run(["bwrap", "--unshare-all", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "true"], stderr=subprocess.DEVNULL,
                               check=False).returncode == 0
@@ -35,11 +35,11 @@ def sandbox_works():
 
 
 def without_note(output):
-    """What a command has said, without the line at its end that there is no sandbox on this machine."""
+    """A command's output without its last line about a missing sandbox."""
     at = output.find("(no sandbox on this machine: ")
     if at < 0:
         return output
-    assert "\n" not in output[at:], "one line"
+    assert "\n" not in output[at:], "the note is one line"
     return output[:at].replace("(no output)\n", "(no output)")
 
 
@@ -47,7 +47,7 @@ HIDE = 'for program in /usr/bin/bwrap /bin/bwrap /usr/local/bin/bwrap; do [ ! -e
 
 
 def without_bubblewrap():
-    """What to put before a command so that it finds no bubblewrap; None where this machine does not let us do that."""
+    """The prefix that hides bubblewrap from a command; None if this machine does not allow that."""
     for unshare in (["unshare", "-m"], ["unshare", "-rm"]):
         wrapper = [*unshare, "sh", "-c", HIDE, "sh"]
         try:
@@ -59,7 +59,7 @@ def without_bubblewrap():
 
 
 class Home:
-    """The folders of one user: a server may be started in them again and again."""
+    """The folders of one user. Servers may be started in them repeatedly."""
 
     def __init__(self, path):
         self.path = pathlib.Path(path)
@@ -72,7 +72,7 @@ class Home:
         for folder in (self.workspace, self.temp, self.user):
             folder.mkdir(parents=True, exist_ok=True)
         self.keys = self.config / "reprise" / "keys.jwks"
-        self.killed = False  # by kill -9, once at least
+        self.killed = False  # with kill -9, at least once
 
     def environment(self, **more):
         kept = {k: v for k, v in os.environ.items() if k in ("PATH", "LANG") or k.endswith("SAN_OPTIONS")}
@@ -80,7 +80,7 @@ class Home:
                 "TMPDIR": str(self.temp), "TEST_API_KEY": API_KEY, **more}
 
     def trust(self, *arguments, cwd=None, environment=None):
-        """`reprise trust`, as the person who has looked at it."""
+        """Runs `reprise trust`, as a person who has looked at the file."""
         done = subprocess.run([str(BINARY), "trust", *map(str, arguments)], env=self.environment(**(environment or {})), cwd=cwd or self.path,
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=10 * SLACK, check=False)
         assert done.returncode == 0, done.stderr
@@ -96,12 +96,12 @@ class Home:
         return sorted((self.data / chat / "interactions").glob("*.json"))
 
     def own_files(self):
-        """Everything below the folders that belong to the server."""
+        """Everything below the server's own folders."""
         for folder in (self.data, self.state, self.temp, self.config):
             yield from (p for p in folder.rglob("*"))
 
     def find_text(self, text):
-        """Files of the server that hold this text, as it is or in base64."""
+        """Files of the server that contain this text, plain or in base64."""
         needles = [text.encode()]
         for shift in range(3):  # base64 looks different at each of the three alignments
             coded = base64.b64encode(b"\0" * shift + text.encode())
@@ -127,7 +127,7 @@ def unbase64(text):
 
 
 def open_sealed(path, keys):
-    """The same with Python's `cryptography` (RFC 7516, section 5.2): every test opens what its server has left, and a process for each file takes too long."""
+    """The same with Python's `cryptography` (RFC 7516, section 5.2), because every test opens its server's files, and a process for each takes too long."""
     sealed, known = json.loads(path.read_text()), json.loads(keys.read_text())
     header = json.loads(unbase64(sealed["protected"]))
     assert (header["alg"], header["enc"]) == ("A256KW", "A256GCM") and "zip" not in header and "crit" not in header, header
@@ -148,14 +148,14 @@ class Server:
         self.plain = plain
         self.stopped = False
         self.closed = False
-        self.check_files = True  # a test that damages files turns this off
-        self.check_records = True  # and this one that brings in what was not recorded here
+        self.check_files = True  # turned off by tests that damage files
+        self.check_records = True  # turned off by tests with records made elsewhere
         file = home.path / "server.json"
         file.write_text(config if isinstance(config, str) else self._settings(provider, config or {}))
         file.chmod(0o600)
         self.arguments = [*wrapper, str(binary), "serve", *([] if "--port" in arguments else ["--port", "0"]), "--data-dir", str(home.data),
                           *([] if "--workspace" in arguments else ["--workspace", str(home.workspace)]), "--config", str(file), *(["--plain"] if plain else []), *map(str, arguments)]
-        if trust:  # what the configuration names in the workspace
+        if trust:  # files of the workspace that the configuration names
             home.trust(file, "--workspace", home.workspace, *arguments, environment=environment)
         self.log_path = home.path / "stderr.log"
         started = time.monotonic()
@@ -171,7 +171,7 @@ class Server:
 
     @staticmethod
     def _settings(provider, more):
-        # Tests of failures want to see the first; those of retries say how many.
+        # No retries: tests of failures want the first one, and tests of retries set a number.
         settings = {"disconnect_grace_s": 0.2, "max_retries": 0, **more}
         if provider:
             settings.setdefault("providers", {
@@ -209,7 +209,7 @@ class Server:
         raise AssertionError("no VmHWM")
 
     def stop(self, signal_number=signal.SIGTERM):
-        """Asks it to end and checks that it does so cleanly; returns the seconds that took."""
+        """Signals the server to end and checks that it does so cleanly. Returns the seconds taken."""
         if self.stopped:
             return 0.0
         self.stopped = True
@@ -225,7 +225,7 @@ class Server:
         more = self.process.stdout.read()
         self.process.stdout.close()
         assert self.process.returncode == 0, f"exit status {self.process.returncode}; log: {self.log()[-3000:]}"
-        assert more == b"", f"more on stdout than the one line: {more!r}"
+        assert more == b"", f"more than one line on stdout: {more!r}"
         return seconds
 
     def kill(self):
@@ -236,7 +236,7 @@ class Server:
         self.process.stdout.close()
 
     def close(self):
-        """Stops it, if it is not already, and checks what it leaves."""
+        """Stops the server if it still runs, and checks what it leaves."""
         if self.closed:
             return
         self.closed = True
@@ -254,7 +254,7 @@ class Server:
 
 
 def check_replay(home, plain=False):
-    """Every recorded chat is a test of its own: the agent does the same again on its record, event for event."""
+    """Replays every recorded chat: on its record the agent must emit the same events again."""
     for chat in sorted(file.parent.name for file in home.data.glob("*/chat.json")):
         done = subprocess.run([str(CHECK_BINARY), "replay", chat, "--data-dir", str(home.data), *(["--plain"] if plain else [])], env=home.environment(),
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=10 * SLACK, check=False)
@@ -262,13 +262,13 @@ def check_replay(home, plain=False):
 
 
 def check_disk(home, plain=False):
-    """Modes, sealing and schema of everything that a server has left."""
+    """Checks modes, sealing and schemas of everything that a server has left."""
     for path in home.own_files():
         mode = stat.S_IMODE(path.lstat().st_mode)
         if path == home.config:
             continue  # $XDG_CONFIG_HOME itself is not the server's
         assert mode == (0o700 if path.is_dir() else 0o600), f"{path} has mode {mode:o}"
-        # A file is made under another name: a killed server leaves it, and who looks at the chat next removes it.
+        # Files are written under a temporary name. A killed server leaves it, and the next use of the chat removes it.
         assert ".tmp" not in path.name or home.killed, f"{path} was left behind"
     assert not home.find_text(API_KEY)
     for file in home.data.glob("*/files/file_*.json"):

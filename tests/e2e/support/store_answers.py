@@ -1,8 +1,8 @@
-"""What a program says of a store, asked in the same way by who makes the samples (tests/data/old_store/make) and by who holds later programs against them."""
+"""A program's answers about a store. Used to make the samples (tests/data/old_store/make) and to compare later programs with them."""
 import hashlib
 import json
 
-KEPT = 100  # characters; of longer texts only the digest
+KEPT = 100  # characters; longer texts are replaced by their digests
 
 
 def shortened(value):
@@ -17,7 +17,7 @@ def shortened(value):
 
 
 def missing(actual, expected, place=""):
-    """Where the answer lacks something of what was expected, or None. It may have more members: later programs tell more."""
+    """Where the answer differs from the expected one, or None. It may have more members, because later programs tell more."""
     if isinstance(expected, dict) and isinstance(actual, dict):
         for key, member in expected.items():
             if key not in actual:
@@ -33,7 +33,7 @@ def missing(actual, expected, place=""):
 
 
 def interactions_of(client, chat, ids):
-    """Each with its events and its whole state, or with the error that stands for it."""
+    """The interactions by id, each with its events and whole state, or with its error."""
     return {one: client.get(f"/chats/{chat}/interactions/{one}").json for one in ids}
 
 

@@ -1,7 +1,7 @@
-"""What real providers refuse, with their own words and status: the scripted provider refuses it too where a test runs behind it.
+"""Refusals of real providers, with their own words and status. The scripted provider refuses the same in the tests that are chosen.
 
-`refusal(path, body)` gives the reply that OpenAI (chat completions, Responses) or Anthropic would give to a request that one of the
-strict servers of the field does not take, or None. The words are those of OpenAI, Anthropic, Mistral, Groq and DeepSeek.
+`refusal(path, body)` gives the reply that OpenAI (chat completions, Responses) or Anthropic would give to a request that any known
+strict server refuses, or None. The words are those of OpenAI, Anthropic, Mistral, Groq and DeepSeek.
 """
 import functools
 import hashlib
@@ -13,7 +13,7 @@ import subprocess
 
 from . import anthropic, responses
 
-SAMPLE = 4  # every fourth test of a commit, others with each commit
+SAMPLE = 4  # one test in four; each commit draws others
 NAME = re.compile(r"^[a-zA-Z0-9_-]{1,64}$")
 MOST_TOOLS = 128
 TYPES = {"object", "array", "string", "number", "integer", "boolean", "null"}
@@ -28,7 +28,7 @@ def commit():
 
 
 def is_chosen(test, wanted=None, of=None):
-    """Whether this test runs behind the strict provider: all with REPRISE_E2E_STRICT=all, none with `none`, else a sample that the commit chooses."""
+    """Whether this test runs behind the strict provider: all with REPRISE_E2E_STRICT=all, none with `none`, otherwise a sample that depends on the commit."""
     wanted = os.environ.get("REPRISE_E2E_STRICT", "") if wanted is None else wanted
     if wanted in ("all", "none"):
         return wanted == "all"
@@ -36,12 +36,12 @@ def is_chosen(test, wanted=None, of=None):
 
 
 def drawn(test, parts, of=None, byte=0):
-    """In which of so many parts a test is, of this commit: others are together in the next one."""
+    """Which of `parts` parts a test belongs to. The division depends on the commit."""
     return hashlib.sha256(f"{of or commit()} {test}".encode()).digest()[byte] % parts
 
 
 def schema_problem(schema, place="()", top=True):
-    """What OpenAI and Anthropic find wrong with the schema of a tool's arguments."""
+    """The fault that OpenAI and Anthropic find in the schema of a tool's arguments, or None."""
     if not isinstance(schema, dict):
         return f"In context={place}, {schema!r} is not of type 'object', 'boolean'"
     if top and schema.get("type") != "object":
@@ -80,7 +80,7 @@ def openai(message, param=None, code=None, status=400):
 
 
 def of_tools(functions, place):
-    """`functions`: name, schema; of chat completions and Responses."""
+    """Checks tools of chat completions and Responses; `functions` are (name, schema)."""
     if len(functions) > MOST_TOOLS:
         return openai(f"Invalid 'tools': array too long. Expected an array with maximum length {MOST_TOOLS}, but got an array with length {len(functions)} instead.",
                       "tools", "array_above_max_length")
@@ -111,7 +111,7 @@ def is_empty(content):
 
 
 def of_chat_message(at, message, waiting):
-    """One message of a conversation; `waiting`: the ids of calls without a result."""
+    """Checks one message of a conversation; `waiting` has the ids of calls without a result."""
     role = message.get("role")
     if role == "tool":
         if message.get("tool_call_id") not in waiting:
@@ -129,7 +129,7 @@ def of_chat_message(at, message, waiting):
         return openai(f"Invalid 'messages[{at}].tool_calls': empty array. Expected an array with minimum length 1, but got an empty array instead.",
                       f"messages[{at}].tool_calls", "empty_array")
     if role == "assistant" and not message.get("tool_calls") and is_empty(message.get("content")):
-        return openai("Assistant message must have either content or tool_calls, but not none.", f"messages[{at}]")  # Mistral's
+        return openai("Assistant message must have either content or tool_calls, but not none.", f"messages[{at}]")  # Mistral's words
     if role == "assistant" and message.get("content") == "":
         return openai(f"messages[{at}].content: text content must be non-empty", f"messages[{at}].content")
     if role != "assistant" and is_empty(message.get("content")):
@@ -284,6 +284,6 @@ def of_anthropic(body):
 
 
 def refusal(path, body):
-    """The reply of a strict provider to this request; None: it takes it."""
+    """The reply of a strict provider that refuses this request; None if it accepts it."""
     check = {anthropic.PATH: of_anthropic, responses.PATH: of_responses, "/v1/chat/completions": of_chat}.get(path.split("?")[0])
     return check(body) if check else None

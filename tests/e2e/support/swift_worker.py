@@ -1,11 +1,11 @@
-"""One process of OpenStack Swift, with its files in a folder of the test's. Not imported: support/s3.py runs it."""
+"""One process of OpenStack Swift, with its files in a folder of the test. Not imported; support/s3.py runs it."""
 import sys
 
 import eventlet
 
 folder, name = sys.argv[1:]
 
-# Swift looks for this one under /etc alone.
+# Swift looks for this file under /etc only.
 from swift.common import utils  # noqa: E402
 
 utils.SWIFT_CONF_FILE = f"{folder}/swift.conf"

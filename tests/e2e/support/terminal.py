@@ -1,4 +1,4 @@
-"""A command at a pseudo-terminal, as a person has it: what it shows, and keys."""
+"""A command at a pseudo-terminal, as a person uses it: the screen and the keys."""
 import fcntl
 import os
 import pty
@@ -14,11 +14,11 @@ from .server import BINARY
 from .timing import SOON
 
 PASTE_BEGIN, PASTE_END = b"\x1b[200~", b"\x1b[201~"
-# What moves the cursor, switches modes or colours; not the text.
+# Sequences that move the cursor or switch modes or colours.
 ESCAPES = re.compile(rb"\x1b\[[0-9;?<>]*[A-Za-z]|\x1b[=>()][0-9A-B]?|\x1b[78]|\r")
-# What terminals do and pyte does not know: it would draw its last letter, or underline.
+# Sequences unknown to pyte, which would draw their last letter or underline.
 ASKS_FOR_KEYS = re.compile(rb"\x1b\[[<>][0-9;]*[um]")
-QUIET = 0.6  # seconds; a key that comes sooner after a question was drawn does not answer it
+QUIET = 0.6  # seconds; a key pressed sooner after a question appeared does not answer it
 
 
 class Terminal:
@@ -31,9 +31,9 @@ class Terminal:
             os.execve(str(BINARY), ["reprise", *map(str, arguments)], home.environment(**{"TERM": "xterm", "LC_ALL": "C.UTF-8", **environment}))
         self.columns, self.rows = columns, rows
         self.first_size = (rows, columns)
-        self.resized = []  # after how many bytes, and to which size
+        self.resized = []  # (bytes before it, new size)
         self.raw = b""
-        self.seen = 0  # of the text, up to the end of what `until` found
+        self.seen = 0  # characters of the text up to the end of what `until` found
         self.status = None
 
     @property
@@ -46,11 +46,11 @@ class Terminal:
             return None
         try:
             return os.read(self.fd, 65536)
-        except OSError:  # the last one at the other side has gone
+        except OSError:  # the other end is closed
             return b""
 
     def until(self, words):
-        """Waits until these words are shown, behind those that were waited for before."""
+        """Waits until these words are shown after those of earlier waits."""
         deadline = time.monotonic() + SOON
         while (at := self.text.find(words, self.seen)) < 0:
             part = self._read(deadline)
@@ -61,7 +61,7 @@ class Terminal:
 
     @property
     def screen(self):
-        """What a person sees now: the lines of the screen, without the empty ones at its end."""
+        """The visible lines of the screen, without empty ones at its end."""
         rows, columns = self.first_size
         screen = pyte.Screen(columns, rows)
         stream = pyte.ByteStream(screen)
@@ -77,7 +77,7 @@ class Terminal:
         return lines
 
     def shows(self, *lines):
-        """Waits until these lines stand on the screen, one below the other."""
+        """Waits until these lines are on the screen, one below the other."""
         deadline = time.monotonic() + SOON
         wanted = list(lines)
         while not any(self.screen[i:i + len(wanted)] == wanted for i in range(len(self.screen))):
@@ -88,7 +88,7 @@ class Terminal:
         return self
 
     def ready(self, typed=""):
-        """Waits until nothing runs and a message can be typed, or goes on with what was typed."""
+        """Waits until nothing runs and a message can be typed; `typed` is the line's present text."""
         deadline = time.monotonic() + SOON
         while not ((lines := self.screen) and lines[-1] == f"> {typed}".rstrip() and not any("Ctrl-C stops" in line for line in lines)):
             part = self._read(deadline)
@@ -98,11 +98,11 @@ class Terminal:
         return self
 
     def ready_for(self, typed):
-        """Waits until the line that is edited ends so."""
+        """Waits until the edited line ends with `typed`."""
         deadline = time.monotonic() + SOON
         while not ((lines := self.screen) and lines[-1].endswith(typed)):
             part = self._read(deadline)
-            assert part, f"{typed!r} does not stand in the line: {self.screen}"
+            assert part, f"{typed!r} is not in the line: {self.screen}"
             self.raw += part
         return self
 
@@ -123,15 +123,15 @@ class Terminal:
         return self
 
     def answer(self, keys):
-        """Presses keys as somebody does who has read the question that was waited for: not at once."""
-        time.sleep(QUIET)  # the stimulus, not a synchronisation
+        """Presses keys after a pause, as a person who has read the question."""
+        time.sleep(QUIET)  # the stimulus, not a synchronization
         return self.type(keys)
 
     def answer_line(self, line):
         return self.answer(line + "\r")
 
     def quiet(self, seconds):
-        """What is written within this time."""
+        """The output within this time."""
         written = b""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
@@ -147,7 +147,7 @@ class Terminal:
         return self.type(PASTE_BEGIN + text.encode() + PASTE_END)
 
     def end(self):
-        """Waits for its end; its exit status, negative for a signal's number. It must leave a terminal that shows what one types."""
+        """Waits for the command's end. Returns the exit status, or the negative signal number. The terminal must echo again."""
         deadline = time.monotonic() + SOON
         while part := self._read(deadline):
             self.raw += part

@@ -1,4 +1,4 @@
-"""Time limits. Nothing here waits for time to pass: a wait ends when its condition holds, a limit only bounds it."""
+"""Time limits. A wait ends as soon as its condition holds; the limit only bounds it."""
 import concurrent.futures
 import os
 import threading
@@ -11,7 +11,7 @@ SOON = 10 * min(SLACK, 3)
 
 
 def eventually(condition, what, limit=SOON):
-    """For the few conditions of the outside world that nobody announces: a process is gone, a file appears."""
+    """Polls for the few outside conditions without a notification: a process is gone, a file appears."""
     deadline = time.monotonic() + limit
     while True:
         value = condition()
@@ -27,7 +27,7 @@ def median(values):
 
 
 def at_once(calls):
-    """Makes the calls at the same moment, each on a thread of its own: what they return, in this order."""
+    """Makes the calls at the same moment, each on its own thread. Returns their results in this order."""
     barrier = threading.Barrier(len(calls))
 
     def make(call):

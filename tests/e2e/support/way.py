@@ -1,4 +1,4 @@
-"""The way from a server to its database, which can be cut, fall silent, or lose the answer to one statement."""
+"""A proxy between a server and its database that can be cut, fall silent, or lose the answer to one statement."""
 import os
 import pathlib
 import re
@@ -10,7 +10,7 @@ from .postgres import NOBODY
 
 
 class Way:
-    """A socket that leads to PostgreSQL's. `url` is for the server whose way this is."""
+    """A socket that leads to PostgreSQL's. `url` is for the server that uses it."""
 
     def __init__(self, postgres, database):
         self.target = f"{postgres.folder}/.s.PGSQL.5432"
@@ -19,13 +19,13 @@ class Way:
             os.chown(self.folder, NOBODY, NOBODY)
         self.url = postgres.url(re.search(r"@/(\w+)", database).group(1), self.folder)
         self.lock = threading.Lock()
-        self.open = threading.Event()  # what is not passes nothing on, and keeps it
+        self.open = threading.Event()  # while it is cleared, data is held back
         self.open.set()
         self.is_cut = False
         self.then_cut = False
-        self.swallow = None  # bytes of a statement whose answer is lost, with the connection
+        self.swallow = None  # bytes of a statement whose answer is lost together with the connection
         self.swallowed = threading.Event()
-        self.rewrites = []  # (old, new): statements arrive with these words in place of those
+        self.rewrites = []  # (old, new): replacements in statements
         self.rewritten = threading.Event()
         self.pairs = []
         self.listener = socket.socket(socket.AF_UNIX)
@@ -33,19 +33,19 @@ class Way:
         self.listener.listen(64)
         threading.Thread(target=self._accept, daemon=True).start()
 
-    # --- what a test does with it
+    # --- faults, for tests
     def stall(self):
-        """Nothing passes any more, and nobody is told: what is sent waits for `heal`."""
+        """Holds all data back silently until `heal`."""
         self.open.clear()
 
     def cut(self):
-        """Connections end, and no new one is made until `heal`."""
+        """Closes the connections, and refuses new ones until `heal`."""
         with self.lock:
             self.is_cut = True
         self.drop()
 
     def drop(self):
-        """Connections that are there end."""
+        """Closes the present connections."""
         with self.lock:
             pairs, self.pairs = self.pairs, []
         for pair in pairs:
@@ -57,7 +57,7 @@ class Way:
         self.open.set()
 
     def lose_answer(self, statement, then_cut=False):
-        """The next statement that holds these bytes arrives and is answered, and the answer is lost with its connection. `then_cut`: and there is no other
+        """The next statement that contains these bytes is executed, but its answer is lost together with the connection. With `then_cut` there is no new
         connection until `heal`."""
         self.swallowed.clear()
         self.then_cut = then_cut
@@ -104,7 +104,7 @@ class Way:
 
     @staticmethod
     def _messages(data, state):
-        """The first message of a connection has no type; others do."""
+        """Splits data into messages. Only the first message of a connection has no type."""
         buffer = state.get("rest", b"") + data
         messages = []
         while True:
@@ -118,7 +118,7 @@ class Way:
         return messages
 
     def _arrives(self, message, state):
-        """P is a statement: a name, the text, types of parameters. B executes one: a name for what it gives, the statement's name, values."""
+        """A P message defines a statement: its name, text and parameter types. A B message binds one: portal name, statement name, values."""
         texts = state.setdefault("texts", {})
         name = text = None
         if message[:1] == b"P":
@@ -143,8 +143,8 @@ class Way:
         if message[:1] == b"P":
             return typed(b"P", message[5:].replace(text, changed, 1))
         if not name:
-            return message  # its text was changed
-        # What was prepared before: the changed text goes before it, without a name.
+            return message  # the text was changed when it was defined
+        # It was prepared before the change: send the changed text first, as an unnamed statement.
         return typed(b"P", b"\0" + changed + b"\0\0\0") + typed(b"B", message[5:].replace(name + b"\0", b"\0", 1))
 
     def _to_server(self, near, far, state):

@@ -1,14 +1,14 @@
-"""What lies between a page and its server: a wire that can be cut, or fall silent without a word."""
+"""A proxy between a page and its server that can be cut or fall silent."""
 import socket
 import threading
 
 
 class Wire:
-    """Passes connections on to the port `target`. `port` is its own."""
+    """Forwards connections to the port `target`. `port` is its own."""
 
     def __init__(self):
         self.target = None
-        self.silent = False  # connections that are made from now on carry nothing
+        self.silent = False  # new connections transfer nothing
         self.pairs = []
         self.lock = threading.Lock()
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=128)
@@ -33,13 +33,13 @@ class Wire:
             pair.start()
 
     def cut(self):
-        """Every connection ends in the middle."""
+        """Breaks every connection."""
         with self.lock:
             for pair in self.pairs:
                 pair.close()
 
     def hush(self):
-        """Every connection that is there stays, and says nothing any more: as after a laptop has slept."""
+        """Keeps every present connection open but silent, as after a laptop has slept."""
         with self.lock:
             for pair in self.pairs:
                 pair.silent = True
