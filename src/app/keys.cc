@@ -27,7 +27,7 @@
 #include "crypto/key_set.h"
 #include "crypto/secret_key.h"
 #include "remote/postgres/database.h"
-#include "remote/postgres/database_keys.h"
+#include "remote/postgres/database_files.h"
 #include "remote/postgres/schema.h"
 #include "store/data_folder.h"
 #include "terminal/console.h"

@@ -26,7 +26,7 @@
 #include "reprise/model_client.h"
 #include "reprise/options.h"
 #include "reprise/server.h"
-#include "rewind/local_workspace_reader.h"
+#include "rewind/workspace_files.h"
 #include "rewind/workspace_tracker.h"
 #include "telemetry/otlp_telemetry.h"
 #include "tools/shell/hook_commands.h"

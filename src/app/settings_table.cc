@@ -12,7 +12,7 @@
 #include "people/access_token.h"
 #include "people/issuer_keys.h"
 #include "remote/postgres/database.h"
-#include "remote/redis/redis_url.h"
+#include "remote/redis/redis_connection.h"
 #include "wire/gate.h"
 
 namespace reprise {

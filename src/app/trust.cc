@@ -28,7 +28,7 @@
 #include "base/terminal_text.h"
 #include "base/try.h"
 #include "crypto/digest.h"
-#include "remote/redis/redis_url.h"
+#include "remote/redis/redis_connection.h"
 #include "terminal/console.h"
 #include "tools/shell/hook_commands.h"
 

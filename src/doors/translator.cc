@@ -1,5 +1,7 @@
 #include "doors/translator.h"
 
+#include <algorithm>
+#include <charconv>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -10,6 +12,30 @@
 #include "domain/codec.h"
 
 namespace reprise {
+
+std::string_view EventFrame::ContentLiteral() const {
+  constexpr std::string_view kContent = ",\"content\":";
+  if (!name.ends_with("_delta")) return {};
+  // The content comes last. Before it only a call's id and tool hold free text, and a quote in those would be escaped.
+  const std::size_t at = data.find(kContent);
+  if (at == std::string_view::npos || !data.ends_with("\"}")) return {};
+  return data.substr(at + kContent.size(), data.size() - at - kContent.size() - 1);
+}
+
+std::optional<EventFrame> TakeFrame(std::string_view& frames) {
+  constexpr std::string_view kId = "id: ", kEvent = "\nevent: ", kData = "\ndata: ", kEnd = "\n\n";
+  const std::string_view frame = frames.substr(0, frames.find(kEnd));
+  frames.remove_prefix(std::min(frame.size() + kEnd.size(), frames.size()));
+  const std::size_t data = frame.find(kData);
+  if (data == std::string_view::npos || !frame.starts_with(kId)) return std::nullopt;
+  EventFrame event{.data = frame.substr(data + kData.size())};
+  const std::string_view head = frame.substr(0, data);
+  if (const std::size_t name = head.find(kEvent); name != std::string_view::npos) {
+    event.name = head.substr(name + kEvent.size());
+  }
+  std::from_chars(frame.data() + kId.size(), frame.data() + frame.size(), event.seq);
+  return event;
+}
 
 void Translator::Take(const EventFrame& frame, std::string& out) {
   const bool is_text = frame.name == event::TextDelta::kName;

@@ -10,7 +10,7 @@
 #include "base/logging.h"
 #include "base/try.h"
 #include "base/utf8.h"
-#include "mcp/content.h"
+#include "mcp/mcp_tool.h"
 
 namespace reprise {
 namespace {

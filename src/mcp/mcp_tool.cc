@@ -2,14 +2,294 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "approval/decision.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "crypto/digest.h"
 
 namespace reprise {
+namespace {
+
+constexpr std::size_t kMaxText = 128 * 1024;
+
+// The decoded size of base64, computed without decoding.
+std::string SizeText(const std::string& base64) {
+  const std::size_t bytes = base64.size() / 4 * 3;
+  return bytes < 1024 ? std::to_string(bytes) + " bytes" : std::to_string(bytes / 1024) + " KiB";
+}
+
+std::string TextBlock(const std::string& text);
+void DescribeMedia(Json& value);
+
+std::string TypeText(const Json& object) {
+  const std::string type = TextMember(object, "mimeType");
+  return type.empty() ? "" : ", " + type;
+}
+
+std::string ContentsText(const Json& contents) {
+  const std::string uri = TextMember(contents, "uri");
+  if (MemberOf(contents, "text").is_string()) return "[" + uri + "]\n" + TextBlock(TextMember(contents, "text"));
+  return "(" + uri + TypeText(contents) + ", " + SizeText(TextMember(contents, "blob")) + ", not text)";
+}
+
+// The base64 in this member as a file; nullopt if it is not valid base64.
+std::optional<ToolFile> FileOf(const Json& object, const char* member) {
+  std::string text = TextMember(object, member);
+  for (char& c : text) {
+    if (c == '+') c = '-';
+    if (c == '/') c = '_';
+  }
+  std::erase_if(text, [](char c) { return c == '\n' || c == '\r' || c == '='; });
+  auto bytes = DecodeBase64Url(text);
+  if (!bytes || bytes->empty()) return std::nullopt;
+  return ToolFile{.mime_type = TextMember(object, "mimeType"), .content = *std::move(bytes)};
+}
+
+// "report.pdf" for "file:///a/report.pdf?x"; empty if there is no name.
+std::string NameIn(const std::string& uri) {
+  const std::string path = uri.substr(0, uri.find_first_of("?#"));
+  return path.substr(path.find_last_of('/') + 1);
+}
+
+// A resource's contents as a file; nullopt if they are text.
+std::optional<ToolFile> FileOfContents(const Json& contents) {
+  if (!MemberOf(contents, "blob").is_string()) return std::nullopt;
+  auto file = FileOf(contents, "blob");
+  if (file) file->filename = NameIn(TextMember(contents, "uri"));
+  return file;
+}
+
+// Adds a block that holds a file to `files`. False if the block holds none.
+bool TakeFile(const Json& block, std::vector<ToolFile>& files) {
+  const std::string type = TextMember(block, "type");
+  std::optional<ToolFile> file;
+  if (type == "image" || type == "audio") file = FileOf(block, "data");
+  if (type == "resource") file = FileOfContents(MemberOf(block, "resource"));
+  if (!file) return false;
+  files.push_back(*std::move(file));
+  return true;
+}
+
+std::string BlockText(const Json& block) {
+  if (block.is_string()) return TextBlock(block.get<std::string>());
+  const std::string type = TextMember(block, "type");
+  const Json& words = MemberOf(block, "text");
+  if (words.is_string() && (type == "text" || type.empty())) return TextBlock(words.get<std::string>());
+  if (type == "image" || type == "audio")
+    return "(" + type + TypeText(block) + ", " + SizeText(TextMember(block, "data")) + ", not shown)";
+  if (type == "resource") return ContentsText(MemberOf(block, "resource"));
+  if (type == "resource_link") {
+    std::string text =
+        "(resource " + TextMember(block, "uri") + ": " + TextMember(block, "name") + TypeText(block) + ")";
+    if (const std::string about = TextMember(block, "description"); !about.empty()) text += " " + about;
+    return text;
+  }
+  Json described = block;  // its type is unknown or missing, but the model may understand it
+  DescribeMedia(described);
+  return DumpJson(described);
+}
+
+// Whether text is only base64, or a data: URL with base64, which is useless to a model.
+bool IsEncoded(std::string_view text) {
+  static constexpr std::size_t kLongerThanAnyKey = 512;
+  static constexpr std::string_view kAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_";
+  if (text.starts_with("data:")) {
+    const std::size_t comma = text.find(";base64,");
+    return comma != std::string_view::npos && comma < 128;
+  }
+  if (text.size() < kLongerThanAnyKey) return false;
+  const std::size_t end = text.find_first_not_of(kAlphabet);
+  return text.find_first_not_of("=", std::min(end, text.size())) == std::string_view::npos;
+}
+
+bool IsMedium(const Json& value) {
+  const std::string type = TextMember(value, "type");
+  return ((type == "image" || type == "audio") && MemberOf(value, "data").is_string()) ||
+         MemberOf(value, "blob").is_string();
+}
+
+// Replaces media and base64 in `value` by descriptions.
+void DescribeMedia(Json& value) {
+  if (IsMedium(value)) {
+    value = MemberOf(value, "blob").is_string() ? ContentsText(value) : BlockText(value);
+  } else if (value.is_structured()) {
+    for (Json& each : value) DescribeMedia(each);
+  } else if (value.is_string() && IsEncoded(value.get_ref<const std::string&>())) {
+    value = "(base64, " + SizeText(value.get_ref<const std::string&>()) + ", not shown)";
+  }
+}
+
+// Some servers put media into text blocks.
+std::string TextBlock(const std::string& text) {
+  auto parsed = ParseJson(text);
+  if (!parsed) return IsEncoded(text) ? "(base64, " + SizeText(text) + ", not shown)" : text;
+  const Json before = *parsed;
+  DescribeMedia(*parsed);
+  return *parsed == before ? text : DumpJson(*parsed);
+}
+
+void AddLine(std::string& text, const std::string& line) {
+  if (!text.empty() && text.back() != '\n') text += '\n';
+  text += line;
+}
+
+// Whether `text` equals `value`, as a string or as JSON.
+bool Tells(const std::string& text, const Json& value) {
+  if (value == text) return true;
+  const auto parsed = ParseJson(text);
+  return parsed && *parsed == value;
+}
+
+// Servers repeat structured content as blocks for older clients: one text with all of it or with its only member, one
+// text for each element of that member, or the blocks themselves as the member.
+bool Repeats(const Json& blocks, const Json& structured) {
+  const auto tells = [](const Json& block, const Json& value) {
+    return TextMember(block, "type") == "text" && Tells(TextMember(block, "text"), value);
+  };
+  const Json& only = structured.size() == 1 ? structured.front() : structured;
+  for (const Json& block : blocks) {
+    if (tells(block, structured) || tells(block, only)) return true;
+  }
+  if (only == blocks) return true;
+  return only.is_array() && only.size() == blocks.size() && !blocks.empty() &&
+         std::equal(blocks.begin(), blocks.end(), only.begin(), tells);
+}
+
+// The content of a tool's result as blocks. Some servers send a single block, a text, or a result without content.
+Json BlocksOf(const Json& result) {
+  if (!result.is_object()) return result.is_null() ? Json::array() : result.is_array() ? result : Json::array({result});
+  const Json& content = MemberOf(result, "content");
+  if (content.is_array()) return content;
+  if (!content.is_null()) return Json::array({content});
+  Json rest = result;
+  for (const char* known : {"content", "structuredContent", "isError", "_meta", "resultType"}) rest.erase(known);
+  return rest.empty() ? Json::array() : Json::array({std::move(rest)});
+}
+
+std::string Cut(std::string text) {
+  if (text.size() <= kMaxText) return text;
+  const std::size_t left_out = text.size() - kMaxText;
+  text.resize(kMaxText);
+  text.resize(text.size() - IncompleteUtf8Tail(text));
+  return text + "\n(... " + std::to_string(left_out) + " bytes cut ...)";
+}
+
+}  // namespace
+
+ToolOutcome ToolResultText(const Json& result) {
+  std::string text;
+  const Json& structured = MemberOf(result, "structuredContent");
+  if (MemberOf(structured, "requires_confirmation") == true) {
+    std::string message = TextMember(structured, "message");
+    if (message.empty()) message = "The tool asks for confirmation.";
+    return {.output = Cut(std::move(message)), .requires_confirmation = true};
+  }
+  std::vector<ToolFile> files;
+  const Json content = BlocksOf(result);
+  for (const Json& block : content) {
+    if (!TakeFile(block, files)) AddLine(text, BlockText(block));
+  }
+  if (!structured.is_null() && !Repeats(content, structured)) {
+    Json described = structured;
+    DescribeMedia(described);
+    AddLine(text, DumpJson(described));
+  }
+  if (text.empty() && files.empty()) text = "(no output)";
+  return {.output = Cut(std::move(text)), .is_error = MemberOf(result, "isError") == true, .files = std::move(files)};
+}
+
+ToolOutcome ResourceOutcome(const Json& result) {
+  ToolOutcome outcome;
+  const Json& given = MemberOf(result, "contents");
+  const Json contents = given.is_object() ? Json::array({given}) : given;
+  if (contents.is_array()) {
+    for (const Json& each : contents) {
+      if (auto file = FileOfContents(each)) {
+        outcome.files.push_back(*std::move(file));
+      } else {
+        AddLine(outcome.output, ContentsText(each));
+      }
+    }
+  }
+  if (given.is_null() && !result.empty()) outcome.output = DumpJson(result);  // the model may understand it
+  if (outcome.output.empty() && outcome.files.empty()) outcome.output = "(empty)";
+  outcome.output = Cut(std::move(outcome.output));
+  return outcome;
+}
+
+std::string PromptText(const Json& result) {
+  std::string text = TextMember(result, "description");
+  const Json& messages = MemberOf(result, "messages");
+  if (messages.is_array()) {
+    for (const Json& message : messages) {
+      AddLine(text, TextMember(message, "role") + ": " + BlockText(MemberOf(message, "content")));
+    }
+  }
+  return text.empty() ? "(empty)" : Cut(std::move(text));
+}
+
+namespace {
+
+constexpr std::size_t kMaxQuestion = 4000;
+
+Json WithDefaults(const Json& schema, const Json& given) {
+  Json content = Json::object();
+  const auto properties = schema.find("properties");
+  if (properties == schema.end() || !properties->is_object()) return content;
+  for (const auto& [name, field] : properties->items()) {
+    if (given.contains(name)) {
+      content[name] = given[name];
+    } else if (field.is_object() && field.contains("default")) {
+      content[name] = field["default"];
+    }
+  }
+  return content;
+}
+
+bool HasRequired(const Json& schema, const Json& content) {
+  const auto required = schema.find("required");
+  if (required == schema.end() || !required->is_array()) return true;
+  for (const Json& name : *required) {
+    if (name.is_string() && !content.contains(name.get<std::string>())) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<ToolQuestion> ParseQuestion(const Json& params) {
+  ToolQuestion question{
+      .text = std::string(Utf8Prefix(TextMember(params, "message"), kMaxQuestion)), .schema = {}, .url = {}};
+  if (TextMember(params, "mode") == "url") {
+    question.url = TextMember(params, "url");
+    const bool usable = question.url.starts_with("https://") || question.url.starts_with("http://");
+    if (!usable) return Fail(ErrorCode::kInvalidArgument, "the url must be http or https");
+    return question;
+  }
+  const auto schema = params.find("requestedSchema");
+  if (schema == params.end() || !schema->is_object())
+    return Fail(ErrorCode::kInvalidArgument, "requestedSchema is missing");
+  question.schema = DumpJson(*schema);
+  return question;
+}
+
+Json AnswerToJson(const ToolQuestion& question, const ToolAnswer& answer) {
+  if (answer.action == ToolAnswer::Action::kDecline) return {{"action", "decline"}};
+  if (answer.action == ToolAnswer::Action::kCancel) return {{"action", "cancel"}};
+  if (question.schema.empty()) return {{"action", "accept"}};
+  const auto given = ParseJson(answer.content.empty() ? "{}" : answer.content);
+  const auto schema = ParseJson(question.schema);
+  if (!given || !given->is_object() || !schema) return {{"action", "cancel"}};
+  Json content = WithDefaults(*schema, *given);
+  if (!HasRequired(*schema, content)) return {{"action", "cancel"}};
+  return {{"action", "accept"}, {"content", std::move(content)}};
+}
 
 namespace {
 

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cstdio>
 #include <cstring>
+#include <string>
 #include <utility>
 
 #include "base/logging.h"
@@ -13,6 +14,22 @@
 #include "net/public_address.h"
 
 namespace reprise {
+namespace {
+
+Error NotAvailable(std::string detail) {
+  return MakeError(ErrorCode::kInternal, "the HTTP client library (libcurl) is not available", std::move(detail));
+}
+
+}  // namespace
+
+Result<const CurlLibrary*> CurlLibrary::Load() {
+  static const CurlLibrary library;
+  if (!library.problem().empty()) return Fail(NotAvailable(library.problem()));
+  static const CURLcode begun = library.global_init(CURL_GLOBAL_DEFAULT);
+  if (begun != CURLE_OK) return Fail(NotAvailable("curl_global_init failed"));
+  return &library;
+}
+
 namespace {
 
 using std::chrono::microseconds;

@@ -1,12 +1,95 @@
 #pragma once
 
+#include <array>
 #include <memory>
+#include <optional>
 #include <stop_token>
+#include <thread>
+#include <unordered_map>
+#include <vector>
 
 #include "base/mutex.h"
+#include "base/system.h"
+#include "net/curl_transfer.h"
 #include "reprise/transport.h"
 
 namespace reprise {
+
+// Runs the transfers on one thread with an epoll loop that hands libcurl only the ready sockets
+// (curl_multi_socket_action; curl_multi_poll would walk through all transfers at each wake-up). An idle loop sleeps.
+class CurlLoop {
+ public:
+  // kUnavailable if the process is out of descriptors or threads; kInternal without libcurl.
+  static Result<std::unique_ptr<CurlLoop>> Start();
+  // Ends the remaining transfers with kCancelled.
+  ~CurlLoop();
+  CurlLoop(const CurlLoop&) = delete;
+  CurlLoop& operator=(const CurlLoop&) = delete;
+
+  // Thread-safe; return at once.
+  void Add(std::shared_ptr<CurlTransfer> transfer) { Post({std::move(transfer), /*cancel=*/false}); }
+  // Has no effect on an ended transfer. One that is not added yet ends when it arrives.
+  void Cancel(std::shared_ptr<CurlTransfer> transfer) { Post({std::move(transfer), /*cancel=*/true}); }
+
+ private:
+  // Connections and libcurl's timer for them.
+  struct Pool {
+    CurlLoop* loop = nullptr;
+    CURLM* multi = nullptr;
+    std::optional<SteadyTime> timer;
+  };
+  struct Command {
+    std::shared_ptr<CurlTransfer> transfer;
+    bool cancel;
+  };
+
+  CurlLoop(const CurlLibrary& curl, UniqueFd epoll, UniqueFd wake)
+      : curl_(curl), epoll_(std::move(epoll)), wake_(std::move(wake)) {}
+  bool OpenPools();
+  static int OnSocket(CURL* easy, curl_socket_t socket, int what, void* pool, void* known);
+  static int OnTimer(CURLM* multi, long timeout_ms, void* pool);
+
+  void Post(Command command);
+  void Wake();
+  void Run(std::stop_token stop);
+  int EpollTimeout() const;
+  void RunCommands();
+  void Begin(const std::shared_ptr<CurlTransfer>& transfer);
+  void Act(Pool& pool, curl_socket_t socket, int mask);
+  void FireTimers();
+  void CheckDeadlines(SteadyTime now);
+  void EndBatches();
+  void ReapFinished(Pool& pool);
+  void Schedule(CurlTransfer& transfer);
+  void Unschedule(CurlTransfer& transfer);
+  void LetCallerGo(CurlTransfer& transfer);
+  void End(CurlTransfer& transfer, Result<void> result);
+  void Release(CurlTransfer& transfer);
+  CURL* TakeHandle();
+
+  // --- constant after construction
+  const CurlLibrary& curl_;
+  const UniqueFd epoll_;
+  const UniqueFd wake_;
+
+  // --- any thread's
+  Mutex mutex_;
+  std::vector<Command> commands_ GUARDED_BY(mutex_);
+
+  // --- the loop thread's
+  // Transfers restricted to public addresses share no connections with the others, because a kept connection is reused
+  // without a check of its address, even after a redirect.
+  std::array<Pool, 2> pools_;
+  std::unordered_map<CURL*, std::shared_ptr<CurlTransfer>> transfers_;
+  TransferDeadlines deadlines_;
+  std::vector<CurlTransfer*> touched_;  // since the last EndBatches
+  std::vector<CurlTransfer*> batch_;    // scratch of EndBatches, kept for its capacity
+  SteadyTime batch_began_;
+  std::vector<CURL*> spare_handles_;
+  SteadyTime now_;
+
+  std::jthread thread_;  // last, so that it ends first
+};
 
 class CurlLoop;
 

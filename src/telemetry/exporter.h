@@ -7,19 +7,34 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/mutex.h"
 #include "reprise/options.h"
 #include "reprise/telemetry.h"
 #include "reprise/transport.h"
-#include "telemetry/otlp.h"
+
+// The bodies of OTLP/HTTP requests (opentelemetry-proto 1.x, binary).
 
 namespace reprise {
+
+// Attributes of the sender: "service.name" and the like.
+using ResourceAttributes = std::vector<std::pair<std::string, std::string>>;
+
+// An ExportTraceServiceRequest.
+std::string EncodeSpans(const ResourceAttributes& resource, std::span<const SpanRecord> spans);
+// An ExportMetricsServiceRequest. Sums and distributions are cumulative, since `began`.
+std::string EncodeMetrics(const ResourceAttributes& resource, std::span<const Metric> metrics,
+                          std::chrono::nanoseconds began, std::chrono::nanoseconds now);
+
+// How many items the collector rejected, from its Export...ServiceResponse; 0 if that cannot be read.
+std::uint64_t RejectedCount(std::string_view response);
 
 // Sends spans and metrics to a collector, on its own thread. Thread-safe. Adding a span takes only the queue's lock.
 // Spans that find no room in the queue, or that the collector does not take, are dropped and counted.

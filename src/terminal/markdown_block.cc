@@ -11,7 +11,6 @@
 #include "base/utf8.h"
 #include "terminal/diff_view.h"
 #include "terminal/markdown_stream.h"
-#include "terminal/terminal_table.h"
 #include "terminal/wrapped_text.h"
 
 namespace reprise {

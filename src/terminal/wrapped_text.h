@@ -4,8 +4,11 @@
 #include <string_view>
 #include <vector>
 
+#include "terminal/terminal_style.h"
+
 // Fits text into the columns of a terminal. It may be painted by Style and holds no other control characters (see
 // terminal_text.h). Widths of characters are those of wcwidth: LC_CTYPE must be a UTF-8 locale.
+
 namespace reprise {
 
 // In columns: 0 for a combining character, 2 for a wide one. A tab counts as one; see WithoutTabs.
@@ -27,5 +30,18 @@ std::string WithoutTabs(std::string_view line, std::string_view mark = {});
 
 // The first `width` columns, ending with "…" if text was cut.
 std::string CutToWidth(std::string_view text, int width);
+
+struct TerminalTable {
+  enum class Alignment { kLeft, kCentre, kRight };
+
+  // Alignments and the cells of each row are as many as the columns. Cells may be painted.
+  std::vector<std::string> header;
+  std::vector<Alignment> alignments;
+  std::vector<std::vector<std::string>> rows;
+};
+
+// The table in columns that fit into `width`: the widest ones are wrapped. If that leaves too little, each cell becomes
+// a line of its own, "header: value".
+std::vector<std::string> TableLines(const TerminalTable& table, const Style& style, int width);
 
 }  // namespace reprise

@@ -7,7 +7,7 @@
 #include "domain/codec.h"
 #include "doors/ag_ui/run_translator.h"
 #include "doors/mcp_door/ask_translator.h"
-#include "doors/openai/agent_translator.h"
+#include "doors/openai/answer_writer.h"
 #include "support/test.h"
 
 // Checks what clients of other protocols get for the same events.

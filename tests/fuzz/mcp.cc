@@ -6,7 +6,7 @@
 #include "base/utf8.h"
 #include "fuzz/driver.h"
 #include "mcp/client.h"
-#include "mcp/content.h"
+#include "mcp/mcp_tool.h"
 #include "mcp/session.h"
 
 namespace reprise::fuzz {

@@ -1,8 +1,7 @@
-#include "mcp/content.h"
-
 #include <nlohmann/json.hpp>
 
 #include "base/utf8.h"
+#include "mcp/mcp_tool.h"
 #include "support/test.h"
 
 namespace reprise::content_test {

@@ -7,7 +7,7 @@
 #include "base/local_signals.h"
 #include "base/system.h"
 #include "remote/postgres/lease.h"
-#include "remote/postgres/postgres_changes.h"
+#include "remote/postgres/postgres_queue.h"
 #include "remote/postgres/postgres_run_store.h"
 #include "remote/postgres/postgres_store.h"
 #include "remote/postgres/schema.h"

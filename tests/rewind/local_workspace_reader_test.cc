@@ -1,10 +1,9 @@
-#include "rewind/local_workspace_reader.h"
-
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
 
+#include "rewind/workspace_files.h"
 #include "support/temp_directory.h"
 #include "support/test.h"
 

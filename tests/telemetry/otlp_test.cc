@@ -1,9 +1,8 @@
-#include "telemetry/otlp.h"
-
 #include <string>
 #include <vector>
 
 #include "support/test.h"
+#include "telemetry/exporter.h"
 
 // Whole requests are decoded by Google's Protocol Buffers in tests/e2e/test_telemetry.py.
 namespace reprise::otlp_test {

@@ -1,7 +1,6 @@
-#include "telemetry/sampler.h"
-
 #include "base/system.h"
 #include "support/test.h"
+#include "telemetry/otlp_telemetry.h"
 
 namespace reprise::sampler_test {
 namespace {

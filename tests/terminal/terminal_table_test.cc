@@ -1,7 +1,6 @@
-#include "terminal/terminal_table.h"
-
 #include "support/test.h"
 #include "terminal/terminal_lines.h"
+#include "terminal/wrapped_text.h"
 
 namespace reprise::test::terminal_table_test {
 

@@ -10,8 +10,7 @@
 
 #include "base/json.h"
 #include "client/acp/client_tools.h"
-#include "client/acp/prompt.h"
-#include "client/acp/questions.h"
+#include "client/acp/messages.h"
 #include "client/acp/session_client.h"
 #include "client/acp/terminal_tool.h"
 #include "client/acp/updates.h"

@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "domain/codec.h"
 #include "doors/chat_lists.h"
-#include "doors/event_frames.h"
+#include "doors/translator.h"
 
 namespace reprise {
 namespace {

@@ -10,7 +10,7 @@
 #include "doors/api/requests.h"
 #include "doors/api/routes.h"
 #include "doors/door.h"
-#include "doors/event_frames.h"
+#include "doors/translator.h"
 #include "wire/error_response.h"
 #include "wire/request_values.h"
 

@@ -1,5 +1,3 @@
-#include "doors/openai/agent_translator.h"
-
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -8,6 +6,7 @@
 #include "base/terminal_text.h"
 #include "base/utf8.h"
 #include "domain/transcript/event_visitor.h"
+#include "doors/openai/answer_writer.h"
 #include "doors/shown_text.h"
 
 namespace reprise::openai {

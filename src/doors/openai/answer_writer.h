@@ -1,17 +1,20 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "domain/transcript/transcript.h"
 #include "doors/openai/request.h"
+#include "doors/translator.h"
 #include "reprise/event.h"
+#include "reprise/ids.h"
 #include "reprise/message.h"
 
 namespace reprise::openai {
-
 // The facts about an answer that are known when it begins.
 struct AnswerHead {
   std::string name;          // "CHAT_int_001", or random; ids put a prefix before it
@@ -52,5 +55,54 @@ std::unique_ptr<AnswerWriter> MakeResponseWriter(const OpenAiRequest& request);
 
 // {"message":...,"type":...,"param":null,"code":...,"retryable":...}
 std::string OpenAiErrorObject(const AnswerFailure& failure, std::string_view type = "server_error");
+
+// Shows a run of an agent as the answer of a model: with its text, its thinking, and a line of thinking for each tool
+// call. Questions to people appear as text, with a link to where they can answer.
+class AgentTranslator final : public Translator {
+ public:
+  struct Options {
+    std::string page{};  // the address of the page; empty: none
+    // Times of the run; nullopt: now.
+    std::optional<Timestamp> created_at{}, completed_at{};
+    bool is_repeated = false;  // an earlier request began the run, and this one gets its result
+    // Called when the run begins.
+    std::function<void(const InteractionRef&)> began{};
+    // Called when the run has ended, with the SpokenDigest of the model's answer.
+    std::function<void(const InteractionRef&, const std::string& spoken_digest)> ended{};
+  };
+  AgentTranslator(std::unique_ptr<AnswerWriter> writer, Options options)
+      : writer_(std::move(writer)), options_(std::move(options)) {}
+
+  void End(bool complete, std::string& out) override;
+
+  // Used in place of End for a run that may still continue.
+  void EndAs(InteractionStatus status, std::string& out);
+
+  // How the answer ended. Set by End.
+  const AnswerEnd& end() const { return end_; }
+
+ private:
+  void TakePiece(std::uint64_t seq, Piece piece, std::string_view escaped, std::string& out) override;
+  void TakeEvent(const AgentEvent& event, std::string& out) override;
+  void TakeAnswer(const std::string& content, std::string& out);
+  void TakeText(std::string_view escaped, std::string& out);
+  void TakeThinking(std::string_view escaped, std::string& out);
+  // Adds words of ours as a paragraph.
+  void Note(std::string_view text, std::string& out);
+  void BeginAnswer(std::string& out);
+  std::string Link() const;
+  void Finish(std::string& out);
+
+  const std::unique_ptr<AnswerWriter> writer_;
+  const Options options_;
+  RunState run_;
+  AnswerEnd end_{};
+  // The model's answer without our notes. Once it ends only its digest is kept, because many runs may end together.
+  std::string spoken_{}, spoken_digest_{};
+  bool has_text_ = false;     // text was shown before
+  bool needs_break_ = false;  // the next text begins a new paragraph
+  bool said_ = false;         // this round's text was shown as deltas
+  bool thought_ = false;      // the same for its thinking
+};
 
 }  // namespace reprise::openai

@@ -11,7 +11,6 @@
 #include "doors/door.h"
 #include "doors/openai/request.h"
 #include "doors/openai/request_notes.h"
-#include "doors/openai/response_items.h"
 #include "wire/error_response.h"
 #include "wire/request_values.h"
 

@@ -12,7 +12,6 @@
 #include "model/model_listing.h"
 #include "model/provider_response.h"
 #include "model/request_parts.h"
-#include "model/sent_history.h"
 
 namespace reprise {
 namespace {

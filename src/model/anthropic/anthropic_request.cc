@@ -12,7 +12,6 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "model/request_parts.h"
-#include "model/sent_history.h"
 
 namespace reprise {
 namespace {

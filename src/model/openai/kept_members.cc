@@ -11,7 +11,6 @@
 
 #include "base/json.h"
 #include "model/request_parts.h"
-#include "model/sent_history.h"
 
 namespace reprise {
 namespace {

@@ -13,7 +13,7 @@
 #include "model/openai/openai_request.h"
 #include "model/openai/openai_response.h"
 #include "model/provider_response.h"
-#include "model/sent_history.h"
+#include "model/request_parts.h"
 
 namespace reprise {
 namespace {

@@ -9,7 +9,6 @@
 #include "model/openai/kept_members.h"
 #include "model/openai/openai_response.h"
 #include "model/request_parts.h"
-#include "model/sent_history.h"
 
 namespace reprise {
 namespace {

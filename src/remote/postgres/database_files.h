@@ -6,8 +6,12 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "crypto/key_set.h"
+#include "remote/postgres/database.h"
 #include "remote/postgres/tenant_database.h"
 #include "reprise/file_system.h"
+#include "reprise/result.h"
+#include "store/data_folder.h"
 
 namespace reprise {
 
@@ -41,5 +45,15 @@ class DatabaseFiles final : public FileSystem {
   Mutex mutex_;
   std::map<std::string, std::shared_ptr<std::string>> written_ GUARDED_BY(mutex_);  // by temporary path
 };
+
+// As ReadFolderKeys, for the chats of a database and an owner of these keys (null: none). Looks only at a sample of
+// chats and of organizations' keys, so that a start takes the same time for any size. The numbers are of the sample.
+Result<FolderKeys> ReadDatabaseKeys(Database& database, const KeySet* keys);
+
+// As CheckFolderKeys: kForbidden with reason "missing_key", "sealed_database" or "plain_database".
+Result<void> CheckDatabaseKeys(const FolderKeys& found, FolderMode mode, const std::string& key_file);
+
+// Records for all servers that the missing keys are given up. Writes nothing if none is missing.
+Result<void> NoteGivenUpKeys(const FolderKeys& found, Database& database, const KeySet& keys);
 
 }  // namespace reprise

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "crypto/key_set.h"
-#include "remote/postgres/postgres_changes.h"
+#include "remote/postgres/postgres_queue.h"
 #include "remote/postgres/postgres_run_store.h"
 #include "remote/postgres/postgres_store.h"
 #include "remote/postgres/postgres_tenant_stores.h"

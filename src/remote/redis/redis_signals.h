@@ -14,7 +14,6 @@
 #include "base/mutex.h"
 #include "base/system.h"
 #include "remote/redis/redis_connection.h"
-#include "remote/redis/redis_url.h"
 #include "reprise/result.h"
 #include "reprise/signals.h"
 

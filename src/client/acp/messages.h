@@ -2,13 +2,29 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/json.h"
 #include "reprise/event.h"
 #include "reprise/result.h"
 
 // Translates a run's questions into requests to an ACP client, and the client's answers into bodies for the server.
+
 namespace reprise::acp {
+// A file that came with a prompt.
+struct PromptFile {
+  std::string name, bytes;
+};
+
+// A user's message: the blocks of a session/prompt as a message of a chat.
+struct Prompt {
+  std::string text;
+  std::vector<PromptFile> files;
+};
+
+// `blocks`: the request's "prompt". `workspace`: files in it get the names that the agent's tools use. kInvalidArgument
+// names the wrong block.
+Result<Prompt> ReadPrompt(const Json& blocks, const std::string& workspace);
 
 // The "options" of a request for permission.
 Json PermissionOptions(const event::ApprovalRequired& asked);
