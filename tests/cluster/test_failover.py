@@ -75,7 +75,7 @@ def test_11_to_a_synchronous_standby_nothing_is_lost(pair, make_cluster, provide
     primary.crash()
     gone = time.monotonic()
     standby.promote()
-    eventually(lambda: all(each.client.get("/readyz").status == 200 for each in cluster.servers), "they have found it", 30 * SLACK)
+    eventually(lambda: all(each.client.get("/readyz").status == 200 for each in cluster.servers), "the servers have found the new primary", 30 * SLACK)
     found = time.monotonic() - gone
     for each in runs:
         each.wait(120)
@@ -95,12 +95,12 @@ def test_11_to_a_standby_that_lags_behind_runs_do_not_mix(pair, make_cluster, pr
     eventually(lambda: receivers_of(standby), "it follows")
     standby.query(standby.url("postgres"), "alter system set primary_conninfo = ''")
     standby.query(standby.url("postgres"), "select pg_reload_conf()")
-    eventually(lambda: not receivers_of(standby), "it follows no more")
+    eventually(lambda: not receivers_of(standby), "the standby has stopped following")
     begin_runs(cluster, history)
     primary.crash()
     standby.promote()
     assert standby.query(url.replace(f"{primary.folder},", ""), "select count(*) from reprise.runs") == "0", "the standby has no run"
-    eventually(lambda: all(each.client.get("/readyz").status == 200 for each in cluster.servers), "they have found it", 30 * SLACK)
+    eventually(lambda: all(each.client.get("/readyz").status == 200 for each in cluster.servers), "the servers have found the new primary", 30 * SLACK)
     started = {}
 
     def goes_on(number):

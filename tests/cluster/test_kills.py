@@ -41,7 +41,7 @@ def test_1_an_owner_is_killed_while_it_speaks(make_cluster, provider, history, f
     run = ("c", begin(cluster.ports[0], history, "c", "speak"))
     followers = [Follower(cluster.ports[at], run, history).start() for at in (1, 2)]
     for each in followers:
-        eventually(lambda each=each: b"word 49 " in each.text(), "all was seen elsewhere")
+        eventually(lambda each=each: b"word 49 " in each.text(), "the other servers have shown everything")
     cluster.servers[0].kill()
     killed = time.monotonic()
     for each in followers:
@@ -161,7 +161,7 @@ def test_5_and_12_an_owner_that_is_away_for_long_comes_back(make_cluster, provid
     Follower(cluster.ports[1], waits, history).follow()
     assert history.ends[waits] == "COMPLETED" and effects(done) == ["asked"]
     if fault != "paused":
-        eventually(lambda: owner.client.request("GET", "/readyz").status == 503, "it knows that it is alone")
+        eventually(lambda: owner.client.request("GET", "/readyz").status == 503, "the owner knows that it is cut off")
         assert time.monotonic() - away < 30 * SLACK
     if fault == "paused":
         owner.process.send_signal(signal.SIGCONT)

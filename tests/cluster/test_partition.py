@@ -65,7 +65,7 @@ def inside(tmp_path, make_server, provider, history):
         nft("add", "rule", "inet", "cut", "input", "ip", side, "127.0.0.2", "drop")
     since = time.monotonic()
     gate.release()
-    eventually(lambda: owner.client.request("GET", "/readyz").status == 503, "it knows that it is alone", FREE * SLACK)
+    eventually(lambda: owner.client.request("GET", "/readyz").status == 503, "the owner knows that it is cut off", FREE * SLACK)
     alone = time.monotonic() - since
     eventually(lambda: other.client.interaction(*speaks)["status"] == "FAILED", "it is taken over", FREE * SLACK)
     taken = time.monotonic() - since

@@ -64,7 +64,7 @@ def test_a_message_whose_client_goes_at_any_moment_does_not_run(make_cluster, pr
         eventually(lambda: waiting(clients[1]) == waiting(clients[0]) == ["kept"], f"message {number} is gone", 3 * SOON)
     gate.release()
     Follower(cluster.ports[0], run, history).follow()
-    eventually(lambda: ran(clients[0]) == ["first", "kept"], "what was to go on without its client has begun")
+    eventually(lambda: ran(clients[0]) == ["first", "kept"], "the message that may run without its client has begun")
 
 
 @pytest.mark.limit(240)
@@ -207,7 +207,7 @@ def test_a_client_that_goes_takes_its_message_along_for_all(make_cluster, provid
     goes, _ = enqueue(clients[1], "goes")
     stays, _ = enqueue(clients[0], "stays")
     goes.close()
-    eventually(lambda: waiting(clients[0]) == ["stays"], "it is gone for others too")
+    eventually(lambda: waiting(clients[0]) == ["stays"], "it is gone at other servers, too")
     provider.plan(text("yes"))
     gate.release()
     stays.finish()

@@ -353,7 +353,7 @@ def test_a_client_that_is_killed_in_mid_stream(agent, session, server, provider)
     agent.process.kill()
     agent.process.wait()
     interaction = f"/chats/{session}/interactions/int_001"
-    eventually(lambda: server.client.get(interaction).json["status"] == "CANCELLED", "as when any other client goes")
+    eventually(lambda: server.client.get(interaction).json["status"] == "CANCELLED", "the run is cancelled as after any disconnect")
 
 
 def test_the_end_of_the_input_in_mid_prompt(agent, session, server, provider):

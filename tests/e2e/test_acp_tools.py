@@ -103,7 +103,7 @@ def test_what_is_granted_holds_for_what_it_was(connect, server, provider, tmp_pa
         provider.plan(text("now"))
         agent.answer(agent.prompt(session, "look"))
         return told(provider.requests[-1])["s__do"]["description"] == "does something else"
-    eventually(is_told, "the model is told of what it is now")
+    eventually(is_told, "the model gets the changed tool")
     provider.plan(once, text("done"))
     number = agent.prompt(session, "again")
     agent.choose(agent.asked(), "reject_once")
@@ -126,7 +126,7 @@ def test_a_tool_that_comes_later_and_goes(connect, server, provider, tmp_path):
             provider.plan(text("now"))
             agent.answer(agent.prompt(session, "go"))
             return ("s__do" in told(provider.requests[-1])) == there
-        eventually(is_told, "the model is told of what there is")
+        eventually(is_told, "the model gets the present tools")
 
 
 def test_output_that_is_not_text_becomes_a_file(connect, server, provider):
@@ -193,7 +193,7 @@ def test_a_client_that_ends_takes_its_servers_along(connect, server, provider, t
             return (pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]) == "Z"
         except (FileNotFoundError, ProcessLookupError):
             return True
-    eventually(is_gone, "nothing of it is left")
+    eventually(is_gone, "the process is gone")
     provider.plan(text("alone"))
     server.client.start(session, "go on").finish()
     assert "s__do" not in told(provider.requests[-1])

@@ -226,7 +226,7 @@ def test_a_client_that_is_gone_in_mid_stream(thread, provider, server):
     gate.wait_reached()
     run.until("TEXT_MESSAGE_CONTENT")
     run.close()
-    eventually(lambda: history(server)[0]["status"] == "CANCELLED", "cancelled as with any client")
+    eventually(lambda: history(server)[0]["status"] == "CANCELLED", "the run is cancelled as after any disconnect")
     provider.plan(text("back"))
     assert thread.run("still there?").said() == "back"
 

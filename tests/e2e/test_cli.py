@@ -192,7 +192,7 @@ def test_the_log_says_at_the_start_which_provider_is_of_no_use(make_server, make
     server = make_server(config={"providers": {"closed": {"type": "openai", "base_url": "http://127.0.0.1:1/v1"}}, "model": "closed/m"}, home=make_home())
     eventually(lambda: 'check="provider closed"' in server.log(), "the log names the provider")
     unkeyed = make_server(config={"model": "openai/gpt"}, home=make_home())
-    eventually(lambda: "needs an API key" in unkeyed.log(), "the log tells of the key")
+    eventually(lambda: "needs an API key" in unkeyed.log(), "the log reports the missing key")
 
 
 def test_version(reprise):

@@ -303,7 +303,7 @@ def test_a_client_that_goes_in_mid_stream(make_server, provider, name):
     door.until(run, "half")
     door.leave(run)
     gate.wait_left()
-    eventually(lambda: server.client.interaction("c", "int_002")["status"] == "CANCELLED", "cancelled as with any client")
+    eventually(lambda: server.client.interaction("c", "int_002")["status"] == "CANCELLED", "the run is cancelled as after any disconnect")
     eventually(lambda: server.client.get("/chats").json["chats"][0]["status"] == "idle", "the chat is free")
     assert door.finish(door.begin("and now?")) == "again"
 

@@ -348,7 +348,7 @@ def test_a_client_that_goes_in_the_middle_leaves_nothing_behind(large, server):
         connection = open_raw(large)
         connection.recv(10_000)
         connection.close()
-    eventually(lambda: len([line for line in server.log().splitlines() if "/chats/*" in line and re.search(r"complete\W+false", line)]) >= 20, "they are given up")
+    eventually(lambda: len([line for line in server.log().splitlines() if "/chats/*" in line and re.search(r"complete\W+false", line)]) >= 20, "the interrupted responses are logged")
     assert ids(get(large, "?state=none")) == numbers(1, 25)
     eventually(lambda: re.search(r"^reprise_http_connections 1$", large.get("/metrics").body.decode(), re.M), "their connections are closed")
 

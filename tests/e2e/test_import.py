@@ -250,7 +250,7 @@ def test_a_server_that_is_killed_meanwhile_has_the_whole_chat_or_nothing(make_se
         {"id": f"int_{n:03}", "status": "COMPLETED", "user_message": f"question {n}", "agent_events": [{"type": "ANSWER", "content": "yes"}]} for n in range(1, 401)])))
     process = subprocess.Popen([str(BINARY), "import", str(path), "--data-dir", str(home.data)], env=home.environment(), stdin=subprocess.DEVNULL,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    eventually(lambda: len(list(home.data.glob(".incoming.*/long/interactions/*.json"))) > 5, "it comes in", 5 * SOON)
+    eventually(lambda: len(list(home.data.glob(".incoming.*/long/interactions/*.json"))) > 5, "the import is in progress", 5 * SOON)
     server.client.get("/chats/kept").expect(200)
     turns(server.client, "kept", "echo meanwhile")
     server.kill()

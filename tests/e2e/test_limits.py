@@ -49,7 +49,7 @@ def test_without_its_folder_it_is_not_ready_and_starts_nothing_until_it_is_back(
         assert (answer.status, answer.json["error"]["code"]) == (503, "data_folder_gone"), (method, path, answer.body)
     client.get("/healthz").expect(200)
     away.rename(data)
-    eventually(lambda: is_ready(client), "it heals by itself")
+    eventually(lambda: is_ready(client), "the server recovers by itself")
     client.turn("new", "echo x")
     client.turn("known", "echo two")
 

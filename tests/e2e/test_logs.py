@@ -361,7 +361,7 @@ def test_a_rotated_file_is_reopened_on_sighup(make_server, make_home, provider):
     server.client.get("/chats").expect(200)
     old.await_requests(1, "/chats")
     server.process.send_signal(signal.SIGHUP)
-    eventually(lambda: file.exists() and new.lines("the log file was opened again"), "it begins anew")
+    eventually(lambda: file.exists() and new.lines("the log file was opened again"), "the new file has the first line")
     gate.release()
     stream.finish()
     new.await_requests(1, "/chats/*/interactions")

@@ -284,7 +284,7 @@ def test_a_client_that_is_gone_in_mid_stream(server, provider, way, make_mcp):
         mcp.close = lambda: mcp.way.process.stdin.close()
     else:
         asked.close()
-    eventually(lambda: last(server)["status"] == "CANCELLED", "cancelled as with any client")
+    eventually(lambda: last(server)["status"] == "CANCELLED", "the run is cancelled as after any disconnect")
 
 
 def test_a_failure_is_told(mcp, provider):

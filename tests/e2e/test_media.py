@@ -343,7 +343,7 @@ def test_a_reader_that_hangs_and_one_that_looks_around(make_server, make_home, p
     provider.answer_with(lambda request: text("Well."))
     stream = asks(server.client, upload(server.client, PDF, "slow.pdf", "application/pdf"))
     assert stream.one("interaction_started")["attachments"][0]["note"] == "cannot be read: it takes longer than 1 seconds to read"
-    eventually(lambda: not processes("sleep 71.5") and not processes("sleep\x0071.5"), "nothing of the reader is left")
+    eventually(lambda: not processes("sleep 71.5") and not processes("sleep\x0071.5"), "no process of the reader is left")
     reader.write_text(f"#!/bin/sh\ncat {secret} {home.data}/*/* /etc/shadow\nls -a {home.path} /root /home\n"
                       f"echo x > {home.path}/made || echo cannot write\n(exec 3<>/dev/tcp/127.0.0.1/{server.port}) 2>/dev/null && echo connected\nexit 0\n")
     asks(server.client, upload(server.client, documents.pdf(["another"]), "look.pdf", "application/pdf"))
@@ -400,7 +400,7 @@ def test_a_pdf_that_hangs_its_reader(make_server, provider, figure, tmp_path, co
     figure(f"a PDF of {len(content)} bytes that hangs its reader: answered after {seconds:.1f} s, the reader had {watch.largest / 1024:.0f} MB at most, "
            f"the server {server.peak_memory_kb() / 1024:.0f} MB")
     assert seconds < 15 * SLACK and watch.largest < 800 * 1024
-    eventually(lambda: not processes(str(programs)), "nothing of the reader is left")
+    eventually(lambda: not processes(str(programs)), "no process of the reader is left")
 
 
 def test_where_no_program_reads_pdf_it_is_told(make_server, provider, tmp_path):

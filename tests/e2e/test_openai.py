@@ -864,7 +864,7 @@ def test_a_client_that_retries_too_early_finds_the_running_run(make_server, prov
     found = server.client.get("/chats").json["chats"][0]["id"]
     eventually(lambda: connections(server) == before, "the server has seen that the client is gone")
     again = left(server, body, headers)
-    eventually(lambda: connections(server) != before, "it has come again")
+    eventually(lambda: connections(server) != before, "the second connection is there")
     gate.release()
     assert json.load(again.getresponse())["choices"][0]["message"]["content"] == "done"
     assert runs(server) == 1 and [entry["id"] for entry in server.client.get("/chats").json["chats"]] == [found]

@@ -662,7 +662,7 @@ def test_a_hundred_chats_of_which_twenty_stream_at_once(server, provider, browse
         stream.until("text_delta")
     page = browse(server, "/#live7")
     page.until_text("answer", "begin")
-    page.until(lambda: {item.get_attribute("aria-setsize") for item in page.all("chat-item")} == {"20", "80"}, "those that work, and all others")
+    page.until(lambda: {item.get_attribute("aria-setsize") for item in page.all("chat-item")} == {"20", "80"}, "the working chats and all others")
     assert len(page.all("chat-item[data-status=running]")) == 20
     for _ in range(20):
         gate.release()

@@ -938,7 +938,7 @@ def test_files_that_a_message_names_go_along_whoever_wrote_the_name(make_server,
     provider.plan(text("second"))
     window.type("composer", "and @gone.txt ")
     window.type("composer", Keys.ENTER)
-    window.until(lambda: "There is no file gone.txt here" in window.css("body")[0].text, "the word of it")
+    window.until(lambda: "There is no file gone.txt here" in window.css("body")[0].text, "the notice")
     window.until_text("answer", "second")
     assert sent_by(server, "int_002") == ("and @gone.txt ", [])
     # A file that exists but cannot be attached stops the message until its card is removed; then the name is text.
@@ -964,7 +964,7 @@ def test_a_secret_is_neither_offered_nor_named(make_server, make_home, provider,
     (home.user / "id_rsa.md").write_text("how to make one")
     window = browse(make_server(provider, home=home))
     window.type("composer", "@id_r")
-    window.until(lambda: window.text("suggestions") == "id_rsa.md", "what is no secret")
+    window.until(lambda: window.text("suggestions") == "id_rsa.md", "the file that is not secret")
     window.type("composer", "", clear=True)
     window.type("composer", "@.ssh/id_rsa ")
     window.press("send")

@@ -300,7 +300,7 @@ def test_without_motion_where_that_is_wished(server, provider, browse):
     page.say("wait")
     gate.wait_reached()
     moving = "return document.getAnimations().filter((each) => each.playState === 'running').length"
-    page.until(lambda: page.script(moving) > 0, "that something moves otherwise")
+    page.until(lambda: page.script(moving) > 0, "motion with the usual setting")
     emulate(page, prefers_reduced_motion="reduce")
     page.until(lambda: page.script(moving) == 0, "that nothing moves")
     gate.release()
@@ -328,7 +328,7 @@ def test_dark_and_light_follow_the_system_or_the_choice(server, browse):
     emulate(page, prefers_color_scheme="dark")
     page.press("tab-settings")
     page.one("theme").find_element("css selector", "option[value=light]").click()
-    page.until(lambda: not is_dark(), "light where the system is dark")
+    page.until(lambda: not is_dark(), "light on a dark system")
     page.one("theme").find_element("css selector", "option[value=system]").click()
     page.until(is_dark, "as the system")
 

@@ -276,7 +276,7 @@ def test_the_card_shows_what_ran(server, provider, browse):
     page.press("edit-arguments")
     field = page.until(lambda: page.css(".approval .form [name=new_text]"), "the field")[0]
     field.send_keys(Keys.END, Keys.ENTER, "and more")
-    page.until(lambda: [each.text for each in page.css(".approval .lines .added")] == ["+ TWO", "+ and more"], "what it would be now")
+    page.until(lambda: [each.text for each in page.css(".approval .lines .added")] == ["+ TWO", "+ and more"], "the present preview")
     page.press("approve")
     page.until_text("answer", "changed")
     assert (server.home.workspace / "a.txt").read_text() == "one\nTWO\nand more\nthree\n"
@@ -573,7 +573,7 @@ def test_colours_that_take_for_ever_are_left_out(server, provider, browse):
     provider.plan(tools(call("read_file", {"path": "a.md"})), text("```python\nprint('after it')\n```"))
     page = browse(server)
     page.say("look")
-    page.until(lambda: page.css(".hljs-string"), "the colours of what is well")
+    page.until(lambda: page.css(".hljs-string"), "the colours of short code")
     page.css(".tool-head")[0].click()
     page.one("file-content")
     began = page.script("return performance.now()")

@@ -528,7 +528,7 @@ def test_a_thousand_chats_in_the_sidebar(server, browse, figure):
     page.script("const b = document.querySelector('.chat-list'); b.scrollTop = b.scrollHeight")
     page.until_text("chat-item", "Chat number 0")
     page.type("search", "number 777")
-    page.until(lambda: [e.text.split("\n")[0] for e in page.all("chat-item")] == ["Chat number 777"], "the one that is looked for")
+    page.until(lambda: [e.text.split("\n")[0] for e in page.all("chat-item")] == ["Chat number 777"], "the chat that is searched for")
 
 
 def test_memory_stays_bounded_when_a_hundred_chats_are_looked_at(server, browse, figure):

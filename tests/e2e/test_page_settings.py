@@ -85,7 +85,7 @@ def test_what_is_chosen_before_the_first_message_holds_for_it(server, provider, 
 
 def test_a_server_that_refuses_lets_no_chat_have_another_mode(make_server, provider, browse):
     page = browse(make_server(provider, config={"approval_mode": "deny_all"}))
-    page.until(lambda: not page.one("mode").is_enabled(), "a choice that is none")
+    page.until(lambda: not page.one("mode").is_enabled(), "a disabled choice")
 
 
 PRICED = {"models": {"test/scripted": {"input_price_per_mtok": 1000, "output_price_per_mtok": 2000, "cache_read_price_per_mtok": 100}}}

@@ -318,7 +318,7 @@ def test_a_bucket_that_says_nothing_holds_up_neither_chats_nor_the_stop(make_ser
     between.spoil = lambda method, body: None if method == "PUT" else body
     with concurrent.futures.ThreadPoolExecutor() as pool:
         given = [pool.submit(upload, server.client, "x") for _ in range(6)]
-        eventually(lambda: between.seen.count("PUT") >= 4, "the bucket is asked by all who may wait for it")
+        eventually(lambda: between.seen.count("PUT") >= 4, "all threads for files wait for the bucket")
         provider.plan(text("fine"))
         server.client.start("other", "hello").finish()
         assert server.stop() < 3 * SLACK

@@ -112,7 +112,7 @@ def test_cancel_while_some_are_answered(server, provider, answered):
     for number in answered:
         stream.until("approved")
     ran = [str(n) for n in answered if set(range(n)) <= set(answered)]
-    eventually(lambda: log(server) == ran, "those whose turn it was have run")
+    eventually(lambda: log(server) == ran, "the calls in turn have run")
     client.cancel("c", "int_001").expect(200)
     stream.finish("CANCELLED")
     assert log(server) == ran

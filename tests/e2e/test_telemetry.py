@@ -223,7 +223,7 @@ def test_a_run_that_is_taken_up_goes_on_in_its_trace(watched, make_home, provide
     provider.plan(tools(call("write_file", {"path": "out.txt", "content": "text"})), text("ok"))
     stream = first.client.start("c", "do it")
     asked = stream.until("approval_required")
-    eventually(lambda: any(s.name == CHAT for s in collector.spans()), "what has ended is sent")
+    eventually(lambda: any(s.name == CHAT for s in collector.spans()), "ended spans are sent")
     getattr(first, end)()
     stream.close()
     before = {span.id: span for span in collector.spans()}
@@ -387,7 +387,7 @@ def test_a_hanging_collector_holds_up_nothing_and_the_queue_has_an_end(make_serv
     turns(server.client, provider, 1)
     eventually(lambda: collector.taken("/v1/traces"), "a request hangs")
     turns(server.client, provider, 4)
-    eventually(lambda: dropped(server.client, "queue_full") > 0, "what there is no room for is counted")
+    eventually(lambda: dropped(server.client, "queue_full") > 0, "dropped spans are counted")
     # One second for the remaining spans, and the usual time of a stop.
     assert server.stop() < 2 * SLACK
     hang.set()
@@ -430,7 +430,7 @@ def test_variables_that_cannot_be_taken_are_named_in_the_log(watched, environmen
 def test_sampling(watched, provider, collector):
     client = watched(environment={"OTEL_TRACES_SAMPLER": "always_off"}).client
     turns(client, provider, 1)
-    eventually(lambda: collector.metrics().get("gen_ai.invoke_agent.duration"), "metrics count what is not sampled")
+    eventually(lambda: collector.metrics().get("gen_ai.invoke_agent.duration"), "metrics count unsampled runs")
     assert collector.spans() == []
 
 

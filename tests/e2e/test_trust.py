@@ -146,7 +146,7 @@ def test_a_configuration_that_a_command_plants_is_not_obeyed_by_the_next_start(s
     assert "runs the MCP server evil: /usr/bin/touch" in shown and "runs the hook before_interaction: /usr/bin/touch" in shown and "approve_all" in shown
     again = start(home)
     again.client.get("/chats").expect(200)
-    eventually(canary_of(home).exists, "what was allowed runs")
+    eventually(canary_of(home).exists, "the allowed program runs")
 
 
 def with_chats(home):
@@ -721,7 +721,7 @@ def test_every_name_that_is_made_is_known(make_home):
     def go_on(client):
         asked, = client.get("/approvals").json["approvals"]
         client.post(f"/approvals/{asked['approval_id']}", {"approved": True}).expect(200)
-        eventually(lambda: client.get("/chats/c/interactions/int_003").json.get("status") == "COMPLETED", "what was queued has run")
+        eventually(lambda: client.get("/chats/c/interactions/int_003").json.get("status") == "COMPLETED", "the queued message has run")
 
     def end(client):
         field.use(client, "m")
