@@ -3,11 +3,11 @@ without.
 
 The eight faults of the design, and where they are detected:
   the token's check is left out          here; and tests/postgres/fencing_test.cc (whose run was taken up writes nothing any more)
-  FOR KEY SHARE                          here; and fencing_test.cc (an append under way is waited for)
-  subscribe after read                   tests/postgres/following_test.cc (nothing falls between what a follower reads and what it is told), planted there
+  FOR KEY SHARE                          here; and fencing_test.cc (a new owner waits for an append under way)
+  subscribe after read                   tests/postgres/following_test.cc (no record is lost between those that a follower reads and those that it is told), planted there
   an answer is shown before it is kept   here
   a lease by a local clock               here
-  a journal's key is used again          fencing_test.cc (who takes a run up seals nothing at a position ...), planted there
+  a journal's key is used again          fencing_test.cc (a new owner seals nothing at a position ...), planted there
   an end that cannot be repeated         here
   a signal is lost, and no poll follows  here
 And one of the queue: a message stays in it when its run begins."""
