@@ -17,6 +17,7 @@
   REASON(kInvalidParameter, "invalid_parameter", kInvalidArgument, false)          \
   REASON(kInvalidCursor, "invalid_cursor", kInvalidArgument, false)                \
   REASON(kInvalidArgument, "invalid_argument", kInvalidArgument, false)            \
+  REASON(kInvalidArguments, "invalid_arguments", kInvalidArgument, false)          \
   REASON(kInvalidPayload, "invalid_payload", kInvalidArgument, false)              \
   REASON(kInvalidDocument, "invalid_document", kInvalidArgument, false)            \
   REASON(kInvalidAnswer, "invalid_answer", kInvalidArgument, false)                \

@@ -77,13 +77,14 @@ void MakeWholeNumbersIntegers(PlainJson& value) {
 
 // The words for an object and its members in messages.
 struct Words {
-  const char *reason, *object, *member, *members;
+  Reason reason;
+  const char *object, *member, *members;
 };
-constexpr Words kOfArguments{"invalid_arguments", "arguments", "argument", "Arguments of this tool"};
-constexpr Words kOfForm{"invalid_response", "response", "field", "Fields"};
+constexpr Words kOfArguments{Reason::kInvalidArguments, "arguments", "argument", "Arguments of this tool"};
+constexpr Words kOfForm{Reason::kInvalidResponse, "response", "field", "Fields"};
 
 Error Unusable(const Words& words, std::string message, ErrorCode code = ErrorCode::kInvalidArgument) {
-  return Refused(code, words.reason, std::move(message));
+  return {.code = code, .reason = std::string(NameOf(words.reason)), .message = std::move(message)};
 }
 
 bool IsProperPrefix(const std::vector<std::string>& prefix, const std::vector<std::string>& path) {

@@ -31,7 +31,7 @@ TEST_CASE("HowLost: knows the errors of transport and server that mean a lost se
                             R"({"error": {"code": "stopping", "message": "the server is stopping"}})");
   });
   CHECK(HowLost(ErrorOf(ends.Url(""))) == Loss::kEnding);
-  CHECK(HowLost(Refused(ErrorCode::kDeadlineExceeded, "idle_timeout", "")) == Loss::kSilent);
+  CHECK(HowLost(Refused(Reason::kIdleTimeout, "")) == Loss::kSilent);
   CHECK(HowLost(MakeError(ErrorCode::kUnavailable, "this is not a Reprise server")) == Loss::kNone);
 }
 
@@ -42,7 +42,7 @@ TEST_CASE("NotAnswering: names the URL if there was no connection", "[client]") 
     CHECK(error.message.starts_with("no Reprise server answers at " + std::string(url)));
   }
   ServerClient client("http://127.0.0.1:1", "");
-  CHECK(NotAnswering(Refused(ErrorCode::kConflict, "busy", "it runs"), client).message == "it runs");
+  CHECK(NotAnswering(Refused(Reason::kBusy, "it runs"), client).message == "it runs");
 }
 
 }  // namespace

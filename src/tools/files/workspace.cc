@@ -81,7 +81,7 @@ namespace fs = std::filesystem;
 constexpr std::size_t kMaxPath = 4096;
 constexpr std::size_t kMaxName = 255;
 
-std::string Environment(const char* name) {
+std::string EnvironmentVariable(const char* name) {
   const char* const value = std::getenv(name);
   return value == nullptr ? std::string() : value;
 }
@@ -271,7 +271,7 @@ Workspace::Workspace(const std::string& directory, const std::vector<std::string
       directory_as_given_(Absolute(directory)),
       protected_paths_(Canonical(protected_paths)),
       secret_paths_(SecretsIn(directory_, secret_paths)),
-      home_(HomeIn(directory_, Environment("HOME"))) {}
+      home_(HomeIn(directory_, EnvironmentVariable("HOME"))) {}
 
 bool Workspace::IsProtected(int fd, std::string_view name) const {
   if (protected_paths_.empty()) return false;

@@ -53,7 +53,7 @@ std::string TakeFolder(CommandLine& line) {
   return folder;
 }
 
-Result<Pattern> Parse(std::string_view text) {
+Result<Pattern> ParsePattern(std::string_view text) {
   auto line = ParseCommandLine(text);
   if (!line) return Wrong("it is not a plain command: " + line.error().message);
   Pattern pattern{.folder = TakeFolder(*line), .parts = {}};
@@ -105,7 +105,7 @@ Result<void> CheckAllowed(const Part& part) {
 }
 
 Result<Pattern> ParseAllowing(std::string_view text) {
-  auto pattern = TRY(Parse(text));
+  auto pattern = TRY(ParsePattern(text));
   for (const Part& part : pattern.parts) TRY(CheckAllowed(part));
   return pattern;
 }
@@ -274,7 +274,7 @@ Touch PartTouches(const Part& part, const ShellCommand& command, int depth) {
 }
 
 Result<Pattern> ParseHolding(std::string_view text) {
-  auto pattern = TRY(Parse(text));
+  auto pattern = TRY(ParsePattern(text));
   if (!pattern.folder.empty()) return Wrong("what holds back speaks of every folder; leave out the cd");
   for (const Part& part : pattern.parts) {
     if (part.words.front().empty()) return Wrong("it does not name a program");
@@ -334,7 +334,7 @@ Result<std::string> MeaningOfCommandPattern(std::string_view pattern, PatternUse
 }
 
 bool HasTail(std::string_view pattern) {
-  const auto parsed = Parse(pattern);
+  const auto parsed = ParsePattern(pattern);
   return parsed &&
          std::any_of(parsed->parts.begin(), parsed->parts.end(), [](const Part& part) { return part.is_open; });
 }
