@@ -15,6 +15,9 @@
 
 namespace reprise {
 
+// Whether there is anything at `path`, if only a link that leads nowhere.
+bool IsThere(const std::string& path);
+
 // A tenant's data folder, below the server's; unique for each tenant.
 std::string TenantFolder(const std::string& data_dir, const Principal& principal);
 // Marks the folder as the tenant's. kCorruption (reason "integrity_swap") if it belongs to another one.

@@ -9,6 +9,7 @@
 #include <system_error>
 #include <utility>
 
+#include "app/folders.h"
 #include "app/prompt_files.h"
 #include "base/private_file.h"
 #include "base/text.h"
@@ -72,11 +73,6 @@ File Take(std::string path, Result<std::string> text) {
 }
 
 // Called before each turn, mostly for missing files, so it makes no std::filesystem::path.
-bool IsThere(const std::string& path) {
-  struct stat ignored {};
-  return ::lstat(path.c_str(), &ignored) == 0;
-}
-
 // Reads a file of a project; refuses it if a link leads out of the project.
 File TakeWithin(const std::string& path, const std::string& project, std::size_t max_bytes) {
   std::error_code failed;

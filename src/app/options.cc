@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/folders.h"
 #include "app/settings.h"
 #include "app/trust.h"
 #include "base/private_file.h"
@@ -42,11 +43,6 @@ struct ConfigText {
   std::string path, text;
   bool found = false;
 };
-
-bool IsThere(const std::string& path) {
-  std::error_code failed;
-  return std::filesystem::exists(std::filesystem::symlink_status(path, failed));
-}
 
 // A named file must exist; default files need not. nullopt if there is none.
 Result<std::optional<ConfigText>> FindConfig(const Flags& flags, const Environment& environment) {

@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "base/try.h"
+#include "base/utf8.h"
 #include "domain/codec.h"
 #include "engine/interactions.h"
 #include "engine/run_guard.h"

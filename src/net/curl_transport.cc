@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/system.h"
+#include "base/text.h"
 #include "base/try.h"
 
 namespace reprise {

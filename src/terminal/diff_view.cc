@@ -19,7 +19,6 @@ constexpr std::size_t kMostComparedLines = 40'000;
 // Of one line, if not everything is shown.
 constexpr std::size_t kMostRowsOfLine = 5;
 constexpr std::size_t kLongestShownLine = 1'000;  // characters
-constexpr std::size_t kMostBlankLines = 3;        // consecutive ones that are shown
 
 using FileLines = std::vector<std::string_view>;  // each with its line end
 

@@ -56,7 +56,6 @@ std::string NextStep(std::string_view code, std::string_view model) {
 namespace {
 
 constexpr char kEscape = '\x1b';
-constexpr std::size_t kMostBlankLines = 3;
 
 // The style of the text that follows.
 class Paint {

@@ -15,6 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/utf8.h"
+
 namespace reprise {
 namespace {
 
