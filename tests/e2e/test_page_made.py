@@ -87,6 +87,26 @@ def test_the_first_paint(server, browse, figure):
     assert median(taken) < 100 * SLACK
 
 
+# --- its sources ------------------------------------------------------------------------------------------------------
+
+def circle_in(folder):
+    """Files of which each imports the next, and the last one the first; empty if there are none. Types and parts that are loaded late count too."""
+    known = {path.with_suffix(""): path for path in folder.rglob("*.ts*") if path.suffix in (".ts", ".tsx")}
+    imports = {path: [known[at] for name in re.findall(r'(?:from |import\()"(\.[^"]*)"', path.read_text()) if (at := pathlib.Path(os.path.normpath(path.parent / name))) in known]
+               for path in known.values()}
+    while leaves := {path for path, others in imports.items() if not any(each in imports for each in others)}:
+        imports = {path: others for path, others in imports.items() if path not in leaves}
+    return sorted(path.name for path in imports)  # and those that lead to the circle
+
+
+def test_no_file_imports_itself_by_way_of_others(tmp_path):
+    for name, text in {"a.ts": 'import { b } from "./parts/b";', "parts/b.tsx": 'lazy(() => import("../a"));', "c.ts": 'import { a } from "./d";', "d.ts": ""}.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert circle_in(tmp_path) == ["a.ts", "b.tsx"]
+    assert circle_in(SOURCE) == []
+
+
 # --- texts -----------------------------------------------------------------------------------------------------------
 
 # Prints the words for people that stand in a source: text between tags, attributes that are shown or read aloud, and what

@@ -1,7 +1,9 @@
 import { KeyboardEvent, useCallback, useEffect, useRef, useState } from "react";
 import { Icon } from "../parts/Icon";
-import { store, useStore } from "../store/store";
-import type { Task } from "../store/types";
+import { lastTurn, useOpen } from "../store/cache";
+import { attempt, tell } from "../store/notices";
+import { useSelect } from "../store/state";
+import type { Task } from "../store/turn";
 import { t } from "../texts";
 import type { Tasks } from "../wire";
 import { call, chatPath, get } from "../wire/api";
@@ -12,12 +14,12 @@ type Column = (typeof COLUMNS)[number];
 
 // The agent's tasks, to be dragged, moved by keys, and edited; and its plan.
 export function Board() {
-  const { open } = useStore();
-  const chat = open?.id;
+  const chat = useOpen()?.id;
   const [agenda, setAgenda] = useState<Tasks>({ tasks: [], plan: [] });
   const [over, setOver] = useState<Column | null>(null);
   const moved = useRef<string | null>(null); // the task that keeps the focus in its new place
-  const last = store.branch().pop();
+  const last = useSelect(lastTurn);
+  useSelect(() => last?.version);
   const read = useCallback(async () => {
     if (chat) await get<Tasks>(`${chatPath(chat)}/tasks`).then(setAgenda, () => undefined);
   }, [chat]);
@@ -28,7 +30,7 @@ export function Board() {
     moved.current = null;
   }, [agenda]);
   if (!chat) return <p className="panel empty">{t.noTasks}</p>;
-  const change = (what: { tasks?: Partial<Task>[]; plan?: string[] }, focused?: string): void => void store.attempt(async () => {
+  const change = (what: { tasks?: Partial<Task>[]; plan?: string[] }, focused?: string): void => void attempt(async () => {
     const changed = await call<Tasks>("PATCH", `${chatPath(chat)}/tasks`, what);
     if (focused) moved.current = focused;
     setAgenda(changed);
@@ -38,7 +40,7 @@ export function Board() {
   const removeTask = (task: Task): void => {
     const { tasks } = agenda;
     change({ tasks: tasks.filter((each) => each.id !== task.id) });
-    store.tell(t.taskRemoved(task.title), { label: t.undo, run: () => void store.attempt(async () => {
+    tell(t.taskRemoved(task.title), { label: t.undo, run: () => void attempt(async () => {
       const now = (await get<Tasks>(`${chatPath(chat)}/tasks`)).tasks;
       const before = tasks.slice(0, tasks.indexOf(task)).map((each) => each.id);
       const at = now.findIndex((each) => !before.includes(each.id));
@@ -49,7 +51,7 @@ export function Board() {
   const removeStep = (at: number): void => {
     const step = agenda.plan[at]!;
     change({ plan: agenda.plan.filter((_, j) => j !== at) });
-    store.tell(t.stepRemoved(step), { label: t.undo, run: () => void store.attempt(async () => {
+    tell(t.stepRemoved(step), { label: t.undo, run: () => void attempt(async () => {
       const { plan } = await get<Tasks>(`${chatPath(chat)}/tasks`);
       setAgenda(await call<Tasks>("PATCH", `${chatPath(chat)}/tasks`, { plan: [...plan.slice(0, at), step, ...plan.slice(at)] }));
     }) });

@@ -2,7 +2,7 @@ import { useEffect, useState } from "react";
 import { SaveLink } from "../chat/Attachments";
 import { spelled } from "../chat/hidden";
 import { Icon } from "../parts/Icon";
-import { store } from "../store/store";
+import { attempt } from "../store/notices";
 import { t } from "../texts";
 import type { ChatFiles, FileInfo } from "../wire";
 import { call, chatPath, get } from "../wire/api";
@@ -16,7 +16,7 @@ export function Files({ chat, stamp }: { chat: string; stamp: string }) {
   useEffect(() => void read(), [path, stamp]);
   const remove = async (file: FileInfo): Promise<void> => {
     setAsked(null);
-    await store.attempt(() => call("DELETE", `${path}/${file.id}`));
+    await attempt(() => call("DELETE", `${path}/${file.id}`));
     await read();
   };
   if (files.length === 0) return null;

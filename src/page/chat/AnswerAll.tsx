@@ -1,17 +1,18 @@
 import { useState } from "react";
 import { Icon } from "../parts/Icon";
-import { store, useStore } from "../store/store";
+import { cache } from "../store/cache";
+import * as requests from "../store/requests";
+import { useSelect } from "../store/state";
 import { t } from "../texts";
 
 // Several calls that wait in one chat, answered with one word.
 export function AnswerAll() {
-  const { open, approvals } = useStore();
   const [busy, setBusy] = useState(false);
-  const mine = [...approvals.values()].filter((each) => each.chat_id === open?.id);
+  const mine = useSelect(() => [...cache.approvals.values()].filter((each) => each.chat_id === cache.open?.id));
   if (mine.length < 2) return null;
   const answer = async (approved: boolean): Promise<void> => {
     setBusy(true);
-    for (const each of mine) await store.answer(each.approval_id, { approved });
+    for (const each of mine) await requests.answer(each.approval_id, { approved });
     setBusy(false);
   };
   return (

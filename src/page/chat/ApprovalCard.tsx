@@ -2,8 +2,10 @@ import { KeyboardEvent, useEffect, useId, useRef, useState } from "react";
 import { useKept } from "../list/kept";
 import { duration } from "../parts/duration";
 import { Icon } from "../parts/Icon";
-import { useNow } from "../parts/useNow";
-import { store, useStore } from "../store/store";
+import { useNow } from "../parts/hooks";
+import { cache } from "../store/cache";
+import * as requests from "../store/requests";
+import { useSelect } from "../store/state";
 import type { Approval } from "../store/turn";
 import { t } from "../texts";
 import { changeBy, changeOf, Previewed } from "./changes";
@@ -31,7 +33,7 @@ export function ApprovalCard({ approval, tool }: { approval: Approval; tool: str
   const drawn = useRef(0);
   const place = useRef<HTMLElement>(null);
   const id = useId();
-  const { tools } = useStore(); // they may be read after the card is drawn
+  const tools = useSelect(() => cache.tools); // they may be read after the card is drawn
   const spec = tools?.tools.find((each) => each.name === tool);
   const schema = parseSchema(spec ? JSON.stringify(spec.parameters) : undefined);
   const scopes = ["once", "chat", "always"].filter((each) => each === "once" || approval.allowed_decisions.some((one) => one.includes(each)));
@@ -65,7 +67,7 @@ export function ApprovalCard({ approval, tool }: { approval: Approval; tool: str
     if (approved && scope !== "once") Object.assign(body, { scope, expires_in_s: lifetime });
     if (approved && offered) body.pattern = offered.pattern;
     if (approved && edited) body.arguments = edited;
-    await store.answer(approval.approval_id, body);
+    await requests.answer(approval.approval_id, body);
     setBusy(false);
   };
   const onKey = (e: KeyboardEvent): void => {

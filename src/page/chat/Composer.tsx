@@ -1,7 +1,11 @@
 import { ClipboardEvent, KeyboardEvent, useEffect, useId, useRef, useState } from "react";
 import { Icon } from "../parts/Icon";
 import { editLast } from "../keys/actions";
-import { store, useStore } from "../store/store";
+import { cache, useOpen } from "../store/cache";
+import { navigation } from "../store/navigation";
+import { attempt, tell } from "../store/notices";
+import * as requests from "../store/requests";
+import { useSelect } from "../store/state";
 import type { Turn } from "../store/turn";
 import { t } from "../texts";
 import { call, chatPath } from "../wire/api";
@@ -19,8 +23,10 @@ const draftName = (chat: string): string => `draft:${chat}`;
 
 // Where people write. What is written is kept when they look at another chat, or load the page again.
 export function Composer({ running }: { running: Turn | undefined }) {
-  const { open, wish, dropping, dropped } = useStore();
-  const chat = open?.id ?? "";
+  const { wish, dropping, dropped } = useSelect(() => ({ wish: navigation.wish, dropping: navigation.dropping, dropped: navigation.dropped }));
+  const chat = useOpen()?.id ?? "";
+  const queue = useSelect(() => cache.open?.queue);
+  const model = useSelect(() => requests.settings().model ?? "");
   const [text, setText] = useState(() => localStorage.getItem(draftName(chat)) ?? "");
   const [caret, setCaret] = useState(text.length);
   const [at, setAt] = useState(0);
@@ -50,7 +56,7 @@ export function Composer({ running }: { running: Turn | undefined }) {
   useEffect(() => {
     if (wish === null) return;
     write(wish);
-    store.set({ wish: null });
+    navigation.set({ wish: null });
     box.current?.focus();
   }, [wish]);
 
@@ -60,27 +66,27 @@ export function Composer({ running }: { running: Turn | undefined }) {
   };
   // Of a chat that has begun for the files, this box becomes that chat's.
   const moveDraft = (words: string): void => {
-    if (chat !== "" || !store.open || !words) return;
-    localStorage.setItem(draftName(store.open.id), words);
+    if (chat !== "" || !cache.open || !words) return;
+    localStorage.setItem(draftName(cache.open.id), words);
     localStorage.removeItem(draftName(""));
   };
   const send = async (): Promise<void> => {
     const message = text.trim() === "" ? "" : text;
     if (!message || coming || sending.current) return;
-    if (uploads.some((each) => each.failure)) return store.tell(t.uploadInTheWay);
+    if (uploads.some((each) => each.failure)) return tell(t.uploadInTheWay);
     sending.current = true;
     try {
       let filled = chat;
       if (mentionsIn(message).length > 0) {
-        filled = (await store.chatToFill()) ?? "";
+        filled = (await requests.chatToFill()) ?? "";
         moveDraft(message);
         if (!filled || !(await attachMentioned(filled, message))) return;
       }
       localStorage.removeItem(draftName(filled));
-      const empty = (words: string): void => (filled === chat ? write(words) : store.set({ wish: words })); // in the box that is there now
+      const empty = (words: string): void => (filled === chat ? write(words) : navigation.set({ wish: words })); // in the box that is there now
       empty("");
       const ids = uploadsOf(filled).filter((each) => each.id).map((each) => each.id);
-      if (await store.send(message, ids)) clear(filled);
+      if (await requests.send(message, ids)) clear(filled);
       else empty(message);
     } finally {
       sending.current = false;
@@ -103,14 +109,14 @@ export function Composer({ running }: { running: Turn | undefined }) {
       take(files);
     } else if (pasted.length > LONG) {
       e.preventDefault();
-      store.tell(t.pastedAs("pasted.txt"));
+      tell(t.pastedAs("pasted.txt"));
       take([new File([pasted], "pasted.txt", { type: "text/plain" })]);
     }
   };
   useEffect(() => {
     if (dropped.length === 0) return;
     take(dropped);
-    store.set({ dropped: [] });
+    navigation.set({ dropped: [] });
   }, [dropped]);
   const choose = (index: number): void => {
     const chosen = suggestions[index];
@@ -127,7 +133,7 @@ export function Composer({ running }: { running: Turn | undefined }) {
     if (listed && (e.key === "ArrowDown" || e.key === "ArrowUp")) setAt((at + (e.key === "ArrowDown" ? 1 : suggestions.length - 1)) % suggestions.length);
     else if (listed && (e.key === "Enter" || e.key === "Tab") && !e.shiftKey) choose(Math.min(at, suggestions.length - 1));
     else if (listed && e.key === "Escape") setClosed(true);
-    else if (e.key === "Escape" && running) void store.stop(running);
+    else if (e.key === "Escape" && running) void requests.stop(running);
     else if (e.key === "ArrowUp" && text === "" && !e.altKey && !e.ctrlKey && !e.shiftKey) editLast();
     else if (e.key === "Enter" && !e.shiftKey) void send();
     else return;
@@ -138,10 +144,10 @@ export function Composer({ running }: { running: Turn | undefined }) {
       e.preventDefault();
       void send();
     }}>
-      {open && open.queue.length > 0 && (
+      {queue && queue.length > 0 && (
         <section className="queue" aria-label={t.queued} data-testid="queue">
           <h3>{t.queued}</h3>
-          <ol>{open.queue.map((each) => <Queued key={each.id} chat={open.id} id={each.id} text={each.user_message} />)}</ol>
+          <ol>{queue.map((each) => <Queued key={each.id} chat={chat} id={each.id} text={each.user_message} />)}</ol>
         </section>
       )}
       {suggestions.length > 0 && (
@@ -170,10 +176,10 @@ export function Composer({ running }: { running: Turn | undefined }) {
             e.target.value = "";
           }} />
           <Dictation onText={insert} />
-          <ModelPicker value={store.settings().model ?? ""} onChange={(name) => void store.configure({ model: name || null })} />
+          <ModelPicker value={model} onChange={(name) => void requests.configure({ model: name || null })} />
           <ModePicker />
           <span className="grow" />
-          {running && <button type="button" className="square stop" data-testid="stop" aria-label={t.stop} title={t.withKey(t.stop, "Esc")} onClick={() => void store.stop(running)}><Icon name="stop" /></button>}
+          {running && <button type="button" className="square stop" data-testid="stop" aria-label={t.stop} title={t.withKey(t.stop, "Esc")} onClick={() => void requests.stop(running)}><Icon name="stop" /></button>}
           <button type="submit" className="primary square" data-testid="send" aria-label={running ? t.sendNext : t.send} title={running ? t.sendNext : t.send} disabled={text.trim() === "" || coming}><Icon name="send" /></button>
         </div>
       </div>
@@ -188,8 +194,8 @@ function Queued({ chat, id, text }: { chat: string; id: string; text: string }) 
     <li>
       <input aria-label={t.queued} value={value} dir="auto" data-testid="queued" onChange={(e) => setValue(e.target.value)} onKeyDown={(e) => {
         if (e.key === "Enter") e.preventDefault(), e.currentTarget.blur();
-      }} onBlur={() => value !== text && void store.attempt(() => call("PATCH", path, { user_message: value }))} />
-      <button type="button" className="quiet square small" aria-label={t.removeQueued} title={t.removeQueued} data-testid="unqueue" onClick={() => void store.attempt(() => call("DELETE", path))}><Icon name="close" size={15} /></button>
+      }} onBlur={() => value !== text && void attempt(() => call("PATCH", path, { user_message: value }))} />
+      <button type="button" className="quiet square small" aria-label={t.removeQueued} title={t.removeQueued} data-testid="unqueue" onClick={() => void attempt(() => call("DELETE", path))}><Icon name="close" size={15} /></button>
     </li>
   );
 }

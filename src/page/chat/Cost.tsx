@@ -1,5 +1,6 @@
 import { useEffect, useState } from "react";
-import { useStore } from "../store/store";
+import { cache, useChat, useOpen } from "../store/cache";
+import { useSelect } from "../store/state";
 import type { Turn } from "../store/turn";
 import { t } from "../texts";
 import type { ChatUsage, Models } from "../wire";
@@ -19,25 +20,25 @@ function costOf(turn: Turn, price: Prices): number {
 const shown = (cost: number): string => cost.toLocaleString(undefined, { maximumSignificantDigits: cost < 1 ? 2 : 4 });
 
 export function TurnCost({ turn }: { turn: Turn }) {
-  const prices = useStore().models.models.find((each) => each.name === turn.model)?.prices;
+  const prices = useSelect(() => cache.models.models.find((each) => each.name === turn.model)?.prices);
   if (!prices || turn.input + turn.output === 0) return null;
   return <> · <span data-testid="turn-cost">{t.cost(shown(costOf(turn, prices)))}</span></>;
 }
 
 // Of all branches. The server knows those that are not read here.
 export function ChatCost() {
-  const { open, chats, models } = useStore();
+  const chat = useOpen()?.id;
   const [cost, setCost] = useState<number | null>(null);
-  const tokens = (open && chats.get(open.id)?.tokens) ?? 0;
-  const priced = models.models.some((each) => each.prices);
+  const tokens = useChat()?.tokens ?? 0;
+  const priced = useSelect(() => cache.models.models.some((each) => each.prices));
   useEffect(() => {
     setCost(null);
-    if (!open || !priced || tokens === 0) return undefined;
+    if (!chat || !priced || tokens === 0) return undefined;
     let wanted = true;
-    void get<ChatUsage>(`${chatPath(open.id)}/usage`).then((usage) => wanted && setCost(usage.all.cost), () => undefined);
+    void get<ChatUsage>(`${chatPath(chat)}/usage`).then((usage) => wanted && setCost(usage.all.cost), () => undefined);
     return () => {
       wanted = false;
     };
-  }, [open?.id, tokens, priced]);
+  }, [chat, tokens, priced]);
   return cost === null ? null : <span data-testid="cost">{t.cost(shown(cost))}</span>;
 }

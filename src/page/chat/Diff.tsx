@@ -1,6 +1,6 @@
 import { useMemo } from "react";
 import { t } from "../texts";
-import { changes, diff } from "./lines";
+import { changes, diff, Part } from "./lines";
 import { Gap, Visible } from "./Visible";
 
 const SIGN = { same: " ", added: "+", removed: "−", gap: " " };
@@ -16,6 +16,14 @@ export function Diff({ before, after, numbered = true }: { before: string; after
         <span key={i} className={line.kind} data-numbers={numbered && line.kind !== "gap" ? `${number(line.before)} ${number(line.after)}` : undefined}>{SIGN[line.kind]} {line.empty ? <Gap lines={line.empty} /> : <Visible text={line.text} />}{"\n"}</span>
       ))}
     </pre>
+  );
+}
+
+// Words of two texts in one: with the parts that went, or that came, or both.
+export function Words({ parts, drops }: { parts: Part[]; drops?: Part["kind"] }) {
+  return (
+    <>{parts.map((part, i) => (part.kind === drops ? null : part.kind === "removed" ? <del key={i} className="removed">{part.text}</del>
+      : part.kind === "added" ? <ins key={i} className="added">{part.text}</ins> : <span key={i}>{part.text}</span>))}</>
   );
 }
 

@@ -1,7 +1,9 @@
 import { RefObject, useEffect, useState } from "react";
 import type { ListWindow } from "../list/window";
 import type { OpenChat } from "../store/open";
-import { store } from "../store/store";
+import { allTurns, need } from "../store/cache";
+import { navigation } from "../store/navigation";
+import { attempt } from "../store/notices";
 import { t } from "../texts";
 import { Hit, hitsIn, rangesIn } from "./find";
 
@@ -29,8 +31,8 @@ export function FindBar({ chat, window, root, stamp }: Props) {
     const search = async (): Promise<void> => {
       setSearching(true);
       const found: Hit[] = [];
-      await store.attempt(async () => {
-        for await (const turns of store.allTurns(chat)) {
+      await attempt(async () => {
+        for await (const turns of allTurns(chat)) {
           if (stopped) return;
           for (const turn of turns) found.push(...hitsIn(turn, words));
         }
@@ -53,7 +55,7 @@ export function FindBar({ chat, window, root, stamp }: Props) {
     if (!hit) return;
     setAt(index);
     const turn = chat.turns.get(hit.turn);
-    if (turn && !turn.held) await store.need(turn);
+    if (turn && !turn.held) await need(turn);
     // The row is drawn with the next frame.
     requestAnimationFrame(() => {
       window.reveal(hit.key, BELOW);
@@ -69,7 +71,7 @@ export function FindBar({ chat, window, root, stamp }: Props) {
     return () => mark(null, "", undefined);
   }, [stamp, words, hits, at, root]);
   const close = (): void => {
-    store.set({ finding: false });
+    navigation.set({ finding: false });
     document.querySelector<HTMLElement>(".turns")?.focus();
   };
   return (

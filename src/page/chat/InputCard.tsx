@@ -1,8 +1,8 @@
 import { KeyboardEvent, useEffect, useRef, useState } from "react";
 import { useKept } from "../list/kept";
 import { Icon } from "../parts/Icon";
-import { store } from "../store/store";
-import type { PendingInput } from "../store/types";
+import * as requests from "../store/requests";
+import type { PendingInput } from "../store/turn";
 import { t } from "../texts";
 import { writeExact } from "./exact";
 import { spelled } from "./hidden";
@@ -28,7 +28,7 @@ export function InputCard({ input }: { input: PendingInput }) {
   const options = input.options ?? [];
   const answer = async (response: string | null): Promise<void> => {
     setBusy(true);
-    await store.respond(input, response);
+    await requests.respond(input, response);
     setBusy(false);
   };
   const send = (): void => {

@@ -1,24 +1,15 @@
-import { useStore } from "../store/store";
-import type { Turn } from "../store/turn";
+import { branch, cache, lastTurn, useChat } from "../store/cache";
+import { useSelect } from "../store/state";
 import { t } from "../texts";
 import { ChatCost } from "./Cost";
 
 const NEARLY_FULL = 0.85; // of what a request may have
 
 // How much of the model's context the conversation takes, what it has used so far, and what that cost.
-export function Meter({ turns }: { turns: Turn[] }) {
-  const { open, chats, models } = useStore();
-  const last = turns[turns.length - 1];
-  const chat = open && chats.get(open.id);
-  const model = models.models.find((each) => each.name === last?.model);
-  const told = [...turns].reverse().find((turn) => turn.context > 0);
-  const context = told?.context ?? 0;
-  const window = told?.window || model?.context_window || 0;
-  const limit = told?.limit ?? 0;
-  const input = turns.reduce((sum, turn) => sum + turn.input, 0);
-  const output = turns.reduce((sum, turn) => sum + turn.output, 0);
+export function Meter() {
+  const { context, window, limit, input, output } = useSelect(figures);
+  const total = useChat()?.tokens || input + output;
   const share = window > 0 ? Math.min(1, context / window) : 0;
-  const total = chat?.tokens || input + output;
   if (total === 0) return <div className="meter faint" data-testid="meter" />;
   return (
     <div className="meter faint" data-testid="meter" title={t.meterTip(input, output)}>
@@ -35,4 +26,18 @@ export function Meter({ turns }: { turns: Turn[] }) {
       <ChatCost />
     </div>
   );
+}
+
+// In tokens.
+function figures() {
+  const turns = branch();
+  const told = [...turns].reverse().find((turn) => turn.context > 0);
+  const model = cache.models.models.find((each) => each.name === lastTurn()?.model);
+  return {
+    context: told?.context ?? 0,
+    window: told?.window || model?.context_window || 0,
+    limit: told?.limit ?? 0,
+    input: turns.reduce((sum, turn) => sum + turn.input, 0),
+    output: turns.reduce((sum, turn) => sum + turn.output, 0),
+  };
 }

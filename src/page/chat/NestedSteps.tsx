@@ -1,11 +1,15 @@
+import { createContext, useContext } from "react";
 import { Markdown } from "../markdown/Markdown";
-import type { ToolBlock } from "../store/turn";
+import type { ToolBlock, Turn } from "../store/turn";
 import { t } from "../texts";
-import { Blocks } from "./TurnView";
+
+// Draws the blocks of a turn. A card is one of these blocks, so it gets the way to draw them from outside.
+export const BlocksOf = createContext<(props: { turn: Turn; running: boolean }) => JSX.Element>(() => <></>);
 
 // An agent that works for a call: its own thinking, calls and words, while they come and afterwards.
 export function NestedSteps({ block, question, open }: { block: ToolBlock; question: string; open: boolean }) {
-  const nested = block.nested;
+  const Blocks = useContext(BlocksOf);
+  const { nested } = block;
   const running = open && block.output === null;
   // Its answer is what the call gives back.
   const answered = nested?.blocks.some((each) => each.kind === "text" && each.final) ?? false;

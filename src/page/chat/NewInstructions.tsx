@@ -1,6 +1,7 @@
 import { useState } from "react";
 import { Icon } from "../parts/Icon";
-import { store, useStore } from "../store/store";
+import { cache, trust } from "../store/cache";
+import { useSelect } from "../store/state";
 import { t } from "../texts";
 import type { Instructions } from "../wire";
 import { spelled } from "./hidden";
@@ -13,7 +14,7 @@ const putOff = (file: File): boolean => sessionStorage.getItem(`instructions:${f
 // A file of instructions that lies where tools could have written it: nothing of it is told to a model before a person has
 // seen it. What is allowed is what stands here, by its digest, whatever the file has become meanwhile.
 export function NewInstructions() {
-  const { instructions } = useStore();
+  const instructions = useSelect(() => cache.instructions);
   const [seen, setSeen] = useState<File | null>(null);
   const [moved, setMoved] = useState(false);
   const [, redraw] = useState(0);
@@ -26,8 +27,8 @@ export function NewInstructions() {
     redraw((n) => n + 1);
   };
   const allow = async (): Promise<void> => {
-    if (await store.trust(file.path, file.digest ?? "")) return done();
-    const now = store.instructions.find((each) => each.path === file.path && (each.state === "new" || each.state === "changed"));
+    if (await trust(file.path, file.digest ?? "")) return done();
+    const now = cache.instructions.find((each) => each.path === file.path && (each.state === "new" || each.state === "changed"));
     if (!now) return done();
     setMoved(now.digest !== file.digest);
     setSeen(now);

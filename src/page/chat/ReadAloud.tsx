@@ -1,14 +1,15 @@
 import { Icon } from "../parts/Icon";
-import { useStore } from "../store/store";
-import type { TextBlock, Turn } from "../store/turn";
+import { cache } from "../store/cache";
+import { useSelect } from "../store/state";
+import { textOf, Turn } from "../store/turn";
 import { t } from "../texts";
 import { useSound } from "./useSound";
 
 // Reads a turn's answer aloud, where the server can speak.
 export function ReadAloud({ turn }: { turn: Turn }) {
-  const { models } = useStore();
+  const models = useSelect(() => cache.models);
   const [playing, play, stop] = useSound();
-  const text = turn.blocks.filter((block): block is TextBlock => block.kind === "text").map((block) => block.text).join("\n\n");
+  const text = textOf(turn);
   if (!models.audio?.speech || text.trim() === "") return null;
   return playing
     ? <button type="button" className="quiet tiny" data-testid="stop-reading" onClick={stop}><Icon name="stop" size={14} /><span>{t.stopReading}</span></button>

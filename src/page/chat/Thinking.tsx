@@ -1,13 +1,13 @@
 import { memo } from "react";
 import { duration } from "../parts/duration";
 import { Icon } from "../parts/Icon";
-import { useNow } from "../parts/useNow";
+import { useNow } from "../parts/hooks";
 import type { TextBlock } from "../store/turn";
 import { t } from "../texts";
 import { useFold } from "./folding";
 
 // What the model thought, folded; how long it has thought so far, or did.
-export const Thinking = memo(function Thinking({ block, id, open }: { block: TextBlock; id: string; length: number; open: boolean }) {
+export const Thinking = memo(function Thinking({ block, id, open }: { block: TextBlock; id: string; version: number; open: boolean }) {
   const [shown, toggle] = useFold(`thinking/${id}`, false, true);
   const still = open && block.to === 0;
   const now = useNow(still, 200);

@@ -2,7 +2,7 @@
 import type { ToolBlock } from "../store/turn";
 import type { FileChange } from "../wire";
 import { ApiError, get } from "../wire/api";
-import { argumentsOf, Values } from "./values";
+import { argumentsOf, Values, wordOf } from "./values";
 
 const MOST = 100;
 const CHANGING = ["write_file", "edit_file", "delete_file"];
@@ -31,7 +31,6 @@ export interface Texts {
   before: string;
   after: string;
 }
-const wordOf = (values: Values, name: string): string => (typeof values[name] === "string" ? (values[name] as string) : "");
 
 // What a call with these arguments makes of the file that was looked at. null: that is not known.
 export function changeBy(tool: string, values: Values | null, seen: FileChange | null | undefined): Texts | null {

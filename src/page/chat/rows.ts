@@ -14,6 +14,8 @@ export interface ChatRow extends Row {
 const CHARACTERS = 90; // of a line, roughly
 const LINE = 24; // pixels
 
+const isSame = (a: ChatRow, b: ChatRow | undefined): boolean => a === b || (a.key === b?.key && a.kind === b.kind && a.guess === b.guess && a.block === b.block && a.count === b.count);
+
 const row = (key: string, kind: ChatRow["kind"], guess: number, turn: Turn | null, more: Partial<ChatRow> = {}): ChatRow => ({ key, kind, guess, turn, block: null, piece: 0, count: 0, ...more });
 
 // --- the pieces of a text, taken apart once
@@ -92,8 +94,10 @@ function rowsOf(turn: Turn, hideTools: boolean): ChatRow[] {
     if (!isRunning(turn)) rows.push(row(`${turn.id}/foot`, "foot", 34, turn));
     else if (turn.blocks.length === 0) rows.push(row(`${turn.id}/wait`, "wait", 40, turn));
   }
-  rowsOfTurn.set(turn, { version: turn.version, hideTools, rows });
-  return rows;
+  // A text that grows within its last piece is no other row: the list stays the same one.
+  const now = known && known.rows.length === rows.length && rows.every((each, i) => isSame(each, known.rows[i])) ? known.rows : rows;
+  rowsOfTurn.set(turn, { version: turn.version, hideTools, rows: now });
+  return now;
 }
 
 export interface ChatRows {
@@ -102,16 +106,25 @@ export interface ChatRows {
   heads: Map<string, number>; // of the turns, by their ids
 }
 
+let last: { of: unknown[]; all: ChatRows } | null = null;
+
+// The same object as long as the rows are the same.
 export function rowsOfChat(turns: readonly Turn[], hideTools: boolean, earlier: boolean, unsent: readonly string[]): ChatRows {
+  const parts = turns.map((turn) => rowsOf(turn, hideTools));
+  const of = [earlier, unsent.join(), ...turns, ...parts];
+  if (!last || last.of.length !== of.length || of.some((each, i) => each !== last!.of[i])) last = { of, all: joined(turns, parts, earlier, unsent) };
+  return last.all;
+}
+function joined(turns: readonly Turn[], parts: ChatRow[][], earlier: boolean, unsent: readonly string[]): ChatRows {
   const rows: ChatRow[] = [];
   const heads = new Map<string, number>();
   if (earlier) rows.push(row("earlier", "earlier", 40, null, { floats: true }));
   const leadOf: number[] = earlier ? [-1] : [];
-  for (const turn of turns) {
+  turns.forEach((turn, i) => {
     const head = rows.length;
     heads.set(turn.id, head);
-    for (const each of rowsOf(turn, hideTools)) rows.push(each), leadOf.push(head);
-  }
+    for (const each of parts[i]!) rows.push(each), leadOf.push(head);
+  });
   for (const key of unsent) rows.push(row(key, "sent", 60, null)), leadOf.push(-1);
   return { rows, leads: Int32Array.from(leadOf), heads };
 }

@@ -1,6 +1,8 @@
 // Files on their way to a chat, and those that the next message takes with it. Kept per chat while people look at others.
-import { useSyncExternalStore } from "react";
-import { store } from "../store/store";
+import { cache, readTools } from "../store/cache";
+import { tell } from "../store/notices";
+import * as requests from "../store/requests";
+import { draw, useSelect } from "../store/state";
 import { t } from "../texts";
 import type { ChatFiles, FileInfo } from "../wire";
 import { ApiError, authorization, call, chatPath, get } from "../wire/api";
@@ -21,27 +23,21 @@ export interface Upload {
 const NONE: Upload[] = [];
 const ofChat = new Map<string, Upload[]>();
 const asText = new Map<string, Set<string>>(); // paths that somebody has taken out again, though the message names them
-const listeners = new Set<() => void>();
 let number = 0;
 
 function put(chat: string, uploads: Upload[]): void {
   ofChat.set(chat, uploads);
-  for (const listener of [...listeners]) listener();
+  draw();
 }
 const change = (chat: string, key: number, how: Partial<Upload>): void => put(chat, uploadsOf(chat).map((each) => (each.key === key ? { ...each, ...how } : each)));
 
 export const uploadsOf = (chat: string): Upload[] => ofChat.get(chat) ?? NONE;
 
-export function useUploads(chat: string): Upload[] {
-  return useSyncExternalStore((listener) => {
-    listeners.add(listener);
-    return () => listeners.delete(listener);
-  }, () => uploadsOf(chat));
-}
+export const useUploads = (chat: string): Upload[] => useSelect(() => uploadsOf(chat));
 
 // Before the first message there is no chat to hold files: it is made for them.
 export async function attach(files: File[]): Promise<void> {
-  const chat = store.open?.id ?? (await store.newChat());
+  const chat = cache.open?.id ?? (await requests.createChat());
   if (!chat) return;
   for (const file of files) {
     const upload: Upload = { key: ++number, name: file.name || t.pastedFile, file, path: "", id: "", picture: file.type.startsWith("image/") ? URL.createObjectURL(file) : "", sent: 0, failure: "", isFinal: false };
@@ -52,7 +48,7 @@ export async function attach(files: File[]): Promise<void> {
 
 // A file of the workspace, as it is now. Not if the chat's next message has it already.
 export async function attachPath(path: string): Promise<void> {
-  const chat = await store.chatToFill();
+  const chat = await requests.chatToFill();
   if (!chat) return;
   asText.get(chat)?.delete(path);
   if (!uploadsOf(chat).some((each) => each.path === path)) void fetchPath(chat, addPath(chat, path)).catch(() => undefined);
@@ -76,12 +72,12 @@ async function fetchPath(chat: string, upload: Upload): Promise<void> {
 // attached; so the message is not what its writer thinks.
 export async function attachMentioned(chat: string, text: string): Promise<boolean> {
   let all = true;
-  if (!store.tools) await store.readTools().catch(() => undefined); // whether there is a workspace; the page may just have been opened
+  if (!cache.tools) await readTools().catch(() => undefined); // whether there is a workspace; the page may just have been opened
   for (const path of mentionsIn(text)) {
     const known = uploadsOf(chat).find((each) => each.path === path || each.name === path);
     if (known?.failure) all = false;
     if (known || asText.get(chat)?.has(path)) continue;
-    if (store.tools?.workspace) {
+    if (cache.tools?.workspace) {
       const upload = addPath(chat, path);
       try {
         await fetchPath(chat, upload);
@@ -97,7 +93,7 @@ export async function attachMentioned(chat: string, text: string): Promise<boole
     }
     const named = (await filesOf(chat)).filter((each) => each.filename === path).pop();
     if (named) mention(chat, named);
-    else if (/[./]/.test(path)) store.tell(t.noSuchFile(path));
+    else if (/[./]/.test(path)) tell(t.noSuchFile(path));
   }
   return all;
 }

@@ -2,7 +2,8 @@
 import { useEffect, useState } from "react";
 import type { IconName } from "../parts/Icon";
 import { actions } from "../keys/actions";
-import { store } from "../store/store";
+import { cache, useOpen } from "../store/cache";
+import { useSelect } from "../store/state";
 import { t } from "../texts";
 import type { FileInfo, WorkspaceFiles } from "../wire";
 import { request } from "../wire/api";
@@ -25,7 +26,7 @@ const PAUSE = 120; // ms: who writes on wants something else
 // Files of the workspace that have the word in their path, once the server has found them.
 function useWorkspaceFiles(word: string | null): string[] {
   const [found, setFound] = useState<string[]>([]);
-  const wanted = store.tools?.workspace ? word : null;
+  const wanted = useSelect(() => Boolean(cache.tools?.workspace)) ? word : null;
   useEffect(() => {
     if (wanted === null) return setFound([]);
     const stop = new AbortController();
@@ -47,7 +48,7 @@ function useWorkspaceFiles(word: string | null): string[] {
 }
 
 export function useCompletion(text: string, caret: number): Suggestion[] {
-  const chat = store.open?.id ?? "";
+  const chat = useOpen()?.id ?? "";
   const before = text.slice(0, caret);
   const slash = /^\/([\w-]*)$/.exec(before);
   const at = mentionBefore(before);

@@ -1,18 +1,21 @@
 import { RefObject, useEffect } from "react";
-import { useStore, store } from "../store/store";
+import { useOpen } from "../store/cache";
+import { navigation } from "../store/navigation";
+import { useSelect } from "../store/state";
 
 const articleOf = (place: RefObject<HTMLElement>, turn: string): HTMLElement | null | undefined => place.current?.querySelector<HTMLElement>(`[data-interaction="${CSS.escape(turn)}"]`);
 
 // Brings the turn that somebody looks for, or whose message is being changed, into sight, once it is there.
 export function useGoTo(place: RefObject<HTMLElement>, heads: Map<string, number>, reveal: (turn: string, below: number) => void): void {
-  const { target, editing, open } = useStore();
+  const { target, editing } = useSelect(() => ({ target: navigation.target, editing: navigation.editing }));
+  const open = useOpen();
   useEffect(() => {
     if (editing && heads.has(editing) && !articleOf(place, editing)) reveal(editing, 0);
     // eslint-disable-next-line react-hooks/exhaustive-deps -- once, when it begins
   }, [editing]);
   useEffect(() => {
     if (!target || target.chat !== open?.id || !heads.has(target.turn)) return;
-    store.set({ target: null });
+    navigation.set({ target: null });
     reveal(target.turn, target.below ?? 0);
     requestAnimationFrame(() => {
       const turn = articleOf(place, target.turn);

@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from "react";
-import { store } from "../store/store";
+import { attempt } from "../store/notices";
 import { t } from "../texts";
 import { request } from "../wire/api";
 
@@ -17,7 +17,7 @@ export function useSound(): [playing: boolean, play: (text: string) => void, sto
     const end = new AbortController();
     ending.current = end;
     setPlaying(true);
-    void store.attempt(() => speak(text, end.signal)).then(() => {
+    void attempt(() => speak(text, end.signal)).then(() => {
       if (ending.current === end) setPlaying(false);
     });
   };

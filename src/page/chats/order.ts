@@ -1,4 +1,4 @@
-import type { Chat } from "../store/types";
+import type { Chat } from "../store/turn";
 
 const byAge = (a: Chat, b: Chat): number => (a.updated_at < b.updated_at ? 1 : a.updated_at > b.updated_at ? -1 : 0);
 

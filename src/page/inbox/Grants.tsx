@@ -1,6 +1,7 @@
 import { useEffect, useState } from "react";
 import { spelled } from "../chat/hidden";
-import { store, useStore } from "../store/store";
+import { allTurns, cache, useOpen } from "../store/cache";
+import { attempt } from "../store/notices";
 import { t } from "../texts";
 import type { ChatGrants, Grants as Standing } from "../wire";
 import { call, chatPath, get } from "../wire/api";
@@ -8,9 +9,9 @@ import { call, chatPath, get } from "../wire/api";
 // What was asked when a call was allowed: a chat keeps the digest of its arguments, and its own events have them.
 async function inputsOf(digests: Set<string>): Promise<Map<string, string>> {
   const found = new Map<string, string>();
-  const { open } = store;
+  const { open } = cache;
   if (!open || digests.size === 0) return found;
-  for await (const turns of store.allTurns(open)) {
+  for await (const turns of allTurns(open)) {
     for (const event of turns.flatMap((turn) => turn.events)) {
       if (event.type === "APPROVAL_REQUIRED" && digests.has(event.arguments_digest)) found.set(event.arguments_digest, event.tool_input);
     }
@@ -48,13 +49,12 @@ async function readAll(chat: string | undefined): Promise<Grant[]> {
 
 // What has been allowed for longer than once, everywhere and in the chat that is open; each can be taken back.
 export function Grants() {
-  const { open } = useStore();
   const [grants, setGrants] = useState<Grant[]>([]);
-  const chat = open?.id;
+  const chat = useOpen()?.id;
   const read = (): Promise<void> => readAll(chat).then(setGrants, () => setGrants([]));
   useEffect(() => void read(), [chat]);
   const revoke = async (grant: Grant): Promise<void> => {
-    await store.attempt(() => call("DELETE", grant.path));
+    await attempt(() => call("DELETE", grant.path));
     await read();
   };
   return (

@@ -172,30 +172,25 @@ export class ListWindow {
       const row = this.rowAround(e.target as Element);
       if (row) this.pressed = { key: row.dataset.row!, top: this.topOf(row), at: performance.now() };
     };
-    scroller.addEventListener("scroll", onScroll, { passive: true });
-    scroller.addEventListener("scrollend", onScrollEnd);
-    scroller.addEventListener("keydown", onKey);
-    for (const name of ["wheel", "touchmove", "pointerdown"]) scroller.addEventListener(name, onTouch, { passive: true });
-    for (const name of ["pointerup", "pointercancel"]) addEventListener(name, onTouch);
-    scroller.addEventListener("wheel", onWheel, { passive: true });
-    root.addEventListener("click", onPress, true);
+    const stop = new AbortController();
+    const { signal } = stop;
+    scroller.addEventListener("scroll", onScroll, { passive: true, signal });
+    scroller.addEventListener("scrollend", onScrollEnd, { signal });
+    scroller.addEventListener("keydown", onKey, { signal });
+    for (const name of ["wheel", "touchmove", "pointerdown"]) scroller.addEventListener(name, onTouch, { passive: true, signal });
+    for (const name of ["pointerup", "pointercancel"]) addEventListener(name, onTouch, { signal });
+    scroller.addEventListener("wheel", onWheel, { passive: true, signal });
+    root.addEventListener("click", onPress, { capture: true, signal });
     // As a key that opens or hides all of a kind.
     const onCommand = (e: KeyboardEvent): void => {
       if (!e.ctrlKey || !e.altKey) return;
       this.takeAnchor();
       if (this.anchor) this.pressed = { ...this.anchor, at: performance.now() };
     };
-    addEventListener("keydown", onCommand, true);
+    addEventListener("keydown", onCommand, { capture: true, signal });
     return () => {
-      removeEventListener("keydown", onCommand, true);
-      scroller.removeEventListener("scroll", onScroll);
-      scroller.removeEventListener("scrollend", onScrollEnd);
-      scroller.removeEventListener("keydown", onKey);
-      for (const name of ["wheel", "touchmove", "pointerdown"]) scroller.removeEventListener(name, onTouch);
-      for (const name of ["pointerup", "pointercancel"]) removeEventListener(name, onTouch);
+      stop.abort();
       clearTimeout(this.quiet);
-      scroller.removeEventListener("wheel", onWheel);
-      root.removeEventListener("click", onPress, true);
       this.watch?.disconnect();
       this.watched.clear();
       this.scroller = this.root = null;

@@ -2,7 +2,6 @@
 import type { Place } from "../list/window";
 import type { QueuedEntry } from "../wire";
 import { blank, isRunning, Turn } from "./turn";
-import { Unsent, unsentOf } from "./unsent";
 
 export interface OpenChat {
   id: string;
@@ -26,6 +25,26 @@ export function newChat(id: string): OpenChat {
     id, turns: new Map(), previous: null, loaded: false, unread: true, reading: new Map(), queue: [], sent: null, unsent: unsentOf(id), shape: 0,
     heights: new Map(), values: new Map(),
   };
+}
+
+// --- what could not be sent, which outlives the page
+export interface Unsent {
+  id: string;
+  text: string;
+  attachments: string[];
+}
+const unsentName = (chat: string): string => `unsent:${chat}`;
+
+function unsentOf(chat: string): Unsent[] {
+  try {
+    return JSON.parse(localStorage.getItem(unsentName(chat)) ?? "[]") as Unsent[];
+  } catch {
+    return [];
+  }
+}
+export function writeUnsent(chat: string, unsent: Unsent[]): void {
+  if (unsent.length > 0) localStorage.setItem(unsentName(chat), JSON.stringify(unsent));
+  else localStorage.removeItem(unsentName(chat));
 }
 
 export const byNumber = (a: string, b: string): number => Number(a.slice(4)) - Number(b.slice(4));

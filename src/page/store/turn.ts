@@ -1,6 +1,14 @@
 // One interaction as it is drawn: its events folded into blocks. The same fold draws what is live, what is stored, and
 // what the replay scrubber shows.
-import type { AgentEvent, Attachment, PendingInput, Status, Task } from "./types";
+import type { Attachment, ChatListEntry, Event, PendingApproval, PendingInput, Status, Task } from "../wire";
+
+export type { Attachment, PendingApproval, PendingInput, Task };
+// Names for types that the wire calls by other words, or does not name.
+export type AgentEvent = Extract<Event, { seq: number; type: string }>;
+export type Chat = ChatListEntry;
+
+// What becomes of files of the workspace when a chat goes back or forward.
+export type FilesChoice = { files?: "restore"; force?: boolean; allow_imported?: boolean };
 
 export interface Approval {
   approval_id: string;
@@ -13,9 +21,12 @@ export interface Approval {
   expires_at: string | null;
   decision?: { approved: boolean; feedback?: string | null; scope?: string; expired?: boolean; superseded?: boolean; tool_input?: string };
 }
-export interface TextBlock {
-  kind: "text" | "thinking";
+interface Common {
   key: number;
+  version: number; // of what is drawn of it
+}
+export interface TextBlock extends Common {
+  kind: "text" | "thinking";
   text: string;
   open: boolean;
   final: boolean; // the answer
@@ -23,9 +34,8 @@ export interface TextBlock {
   from: number; // when it began and ended, in ms; 0: not known
   to: number;
 }
-export interface ToolBlock {
+export interface ToolBlock extends Common {
   kind: "tool";
-  key: number;
   id: string;
   name: string;
   input: string;
@@ -41,9 +51,8 @@ export interface ToolBlock {
   question?: PendingInput & { response?: string | null; answered?: boolean };
   nested: Turn | null; // what an agent of its own did for it
 }
-export interface NoteBlock {
+export interface NoteBlock extends Common {
   kind: "note";
-  key: number;
   what: "retry" | "compacted" | "loop" | "same_error" | "no_progress" | "cancelled" | "error" | "tasks" | "plan";
   code: string;
   text: string;
@@ -93,7 +102,12 @@ export function newTurn(chat: string, id: string): Turn {
 
 export const isRunning = (turn: Turn): boolean => turn.status === "RUNNING" || turn.status.startsWith("WAITING");
 
-const timeOf = (event: AgentEvent): number => ("at" in event && event.at ? Date.parse(event.at) : 0);
+// The texts of the model, or the final ones alone.
+export const textOf = (turn: Turn, isFinal = false, between = "\n\n"): string =>
+  turn.blocks.flatMap((block) => (block.kind === "text" && (block.final || !isFinal) ? [block.text] : [])).join(between);
+
+// In ms; 0: not known.
+export const timeOf = (event: AgentEvent | undefined): number => (event && "at" in event && event.at ? Date.parse(event.at) : 0);
 
 // The newest that fits. What belongs to earlier rounds is not looked at: a turn may have thousands of blocks.
 function newest<T extends Block>(turn: Turn, round: number, fits: (block: Block) => block is T): T | undefined {
@@ -112,17 +126,18 @@ function addDelta(turn: Turn, kind: "text" | "thinking", round: number, text: st
   let block = openText(turn, kind, round);
   if (!block) {
     const now = live ? Date.now() : 0;
-    block = { kind, key: turn.blocks.length, text: "", open: true, final: false, round, from: now, to: 0 };
+    block = { kind, key: turn.blocks.length, version: 0, text: "", open: true, final: false, round, from: now, to: 0 };
     if (kind === "text") closeThinking(turn, now);
     turn.blocks.push(block);
   }
   block.text += text;
+  block.version++;
 }
 
 function closeThinking(turn: Turn, now: number): void {
   for (let i = turn.blocks.length - 1; i >= 0; --i) {
     const block = turn.blocks[i]!;
-    if (block.kind === "thinking" && block.open && block.to === 0) block.to = now;
+    if (block.kind === "thinking" && block.open && block.to === 0) (block.to = now), block.version++;
     else if (block.kind === "tool") return;
   }
 }
@@ -131,34 +146,40 @@ function closeText(turn: Turn, kind: "text" | "thinking", event: AgentEvent, tex
   const round = event.round_index;
   let block = openText(turn, kind, round);
   if (!block) {
-    block = { kind, key: turn.blocks.length, text, open: true, final, round, from: 0, to: 0 };
+    block = { kind, key: turn.blocks.length, version: 0, text, open: true, final, round, from: 0, to: 0 };
     turn.blocks.push(block);
   }
   block.text = text;
   block.open = false;
   block.final = final;
+  block.version++;
   if (block.to === 0 && block.from !== 0) block.to = timeOf(event);
 }
 
+// The block of the call in this round, to be changed; a new one if there is none.
 function toolOf(turn: Turn, id: string, name: string, input: string, round: number): ToolBlock {
   let block = newest(turn, round, (each): each is ToolBlock => each.kind === "tool" && each.id === id && each.round === round);
   if (!block) {
-    block = { kind: "tool", key: turn.blocks.length, id, name, input, live: "", output: null, failed: false, files: [], chat: turn.chat, from: 0, to: 0, round, nested: null };
+    block = { kind: "tool", key: turn.blocks.length, version: 0, id, name, input, live: "", output: null, failed: false, files: [], chat: turn.chat, from: 0, to: 0, round, nested: null };
     turn.blocks.push(block);
   }
+  block.version++;
   return block;
 }
 
+// The newest block of the call, to be changed.
 function lastTool(turn: Turn, id: string): ToolBlock | undefined {
   for (let i = turn.blocks.length - 1; i >= 0; --i) {
     const block = turn.blocks[i];
-    if (block?.kind === "tool" && block.id === id) return block;
+    if (block?.kind !== "tool" || block.id !== id) continue;
+    block.version++;
+    return block;
   }
   return undefined;
 }
 
 function note(turn: Turn, what: NoteBlock["what"], text: string, more: Partial<NoteBlock> = {}): void {
-  turn.blocks.push({ kind: "note", key: turn.blocks.length, what, text, code: "", retryable: false, ...more });
+  turn.blocks.push({ kind: "note", key: turn.blocks.length, version: 0, what, text, code: "", retryable: false, ...more });
 }
 
 interface Usage {
@@ -303,7 +324,7 @@ export function take(turn: Turn, event: AgentEvent, live = false): void {
     case "INTERACTION_COMPLETE":
       turn.status = event.status;
       closeThinking(turn, timeOf(event));
-      for (const block of turn.blocks) if (block.kind !== "tool" && block.kind !== "note") block.open = false;
+      for (const block of turn.blocks) if (block.kind !== "tool" && block.kind !== "note" && block.open) (block.open = false), block.version++;
       break;
   }
 }

@@ -1,6 +1,8 @@
 import { useState } from "react";
 import { Icon } from "../parts/Icon";
-import { store, useStore } from "../store/store";
+import { lastTurn, leafOf, useBranch, useOpen } from "../store/cache";
+import * as requests from "../store/requests";
+import { useSelect } from "../store/state";
 import { t } from "../texts";
 import { AskedFilesBox } from "./AskedFilesBox";
 import { Comparison } from "./Comparison";
@@ -11,10 +13,12 @@ const LANE = 20;
 
 // All versions of the chat as a tree; two of them can be compared.
 export function BranchMap() {
-  const { open } = useStore();
+  const open = useOpen();
+  const turns = useBranch();
+  useSelect(() => [open?.shape, open?.turns.size, lastTurn()?.version]);
   const [picked, setPicked] = useState<string[]>([]);
   if (!open || open.turns.size === 0) return <p className="panel empty">{t.noBranches}</p>;
-  const rows = treeOf(open.turns, new Set(store.branch().map((turn) => turn.id)));
+  const rows = treeOf(open.turns, new Set(turns.map((turn) => turn.id)));
   const width = (Math.max(...rows.map((row) => row.lane)) + 1) * LANE + 8;
   const pick = (id: string): void => setPicked(picked.includes(id) ? picked.filter((each) => each !== id) : [...picked.slice(-1), id]);
   const [first, second] = picked.map((id) => open.turns.get(id));
@@ -37,11 +41,11 @@ export function BranchMap() {
             <li key={turn.id} className={shown ? "node shown" : "node"}>
               <input type="checkbox" checked={picked.includes(turn.id)} aria-label={t.compareThis(turn.message ?? turn.id)} onChange={() => pick(turn.id)} />
               <button type="button" className="quiet said" data-testid="tree-turn" data-interaction={turn.id} aria-current={shown ? "true" : undefined}
-                onClick={() => void store.moveHead(store.leafOf(turn))}><span className="title" dir="auto">{turn.message || "–"}</span></button>
+                onClick={() => void requests.moveHead(leafOf(turn))}><span className="title" dir="auto">{turn.message || "–"}</span></button>
               <span className="faint number">{turn.status === "COMPLETED" ? turn.model : t.statuses[turn.status]}</span>
               {!shown && (
                 <button type="button" className="quiet square small" data-testid="remove-branch" data-from={turn.id} aria-label={t.removeBranch(turn.id)}
-                  title={t.removeBranch(turn.id)} onClick={() => void store.removeBranch(turn)}><Icon name="trash" size={15} /></button>
+                  title={t.removeBranch(turn.id)} onClick={() => void requests.removeBranch(turn)}><Icon name="trash" size={15} /></button>
               )}
             </li>
           ))}

@@ -1,6 +1,7 @@
 import { useEffect, useRef } from "react";
+import { Words } from "../chat/Diff";
 import { diffWords, Part } from "../chat/lines";
-import type { TextBlock, Turn } from "../store/turn";
+import { textOf, Turn } from "../store/turn";
 import { t } from "../texts";
 
 // Two versions side by side, turn by turn; what differs is marked.
@@ -22,22 +23,15 @@ export function Comparison({ turns, first, second }: { turns: Map<string, Turn>;
 
 function Pair({ number, left, right }: { number: number; left: Turn | undefined; right: Turn | undefined }) {
   const asked = diffWords(left?.message ?? "", right?.message ?? "");
-  const said = diffWords(left ? answerOf(left) : "", right ? answerOf(right) : "");
+  const said = diffWords(left ? textOf(left, false, "\n") : "", right ? textOf(right, false, "\n") : "");
   const side = (turn: Turn | undefined, drops: Part["kind"]): JSX.Element => (turn ? (
     <div className="side" data-testid={drops === "added" ? "left" : "right"} dir="auto">
       <h4>{t.turnNumber(number)}</h4>
-      <strong><Parts parts={asked} drops={drops} /></strong>
-      {"\n\n"}<Parts parts={said} drops={drops} />
+      <strong><Words parts={asked} drops={drops} /></strong>
+      {"\n\n"}<Words parts={said} drops={drops} />
     </div>
   ) : <div className="side nothing">{t.noSuchTurn}</div>);
   return <>{side(left, "added")}{side(right, "removed")}</>;
-}
-
-function Parts({ parts, drops }: { parts: Part[]; drops: Part["kind"] }) {
-  return (
-    <>{parts.map((part, i) => (part.kind === drops ? null : part.kind === "removed" ? <del key={i} className="removed">{part.text}</del>
-      : part.kind === "added" ? <ins key={i} className="added">{part.text}</ins> : <span key={i}>{part.text}</span>))}</>
-  );
 }
 
 function pathTo(turns: Map<string, Turn>, leaf: Turn): Turn[] {
@@ -45,5 +39,3 @@ function pathTo(turns: Map<string, Turn>, leaf: Turn): Turn[] {
   for (let at: Turn | undefined = leaf; at; at = at.parent ? turns.get(at.parent) : undefined) path.push(at);
   return path.reverse();
 }
-
-const answerOf = (turn: Turn): string => turn.blocks.filter((block): block is TextBlock => block.kind === "text").map((block) => block.text).join("\n");

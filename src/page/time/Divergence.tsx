@@ -1,3 +1,4 @@
+import { Words } from "../chat/Diff";
 import { diffWords, Part } from "../chat/lines";
 import { spelled } from "../chat/hidden";
 import { t } from "../texts";
@@ -13,22 +14,18 @@ export function Divergence({ report }: { report: ReplayReport }) {
     <div data-testid="verified">
       <p className="bad">{t.differs} {divergence.seq}: {divergence.reason}</p>
       <div className="divergence">
-        <Side label={t.expected} testid="expected" parts={divergence.expected && parts.filter((part) => part.kind !== "added")} />
-        <Side label={t.actual} testid="actual" parts={divergence.actual && parts.filter((part) => part.kind !== "removed")} />
+        <Side label={t.expected} testid="expected" drops="added" parts={divergence.expected && parts} />
+        <Side label={t.actual} testid="actual" drops="removed" parts={divergence.actual && parts} />
       </div>
     </div>
   );
 }
 
-function Side({ label, testid, parts }: { label: string; testid: string; parts: Part[] | null }) {
+function Side({ label, testid, drops, parts }: { label: string; testid: string; drops: Part["kind"]; parts: Part[] | null }) {
   return (
     <section aria-label={label}>
       <h4>{label}</h4>
-      {parts === null ? <p className="faint">{t.noEvent}</p> : (
-        <pre tabIndex={0} data-testid={testid}>
-          {parts.map((part, i) => (part.kind === "removed" ? <del key={i} className="removed">{part.text}</del> : part.kind === "added" ? <ins key={i} className="added">{part.text}</ins> : part.text))}
-        </pre>
-      )}
+      {parts === null ? <p className="faint">{t.noEvent}</p> : <pre tabIndex={0} data-testid={testid}><Words parts={parts} drops={drops} /></pre>}
     </section>
   );
 }

@@ -1,5 +1,5 @@
 import { spelled } from "../chat/hidden";
-import type { FilesChoice } from "../store/types";
+import type { FilesChoice } from "../store/turn";
 import { t } from "../texts";
 import { Hunks } from "./DiffBox";
 import type { FilesPreview } from "../wire";

@@ -2,8 +2,8 @@ import { KeyboardEvent, useEffect, useMemo, useRef, useState } from "react";
 import { BlockList } from "../chat/TurnView";
 import { duration } from "../parts/duration";
 import { Icon } from "../parts/Icon";
-import { store } from "../store/store";
-import { newTurn, take, Turn } from "../store/turn";
+import { attempt } from "../store/notices";
+import { newTurn, take, timeOf, Turn } from "../store/turn";
 import { t } from "../texts";
 import type { ReplayReport } from "../wire";
 import { call, turnPath } from "../wire/api";
@@ -35,7 +35,7 @@ export function ReplayBox({ turn }: { turn: Turn }) {
       setPlaying(false);
       return undefined;
     }
-    const apart = Math.max(0, timeOf(turn, at) - timeOf(turn, at - 1));
+    const apart = Math.max(0, timeOf(turn.events[at]) - timeOf(turn.events[Math.max(0, at - 1)]));
     const timer = setTimeout(() => setAt(at + 1), Math.max(16, speed === "steady" ? STEADY : speed === "4" ? apart / 4 : apart));
     return () => clearTimeout(timer);
   }, [playing, at, turn, speed, count]);
@@ -49,7 +49,7 @@ export function ReplayBox({ turn }: { turn: Turn }) {
   };
   const verify = async (): Promise<void> => {
     setChecking(true);
-    await store.attempt(async () => setReport(await call<ReplayReport>("POST", `${turnPath(turn.chat, turn.id)}/replay`, { mode: "recorded" })));
+    await attempt(async () => setReport(await call<ReplayReport>("POST", `${turnPath(turn.chat, turn.id)}/replay`, { mode: "recorded" })));
     setChecking(false);
   };
   const onKey = (e: KeyboardEvent): void => {
@@ -74,14 +74,9 @@ export function ReplayBox({ turn }: { turn: Turn }) {
         <select aria-label={t.speed} data-testid="replay-speed" value={speed} onChange={(e) => setSpeed(e.target.value as Speed)}>{SPEEDS.map((each) => <option key={each} value={each}>{t.speeds[each]}</option>)}</select>
         <button type="button" data-testid="verify" disabled={checking} onClick={() => void verify()}><Icon name="verify" size={16} />{t.verify}</button>
       </div>
-      <p className="number" data-testid="replay-state">{at}/{count} {event?.type} {at > 0 && `+${duration(timeOf(turn, at - 1) - timeOf(turn, 0))}`}</p>
+      <p className="number" data-testid="replay-state">{at}/{count} {event?.type} {at > 0 && `+${duration(timeOf(event) - timeOf(turn.events[0]))}`}</p>
       {report && (report.match ? <p className="good" data-testid="verified"><Icon name="check" size={16} /> {t.verified}</p> : <Divergence report={report} />)}
       <div className="replayed"><BlockList turn={shown} /></div>
     </section>
   );
 }
-
-const timeOf = (turn: Turn, at: number): number => {
-  const event = turn.events[Math.max(0, at)];
-  return event && "at" in event ? Date.parse(event.at) : 0;
-};

@@ -1,5 +1,5 @@
 // The turns of a chat as rows of a drawing: one below the other, each version in a lane of its own.
-import { byNumber } from "../store/store";
+import { byNumber } from "../store/open";
 import type { Turn } from "../store/turn";
 
 export interface TreeRow {

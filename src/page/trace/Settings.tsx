@@ -3,7 +3,9 @@ import { Grants } from "../inbox/Grants";
 import { spelled } from "../chat/hidden";
 import { Connect } from "../chat/Welcome";
 import { CopyButton } from "../parts/CopyButton";
-import { store, useStore } from "../store/store";
+import { cache } from "../store/cache";
+import { tell } from "../store/notices";
+import { useSelect } from "../store/state";
 import { setTheme, themeNow } from "../theme";
 import { t } from "../texts";
 import { hasToken, logOut } from "../wire/api";
@@ -11,14 +13,14 @@ import { ToolServers } from "./ToolServers";
 
 // What this browser shows, and what the server runs with.
 export function Settings() {
-  const { tools, models, instructions } = useStore();
+  const { tools, models, instructions } = useSelect(() => ({ tools: cache.tools, models: cache.models, instructions: cache.instructions }));
   const [theme, choose] = useState(themeNow());
   const [notes, setNotes] = useState(localStorage.getItem("notify") === "on");
   const wantNotes = async (wanted: boolean): Promise<void> => {
     const allowed = wanted && typeof Notification !== "undefined" && (await Notification.requestPermission()) === "granted";
     localStorage.setItem("notify", allowed ? "on" : "off");
     setNotes(allowed);
-    if (wanted && !allowed) store.tell(t.notAllowed);
+    if (wanted && !allowed) tell(t.notAllowed);
   };
   const providers = [...new Set(models.models.map((each) => each.provider))];
   const isOffline = models.models.find((each) => each.name === models.default)?.provider === "offline";

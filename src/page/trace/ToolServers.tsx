@@ -1,5 +1,6 @@
 import { useEffect, useState } from "react";
-import { store } from "../store/store";
+import { readTools } from "../store/cache";
+import { attempt } from "../store/notices";
 import { t } from "../texts";
 import type { ServerLogin, ToolServer, Tools } from "../wire";
 import { call } from "../wire/api";
@@ -21,7 +22,7 @@ export function ToolServers({ servers }: { servers: Tools["servers"] }) {
 function useLookingAgain(changes: boolean) {
   useEffect(() => {
     if (!changes) return;
-    const timer = setInterval(() => void store.readTools(), AGAIN);
+    const timer = setInterval(() => void readTools(), AGAIN);
     return () => clearInterval(timer);
   }, [changes]);
 }
@@ -31,16 +32,16 @@ function Line({ server }: { server: ToolServer }) {
   const path = `/tools/servers/${encodeURIComponent(server.name)}`;
   const waits = server.login === "logged_in" ? null : page;
   useLookingAgain(waits !== null);
-  const logIn = () => store.attempt(async () => {
+  const logIn = () => attempt(async () => {
     const { open } = await call<ServerLogin>("POST", `${path}/login`);
     if (open && IS_WEB.test(open)) window.open(open, "_blank", "noopener,noreferrer");
     setPage(open);
-    if (!open) await store.readTools();
+    if (!open) await readTools();
   });
-  const logOut = () => store.attempt(async () => {
+  const logOut = () => attempt(async () => {
     await call("POST", `${path}/logout`);
     setPage(null);
-    await store.readTools();
+    await readTools();
   });
   return (
     <li>

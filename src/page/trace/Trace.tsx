@@ -4,9 +4,9 @@ import { useKept } from "../list/kept";
 import { Rows } from "../list/Rows";
 import type { Row } from "../list/window";
 import { duration } from "../parts/duration";
-import { store, useStore } from "../store/store";
-import type { Turn } from "../store/turn";
-import type { AgentEvent } from "../store/types";
+import { need, useBranch } from "../store/cache";
+import { useSelect } from "../store/state";
+import type { AgentEvent, Turn } from "../store/turn";
 import { t } from "../texts";
 import type { Audit, AuditEntry } from "../wire";
 import { get } from "../wire/api";
@@ -14,12 +14,12 @@ import { barsOf, Waterfall } from "./Waterfall";
 
 // What really happened: every event as it came, how long each round and tool took, and the audit log.
 export function Trace() {
-  useStore();
-  const turns = store.branch();
+  const turns = useBranch();
   const [chosen, setChosen] = useState<string | null>(null);
   const turn = turns.find((each) => each.id === chosen) ?? turns[turns.length - 1];
+  useSelect(() => turn?.version);
   useEffect(() => {
-    if (turn && !turn.held) void store.need(turn);
+    if (turn && !turn.held) void need(turn);
   });
   if (!turn) return <p className="panel empty">{t.noTrace}</p>;
   return (

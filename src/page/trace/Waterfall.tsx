@@ -2,7 +2,7 @@ import { useState } from "react";
 import { titleOf } from "../chat/values";
 import { Rows } from "../list/Rows";
 import { duration } from "../parts/duration";
-import type { Turn } from "../store/turn";
+import { timeOf, Turn } from "../store/turn";
 import { t } from "../texts";
 
 interface Bar {
@@ -11,8 +11,6 @@ interface Bar {
   to: number;
   kind: "round" | "call" | "wait";
 }
-
-const timeOf = (event: Turn["events"][number]): number => ("at" in event ? Date.parse(event.at) : 0);
 
 // What a model's answer consists of, and what can come in its place. Its usage is told after its calls have run.
 const ANSWERS = ["THINKING", "MESSAGE", "ANSWER"];

@@ -15,7 +15,7 @@ const LATE = 20_000; // who comes back to the page does not wait for the rest of
 
 export class Feed {
   private cursor = "";
-  private chats: string[] = [];
+  private chats: readonly string[] = [];
   private abort: AbortController | null = null;
   private pause = FIRST_PAUSE;
   private heard = Date.now(); // when something came
@@ -31,7 +31,7 @@ export class Feed {
   }
 
   // From now on the full events of these chats come too.
-  follow(chats: string[]): void {
+  follow(chats: readonly string[]): void {
     if (chats.join() === this.chats.join()) return;
     this.chats = chats;
     this.pause = 0;

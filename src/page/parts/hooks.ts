@@ -1,0 +1,42 @@
+import { RefObject, useEffect, useState, useSyncExternalStore } from "react";
+
+// What is open over the page closes when somebody clicks elsewhere or presses Escape.
+export function useAway(place: RefObject<HTMLElement>, open: boolean, close: () => void): void {
+  useEffect(() => {
+    if (!open) return undefined;
+    const onPointer = (e: PointerEvent): void => {
+      if (place.current && !place.current.contains(e.target as Node)) close();
+    };
+    const onKey = (e: KeyboardEvent): void => {
+      if (e.key !== "Escape") return;
+      e.stopPropagation();
+      close();
+      place.current?.querySelector<HTMLElement>("button[aria-expanded]")?.focus();
+    };
+    const stop = new AbortController();
+    document.addEventListener("pointerdown", onPointer, { signal: stop.signal });
+    document.addEventListener("keydown", onKey, { capture: true, signal: stop.signal });
+    return () => stop.abort();
+  }, [place, open, close]);
+}
+
+const query = matchMedia("(max-width: 52rem)");
+export const isNarrow = (): boolean => query.matches;
+
+// Whether the chats have no room beside the conversation.
+export const useNarrow = (): boolean => useSyncExternalStore((listener) => {
+  query.addEventListener("change", listener);
+  return () => query.removeEventListener("change", listener);
+}, isNarrow);
+
+// The time, anew every so often as long as somebody needs it to run.
+export function useNow(running: boolean, every = 1000): number {
+  const [now, setNow] = useState(Date.now());
+  useEffect(() => {
+    if (!running) return undefined;
+    setNow(Date.now());
+    const timer = setInterval(() => setNow(Date.now()), every);
+    return () => clearInterval(timer);
+  }, [running, every]);
+  return now;
+}
