@@ -1,7 +1,7 @@
 import { ClipboardEvent, KeyboardEvent, useEffect, useId, useRef, useState } from "react";
 import { Icon } from "../parts/Icon";
 import { editLast } from "../keys/actions";
-import { cache, useOpen } from "../store/cache";
+import { cache } from "../store/cache";
 import { navigation } from "../store/navigation";
 import { attempt, tell } from "../store/notices";
 import * as requests from "../store/requests";
@@ -21,10 +21,9 @@ const LONG = 20_000; // characters: a paste of more becomes a file
 
 const draftName = (chat: string): string => `draft:${chat}`;
 
-// Where people write. What is written is kept when they look at another chat, or load the page again.
-export function Composer({ running }: { running: Turn | undefined }) {
+// Where people write. What is written is kept when they look at another chat, or load the page again. A chat that begins here keeps its box.
+export function Composer({ chat, running }: { chat: string; running: Turn | undefined }) {
   const { wish, dropping, dropped } = useSelect(() => ({ wish: navigation.wish, dropping: navigation.dropping, dropped: navigation.dropped }));
-  const chat = useOpen()?.id ?? "";
   const queue = useSelect(() => cache.open?.queue);
   const model = useSelect(() => requests.settings().model ?? "");
   const [text, setText] = useState(() => localStorage.getItem(draftName(chat)) ?? "");
@@ -35,13 +34,15 @@ export function Composer({ running }: { running: Turn | undefined }) {
   const box = useRef<HTMLTextAreaElement>(null);
   const picker = useRef<HTMLInputElement>(null);
   const sending = useRef(false);
+  const written = useRef(chat); // the chat whose draft this is
   const id = useId();
   const found = useCompletion(text, caret);
   const suggestions = closed ? [] : found;
   const coming = uploads.some((each) => !each.id && !each.failure);
   useEffect(() => {
+    localStorage.removeItem(draftName(written.current));
+    written.current = chat;
     if (text) localStorage.setItem(draftName(chat), text);
-    else localStorage.removeItem(draftName(chat));
     const area = box.current;
     if (area) {
       area.style.height = "auto";
@@ -51,7 +52,7 @@ export function Composer({ running }: { running: Turn | undefined }) {
   useEffect(() => {
     if (!matchMedia("(pointer: coarse)").matches) box.current?.focus();
     box.current?.setSelectionRange(box.current.value.length, box.current.value.length);
-  }, []);
+  }, [chat]);
   // An example that somebody has pressed is written here, to be sent or changed.
   useEffect(() => {
     if (wish === null) return;
@@ -64,12 +65,6 @@ export function Composer({ running }: { running: Turn | undefined }) {
     setText(words);
     setCaret(words.length);
   };
-  // Of a chat that has begun for the files, this box becomes that chat's.
-  const moveDraft = (words: string): void => {
-    if (chat !== "" || !cache.open || !words) return;
-    localStorage.setItem(draftName(cache.open.id), words);
-    localStorage.removeItem(draftName(""));
-  };
   const send = async (): Promise<void> => {
     const message = text.trim() === "" ? "" : text;
     if (!message || coming || sending.current) return;
@@ -79,21 +74,18 @@ export function Composer({ running }: { running: Turn | undefined }) {
       let filled = chat;
       if (mentionsIn(message).length > 0) {
         filled = (await requests.chatToFill()) ?? "";
-        moveDraft(message);
         if (!filled || !(await attachMentioned(filled, message))) return;
       }
-      localStorage.removeItem(draftName(filled));
-      const empty = (words: string): void => (filled === chat ? write(words) : navigation.set({ wish: words })); // in the box that is there now
-      empty("");
+      write("");
       const ids = uploadsOf(filled).filter((each) => each.id).map((each) => each.id);
       if (await requests.send(message, ids)) clear(filled);
-      else empty(message);
+      else write(message);
     } finally {
       sending.current = false;
     }
   };
   const take = (files: File[]): void => {
-    if (files.length > 0) void attach(files).then(() => moveDraft(text));
+    if (files.length > 0) void attach(files);
   };
   const insert = (words: string): void => {
     const { selectionStart: from, selectionEnd: to } = box.current ?? { selectionStart: text.length, selectionEnd: text.length };
@@ -121,10 +113,9 @@ export function Composer({ running }: { running: Turn | undefined }) {
   const choose = (index: number): void => {
     const chosen = suggestions[index];
     if (!chosen) return;
-    const next = chosen.take();
-    write(next);
+    write(chosen.take());
     setAt(0);
-    void chosen.attach?.().then(() => moveDraft(next));
+    void chosen.attach?.();
     box.current?.focus();
   };
   const onKey = (e: KeyboardEvent<HTMLTextAreaElement>): void => {

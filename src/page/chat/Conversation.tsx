@@ -29,19 +29,20 @@ const NO_TEXTS: Unsent[] = [];
 const NO_CHAT: Pick<OpenChat, "id" | "heights" | "values"> = { id: "", heights: new Map(), values: new Map() };
 
 export function Conversation() {
-  const open = useOpen();
+  const chat = useOpen()?.id ?? "";
+  const box = useSelect(() => cache.box);
   const running = useSelect(() => {
     const last = lastTurn();
     return last && isRunning(last) ? last : undefined;
   });
   return (
     <div className="conversation">
-      <Turns key={`turns-${open?.id ?? ""}`} busy={running !== undefined} />
+      <Turns key={`turns-${chat}`} busy={running !== undefined} />
       <AgendaPanel />
       <NewInstructions />
       <AnswerAll />
       <AskedFilesBox />
-      <Composer key={open?.id ?? ""} running={running} />
+      <Composer key={box} chat={chat} running={running} />
       <Meter />
     </div>
   );

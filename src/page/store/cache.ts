@@ -28,6 +28,7 @@ export const cache = state({
   tools: null as Tools | null,
   instructions: [] as Instructions["files"], // the files of instructions for agents here
   open: null as OpenChat | null, // the chat that is shown
+  box: 0, // of what is written: another one when another chat is shown, but not when the chat on the screen begins
 });
 
 const kept = new Map<string, OpenChat>(); // those that were looked at before, the last one last
@@ -70,17 +71,18 @@ export async function trust(path: string, digest: string): Promise<boolean> {
 export const readTools = async (): Promise<void> => cache.set({ tools: await get<Tools>("/tools") });
 
 // --- which chat is shown, and which are kept
-// Returns the chats whose events are wanted. A chat that begins now (`isNew`) has nothing to be read.
+// Returns the chats whose events are wanted. A chat that begins now (`isNew`) has nothing to be read, and keeps what is written on the screen.
 export function show(id: string | null, isNew = false): readonly string[] {
   if (cache.open?.id === id) return followed;
   putAway();
+  const box = isNew && !cache.open ? cache.box : cache.box + 1;
   if (id === null) {
-    cache.set({ open: null });
+    cache.set({ open: null, box });
     return followed;
   }
   const chat = kept.get(id) ?? newChat(id);
   kept.delete(id);
-  cache.set({ open: chat });
+  cache.set({ open: chat, box });
   follow(id);
   // What has been followed all along is there already.
   if (isNew) chat.loaded = !(chat.unread = false);

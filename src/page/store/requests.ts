@@ -32,7 +32,7 @@ export async function createChat(): Promise<string | null> {
     const set = Object.entries(begun.fresh).filter(([, value]) => value);
     if (set.length > 0) await call("PATCH", chatPath(made), Object.fromEntries(set));
     begun.set({ fresh: {} });
-    openChat((id = made));
+    openChat((id = made), true, true);
   });
   return id;
 }
