@@ -41,6 +41,7 @@ export class ListWindow {
   private lastTop = 0;
   private touched = -MEANT; // when; as long as a button is held: for ever
   private left = -MEANT; // when somebody went away from the end
+  private away: boolean; // from the end, when that was looked at last
   private width = 0;
   private passes = 0;
   private aim: string | null = null;
@@ -51,6 +52,7 @@ export class ListWindow {
   // `heights` outlives this list: rows are as high as they were when they come back.
   constructor(private readonly heights: Map<string, number>, private readonly sticks: boolean, place?: Place) {
     this.stuck = sticks && (place?.stuck ?? true);
+    this.away = !this.stuck;
     if (place && !place.stuck) this.anchor = { key: place.key, top: place.top };
   }
 
@@ -257,7 +259,7 @@ export class ListWindow {
       const row = this.element(pressed.key);
       if (row) this.moveBy(this.topOf(row) - pressed.top);
       // Whoever opens something at the end wants to see it, and not the end.
-      if (this.stuck) this.stuck = this.isAtEnd();
+      if (this.stuck) this.stick(this.isAtEnd());
       this.takeAnchor();
     } else if (this.stuck && this.rows.length > 0) {
       if (this.shift !== 0) this.shift = 0, (this.root!.style.marginTop = "");
@@ -272,11 +274,15 @@ export class ListWindow {
     } else {
       this.takeAnchor();
     }
-    // What is shown has become shorter: whoever is at its end now is there.
-    if (!this.stuck && this.sticks && this.aim === null && this.distance() < 1 && performance.now() - this.left > MEANT) {
-      this.stuck = true;
-      requestAnimationFrame(() => this.redraw());
-    }
+    // What is shown has become shorter: whoever is at its end now is there. Who was there all along may be about to leave it.
+    const wasAway = this.away || performance.now() - this.left > MEANT;
+    this.away = this.distance() >= 1;
+    if (this.sticks && this.aim === null && wasAway && !this.away) this.stick(true);
+  }
+  // The page shows a way to the end to those who are not there.
+  private stick(stuck: boolean): void {
+    if (this.stuck !== stuck) requestAnimationFrame(() => this.redraw());
+    this.stuck = stuck;
   }
   private moveBy(by: number): void {
     if (Math.abs(by) < 1) return;
@@ -347,7 +353,10 @@ export class ListWindow {
     clearTimeout(this.quiet);
     this.quiet = setTimeout(() => this.unshift(), QUIET);
     const before = this.stuck;
-    if (up) (this.stuck = false), (this.left = performance.now());
+    // A list that becomes shorter moves upwards too, and to its end.
+    const wasAway = this.away;
+    this.away = this.distance() >= 1;
+    if (up && (this.away || !wasAway)) (this.stuck = false), (this.left = performance.now());
     else if (this.isAtEnd()) this.stuck = true;
     if (!this.stuck) this.takeAnchor();
     if (!this.covers(SOON) || before !== this.stuck) this.redraw();
