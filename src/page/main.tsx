@@ -13,9 +13,8 @@ import { useNarrow } from "./parts/hooks";
 import { cache, useChat, useOpen } from "./store/cache";
 import { feed, start } from "./store/feed";
 import { navigation, toggleMenu, useView, View } from "./store/navigation";
-import { act, notices } from "./store/notices";
 import * as requests from "./store/requests";
-import { useSelect } from "./store/state";
+import { act, notices, useSelect } from "./store/state";
 import { t } from "./texts";
 import { showTheme } from "./theme";
 import { ApiError, logIn, whenTokenChanges } from "./wire/api";
@@ -31,8 +30,8 @@ const OF_CHAT: [View, string, IconName][] = [["chat", t.chat, "chat"], ["board",
 const OF_ALL: [View, string, IconName][] = [["inbox", t.inbox, "inbox"], ["settings", t.settings, "settings"]];
 
 function Page() {
-  const { loggedOut, whyLoggedOut } = useSelect(() => ({ loggedOut: feed.loggedOut, whyLoggedOut: feed.whyLoggedOut }));
-  const { dialog, menu } = useSelect(() => ({ dialog: navigation.dialog, menu: navigation.menu }));
+  const { loggedOut, whyLoggedOut } = feed.use("loggedOut", "whyLoggedOut");
+  const { dialog, menu } = navigation.use("dialog", "menu");
   const view = useView();
   const open = useOpen();
   const title = useChat()?.title ?? "";
@@ -93,13 +92,13 @@ function Page() {
 }
 
 function Offline() {
-  const connection = useSelect(() => feed.connection);
+  const { connection } = feed.use("connection");
   if (connection === "live") return null;
   return <p className="offline" role="status" data-testid="offline"><span className="dot" aria-hidden="true" />{connection === "offline" ? t.offline : t.connecting}</p>;
 }
 
 function Notices() {
-  const { toasts, said } = useSelect(() => ({ toasts: notices.toasts, said: notices.said }));
+  const { toasts, said } = notices.use("toasts", "said");
   return (
     <>
       <p className="sr-only" role="status" aria-live="polite" data-testid="said">{said}</p>

@@ -1,8 +1,7 @@
 import { KeyboardEvent, useCallback, useEffect, useRef, useState } from "react";
 import { Icon } from "../parts/Icon";
 import { lastTurn, useOpen } from "../store/cache";
-import { attempt, tell } from "../store/notices";
-import { useSelect } from "../store/state";
+import { attempt, tell, useSelect } from "../store/state";
 import type { Task } from "../store/turn";
 import { t } from "../texts";
 import type { Tasks } from "../wire";

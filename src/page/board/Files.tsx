@@ -2,7 +2,7 @@ import { useEffect, useState } from "react";
 import { SaveLink } from "../chat/Attachments";
 import { spelled } from "../chat/hidden";
 import { Icon } from "../parts/Icon";
-import { attempt } from "../store/notices";
+import { attempt } from "../store/state";
 import { t } from "../texts";
 import type { ChatFiles, FileInfo } from "../wire";
 import { call, chatPath, get } from "../wire/api";

@@ -5,7 +5,6 @@ import { Icon } from "../parts/Icon";
 import { useNow } from "../parts/hooks";
 import { cache } from "../store/cache";
 import * as requests from "../store/requests";
-import { useSelect } from "../store/state";
 import type { Approval } from "../store/turn";
 import { t } from "../texts";
 import { changeBy, changeOf, Previewed } from "./changes";
@@ -33,7 +32,7 @@ export function ApprovalCard({ approval, tool }: { approval: Approval; tool: str
   const drawn = useRef(0);
   const place = useRef<HTMLElement>(null);
   const id = useId();
-  const tools = useSelect(() => cache.tools); // they may be read after the card is drawn
+  const { tools } = cache.use("tools"); // they may be read after the card is drawn
   const spec = tools?.tools.find((each) => each.name === tool);
   const schema = parseSchema(spec ? JSON.stringify(spec.parameters) : undefined);
   const scopes = ["once", "chat", "always"].filter((each) => each === "once" || approval.allowed_decisions.some((one) => one.includes(each)));

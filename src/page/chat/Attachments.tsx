@@ -1,6 +1,6 @@
 import { MouseEvent, ReactNode, useEffect, useState } from "react";
 import { Icon } from "../parts/Icon";
-import { attempt } from "../store/notices";
+import { attempt } from "../store/state";
 import type { Attachment } from "../store/turn";
 import { t } from "../texts";
 import { chatPath, request, save } from "../wire/api";

@@ -3,9 +3,8 @@ import { Icon } from "../parts/Icon";
 import { editLast } from "../keys/actions";
 import { cache } from "../store/cache";
 import { navigation } from "../store/navigation";
-import { attempt, tell } from "../store/notices";
 import * as requests from "../store/requests";
-import { useSelect } from "../store/state";
+import { attempt, tell, useSelect } from "../store/state";
 import type { Turn } from "../store/turn";
 import { t } from "../texts";
 import { call, chatPath } from "../wire/api";
@@ -23,7 +22,7 @@ const draftName = (chat: string): string => `draft:${chat}`;
 
 // Where people write. What is written is kept when they look at another chat, or load the page again. A chat that begins here keeps its box.
 export function Composer({ chat, running }: { chat: string; running: Turn | undefined }) {
-  const { wish, dropping, dropped } = useSelect(() => ({ wish: navigation.wish, dropping: navigation.dropping, dropped: navigation.dropped }));
+  const { wish, dropping, dropped } = navigation.use("wish", "dropping", "dropped");
   const queue = useSelect(() => cache.open?.queue);
   const model = useSelect(() => requests.settings().model ?? "");
   const [text, setText] = useState(() => localStorage.getItem(draftName(chat)) ?? "");

@@ -30,7 +30,7 @@ const NO_CHAT: Pick<OpenChat, "id" | "heights" | "values"> = { id: "", heights: 
 
 export function Conversation() {
   const chat = useOpen()?.id ?? "";
-  const box = useSelect(() => cache.box);
+  const { box } = cache.use("box");
   const running = useSelect(() => {
     const last = lastTurn();
     return last && isRunning(last) ? last : undefined;
@@ -53,7 +53,7 @@ function Turns({ busy }: { busy: boolean }) {
   const open = useOpen();
   const turns = useBranch();
   const title = useChat()?.title;
-  const { finding, began } = useSelect(() => ({ finding: navigation.finding, began: navigation.began }));
+  const { finding, began } = navigation.use("finding", "began");
   useSelect(() => feed.connection); // what could not be read is asked for again
   const [chat] = useState(open ?? NO_CHAT);
   const { sent, unsent } = useSelect(() => ({ sent: cache.open?.sent ?? null, unsent: cache.open?.unsent ?? NO_TEXTS }));

@@ -1,8 +1,7 @@
 import { useEffect, useRef, useState } from "react";
 import { Icon } from "../parts/Icon";
 import { cache } from "../store/cache";
-import { attempt, tell } from "../store/notices";
-import { useSelect } from "../store/state";
+import { attempt, tell } from "../store/state";
 import { t } from "../texts";
 import { transcribe } from "../wire/api";
 
@@ -10,7 +9,7 @@ type State = "idle" | "asking" | "recording" | "listening"; // the person for th
 
 // A microphone: pressed, it records; pressed again, what was said becomes text. Escape drops it.
 export function Dictation({ onText }: { onText: (text: string) => void }) {
-  const models = useSelect(() => cache.models);
+  const { models } = cache.use("models");
   const [state, setState] = useState<State>("idle");
   const current = useRef<{ recorder?: MediaRecorder; dropped: AbortController } | null>(null);
   const drop = (): void => {

@@ -3,7 +3,7 @@ import type { ListWindow } from "../list/window";
 import type { OpenChat } from "../store/open";
 import { allTurns, need } from "../store/cache";
 import { navigation } from "../store/navigation";
-import { attempt } from "../store/notices";
+import { attempt } from "../store/state";
 import { t } from "../texts";
 import { Hit, hitsIn, rangesIn } from "./find";
 

@@ -12,7 +12,7 @@ const MODES: ("" | ApprovalMode)[] = ["", "ask", "read_only", "approve_all", "de
 // What decides on the tool calls of this chat. The server keeps it. Keys move between the choices, and nothing counts before one is chosen; what lets everything run
 // is asked about first.
 export function ModePicker() {
-  const tools = useSelect(() => cache.tools);
+  const { tools } = cache.use("tools");
   const [open, setOpen] = useState(false);
   const [sure, setSure] = useState(false);
   const place = useRef<HTMLDivElement>(null);

@@ -2,7 +2,6 @@ import { useCallback, useId, useMemo, useRef, useState } from "react";
 import { Icon } from "../parts/Icon";
 import { useAway } from "../parts/hooks";
 import { cache } from "../store/cache";
-import { useSelect } from "../store/state";
 import { t } from "../texts";
 
 interface Choice {
@@ -14,7 +13,7 @@ interface Choice {
 
 // All models by their providers, found by any part of their names.
 export function ModelPicker({ value, onChange, label, testid = "model" }: { value: string; onChange: (name: string) => void; label?: string; testid?: string }) {
-  const models = useSelect(() => cache.models);
+  const { models } = cache.use("models");
   const [open, setOpen] = useState(false);
   const [query, setQuery] = useState("");
   const [at, setAt] = useState(0);

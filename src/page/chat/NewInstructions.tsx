@@ -1,7 +1,6 @@
 import { useState } from "react";
 import { Icon } from "../parts/Icon";
 import { cache, trust } from "../store/cache";
-import { useSelect } from "../store/state";
 import { t } from "../texts";
 import type { Instructions } from "../wire";
 import { spelled } from "./hidden";
@@ -14,7 +13,7 @@ const putOff = (file: File): boolean => sessionStorage.getItem(`instructions:${f
 // A file of instructions that lies where tools could have written it: nothing of it is told to a model before a person has
 // seen it. What is allowed is what stands here, by its digest, whatever the file has become meanwhile.
 export function NewInstructions() {
-  const instructions = useSelect(() => cache.instructions);
+  const { instructions } = cache.use("instructions");
   const [seen, setSeen] = useState<File | null>(null);
   const [moved, setMoved] = useState(false);
   const [, redraw] = useState(0);

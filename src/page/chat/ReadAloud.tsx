@@ -1,13 +1,12 @@
 import { Icon } from "../parts/Icon";
 import { cache } from "../store/cache";
-import { useSelect } from "../store/state";
 import { textOf, Turn } from "../store/turn";
 import { t } from "../texts";
 import { useSound } from "./useSound";
 
 // Reads a turn's answer aloud, where the server can speak.
 export function ReadAloud({ turn }: { turn: Turn }) {
-  const models = useSelect(() => cache.models);
+  const { models } = cache.use("models");
   const [playing, play, stop] = useSound();
   const text = textOf(turn);
   if (!models.audio?.speech || text.trim() === "") return null;

@@ -1,14 +1,13 @@
 import { Icon, IconName } from "../parts/Icon";
 import { cache } from "../store/cache";
 import { navigation } from "../store/navigation";
-import { useSelect } from "../store/state";
 import { t } from "../texts";
 
 const ICONS: IconName[] = ["play", "diff", "command", "agent"];
 
 // What a chat begins with. The examples work with the model that is built in, and with any other.
 export function Welcome() {
-  const { models, tools } = useSelect(() => ({ models: cache.models, tools: cache.tools }));
+  const { models, tools } = cache.use("models", "tools");
   const model = models.models.find((each) => each.name === models.default);
   const offline = model?.provider === "offline";
   const examples = offline ? t.offlineExamples : t.examples;

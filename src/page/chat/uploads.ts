@@ -1,8 +1,7 @@
 // Files on their way to a chat, and those that the next message takes with it. Kept per chat while people look at others.
 import { cache, readTools } from "../store/cache";
-import { tell } from "../store/notices";
 import * as requests from "../store/requests";
-import { draw, useSelect } from "../store/state";
+import { draw, tell, useSelect } from "../store/state";
 import { t } from "../texts";
 import type { ChatFiles, FileInfo } from "../wire";
 import { ApiError, authorization, call, chatPath, get } from "../wire/api";

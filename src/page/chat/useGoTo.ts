@@ -1,13 +1,12 @@
 import { RefObject, useEffect } from "react";
 import { useOpen } from "../store/cache";
 import { navigation } from "../store/navigation";
-import { useSelect } from "../store/state";
 
 const articleOf = (place: RefObject<HTMLElement>, turn: string): HTMLElement | null | undefined => place.current?.querySelector<HTMLElement>(`[data-interaction="${CSS.escape(turn)}"]`);
 
 // Brings the turn that somebody looks for, or whose message is being changed, into sight, once it is there.
 export function useGoTo(place: RefObject<HTMLElement>, heads: Map<string, number>, reveal: (turn: string, below: number) => void): void {
-  const { target, editing } = useSelect(() => ({ target: navigation.target, editing: navigation.editing }));
+  const { target, editing } = navigation.use("target", "editing");
   const open = useOpen();
   useEffect(() => {
     if (editing && heads.has(editing) && !articleOf(place, editing)) reveal(editing, 0);

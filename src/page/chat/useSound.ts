@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from "react";
-import { attempt } from "../store/notices";
+import { attempt } from "../store/state";
 import { t } from "../texts";
 import { request } from "../wire/api";
 

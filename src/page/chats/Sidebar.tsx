@@ -6,9 +6,8 @@ import { Icon } from "../parts/Icon";
 import { useAway } from "../parts/hooks";
 import { cache, useChats, useOpen } from "../store/cache";
 import { leave, navigation, openChat, useView } from "../store/navigation";
-import { attempt, tell } from "../store/notices";
 import * as requests from "../store/requests";
-import { useSelect } from "../store/state";
+import { attempt, tell } from "../store/state";
 import type { Chat } from "../store/turn";
 import { t } from "../texts";
 import type { SearchMatches } from "../wire";
@@ -137,7 +136,7 @@ function ChatList({ groups, children }: { groups: [string, Chat[]][]; children: 
   const [window, shown, root] = useWindow(rows, { scroller: ".chat-list" });
   // The chat that is opened is seen in the list, wherever it stands there. Whoever pressed it there sees it already.
   const open = useOpen();
-  const menu = useSelect(() => navigation.menu);
+  const { menu } = navigation.use("menu");
   useEffect(() => {
     const row = open && rows.some((each) => each.key === `chat-${open.id}`) ? `chat-${open.id}` : null;
     if (row) window.show(row);

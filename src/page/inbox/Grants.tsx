@@ -1,7 +1,7 @@
 import { useEffect, useState } from "react";
 import { spelled } from "../chat/hidden";
 import { allTurns, cache, useOpen } from "../store/cache";
-import { attempt } from "../store/notices";
+import { attempt } from "../store/state";
 import { t } from "../texts";
 import type { ChatGrants, Grants as Standing } from "../wire";
 import { call, chatPath, get } from "../wire/api";

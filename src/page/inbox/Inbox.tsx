@@ -6,7 +6,6 @@ import { Icon } from "../parts/Icon";
 import { useNow } from "../parts/hooks";
 import { cache, useChats } from "../store/cache";
 import { openChat } from "../store/navigation";
-import { useSelect } from "../store/state";
 import type { PendingApproval, PendingInput } from "../store/turn";
 import { t } from "../texts";
 
@@ -19,7 +18,7 @@ interface Group {
 
 // Everything that waits for a person, chat by chat; and what was answered elsewhere meanwhile.
 export function Inbox() {
-  const { approvals, inputs, closed } = useSelect(() => ({ approvals: cache.approvals, inputs: cache.inputs, closed: cache.closed }));
+  const { approvals, inputs, closed } = cache.use("approvals", "inputs", "closed");
   const chats = useChats();
   const now = useNow(true, 5000);
   const groups = new Map<string, Group>();

@@ -4,7 +4,7 @@ import { inOrder } from "../chats/order";
 import type { IconName } from "../parts/Icon";
 import { cache, lastTurn } from "../store/cache";
 import { editTurn, leave, navigation, openChat, toggleMenu, View } from "../store/navigation";
-import { attempt } from "../store/notices";
+import { attempt } from "../store/state";
 import * as requests from "../store/requests";
 import { isRunning } from "../store/turn";
 import { t } from "../texts";

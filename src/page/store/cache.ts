@@ -1,9 +1,8 @@
 // What the server has told: chats, what waits for people, what the server runs with, and the turns of the chats that were looked at. It reads what is missing.
 import type { ChatEvent, ChatHistory, Instructions, Interaction, Models, QueuedEntry, Tools } from "../wire";
 import { ApiError, call, chatPath, get, turnPath } from "../wire/api";
-import { attempt } from "./notices";
 import { byNumber, listed, newChat, nextId, OpenChat, sizeOf, treeOf, trim } from "./open";
-import { changed, state, useSelect } from "./state";
+import { attempt, changed, state, useSelect } from "./state";
 import { AgentEvent, blank, Chat, isRunning, newTurn, NONE, PendingApproval, PendingInput, take, Turn } from "./turn";
 
 const PAGE = 60; // turns

@@ -5,8 +5,7 @@ import { get, turnPath, whenLoggedOut } from "../wire/api";
 import { Connection, Feed, Frame } from "../wire/stream";
 import { cache, forget, isFollowed, known, learn, load, readInstructions, readQueue, readTools, reset, takeEvent, turnOf } from "./cache";
 import { leave, openChat, startNavigation } from "./navigation";
-import { attempt, notify, say } from "./notices";
-import { changed, state } from "./state";
+import { attempt, changed, say, state } from "./state";
 import { Chat, isRunning, PendingApproval, PendingInput } from "./turn";
 
 const MOST_CLOSED = 20; // approvals that are listed as answered elsewhere
@@ -112,7 +111,7 @@ function onChange(event: string, data: ChatChange): void {
     if (chat === cache.open) void load(chat);
     else chat.unread = true;
   }
-  notify(event, data, openChat);
+  notify(event, data);
 }
 
 function keep(event: string, data: ChatChange): void {
@@ -152,4 +151,16 @@ async function learnHow(approval: PendingApproval): Promise<void> {
     const how = !ends ? t.notAnswered : ends.type === "APPROVED" ? t.approved(t.scopes[ends.scope] ?? "", ends.scope) : "expired" in ends && ends.expired ? t.expired : t.rejected;
     cache.set({ closed: [{ approval, how }, ...cache.closed].slice(0, MOST_CLOSED) });
   });
+}
+
+// --- notifications of the desktop: if people asked for them and the window is hidden. The text says nothing of the conversation.
+function notify(event: string, data: ChatChange): void {
+  if (!document.hidden || localStorage.getItem("notify") !== "on" || typeof Notification === "undefined") return;
+  const text = event === "approval_opened" ? t.approvalNeeded : event === "input_opened" ? t.questionWaits : event === "interaction_ended" ? t.answerReady : "";
+  if (!text || Notification.permission !== "granted") return;
+  const shown = new Notification("Reprise", { body: text, tag: data.chat_id });
+  shown.onclick = () => {
+    window.focus();
+    openChat(data.chat_id);
+  };
 }

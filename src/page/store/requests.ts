@@ -5,9 +5,8 @@ import { begin, call, chatPath, get, turnPath } from "../wire/api";
 import { branch, cache, earlier, lastTurn, leafOf, openEntry } from "./cache";
 import { answersHere } from "./feed";
 import { AskedFiles, navigation, openChat } from "./navigation";
-import { attempt, tell } from "./notices";
 import { OpenChat, Unsent, writeUnsent } from "./open";
-import { changed, state } from "./state";
+import { attempt, changed, state, tell } from "./state";
 import type { Chat, FilesChoice, PendingInput, Turn } from "./turn";
 
 // --- settings of the chat that is shown, and of it alone

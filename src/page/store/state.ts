@@ -1,4 +1,4 @@
-// The parts of the page's state, and how components read them: each component selects the values that it draws.
+// The parts of the page's state, and how components read them: each component selects the values that it draws. One part is what the page tells people.
 import { useRef, useSyncExternalStore } from "react";
 
 const listeners = new Set<() => void>();
@@ -17,8 +17,15 @@ export function changed(): void {
   else requestAnimationFrame(draw);
 }
 
-export function state<T extends object>(initial: T): T & { set: (change: Partial<T>) => void } {
-  const made = { ...initial, set: (change: Partial<T>): void => (Object.assign(made, change), changed()) };
+// A part of the state. Components `use` the members that they draw.
+type State<T> = T & { set: (change: Partial<T>) => void; use: <K extends keyof T>(...names: K[]) => Pick<T, K> };
+
+export function state<T extends object>(initial: T): State<T> {
+  const made: State<T> = {
+    ...initial,
+    set: (change) => (Object.assign(made, change), changed()),
+    use: (...names) => useSelect(() => Object.fromEntries(names.map((name) => [name, made[name]])) as Pick<T, (typeof names)[number]>),
+  };
   return made;
 }
 
@@ -43,4 +50,41 @@ export function useSelect<T>(select: () => T): T {
     const next = select();
     return isSame(last.current, next) ? last.current! : (last.current = next);
   });
+}
+
+// --- what the page tells people: toasts, and words for a screen reader
+export interface Toast {
+  id: number;
+  text: string;
+  action?: { label: string; run: () => void };
+}
+
+export const notices = state({ toasts: [] as Toast[], said: "" });
+let number = 0;
+
+export function tell(text: string, action?: Toast["action"]): void {
+  const toast = { id: ++number, text, action };
+  notices.set({ toasts: [...notices.toasts.slice(-3), toast] });
+  setTimeout(() => dismiss(toast), action ? 10_000 : 6_000);
+}
+const dismiss = (toast: Toast): void => notices.set({ toasts: notices.toasts.filter((each) => each !== toast) });
+// The action of a toast can be run once.
+export function act(toast: Toast): void {
+  dismiss(toast);
+  toast.action?.run();
+}
+
+// A screen reader says the same words a second time only if they differ.
+export const say = (text: string): void => notices.set({ said: text === notices.said ? `${text}\u00a0` : text });
+
+// Tells why the work failed, unless the server cannot be reached: the page shows that by itself.
+export async function attempt(work: () => Promise<void>): Promise<boolean> {
+  try {
+    await work();
+    return true;
+  } catch (error) {
+    if (error instanceof DOMException && error.name === "AbortError") return true;
+    if (!(error instanceof TypeError)) tell(error instanceof Error ? error.message : String(error));
+    return false;
+  }
 }

@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from "react";
 import { spelled } from "../chat/hidden";
-import { attempt } from "../store/notices";
+import { attempt } from "../store/state";
 import type { Turn } from "../store/turn";
 import { t } from "../texts";
 import type { InteractionDiff } from "../wire";

@@ -4,7 +4,7 @@ import { argumentsOf, summary, titleOf } from "../chat/values";
 import { useKept } from "../list/kept";
 import { Icon } from "../parts/Icon";
 import { cache } from "../store/cache";
-import { attempt } from "../store/notices";
+import { attempt } from "../store/state";
 import * as requests from "../store/requests";
 import type { FilesChoice, Turn } from "../store/turn";
 import { t } from "../texts";

@@ -2,7 +2,7 @@ import { KeyboardEvent, useEffect, useMemo, useRef, useState } from "react";
 import { BlockList } from "../chat/TurnView";
 import { duration } from "../parts/duration";
 import { Icon } from "../parts/Icon";
-import { attempt } from "../store/notices";
+import { attempt } from "../store/state";
 import { newTurn, take, timeOf, Turn } from "../store/turn";
 import { t } from "../texts";
 import type { ReplayReport } from "../wire";

@@ -4,8 +4,7 @@ import { spelled } from "../chat/hidden";
 import { Connect } from "../chat/Welcome";
 import { CopyButton } from "../parts/CopyButton";
 import { cache } from "../store/cache";
-import { tell } from "../store/notices";
-import { useSelect } from "../store/state";
+import { tell } from "../store/state";
 import { setTheme, themeNow } from "../theme";
 import { t } from "../texts";
 import { hasToken, logOut } from "../wire/api";
@@ -13,7 +12,7 @@ import { ToolServers } from "./ToolServers";
 
 // What this browser shows, and what the server runs with.
 export function Settings() {
-  const { tools, models, instructions } = useSelect(() => ({ tools: cache.tools, models: cache.models, instructions: cache.instructions }));
+  const { tools, models, instructions } = cache.use("tools", "models", "instructions");
   const [theme, choose] = useState(themeNow());
   const [notes, setNotes] = useState(localStorage.getItem("notify") === "on");
   const wantNotes = async (wanted: boolean): Promise<void> => {

@@ -1,6 +1,6 @@
 import { useEffect, useState } from "react";
 import { readTools } from "../store/cache";
-import { attempt } from "../store/notices";
+import { attempt } from "../store/state";
 import { t } from "../texts";
 import type { ServerLogin, ToolServer, Tools } from "../wire";
 import { call } from "../wire/api";
