@@ -1,4 +1,4 @@
-import { lazy, Suspense, useEffect, useRef, useState } from "react";
+import { Component, lazy, ReactNode, Suspense, useEffect, useRef, useState } from "react";
 import { createRoot } from "react-dom/client";
 import { Conversation } from "./chat/Conversation";
 import { Sidebar } from "./chats/Sidebar";
@@ -7,12 +7,11 @@ import { actions, isWriting } from "./keys/actions";
 import { keepFocus } from "./keys/focus";
 import { Help, Palette } from "./keys/Palette";
 import { copied } from "./markdown/Markdown";
-import { Boundary } from "./parts/Boundary";
-import { Icon, IconName } from "./parts/Icon";
 import { useNarrow } from "./parts/hooks";
+import { Icon, IconName } from "./parts/Icon";
 import { cache, useChat, useOpen } from "./store/cache";
 import { feed, start } from "./store/feed";
-import { navigation, toggleMenu, useView, View } from "./store/navigation";
+import { navigation, toggleMenu, View } from "./store/navigation";
 import * as requests from "./store/requests";
 import { act, notices, useSelect } from "./store/state";
 import { t } from "./texts";
@@ -31,8 +30,7 @@ const OF_ALL: [View, string, IconName][] = [["inbox", t.inbox, "inbox"], ["setti
 
 function Page() {
   const { loggedOut, whyLoggedOut } = feed.use("loggedOut", "whyLoggedOut");
-  const { dialog, menu } = navigation.use("dialog", "menu");
-  const view = useView();
+  const { dialog, menu, view } = navigation.use("dialog", "menu", "view");
   const open = useOpen();
   const title = useChat()?.title ?? "";
   const waiting = useSelect(() => cache.approvals.size + cache.inputs.size);
@@ -183,6 +181,23 @@ function useTitle(waiting: number, running: number, title: string): void {
     const icon = document.querySelector<HTMLLinkElement>("link[rel=icon]");
     if (icon) icon.href = `data:image/svg+xml,<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><circle cx="8" cy="8" r="7" fill="${color}"/></svg>`;
   }, [waiting, running, title]);
+}
+
+// A fault of the page itself: said, and not an empty window.
+class Boundary extends Component<{ children: ReactNode }, { failure: string | null }> {
+  override state: { failure: string | null } = { failure: null };
+  static getDerivedStateFromError(error: unknown): { failure: string } {
+    return { failure: error instanceof Error ? error.message : String(error) };
+  }
+  override render(): ReactNode {
+    if (this.state.failure === null) return this.props.children;
+    return (
+      <main className="login" role="alert" data-testid="broken">
+        <h1>{t.broken}</h1><p>{t.brokenHint}</p><code>{this.state.failure}</code>
+        <button type="button" className="primary" onClick={() => location.reload()}>{t.reload}</button>
+      </main>
+    );
+  }
 }
 
 // Code is copied by the button that stands in its markdown.

@@ -1,19 +1,18 @@
 import { KeyboardEvent, useEffect, useId, useRef, useState } from "react";
-import { useKept } from "../list/kept";
-import { duration } from "../parts/duration";
+import { useKept } from "../list/Rows";
+import { duration, useNow } from "../parts/time";
 import { Icon } from "../parts/Icon";
-import { useNow } from "../parts/hooks";
 import { cache } from "../store/cache";
 import * as requests from "../store/requests";
+import { useSelect } from "../store/state";
 import type { Approval } from "../store/turn";
 import { t } from "../texts";
 import { changeBy, changeOf, Previewed } from "./changes";
 import { ChangeCount, Diff } from "./Diff";
 import { isNumber, writeExact } from "./exact";
-import { hasHidden, holdsHidden, spelled } from "./hidden";
+import { hasHidden, holdsHidden, spelled, Visible } from "./hidden";
 import { defaultsOf, parseSchema, problems, SchemaForm } from "./SchemaForm";
 import { argumentsOf, titleOf, Values } from "./values";
-import { Visible } from "./Visible";
 
 const LIFETIMES = [3600, 86_400, 604_800, 2_592_000, 0]; // seconds; 0: without end
 const OF_PATTERNS = 2_592_000; // as the server has it where nobody says otherwise; equal calls are without end
@@ -154,5 +153,24 @@ export function Arguments({ values, raw }: { values: Values | null; raw: string 
         <div key={name}><dt>{spelled(name)}</dt><dd><pre tabIndex={0}><Visible text={typeof value === "string" ? value : isNumber(value) ? String(value) : writeExact(value, 2)} /></pre></dd></div>
       ))}
     </dl>
+  );
+}
+
+// Several calls that wait in one chat, answered with one word.
+export function AnswerAll() {
+  const [busy, setBusy] = useState(false);
+  const mine = useSelect(() => [...cache.approvals.values()].filter((each) => each.chat_id === cache.open?.id));
+  if (mine.length < 2) return null;
+  const answer = async (approved: boolean): Promise<void> => {
+    setBusy(true);
+    for (const each of mine) await requests.answer(each.approval_id, { approved });
+    setBusy(false);
+  };
+  return (
+    <div className="all" data-testid="answer-all" role="group" aria-label={t.waitingCalls(mine.length)}>
+      <Icon name="shield" size={17} /><span className="grow">{t.waitingCalls(mine.length)}</span>
+      <button type="button" className="primary" data-testid="approve-all" disabled={busy} onClick={() => void answer(true)}>{t.approveAll}</button>
+      <button type="button" data-testid="deny-all" disabled={busy} onClick={() => void answer(false)}>{t.denyAll}</button>
+    </div>
   );
 }

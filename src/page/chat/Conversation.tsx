@@ -1,28 +1,24 @@
-import { Fragment, ReactNode, useEffect, useMemo, useRef, useState } from "react";
-import { MemoryOfRow } from "../list/kept";
-import { useWindow } from "../list/useWindow";
+import { Fragment, ReactNode, RefObject, useEffect, useMemo, useState } from "react";
+import { MemoryOfRow, useWindow } from "../list/Rows";
 import { Icon } from "../parts/Icon";
 import { branch, cache, earlier, lastTurn, need, tend, useBranch, useChat, useOpen } from "../store/cache";
 import { feed } from "../store/feed";
 import { navigation } from "../store/navigation";
+import type { OpenChat, Unsent } from "../store/open";
 import * as requests from "../store/requests";
 import { useSelect } from "../store/state";
 import { isRunning, TextBlock, Turn } from "../store/turn";
-import type { OpenChat, Unsent } from "../store/open";
 import { t } from "../texts";
-import { AskedFilesBox } from "../time/AskedFilesBox";
+import { AskedFilesBox } from "../time/FilesBack";
 import { AgendaPanel } from "./AgendaPanel";
-import { AnswerAll } from "./AnswerAll";
+import { AnswerAll } from "./ApprovalCard";
 import { Composer } from "./Composer";
-import { onCopy } from "./copying";
+import { ChatRow, onCopy, rowsOfChat } from "./rows";
 import { FindBar } from "./FindBar";
-import { NewInstructions } from "./NewInstructions";
 import { Meter } from "./Meter";
-import { ChatRow, rowsOfChat } from "./rows";
-import { TurnFoot } from "./TurnFoot";
-import { TurnHead } from "./TurnHead";
+import { NewInstructions } from "./NewInstructions";
+import { TurnFoot, TurnHead } from "./TurnEnds";
 import { BlockRow, isOfText } from "./TurnView";
-import { useGoTo } from "./useGoTo";
 import { Welcome } from "./Welcome";
 
 const NO_TEXTS: Unsent[] = [];
@@ -31,10 +27,7 @@ const NO_CHAT: Pick<OpenChat, "id" | "heights" | "values"> = { id: "", heights: 
 export function Conversation() {
   const chat = useOpen()?.id ?? "";
   const { box } = cache.use("box");
-  const running = useSelect(() => {
-    const last = lastTurn();
-    return last && isRunning(last) ? last : undefined;
-  });
+  const running = useSelect(() => [lastTurn()].find((last) => last && isRunning(last)));
   return (
     <div className="conversation">
       <Turns key={`turns-${chat}`} busy={running !== undefined} />
@@ -61,7 +54,6 @@ function Turns({ busy }: { busy: boolean }) {
   const hasEarlier = useSelect(() => Boolean(cache.open?.previous));
   const { rows, leads, heads } = useSelect(() => rowsOfChat(branch(), navigation.hideTools, hasEarlier, [...unsent.map((each) => `unsent-${each.id}`), ...(waits ? [waits] : [])]));
   const [window, shown, root] = useWindow(rows, { scroller: ".turns", heights: chat.heights, leads, sticks: true, place: open?.place });
-  const box = useRef<HTMLDivElement>(null);
   useEffect(() => () => {
     if (open) open.place = window.whereItIs();
   }, [window, open]);
@@ -91,7 +83,7 @@ function Turns({ busy }: { busy: boolean }) {
   return (
     <>
       {finding && open && <FindBar chat={open} window={window} root={root} stamp={`${shown[0]}-${shown[shown.length - 1]}-${rows.length}`} />}
-      <div className="turns" ref={box} role="log" aria-busy={busy} aria-label={title ?? t.newChat} tabIndex={0} data-testid="turns" data-rows={rows.length}
+      <div className="turns" role="log" aria-busy={busy} aria-label={title ?? t.newChat} tabIndex={0} data-testid="turns" data-rows={rows.length}
         onCopy={(e) => onCopy(e, rows)}>
         {turns.length === 0 && !sent && unsent.length === 0 && <Welcome />}
         <div ref={root} data-list="" data-seen={`${first}-${end}`}>
@@ -221,4 +213,32 @@ function Loose({ row, unsent }: { row: ChatRow; unsent: Unsent[] }) {
       </div>
     </section>
   );
+}
+
+const articleOf = (place: RefObject<HTMLElement>, turn: string): HTMLElement | null | undefined => place.current?.querySelector<HTMLElement>(`[data-interaction="${CSS.escape(turn)}"]`);
+
+// Brings the turn that somebody looks for, or whose message is being changed, into sight, once it is there.
+function useGoTo(place: RefObject<HTMLElement>, heads: Map<string, number>, reveal: (turn: string, below: number) => void): void {
+  const { target, editing } = navigation.use("target", "editing");
+  const open = useOpen();
+  useEffect(() => {
+    if (editing && heads.has(editing) && !articleOf(place, editing)) reveal(editing, 0);
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- once, when it begins
+  }, [editing]);
+  useEffect(() => {
+    if (!target || target.chat !== open?.id || !heads.has(target.turn)) return;
+    navigation.set({ target: null });
+    reveal(target.turn, target.below ?? 0);
+    requestAnimationFrame(() => {
+      const turn = articleOf(place, target.turn);
+      if (!turn) return;
+      if (target.focus) {
+        const wanted = [target.focus, "branch-prev", "branch-next"].map((name) => turn.querySelector<HTMLElement>(`[data-testid=${name}]:not(:disabled)`));
+        return wanted.find((each) => each)?.focus({ preventScroll: true });
+      }
+      turn.classList.add("found");
+      turn.addEventListener("animationend", () => turn.classList.remove("found"), { once: true });
+      turn.querySelector<HTMLElement>(".user-message")?.focus({ preventScroll: true });
+    });
+  });
 }

@@ -1,14 +1,13 @@
 import { KeyboardEvent, useEffect, useRef, useState } from "react";
-import { useKept } from "../list/kept";
+import { useKept } from "../list/Rows";
 import { Icon } from "../parts/Icon";
 import * as requests from "../store/requests";
 import type { PendingInput } from "../store/turn";
 import { t } from "../texts";
 import { writeExact } from "./exact";
-import { spelled } from "./hidden";
+import { spelled, Visible } from "./hidden";
 import { defaultsOf, parseSchema, problems, SchemaForm } from "./SchemaForm";
 import type { Values } from "./values";
-import { Visible } from "./Visible";
 
 const SOON = 400; // ms: a key that was on its way when the card came does not answer it
 

@@ -3,8 +3,7 @@ import { Icon } from "../parts/Icon";
 import { cache, trust } from "../store/cache";
 import { t } from "../texts";
 import type { Instructions } from "../wire";
-import { spelled } from "./hidden";
-import { Visible } from "./Visible";
+import { spelled, Visible } from "./hidden";
 
 type File = Instructions["files"][number];
 

@@ -1,5 +1,5 @@
 import { Icon, IconName } from "../parts/Icon";
-import { useNow } from "../parts/hooks";
+import { useNow } from "../parts/time";
 import { navigation } from "../store/navigation";
 import * as requests from "../store/requests";
 import { isRunning, NoteBlock, Turn } from "../store/turn";

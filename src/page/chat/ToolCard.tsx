@@ -1,7 +1,6 @@
 import { createContext, memo, useContext } from "react";
-import { duration } from "../parts/duration";
+import { duration, useNow } from "../parts/time";
 import { Icon, IconName } from "../parts/Icon";
-import { useNow } from "../parts/hooks";
 import { wasAnsweredElsewhere } from "../store/feed";
 import type { ToolBlock } from "../store/turn";
 import { t } from "../texts";

@@ -1,12 +1,15 @@
-import { useState } from "react";
+import { memo, useState } from "react";
 import { Rows } from "../list/Rows";
 import { MarkdownPiece } from "../markdown/Markdown";
 import { wholeCode } from "../markdown/pieces";
+import { duration, useNow } from "../parts/time";
+import { Icon } from "../parts/Icon";
 import { isRunning, TextBlock, Turn } from "../store/turn";
-import { BlocksOf } from "./NestedSteps";
+import { t } from "../texts";
+import { useFold } from "./folding";
+import { BlocksOf } from "./ToolBody";
 import { Note } from "./Note";
 import { blocksOf, ChatRow, pieceOf } from "./rows";
-import { Thinking } from "./Thinking";
 import { IsPlayed, ToolCard } from "./ToolCard";
 
 export const isOfText = (row: ChatRow): boolean => row.kind === "text" || row.kind === "code";
@@ -42,3 +45,22 @@ export function BlockList({ turn }: { turn: Turn }) {
 function PlainRow({ row, running }: { row: ChatRow; running: boolean }) {
   return isOfText(row) ? <div className="markdown" dir="auto" data-testid="answer"><BlockRow row={row} running={running} /></div> : <BlockRow row={row} running={running} />;
 }
+
+// What the model thought, folded; how long it has thought so far, or did.
+const Thinking = memo(function Thinking({ block, id, open }: { block: TextBlock; id: string; version: number; open: boolean }) {
+  const [shown, toggle] = useFold(`thinking/${id}`, false, true);
+  const still = open && block.to === 0;
+  const now = useNow(still, 200);
+  const taken = block.from > 0 ? (still ? now : block.to || now) - block.from : 0;
+  return (
+    <div className="thinking" data-testid="thinking">
+      <button type="button" className={`quiet ${still ? "glow" : ""}`} aria-expanded={shown} onClick={toggle}>
+        <Icon name="thinking" size={15} />
+        <span>{still ? t.thinking : taken > 0 ? t.thoughtFor(duration(taken)) : t.thought}</span>
+        {still && taken > 0 && <span className="number" data-testid="thinking-time" aria-hidden="true">{duration(Math.max(1000, taken))}</span>}
+        <Icon name={shown ? "down" : "forward"} size={13} />
+      </button>
+      {shown && <div className="thinking-text" dir="auto">{block.text}</div>}
+    </div>
+  );
+});

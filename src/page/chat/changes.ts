@@ -27,7 +27,7 @@ export function changeOf(approval: string, tool: string): Promise<Previewed> {
   return asked;
 }
 
-export interface Texts {
+interface Texts {
   before: string;
   after: string;
 }

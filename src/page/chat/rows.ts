@@ -1,4 +1,5 @@
 // A chat as one list of rows: questions, and what came of them, block by block. Texts are rows by their pieces.
+import type { ClipboardEvent } from "react";
 import type { Row } from "../list/window";
 import { Piece, Pieces } from "../markdown/pieces";
 import { Block, isRunning, TextBlock, Turn } from "../store/turn";
@@ -100,7 +101,7 @@ function rowsOf(turn: Turn, hideTools: boolean): ChatRow[] {
   return now;
 }
 
-export interface ChatRows {
+interface ChatRows {
   rows: ChatRow[];
   leads: Int32Array; // the number of the head of each row's turn
   heads: Map<string, number>; // of the turns, by their ids
@@ -127,4 +128,36 @@ function joined(turns: readonly Turn[], parts: ChatRow[][], earlier: boolean, un
   });
   for (const key of unsent) rows.push(row(key, "sent", 60, null)), leadOf.push(-1);
   return { rows, leads: Int32Array.from(leadOf), heads };
+}
+
+// What is chosen may reach over rows that are not in the document: whoever copies it gets them too, as they were written.
+function written(row: ChatRow): string {
+  const { block } = row;
+  if (row.kind === "head") return row.turn?.message ?? "";
+  if (block?.kind === "text") {
+    const piece = pieceOf(block, row.piece);
+    return piece?.kind === "code" ? `\`\`\`${piece.language}\n${piece.text}\n\`\`\`` : (piece?.text.trim() ?? "");
+  }
+  if (block?.kind === "tool") return [block.name, block.input, block.output ?? block.live].join("\n");
+  return block?.text ?? "";
+}
+
+const rowOf = (node: Node | null): HTMLElement | null | undefined => (node instanceof Element ? node : node?.parentElement)?.closest<HTMLElement>("[data-row]");
+
+export function onCopy(e: ClipboardEvent, rows: readonly ChatRow[]): void {
+  const chosen = getSelection();
+  if (!chosen || chosen.isCollapsed) return;
+  const range = chosen.getRangeAt(0);
+  const first = rowOf(range.startContainer), last = rowOf(range.endContainer);
+  const from = rows.findIndex((row) => row.key === first?.dataset.row), to = rows.findIndex((row) => row.key === last?.dataset.row);
+  if (!first || !last || from < 0 || to <= from) return;
+  const drawn = new Map(Array.from(e.currentTarget.querySelectorAll<HTMLElement>("[data-row]")).map((row) => [row.dataset.row, row]));
+  const between = rows.slice(from + 1, to);
+  if (between.every((row) => drawn.has(row.key))) return; // the browser sees all of it
+  const begin = range.cloneRange(), end = range.cloneRange();
+  begin.setEndAfter(first);
+  end.setStartBefore(last);
+  const text = [begin.toString(), ...between.map(written), end.toString()].filter((part) => part !== "").join("\n\n");
+  e.clipboardData.setData("text/plain", text);
+  e.preventDefault();
 }

@@ -5,7 +5,6 @@ import { draw, tell, useSelect } from "../store/state";
 import { t } from "../texts";
 import type { ChatFiles, FileInfo } from "../wire";
 import { ApiError, authorization, call, chatPath, get } from "../wire/api";
-import { mentionsIn } from "./mentions";
 
 export interface Upload {
   key: number;
@@ -38,11 +37,12 @@ export const useUploads = (chat: string): Upload[] => useSelect(() => uploadsOf(
 export async function attach(files: File[]): Promise<void> {
   const chat = cache.open?.id ?? (await requests.createChat());
   if (!chat) return;
-  for (const file of files) {
-    const upload: Upload = { key: ++number, name: file.name || t.pastedFile, file, path: "", id: "", picture: file.type.startsWith("image/") ? URL.createObjectURL(file) : "", sent: 0, failure: "", isFinal: false };
-    put(chat, [...uploadsOf(chat), upload]);
-    send(chat, upload);
-  }
+  for (const file of files) send(chat, add(chat, { name: file.name || t.pastedFile, file, picture: file.type.startsWith("image/") ? URL.createObjectURL(file) : "" }));
+}
+function add(chat: string, how: Partial<Upload> & { name: string }): Upload {
+  const upload: Upload = { key: ++number, file: null, path: "", id: "", picture: "", sent: 0, failure: "", isFinal: false, ...how };
+  put(chat, [...uploadsOf(chat), upload]);
+  return upload;
 }
 
 // A file of the workspace, as it is now. Not if the chat's next message has it already.
@@ -50,12 +50,7 @@ export async function attachPath(path: string): Promise<void> {
   const chat = await requests.chatToFill();
   if (!chat) return;
   asText.get(chat)?.delete(path);
-  if (!uploadsOf(chat).some((each) => each.path === path)) void fetchPath(chat, addPath(chat, path)).catch(() => undefined);
-}
-function addPath(chat: string, path: string): Upload {
-  const upload: Upload = { key: ++number, name: path, file: null, path, id: "", picture: "", sent: 0, failure: "", isFinal: false };
-  put(chat, [...uploadsOf(chat), upload]);
-  return upload;
+  if (!uploadsOf(chat).some((each) => each.path === path)) void fetchPath(chat, add(chat, { name: path, path })).catch(() => undefined);
 }
 async function fetchPath(chat: string, upload: Upload): Promise<void> {
   try {
@@ -77,7 +72,7 @@ export async function attachMentioned(chat: string, text: string): Promise<boole
     if (known?.failure) all = false;
     if (known || asText.get(chat)?.has(path)) continue;
     if (cache.tools?.workspace) {
-      const upload = addPath(chat, path);
+      const upload = add(chat, { name: path, path });
       try {
         await fetchPath(chat, upload);
         continue;
@@ -140,6 +135,21 @@ export function clear(chat: string): void {
   put(chat, NONE);
 }
 export function mention(chat: string, file: FileInfo): void {
-  if (uploadsOf(chat).some((each) => each.id === file.id)) return;
-  put(chat, [...uploadsOf(chat), { key: ++number, name: file.filename, file: null, path: "", id: file.id, picture: "", sent: 1, failure: "", isFinal: false }]);
+  if (!uploadsOf(chat).some((each) => each.id === file.id)) add(chat, { name: file.filename, id: file.id, sent: 1 });
+}
+
+// The files that a message names, read as the terminal client reads them: @notes.txt, or with blanks in the name, @"my notes.txt".
+const MOST = 20; // of one message
+
+export function mentionsIn(text: string): string[] {
+  const paths = [...text.matchAll(/(?<=^|[ \n])@(?:"([^"\n]+)"?|([^ \n"][^ \n]*))/g)].map((each) => each[1] ?? each[2]!);
+  return [...new Set(paths)].slice(0, MOST);
+}
+
+export const mentionOf = (path: string): string => (path.includes(" ") ? `@"${path}"` : `@${path}`);
+
+// What stands before the caret if a file is being named there: where that begins, and as much of the name as there is.
+export function mentionBefore(text: string): { from: number; word: string } | null {
+  const found = /(?:^|[ \n])@(?:"([^"\n]*)|([^\s"]*))$/.exec(text);
+  return found && { from: text.lastIndexOf("@", text.length - 1 - (found[1] ?? found[2]!).length), word: found[1] ?? found[2]! };
 }

@@ -7,10 +7,9 @@ import { useSelect } from "../store/state";
 import { t } from "../texts";
 import type { FileInfo, WorkspaceFiles } from "../wire";
 import { request } from "../wire/api";
-import { mentionBefore, mentionOf } from "./mentions";
-import { attachPath, filesOf, mention } from "./uploads";
+import { attachPath, filesOf, mention, mentionBefore, mentionOf } from "./uploads";
 
-export interface Suggestion {
+interface Suggestion {
   key: string;
   icon: IconName;
   name: string;

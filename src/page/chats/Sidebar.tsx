@@ -1,11 +1,11 @@
 import { createContext, DragEvent, useCallback, useContext, useEffect, useMemo, useRef, useState } from "react";
 import { SaveLink } from "../chat/Attachments";
-import { useWindow } from "../list/useWindow";
+import { useWindow } from "../list/Rows";
 import type { Row } from "../list/window";
 import { Icon } from "../parts/Icon";
 import { useAway } from "../parts/hooks";
-import { cache, useChats, useOpen } from "../store/cache";
-import { leave, navigation, openChat, useView } from "../store/navigation";
+import { cache, inOrder, useChats, useOpen } from "../store/cache";
+import { leave, navigation, openChat } from "../store/navigation";
 import * as requests from "../store/requests";
 import { attempt, tell } from "../store/state";
 import type { Chat } from "../store/turn";
@@ -13,7 +13,6 @@ import { t } from "../texts";
 import type { SearchMatches } from "../wire";
 import { call, exported, get } from "../wire/api";
 import { Marked } from "./Marked";
-import { inOrder } from "./order";
 
 type Hit = SearchMatches["matches"][number];
 
@@ -24,7 +23,7 @@ export function Sidebar() {
   const chats = useChats();
   const version = cache.version; // the chats are changed where they stand
   const open = useOpen();
-  const view = useView();
+  const { view } = navigation.use("view");
   const [query, setQuery] = useState("");
   const [hits, setHits] = useState<Hit[] | null>(null);
   const [chosen, setChosen] = useState<Set<string> | null>(null); // null: nobody selects

@@ -1,7 +1,6 @@
 import { useEffect, useState } from "react";
-import { ago } from "../parts/duration";
+import { ago, useNow } from "../parts/time";
 import { Icon } from "../parts/Icon";
-import { useNow } from "../parts/hooks";
 import { cache } from "../store/cache";
 import * as requests from "../store/requests";
 import { attempt, tell, useSelect } from "../store/state";

@@ -1,9 +1,8 @@
 import { ApprovalCard } from "../chat/ApprovalCard";
 import { InputCard } from "../chat/InputCard";
 import { titleOf } from "../chat/values";
-import { ago } from "../parts/duration";
+import { ago, useNow } from "../parts/time";
 import { Icon } from "../parts/Icon";
-import { useNow } from "../parts/hooks";
 import { cache, useChats } from "../store/cache";
 import { openChat } from "../store/navigation";
 import type { PendingApproval, PendingInput } from "../store/turn";

@@ -1,7 +1,6 @@
 import { useEffect, useRef, useState } from "react";
-import { inOrder } from "../chats/order";
 import { Icon } from "../parts/Icon";
-import { cache, lastTurn } from "../store/cache";
+import { cache, inOrder, lastTurn } from "../store/cache";
 import { navigation, openChat } from "../store/navigation";
 import { useSelect } from "../store/state";
 import { t } from "../texts";

@@ -1,8 +1,7 @@
 // What can be done from everywhere: the palette lists it, the composer knows it behind a slash, and some of it has a key.
 import { allOpen, foldAll } from "../chat/folding";
-import { inOrder } from "../chats/order";
 import type { IconName } from "../parts/Icon";
-import { cache, lastTurn } from "../store/cache";
+import { cache, inOrder, lastTurn } from "../store/cache";
 import { editTurn, leave, navigation, openChat, toggleMenu, View } from "../store/navigation";
 import { attempt } from "../store/state";
 import * as requests from "../store/requests";

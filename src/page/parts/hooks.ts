@@ -1,4 +1,4 @@
-import { RefObject, useEffect, useState, useSyncExternalStore } from "react";
+import { RefObject, useEffect, useSyncExternalStore } from "react";
 
 // What is open over the page closes when somebody clicks elsewhere or presses Escape.
 export function useAway(place: RefObject<HTMLElement>, open: boolean, close: () => void): void {
@@ -28,15 +28,3 @@ export const useNarrow = (): boolean => useSyncExternalStore((listener) => {
   query.addEventListener("change", listener);
   return () => query.removeEventListener("change", listener);
 }, isNarrow);
-
-// The time, anew every so often as long as somebody needs it to run.
-export function useNow(running: boolean, every = 1000): number {
-  const [now, setNow] = useState(Date.now());
-  useEffect(() => {
-    if (!running) return undefined;
-    setNow(Date.now());
-    const timer = setInterval(() => setNow(Date.now()), every);
-    return () => clearInterval(timer);
-  }, [running, every]);
-  return now;
-}

@@ -1,5 +1,5 @@
 // What a program has written to a terminal, as a terminal would show it: colours as classes, and of a line that was written over its last state.
-export interface Run {
+interface Run {
   text: string;
   style: string; // classes; empty: none
 }

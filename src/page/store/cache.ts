@@ -2,6 +2,7 @@
 import type { ChatEvent, ChatHistory, Instructions, Interaction, Models, QueuedEntry, Tools } from "../wire";
 import { ApiError, call, chatPath, get, turnPath } from "../wire/api";
 import { byNumber, listed, newChat, nextId, OpenChat, sizeOf, treeOf, trim } from "./open";
+import { Feed } from "../wire/stream";
 import { attempt, changed, state, useSelect } from "./state";
 import { AgentEvent, blank, Chat, isRunning, newTurn, NONE, PendingApproval, PendingInput, take, Turn } from "./turn";
 
@@ -12,7 +13,7 @@ const MOST_HELD = 6_000_000; // characters of one chat
 const MOST_KEPT = 16_000_000; // characters of the chats that were looked at before
 
 // An approval that is no longer open, and the way that it was closed.
-export interface ClosedApproval {
+interface ClosedApproval {
   approval: PendingApproval;
   how: string;
 }
@@ -32,6 +33,7 @@ export const cache = state({
 
 const kept = new Map<string, OpenChat>(); // those that were looked at before, the last one last
 let followed: readonly string[] = [];
+export const stream = new Feed();
 
 export const useOpen = (): OpenChat | null => useSelect(() => cache.open);
 export const useChat = (): Chat | null => useSelect(openEntry);
@@ -42,6 +44,10 @@ export const useChats = (): Map<string, Chat> => (useSelect(() => cache.version)
 export const known = (chat: string): OpenChat | undefined => (cache.open?.id === chat ? cache.open : kept.get(chat));
 // The entry of the chat that is shown, in the list of chats.
 export const openEntry = (): Chat | null => (cache.open && cache.chats.get(cache.open.id)) ?? null;
+const byAge = (a: Chat, b: Chat): number => (a.updated_at < b.updated_at ? 1 : a.updated_at > b.updated_at ? -1 : 0);
+
+// As they are listed: those that work or wait first, then the newest.
+export const inOrder = (chats: Iterable<Chat>): Chat[] => [...chats].sort((a, b) => Number(a.status === "idle") - Number(b.status === "idle") || byAge(a, b));
 
 // --- the server itself
 const instructed = { may: true, reads: false, again: false };
@@ -70,15 +76,12 @@ export async function trust(path: string, digest: string): Promise<boolean> {
 export const readTools = async (): Promise<void> => cache.set({ tools: await get<Tools>("/tools") });
 
 // --- which chat is shown, and which are kept
-// Returns the chats whose events are wanted. A chat that begins now (`isNew`) has nothing to be read, and keeps what is written on the screen.
-export function show(id: string | null, isNew = false): readonly string[] {
-  if (cache.open?.id === id) return followed;
+// A chat that begins now (`isNew`) has nothing to be read, and keeps what is written on the screen.
+export function show(id: string | null, isNew = false): void {
+  if (cache.open?.id === id) return;
   putAway();
   const box = isNew && !cache.open ? cache.box : cache.box + 1;
-  if (id === null) {
-    cache.set({ open: null, box });
-    return followed;
-  }
+  if (id === null) return cache.set({ open: null, box });
   const chat = kept.get(id) ?? newChat(id);
   kept.delete(id);
   cache.set({ open: chat, box });
@@ -87,7 +90,6 @@ export function show(id: string | null, isNew = false): readonly string[] {
   if (isNew) chat.loaded = !(chat.unread = false);
   else if (chat.unread) void load(chat);
   else void readQueue(chat);
-  return followed;
 }
 // A chat that is no longer shown is kept for a while, the largest part of the last ones.
 function putAway(): void {
@@ -112,7 +114,7 @@ function follow(id: string): void {
     const chat = kept.get(gone);
     if (chat) chat.unread = true;
   }
-  followed = chats.slice(-MOST_FOLLOWED);
+  stream.follow((followed = chats.slice(-MOST_FOLLOWED)));
 }
 export const isFollowed = (chat: string): boolean => followed.includes(chat);
 // Lets go of turns that are far from what is read, if there are too many.

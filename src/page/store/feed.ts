@@ -2,8 +2,8 @@
 import { t } from "../texts";
 import type { ChatChange, ChatEvent, ChatList, Interaction, Models } from "../wire";
 import { get, turnPath, whenLoggedOut } from "../wire/api";
-import { Connection, Feed, Frame } from "../wire/stream";
-import { cache, forget, isFollowed, known, learn, load, readInstructions, readQueue, readTools, reset, takeEvent, turnOf } from "./cache";
+import type { Connection, Frame } from "../wire/stream";
+import { cache, forget, isFollowed, known, learn, load, readInstructions, readQueue, readTools, reset, stream, takeEvent, turnOf } from "./cache";
 import { leave, openChat, startNavigation } from "./navigation";
 import { attempt, changed, say, state } from "./state";
 import { Chat, isRunning, PendingApproval, PendingInput } from "./turn";
@@ -11,15 +11,14 @@ import { Chat, isRunning, PendingApproval, PendingInput } from "./turn";
 const MOST_CLOSED = 20; // approvals that are listed as answered elsewhere
 
 export const feed = state({ connection: "connecting" as Connection, loggedOut: false, whyLoggedOut: "" });
-const stream = new Feed(onFrames, (connection) => feed.set({ connection }));
 
 let hasRead = false;
 let meanwhile: [string, ChatChange][] | null = null; // changes that came while everything is read
 
 export function start(): void {
   whenLoggedOut((whyLoggedOut) => feed.set({ loggedOut: true, whyLoggedOut }));
-  stream.start(); // its first frame makes the page read everything
-  startNavigation((chats) => stream.follow(chats));
+  stream.start(onFrames, (connection) => feed.set({ connection })); // its first frame makes the page read everything
+  startNavigation();
 }
 
 async function readChats(): Promise<Map<string, Chat>> {

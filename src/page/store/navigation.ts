@@ -2,13 +2,13 @@
 import { isNarrow } from "../parts/hooks";
 import type { FilesPreview } from "../wire";
 import { cache, lastTurn, show } from "./cache";
-import { state, useSelect } from "./state";
+import { state } from "./state";
 import type { FilesChoice, Turn } from "./turn";
 
 export type View = "chat" | "inbox" | "board" | "trace" | "branches" | "settings" | "trash";
 
 // A turn to be shown: its place in the window, and the button that gets the focus. Without these it is at the top, and is marked.
-export interface Target {
+interface Target {
   chat: string;
   turn: string;
   below?: number; // pixels from the upper edge
@@ -39,7 +39,6 @@ export const navigation = state({
   dropped: [] as File[], // files that were dropped, for the composer
 });
 
-export const useView = (): View => useSelect(() => navigation.view);
 export const editTurn = (turn: Turn | null): void => navigation.set({ editing: turn && turn.id, ...(turn && { view: "chat" as View }) });
 
 // An address that somebody typed may not be encoded: then it is the name as it stands.
@@ -51,11 +50,7 @@ function nameIn(hash: string): string {
   }
 }
 
-let follow: (chats: readonly string[]) => void = () => undefined;
-
-// `wanted` is called with the chats whose events are wanted.
-export function startNavigation(wanted: (chats: readonly string[]) => void): void {
-  follow = wanted;
+export function startNavigation(): void {
   addEventListener("popstate", showAddress);
   showAddress();
 }
@@ -68,7 +63,7 @@ function showAddress(): void {
 export function openChat(id: string, remember = true, isNew = false): void {
   if (remember && nameIn(location.hash) !== id) history.pushState(null, "", `#${encodeURIComponent(id)}`);
   navigation.set({ view: "chat" });
-  follow(show(id, isNew));
+  show(id, isNew);
 }
 export function leave(remember = true): void {
   if (remember) history.pushState(null, "", location.pathname);

@@ -57,7 +57,7 @@ export function nextId(chat: OpenChat, id: string): string | undefined {
 }
 
 // --- which turns follow which
-export type Tree = Map<string | null, Turn[]>;
+type Tree = Map<string | null, Turn[]>;
 
 const trees = new WeakMap<OpenChat, { shape: number; size: number; tree: Tree; end: string | null; branch: Turn[] | null }>();
 

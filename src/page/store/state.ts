@@ -53,7 +53,7 @@ export function useSelect<T>(select: () => T): T {
 }
 
 // --- what the page tells people: toasts, and words for a screen reader
-export interface Toast {
+interface Toast {
   id: number;
   text: string;
   action?: { label: string; run: () => void };

@@ -119,19 +119,22 @@ function newest<T extends Block>(turn: Turn, round: number, fits: (block: Block)
   return undefined;
 }
 
-const openText = (turn: Turn, kind: "text" | "thinking", round: number): TextBlock | undefined =>
-  newest(turn, round, (block): block is TextBlock => block.kind === kind && block.open && block.round === round);
-
-function addDelta(turn: Turn, kind: "text" | "thinking", round: number, text: string, live: boolean): void {
-  let block = openText(turn, kind, round);
+// The open block of this kind of text in this round, to be changed; a new one, from `now`, if there is none.
+function openText(turn: Turn, kind: "text" | "thinking", round: number, now: number): TextBlock {
+  let block = newest(turn, round, (each): each is TextBlock => each.kind === kind && each.open && each.round === round);
   if (!block) {
-    const now = live ? Date.now() : 0;
     block = { kind, key: turn.blocks.length, version: 0, text: "", open: true, final: false, round, from: now, to: 0 };
-    if (kind === "text") closeThinking(turn, now);
     turn.blocks.push(block);
   }
-  block.text += text;
   block.version++;
+  return block;
+}
+
+function addDelta(turn: Turn, kind: "text" | "thinking", round: number, text: string, live: boolean): void {
+  const now = live ? Date.now() : 0;
+  const block = openText(turn, kind, round, now);
+  if (kind === "text" && block.text === "") closeThinking(turn, now);
+  block.text += text;
 }
 
 function closeThinking(turn: Turn, now: number): void {
@@ -143,16 +146,8 @@ function closeThinking(turn: Turn, now: number): void {
 }
 
 function closeText(turn: Turn, kind: "text" | "thinking", event: AgentEvent, text: string, final: boolean): void {
-  const round = event.round_index;
-  let block = openText(turn, kind, round);
-  if (!block) {
-    block = { kind, key: turn.blocks.length, version: 0, text, open: true, final, round, from: 0, to: 0 };
-    turn.blocks.push(block);
-  }
-  block.text = text;
-  block.open = false;
-  block.final = final;
-  block.version++;
+  const block = openText(turn, kind, event.round_index, 0);
+  Object.assign(block, { text, final, open: false });
   if (block.to === 0 && block.from !== 0) block.to = timeOf(event);
 }
 
@@ -169,13 +164,9 @@ function toolOf(turn: Turn, id: string, name: string, input: string, round: numb
 
 // The newest block of the call, to be changed.
 function lastTool(turn: Turn, id: string): ToolBlock | undefined {
-  for (let i = turn.blocks.length - 1; i >= 0; --i) {
-    const block = turn.blocks[i];
-    if (block?.kind !== "tool" || block.id !== id) continue;
-    block.version++;
-    return block;
-  }
-  return undefined;
+  const block = newest(turn, 0, (each): each is ToolBlock => each.kind === "tool" && each.id === id);
+  if (block) block.version++;
+  return block;
 }
 
 function note(turn: Turn, what: NoteBlock["what"], text: string, more: Partial<NoteBlock> = {}): void {

@@ -1,7 +1,7 @@
 import { useEffect, useState } from "react";
 import { spelled } from "../chat/hidden";
 import { argumentsOf, summary, titleOf } from "../chat/values";
-import { useKept } from "../list/kept";
+import { useKept } from "../list/Rows";
 import { Icon } from "../parts/Icon";
 import { cache } from "../store/cache";
 import { attempt } from "../store/state";

@@ -1,13 +1,14 @@
 import { KeyboardEvent, useEffect, useMemo, useRef, useState } from "react";
+import { diffWords, Part, Words } from "../chat/Diff";
+import { spelled } from "../chat/hidden";
 import { BlockList } from "../chat/TurnView";
-import { duration } from "../parts/duration";
+import { duration } from "../parts/time";
 import { Icon } from "../parts/Icon";
 import { attempt } from "../store/state";
 import { newTurn, take, timeOf, Turn } from "../store/turn";
 import { t } from "../texts";
 import type { ReplayReport } from "../wire";
 import { call, turnPath } from "../wire/api";
-import { Divergence } from "./Divergence";
 
 const STEADY = 400; // ms from event to event
 const SPEEDS = ["original", "4", "steady"] as const;
@@ -77,6 +78,32 @@ export function ReplayBox({ turn }: { turn: Turn }) {
       <p className="number" data-testid="replay-state">{at}/{count} {event?.type} {at > 0 && `+${duration(timeOf(event) - timeOf(turn.events[0]))}`}</p>
       {report && (report.match ? <p className="good" data-testid="verified"><Icon name="check" size={16} /> {t.verified}</p> : <Divergence report={report} />)}
       <div className="replayed"><BlockList turn={shown} /></div>
+    </section>
+  );
+}
+
+// The first event that came out differently: as it was stored, and as it came this time.
+function Divergence({ report }: { report: ReplayReport }) {
+  const { divergence } = report;
+  if (!divergence) return <p className="bad" data-testid="verified">{t.differs}</p>;
+  const show = (event: Record<string, unknown> | null): string => (event ? spelled(JSON.stringify(event, null, 2)) : "");
+  const parts = diffWords(show(divergence.expected), show(divergence.actual));
+  return (
+    <div data-testid="verified">
+      <p className="bad">{t.differs} {divergence.seq}: {divergence.reason}</p>
+      <div className="divergence">
+        <Side label={t.expected} testid="expected" drops="added" parts={divergence.expected && parts} />
+        <Side label={t.actual} testid="actual" drops="removed" parts={divergence.actual && parts} />
+      </div>
+    </div>
+  );
+}
+
+function Side({ label, testid, drops, parts }: { label: string; testid: string; drops: Part["kind"]; parts: Part[] | null }) {
+  return (
+    <section aria-label={label}>
+      <h4>{label}</h4>
+      {parts === null ? <p className="faint">{t.noEvent}</p> : <pre tabIndex={0} data-testid={testid}><Words parts={parts} drops={drops} /></pre>}
     </section>
   );
 }
