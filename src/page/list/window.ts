@@ -42,7 +42,6 @@ export class ListWindow {
   private touched = -MEANT; // when; as long as a button is held: for ever
   private left = -MEANT; // when somebody went away from the end
   private away: boolean; // from the end, when that was looked at last
-  private width = 0;
   private passes = 0;
   private aim: string | null = null;
   // While somebody scrolls, the list is shifted and not what scrolls: browsers end their own movement when that is moved.
@@ -153,7 +152,6 @@ export class ListWindow {
     this.scroller = scroller;
     this.root = root;
     this.redraw = redraw;
-    this.width = scroller.clientWidth;
     this.watch = new ResizeObserver((entries) => this.onResize(entries));
     this.watch.observe(scroller);
     const onScroll = (): void => this.onScroll();
@@ -172,7 +170,7 @@ export class ListWindow {
     };
     const onPress = (e: Event): void => {
       const row = this.rowAround(e.target as Element);
-      if (row) this.pressed = { key: row.dataset.row!, top: this.topOf(row), at: performance.now() };
+      if (row) this.press(row.dataset.row!, this.topOf(row));
     };
     const stop = new AbortController();
     const { signal } = stop;
@@ -187,7 +185,7 @@ export class ListWindow {
     const onCommand = (e: KeyboardEvent): void => {
       if (!e.ctrlKey || !e.altKey) return;
       this.takeAnchor();
-      if (this.anchor) this.pressed = { ...this.anchor, at: performance.now() };
+      if (this.anchor) this.press(this.anchor.key, this.anchor.top);
     };
     addEventListener("keydown", onCommand, { capture: true, signal });
     return () => {
@@ -197,6 +195,11 @@ export class ListWindow {
       this.watched.clear();
       this.scroller = this.root = null;
     };
+  }
+  // What comes of a press is drawn with the next frames, however long these take.
+  private press(key: string, top: number): void {
+    const pressed = (this.pressed = { key, top, at: Infinity });
+    requestAnimationFrame(() => requestAnimationFrame(() => void (pressed.at = performance.now())));
   }
   whereItIs(): Place {
     return { stuck: this.stuck, key: this.anchor?.key ?? "", top: this.anchor?.top ?? 0 };
@@ -374,13 +377,8 @@ export class ListWindow {
     let changed = false;
     for (const { target, borderBoxSize } of entries) {
       const row = target as HTMLElement;
-      if (row === scroller) {
-        changed = true;
-        if (scroller.clientWidth !== this.width) this.width = scroller.clientWidth;
-        continue;
-      }
       const height = this.heights.get(row.dataset.row ?? "");
-      if (row.isConnected && (height === undefined || Math.abs(height - borderBoxSize[0]!.blockSize) >= 0.1)) changed = true;
+      if (row === scroller || (row.isConnected && (height === undefined || Math.abs(height - borderBoxSize[0]!.blockSize) >= 0.1))) changed = true;
     }
     if (changed) this.settle();
   }
