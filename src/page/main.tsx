@@ -1,4 +1,4 @@
-import { lazy, Suspense, useEffect, useRef, useState } from "react";
+import { Component, lazy, ReactNode, Suspense, useEffect, useRef, useState } from "react";
 import { createRoot } from "react-dom/client";
 import { Conversation } from "./chat/Conversation";
 import { Sidebar } from "./chats/Sidebar";
@@ -6,10 +6,14 @@ import { Inbox } from "./inbox/Inbox";
 import { actions, isWriting } from "./keys/actions";
 import { keepFocus } from "./keys/focus";
 import { Help, Palette } from "./keys/Palette";
-import { Boundary } from "./parts/Boundary";
+import { copied } from "./markdown/Markdown";
+import { useNarrow } from "./parts/hooks";
 import { Icon, IconName } from "./parts/Icon";
-import { useNarrow } from "./parts/useNarrow";
-import { store, useStore, View } from "./store/store";
+import { cache, useChat, useOpen } from "./store/cache";
+import { feed, start } from "./store/feed";
+import { navigation, toggleMenu, View } from "./store/navigation";
+import * as requests from "./store/requests";
+import { act, notices, useSelect } from "./store/state";
 import { t } from "./texts";
 import { showTheme } from "./theme";
 import { ApiError, logIn, whenTokenChanges } from "./wire/api";
@@ -25,17 +29,19 @@ const OF_CHAT: [View, string, IconName][] = [["chat", t.chat, "chat"], ["board",
 const OF_ALL: [View, string, IconName][] = [["inbox", t.inbox, "inbox"], ["settings", t.settings, "settings"]];
 
 function Page() {
-  const { view, open, chats, approvals, inputs, connection, loggedOut, whyLoggedOut, toasts, said, dialog, menu } = useStore();
-  const waiting = approvals.size + inputs.size;
-  const running = [...chats.values()].filter((chat) => chat.status === "running").length;
+  const { loggedOut, whyLoggedOut } = feed.use("loggedOut", "whyLoggedOut");
+  const { dialog, menu, view } = navigation.use("dialog", "menu", "view");
+  const open = useOpen();
+  const title = useChat()?.title ?? "";
+  const waiting = useSelect(() => cache.approvals.size + cache.inputs.size);
+  const running = useSelect(() => [...cache.chats.values()].filter((chat) => chat.status === "running").length);
   const narrow = useNarrow();
-  const title = (open && chats.get(open.id)?.title) ?? "";
   useTitle(waiting, running, title);
   useEffect(() => {
     const onKey = (e: KeyboardEvent): void => {
       const action = actions().find((each) => each.key?.(e));
-      if ((e.ctrlKey || e.metaKey) && !e.altKey && e.key.toLowerCase() === "k") store.set({ dialog: "palette" });
-      else if (e.key === "?" && !isWriting(e.target)) store.set({ dialog: "help" });
+      if ((e.ctrlKey || e.metaKey) && !e.altKey && e.key.toLowerCase() === "k") navigation.set({ dialog: "palette" });
+      else if (e.key === "?" && !isWriting(e.target)) navigation.set({ dialog: "help" });
       else if (action) action.run();
       else return;
       e.preventDefault();
@@ -43,11 +49,10 @@ function Page() {
     addEventListener("keydown", onKey);
     return () => removeEventListener("keydown", onKey);
   }, []);
-  useEffect(takeDroppedFiles, []);
   if (loggedOut) return <LogIn why={whyLoggedOut} />;
   const tab = ([name, text, icon]: [View, string, IconName]): JSX.Element => (
     <button type="button" key={name} aria-current={view === name ? "page" : undefined} title={text} data-testid={`tab-${name}`}
-      onClick={() => store.set({ view: name })}>
+      onClick={() => navigation.set({ view: name })}>
       <Icon name={icon} /><span className="label">{text}</span>
       {name === "inbox" && waiting > 0 && <><span className="badge count" data-testid="inbox-count">{waiting}</span><span className="sr-only">{t.waitingShort}</span></>}
     </button>
@@ -55,21 +60,21 @@ function Page() {
   return (
     <div className={`layout${menu === true ? " with-menu" : menu === false ? " without-side" : ""}`}>
       <Sidebar />
-      {menu === true && <div className="shade only-narrow" onClick={() => store.set({ menu: null })} />}
+      {menu === true && <div className="shade only-narrow" onClick={() => navigation.set({ menu: null })} />}
       <div className="main">
         <header className="bar">
           <button type="button" className="quiet square" aria-label={t.menu} title={t.menu} data-testid="menu"
-            aria-expanded={narrow ? menu === true : menu !== false} onClick={() => store.toggleMenu()}><Icon name="sidebar" /></button>
+            aria-expanded={narrow ? menu === true : menu !== false} onClick={() => toggleMenu()}><Icon name="sidebar" /></button>
           <ChatTitle key={open?.id ?? ""} id={open?.id ?? null} title={title} />
           <nav className="tabs" aria-label={t.views}>
             {OF_CHAT.map(tab)}
             <span className="divider" aria-hidden="true" />
             {OF_ALL.map(tab)}
             <button type="button" aria-label={t.palette} title={t.withKey(t.palette, "Ctrl K")} data-testid="open-palette"
-              onClick={() => store.set({ dialog: "palette" })}><Icon name="search" /></button>
+              onClick={() => navigation.set({ dialog: "palette" })}><Icon name="search" /></button>
           </nav>
         </header>
-        {connection !== "live" && <p className="offline" role="status" data-testid="offline"><span className="dot" aria-hidden="true" />{connection === "offline" ? t.offline : t.connecting}</p>}
+        <Offline />
         <main>
           <Suspense fallback={<p className="panel faint">…</p>}>
             {view === "chat" ? <Conversation /> : view === "inbox" ? <Inbox /> : view === "board" ? <Board /> : view === "branches" ? <BranchMap /> : view === "trace" ? <Trace />
@@ -77,20 +82,39 @@ function Page() {
           </Suspense>
         </main>
       </div>
-      <p className="sr-only" role="status" aria-live="polite" data-testid="said">{said}</p>
-      <div className="toasts" role="status">
-        {toasts.map((each) => <div key={each.id} className="toast" data-testid="toast"><span>{each.text}</span>{each.action && <button type="button" data-testid="toast-action" onClick={() => store.act(each)}>{each.action.label}</button>}</div>)}
-      </div>
-      {dialog === "palette" && <Palette onClose={() => store.set({ dialog: null })} />}
-      {dialog === "help" && <Help onClose={() => store.set({ dialog: null })} />}
+      <Notices />
+      {dialog === "palette" && <Palette onClose={() => navigation.set({ dialog: null })} />}
+      {dialog === "help" && <Help onClose={() => navigation.set({ dialog: null })} />}
     </div>
   );
 }
 
+function Offline() {
+  const { connection } = feed.use("connection");
+  if (connection === "live") return null;
+  return <p className="offline" role="status" data-testid="offline"><span className="dot" aria-hidden="true" />{connection === "offline" ? t.offline : t.connecting}</p>;
+}
+
+function Notices() {
+  const { toasts, said } = notices.use("toasts", "said");
+  return (
+    <>
+      <p className="sr-only" role="status" aria-live="polite" data-testid="said">{said}</p>
+      <div className="toasts" role="status">
+        {toasts.map((each) => (
+          <div key={each.id} className="toast" data-testid="toast">
+            <span>{each.text}</span>{each.action && <button type="button" data-testid="toast-action" onClick={() => act(each)}>{each.action.label}</button>}
+          </div>
+        ))}
+      </div>
+    </>
+  );
+}
+
 // Attaches a file dropped anywhere to the next message, except on the list of chats. Otherwise the browser would open the file in place of the page.
-function takeDroppedFiles(): () => void {
+function takeDroppedFiles(): void {
   const isOurs = (e: DragEvent): boolean => (e.dataTransfer?.types.includes("Files") ?? false) && !e.defaultPrevented;
-  const show = (dropping: boolean): void => void (store.dropping !== dropping && store.set({ dropping }));
+  const show = (dropping: boolean): void => void (navigation.dropping !== dropping && navigation.set({ dropping }));
   const onDragOver = (e: DragEvent): void => {
     show(isOurs(e));
     if (isOurs(e)) e.preventDefault();
@@ -100,16 +124,11 @@ function takeDroppedFiles(): () => void {
     show(false);
     if (!isOurs(e)) return;
     e.preventDefault();
-    store.set({ view: "chat", dropped: [...(e.dataTransfer?.files ?? [])] });
+    navigation.set({ view: "chat", dropped: [...(e.dataTransfer?.files ?? [])] });
   };
   addEventListener("dragover", onDragOver);
   addEventListener("dragleave", onDragLeave);
   addEventListener("drop", onDrop);
-  return () => {
-    removeEventListener("dragover", onDragOver);
-    removeEventListener("dragleave", onDragLeave);
-    removeEventListener("drop", onDrop);
-  };
 }
 
 // The title of the chat, which a click makes editable.
@@ -121,7 +140,7 @@ function ChatTitle({ id, title }: { id: string | null; title: string }) {
   return (
     <input className="chat-name" autoFocus aria-label={t.rename} data-testid="title-input" dir="auto" defaultValue={title} onFocus={(e) => e.target.select()}
       onBlur={(e) => {
-      if (!given.current && e.target.value.trim() && e.target.value !== title) void store.rename(id, e.target.value);
+      if (!given.current && e.target.value.trim() && e.target.value !== title) void requests.rename(id, e.target.value);
       given.current = false;
       setNaming(false);
     }} onKeyDown={(e) => {
@@ -164,18 +183,33 @@ function useTitle(waiting: number, running: number, title: string): void {
   }, [waiting, running, title]);
 }
 
+// Reports a fault of the page itself instead of an empty window.
+class Boundary extends Component<{ children: ReactNode }, { failure: string | null }> {
+  override state: { failure: string | null } = { failure: null };
+  static getDerivedStateFromError(error: unknown): { failure: string } {
+    return { failure: error instanceof Error ? error.message : String(error) };
+  }
+  override render(): ReactNode {
+    if (this.state.failure === null) return this.props.children;
+    return (
+      <main className="login" role="alert" data-testid="broken">
+        <h1>{t.broken}</h1><p>{t.brokenHint}</p><code>{this.state.failure}</code>
+        <button type="button" className="primary" onClick={() => location.reload()}>{t.reload}</button>
+      </main>
+    );
+  }
+}
+
 // The copy buttons within rendered code.
 addEventListener("click", (e) => {
   const button = e.target instanceof HTMLButtonElement && e.target.classList.contains("copy") ? e.target : null;
   if (!button) return;
-  void navigator.clipboard.writeText(button.closest(".code")?.querySelector("code")?.textContent ?? "").then(() => {
-    button.textContent = t.copied;
-    setTimeout(() => (button.textContent = t.copy), 1500);
-  });
+  void copied(button, button.closest(".code")?.querySelector("code")?.textContent ?? "");
 });
 
 whenTokenChanges(() => location.reload());
 showTheme();
 keepFocus();
-store.start();
+takeDroppedFiles();
+start();
 createRoot(document.getElementById("page")!).render(<Boundary><Page /></Boundary>);

@@ -506,6 +506,35 @@ def test_a_word_that_is_chosen_in_what_grows_stays_chosen(server, provider, brow
 
 # --- many chats ------------------------------------------------------------------------------------------------------
 
+# Which of the elements React has drawn since the last call: an element that is drawn gets new properties.
+DRAWN = """const drawn = [], key = Object.keys(document.querySelector('.turns')).find((each) => each.startsWith('__reactFiber$'));
+window.propertiesOf ??= new Map();
+for (const name of arguments[0]) {
+  const fiber = document.querySelector(name)[key], now = [fiber.memoizedProps, fiber.alternate?.memoizedProps];
+  if (now.some((each) => each && !window.propertiesOf.get(name)?.includes(each))) drawn.push(name);
+  window.propertiesOf.set(name, now);
+}
+return drawn;"""
+
+
+def test_a_word_that_comes_draws_its_turn_and_not_the_page(server, provider, browse):
+    parts = [".sidebar", ".bar", ".composer", ".meter", ".turns", ".turn:not(.running)", ".turn.running"]
+    first, second = Gate(), Gate()
+    provider.plan(text("the first"), text("begin ", first, "and go on ", second, "to the end"))
+    page = browse(server)
+    page.say("one")
+    page.until_text("turn-usage", "tokens")
+    page.say("two")
+    page.until(lambda: "begin" in page.all("answer")[-1].text, "its begin")
+    assert page.script(DRAWN, parts) == parts
+    page.until(lambda: page.script(DRAWN, parts) == [], "rest")
+    first.release()
+    page.until(lambda: "go on" in page.all("answer")[-1].text, "more of it")
+    assert page.script(DRAWN, parts) == [".turn.running"]
+    second.release()
+    page.until(lambda: "the end" in page.all("answer")[-1].text, "all of it")
+
+
 def test_a_thousand_chats_in_the_sidebar(server, browse, figure):
     for n in range(1000):
         server.client.post("/chats", {"id": f"chat{n}", "title": f"Chat number {n}"}).expect(201)

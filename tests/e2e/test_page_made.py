@@ -87,6 +87,47 @@ def test_the_first_paint(server, browse, figure):
     assert median(taken) < 100 * SLACK
 
 
+# --- its sources ------------------------------------------------------------------------------------------------------
+
+def circle_in(folder):
+    """Files of which each imports the next, and the last one the first; empty if there are none. Types and parts that are loaded late count too."""
+    known = {path.with_suffix(""): path for path in folder.rglob("*.ts*") if path.suffix in (".ts", ".tsx")}
+    imports = {path: [known[at] for name in re.findall(r'(?:from |import\()"(\.[^"]*)"', path.read_text()) if (at := pathlib.Path(os.path.normpath(path.parent / name))) in known]
+               for path in known.values()}
+    while leaves := {path for path, others in imports.items() if not any(each in imports for each in others)}:
+        imports = {path: others for path, others in imports.items() if path not in leaves}
+    return sorted(path.name for path in imports)  # and those that lead to the circle
+
+
+def test_no_file_imports_itself_by_way_of_others(tmp_path):
+    for name, text in {"a.ts": 'import { b } from "./parts/b";', "parts/b.tsx": 'lazy(() => import("../a"));', "c.ts": 'import { a } from "./d";', "d.ts": ""}.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert circle_in(tmp_path) == ["a.ts", "b.tsx"]
+    assert circle_in(SOURCE) == []
+
+
+COLOUR = re.compile(r"#[0-9a-fA-F]{3,8}\b|\b(?:rgb|hsl|hwb|lab|lch|oklab|oklch|light-dark)a?\(|:\s*(?:white|black|red|green|blue|gr[ae]y)\b")
+
+
+def faults_of(css, sources):
+    """What is not as styles are written here: a colour outside of the palette, two rules in a line, a property or class that nothing uses."""
+    palette, rest = css.split("}", 1)
+    classes = {name for selector in re.findall(r"([^{}]*){", rest) for name in re.findall(r"\.([a-zA-Z][\w-]*)", selector)}
+    return ([f"{line}: a colour" for line in rest.splitlines() if COLOUR.search(line)] + [f"{line}: two rules" for line in rest.splitlines() if line.count("{") > 1]
+            + [f"{line}: longer than 120" for line in css.splitlines() if len(line) > 120]
+            + [f"{name}: not used" for name in re.findall(r"(--[\w-]+):", palette) if f"var({name})" not in rest]
+            # Names of colours, risks and kinds of words are put together.
+            + [f".{name}: not used" for name in sorted(classes) if not re.search(rf"(?<![\w-]){name}(?![\w-])", sources) and not re.match("ansi-|hljs-|risk-", name)])
+
+
+def test_styles_are_readable_and_their_colours_in_one_palette():
+    planted = ":root { --a: #fff; --b: #000; }\n.here { color: var(--a); } .there { color: #123; }\n"
+    assert [fault.rsplit(": ", 1)[1] for fault in faults_of(planted, '"here"')] == ["a colour", "two rules", "not used", "not used"]
+    css = "".join((SOURCE / name).read_text() for name in re.findall(r'"\./(.*)"', (SOURCE / "style.css").read_text()))
+    assert faults_of(css, "".join(path.read_text() for path in SOURCE.rglob("*") if path.suffix in (".ts", ".tsx", ".html"))) == []
+
+
 # --- texts -----------------------------------------------------------------------------------------------------------
 
 # Prints the words for people in a source: text between tags, attributes that are shown or read aloud, and the texts of

@@ -1,23 +1,25 @@
 import { KeyboardEvent, useCallback, useEffect, useRef, useState } from "react";
+import { SaveLink } from "../chat/Attachments";
+import { spelled } from "../chat/hidden";
 import { Icon } from "../parts/Icon";
-import { store, useStore } from "../store/store";
-import type { Task } from "../store/types";
+import { lastTurn, useOpen } from "../store/cache";
+import { attempt, tell, useSelect } from "../store/state";
+import type { Task } from "../store/turn";
 import { t } from "../texts";
-import type { Tasks } from "../wire";
+import type { ChatFiles, FileInfo, Tasks } from "../wire";
 import { call, chatPath, get } from "../wire/api";
-import { Files } from "./Files";
 
 const COLUMNS = ["todo", "doing", "done"] as const;
 type Column = (typeof COLUMNS)[number];
 
 // The agent's tasks, which people can drag, move by keys and edit, and its plan.
 export function Board() {
-  const { open } = useStore();
-  const chat = open?.id;
+  const chat = useOpen()?.id;
   const [agenda, setAgenda] = useState<Tasks>({ tasks: [], plan: [] });
   const [over, setOver] = useState<Column | null>(null);
   const moved = useRef<string | null>(null); // the moved task, which keeps the focus
-  const last = store.branch().pop();
+  const last = useSelect(lastTurn);
+  useSelect(() => last?.version);
   const read = useCallback(async () => {
     if (chat) await get<Tasks>(`${chatPath(chat)}/tasks`).then(setAgenda, () => undefined);
   }, [chat]);
@@ -28,7 +30,7 @@ export function Board() {
     moved.current = null;
   }, [agenda]);
   if (!chat) return <p className="panel empty">{t.noTasks}</p>;
-  const change = (what: { tasks?: Partial<Task>[]; plan?: string[] }, focused?: string): void => void store.attempt(async () => {
+  const change = (what: { tasks?: Partial<Task>[]; plan?: string[] }, focused?: string): void => void attempt(async () => {
     const changed = await call<Tasks>("PATCH", `${chatPath(chat)}/tasks`, what);
     if (focused) moved.current = focused;
     setAgenda(changed);
@@ -38,7 +40,7 @@ export function Board() {
   const removeTask = (task: Task): void => {
     const { tasks } = agenda;
     change({ tasks: tasks.filter((each) => each.id !== task.id) });
-    store.tell(t.taskRemoved(task.title), { label: t.undo, run: () => void store.attempt(async () => {
+    tell(t.taskRemoved(task.title), { label: t.undo, run: () => void attempt(async () => {
       const now = (await get<Tasks>(`${chatPath(chat)}/tasks`)).tasks;
       const before = tasks.slice(0, tasks.indexOf(task)).map((each) => each.id);
       const at = now.findIndex((each) => !before.includes(each.id));
@@ -49,7 +51,7 @@ export function Board() {
   const removeStep = (at: number): void => {
     const step = agenda.plan[at]!;
     change({ plan: agenda.plan.filter((_, j) => j !== at) });
-    store.tell(t.stepRemoved(step), { label: t.undo, run: () => void store.attempt(async () => {
+    tell(t.stepRemoved(step), { label: t.undo, run: () => void attempt(async () => {
       const { plan } = await get<Tasks>(`${chatPath(chat)}/tasks`);
       setAgenda(await call<Tasks>("PATCH", `${chatPath(chat)}/tasks`, { plan: [...plan.slice(0, at), step, ...plan.slice(at)] }));
     }) });
@@ -150,5 +152,41 @@ function NewOne({ label, testid, onAdd }: { label: string; testid: string; onAdd
       if (title.trim()) onAdd(title);
       setTitle("");
     }}><input aria-label={label} placeholder={`+ ${label}`} data-testid={testid} dir="auto" value={title} onChange={(e) => setTitle(e.target.value)} /></form>
+  );
+}
+
+// The files of a chat: those that people attached or the agent saved.
+function Files({ chat, stamp }: { chat: string; stamp: string }) {
+  const [files, setFiles] = useState<FileInfo[]>([]);
+  const [asked, setAsked] = useState<string | null>(null); // the file whose removal is to be confirmed
+  const path = `${chatPath(chat)}/files`;
+  const read = (): Promise<void> => get<ChatFiles>(path).then((found) => setFiles(found.files), () => setFiles([]));
+  useEffect(() => void read(), [path, stamp]);
+  const remove = async (file: FileInfo): Promise<void> => {
+    setAsked(null);
+    await attempt(() => call("DELETE", `${path}/${file.id}`));
+    await read();
+  };
+  if (files.length === 0) return null;
+  return (
+    <>
+      <h2>{t.files}</h2>
+      <ul className="plain-list">
+        {files.map((file) => (
+          <li key={file.id} className="row" data-testid="chat-file">
+            <SaveLink path={`${path}/${file.id}`} name={file.filename}>{spelled(file.filename)}</SaveLink> <span className="faint grow">{t.bytes(file.size_bytes)}</span>
+            {asked !== file.id ? (
+              <button type="button" className="quiet square small" data-testid="remove-file" aria-label={`${t.remove}: ${file.filename}`} title={t.remove} onClick={() => setAsked(file.id)}><Icon name="close" size={14} /></button>
+            ) : (
+              <span className="row" role="alertdialog" aria-label={t.removeFile} onKeyDown={(e) => e.key === "Escape" && setAsked(null)}>
+                <span className="bad">{t.removeFile}</span>
+                <button type="button" className="danger" data-testid="remove-file-sure" onClick={() => void remove(file)}>{t.remove}</button>
+                <button type="button" autoFocus data-testid="keep-file" onClick={() => setAsked(null)}>{t.cancel}</button>
+              </span>
+            )}
+          </li>
+        ))}
+      </ul>
+    </>
   );
 }

@@ -1,8 +1,9 @@
 import { useState } from "react";
 import { Icon } from "../parts/Icon";
-import { store } from "../store/store";
-import type { NoteBlock, Turn } from "../store/turn";
-import type { Task } from "../store/types";
+import { branch } from "../store/cache";
+import { navigation } from "../store/navigation";
+import { useSelect } from "../store/state";
+import type { NoteBlock, Task } from "../store/turn";
 import { t } from "../texts";
 
 export function TaskList({ tasks }: { tasks: Task[] }) {
@@ -13,7 +14,8 @@ export function PlanList({ steps }: { steps: string[] }) {
 }
 
 // The newest note of this kind in the conversation.
-function newest(turns: Turn[], what: NoteBlock["what"]): NoteBlock | undefined {
+function newest(what: NoteBlock["what"]): NoteBlock | undefined {
+  const turns = branch();
   for (let i = turns.length - 1; i >= 0; i--) {
     const blocks = turns[i]!.blocks;
     for (let j = blocks.length - 1; j >= 0; j--) {
@@ -25,10 +27,10 @@ function newest(turns: Turn[], what: NoteBlock["what"]): NoteBlock | undefined {
 }
 
 // The agent's plan and tasks and their progress, beside the conversation.
-export function AgendaPanel({ turns }: { turns: Turn[] }) {
+export function AgendaPanel() {
   const [open, setOpen] = useState(() => (localStorage.getItem("agenda") ?? (matchMedia("(min-width: 84rem)").matches ? "open" : "closed")) === "open");
-  const tasks = newest(turns, "tasks")?.tasks ?? [];
-  const steps = newest(turns, "plan")?.steps ?? [];
+  const tasks = useSelect(() => newest("tasks"))?.tasks ?? [];
+  const steps = useSelect(() => newest("plan"))?.steps ?? [];
   const left = tasks.filter((task) => task.status !== "done").length;
   if (tasks.length + steps.length === 0) return null;
   const doing = tasks.find((task) => task.status === "doing") ?? tasks.find((task) => task.status === "todo");
@@ -48,7 +50,7 @@ export function AgendaPanel({ turns }: { turns: Turn[] }) {
         <div className="agenda-body">
           {steps.length > 0 && <PlanList steps={steps} />}
           {tasks.length > 0 && <TaskList tasks={tasks} />}
-          <button type="button" className="quiet tiny" onClick={() => store.set({ view: "board" })}><Icon name="board" size={14} />{t.openBoard}</button>
+          <button type="button" className="quiet tiny" onClick={() => navigation.set({ view: "board" })}><Icon name="board" size={14} />{t.openBoard}</button>
         </div>
       )}
     </aside>

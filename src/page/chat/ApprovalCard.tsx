@@ -1,18 +1,18 @@
 import { KeyboardEvent, useEffect, useId, useRef, useState } from "react";
-import { useKept } from "../list/kept";
-import { duration } from "../parts/duration";
+import { useKept } from "../list/Rows";
+import { duration, useNow } from "../parts/time";
 import { Icon } from "../parts/Icon";
-import { useNow } from "../parts/useNow";
-import { store, useStore } from "../store/store";
+import { cache } from "../store/cache";
+import * as requests from "../store/requests";
+import { useSelect } from "../store/state";
 import type { Approval } from "../store/turn";
 import { t } from "../texts";
 import { changeBy, changeOf, Previewed } from "./changes";
 import { ChangeCount, Diff } from "./Diff";
 import { isNumber, writeExact } from "./exact";
-import { hasHidden, holdsHidden, spelled } from "./hidden";
+import { hasHidden, holdsHidden, spelled, Visible } from "./hidden";
 import { defaultsOf, parseSchema, problems, SchemaForm } from "./SchemaForm";
 import { argumentsOf, titleOf, Values } from "./values";
-import { Visible } from "./Visible";
 
 const LIFETIMES = [3600, 86_400, 604_800, 2_592_000, 0]; // seconds; 0: no end
 const OF_PATTERNS = 2_592_000; // the server's default for patterns; for equal calls it is no end
@@ -31,7 +31,7 @@ export function ApprovalCard({ approval, tool }: { approval: Approval; tool: str
   const drawn = useRef(0);
   const place = useRef<HTMLElement>(null);
   const id = useId();
-  const { tools } = useStore(); // may be read after the card is drawn
+  const { tools } = cache.use("tools"); // they may be read after the card is drawn
   const spec = tools?.tools.find((each) => each.name === tool);
   const schema = parseSchema(spec ? JSON.stringify(spec.parameters) : undefined);
   const scopes = ["once", "chat", "always"].filter((each) => each === "once" || approval.allowed_decisions.some((one) => one.includes(each)));
@@ -65,7 +65,7 @@ export function ApprovalCard({ approval, tool }: { approval: Approval; tool: str
     if (approved && scope !== "once") Object.assign(body, { scope, expires_in_s: lifetime });
     if (approved && offered) body.pattern = offered.pattern;
     if (approved && edited) body.arguments = edited;
-    await store.answer(approval.approval_id, body);
+    await requests.answer(approval.approval_id, body);
     setBusy(false);
   };
   const onKey = (e: KeyboardEvent): void => {
@@ -153,5 +153,24 @@ export function Arguments({ values, raw }: { values: Values | null; raw: string 
         <div key={name}><dt>{spelled(name)}</dt><dd><pre tabIndex={0}><Visible text={typeof value === "string" ? value : isNumber(value) ? String(value) : writeExact(value, 2)} /></pre></dd></div>
       ))}
     </dl>
+  );
+}
+
+// Answers several waiting calls of one chat at once.
+export function AnswerAll() {
+  const [busy, setBusy] = useState(false);
+  const mine = useSelect(() => [...cache.approvals.values()].filter((each) => each.chat_id === cache.open?.id));
+  if (mine.length < 2) return null;
+  const answer = async (approved: boolean): Promise<void> => {
+    setBusy(true);
+    for (const each of mine) await requests.answer(each.approval_id, { approved });
+    setBusy(false);
+  };
+  return (
+    <div className="all" data-testid="answer-all" role="group" aria-label={t.waitingCalls(mine.length)}>
+      <Icon name="shield" size={17} /><span className="grow">{t.waitingCalls(mine.length)}</span>
+      <button type="button" className="primary" data-testid="approve-all" disabled={busy} onClick={() => void answer(true)}>{t.approveAll}</button>
+      <button type="button" data-testid="deny-all" disabled={busy} onClick={() => void answer(false)}>{t.denyAll}</button>
+    </div>
   );
 }

@@ -1,7 +1,7 @@
 import { MouseEvent, ReactNode, useEffect, useState } from "react";
 import { Icon } from "../parts/Icon";
-import { store } from "../store/store";
-import type { Attachment } from "../store/types";
+import { attempt } from "../store/state";
+import type { Attachment } from "../store/turn";
 import { t } from "../texts";
 import { chatPath, request, save } from "../wire/api";
 import { spelled } from "./hidden";
@@ -36,7 +36,7 @@ export function GivenFiles({ chat, files, label, className }: { chat: string; fi
 export function SaveLink({ path, name, title, children }: { path: string; name: string; title?: string; children: ReactNode }) {
   const onClick = (e: MouseEvent): void => {
     e.preventDefault();
-    void store.attempt(() => save(path, name));
+    void attempt(() => save(path, name));
   };
   return <a href={path} download={name} title={title} dir="auto" onClick={onClick} onAuxClick={(e) => e.button === 1 && onClick(e)}>{children}</a>;
 }

@@ -1,13 +1,15 @@
 import { ClipboardEvent, KeyboardEvent, useEffect, useId, useRef, useState } from "react";
 import { Icon } from "../parts/Icon";
 import { editLast } from "../keys/actions";
-import { store, useStore } from "../store/store";
+import { cache } from "../store/cache";
+import { navigation } from "../store/navigation";
+import * as requests from "../store/requests";
+import { attempt, tell, useSelect } from "../store/state";
 import type { Turn } from "../store/turn";
 import { t } from "../texts";
 import { call, chatPath } from "../wire/api";
 import { Attachments } from "./Attachments";
-import { mentionsIn } from "./mentions";
-import { attach, attachMentioned, clear, uploadsOf, useUploads } from "./uploads";
+import { attach, attachMentioned, clear, mentionsIn, uploadsOf, useUploads } from "./uploads";
 import { Dictation } from "./Dictation";
 import { ModelPicker } from "./ModelPicker";
 import { ModePicker } from "./ModePicker";
@@ -17,10 +19,11 @@ const LONG = 20_000; // characters: a longer paste becomes a file
 
 const draftName = (chat: string): string => `draft:${chat}`;
 
-// The box where people write. The draft is kept when they open another chat or reload the page.
-export function Composer({ running }: { running: Turn | undefined }) {
-  const { open, wish, dropping, dropped } = useStore();
-  const chat = open?.id ?? "";
+// Where people write. What is written is kept when they look at another chat, or load the page again. A chat that begins here keeps its box.
+export function Composer({ chat, running }: { chat: string; running: Turn | undefined }) {
+  const { wish, dropping, dropped } = navigation.use("wish", "dropping", "dropped");
+  const queue = useSelect(() => cache.open?.queue);
+  const model = useSelect(() => requests.settings().model ?? "");
   const [text, setText] = useState(() => localStorage.getItem(draftName(chat)) ?? "");
   const [caret, setCaret] = useState(text.length);
   const [at, setAt] = useState(0);
@@ -29,13 +32,15 @@ export function Composer({ running }: { running: Turn | undefined }) {
   const box = useRef<HTMLTextAreaElement>(null);
   const picker = useRef<HTMLInputElement>(null);
   const sending = useRef(false);
+  const written = useRef(chat); // the chat whose draft this is
   const id = useId();
   const found = useCompletion(text, caret);
   const suggestions = closed ? [] : found;
   const coming = uploads.some((each) => !each.id && !each.failure);
   useEffect(() => {
+    localStorage.removeItem(draftName(written.current));
+    written.current = chat;
     if (text) localStorage.setItem(draftName(chat), text);
-    else localStorage.removeItem(draftName(chat));
     const area = box.current;
     if (area) {
       area.style.height = "auto";
@@ -45,12 +50,12 @@ export function Composer({ running }: { running: Turn | undefined }) {
   useEffect(() => {
     if (!matchMedia("(pointer: coarse)").matches) box.current?.focus();
     box.current?.setSelectionRange(box.current.value.length, box.current.value.length);
-  }, []);
+  }, [chat]);
   // A pressed example is written here, to be sent or changed.
   useEffect(() => {
     if (wish === null) return;
     write(wish);
-    store.set({ wish: null });
+    navigation.set({ wish: null });
     box.current?.focus();
   }, [wish]);
 
@@ -58,36 +63,27 @@ export function Composer({ running }: { running: Turn | undefined }) {
     setText(words);
     setCaret(words.length);
   };
-  // If a chat was made for attached files, the draft moves to that chat.
-  const moveDraft = (words: string): void => {
-    if (chat !== "" || !store.open || !words) return;
-    localStorage.setItem(draftName(store.open.id), words);
-    localStorage.removeItem(draftName(""));
-  };
   const send = async (): Promise<void> => {
     const message = text.trim() === "" ? "" : text;
     if (!message || coming || sending.current) return;
-    if (uploads.some((each) => each.failure)) return store.tell(t.uploadInTheWay);
+    if (uploads.some((each) => each.failure)) return tell(t.uploadInTheWay);
     sending.current = true;
     try {
       let filled = chat;
       if (mentionsIn(message).length > 0) {
-        filled = (await store.chatToFill()) ?? "";
-        moveDraft(message);
+        filled = (await requests.chatToFill()) ?? "";
         if (!filled || !(await attachMentioned(filled, message))) return;
       }
-      localStorage.removeItem(draftName(filled));
-      const empty = (words: string): void => (filled === chat ? write(words) : store.set({ wish: words })); // in the box shown now
-      empty("");
+      write("");
       const ids = uploadsOf(filled).filter((each) => each.id).map((each) => each.id);
-      if (await store.send(message, ids)) clear(filled);
-      else empty(message);
+      if (await requests.send(message, ids)) clear(filled);
+      else write(message);
     } finally {
       sending.current = false;
     }
   };
   const take = (files: File[]): void => {
-    if (files.length > 0) void attach(files).then(() => moveDraft(text));
+    if (files.length > 0) void attach(files);
   };
   const insert = (words: string): void => {
     const { selectionStart: from, selectionEnd: to } = box.current ?? { selectionStart: text.length, selectionEnd: text.length };
@@ -103,22 +99,21 @@ export function Composer({ running }: { running: Turn | undefined }) {
       take(files);
     } else if (pasted.length > LONG) {
       e.preventDefault();
-      store.tell(t.pastedAs("pasted.txt"));
+      tell(t.pastedAs("pasted.txt"));
       take([new File([pasted], "pasted.txt", { type: "text/plain" })]);
     }
   };
   useEffect(() => {
     if (dropped.length === 0) return;
     take(dropped);
-    store.set({ dropped: [] });
+    navigation.set({ dropped: [] });
   }, [dropped]);
   const choose = (index: number): void => {
     const chosen = suggestions[index];
     if (!chosen) return;
-    const next = chosen.take();
-    write(next);
+    write(chosen.take());
     setAt(0);
-    void chosen.attach?.().then(() => moveDraft(next));
+    void chosen.attach?.();
     box.current?.focus();
   };
   const onKey = (e: KeyboardEvent<HTMLTextAreaElement>): void => {
@@ -127,7 +122,7 @@ export function Composer({ running }: { running: Turn | undefined }) {
     if (listed && (e.key === "ArrowDown" || e.key === "ArrowUp")) setAt((at + (e.key === "ArrowDown" ? 1 : suggestions.length - 1)) % suggestions.length);
     else if (listed && (e.key === "Enter" || e.key === "Tab") && !e.shiftKey) choose(Math.min(at, suggestions.length - 1));
     else if (listed && e.key === "Escape") setClosed(true);
-    else if (e.key === "Escape" && running) void store.stop(running);
+    else if (e.key === "Escape" && running) void requests.stop(running);
     else if (e.key === "ArrowUp" && text === "" && !e.altKey && !e.ctrlKey && !e.shiftKey) editLast();
     else if (e.key === "Enter" && !e.shiftKey) void send();
     else return;
@@ -138,10 +133,10 @@ export function Composer({ running }: { running: Turn | undefined }) {
       e.preventDefault();
       void send();
     }}>
-      {open && open.queue.length > 0 && (
+      {queue && queue.length > 0 && (
         <section className="queue" aria-label={t.queued} data-testid="queue">
           <h3>{t.queued}</h3>
-          <ol>{open.queue.map((each) => <Queued key={each.id} chat={open.id} id={each.id} text={each.user_message} />)}</ol>
+          <ol>{queue.map((each) => <Queued key={each.id} chat={chat} id={each.id} text={each.user_message} />)}</ol>
         </section>
       )}
       {suggestions.length > 0 && (
@@ -170,10 +165,10 @@ export function Composer({ running }: { running: Turn | undefined }) {
             e.target.value = "";
           }} />
           <Dictation onText={insert} />
-          <ModelPicker value={store.settings().model ?? ""} onChange={(name) => void store.configure({ model: name || null })} />
+          <ModelPicker value={model} onChange={(name) => void requests.configure({ model: name || null })} />
           <ModePicker />
           <span className="grow" />
-          {running && <button type="button" className="square stop" data-testid="stop" aria-label={t.stop} title={t.withKey(t.stop, "Esc")} onClick={() => void store.stop(running)}><Icon name="stop" /></button>}
+          {running && <button type="button" className="square stop" data-testid="stop" aria-label={t.stop} title={t.withKey(t.stop, "Esc")} onClick={() => void requests.stop(running)}><Icon name="stop" /></button>}
           <button type="submit" className="primary square" data-testid="send" aria-label={running ? t.sendNext : t.send} title={running ? t.sendNext : t.send} disabled={text.trim() === "" || coming}><Icon name="send" /></button>
         </div>
       </div>
@@ -188,8 +183,8 @@ function Queued({ chat, id, text }: { chat: string; id: string; text: string }) 
     <li>
       <input aria-label={t.queued} value={value} dir="auto" data-testid="queued" onChange={(e) => setValue(e.target.value)} onKeyDown={(e) => {
         if (e.key === "Enter") e.preventDefault(), e.currentTarget.blur();
-      }} onBlur={() => value !== text && void store.attempt(() => call("PATCH", path, { user_message: value }))} />
-      <button type="button" className="quiet square small" aria-label={t.removeQueued} title={t.removeQueued} data-testid="unqueue" onClick={() => void store.attempt(() => call("DELETE", path))}><Icon name="close" size={15} /></button>
+      }} onBlur={() => value !== text && void attempt(() => call("PATCH", path, { user_message: value }))} />
+      <button type="button" className="quiet square small" aria-label={t.removeQueued} title={t.removeQueued} data-testid="unqueue" onClick={() => void attempt(() => call("DELETE", path))}><Icon name="close" size={15} /></button>
     </li>
   );
 }

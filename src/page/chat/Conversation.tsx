@@ -1,55 +1,59 @@
-import { Fragment, ReactNode, useEffect, useMemo, useRef, useState } from "react";
-import { MemoryOfRow } from "../list/kept";
-import { useWindow } from "../list/useWindow";
+import { Fragment, ReactNode, RefObject, useEffect, useMemo, useState } from "react";
+import { MemoryOfRow, useWindow } from "../list/Rows";
 import { Icon } from "../parts/Icon";
-import { store, useStore } from "../store/store";
+import { branch, cache, earlier, lastTurn, need, tend, useBranch, useChat, useOpen } from "../store/cache";
+import { feed } from "../store/feed";
+import { navigation } from "../store/navigation";
+import type { OpenChat, Unsent } from "../store/open";
+import * as requests from "../store/requests";
+import { useSelect } from "../store/state";
 import { isRunning, TextBlock, Turn } from "../store/turn";
-import type { OpenChat } from "../store/open";
-import type { Unsent } from "../store/unsent";
 import { t } from "../texts";
-import { AskedFilesBox } from "../time/AskedFilesBox";
+import { AskedFilesBox } from "../time/FilesBack";
 import { AgendaPanel } from "./AgendaPanel";
-import { AnswerAll } from "./AnswerAll";
+import { AnswerAll } from "./ApprovalCard";
 import { Composer } from "./Composer";
-import { onCopy } from "./copying";
+import { ChatRow, onCopy, rowsOfChat } from "./rows";
 import { FindBar } from "./FindBar";
-import { NewInstructions } from "./NewInstructions";
 import { Meter } from "./Meter";
-import { ChatRow, rowsOfChat } from "./rows";
+import { NewInstructions } from "./NewInstructions";
+import { TurnFoot, TurnHead } from "./TurnEnds";
 import { BlockRow, isOfText } from "./TurnView";
-import { useGoTo } from "./useGoTo";
 import { Welcome } from "./Welcome";
 
+const NO_TEXTS: Unsent[] = [];
 const NO_CHAT: Pick<OpenChat, "id" | "heights" | "values"> = { id: "", heights: new Map(), values: new Map() };
 
 export function Conversation() {
-  const { open } = useStore();
-  const turns = store.branch();
-  const last = turns[turns.length - 1];
-  const busy = last !== undefined && isRunning(last);
+  const chat = useOpen()?.id ?? "";
+  const { box } = cache.use("box");
+  const running = useSelect(() => [lastTurn()].find((last) => last && isRunning(last)));
   return (
     <div className="conversation">
-      <Turns key={`turns-${open?.id ?? ""}`} turns={turns} busy={busy} />
-      <AgendaPanel turns={turns} />
+      <Turns key={`turns-${chat}`} busy={running !== undefined} />
+      <AgendaPanel />
       <NewInstructions />
       <AnswerAll />
       <AskedFilesBox />
-      <Composer key={open?.id ?? ""} running={busy ? last : undefined} />
-      <Meter turns={turns} />
+      <Composer key={box} chat={chat} running={running} />
+      <Meter />
     </div>
   );
 }
 
 // The turns of a chat. The document holds only the turns and blocks near the window.
-function Turns({ turns, busy }: { turns: Turn[]; busy: boolean }) {
-  const { open, chats, hideTools, finding, began } = useStore();
+function Turns({ busy }: { busy: boolean }) {
+  const open = useOpen();
+  const turns = useBranch();
+  const title = useChat()?.title;
+  const { finding, began } = navigation.use("finding", "began");
+  useSelect(() => feed.connection); // what could not be read is asked for again
   const [chat] = useState(open ?? NO_CHAT);
-  const earlier = Boolean(open?.previous);
-  const waits = open !== null && open.sent !== null && !busy ? "sent" : null;
-  const unsent = open?.unsent ?? [];
-  const { rows, leads, heads } = rowsOfChat(turns, hideTools, earlier, [...unsent.map((each) => `unsent-${each.id}`), ...(waits ? [waits] : [])]);
+  const { sent, unsent } = useSelect(() => ({ sent: cache.open?.sent ?? null, unsent: cache.open?.unsent ?? NO_TEXTS }));
+  const waits = sent !== null && !busy ? "sent" : null;
+  const hasEarlier = useSelect(() => Boolean(cache.open?.previous));
+  const { rows, leads, heads } = useSelect(() => rowsOfChat(branch(), navigation.hideTools, hasEarlier, [...unsent.map((each) => `unsent-${each.id}`), ...(waits ? [waits] : [])]));
   const [window, shown, root] = useWindow(rows, { scroller: ".turns", heights: chat.heights, leads, sticks: true, place: open?.place });
-  const box = useRef<HTMLDivElement>(null);
   useEffect(() => () => {
     if (open) open.place = window.whereItIs();
   }, [window, open]);
@@ -68,10 +72,10 @@ function Turns({ turns, busy }: { turns: Turn[]; busy: boolean }) {
     for (const index of shown) {
       const turn = rows[index]?.turn;
       if (turn) near.add(turn.id);
-      if (rows[index]?.kind === "gone" && turn) void store.need(turn);
-      if (rows[index]?.kind === "earlier" && open) void store.earlier(open);
+      if (rows[index]?.kind === "gone" && turn) void need(turn);
+      if (rows[index]?.kind === "earlier" && open) void earlier(open);
     }
-    store.tend(near);
+    tend(near);
   });
 
   const height = (from: number, to: number): number => window.height(from, to);
@@ -79,11 +83,11 @@ function Turns({ turns, busy }: { turns: Turn[]; busy: boolean }) {
   return (
     <>
       {finding && open && <FindBar chat={open} window={window} root={root} stamp={`${shown[0]}-${shown[shown.length - 1]}-${rows.length}`} />}
-      <div className="turns" ref={box} role="log" aria-busy={busy} aria-label={(open && chats.get(open.id)?.title) ?? t.newChat} tabIndex={0} data-testid="turns" data-rows={rows.length}
+      <div className="turns" role="log" aria-busy={busy} aria-label={title ?? t.newChat} tabIndex={0} data-testid="turns" data-rows={rows.length}
         onCopy={(e) => onCopy(e, rows)}>
-        {turns.length === 0 && !open?.sent && unsent.length === 0 && <Welcome />}
+        {turns.length === 0 && !sent && unsent.length === 0 && <Welcome />}
         <div ref={root} data-list="" data-seen={`${first}-${end}`}>
-          {drawn({ rows, heads, values, height }, shown, turns, unsent, !earlier)}
+          {drawn({ rows, heads, values, height }, shown, turns, unsent, !hasEarlier)}
         </div>
       </div>
       {!window.stuck && turns.length > 0 && <button type="button" className="jump" data-testid="jump" onClick={() => window.toEnd()}><Icon name="down" size={16} />{t.jump}</button>}
@@ -101,7 +105,7 @@ interface All {
 }
 
 // The drawn rows within their turns and texts, with empty space in place of the others.
-function drawn(all: All, shown: number[], turns: Turn[], unsent: Unsent[], isWhole: boolean): ReactNode[] {
+function drawn(all: All, shown: number[], turns: readonly Turn[], unsent: Unsent[], isWhole: boolean): ReactNode[] {
   const { rows, heads, values, height } = all;
   const parts: ReactNode[] = [];
   let at = 0; // the next row without space
@@ -121,17 +125,30 @@ function drawn(all: All, shown: number[], turns: Turn[], unsent: Unsent[], isWho
     let behind = shown[next - 1]! + 1;
     while (behind < rows.length && rows[behind]!.turn === turn) behind++;
     const place = turns.indexOf(turn) + 1;
-    parts.push(
-      <article key={turn.id} className={`turn ${isRunning(turn) ? "running" : ""}`} data-testid="turn" data-interaction={turn.id} data-status={turn.status}
-        aria-setsize={isWhole ? turns.length : -1} aria-posinset={place} aria-label={t.turnOf(place, turns.length)}>
-        {drawnTurn(all, shown.slice(i, next), head, behind)}
-      </article>,
-    );
+    const mine = shown.slice(i, next);
+    parts.push(<TurnBox key={turn.id} turn={turn} place={place} count={turns.length} isWhole={isWhole}>{() => drawnTurn(all, mine, head, behind)}</TurnBox>);
     at = behind;
     i = next;
   }
   parts.push(gap("end", height(at, rows.length)));
   return parts;
+}
+
+interface BoxProps {
+  turn: Turn;
+  place: number;
+  count: number;
+  isWhole: boolean; // no earlier turns are left on the server
+  children: () => ReactNode;
+}
+
+// One turn, drawn again by itself as it goes on.
+function TurnBox({ turn, place, count, isWhole, children }: BoxProps) {
+  useSelect(() => [turn.version, cache.open?.shape, cache.open?.turns.size]);
+  return (
+    <article className={`turn ${isRunning(turn) ? "running" : ""}`} data-testid="turn" data-interaction={turn.id} data-status={turn.status}
+      aria-setsize={isWhole ? count : -1} aria-posinset={place} aria-label={t.turnOf(place, count)}>{children()}</article>
+  );
 }
 
 function drawnTurn({ rows, values, height }: All, shown: number[], head: number, behind: number): ReactNode[] {
@@ -141,7 +158,7 @@ function drawnTurn({ rows, values, height }: All, shown: number[], head: number,
     const row = rows[shown[i]!]!;
     parts.push(gap(row.key, height(at, shown[i]!)));
     if (!isOfText(row)) {
-      parts.push(<Box key={row.key} row={row} values={values}><BlockRow row={row} /></Box>);
+      parts.push(<Box key={row.key} row={row} values={values}><TurnRow row={row} turn={row.turn!} /></Box>);
       at = shown[i]! + 1;
       i++;
       continue;
@@ -160,6 +177,15 @@ function drawnTurn({ rows, values, height }: All, shown: number[], head: number,
   return parts;
 }
 
+function TurnRow({ row, turn }: { row: ChatRow; turn: Turn }) {
+  if (row.kind === "head") return turn.message === "" ? null : <header className="question-head"><TurnHead turn={turn} /></header>;
+  if (row.kind === "foot") return <TurnFoot turn={turn} version={turn.version} />;
+  if (row.kind === "wait") return <p className="faint busy">…</p>;
+  if (row.kind === "gone") return <p className="faint gone" style={{ height: row.guess }}>…</p>;
+  if (row.kind === "hidden") return <p className="faint" data-testid="tools-hidden">{t.toolsHidden(row.count)}</p>;
+  return <BlockRow row={row} />;
+}
+
 function Box({ row, values, children }: { row: ChatRow; values: Map<string, unknown>; children: ReactNode }) {
   const isHead = row.kind === "head";
   const memory = useMemo(() => ({ key: row.key, values }), [row.key, values]);
@@ -172,9 +198,9 @@ function Box({ row, values, children }: { row: ChatRow; values: Map<string, unkn
 
 // A row outside the turns: the button for earlier ones, or a message that is not a turn yet.
 function Loose({ row, unsent }: { row: ChatRow; unsent: Unsent[] }) {
-  const { open } = store;
+  const { open } = cache;
   if (!open) return null;
-  if (row.kind === "earlier") return <button type="button" className="quiet" data-testid="earlier" onClick={() => void store.earlier(open)}>{t.earlier}</button>;
+  if (row.kind === "earlier") return <button type="button" className="quiet" data-testid="earlier" onClick={() => void earlier(open)}>{t.earlier}</button>;
   const kept = unsent.find((each) => `unsent-${each.id}` === row.key);
   if (!kept) return <section className="turn running"><header className="question-head"><div className="user-message" dir="auto">{open.sent}</div></header><p className="faint busy">…</p></section>;
   return (
@@ -182,9 +208,37 @@ function Loose({ row, unsent }: { row: ChatRow; unsent: Unsent[] }) {
       <div className="user-message" dir="auto">{kept.text}</div>
       <div className="turn-tools">
         <span className="bad">{t.notSent}</span>
-        <button type="button" data-testid="send-again" onClick={() => void store.sendAgain(kept)}>{t.sendAgain}</button>
-        <button type="button" className="quiet" data-testid="drop-unsent" onClick={() => store.drop(kept)}>{t.removeQueued}</button>
+        <button type="button" data-testid="send-again" onClick={() => void requests.sendAgain(kept)}>{t.sendAgain}</button>
+        <button type="button" className="quiet" data-testid="drop-unsent" onClick={() => requests.drop(kept)}>{t.removeQueued}</button>
       </div>
     </section>
   );
+}
+
+const articleOf = (place: RefObject<HTMLElement>, turn: string): HTMLElement | null | undefined => place.current?.querySelector<HTMLElement>(`[data-interaction="${CSS.escape(turn)}"]`);
+
+// Scrolls to the wanted turn, or to the one being edited, once it is there.
+function useGoTo(place: RefObject<HTMLElement>, heads: Map<string, number>, reveal: (turn: string, below: number) => void): void {
+  const { target, editing } = navigation.use("target", "editing");
+  const open = useOpen();
+  useEffect(() => {
+    if (editing && heads.has(editing) && !articleOf(place, editing)) reveal(editing, 0);
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- only when editing begins
+  }, [editing]);
+  useEffect(() => {
+    if (!target || target.chat !== open?.id || !heads.has(target.turn)) return;
+    navigation.set({ target: null });
+    reveal(target.turn, target.below ?? 0);
+    requestAnimationFrame(() => {
+      const turn = articleOf(place, target.turn);
+      if (!turn) return;
+      if (target.focus) {
+        const wanted = [target.focus, "branch-prev", "branch-next"].map((name) => turn.querySelector<HTMLElement>(`[data-testid=${name}]:not(:disabled)`));
+        return wanted.find((each) => each)?.focus({ preventScroll: true });
+      }
+      turn.classList.add("found");
+      turn.addEventListener("animationend", () => turn.classList.remove("found"), { once: true });
+      turn.querySelector<HTMLElement>(".user-message")?.focus({ preventScroll: true });
+    });
+  });
 }

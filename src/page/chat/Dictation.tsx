@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState } from "react";
 import { Icon } from "../parts/Icon";
-import { store, useStore } from "../store/store";
+import { cache } from "../store/cache";
+import { attempt, tell } from "../store/state";
 import { t } from "../texts";
 import { transcribe } from "../wire/api";
 
@@ -8,7 +9,7 @@ type State = "idle" | "asking" | "recording" | "listening"; // asking: for the m
 
 // A microphone button: pressed once it records, pressed again the recording becomes text. Escape drops it.
 export function Dictation({ onText }: { onText: (text: string) => void }) {
-  const { models } = useStore();
+  const { models } = cache.use("models");
   const [state, setState] = useState<State>("idle");
   const current = useRef<{ recorder?: MediaRecorder; dropped: AbortController } | null>(null);
   const drop = (): void => {
@@ -42,7 +43,7 @@ export function Dictation({ onText }: { onText: (text: string) => void }) {
       microphone = await navigator.mediaDevices.getUserMedia({ audio: true });
     } catch (error) {
       if (current.current === mine) drop();
-      return store.tell(t.microphoneRefused(error instanceof Error ? error.message : String(error)));
+      return tell(t.microphoneRefused(error instanceof Error ? error.message : String(error)));
     }
     const release = (): void => microphone.getTracks().forEach((track) => track.stop());
     if (mine.dropped.signal.aborted) return release();
@@ -55,9 +56,9 @@ export function Dictation({ onText }: { onText: (text: string) => void }) {
       if (mine.dropped.signal.aborted) return;
       setState("listening");
       const sound = new Blob(pieces, { type: recorder.mimeType });
-      void store.attempt(async () => {
+      void attempt(async () => {
         const text = await transcribe(sound, mine.dropped.signal);
-        if (!mine.dropped.signal.aborted) text.trim() === "" ? store.tell(t.nothingHeard) : onText(text.trim());
+        if (!mine.dropped.signal.aborted) text.trim() === "" ? tell(t.nothingHeard) : onText(text.trim());
       }).then(() => {
         if (current.current === mine) drop();
       });

@@ -1,9 +1,12 @@
 import { RefObject, useEffect, useState } from "react";
 import type { ListWindow } from "../list/window";
+import { allTurns, need } from "../store/cache";
+import { navigation } from "../store/navigation";
 import type { OpenChat } from "../store/open";
-import { store } from "../store/store";
+import { attempt } from "../store/state";
+import type { Turn } from "../store/turn";
 import { t } from "../texts";
-import { Hit, hitsIn, rangesIn } from "./find";
+import { pieces } from "./rows";
 
 const BELOW = 120; // pixels from the upper edge to a hit
 
@@ -29,8 +32,8 @@ export function FindBar({ chat, window, root, stamp }: Props) {
     const search = async (): Promise<void> => {
       setSearching(true);
       const found: Hit[] = [];
-      await store.attempt(async () => {
-        for await (const turns of store.allTurns(chat)) {
+      await attempt(async () => {
+        for await (const turns of allTurns(chat)) {
           if (stopped) return;
           for (const turn of turns) found.push(...hitsIn(turn, words));
         }
@@ -53,7 +56,7 @@ export function FindBar({ chat, window, root, stamp }: Props) {
     if (!hit) return;
     setAt(index);
     const turn = chat.turns.get(hit.turn);
-    if (turn && !turn.held) await store.need(turn);
+    if (turn && !turn.held) await need(turn);
     // The row is drawn in the next frame.
     requestAnimationFrame(() => {
       window.reveal(hit.key, BELOW);
@@ -69,7 +72,7 @@ export function FindBar({ chat, window, root, stamp }: Props) {
     return () => mark(null, "", undefined);
   }, [stamp, words, hits, at, root]);
   const close = (): void => {
-    store.set({ finding: false });
+    navigation.set({ finding: false });
     document.querySelector<HTMLElement>(".turns")?.focus();
   };
   return (
@@ -113,4 +116,60 @@ function mark(root: HTMLElement | null, words: string, hit: Hit | undefined): vo
   const ranges = row ? rangesIn(row, words) : [];
   const now = ranges[Math.min(hit?.nth ?? 0, ranges.length - 1)];
   if (now) highlights.set("found-now", new Highlight(now));
+}
+
+// Finds words in a chat, also in turns that are not in the document.
+interface Hit {
+  turn: string;
+  key: string; // of the row
+  nth: number; // in the row
+}
+
+function hitsIn(turn: Turn, words: string): Hit[] {
+  const hits: Hit[] = [];
+  const look = (text: string, key: string): void => {
+    const lower = text.toLowerCase();
+    let nth = 0;
+    for (let at = lower.indexOf(words); at >= 0; at = lower.indexOf(words, at + words.length)) hits.push({ turn: turn.id, key, nth: nth++ });
+  };
+  look(turn.message ?? "", `${turn.id}/head`);
+  for (const block of turn.blocks) {
+    const key = `${turn.id}/${block.key}`;
+    if (block.kind === "text") {
+      const { done, growing } = pieces(block);
+      [...done, ...(growing ? [growing] : [])].forEach((piece, i) => look(piece.text, `${key}/${i}`));
+    } else if (block.kind === "thinking") {
+      look(block.text, key);
+    } else if (block.kind === "tool") {
+      look([block.name, block.input, block.output ?? block.live].join("\n"), key);
+    } else {
+      look(block.text, key);
+    }
+  }
+  return hits;
+}
+
+// The ranges of the words in an element.
+function rangesIn(element: Element, words: string): Range[] {
+  const nodes: { node: Text; from: number }[] = [];
+  let text = "";
+  const walker = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
+  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+    nodes.push({ node: node as Text, from: text.length });
+    text += (node as Text).data;
+  }
+  const lower = text.toLowerCase();
+  const ranges: Range[] = [];
+  let i = 0;
+  const place = (at: number): [Text, number] => {
+    while (i + 1 < nodes.length && nodes[i + 1]!.from <= at) i++;
+    return [nodes[i]!.node, Math.min(at - nodes[i]!.from, nodes[i]!.node.length)];
+  };
+  for (let at = lower.indexOf(words); at >= 0; at = lower.indexOf(words, at + words.length)) {
+    const range = document.createRange();
+    range.setStart(...place(at));
+    range.setEnd(...place(at + words.length));
+    ranges.push(range);
+  }
+  return ranges;
 }

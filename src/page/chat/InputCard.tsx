@@ -1,14 +1,13 @@
 import { KeyboardEvent, useEffect, useRef, useState } from "react";
-import { useKept } from "../list/kept";
+import { useKept } from "../list/Rows";
 import { Icon } from "../parts/Icon";
-import { store } from "../store/store";
-import type { PendingInput } from "../store/types";
+import * as requests from "../store/requests";
+import type { PendingInput } from "../store/turn";
 import { t } from "../texts";
 import { writeExact } from "./exact";
-import { spelled } from "./hidden";
+import { spelled, Visible } from "./hidden";
 import { defaultsOf, parseSchema, problems, SchemaForm } from "./SchemaForm";
 import type { Values } from "./values";
-import { Visible } from "./Visible";
 
 const SOON = 400; // ms: a key pressed before the card was seen does not answer it
 
@@ -28,7 +27,7 @@ export function InputCard({ input }: { input: PendingInput }) {
   const options = input.options ?? [];
   const answer = async (response: string | null): Promise<void> => {
     setBusy(true);
-    await store.respond(input, response);
+    await requests.respond(input, response);
     setBusy(false);
   };
   const send = (): void => {

@@ -1,24 +1,18 @@
-import { useStore } from "../store/store";
+import { useEffect, useState } from "react";
+import { branch, cache, lastTurn, useChat, useOpen } from "../store/cache";
+import { useSelect } from "../store/state";
 import type { Turn } from "../store/turn";
 import { t } from "../texts";
-import { ChatCost } from "./Cost";
+import type { ChatUsage, Models } from "../wire";
+import { chatPath, get } from "../wire/api";
 
 const NEARLY_FULL = 0.85; // of the context that a request may use
 
 // The conversation's share of the model's context, the tokens used so far, and their cost.
-export function Meter({ turns }: { turns: Turn[] }) {
-  const { open, chats, models } = useStore();
-  const last = turns[turns.length - 1];
-  const chat = open && chats.get(open.id);
-  const model = models.models.find((each) => each.name === last?.model);
-  const told = [...turns].reverse().find((turn) => turn.context > 0);
-  const context = told?.context ?? 0;
-  const window = told?.window || model?.context_window || 0;
-  const limit = told?.limit ?? 0;
-  const input = turns.reduce((sum, turn) => sum + turn.input, 0);
-  const output = turns.reduce((sum, turn) => sum + turn.output, 0);
+export function Meter() {
+  const { context, window, limit, input, output } = useSelect(figures);
+  const total = useChat()?.tokens || input + output;
   const share = window > 0 ? Math.min(1, context / window) : 0;
-  const total = chat?.tokens || input + output;
   if (total === 0) return <div className="meter faint" data-testid="meter" />;
   return (
     <div className="meter faint" data-testid="meter" title={t.meterTip(input, output)}>
@@ -35,4 +29,55 @@ export function Meter({ turns }: { turns: Turn[] }) {
       <ChatCost />
     </div>
   );
+}
+
+// In tokens.
+function figures() {
+  const turns = branch();
+  const told = [...turns].reverse().find((turn) => turn.context > 0);
+  const model = cache.models.models.find((each) => each.name === lastTurn()?.model);
+  return {
+    context: told?.context ?? 0,
+    window: told?.window || model?.context_window || 0,
+    limit: told?.limit ?? 0,
+    input: turns.reduce((sum, turn) => sum + turn.input, 0),
+    output: turns.reduce((sum, turn) => sum + turn.output, 0),
+  };
+}
+
+type Prices = NonNullable<Models["models"][number]["prices"]>;
+
+const MILLION = 1_000_000;
+
+// The cost as the server counts it. Cached tokens are part of the input and may cost less. Sub-agents are included.
+function costOf(turn: Turn, price: Prices): number {
+  const fresh = turn.input - turn.cacheRead - turn.cacheWrite;
+  const own = fresh * price.input + turn.cacheRead * (price.cache_read ?? price.input) + turn.cacheWrite * (price.cache_write ?? price.input) + turn.output * price.output;
+  return own / MILLION + turn.blocks.reduce((sum, block) => sum + (block.kind === "tool" && block.nested ? costOf(block.nested, price) : 0), 0);
+}
+
+const shown = (cost: number): string => cost.toLocaleString(undefined, { maximumSignificantDigits: cost < 1 ? 2 : 4 });
+
+export function TurnCost({ turn }: { turn: Turn }) {
+  const prices = useSelect(() => cache.models.models.find((each) => each.name === turn.model)?.prices);
+  if (!prices || turn.input + turn.output === 0) return null;
+  return <> · <span data-testid="turn-cost">{t.cost(shown(costOf(turn, prices)))}</span></>;
+}
+
+// The cost of all branches, from the server, because the page has not read them all.
+function ChatCost() {
+  const chat = useOpen()?.id;
+  const [cost, setCost] = useState<number | null>(null);
+  const tokens = useChat()?.tokens ?? 0;
+  const priced = useSelect(() => cache.models.models.some((each) => each.prices));
+  useEffect(() => {
+    setCost(null);
+    if (!chat || !priced || tokens === 0) return undefined;
+    let wanted = true;
+    void get<ChatUsage>(`${chatPath(chat)}/usage`).then((usage) => wanted && setCost(usage.all.cost), () => undefined);
+    return () => {
+      wanted = false;
+    };
+  }, [chat, tokens, priced]);
+  return cost === null ? null : <span data-testid="cost">{t.cost(shown(cost))}</span>;
 }

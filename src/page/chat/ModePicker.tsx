@@ -1,7 +1,9 @@
 import { KeyboardEvent, useCallback, useRef, useState } from "react";
 import { Icon } from "../parts/Icon";
-import { useAway } from "../parts/useAway";
-import { store, useStore } from "../store/store";
+import { useAway } from "../parts/hooks";
+import { cache } from "../store/cache";
+import * as requests from "../store/requests";
+import { useSelect } from "../store/state";
 import { t } from "../texts";
 import type { ApprovalMode } from "../wire";
 
@@ -10,18 +12,18 @@ const MODES: ("" | ApprovalMode)[] = ["", "ask", "read_only", "approve_all", "de
 // The chat's approval mode, which the server keeps. Arrow keys move between the choices without choosing one. The mode that lets everything run has to be
 // confirmed.
 export function ModePicker() {
-  const { tools } = useStore();
+  const { tools } = cache.use("tools");
   const [open, setOpen] = useState(false);
   const [sure, setSure] = useState(false);
   const place = useRef<HTMLDivElement>(null);
   const close = useCallback(() => (setOpen(false), setSure(false)), []);
   useAway(place, open, close);
-  const mode = store.settings().approval_mode ?? "";
+  const mode = useSelect(() => requests.settings().approval_mode ?? "");
   const server = tools?.approval_mode ?? "ask";
   const name = (each: string): string => (each === "" ? t.serversMode(t.shortModes[server] ?? server) : (t.shortModes[each] ?? each));
   const choose = (each: "" | ApprovalMode, isSure = false): void => {
     if (each === "approve_all" && mode !== each && !isSure) return setSure(true);
-    void store.configure({ approval_mode: each || null });
+    void requests.configure({ approval_mode: each || null });
     close();
     place.current?.querySelector<HTMLElement>("button")?.focus();
   };

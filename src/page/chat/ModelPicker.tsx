@@ -1,7 +1,7 @@
 import { useCallback, useId, useMemo, useRef, useState } from "react";
 import { Icon } from "../parts/Icon";
-import { useAway } from "../parts/useAway";
-import { useStore } from "../store/store";
+import { useAway } from "../parts/hooks";
+import { cache } from "../store/cache";
 import { t } from "../texts";
 
 interface Choice {
@@ -13,7 +13,7 @@ interface Choice {
 
 // All models by provider, found by any part of their names.
 export function ModelPicker({ value, onChange, label, testid = "model" }: { value: string; onChange: (name: string) => void; label?: string; testid?: string }) {
-  const { models } = useStore();
+  const { models } = cache.use("models");
   const [open, setOpen] = useState(false);
   const [query, setQuery] = useState("");
   const [at, setAt] = useState(0);

@@ -1,10 +1,9 @@
 import { useState } from "react";
 import { Icon } from "../parts/Icon";
-import { store, useStore } from "../store/store";
+import { cache, trust } from "../store/cache";
 import { t } from "../texts";
 import type { Instructions } from "../wire";
-import { spelled } from "./hidden";
-import { Visible } from "./Visible";
+import { spelled, Visible } from "./hidden";
 
 type File = Instructions["files"][number];
 
@@ -13,7 +12,7 @@ const putOff = (file: File): boolean => sessionStorage.getItem(`instructions:${f
 // A file of instructions that tools could have written: models get none of it before a person allows it. The person
 // allows the text shown here, by its digest, even if the file has changed since.
 export function NewInstructions() {
-  const { instructions } = useStore();
+  const { instructions } = cache.use("instructions");
   const [seen, setSeen] = useState<File | null>(null);
   const [moved, setMoved] = useState(false);
   const [, redraw] = useState(0);
@@ -26,8 +25,8 @@ export function NewInstructions() {
     redraw((n) => n + 1);
   };
   const allow = async (): Promise<void> => {
-    if (await store.trust(file.path, file.digest ?? "")) return done();
-    const now = store.instructions.find((each) => each.path === file.path && (each.state === "new" || each.state === "changed"));
+    if (await trust(file.path, file.digest ?? "")) return done();
+    const now = cache.instructions.find((each) => each.path === file.path && (each.state === "new" || each.state === "changed"));
     if (!now) return done();
     setMoved(now.digest !== file.digest);
     setSeen(now);

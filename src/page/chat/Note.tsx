@@ -1,6 +1,7 @@
 import { Icon, IconName } from "../parts/Icon";
-import { useNow } from "../parts/useNow";
-import { store } from "../store/store";
+import { useNow } from "../parts/time";
+import { navigation } from "../store/navigation";
+import * as requests from "../store/requests";
 import { isRunning, NoteBlock, Turn } from "../store/turn";
 import { t } from "../texts";
 import { PlanList, TaskList } from "./AgendaPanel";
@@ -65,12 +66,12 @@ function Failure({ note, turn }: { note: NoteBlock; turn: Turn }) {
       <p className="hint">{help.next}</p>
       {isLast && (
         <div className="row">
-          {note.code === "provider_context_length" && <button type="button" className="primary" data-testid="next-compact" onClick={() => void store.compact()}>{t.compact}</button>}
-          {note.code === "storage_full" && <button type="button" data-testid="next-trash" onClick={() => store.set({ view: "trash" })}>{t.openTrash}</button>}
-          {note.code === "provider_auth" && <button type="button" data-testid="next-settings" onClick={() => store.set({ view: "settings" })}>{t.howToConnect}</button>}
-          {wantsModel && <ModelPicker value="" label={t.otherModel} testid="next-model" onChange={(name) => void store.again(turn, "regenerate", name)} />}
-          <button type="button" data-testid="next-resume" onClick={() => void store.again(turn, "resume")}>{t.errorNext.resume}</button>
-          <button type="button" data-testid="next-retry" onClick={() => void store.again(turn, "regenerate")}>{t.errorNext.retry}</button>
+          {note.code === "provider_context_length" && <button type="button" className="primary" data-testid="next-compact" onClick={() => void requests.compact()}>{t.compact}</button>}
+          {note.code === "storage_full" && <button type="button" data-testid="next-trash" onClick={() => navigation.set({ view: "trash" })}>{t.openTrash}</button>}
+          {note.code === "provider_auth" && <button type="button" data-testid="next-settings" onClick={() => navigation.set({ view: "settings" })}>{t.howToConnect}</button>}
+          {wantsModel && <ModelPicker value="" label={t.otherModel} testid="next-model" onChange={(name) => void requests.again(turn, "regenerate", name)} />}
+          <button type="button" data-testid="next-resume" onClick={() => void requests.again(turn, "resume")}>{t.errorNext.resume}</button>
+          <button type="button" data-testid="next-retry" onClick={() => void requests.again(turn, "regenerate")}>{t.errorNext.retry}</button>
         </div>
       )}
     </div>

@@ -1,15 +1,17 @@
+import { createContext, useContext } from "react";
+import { Markdown } from "../markdown/Markdown";
 import { Code, languageOf } from "../parts/Code";
-import { CopyButton } from "../parts/CopyButton";
-import type { ToolBlock } from "../store/turn";
+import { CopyButton } from "../parts/Icon";
+import type { ToolBlock, Turn } from "../store/turn";
 import { t } from "../texts";
-import { Arguments } from "./ApprovalCard";
 import { PlanList } from "./AgendaPanel";
+import { Arguments } from "./ApprovalCard";
 import { changeThatRan } from "./changes";
 import { Diff } from "./Diff";
 import { parseExact, writeExact } from "./exact";
 import { useFold } from "./folding";
 import { spelled } from "./hidden";
-import { NestedSteps } from "./NestedSteps";
+import { Values, wordOf } from "./values";
 
 export type Kind = "command" | "code" | "diff" | "file" | "list" | "search" | "web" | "agent" | "tasks" | "question" | "mcp" | "other";
 
@@ -28,11 +30,8 @@ function endAt(output: string): number {
 }
 export const commandEnd = (output: string): string => END.exec(output.slice(endAt(output)).trim())?.[1]?.split(" and was ended")[0] ?? "";
 
-type Values = Record<string, unknown> | null;
-const word = (values: Values, name: string): string => (typeof values?.[name] === "string" ? (values[name] as string) : "");
-
 // The effect of a call, shown as suits its kind, and on request its raw arguments and result.
-export function ToolBody({ block, kind, values, open }: { block: ToolBlock; kind: Kind; values: Values; open: boolean }) {
+export function ToolBody({ block, kind, values, open }: { block: ToolBlock; kind: Kind; values: Values | null; open: boolean }) {
   const feedback = block.approval?.decision?.feedback;
   return (
     <div className="tool-body">
@@ -43,20 +42,20 @@ export function ToolBody({ block, kind, values, open }: { block: ToolBlock; kind
   );
 }
 
-function Inside({ block, kind, values, open }: { block: ToolBlock; kind: Kind; values: Values; open: boolean }) {
+function Inside({ block, kind, values, open }: { block: ToolBlock; kind: Kind; values: Values | null; open: boolean }) {
   const output = block.output;
   if (kind === "command" || kind === "code") return <Command block={block} values={values} />;
-  if (kind === "agent") return <NestedSteps block={block} question={word(values, "question")} open={open} />;
+  if (kind === "agent") return <NestedSteps block={block} question={wordOf(values, "question")} open={open} />;
   if (block.failed && output !== null) return <Code text={output} isTerminal />;
   if (kind === "diff" && values) return <Change block={block} values={values} />;
   if (kind === "search" && output !== null) return <Matches output={output} />;
   if (kind === "file" && output !== null && block.name !== "delete_file") {
-    return <Code text={withoutCut(output)} language={languageOf(word(values, "path"))} from={typeof values?.offset === "number" ? values.offset : 1} testid="file-content" />;
+    return <Code text={withoutCut(output)} language={languageOf(wordOf(values, "path"))} from={typeof values?.offset === "number" ? values.offset : 1} testid="file-content" />;
   }
   if (Array.isArray(values?.steps) && kind === "tasks") return <PlanList steps={values!.steps.map(String)} />;
   if (kind === "tasks" && output !== null) return <Code text={output} />;
   if (kind === "list" && output !== null) return <Names output={output} />;
-  if (kind === "web" && output !== null) return <><p className="hint" data-testid="fetched">{t.fetched(word(values, "url"), output.length)}</p><Code text={output} language={guess(output)} /></>;
+  if (kind === "web" && output !== null) return <><p className="hint" data-testid="fetched">{t.fetched(wordOf(values, "url"), output.length)}</p><Code text={output} language={guess(output)} /></>;
   return (
     <>
       <Arguments values={values} raw={block.input} />
@@ -74,9 +73,9 @@ const withoutCut = (text: string): string => {
 
 const guess = (text: string): string => (/^\s*[{[]/.test(text) ? "json" : /^\s*</.test(text) ? "xml" : "");
 
-function Command({ block, values }: { block: ToolBlock; values: Values }) {
-  const text = word(values, "command") || word(values, "code");
-  const language = block.name === "run_code" ? word(values, "language") : "shell";
+function Command({ block, values }: { block: ToolBlock; values: Values | null }) {
+  const text = wordOf(values, "command") || wordOf(values, "code");
+  const language = block.name === "run_code" ? wordOf(values, "language") : "shell";
   const output = block.output ?? block.live;
   const end = block.failed ? commandEnd(output) : "";
   return (
@@ -94,12 +93,12 @@ function Command({ block, values }: { block: ToolBlock; values: Values }) {
   );
 }
 
-function Change({ block, values }: { block: ToolBlock; values: Values }) {
+function Change({ block, values }: { block: ToolBlock; values: Values | null }) {
   const change = changeThatRan(block);
   // Line numbers are unknown without the file.
   return change ? <Diff before={change.before} after={change.after} />
-    : block.name === "edit_file" ? <Diff before={word(values, "old_text")} after={word(values, "new_text")} numbered={false} />
-      : <Diff before="" after={word(values, "content")} />;
+    : block.name === "edit_file" ? <Diff before={wordOf(values, "old_text")} after={wordOf(values, "new_text")} numbered={false} />
+      : <Diff before="" after={wordOf(values, "content")} />;
 }
 
 // Found lines, file by file.
@@ -151,4 +150,25 @@ function pretty(json: string): string {
   } catch {
     return json;
   }
+}
+
+// Draws the blocks of a turn. A card is one of these blocks, so it gets the way to draw them from outside.
+export const BlocksOf = createContext<(props: { turn: Turn; running: boolean }) => JSX.Element>(() => <></>);
+
+// A sub-agent's thinking, calls and text, live and afterwards.
+function NestedSteps({ block, question, open }: { block: ToolBlock; question: string; open: boolean }) {
+  const Blocks = useContext(BlocksOf);
+  const { nested } = block;
+  const running = open && block.output === null;
+  // The sub-agent's answer is the output of the call.
+  const answered = nested?.blocks.some((each) => each.kind === "text" && each.final) ?? false;
+  return (
+    <section className="nested" data-testid="nested" aria-label={t.nested}>
+      <p className="nested-question" dir="auto">{question}</p>
+      {nested && <Blocks turn={nested} running={running} />}
+      {running && <p className="faint busy">…</p>}
+      {block.output !== null && !answered && (block.failed ? <p className="bad">{block.output}</p> : <Markdown text={block.output} open={false} />)}
+      {nested && nested.input + nested.output > 0 && <p className="hint">{t.tokens(nested.input + nested.output)}</p>}
+    </section>
+  );
 }

@@ -1,8 +1,7 @@
 import { createContext, memo, useContext } from "react";
-import { duration } from "../parts/duration";
+import { duration, useNow } from "../parts/time";
 import { Icon, IconName } from "../parts/Icon";
-import { useNow } from "../parts/useNow";
-import { store } from "../store/store";
+import { wasAnsweredElsewhere } from "../store/feed";
 import type { ToolBlock } from "../store/turn";
 import { t } from "../texts";
 import { ApprovalCard } from "./ApprovalCard";
@@ -13,7 +12,7 @@ import { useFold } from "./folding";
 import { spelled } from "./hidden";
 import { InputCard } from "./InputCard";
 import { commandEnd, Kind, kindOf, ToolBody } from "./ToolBody";
-import { argumentsOf, summary, titleOf } from "./values";
+import { argumentsOf, summary, titleOf, Values, wordOf } from "./values";
 
 const ICONS: Record<Kind, IconName> = {
   command: "command", code: "code", diff: "diff", file: "file", list: "folder", search: "search", web: "web", agent: "agent", tasks: "tasks", question: "question", mcp: "plug",
@@ -21,7 +20,7 @@ const ICONS: Record<Kind, IconName> = {
 };
 
 // One call: a line that says what it did, and the details when it is open.
-export const ToolCard = memo(function ToolCard({ block, id, open }: { block: ToolBlock; id: string; open: boolean; stamp: string }) {
+export const ToolCard = memo(function ToolCard({ block, id, open }: { block: ToolBlock; id: string; open: boolean; version: number }) {
   const kind = kindOf(block.name);
   const waits = open && block.approval !== undefined && !block.approval.decision && block.output === null;
   const asks = open && block.question !== undefined && !block.question.answered && block.output === null;
@@ -66,15 +65,13 @@ function State({ block, state }: { block: ToolBlock; state: string }) {
   return <span className="badge bad" data-testid="tool-failed">{end || t.failed}</span>;
 }
 
-function Count({ block, values }: { block: ToolBlock; values: Record<string, unknown> | null }) {
+function Count({ block, values }: { block: ToolBlock; values: Values | null }) {
   if (!values || block.failed) return null;
   const change = changeThatRan(block);
-  if (block.name === "edit_file") return <ChangeCount before={change?.before ?? text(values, "old_text")} after={change?.after ?? text(values, "new_text")} />;
-  if (block.name === "write_file") return <ChangeCount before={change?.before ?? ""} after={change?.after ?? text(values, "content")} />;
+  if (block.name === "edit_file") return <ChangeCount before={change?.before ?? wordOf(values, "old_text")} after={change?.after ?? wordOf(values, "new_text")} />;
+  if (block.name === "write_file") return <ChangeCount before={change?.before ?? ""} after={change?.after ?? wordOf(values, "content")} />;
   return null;
 }
-
-const text = (values: Record<string, unknown>, name: string): string => (typeof values[name] === "string" ? (values[name] as string) : "");
 
 // The decision, its scope, and whether it was given elsewhere.
 function decisionText(block: ToolBlock): string {
@@ -82,5 +79,5 @@ function decisionText(block: ToolBlock): string {
   if (decision.expired) return t.expired;
   if (decision.superseded) return t.superseded;
   const how = decision.approved ? t.approved(t.scopes[decision.scope ?? "once"] ?? "", decision.scope ?? "once") : t.rejected;
-  return store.wasSeenWaiting(block.approval!.approval_id) && !store.answeredHere.has(block.approval!.approval_id) ? t.elsewhere(how) : how;
+  return wasAnsweredElsewhere(block.approval!.approval_id) ? t.elsewhere(how) : how;
 }

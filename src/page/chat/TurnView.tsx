@@ -1,38 +1,27 @@
-import { useState } from "react";
+import { memo, useState } from "react";
 import { Rows } from "../list/Rows";
 import { MarkdownPiece } from "../markdown/Markdown";
 import { wholeCode } from "../markdown/pieces";
-import { store } from "../store/store";
-import { isRunning, TextBlock, ToolBlock, Turn } from "../store/turn";
+import { duration, useNow } from "../parts/time";
+import { Icon } from "../parts/Icon";
+import { isRunning, TextBlock, Turn } from "../store/turn";
 import { t } from "../texts";
+import { useFold } from "./folding";
+import { BlocksOf } from "./ToolBody";
 import { Note } from "./Note";
 import { blocksOf, ChatRow, pieceOf } from "./rows";
-import { Thinking } from "./Thinking";
 import { IsPlayed, ToolCard } from "./ToolCard";
-import { TurnFoot } from "./TurnFoot";
-import { TurnHead } from "./TurnHead";
 
 export const isOfText = (row: ChatRow): boolean => row.kind === "text" || row.kind === "code";
 
-// One row of a turn, drawn again only when its content has changed.
+// One row of a block. It is drawn again when what it shows has changed.
 export function BlockRow({ row, running = isRunning(row.turn!) }: { row: ChatRow; running?: boolean }) {
   const turn = row.turn!;
   const { block } = row;
   const id = `${turn.chat}/${turn.id}/${block?.key}`;
-  if (row.kind === "head") {
-    if (turn.message === "") return null;
-    const siblings = store.siblings(turn);
-    const place = siblings.indexOf(turn);
-    const stamp = `${turn.message}/${turn.status}/${turn.attachments.length}/${place}/${siblings.length}/${siblings[siblings.length - 1]?.id}`;
-    return <header className="question-head"><TurnHead turn={turn} siblings={siblings} place={place} stamp={stamp} /></header>;
-  }
-  if (row.kind === "foot") return <TurnFoot turn={turn} stamp={String(turn.version)} />;
-  if (row.kind === "wait") return <p className="faint busy">…</p>;
-  if (row.kind === "gone") return <p className="faint gone" style={{ height: row.guess }}>…</p>;
-  if (row.kind === "hidden") return <p className="faint" data-testid="tools-hidden">{t.toolsHidden(row.count)}</p>;
-  if (block?.kind === "tool") return <ToolCard block={block} id={id} open={running} stamp={stampOf(block)} />;
+  if (block?.kind === "tool") return <BlocksOf.Provider value={Blocks}><ToolCard block={block} id={id} open={running} version={block.version} /></BlocksOf.Provider>;
   if (block?.kind === "note") return <Note note={block} turn={turn} />;
-  if (block?.kind === "thinking") return <Thinking block={block} id={id} length={block.text.length} open={block.open && running} />;
+  if (block?.kind === "thinking") return <Thinking block={block} id={id} version={block.version} open={block.open && running} />;
   return block?.kind === "text" ? <TextPiece block={block} at={row.piece} running={running} /> : null;
 }
 
@@ -44,7 +33,7 @@ function TextPiece({ block, at, running }: { block: TextBlock; at: number; runni
 }
 
 // The blocks of a sub-agent.
-export function Blocks({ turn, running }: { turn: Turn; running: boolean }) {
+function Blocks({ turn, running }: { turn: Turn; running: boolean }) {
   return <>{blocksOf(turn, false).map((row) => <PlainRow key={row.key} row={row} running={running} />)}</>;
 }
 // The blocks of a replayed turn, in a box of their own.
@@ -57,5 +46,21 @@ function PlainRow({ row, running }: { row: ChatRow; running: boolean }) {
   return isOfText(row) ? <div className="markdown" dir="auto" data-testid="answer"><BlockRow row={row} running={running} /></div> : <BlockRow row={row} running={running} />;
 }
 
-const stampOf = (block: ToolBlock): string =>
-  `${block.live.length}/${block.output?.length ?? -1}/${block.input.length}/${block.nested?.version}/${block.approval?.approval_id}${block.approval?.decision ? "!" : ""}/${block.question?.request_id}${block.question?.answered ? "!" : ""}`;
+// The model's thinking, folded, and how long it took or has taken so far.
+const Thinking = memo(function Thinking({ block, id, open }: { block: TextBlock; id: string; version: number; open: boolean }) {
+  const [shown, toggle] = useFold(`thinking/${id}`, false, true);
+  const still = open && block.to === 0;
+  const now = useNow(still, 200);
+  const taken = block.from > 0 ? (still ? now : block.to || now) - block.from : 0;
+  return (
+    <div className="thinking" data-testid="thinking">
+      <button type="button" className={`quiet ${still ? "glow" : ""}`} aria-expanded={shown} onClick={toggle}>
+        <Icon name="thinking" size={15} />
+        <span>{still ? t.thinking : taken > 0 ? t.thoughtFor(duration(taken)) : t.thought}</span>
+        {still && taken > 0 && <span className="number" data-testid="thinking-time" aria-hidden="true">{duration(Math.max(1000, taken))}</span>}
+        <Icon name={shown ? "down" : "forward"} size={13} />
+      </button>
+      {shown && <div className="thinking-text" dir="auto">{block.text}</div>}
+    </div>
+  );
+});

@@ -1,12 +1,13 @@
 import { Icon, IconName } from "../parts/Icon";
-import { store, useStore } from "../store/store";
+import { cache } from "../store/cache";
+import { navigation } from "../store/navigation";
 import { t } from "../texts";
 
 const ICONS: IconName[] = ["play", "diff", "command", "agent"];
 
 // The start of a chat. There are examples for the built-in model, and others for any real one.
 export function Welcome() {
-  const { models, tools } = useStore();
+  const { models, tools } = cache.use("models", "tools");
   const model = models.models.find((each) => each.name === models.default);
   const offline = model?.provider === "offline";
   const examples = offline ? t.offlineExamples : t.examples;
@@ -17,7 +18,7 @@ export function Welcome() {
       <ul className="examples">
         {examples.map(([title, text], i) => (
           <li key={title}>
-            <button type="button" data-testid="example" onClick={() => store.set({ wish: text })}>
+            <button type="button" data-testid="example" onClick={() => navigation.set({ wish: text })}>
               <Icon name={ICONS[i % ICONS.length]!} /><strong>{title}</strong><span className="faint">{text}</span>
             </button>
           </li>

@@ -2,7 +2,7 @@
 import type { ToolBlock } from "../store/turn";
 import type { FileChange } from "../wire";
 import { ApiError, get } from "../wire/api";
-import { argumentsOf, Values } from "./values";
+import { argumentsOf, Values, wordOf } from "./values";
 
 const MOST = 100;
 const CHANGING = ["write_file", "edit_file", "delete_file"];
@@ -27,11 +27,10 @@ export function changeOf(approval: string, tool: string): Promise<Previewed> {
   return asked;
 }
 
-export interface Texts {
+interface Texts {
   before: string;
   after: string;
 }
-const wordOf = (values: Values, name: string): string => (typeof values[name] === "string" ? (values[name] as string) : "");
 
 // The effect of a call with these arguments on the file as it was read; null if unknown.
 export function changeBy(tool: string, values: Values | null, seen: FileChange | null | undefined): Texts | null {

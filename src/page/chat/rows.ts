@@ -1,4 +1,5 @@
 // A chat as one list of rows: messages, and the blocks that follow each. A text has a row for each of its pieces.
+import type { ClipboardEvent } from "react";
 import type { Row } from "../list/window";
 import { Piece, Pieces } from "../markdown/pieces";
 import { Block, isRunning, TextBlock, Turn } from "../store/turn";
@@ -13,6 +14,8 @@ export interface ChatRow extends Row {
 
 const CHARACTERS = 90; // in a line, roughly
 const LINE = 24; // pixels
+
+const isSame = (a: ChatRow, b: ChatRow | undefined): boolean => a === b || (a.key === b?.key && a.kind === b.kind && a.guess === b.guess && a.block === b.block && a.count === b.count);
 
 const row = (key: string, kind: ChatRow["kind"], guess: number, turn: Turn | null, more: Partial<ChatRow> = {}): ChatRow => ({ key, kind, guess, turn, block: null, piece: 0, count: 0, ...more });
 
@@ -92,26 +95,69 @@ function rowsOf(turn: Turn, hideTools: boolean): ChatRow[] {
     if (!isRunning(turn)) rows.push(row(`${turn.id}/foot`, "foot", 34, turn));
     else if (turn.blocks.length === 0) rows.push(row(`${turn.id}/wait`, "wait", 40, turn));
   }
-  rowsOfTurn.set(turn, { version: turn.version, hideTools, rows });
-  return rows;
+  // A text that grows within its last piece is no other row: the list stays the same one.
+  const now = known && known.rows.length === rows.length && rows.every((each, i) => isSame(each, known.rows[i])) ? known.rows : rows;
+  rowsOfTurn.set(turn, { version: turn.version, hideTools, rows: now });
+  return now;
 }
 
-export interface ChatRows {
+interface ChatRows {
   rows: ChatRow[];
   leads: Int32Array; // for each row, the index of its turn's head
   heads: Map<string, number>; // index of each turn's head, by turn id
 }
 
+let last: { of: unknown[]; all: ChatRows } | null = null;
+
+// The same object as long as the rows are the same.
 export function rowsOfChat(turns: readonly Turn[], hideTools: boolean, earlier: boolean, unsent: readonly string[]): ChatRows {
+  const parts = turns.map((turn) => rowsOf(turn, hideTools));
+  const of = [earlier, unsent.join(), ...turns, ...parts];
+  if (!last || last.of.length !== of.length || of.some((each, i) => each !== last!.of[i])) last = { of, all: joined(turns, parts, earlier, unsent) };
+  return last.all;
+}
+function joined(turns: readonly Turn[], parts: ChatRow[][], earlier: boolean, unsent: readonly string[]): ChatRows {
   const rows: ChatRow[] = [];
   const heads = new Map<string, number>();
   if (earlier) rows.push(row("earlier", "earlier", 40, null, { floats: true }));
   const leadOf: number[] = earlier ? [-1] : [];
-  for (const turn of turns) {
+  turns.forEach((turn, i) => {
     const head = rows.length;
     heads.set(turn.id, head);
-    for (const each of rowsOf(turn, hideTools)) rows.push(each), leadOf.push(head);
-  }
+    for (const each of parts[i]!) rows.push(each), leadOf.push(head);
+  });
   for (const key of unsent) rows.push(row(key, "sent", 60, null)), leadOf.push(-1);
   return { rows, leads: Int32Array.from(leadOf), heads };
+}
+
+// A selection may span rows that are not in the document. Copying it includes their text as it was written.
+function written(row: ChatRow): string {
+  const { block } = row;
+  if (row.kind === "head") return row.turn?.message ?? "";
+  if (block?.kind === "text") {
+    const piece = pieceOf(block, row.piece);
+    return piece?.kind === "code" ? `\`\`\`${piece.language}\n${piece.text}\n\`\`\`` : (piece?.text.trim() ?? "");
+  }
+  if (block?.kind === "tool") return [block.name, block.input, block.output ?? block.live].join("\n");
+  return block?.text ?? "";
+}
+
+const rowOf = (node: Node | null): HTMLElement | null | undefined => (node instanceof Element ? node : node?.parentElement)?.closest<HTMLElement>("[data-row]");
+
+export function onCopy(e: ClipboardEvent, rows: readonly ChatRow[]): void {
+  const chosen = getSelection();
+  if (!chosen || chosen.isCollapsed) return;
+  const range = chosen.getRangeAt(0);
+  const first = rowOf(range.startContainer), last = rowOf(range.endContainer);
+  const from = rows.findIndex((row) => row.key === first?.dataset.row), to = rows.findIndex((row) => row.key === last?.dataset.row);
+  if (!first || !last || from < 0 || to <= from) return;
+  const drawn = new Map(Array.from(e.currentTarget.querySelectorAll<HTMLElement>("[data-row]")).map((row) => [row.dataset.row, row]));
+  const between = rows.slice(from + 1, to);
+  if (between.every((row) => drawn.has(row.key))) return; // all in the document: the browser copies
+  const begin = range.cloneRange(), end = range.cloneRange();
+  begin.setEndAfter(first);
+  end.setStartBefore(last);
+  const text = [begin.toString(), ...between.map(written), end.toString()].filter((part) => part !== "").join("\n\n");
+  e.clipboardData.setData("text/plain", text);
+  e.preventDefault();
 }

@@ -1,10 +1,10 @@
 // Uploads to a chat, and the files of the next message. Kept per chat while people look at others.
-import { useSyncExternalStore } from "react";
-import { store } from "../store/store";
+import { cache, readTools } from "../store/cache";
+import * as requests from "../store/requests";
+import { draw, tell, useSelect } from "../store/state";
 import { t } from "../texts";
 import type { ChatFiles, FileInfo } from "../wire";
 import { ApiError, authorization, call, chatPath, get } from "../wire/api";
-import { mentionsIn } from "./mentions";
 
 export interface Upload {
   key: number;
@@ -21,46 +21,36 @@ export interface Upload {
 const NONE: Upload[] = [];
 const ofChat = new Map<string, Upload[]>();
 const asText = new Map<string, Set<string>>(); // paths that the message names but a person has detached
-const listeners = new Set<() => void>();
 let number = 0;
 
 function put(chat: string, uploads: Upload[]): void {
   ofChat.set(chat, uploads);
-  for (const listener of [...listeners]) listener();
+  draw();
 }
 const change = (chat: string, key: number, how: Partial<Upload>): void => put(chat, uploadsOf(chat).map((each) => (each.key === key ? { ...each, ...how } : each)));
 
 export const uploadsOf = (chat: string): Upload[] => ofChat.get(chat) ?? NONE;
 
-export function useUploads(chat: string): Upload[] {
-  return useSyncExternalStore((listener) => {
-    listeners.add(listener);
-    return () => listeners.delete(listener);
-  }, () => uploadsOf(chat));
-}
+export const useUploads = (chat: string): Upload[] => useSelect(() => uploadsOf(chat));
 
 // Attaches files. Makes a chat for them if there is none yet.
 export async function attach(files: File[]): Promise<void> {
-  const chat = store.open?.id ?? (await store.newChat());
+  const chat = cache.open?.id ?? (await requests.createChat());
   if (!chat) return;
-  for (const file of files) {
-    const upload: Upload = { key: ++number, name: file.name || t.pastedFile, file, path: "", id: "", picture: file.type.startsWith("image/") ? URL.createObjectURL(file) : "", sent: 0, failure: "", isFinal: false };
-    put(chat, [...uploadsOf(chat), upload]);
-    send(chat, upload);
-  }
+  for (const file of files) send(chat, add(chat, { name: file.name || t.pastedFile, file, picture: file.type.startsWith("image/") ? URL.createObjectURL(file) : "" }));
+}
+function add(chat: string, how: Partial<Upload> & { name: string }): Upload {
+  const upload: Upload = { key: ++number, file: null, path: "", id: "", picture: "", sent: 0, failure: "", isFinal: false, ...how };
+  put(chat, [...uploadsOf(chat), upload]);
+  return upload;
 }
 
 // Attaches a file of the workspace as it is now, unless the next message already has it.
 export async function attachPath(path: string): Promise<void> {
-  const chat = await store.chatToFill();
+  const chat = await requests.chatToFill();
   if (!chat) return;
   asText.get(chat)?.delete(path);
-  if (!uploadsOf(chat).some((each) => each.path === path)) void fetchPath(chat, addPath(chat, path)).catch(() => undefined);
-}
-function addPath(chat: string, path: string): Upload {
-  const upload: Upload = { key: ++number, name: path, file: null, path, id: "", picture: "", sent: 0, failure: "", isFinal: false };
-  put(chat, [...uploadsOf(chat), upload]);
-  return upload;
+  if (!uploadsOf(chat).some((each) => each.path === path)) void fetchPath(chat, add(chat, { name: path, path })).catch(() => undefined);
 }
 async function fetchPath(chat: string, upload: Upload): Promise<void> {
   try {
@@ -76,13 +66,13 @@ async function fetchPath(chat: string, upload: Upload): Promise<void> {
 // the message would lack it.
 export async function attachMentioned(chat: string, text: string): Promise<boolean> {
   let all = true;
-  if (!store.tools) await store.readTools().catch(() => undefined); // says whether there is a workspace; may not be read yet
+  if (!cache.tools) await readTools().catch(() => undefined); // whether there is a workspace; the page may just have been opened
   for (const path of mentionsIn(text)) {
     const known = uploadsOf(chat).find((each) => each.path === path || each.name === path);
     if (known?.failure) all = false;
     if (known || asText.get(chat)?.has(path)) continue;
-    if (store.tools?.workspace) {
-      const upload = addPath(chat, path);
+    if (cache.tools?.workspace) {
+      const upload = add(chat, { name: path, path });
       try {
         await fetchPath(chat, upload);
         continue;
@@ -97,7 +87,7 @@ export async function attachMentioned(chat: string, text: string): Promise<boole
     }
     const named = (await filesOf(chat)).filter((each) => each.filename === path).pop();
     if (named) mention(chat, named);
-    else if (/[./]/.test(path)) store.tell(t.noSuchFile(path));
+    else if (/[./]/.test(path)) tell(t.noSuchFile(path));
   }
   return all;
 }
@@ -145,6 +135,21 @@ export function clear(chat: string): void {
   put(chat, NONE);
 }
 export function mention(chat: string, file: FileInfo): void {
-  if (uploadsOf(chat).some((each) => each.id === file.id)) return;
-  put(chat, [...uploadsOf(chat), { key: ++number, name: file.filename, file: null, path: "", id: file.id, picture: "", sent: 1, failure: "", isFinal: false }]);
+  if (!uploadsOf(chat).some((each) => each.id === file.id)) add(chat, { name: file.filename, id: file.id, sent: 1 });
+}
+
+// The files that a message names, as the terminal client reads them: @notes.txt, or, if the name has blanks, @"my notes.txt".
+const MOST = 20; // in one message
+
+export function mentionsIn(text: string): string[] {
+  const paths = [...text.matchAll(/(?<=^|[ \n])@(?:"([^"\n]+)"?|([^ \n"][^ \n]*))/g)].map((each) => each[1] ?? each[2]!);
+  return [...new Set(paths)].slice(0, MOST);
+}
+
+export const mentionOf = (path: string): string => (path.includes(" ") ? `@"${path}"` : `@${path}`);
+
+// The mention being typed before the caret: where it begins, and the name so far; null if there is none.
+export function mentionBefore(text: string): { from: number; word: string } | null {
+  const found = /(?:^|[ \n])@(?:"([^"\n]*)|([^\s"]*))$/.exec(text);
+  return found && { from: text.lastIndexOf("@", text.length - 1 - (found[1] ?? found[2]!).length), word: found[1] ?? found[2]! };
 }

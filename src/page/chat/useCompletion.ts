@@ -2,14 +2,14 @@
 import { useEffect, useState } from "react";
 import type { IconName } from "../parts/Icon";
 import { actions } from "../keys/actions";
-import { store } from "../store/store";
+import { cache, useOpen } from "../store/cache";
+import { useSelect } from "../store/state";
 import { t } from "../texts";
 import type { FileInfo, WorkspaceFiles } from "../wire";
 import { request } from "../wire/api";
-import { mentionBefore, mentionOf } from "./mentions";
-import { attachPath, filesOf, mention } from "./uploads";
+import { attachPath, filesOf, mention, mentionBefore, mentionOf } from "./uploads";
 
-export interface Suggestion {
+interface Suggestion {
   key: string;
   icon: IconName;
   name: string;
@@ -25,7 +25,7 @@ const PAUSE = 120; // ms to wait for more typing
 // Files of the workspace whose path contains the word, once the server has found them.
 function useWorkspaceFiles(word: string | null): string[] {
   const [found, setFound] = useState<string[]>([]);
-  const wanted = store.tools?.workspace ? word : null;
+  const wanted = useSelect(() => Boolean(cache.tools?.workspace)) ? word : null;
   useEffect(() => {
     if (wanted === null) return setFound([]);
     const stop = new AbortController();
@@ -47,7 +47,7 @@ function useWorkspaceFiles(word: string | null): string[] {
 }
 
 export function useCompletion(text: string, caret: number): Suggestion[] {
-  const chat = store.open?.id ?? "";
+  const chat = useOpen()?.id ?? "";
   const before = text.slice(0, caret);
   const slash = /^\/([\w-]*)$/.exec(before);
   const at = mentionBefore(before);

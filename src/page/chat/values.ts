@@ -13,6 +13,9 @@ export function argumentsOf(text: string): Values | null {
   }
 }
 
+// The argument of this name, if it is a text.
+export const wordOf = (values: Values | null, name: string): string => (typeof values?.[name] === "string" ? (values[name] as string) : "");
+
 // "files__read" of an MCP server becomes "files › read"; other tools have a title.
 export function titleOf(name: string): string {
   const [server, tool] = mcpParts(name);

@@ -1,24 +1,29 @@
 import { createContext, DragEvent, useCallback, useContext, useEffect, useMemo, useRef, useState } from "react";
 import { SaveLink } from "../chat/Attachments";
-import { useWindow } from "../list/useWindow";
+import { useWindow } from "../list/Rows";
 import type { Row } from "../list/window";
 import { Icon } from "../parts/Icon";
-import { useAway } from "../parts/useAway";
-import { store, useStore } from "../store/store";
-import type { Chat } from "../store/types";
+import { useAway } from "../parts/hooks";
+import { cache, inOrder, useChats, useOpen } from "../store/cache";
+import { leave, navigation, openChat } from "../store/navigation";
+import * as requests from "../store/requests";
+import { attempt, tell } from "../store/state";
+import type { Chat } from "../store/turn";
 import { t } from "../texts";
 import type { SearchMatches } from "../wire";
 import { call, exported, get } from "../wire/api";
 import { Marked } from "./Marked";
-import { inOrder } from "./order";
 
 type Hit = SearchMatches["matches"][number];
 
-const done = (): void => void (store.menu === true && store.set({ menu: null }));
+const done = (): void => void (navigation.menu === true && navigation.set({ menu: null }));
 
 // All chats with their state: busy and waiting ones first, then the others by age. Also a search over all messages.
 export function Sidebar() {
-  const { chats, chatsVersion, open, view } = useStore();
+  const chats = useChats();
+  const version = cache.version; // the chats are changed where they stand
+  const open = useOpen();
+  const { view } = navigation.use("view");
   const [query, setQuery] = useState("");
   const [hits, setHits] = useState<Hit[] | null>(null);
   const [chosen, setChosen] = useState<Set<string> | null>(null); // null: not selecting
@@ -33,13 +38,13 @@ export function Sidebar() {
     return () => clearTimeout(timer);
   }, [query]);
   const words = query.toLowerCase();
-  const listed = useMemo(() => inOrder([...chats.values()].filter((chat) => !words || chat.title.toLowerCase().includes(words) || chat.id.toLowerCase().includes(words))), [chats, chatsVersion, words]);
+  const listed = useMemo(() => inOrder([...chats.values()].filter((chat) => !words || chat.title.toLowerCase().includes(words) || chat.id.toLowerCase().includes(words))), [chats, version, words]);
   const groups = useMemo(() => groupByAge(listed), [listed]);
-  const take = (file: File): void => void store.attempt(async () => {
+  const take = (file: File): void => void attempt(async () => {
     const exported = parsed(await file.text());
-    if (exported === undefined) return store.tell(t.notAChat(file.name));
+    if (exported === undefined) return tell(t.notAChat(file.name));
     const chat = await call<{ id: string }>("POST", "/import", exported);
-    store.openChat(chat.id);
+    openChat(chat.id);
     done();
   });
   const onDrop = (e: DragEvent): void => {
@@ -60,7 +65,7 @@ export function Sidebar() {
       <div className="brand"><svg className="logo" aria-hidden="true" viewBox="0 0 24 24" width="22" height="22"><path d="M4 9h.01M4 15h.01" /><path className="thin" d="M10 4v16" /><path className="thick" d="M17 4v16" /></svg><span>{t.name}</span></div>
       <div className="row">
         <button type="button" className="primary grow" data-testid="new-chat" onClick={() => {
-          store.leave();
+          leave();
           done();
         }}><Icon name="plus" size={17} />{t.newChat}</button>
         <button type="button" className="quiet square" aria-label={t.importChat} title={t.importChat} data-testid="import" onClick={() => picker.current?.click()}><Icon name="upload" /></button>
@@ -75,7 +80,7 @@ export function Sidebar() {
         <ul className="hits" data-testid="hits" aria-label={t.searchAll}>
           {hits.map((hit, i) => (
             <li key={i}><button type="button" className="quiet" data-testid="hit" data-interaction={hit.interaction_id} onClick={() => {
-              void store.goTo(hit.chat_id, hit.interaction_id);
+              void requests.goTo(hit.chat_id, hit.interaction_id);
               done();
             }}><strong dir="auto">{hit.title || hit.chat_id}</strong><span className="faint" dir="auto"><Marked text={hit.snippet} words={query} /></span></button></li>
           ))}
@@ -91,7 +96,7 @@ export function Sidebar() {
         <div className="side-foot row" data-testid="select-bar">
           <span className="grow faint">{t.selected(chosen.size)}</span>
           <button type="button" className="danger" data-testid="delete-selected" disabled={chosen.size === 0} onClick={() => {
-            void store.remove([...chosen]);
+            void requests.remove([...chosen]);
             setChosen(null);
           }}><Icon name="trash" size={15} />{t.deleteSelected}</button>
           <button type="button" className="quiet" onClick={() => setChosen(null)}>{t.cancel}</button>
@@ -101,10 +106,10 @@ export function Sidebar() {
           <button type="button" className="quiet tiny" data-testid="select" disabled={chats.size === 0} onClick={() => setChosen(new Set())}><Icon name="tasks" size={15} />{t.select}</button>
           <span className="grow" />
           <button type="button" className="quiet tiny" data-testid="open-trash" aria-current={view === "trash" ? "page" : undefined} onClick={() => {
-            store.set({ view: "trash" });
+            navigation.set({ view: "trash" });
             done();
           }}><Icon name="trash" size={15} />{t.trash}</button>
-          <button type="button" className="quiet tiny" aria-label={t.help} title={`${t.help} (?)`} data-testid="open-help" onClick={() => store.set({ dialog: "help" })}><Icon name="help" size={15} /></button>
+          <button type="button" className="quiet tiny" aria-label={t.help} title={`${t.help} (?)`} data-testid="open-help" onClick={() => navigation.set({ dialog: "help" })}><Icon name="help" size={15} /></button>
         </div>
       )}
     </nav>
@@ -129,7 +134,8 @@ function ChatList({ groups, children }: { groups: [string, Chat[]][]; children: 
     ...group.map((chat): ItemRow => ({ key: `chat-${chat.id}`, kind: "chat", guess: 36, chat }))]), [groups]);
   const [window, shown, root] = useWindow(rows, { scroller: ".chat-list" });
   // Scrolls to an opened chat, unless it is already visible.
-  const { open, menu } = useStore();
+  const open = useOpen();
+  const { menu } = navigation.use("menu");
   useEffect(() => {
     const row = open && rows.some((each) => each.key === `chat-${open.id}`) ? `chat-${open.id}` : null;
     if (row) window.show(row);
@@ -192,7 +198,7 @@ function Item({ chat, current, chosen, onChoose }: ItemProps) {
         if (e.key === "Escape") setNaming(false);
         if (e.key === "Enter") {
           e.preventDefault();
-          void store.rename(chat.id, e.currentTarget.value);
+          void requests.rename(chat.id, e.currentTarget.value);
           setNaming(false);
         }
       }} /></li>
@@ -203,7 +209,7 @@ function Item({ chat, current, chosen, onChoose }: ItemProps) {
       {chosen !== null && <input type="checkbox" checked={chosen} aria-label={`${t.select}: ${title}`} data-testid="choose" onChange={onChoose} />}
       <button type="button" className="quiet chat-title" aria-current={current ? "page" : undefined} onClick={() => {
         if (chosen !== null) return onChoose();
-        store.openChat(chat.id);
+        openChat(chat.id);
         done();
       }}>
         <span className="title" dir="auto">{title}</span>
@@ -219,7 +225,7 @@ function Item({ chat, current, chosen, onChoose }: ItemProps) {
           {Object.entries(t.formats).map(([format, name]) => (
             <SaveLink key={format} {...exported(chat.id, format)}><Icon name="download" size={16} />{t.exportAs(name)}</SaveLink>
           ))}
-          <button type="button" className="bad" data-testid="chat-delete" onClick={() => void store.remove([chat.id])}><Icon name="trash" size={16} />{t.remove}</button>
+          <button type="button" className="bad" data-testid="chat-delete" onClick={() => void requests.remove([chat.id])}><Icon name="trash" size={16} />{t.remove}</button>
         </div>
       )}
     </li>

@@ -1,22 +1,23 @@
 import { useEffect, useState } from "react";
-import { ago } from "../parts/duration";
+import { ago, useNow } from "../parts/time";
 import { Icon } from "../parts/Icon";
-import { useNow } from "../parts/useNow";
-import { store, useStore } from "../store/store";
+import { cache } from "../store/cache";
+import * as requests from "../store/requests";
+import { attempt, tell, useSelect } from "../store/state";
 import { t } from "../texts";
 import type { Trash } from "../wire";
 import { get } from "../wire/api";
 
 // Deleted chats, which can be restored.
 export function TrashView() {
-  const { chats } = useStore();
+  const count = useSelect(() => cache.chats.size);
   const [trash, setTrash] = useState<Trash["entries"] | null>(null);
   const now = useNow(true, 30_000);
-  useEffect(() => void store.attempt(async () => setTrash((await get<Trash>("/trash")).entries.slice().reverse())), [chats.size]);
-  const restore = (entry: Trash["entries"][number]): void => void store.attempt(async () => {
-    await store.restore(entry.id);
+  useEffect(() => void attempt(async () => setTrash((await get<Trash>("/trash")).entries.slice().reverse())), [count]);
+  const restore = (entry: Trash["entries"][number]): void => void attempt(async () => {
+    await requests.restore(entry.id);
     setTrash((before) => before && before.filter((each) => each !== entry));
-    store.tell(t.restored(entry.title || entry.chat_id));
+    tell(t.restored(entry.title || entry.chat_id));
   });
   return (
     <section className="panel narrow" data-testid="trash" aria-label={t.trash}>

@@ -1,11 +1,11 @@
 import { ApprovalCard } from "../chat/ApprovalCard";
 import { InputCard } from "../chat/InputCard";
 import { titleOf } from "../chat/values";
-import { ago } from "../parts/duration";
+import { ago, useNow } from "../parts/time";
 import { Icon } from "../parts/Icon";
-import { useNow } from "../parts/useNow";
-import { store, useStore } from "../store/store";
-import type { PendingApproval, PendingInput } from "../store/types";
+import { cache, useChats } from "../store/cache";
+import { openChat } from "../store/navigation";
+import type { PendingApproval, PendingInput } from "../store/turn";
 import { t } from "../texts";
 
 interface Group {
@@ -17,7 +17,8 @@ interface Group {
 
 // Everything that waits for a person, by chat, and approvals that were answered elsewhere meanwhile.
 export function Inbox() {
-  const { approvals, inputs, closed, chats } = useStore();
+  const { approvals, inputs, closed } = cache.use("approvals", "inputs", "closed");
+  const chats = useChats();
   const now = useNow(true, 5000);
   const groups = new Map<string, Group>();
   const groupOf = (chat: string): Group => {
@@ -43,7 +44,7 @@ export function Inbox() {
             {group.since && <span className="faint number" data-testid="age">{t.waitsFor(ago(group.since, now))}</span>}
             <span className="grow" />
             <button type="button" className="quiet tiny" data-testid="go-to-chat"
-              onClick={() => store.openChat(group.chat)}>{t.goToChat}<Icon name="forward" size={14} /></button>
+              onClick={() => openChat(group.chat)}>{t.goToChat}<Icon name="forward" size={14} /></button>
           </header>
           {group.approvals.map((each) => <ApprovalCard key={each.approval_id} approval={each} tool={each.tool_name} />)}
           {group.inputs.map((each) => <InputCard key={each.request_id} input={each} />)}
@@ -55,7 +56,7 @@ export function Inbox() {
           <ul className="closed-list" data-testid="closed">
             {closed.map(({ approval, how }) => (
               <li key={approval.approval_id}>
-                {titleOf(approval.tool_name)} · <button type="button" className="quiet tiny" dir="auto" onClick={() => store.openChat(approval.chat_id)}>{title(approval.chat_id)}</button> · {how}
+                {titleOf(approval.tool_name)} · <button type="button" className="quiet tiny" dir="auto" onClick={() => openChat(approval.chat_id)}>{title(approval.chat_id)}</button> · {how}
               </li>
             ))}
           </ul>

@@ -1,7 +1,8 @@
 import { useEffect, useRef, useState } from "react";
-import { inOrder } from "../chats/order";
 import { Icon } from "../parts/Icon";
-import { store } from "../store/store";
+import { cache, inOrder, lastTurn } from "../store/cache";
+import { navigation, openChat } from "../store/navigation";
+import { useSelect } from "../store/state";
 import { t } from "../texts";
 import { Action, actions } from "./actions";
 
@@ -9,7 +10,7 @@ const MOST = 60;
 
 const everything = (): Action[] => [
   ...actions(),
-  ...inOrder(store.chats.values()).map((chat): Action => ({ id: chat.id, name: chat.title || chat.id, icon: "chat", run: () => store.openChat(chat.id) })),
+  ...inOrder(cache.chats.values()).map((chat): Action => ({ id: chat.id, name: chat.title || chat.id, icon: "chat", run: () => openChat(chat.id) })),
 ];
 
 export function Palette({ onClose }: { onClose: () => void }) {
@@ -17,6 +18,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
   const [at, setAt] = useState(0);
   const list = useRef<HTMLUListElement>(null);
   const words = query.toLowerCase().split(/\s+/);
+  useSelect(() => [cache.version, lastTurn()?.status, navigation.hideTools]); // as what can be done depends on
   const found = everything().filter((each) => words.every((word) => each.name.toLowerCase().includes(word))).slice(0, MOST);
   const run = (index: number): void => {
     onClose();

@@ -1,9 +1,11 @@
 // Actions available everywhere: the palette lists them, the composer takes them after a slash, and some have a key.
 import { allOpen, foldAll } from "../chat/folding";
-import { inOrder } from "../chats/order";
 import type { IconName } from "../parts/Icon";
-import { store, View } from "../store/store";
-import { isRunning, Turn } from "../store/turn";
+import { cache, inOrder, lastTurn } from "../store/cache";
+import { editTurn, leave, navigation, openChat, toggleMenu, View } from "../store/navigation";
+import { attempt } from "../store/state";
+import * as requests from "../store/requests";
+import { isRunning } from "../store/turn";
 import { t } from "../texts";
 import { setTheme, themeNow } from "../theme";
 import { exported, save } from "../wire/api";
@@ -21,47 +23,46 @@ export const isWriting = (place: EventTarget | null): boolean =>
   place instanceof HTMLInputElement ? !/^(checkbox|range|button)$/.test(place.type) : place instanceof HTMLTextAreaElement || place instanceof HTMLSelectElement;
 
 const withCtrlAlt = (key: string) => (e: KeyboardEvent): boolean => (e.ctrlKey || e.metaKey) && e.altKey && e.code === `Key${key}`;
-const show = (view: View) => (): void => store.set({ view });
-const last = (): Turn | undefined => store.branch().pop();
+const show = (view: View) => (): void => navigation.set({ view });
 
 function neighbour(step: number): void {
-  const ids = inOrder(store.chats.values()).map((chat) => chat.id);
-  const at = store.open ? ids.indexOf(store.open.id) : -1;
+  const ids = inOrder(cache.chats.values()).map((chat) => chat.id);
+  const at = cache.open ? ids.indexOf(cache.open.id) : -1;
   const next = ids[at + step];
-  if (next) store.openChat(next);
+  if (next) openChat(next);
 }
 
 export function editLast(): void {
-  const turn = last();
-  if (turn && !isRunning(turn)) store.set({ view: "chat", editing: turn.id });
+  const turn = lastTurn();
+  if (turn && !isRunning(turn)) editTurn(turn);
 }
 
 function ofChat(): Action[] {
-  const turn = last();
-  const chat = store.open;
+  const turn = lastTurn();
+  const chat = cache.open;
   if (!chat || !turn) return [];
   const idle = !isRunning(turn);
   return [
     ...(idle ? [
       { id: "edit", name: t.editLast, icon: "pencil", run: editLast, keys: "↑" },
-      { id: "regenerate", name: t.regenerate, icon: "refresh", run: () => void store.again(turn, "regenerate") },
-      ...(turn.status === "COMPLETED" ? [] : [{ id: "resume", name: t.resume, icon: "play", run: () => void store.again(turn, "resume") }]),
-      { id: "fork", name: t.fork, icon: "fork", run: () => void store.fork(turn) },
-      { id: "compact", name: t.compact, icon: "compress", run: () => void store.compact() },
-    ] : [{ id: "stop", name: t.stop, icon: "stop", run: () => void store.stop(turn), keys: "Esc" }]) as Action[],
-    { id: "undo", name: t.undoTurn, icon: "undo", run: () => void store.undo(), key: withCtrlAlt("Z"), keys: "Ctrl Alt Z" },
-    { id: "redo", name: t.redoTurn, icon: "redo", run: () => void store.redo(), key: withCtrlAlt("Y"), keys: "Ctrl Alt Y" },
+      { id: "regenerate", name: t.regenerate, icon: "refresh", run: () => void requests.again(turn, "regenerate") },
+      ...(turn.status === "COMPLETED" ? [] : [{ id: "resume", name: t.resume, icon: "play", run: () => void requests.again(turn, "resume") }]),
+      { id: "fork", name: t.fork, icon: "fork", run: () => void requests.fork(turn) },
+      { id: "compact", name: t.compact, icon: "compress", run: () => void requests.compact() },
+    ] : [{ id: "stop", name: t.stop, icon: "stop", run: () => void requests.stop(turn), keys: "Esc" }]) as Action[],
+    { id: "undo", name: t.undoTurn, icon: "undo", run: () => void requests.undo(), key: withCtrlAlt("Z"), keys: "Ctrl Alt Z" },
+    { id: "redo", name: t.redoTurn, icon: "redo", run: () => void requests.redo(), key: withCtrlAlt("Y"), keys: "Ctrl Alt Y" },
     ...Object.entries(t.formats).map(([format, name]): Action => ({ id: `export-${format}`, name: t.exportAs(name), icon: "download", run: () => {
       const { path, name: file } = exported(chat.id, format);
-      void store.attempt(() => save(path, file));
+      void attempt(() => save(path, file));
     } })),
-    { id: "delete", name: t.deleteChat, icon: "trash", run: () => void store.remove([chat.id]) },
+    { id: "delete", name: t.deleteChat, icon: "trash", run: () => void requests.remove([chat.id]) },
   ];
 }
 
 export function actions(): Action[] {
   return [
-    { id: "new", name: t.newChat, icon: "plus", run: () => store.leave(), key: withCtrlAlt("N"), keys: "Ctrl Alt N" },
+    { id: "new", name: t.newChat, icon: "plus", run: () => leave(), key: withCtrlAlt("N"), keys: "Ctrl Alt N" },
     ...ofChat(),
     { id: "chat", name: t.chat, icon: "chat", run: show("chat") },
     { id: "inbox", name: t.inbox, icon: "inbox", run: show("inbox"), key: withCtrlAlt("I"), keys: "Ctrl Alt I" },
@@ -70,12 +71,12 @@ export function actions(): Action[] {
     { id: "trace", name: t.trace, icon: "trace", run: show("trace") },
     { id: "trash", name: t.trash, icon: "trash", run: show("trash") },
     { id: "settings", name: t.settings, icon: "settings", run: show("settings") },
-    { id: "find", name: t.find, icon: "search", run: () => store.set({ view: "chat", finding: true }) },
+    { id: "find", name: t.find, icon: "search", run: () => navigation.set({ view: "chat", finding: true }) },
     { id: "expand", name: allOpen() ? t.collapseAll : t.expandAll, icon: allOpen() ? "collapse" : "expand", run: () => foldAll(!allOpen()), key: withCtrlAlt("E"), keys: "Ctrl Alt E" },
-    { id: "hide", name: store.hideTools ? t.showTools : t.hideTools, icon: "eye", run: () => store.set({ hideTools: !store.hideTools }), key: withCtrlAlt("T"), keys: "Ctrl Alt T" },
-    { id: "sidebar", name: t.toggleSidebar, icon: "sidebar", run: () => store.toggleMenu(), key: withCtrlAlt("S"), keys: "Ctrl Alt S" },
+    { id: "hide", name: navigation.hideTools ? t.showTools : t.hideTools, icon: "eye", run: () => navigation.set({ hideTools: !navigation.hideTools }), key: withCtrlAlt("T"), keys: "Ctrl Alt T" },
+    { id: "sidebar", name: t.toggleSidebar, icon: "sidebar", run: () => toggleMenu(), key: withCtrlAlt("S"), keys: "Ctrl Alt S" },
     { id: "theme", name: t.otherTheme, icon: "eye", run: () => setTheme(themeNow() === "dark" ? "light" : "dark") },
-    { id: "help", name: t.help, icon: "help", run: () => store.set({ dialog: "help" }), keys: "?" },
+    { id: "help", name: t.help, icon: "help", run: () => navigation.set({ dialog: "help" }), keys: "?" },
     { id: "previous", name: t.chatAbove, icon: "back", run: () => neighbour(-1), key: (e) => e.altKey && !e.ctrlKey && e.key === "ArrowUp", keys: "Alt ↑" },
     { id: "next", name: t.chatBelow, icon: "forward", run: () => neighbour(1), key: (e) => e.altKey && !e.ctrlKey && e.key === "ArrowDown", keys: "Alt ↓" },
   ];

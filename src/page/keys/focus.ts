@@ -30,7 +30,7 @@ function mend(): void {
 }
 
 // Focuses the composer, or on a touch screen the conversation, because a keyboard would cover half of it.
-export function focusConversation(): void {
+function focusConversation(): void {
   const place = matchMedia("(pointer: coarse)").matches ? null : document.querySelector<HTMLElement>("[data-testid=composer]");
   (place ?? document.querySelector<HTMLElement>(".turns"))?.focus({ preventScroll: true });
 }

@@ -41,7 +41,7 @@ export class ListWindow {
   private lastTop = 0;
   private touched = -MEANT; // time of the last touch; infinite while a button is held
   private left = -MEANT; // time when the reader left the end
-  private width = 0;
+  private away: boolean; // from the end, when that was looked at last
   private passes = 0;
   private aim: string | null = null;
   // While the reader scrolls, moves the list and not the scroll position, because browsers stop their own movement if that is set.
@@ -51,6 +51,7 @@ export class ListWindow {
   // `heights` outlives this list, so that rows have their old heights when the list is shown again.
   constructor(private readonly heights: Map<string, number>, private readonly sticks: boolean, place?: Place) {
     this.stuck = sticks && (place?.stuck ?? true);
+    this.away = !this.stuck;
     if (place && !place.stuck) this.anchor = { key: place.key, top: place.top };
   }
 
@@ -151,7 +152,6 @@ export class ListWindow {
     this.scroller = scroller;
     this.root = root;
     this.redraw = redraw;
-    this.width = scroller.clientWidth;
     this.watch = new ResizeObserver((entries) => this.onResize(entries));
     this.watch.observe(scroller);
     const onScroll = (): void => this.onScroll();
@@ -170,36 +170,36 @@ export class ListWindow {
     };
     const onPress = (e: Event): void => {
       const row = this.rowAround(e.target as Element);
-      if (row) this.pressed = { key: row.dataset.row!, top: this.topOf(row), at: performance.now() };
+      if (row) this.press(row.dataset.row!, this.topOf(row));
     };
-    scroller.addEventListener("scroll", onScroll, { passive: true });
-    scroller.addEventListener("scrollend", onScrollEnd);
-    scroller.addEventListener("keydown", onKey);
-    for (const name of ["wheel", "touchmove", "pointerdown"]) scroller.addEventListener(name, onTouch, { passive: true });
-    for (const name of ["pointerup", "pointercancel"]) addEventListener(name, onTouch);
-    scroller.addEventListener("wheel", onWheel, { passive: true });
-    root.addEventListener("click", onPress, true);
+    const stop = new AbortController();
+    const { signal } = stop;
+    scroller.addEventListener("scroll", onScroll, { passive: true, signal });
+    scroller.addEventListener("scrollend", onScrollEnd, { signal });
+    scroller.addEventListener("keydown", onKey, { signal });
+    for (const name of ["wheel", "touchmove", "pointerdown"]) scroller.addEventListener(name, onTouch, { passive: true, signal });
+    for (const name of ["pointerup", "pointercancel"]) addEventListener(name, onTouch, { signal });
+    scroller.addEventListener("wheel", onWheel, { passive: true, signal });
+    root.addEventListener("click", onPress, { capture: true, signal });
     // Such as a key that opens or hides all of a kind.
     const onCommand = (e: KeyboardEvent): void => {
       if (!e.ctrlKey || !e.altKey) return;
       this.takeAnchor();
-      if (this.anchor) this.pressed = { ...this.anchor, at: performance.now() };
+      if (this.anchor) this.press(this.anchor.key, this.anchor.top);
     };
-    addEventListener("keydown", onCommand, true);
+    addEventListener("keydown", onCommand, { capture: true, signal });
     return () => {
-      removeEventListener("keydown", onCommand, true);
-      scroller.removeEventListener("scroll", onScroll);
-      scroller.removeEventListener("scrollend", onScrollEnd);
-      scroller.removeEventListener("keydown", onKey);
-      for (const name of ["wheel", "touchmove", "pointerdown"]) scroller.removeEventListener(name, onTouch);
-      for (const name of ["pointerup", "pointercancel"]) removeEventListener(name, onTouch);
+      stop.abort();
       clearTimeout(this.quiet);
-      scroller.removeEventListener("wheel", onWheel);
-      root.removeEventListener("click", onPress, true);
       this.watch?.disconnect();
       this.watched.clear();
       this.scroller = this.root = null;
     };
+  }
+  // What comes of a press is drawn with the next frames, however long these take.
+  private press(key: string, top: number): void {
+    const pressed = (this.pressed = { key, top, at: Infinity });
+    requestAnimationFrame(() => requestAnimationFrame(() => void (pressed.at = performance.now())));
   }
   whereItIs(): Place {
     return { stuck: this.stuck, key: this.anchor?.key ?? "", top: this.anchor?.top ?? 0 };
@@ -262,7 +262,7 @@ export class ListWindow {
       const row = this.element(pressed.key);
       if (row) this.moveBy(this.topOf(row) - pressed.top);
       // If the reader opens something at the end, it stays in view instead of the end.
-      if (this.stuck) this.stuck = this.isAtEnd();
+      if (this.stuck) this.stick(this.isAtEnd());
       this.takeAnchor();
     } else if (this.stuck && this.rows.length > 0) {
       if (this.shift !== 0) this.shift = 0, (this.root!.style.marginTop = "");
@@ -277,11 +277,15 @@ export class ListWindow {
     } else {
       this.takeAnchor();
     }
-    // The content has become shorter, so the reader may be at its end now.
-    if (!this.stuck && this.sticks && this.aim === null && this.distance() < 1 && performance.now() - this.left > MEANT) {
-      this.stuck = true;
-      requestAnimationFrame(() => this.redraw());
-    }
+    // What is shown has become shorter: whoever is at its end now is there. Who was there all along may be about to leave it.
+    const wasAway = this.away || performance.now() - this.left > MEANT;
+    this.away = this.distance() >= 1;
+    if (this.sticks && this.aim === null && wasAway && !this.away) this.stick(true);
+  }
+  // The page shows a way to the end to those who are not there.
+  private stick(stuck: boolean): void {
+    if (this.stuck !== stuck) requestAnimationFrame(() => this.redraw());
+    this.stuck = stuck;
   }
   private moveBy(by: number): void {
     if (Math.abs(by) < 1) return;
@@ -352,7 +356,10 @@ export class ListWindow {
     clearTimeout(this.quiet);
     this.quiet = setTimeout(() => this.unshift(), QUIET);
     const before = this.stuck;
-    if (up) (this.stuck = false), (this.left = performance.now());
+    // A list that becomes shorter moves upwards too, and to its end.
+    const wasAway = this.away;
+    this.away = this.distance() >= 1;
+    if (up && (this.away || !wasAway)) (this.stuck = false), (this.left = performance.now());
     else if (this.isAtEnd()) this.stuck = true;
     if (!this.stuck) this.takeAnchor();
     if (!this.covers(SOON) || before !== this.stuck) this.redraw();
@@ -370,13 +377,8 @@ export class ListWindow {
     let changed = false;
     for (const { target, borderBoxSize } of entries) {
       const row = target as HTMLElement;
-      if (row === scroller) {
-        changed = true;
-        if (scroller.clientWidth !== this.width) this.width = scroller.clientWidth;
-        continue;
-      }
       const height = this.heights.get(row.dataset.row ?? "");
-      if (row.isConnected && (height === undefined || Math.abs(height - borderBoxSize[0]!.blockSize) >= 0.1)) changed = true;
+      if (row === scroller || (row.isConnected && (height === undefined || Math.abs(height - borderBoxSize[0]!.blockSize) >= 0.1))) changed = true;
     }
     if (changed) this.settle();
   }

@@ -1,8 +1,7 @@
 import { useEffect, useMemo, useRef, useState } from "react";
-import { useKept } from "../list/kept";
+import { useKept } from "../list/Rows";
 import { t } from "../texts";
-import { partsOf, spelled } from "../chat/hidden";
-import { Visible } from "../chat/Visible";
+import { partsOf, spelled, Visible } from "../chat/hidden";
 import { coloured as colours } from "../markdown/colours";
 import { runsOf } from "./terminal";
 

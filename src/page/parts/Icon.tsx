@@ -1,3 +1,6 @@
+import { useState } from "react";
+import { t } from "../texts";
+
 // Drawn inline, so nothing is fetched and icons take the colour of the text.
 const SHAPES = {
   menu: "M4 7h16M4 12h16M4 17h16",
@@ -64,5 +67,20 @@ export function Icon({ name, size = 18 }: { name: IconName; size?: number }) {
     <svg className="icon" aria-hidden="true" width={size} height={size} viewBox="0 0 24 24" fill="none" stroke="currentColor" strokeWidth="1.7" strokeLinecap="round" strokeLinejoin="round">
       <path d={SHAPES[name]} />
     </svg>
+  );
+}
+
+export function CopyButton({ text, label = t.copy }: { text: string; label?: string }) {
+  const [done, setDone] = useState(false);
+  const copy = (): void => {
+    void navigator.clipboard.writeText(text).then(() => {
+      setDone(true);
+      setTimeout(() => setDone(false), 1500);
+    });
+  };
+  return (
+    <button type="button" className="quiet tiny" data-testid="copy" aria-label={done ? t.copied : label} title={done ? t.copied : label} onClick={copy}>
+      <Icon name={done ? "check" : "copy"} size={15} />
+    </button>
   );
 }

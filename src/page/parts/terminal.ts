@@ -1,5 +1,5 @@
 // A program's output as a terminal would show it: colours become classes, and an overwritten line shows its last state.
-export interface Run {
+interface Run {
   text: string;
   style: string; // CSS classes; may be empty
 }

@@ -2,7 +2,6 @@
 import type { Place } from "../list/window";
 import type { QueuedEntry } from "../wire";
 import { blank, isRunning, Turn } from "./turn";
-import { Unsent, unsentOf } from "./unsent";
 
 export interface OpenChat {
   id: string;
@@ -28,6 +27,26 @@ export function newChat(id: string): OpenChat {
   };
 }
 
+// --- what could not be sent, which outlives the page
+export interface Unsent {
+  id: string;
+  text: string;
+  attachments: string[];
+}
+const unsentName = (chat: string): string => `unsent:${chat}`;
+
+function unsentOf(chat: string): Unsent[] {
+  try {
+    return JSON.parse(localStorage.getItem(unsentName(chat)) ?? "[]") as Unsent[];
+  } catch {
+    return [];
+  }
+}
+export function writeUnsent(chat: string, unsent: Unsent[]): void {
+  if (unsent.length > 0) localStorage.setItem(unsentName(chat), JSON.stringify(unsent));
+  else localStorage.removeItem(unsentName(chat));
+}
+
 export const byNumber = (a: string, b: string): number => Number(a.slice(4)) - Number(b.slice(4));
 
 // The turn with the next number, on any branch: reading "before" it gives a page that ends with this turn.
@@ -38,7 +57,7 @@ export function nextId(chat: OpenChat, id: string): string | undefined {
 }
 
 // --- the tree of turns
-export type Tree = Map<string | null, Turn[]>;
+type Tree = Map<string | null, Turn[]>;
 
 const trees = new WeakMap<OpenChat, { shape: number; size: number; tree: Tree; end: string | null; branch: Turn[] | null }>();
 

@@ -1,6 +1,14 @@
 // One interaction as it is drawn: its events folded into blocks. The same fold serves live and stored interactions and
 // the replay scrubber.
-import type { AgentEvent, Attachment, PendingInput, Status, Task } from "./types";
+import type { Attachment, ChatListEntry, Event, PendingApproval, PendingInput, Status, Task } from "../wire";
+
+export type { Attachment, PendingApproval, PendingInput, Task };
+// Names for types that the wire calls by other words, or does not name.
+export type AgentEvent = Extract<Event, { seq: number; type: string }>;
+export type Chat = ChatListEntry;
+
+// What to do with files of the workspace when a chat moves back or forward.
+export type FilesChoice = { files?: "restore"; force?: boolean; allow_imported?: boolean };
 
 export interface Approval {
   approval_id: string;
@@ -13,9 +21,12 @@ export interface Approval {
   expires_at: string | null;
   decision?: { approved: boolean; feedback?: string | null; scope?: string; expired?: boolean; superseded?: boolean; tool_input?: string };
 }
-export interface TextBlock {
-  kind: "text" | "thinking";
+interface Common {
   key: number;
+  version: number; // of what is drawn of it
+}
+export interface TextBlock extends Common {
+  kind: "text" | "thinking";
   text: string;
   open: boolean;
   final: boolean; // whether it is the answer
@@ -23,9 +34,8 @@ export interface TextBlock {
   from: number; // begin and end in ms; 0: unknown
   to: number;
 }
-export interface ToolBlock {
+export interface ToolBlock extends Common {
   kind: "tool";
-  key: number;
   id: string;
   name: string;
   input: string;
@@ -41,9 +51,8 @@ export interface ToolBlock {
   question?: PendingInput & { response?: string | null; answered?: boolean };
   nested: Turn | null; // the work of its sub-agent
 }
-export interface NoteBlock {
+export interface NoteBlock extends Common {
   kind: "note";
-  key: number;
   what: "retry" | "compacted" | "loop" | "same_error" | "no_progress" | "cancelled" | "error" | "tasks" | "plan";
   code: string;
   text: string;
@@ -93,7 +102,12 @@ export function newTurn(chat: string, id: string): Turn {
 
 export const isRunning = (turn: Turn): boolean => turn.status === "RUNNING" || turn.status.startsWith("WAITING");
 
-const timeOf = (event: AgentEvent): number => ("at" in event && event.at ? Date.parse(event.at) : 0);
+// The texts of the model, or the final ones alone.
+export const textOf = (turn: Turn, isFinal = false, between = "\n\n"): string =>
+  turn.blocks.flatMap((block) => (block.kind === "text" && (block.final || !isFinal) ? [block.text] : [])).join(between);
+
+// In ms; 0: not known.
+export const timeOf = (event: AgentEvent | undefined): number => (event && "at" in event && event.at ? Date.parse(event.at) : 0);
 
 // The newest block that fits. Stops at earlier rounds, because a turn may have thousands of blocks.
 function newest<T extends Block>(turn: Turn, round: number, fits: (block: Block) => block is T): T | undefined {
@@ -105,60 +119,58 @@ function newest<T extends Block>(turn: Turn, round: number, fits: (block: Block)
   return undefined;
 }
 
-const openText = (turn: Turn, kind: "text" | "thinking", round: number): TextBlock | undefined =>
-  newest(turn, round, (block): block is TextBlock => block.kind === kind && block.open && block.round === round);
-
-function addDelta(turn: Turn, kind: "text" | "thinking", round: number, text: string, live: boolean): void {
-  let block = openText(turn, kind, round);
+// The open block of this kind of text in this round, to be changed; a new one, from `now`, if there is none.
+function openText(turn: Turn, kind: "text" | "thinking", round: number, now: number): TextBlock {
+  let block = newest(turn, round, (each): each is TextBlock => each.kind === kind && each.open && each.round === round);
   if (!block) {
-    const now = live ? Date.now() : 0;
-    block = { kind, key: turn.blocks.length, text: "", open: true, final: false, round, from: now, to: 0 };
-    if (kind === "text") closeThinking(turn, now);
+    block = { kind, key: turn.blocks.length, version: 0, text: "", open: true, final: false, round, from: now, to: 0 };
     turn.blocks.push(block);
   }
+  block.version++;
+  return block;
+}
+
+function addDelta(turn: Turn, kind: "text" | "thinking", round: number, text: string, live: boolean): void {
+  const now = live ? Date.now() : 0;
+  const block = openText(turn, kind, round, now);
+  if (kind === "text" && block.text === "") closeThinking(turn, now);
   block.text += text;
 }
 
 function closeThinking(turn: Turn, now: number): void {
   for (let i = turn.blocks.length - 1; i >= 0; --i) {
     const block = turn.blocks[i]!;
-    if (block.kind === "thinking" && block.open && block.to === 0) block.to = now;
+    if (block.kind === "thinking" && block.open && block.to === 0) (block.to = now), block.version++;
     else if (block.kind === "tool") return;
   }
 }
 
 function closeText(turn: Turn, kind: "text" | "thinking", event: AgentEvent, text: string, final: boolean): void {
-  const round = event.round_index;
-  let block = openText(turn, kind, round);
-  if (!block) {
-    block = { kind, key: turn.blocks.length, text, open: true, final, round, from: 0, to: 0 };
-    turn.blocks.push(block);
-  }
-  block.text = text;
-  block.open = false;
-  block.final = final;
+  const block = openText(turn, kind, event.round_index, 0);
+  Object.assign(block, { text, final, open: false });
   if (block.to === 0 && block.from !== 0) block.to = timeOf(event);
 }
 
+// The block of the call in this round, to be changed; a new one if there is none.
 function toolOf(turn: Turn, id: string, name: string, input: string, round: number): ToolBlock {
   let block = newest(turn, round, (each): each is ToolBlock => each.kind === "tool" && each.id === id && each.round === round);
   if (!block) {
-    block = { kind: "tool", key: turn.blocks.length, id, name, input, live: "", output: null, failed: false, files: [], chat: turn.chat, from: 0, to: 0, round, nested: null };
+    block = { kind: "tool", key: turn.blocks.length, version: 0, id, name, input, live: "", output: null, failed: false, files: [], chat: turn.chat, from: 0, to: 0, round, nested: null };
     turn.blocks.push(block);
   }
+  block.version++;
   return block;
 }
 
+// The newest block of the call, to be changed.
 function lastTool(turn: Turn, id: string): ToolBlock | undefined {
-  for (let i = turn.blocks.length - 1; i >= 0; --i) {
-    const block = turn.blocks[i];
-    if (block?.kind === "tool" && block.id === id) return block;
-  }
-  return undefined;
+  const block = newest(turn, 0, (each): each is ToolBlock => each.kind === "tool" && each.id === id);
+  if (block) block.version++;
+  return block;
 }
 
 function note(turn: Turn, what: NoteBlock["what"], text: string, more: Partial<NoteBlock> = {}): void {
-  turn.blocks.push({ kind: "note", key: turn.blocks.length, what, text, code: "", retryable: false, ...more });
+  turn.blocks.push({ kind: "note", key: turn.blocks.length, version: 0, what, text, code: "", retryable: false, ...more });
 }
 
 interface Usage {
@@ -303,7 +315,7 @@ export function take(turn: Turn, event: AgentEvent, live = false): void {
     case "INTERACTION_COMPLETE":
       turn.status = event.status;
       closeThinking(turn, timeOf(event));
-      for (const block of turn.blocks) if (block.kind !== "tool" && block.kind !== "note") block.open = false;
+      for (const block of turn.blocks) if (block.kind !== "tool" && block.kind !== "note" && block.open) (block.open = false), block.version++;
       break;
   }
 }

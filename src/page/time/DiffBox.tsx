@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from "react";
 import { spelled } from "../chat/hidden";
-import { store } from "../store/store";
+import { attempt } from "../store/state";
 import type { Turn } from "../store/turn";
 import { t } from "../texts";
 import type { InteractionDiff } from "../wire";
@@ -13,7 +13,7 @@ export function DiffBox({ turn }: { turn: Turn }) {
   const [found, setFound] = useState<InteractionDiff | null>(null);
   useEffect(() => {
     let current = true;
-    void store.attempt(async () => {
+    void attempt(async () => {
       const diff = await get<InteractionDiff>(`${turnPath(turn.chat, turn.id)}/diff`);
       if (current) setFound(diff);
     });

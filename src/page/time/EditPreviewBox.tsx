@@ -1,11 +1,12 @@
 import { useEffect, useState } from "react";
 import { spelled } from "../chat/hidden";
 import { argumentsOf, summary, titleOf } from "../chat/values";
-import { useKept } from "../list/kept";
+import { useKept } from "../list/Rows";
 import { Icon } from "../parts/Icon";
-import { store } from "../store/store";
-import type { Turn } from "../store/turn";
-import type { FilesChoice } from "../store/types";
+import { cache } from "../store/cache";
+import { attempt } from "../store/state";
+import * as requests from "../store/requests";
+import type { FilesChoice, Turn } from "../store/turn";
 import { t } from "../texts";
 import type { EditPreview } from "../wire";
 import { call, turnPath } from "../wire/api";
@@ -17,7 +18,7 @@ export function EditPreviewBox({ turn, onDone }: { turn: Turn; onDone: () => voi
   const [preview, setPreview] = useState<EditPreview | null>(null);
   const [files, setFiles] = useState<FilesChoice>({});
   useEffect(() => {
-    void store.attempt(async () => {
+    void attempt(async () => {
       setPreview(await call<EditPreview>("POST", `${turnPath(turn.chat, turn.id)}/edit`, { new_user_message: turn.message || "x", dry_run: true }));
     });
   }, [turn]);
@@ -27,7 +28,7 @@ export function EditPreviewBox({ turn, onDone }: { turn: Turn; onDone: () => voi
     onDone();
   };
   const run = async (): Promise<void> => {
-    if (await store.edit(turn, text, files)) done();
+    if (await requests.edit(turn, text, files)) done();
   };
   return (
     <form className="edit" onSubmit={(e) => {
@@ -42,7 +43,7 @@ export function EditPreviewBox({ turn, onDone }: { turn: Turn; onDone: () => voi
       {preview && (
         <div className="hint" data-testid="edit-preview">
           <p><Icon name="branch" size={15} /> {t.supersedes(preview.superseded.length)}</p>
-          {preview.superseded.length > 1 && <ul className="preview-effects">{preview.superseded.slice(0, 6).map((id) => <li key={id} dir="auto">{store.open?.turns.get(id)?.message?.slice(0, 100) ?? id}</li>)}</ul>}
+          {preview.superseded.length > 1 && <ul className="preview-effects">{preview.superseded.slice(0, 6).map((id) => <li key={id} dir="auto">{cache.open?.turns.get(id)?.message?.slice(0, 100) ?? id}</li>)}</ul>}
           <FilesBack preview={preview} choice={files} onChange={setFiles} />
           {stays.length === 0 ? <p><Icon name="check" size={15} /> {t.noSideEffects}</p> : (
             <>

@@ -1,12 +1,16 @@
+import { useState } from "react";
 import { spelled } from "../chat/hidden";
-import type { FilesChoice } from "../store/types";
+import { AskedFiles, isAsked, navigation } from "../store/navigation";
+import * as requests from "../store/requests";
+import { useSelect } from "../store/state";
+import type { FilesChoice } from "../store/turn";
 import { t } from "../texts";
-import { Hunks } from "./DiffBox";
 import type { FilesPreview } from "../wire";
+import { Hunks } from "./DiffBox";
 
 const MOST = 200; // files in the list
 
-export type Restorable = Pick<FilesPreview, "files" | "omitted">;
+type Restorable = Pick<FilesPreview, "files" | "omitted">;
 
 // The files that can be restored with a chat, and the choice whether to do so.
 export function FilesBack({ preview, choice, onChange }: { preview: Restorable; choice: FilesChoice; onChange: (choice: FilesChoice) => void }) {
@@ -36,4 +40,26 @@ function Told({ text }: { text: string }) {
   const head = text.slice(0, Math.max(0, text.indexOf("\n@@ ")) || undefined).split("\n");
   const told = head.filter((line) => line.startsWith("# ") || (/^new (?:file )?mode /.test(line) && !line.endsWith("100644")));
   return told.length === 0 ? null : <p className="warning">{told.map((line) => spelled(line)).join(" · ")}</p>;
+}
+
+// Asks whether to restore the differing files when a turn is undone, another version is shown, or the chat is copied.
+export function AskedFilesBox() {
+  const asked = useSelect(() => (navigation.askedFiles && isAsked(navigation.askedFiles) ? navigation.askedFiles : null));
+  return asked && <Question key={`${asked.what} ${asked.preview.files.map((each) => each.path).join(" ")}`} asked={asked} />;
+}
+
+function Question({ asked }: { asked: AskedFiles }) {
+  const [choice, setChoice] = useState<FilesChoice>({});
+  return (
+    <form className="edit" aria-label={asked.what} data-testid="files-box" onSubmit={(e) => {
+      e.preventDefault();
+      void requests.answerFiles(asked, choice);
+    }} onKeyDown={(e) => e.key === "Escape" && navigation.set({ askedFiles: null })}>
+      <div className="hint"><FilesBack preview={asked.preview} choice={choice} onChange={setChoice} /></div>
+      <div className="row">
+        <button type="submit" className="primary" autoFocus data-testid="files-run">{asked.what}</button>
+        <button type="button" data-testid="files-cancel" onClick={() => navigation.set({ askedFiles: null })}>{t.cancel}</button>
+      </div>
+    </form>
+  );
 }

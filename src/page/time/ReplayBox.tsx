@@ -1,13 +1,14 @@
 import { KeyboardEvent, useEffect, useMemo, useRef, useState } from "react";
+import { diffWords, Part, Words } from "../chat/Diff";
+import { spelled } from "../chat/hidden";
 import { BlockList } from "../chat/TurnView";
-import { duration } from "../parts/duration";
+import { duration } from "../parts/time";
 import { Icon } from "../parts/Icon";
-import { store } from "../store/store";
-import { newTurn, take, Turn } from "../store/turn";
+import { attempt } from "../store/state";
+import { newTurn, take, timeOf, Turn } from "../store/turn";
 import { t } from "../texts";
 import type { ReplayReport } from "../wire";
 import { call, turnPath } from "../wire/api";
-import { Divergence } from "./Divergence";
 
 const STEADY = 400; // ms from event to event
 const SPEEDS = ["original", "4", "steady"] as const;
@@ -35,7 +36,7 @@ export function ReplayBox({ turn }: { turn: Turn }) {
       setPlaying(false);
       return undefined;
     }
-    const apart = Math.max(0, timeOf(turn, at) - timeOf(turn, at - 1));
+    const apart = Math.max(0, timeOf(turn.events[at]) - timeOf(turn.events[Math.max(0, at - 1)]));
     const timer = setTimeout(() => setAt(at + 1), Math.max(16, speed === "steady" ? STEADY : speed === "4" ? apart / 4 : apart));
     return () => clearTimeout(timer);
   }, [playing, at, turn, speed, count]);
@@ -49,7 +50,7 @@ export function ReplayBox({ turn }: { turn: Turn }) {
   };
   const verify = async (): Promise<void> => {
     setChecking(true);
-    await store.attempt(async () => setReport(await call<ReplayReport>("POST", `${turnPath(turn.chat, turn.id)}/replay`, { mode: "recorded" })));
+    await attempt(async () => setReport(await call<ReplayReport>("POST", `${turnPath(turn.chat, turn.id)}/replay`, { mode: "recorded" })));
     setChecking(false);
   };
   const onKey = (e: KeyboardEvent): void => {
@@ -74,14 +75,35 @@ export function ReplayBox({ turn }: { turn: Turn }) {
         <select aria-label={t.speed} data-testid="replay-speed" value={speed} onChange={(e) => setSpeed(e.target.value as Speed)}>{SPEEDS.map((each) => <option key={each} value={each}>{t.speeds[each]}</option>)}</select>
         <button type="button" data-testid="verify" disabled={checking} onClick={() => void verify()}><Icon name="verify" size={16} />{t.verify}</button>
       </div>
-      <p className="number" data-testid="replay-state">{at}/{count} {event?.type} {at > 0 && `+${duration(timeOf(turn, at - 1) - timeOf(turn, 0))}`}</p>
+      <p className="number" data-testid="replay-state">{at}/{count} {event?.type} {at > 0 && `+${duration(timeOf(event) - timeOf(turn.events[0]))}`}</p>
       {report && (report.match ? <p className="good" data-testid="verified"><Icon name="check" size={16} /> {t.verified}</p> : <Divergence report={report} />)}
       <div className="replayed"><BlockList turn={shown} /></div>
     </section>
   );
 }
 
-const timeOf = (turn: Turn, at: number): number => {
-  const event = turn.events[Math.max(0, at)];
-  return event && "at" in event ? Date.parse(event.at) : 0;
-};
+// The first event that differs: as it was stored, and as it came this time.
+function Divergence({ report }: { report: ReplayReport }) {
+  const { divergence } = report;
+  if (!divergence) return <p className="bad" data-testid="verified">{t.differs}</p>;
+  const show = (event: Record<string, unknown> | null): string => (event ? spelled(JSON.stringify(event, null, 2)) : "");
+  const parts = diffWords(show(divergence.expected), show(divergence.actual));
+  return (
+    <div data-testid="verified">
+      <p className="bad">{t.differs} {divergence.seq}: {divergence.reason}</p>
+      <div className="divergence">
+        <Side label={t.expected} testid="expected" drops="added" parts={divergence.expected && parts} />
+        <Side label={t.actual} testid="actual" drops="removed" parts={divergence.actual && parts} />
+      </div>
+    </div>
+  );
+}
+
+function Side({ label, testid, drops, parts }: { label: string; testid: string; drops: Part["kind"]; parts: Part[] | null }) {
+  return (
+    <section aria-label={label}>
+      <h4>{label}</h4>
+      {parts === null ? <p className="faint">{t.noEvent}</p> : <pre tabIndex={0} data-testid={testid}><Words parts={parts} drops={drops} /></pre>}
+    </section>
+  );
+}

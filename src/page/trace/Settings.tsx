@@ -1,24 +1,24 @@
-import { useState } from "react";
-import { Grants } from "../inbox/Grants";
+import { useEffect, useState } from "react";
 import { spelled } from "../chat/hidden";
 import { Connect } from "../chat/Welcome";
-import { CopyButton } from "../parts/CopyButton";
-import { store, useStore } from "../store/store";
-import { setTheme, themeNow } from "../theme";
+import { CopyButton } from "../parts/Icon";
+import { allTurns, cache, readTools, useOpen } from "../store/cache";
+import { attempt, tell } from "../store/state";
 import { t } from "../texts";
-import { hasToken, logOut } from "../wire/api";
-import { ToolServers } from "./ToolServers";
+import { setTheme, themeNow } from "../theme";
+import type { ChatGrants, Grants as Standing, ServerLogin, Tools, ToolServer } from "../wire";
+import { call, chatPath, get, hasToken, logOut } from "../wire/api";
 
 // The settings of this browser, and those that the server runs with.
 export function Settings() {
-  const { tools, models, instructions } = useStore();
+  const { tools, models, instructions } = cache.use("tools", "models", "instructions");
   const [theme, choose] = useState(themeNow());
   const [notes, setNotes] = useState(localStorage.getItem("notify") === "on");
   const wantNotes = async (wanted: boolean): Promise<void> => {
     const allowed = wanted && typeof Notification !== "undefined" && (await Notification.requestPermission()) === "granted";
     localStorage.setItem("notify", allowed ? "on" : "off");
     setNotes(allowed);
-    if (wanted && !allowed) store.tell(t.notAllowed);
+    if (wanted && !allowed) tell(t.notAllowed);
   };
   const providers = [...new Set(models.models.map((each) => each.provider))];
   const isOffline = models.models.find((each) => each.name === models.default)?.provider === "offline";
@@ -68,5 +68,125 @@ export function Settings() {
         </>
       )}
     </section>
+  );
+}
+
+const IS_WEB = /^https?:\/\//;
+const AGAIN = 1500; // ms between checks of a log-in or a connection
+
+// The MCP servers, their state, and logging in to them.
+function ToolServers({ servers }: { servers: Tools["servers"] }) {
+  useLookingAgain(servers.some((server) => server.state === "connecting"));
+  return (
+    <>
+      <h2>{t.servers}</h2>
+      <ul className="tool-list" data-testid="servers">{servers.map((server) => <Line key={server.name} server={server} />)}</ul>
+    </>
+  );
+}
+
+function useLookingAgain(changes: boolean) {
+  useEffect(() => {
+    if (!changes) return;
+    const timer = setInterval(() => void readTools(), AGAIN);
+    return () => clearInterval(timer);
+  }, [changes]);
+}
+
+function Line({ server }: { server: ToolServer }) {
+  const [page, setPage] = useState<string | null>(null); // to open for the log-in
+  const path = `/tools/servers/${encodeURIComponent(server.name)}`;
+  const waits = server.login === "logged_in" ? null : page;
+  useLookingAgain(waits !== null);
+  const logIn = () => attempt(async () => {
+    const { open } = await call<ServerLogin>("POST", `${path}/login`);
+    if (open && IS_WEB.test(open)) window.open(open, "_blank", "noopener,noreferrer");
+    setPage(open);
+    if (!open) await readTools();
+  });
+  const logOut = () => attempt(async () => {
+    await call("POST", `${path}/logout`);
+    setPage(null);
+    await readTools();
+  });
+  return (
+    <li>
+      <span><span className={`dot ${server.state === "failed" ? "failed" : server.state === "ready" ? "" : "running"}`} aria-hidden="true" /> {server.name}</span>
+      <span className="hint">{waits && IS_WEB.test(waits) ? <>{t.loginOpens} <a href={waits} target="_blank" rel="noopener noreferrer">{t.loginPage}</a></> : server.message || t.toolCount(server.tools)}</span>
+      {server.login === "logged_out" && <button type="button" data-testid="server-login" aria-label={t.loginAt(server.name)} onClick={() => void logIn()}>{t.loginThere}</button>}
+      {server.login === "logged_in" && <button type="button" data-testid="server-logout" aria-label={t.logoutAt(server.name)} onClick={() => void logOut()}>{t.logoutThere}</button>}
+      <span className="badge">{server.state}</span>
+    </li>
+  );
+}
+
+// The arguments of allowed calls: a grant has only their digest, so they are found in the chat's events.
+async function inputsOf(digests: Set<string>): Promise<Map<string, string>> {
+  const found = new Map<string, string>();
+  const { open } = cache;
+  if (!open || digests.size === 0) return found;
+  for await (const turns of allTurns(open)) {
+    for (const event of turns.flatMap((turn) => turn.events)) {
+      if (event.type === "APPROVAL_REQUIRED" && digests.has(event.arguments_digest)) found.set(event.arguments_digest, event.tool_input);
+    }
+    if (found.size === digests.size) break;
+  }
+  return found;
+}
+
+interface Grant {
+  path: string; // to revoke it
+  tool: string;
+  input?: string;
+  means?: string; // meaning of its pattern
+  outdated?: boolean; // it covers nothing any more
+  uses: number;
+  until?: string;
+  scope: "always" | "chat";
+}
+
+// The date, with the time if it is less than two days away.
+function dayOf(time: string): string {
+  const date = new Date(time);
+  return date.getTime() - Date.now() < 2 * 86_400_000 ? date.toLocaleString([], { dateStyle: "short", timeStyle: "short" }) : date.toLocaleDateString();
+}
+
+async function readAll(chat: string | undefined): Promise<Grant[]> {
+  const parts = (each: Standing["grants"][number] | ChatGrants["grants"][number]) => ({ tool: each.tool_name, means: each.means, outdated: each.outdated, uses: each.uses ?? 0, until: each.expires_at });
+  const standing = (await get<Standing>("/grants")).grants.map((each): Grant => ({ ...parts(each), path: `/grants/${each.id}`, input: each.pattern ?? each.tool_input, scope: "always" }));
+  if (!chat) return standing;
+  const path = `${chatPath(chat)}/grants`;
+  const { grants } = await get<ChatGrants>(path);
+  const inputs = await inputsOf(new Set(grants.flatMap((each) => (each.pattern ? [] : [each.arguments_digest ?? ""])))).catch(() => new Map<string, string>());
+  return [...standing, ...grants.map((each): Grant => ({ ...parts(each), path: `${path}/${each.id}`, input: each.pattern ?? inputs.get(each.arguments_digest ?? ""), scope: "chat" }))];
+}
+
+// The grants of all chats and of the open one, each of which can be revoked.
+function Grants() {
+  const [grants, setGrants] = useState<Grant[]>([]);
+  const chat = useOpen()?.id;
+  const read = (): Promise<void> => readAll(chat).then(setGrants, () => setGrants([]));
+  useEffect(() => void read(), [chat]);
+  const revoke = async (grant: Grant): Promise<void> => {
+    await attempt(() => call("DELETE", grant.path));
+    await read();
+  };
+  return (
+    <>
+      <h2>{t.grants}</h2>
+      {grants.length === 0 && <p className="faint">{t.noGrants}</p>}
+      <ul className="plain-list">
+        {grants.map((grant) => (
+          <li key={grant.path} className="row" data-testid="grant">
+            <strong>{grant.tool}</strong> <span className="badge">{t.scopes[grant.scope]}</span> <code className="grow">{spelled(grant.input ?? "")}</code>
+            {grant.outdated && <span className="badge" data-testid="grant-outdated" title={t.grantOutdatedHint}>{t.grantOutdated}</span>}
+            <span className="faint" data-testid="grant-use">{t.usedTimes(grant.uses)}{grant.until && `, ${t.until(dayOf(grant.until))}`}</span>
+            <button type="button" aria-label={t.revokeOf(grant.tool)} onClick={() => void revoke(grant)}>{t.revoke}</button>
+            {!grant.means && <p className="hint means" data-testid="grant-means">{grant.input ? t.allowEqualMeans : t.allowUnknownMeans}</p>}
+            {grant.means && <p className="hint means" data-testid="grant-means">{spelled(grant.means)}</p>}
+          </li>
+        ))}
+      </ul>
+    </>
   );
 }

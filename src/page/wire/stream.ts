@@ -13,17 +13,18 @@ const LONGEST_PAUSE = 5000;
 const SILENCE = 40_000;
 const LATE = 20_000; // ms of silence that are enough when the page is shown again
 
+type OnFrames = (frames: Frame[]) => void;
+type OnState = (state: Connection) => void;
+
 export class Feed {
   private cursor = "";
-  private chats: string[] = [];
+  private chats: readonly string[] = [];
   private abort: AbortController | null = null;
   private pause = FIRST_PAUSE;
   private heard = Date.now(); // time of the last bytes
 
-  constructor(private readonly onFrames: (frames: Frame[]) => void, private readonly onState: (state: Connection) => void) {}
-
-  start(): void {
-    void this.run();
+  start(onFrames: OnFrames, onState: OnState): void {
+    void this.run(onFrames, onState);
     addEventListener("online", () => this.abort?.abort());
     document.addEventListener("visibilitychange", () => {
       if (!document.hidden && Date.now() - this.heard > LATE) this.abort?.abort();
@@ -31,38 +32,38 @@ export class Feed {
   }
 
   // From now on the feed also has all events of these chats.
-  follow(chats: string[]): void {
+  follow(chats: readonly string[]): void {
     if (chats.join() === this.chats.join()) return;
     this.chats = chats;
     this.pause = 0;
     this.abort?.abort();
   }
 
-  private async run(): Promise<void> {
+  private async run(onFrames: OnFrames, onState: OnState): Promise<void> {
     for (;;) {
       try {
-        await this.read();
+        await this.read(onFrames, onState);
         this.pause = FIRST_PAUSE;
       } catch (error) {
-        if (error instanceof ApiError && error.status === 401) this.onState("offline");
+        if (error instanceof ApiError && error.status === 401) onState("offline");
       }
       const pause = this.pause;
       if (pause > 0) {
-        this.onState(pause > 1000 ? "offline" : "connecting");
+        onState(pause > 1000 ? "offline" : "connecting");
         await new Promise((resume) => setTimeout(resume, pause));
       }
       this.pause = Math.min(LONGEST_PAUSE, Math.max(FIRST_PAUSE, pause * 2));
     }
   }
 
-  private async read(): Promise<void> {
+  private async read(onFrames: OnFrames, onState: OnState): Promise<void> {
     const abort = (this.abort = new AbortController());
     const query = new URLSearchParams(this.chats.map((chat) => ["chat", chat]));
     if (this.cursor) query.set("after", this.cursor);
     let watch = setTimeout(() => abort.abort(), SILENCE);
     const response = await request("GET", `/events?${query}`, undefined, abort.signal);
     const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
-    this.onState("live");
+    onState("live");
     this.pause = FIRST_PAUSE;
     let rest = "";
     for (;;) {
@@ -74,7 +75,7 @@ export class Feed {
       const parts = (rest + value).split("\n\n");
       rest = parts.pop() ?? "";
       const frames = parts.map((part) => this.parse(part)).filter((frame): frame is Frame => frame !== null);
-      if (frames.length > 0) this.onFrames(frames);
+      if (frames.length > 0) onFrames(frames);
     }
   }
 

@@ -1,3 +1,5 @@
+import { t } from "../texts";
+
 // Spells out characters that are invisible, look like a blank, or reverse the order of others, so that people approve what they read.
 const HIDDEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Zs}\p{Default_Ignorable_Code_Point}\u2800\ufffc\u{1d159}]/gu;
 const SEEN = new Set([" ", "\n", "\t"]);
@@ -46,4 +48,13 @@ export function partsOf(text: string): Part[] {
     if (++i < lines.length) add("\n");
   }
   return parts;
+}
+
+// A text without hidden parts: hidden characters are spelled out, and long runs of empty lines or blanks are shortened.
+export function Visible({ text }: { text: string }) {
+  return <>{partsOf(text).map((part, i) => (part.lines + part.blanks === 0 ? spelled(part.text) : <Gap key={i} lines={part.lines} blanks={part.blanks} />))}</>;
+}
+
+export function Gap({ lines, blanks = 0 }: { lines: number; blanks?: number }) {
+  return <span className="gap" data-testid="gap">{lines > 0 ? t.emptyLines(lines) : t.blanks(blanks)}</span>;
 }

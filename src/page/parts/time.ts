@@ -1,3 +1,5 @@
+import { useEffect, useState } from "react";
+
 // A duration in few characters.
 export function duration(ms: number): string {
   if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`;
@@ -8,4 +10,16 @@ export function duration(ms: number): string {
 
 export function ago(since: string, now: number): string {
   return duration(Math.max(1000, now - Date.parse(since))).replace(/\.\d s$/, " s").replace(/ \d+ s$/, "");
+}
+
+// The present time, updated at intervals while `running`.
+export function useNow(running: boolean, every = 1000): number {
+  const [now, setNow] = useState(Date.now());
+  useEffect(() => {
+    if (!running) return undefined;
+    setNow(Date.now());
+    const timer = setInterval(() => setNow(Date.now()), every);
+    return () => clearInterval(timer);
+  }, [running, every]);
+  return now;
 }

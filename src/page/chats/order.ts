@@ -1,6 +1,0 @@
-import type { Chat } from "../store/types";
-
-const byAge = (a: Chat, b: Chat): number => (a.updated_at < b.updated_at ? 1 : a.updated_at > b.updated_at ? -1 : 0);
-
-// Chats in the order of the list: busy and waiting ones first, then the newest.
-export const inOrder = (chats: Iterable<Chat>): Chat[] => [...chats].sort((a, b) => Number(a.status === "idle") - Number(b.status === "idle") || byAge(a, b));

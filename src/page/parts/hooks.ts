@@ -1,0 +1,30 @@
+import { RefObject, useEffect, useSyncExternalStore } from "react";
+
+// Closes a popover on a click elsewhere or on Escape.
+export function useAway(place: RefObject<HTMLElement>, open: boolean, close: () => void): void {
+  useEffect(() => {
+    if (!open) return undefined;
+    const onPointer = (e: PointerEvent): void => {
+      if (place.current && !place.current.contains(e.target as Node)) close();
+    };
+    const onKey = (e: KeyboardEvent): void => {
+      if (e.key !== "Escape") return;
+      e.stopPropagation();
+      close();
+      place.current?.querySelector<HTMLElement>("button[aria-expanded]")?.focus();
+    };
+    const stop = new AbortController();
+    document.addEventListener("pointerdown", onPointer, { signal: stop.signal });
+    document.addEventListener("keydown", onKey, { capture: true, signal: stop.signal });
+    return () => stop.abort();
+  }, [place, open, close]);
+}
+
+const query = matchMedia("(max-width: 52rem)");
+export const isNarrow = (): boolean => query.matches;
+
+// Whether the window has no room for the chats beside the conversation.
+export const useNarrow = (): boolean => useSyncExternalStore((listener) => {
+  query.addEventListener("change", listener);
+  return () => query.removeEventListener("change", listener);
+}, isNarrow);

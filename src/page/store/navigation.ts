@@ -1,0 +1,80 @@
+// Where people are in the page: the chat that is open, its address, the view, and what is open over it.
+import { isNarrow } from "../parts/hooks";
+import type { FilesPreview } from "../wire";
+import { cache, lastTurn, show } from "./cache";
+import { state } from "./state";
+import type { FilesChoice, Turn } from "./turn";
+
+export type View = "chat" | "inbox" | "board" | "trace" | "branches" | "settings" | "trash";
+
+// A turn to be shown: its place in the window, and the button that gets the focus. Without these it is at the top, and is marked.
+interface Target {
+  chat: string;
+  turn: string;
+  below?: number; // pixels from the upper edge
+  focus?: string; // test id of a button in its head
+}
+
+// A step from one state of the chat to another, while the page asks whether files of the workspace go along.
+export interface AskedFiles {
+  chat: string;
+  from: string | null; // the last turn of the chat when it was asked
+  what: string;
+  preview: FilesPreview;
+  run: (files: FilesChoice) => Promise<void>;
+}
+
+export const navigation = state({
+  view: "chat" as View,
+  dialog: null as "palette" | "help" | null,
+  menu: null as boolean | null, // the list of chats: shown over a narrow window, hidden in a wide one, or as the width has it
+  hideTools: false,
+  finding: false, // words in the chat that is shown
+  editing: null as string | null, // the turn whose message is being changed
+  target: null as Target | null,
+  askedFiles: null as AskedFiles | null,
+  began: 0, // turns that were begun here: each is to be seen as it comes
+  wish: null as string | null, // a text for the composer
+  dropping: false, // files are held over the page
+  dropped: [] as File[], // files that were dropped, for the composer
+});
+
+export const editTurn = (turn: Turn | null): void => navigation.set({ editing: turn && turn.id, ...(turn && { view: "chat" as View }) });
+
+// An address that somebody typed may not be encoded: then it is the name as it stands.
+function nameIn(hash: string): string {
+  try {
+    return decodeURIComponent(hash.slice(1));
+  } catch {
+    return hash.slice(1);
+  }
+}
+
+export function startNavigation(): void {
+  addEventListener("popstate", showAddress);
+  showAddress();
+}
+function showAddress(): void {
+  const name = nameIn(location.hash);
+  if (name && name !== cache.open?.id) openChat(name, false);
+  else if (!name && cache.open) leave(false);
+}
+
+export function openChat(id: string, remember = true, isNew = false): void {
+  if (remember && nameIn(location.hash) !== id) history.pushState(null, "", `#${encodeURIComponent(id)}`);
+  navigation.set({ view: "chat" });
+  show(id, isNew);
+}
+export function leave(remember = true): void {
+  if (remember) history.pushState(null, "", location.pathname);
+  navigation.set({ view: "chat" });
+  show(null);
+}
+
+export function toggleMenu(): void {
+  const { menu } = navigation;
+  navigation.set({ menu: isNarrow() ? (menu === true ? null : true) : menu === false ? null : false });
+}
+
+// Whether the question still holds: not if the chat is in another state by now.
+export const isAsked = ({ chat, from }: AskedFiles): boolean => chat === cache.open?.id && from === (lastTurn()?.id ?? null);

@@ -1,0 +1,186 @@
+// What people ask of the server. What comes of it is told by the feed, to this window as to all others.
+import { t } from "../texts";
+import type { BranchRemoved, ChangeChatRequest, FilesPreview, Trash } from "../wire";
+import { begin, call, chatPath, get, turnPath } from "../wire/api";
+import { branch, cache, earlier, lastTurn, leafOf, openEntry } from "./cache";
+import { answersHere } from "./feed";
+import { AskedFiles, navigation, openChat } from "./navigation";
+import { OpenChat, Unsent, writeUnsent } from "./open";
+import { attempt, changed, state, tell } from "./state";
+import type { Chat, FilesChoice, PendingInput, Turn } from "./turn";
+
+// --- settings of the chat that is shown, and of it alone
+const begun = state({ fresh: {} as ChangeChatRequest }); // what was set for a chat that is not there yet
+
+export function settings(): ChangeChatRequest {
+  const chat = openEntry();
+  return chat ? { approval_mode: chat.approval_mode, model: chat.chosen_model } : cache.open ? {} : begun.fresh;
+}
+export async function configure(change: ChangeChatRequest): Promise<void> {
+  const chat = cache.open;
+  if (!chat) return begun.set({ fresh: { ...begun.fresh, ...change } });
+  await attempt(() => call("PATCH", chatPath(chat.id), change));
+}
+
+// --- chats
+// Makes a chat without a message, for files and settings.
+export async function createChat(): Promise<string | null> {
+  let id: string | null = null;
+  await attempt(async () => {
+    const made = (await call<{ id: string }>("POST", "/chats", {})).id;
+    const set = Object.entries(begun.fresh).filter(([, value]) => value);
+    if (set.length > 0) await call("PATCH", chatPath(made), Object.fromEntries(set));
+    begun.set({ fresh: {} });
+    openChat((id = made), true, true);
+  });
+  return id;
+}
+// The chat that is open, or a new one.
+export async function chatToFill(): Promise<string | null> {
+  // Settings must be stored before its first message.
+  if (!cache.open && Object.values(begun.fresh).some((each) => each)) await createChat();
+  else if (!cache.open) openChat(`chat_${crypto.getRandomValues(new Uint32Array(3)).join("").slice(0, 20)}`, true, true);
+  return cache.open?.id ?? null;
+}
+export const rename = (chat: string, title: string): Promise<boolean> => attempt(() => call("PATCH", chatPath(chat), { title }));
+export async function remove(chats: string[]): Promise<void> {
+  const title = cache.chats.get(chats[0]!)?.title || t.untitled;
+  await attempt(async () => {
+    for (const chat of chats) await call("DELETE", chatPath(chat));
+    const putBack = async (): Promise<void> => {
+      const trash = await get<Trash>("/trash");
+      for (const chat of chats) {
+        const entry = trash.entries.filter((each) => each.chat_id === chat).pop();
+        if (entry) await restore(entry.id);
+      }
+    };
+    tell(chats.length === 1 ? t.wasDeleted(title) : t.wereDeleted(chats.length), { label: t.undo, run: () => void attempt(putBack) });
+  });
+}
+export const restore = (entry: string): Promise<void> => call("POST", `/trash/${encodeURIComponent(entry)}/restore`);
+
+// --- messages
+export async function send(text: string, attachments: string[]): Promise<boolean> {
+  if (!(await chatToFill())) return false;
+  const chat = cache.open!;
+  const running = (openEntry()?.status ?? "idle") !== "idle";
+  if (!running) chat.sent = text;
+  changed();
+  const body: Record<string, unknown> = { user_message: text };
+  if (attachments.length > 0) body.attachments = attachments;
+  else if (running) body.if_running = "queue";
+  try {
+    await begin(`${chatPath(chat.id)}/interactions`, body);
+    return true;
+  } catch (error) {
+    chat.sent = null;
+    changed();
+    if (!(error instanceof TypeError)) {
+      tell(error instanceof Error ? error.message : String(error));
+      return false;
+    }
+    // The server cannot be reached: the text is kept here until somebody sends it again.
+    keepUnsent(chat, [...chat.unsent, { id: crypto.getRandomValues(new Uint32Array(2)).join("-"), text, attachments }]);
+    return true;
+  }
+}
+function keepUnsent(chat: OpenChat | null, unsent: Unsent[]): void {
+  if (chat) writeUnsent(chat.id, (chat.unsent = unsent));
+  changed();
+}
+export const drop = (unsent: Unsent): void => keepUnsent(cache.open, cache.open?.unsent.filter((each) => each.id !== unsent.id) ?? []);
+export async function sendAgain(unsent: Unsent): Promise<void> {
+  drop(unsent);
+  if (!(await send(unsent.text, unsent.attachments)) && cache.open) keepUnsent(cache.open, [...cache.open.unsent, unsent]);
+}
+export const edit = (turn: Turn, text: string, files: FilesChoice = {}): Promise<boolean> => beginFrom(turn, "edit", { new_user_message: text, ...files });
+export const again = (turn: Turn, how: "regenerate" | "resume", model = ""): Promise<boolean> => beginFrom(turn, how, model ? { model } : {});
+// Begins a turn from another one. The new turn is the chat's last, and the view moves to it.
+const beginFrom = (turn: Turn, how: string, body: Record<string, unknown>): Promise<boolean> => attempt(async () => {
+  await begin(`${turnPath(turn.chat, turn.id)}/${how}`, body);
+  navigation.set({ began: navigation.began + 1 });
+});
+export const stop = (turn: Turn): Promise<boolean> => attempt(() => call("POST", `${turnPath(turn.chat, turn.id)}/cancel`));
+export async function compact(): Promise<void> {
+  const chat = cache.open;
+  if (chat) await attempt(() => begin(`${chatPath(chat.id)}/compact`, {}));
+}
+
+// --- approvals and questions
+export function answer(approval: string, body: Record<string, unknown>): Promise<boolean> {
+  answersHere(approval);
+  return attempt(() => call("POST", `/approvals/${approval}`, body));
+}
+export function respond(input: PendingInput, response: string | null): Promise<boolean> {
+  const body = response === null ? { request_id: input.request_id, declined: true } : { request_id: input.request_id, response };
+  return attempt(() => call("POST", `${turnPath(input.chat_id, input.interaction_id)}/respond`, body));
+}
+
+// --- steps through a chat
+// Without a choice the page asks what becomes of files, if there are any.
+export async function moveHead(turn: Turn, chosen?: FilesChoice, moved?: (files: FilesChoice) => void): Promise<void> {
+  const path = `${chatPath(turn.chat)}/head`;
+  const move = async (files: FilesChoice): Promise<void> => {
+    await call("POST", path, { interaction_id: turn.id, ...files });
+    moved?.(files);
+  };
+  await attempt(() => (chosen ? move(chosen) : withFiles(t.otherBranch, turn.chat, path, { interaction_id: turn.id }, move)));
+}
+// With `dry_run` a request to `path` answers what would become of files.
+async function withFiles(what: string, chat: string, path: string, body: Record<string, unknown>, run: AskedFiles["run"]): Promise<void> {
+  const preview = await call<FilesPreview>("POST", path, { ...body, dry_run: true });
+  const ask = preview.files.length > 0 || preview.omitted !== undefined;
+  navigation.set({ askedFiles: ask ? { chat, from: lastTurn()?.id ?? null, what, preview, run } : null });
+  if (!ask) await run({});
+}
+// If something stands in the way of the files, people are told and asked again.
+export async function answerFiles(asked: AskedFiles, choice: FilesChoice): Promise<void> {
+  if ((await attempt(() => asked.run(choice))) && navigation.askedFiles === asked) navigation.set({ askedFiles: null });
+}
+export async function undo(): Promise<void> {
+  const last = lastTurn();
+  if (!last) return;
+  const path = `${chatPath(last.chat)}/undo`;
+  await attempt(() => withFiles(t.undoTurn, last.chat, path, {}, async (files) => {
+    await call("POST", path, files);
+    tell(t.undone(last.message ?? ""), { label: t.redo, run: () => void moveHead(last, files.files ? { files: "restore" } : {}) });
+  }));
+}
+export async function redo(): Promise<void> {
+  const last = lastTurn();
+  const next = last && leafOf(last);
+  if (!next || next === last) return tell(t.nothingToRedo);
+  await moveHead(next, undefined, () => tell(t.redone(next.message ?? ""), { label: t.undo, run: () => void undo() }));
+}
+// Shows a turn. If it is on another branch, moves the chat's head there.
+export async function goTo(chat: string, turn: string): Promise<void> {
+  openChat(chat);
+  navigation.set({ target: { chat, turn } });
+  const open = cache.open!;
+  while (!open.loaded || (!open.turns.has(turn) && open.previous)) {
+    const { previous } = open;
+    if (open.loaded) await earlier(open);
+    else await new Promise((resume) => requestAnimationFrame(resume));
+    if (cache.open !== open || (open.loaded && previous !== null && open.previous === previous)) return;
+  }
+  const found = open.turns.get(turn);
+  if (found && !branch().includes(found)) {
+    const before = lastTurn();
+    await moveHead(leafOf(found), {});
+    tell(t.otherVersion, before && { label: t.undo, run: () => void moveHead(before, {}) });
+  }
+}
+export async function fork(turn: Turn): Promise<void> {
+  const path = `${chatPath(turn.chat)}/fork`;
+  await attempt(() => withFiles(t.fork, turn.chat, path, { interaction_id: turn.id }, async (files) => {
+    openChat((await call<Chat>("POST", path, { interaction_id: turn.id, ...files })).id);
+  }));
+}
+export async function removeBranch(turn: Turn): Promise<void> {
+  await attempt(async () => {
+    const { interactions } = await call<BranchRemoved>("DELETE", turnPath(turn.chat, turn.id));
+    for (const id of interactions) cache.open?.turns.delete(id);
+    if (cache.open) cache.open.shape++;
+    tell(t.removedBranch(interactions.length));
+  });
+}
