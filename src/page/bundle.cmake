@@ -105,7 +105,7 @@ if(FIRST GREATER 153600)
 endif()
 
 file(WRITE ${OUT}/page_assets.S ".section .rodata\n${GLOBALS}${ASM}.section .note.GNU-stack,\"\",%progbits\n")
-file(WRITE ${OUT}/page_assets.cc "#include \"app/page_assets.h\"
+file(WRITE ${OUT}/page_assets.cc "#include \"app/embedded.h\"
 
 #include <array>
 

@@ -20,7 +20,7 @@ if(REPRISE_PAGE)
     VERBATIM)
   list(APPEND APP_SOURCES ${PAGE_OUT}/page_assets.cc ${PAGE_OUT}/page_assets.S)
 else()
-  file(WRITE ${PAGE_OUT}/no_page.cc "#include \"app/page_assets.h\"\n
+  file(WRITE ${PAGE_OUT}/no_page.cc "#include \"app/embedded.h\"\n
 std::span<const reprise::PageAsset> reprise::PageAssets() { return {}; }\n")
   list(APPEND APP_SOURCES ${PAGE_OUT}/no_page.cc)
 endif()
