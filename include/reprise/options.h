@@ -158,7 +158,7 @@ struct Options {
   std::string config_file;        // as read; empty: none
   // The environment variables in it, by their keys: "providers.p.headers.X-Key".
   std::map<std::string, std::vector<std::string>> variables;
-  std::string trust_file;  // the list of files that a person has allowed (app/trusted_files.h); empty: none
+  std::string trust_file;  // the list of files that a person has allowed (app/trust.h); empty: none
   std::string model = "offline";
   bool plain = false;           // stores chats unencrypted
   std::string key_file;         // empty: the default place

@@ -43,10 +43,6 @@ std::vector<std::string> UsedCallIds(const Messages& messages) {
 
 Error Stopped() { return MakeError(ErrorCode::kCancelled, "the interaction was cancelled"); }
 
-Error Ended(Reason reason, std::string message) {
-  return {.code = ErrorCode::kInternal, .reason = std::string(NameOf(reason)), .message = std::move(message)};
-}
-
 Error TooMuchSaid(std::size_t limit) {
   return Refused(Reason::kResponseTooLarge, "the model's answers in this interaction are longer than " +
                                                 std::to_string(limit >> 20) + " MiB together");
@@ -168,8 +164,8 @@ Async<Result<Nothing>> AgentLoop::TakeTurn(Interrupted where) {
     if (response->tool_calls.empty()) co_return Nothing{};
     ++turn_.round;
   }
-  co_return Fail(Ended(Reason::kLoopDetected, turn_.goes_round ? "the agent kept making the same tool calls"
-                                                               : "the agent's tool calls led nowhere"));
+  co_return Fail(Reason::kLoopDetected,
+                 turn_.goes_round ? "the agent kept making the same tool calls" : "the agent's tool calls led nowhere");
 }
 
 void AgentLoop::BeginRound() {
@@ -211,8 +207,7 @@ Async<Result<Nothing>> AgentLoop::OnlySumUp() {
   ComposeSystemPrompt();
   co_await ShowParts();
   auto due = CompactionDue();
-  if (!due)
-    co_return Fail(Ended(Reason::kNothingToCompact, "nothing was said before the last message that is not summed up"));
+  if (!due) co_return Fail(Reason::kNothingToCompact, "nothing was said before the last message that is not summed up");
   co_return co_await SumUp(*std::move(due));
 }
 
@@ -220,11 +215,11 @@ Async<Result<Nothing>> AgentLoop::OnlySumUp() {
 Result<void> AgentLoop::MayAsk() {
   if (turn_.stop.stop_requested()) return Fail(Stopped());
   if (turn_.round == static_cast<std::uint32_t>(limits_.max_rounds)) {
-    return Fail(
-        Ended(Reason::kMaxRounds, "the agent did not finish within " + std::to_string(limits_.max_rounds) + " rounds"));
+    return Fail(Reason::kMaxRounds,
+                "the agent did not finish within " + std::to_string(limits_.max_rounds) + " rounds");
   }
   if (const auto& over_budget = parts_.guards.over_budget) {
-    if (auto why = over_budget(turn_.usage)) return Fail(Ended(Reason::kBudgetExceeded, *std::move(why)));
+    if (auto why = over_budget(turn_.usage)) return Fail(Reason::kBudgetExceeded, *std::move(why));
   }
   if (parts_.guard == nullptr) return {};
   auto told = parts_.guard->Admit(turn_.round, model_name_, turn_.stop);

@@ -7,7 +7,7 @@
 #include "base/system.h"
 #include "reprise/options.h"
 
-// The checks of `reprise doctor` that ask other services. Each takes some seconds at most and changes nothing there.
+// The checks of `reprise doctor`. Each that asks another service takes some seconds at most and changes nothing there.
 
 namespace reprise {
 

@@ -5,7 +5,6 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <system_error>
 #include <utility>
 
 #include "base/atomic_write.h"
@@ -45,11 +44,6 @@ std::optional<Principal> ReadMark(const std::string& folder, FileSystem& disk) {
 }
 
 }  // namespace
-
-bool IsThere(const std::string& path) {
-  std::error_code failed;
-  return std::filesystem::exists(std::filesystem::symlink_status(path, failed));
-}
 
 std::vector<std::string> FoldersIn(const std::string& path, FileSystem& disk) {
   std::vector<std::string> folders;

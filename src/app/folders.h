@@ -11,12 +11,9 @@
 #include "reprise/result.h"
 #include "store/data_folder.h"
 
-// The data folders of a server's users. All commands that read a data folder can read these.
-
 namespace reprise {
 
-// Whether there is anything at `path`, if only a link that leads nowhere.
-bool IsThere(const std::string& path);
+// The data folders of a server's users. All commands that read a data folder can read these.
 
 // A tenant's data folder, below the server's; unique for each tenant.
 std::string TenantFolder(const std::string& data_dir, const Principal& principal);

@@ -9,8 +9,8 @@
 #include <system_error>
 #include <utility>
 
-#include "app/folders.h"
 #include "app/prompt_files.h"
+#include "base/path.h"
 #include "base/private_file.h"
 #include "base/text.h"
 #include "base/utf8.h"

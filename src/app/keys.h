@@ -10,14 +10,9 @@
 #include "reprise/principal.h"
 #include "reprise/result.h"
 
-// The configured key file, and the source of its passphrase.
-
-// The configured keys, checked against a folder of chats.
-
-// The wrapping key of an org, sealed by the operator's keys, which seals all data of the org's users. Removing it makes
-// all of that unreadable, also in earlier copies.
-
 namespace reprise {
+
+// The configured key file, and the source of its passphrase.
 
 std::string KeyFileOf(const Options& options);
 
@@ -32,6 +27,8 @@ Result<SecretText> NewPassphrase(const std::string& file);
 // The first line, without its end, of a file that only its owner can read, or of a pipe or descriptor (/dev/fd/3).
 // Errors hold none of it, in message or detail.
 Result<SecretText> ReadPassphrase(const std::string& path);
+
+// The configured keys, checked against a folder of chats.
 
 // Null for --plain. kForbidden if there is no key file.
 Result<std::shared_ptr<const KeySet>> KeysFor(const Options& options);
@@ -53,6 +50,9 @@ Result<void> CheckKeysOfDatabase(const Options& options, const KeySet* keys, Fol
 Result<void> GiveUpKeysOfDatabase(const Options& options, const KeySet& keys);
 // Records the keys that seal records there from now on. REQUIRES: the caller holds the folder's lock.
 void NoteKeysOf(const std::string& folder, const KeySet* keys);
+
+// The wrapping key of an org, sealed by the operator's keys, which seals all data of the org's users. Removing it makes
+// all of that unreadable, also in earlier copies.
 
 // kCorruption (reason "integrity_missing").
 tl::unexpected<Error> MissingOrgKey(const std::string& org);

@@ -7,15 +7,15 @@
 #include "reprise/options.h"
 #include "reprise/result.h"
 
-// Logins at the configured MCP servers (`reprise mcp`), stored in the data folder. A running server uses a new login
-// when its MCP server next wants a token.
-
 namespace reprise {
 
 // The folder, outside the workspace and for this user only, that holds the start folders of MCP servers: reprise/mcp of
 // $XDG_RUNTIME_DIR, else of $XDG_CACHE_HOME (~/.cache), else reprise-<uid>/mcp of $TMPDIR (/tmp). Created if missing.
 // Empty if none is usable; servers with a `cwd` start all the same.
 std::string McpFolder(const Options& options);
+
+// Logins at the configured MCP servers (`reprise mcp`), stored in the data folder. A running server uses a new login
+// when its MCP server next wants a token.
 
 // kNotFound if no server of this name is configured.
 Result<McpServerOptions> FindMcpServer(const Options& options, const std::string& name);

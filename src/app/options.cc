@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "app/folders.h"
 #include "app/settings.h"
 #include "app/trust.h"
+#include "base/path.h"
 #include "base/private_file.h"
 #include "base/try.h"
 #include "crypto/digest.h"

@@ -40,6 +40,11 @@ std::vector<std::string> NamesOnPath(std::string_view path) {
   return names;
 }
 
+bool IsThere(const fs::path& path) {
+  std::error_code failed;
+  return fs::exists(fs::symlink_status(path, failed));
+}
+
 bool IsFile(const std::string& path) {
   struct stat status {};
   return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);

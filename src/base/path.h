@@ -23,6 +23,8 @@ std::string FullPath(const std::string& path);
 // The path's components, without empty ones and ".".
 std::vector<std::string> NamesOnPath(std::string_view path);
 
+// Whether there is anything at `path`, if only a link that leads nowhere.
+bool IsThere(const std::filesystem::path& path);
 bool IsFile(const std::string& path);
 bool IsDirectory(const std::string& path);
 

@@ -1,11 +1,11 @@
-// The SONAMEs of the libraries that SharedLibrary loads. CMake reads them from the libraries of the build system
-// (base/library_names.cmake).
 #pragma once
 
 #include <string>
 
 namespace reprise {
 
+// The SONAMEs of the libraries that SharedLibrary loads. CMake reads them from the libraries of the build system
+// (base/library_names.cmake).
 extern const char* const kCurlLibrary;
 extern const char* const kEditLibrary;
 extern const char* const kHiredisLibrary;

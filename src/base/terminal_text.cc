@@ -88,8 +88,6 @@ std::string VisibleOnOneLine(std::string_view text) {
 
 namespace {
 
-constexpr std::size_t kMostBlankLines = 3;  // consecutive ones that are shown
-
 enum class Shown { kAllHidden, kProse };
 
 std::string Visible(std::string_view text, std::string_view line_end, Shown shown) {

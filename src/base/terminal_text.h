@@ -7,6 +7,9 @@
 
 namespace reprise {
 
+// How many consecutive blank lines are shown; more of them become their number.
+inline constexpr std::size_t kMostBlankLines = 3;
+
 // Characters that a reader does not see, or that change what a reader sees: controls, Unicode's default ignorables,
 // invisible separators, direction marks and private use. Not line feed, carriage return and tab.
 bool IsHidden(std::uint32_t code);

@@ -35,7 +35,7 @@ std::string ShortCallId(std::string_view id);
 //
 //   "provider_extras": {"deepseek": {"message": {"reasoning_content": "..."},
 //                                    "tool_calls": {"call_1": {"extra_content": {...}, "function": {...}}}}}
-//   "provider_extras": {"anthropic": {"blocks": [...]}}   (see anthropic_blocks.h)
+//   "provider_extras": {"anthropic": {"blocks": [...]}}   (see below)
 inline constexpr std::string_view kProviderExtras = "provider_extras";
 
 // Message::extras of an answer of `provider` with these members; empty if there are none.
@@ -71,7 +71,7 @@ std::string_view AudioFormat(const MessagePart& part);
 // Approximate size of all messages' parts in a request.
 std::size_t EncodedSize(const Messages& messages);
 
-// The member of the provider's extras (see provider_extras.h) that holds the order and the signed parts of an Anthropic
+// The member of the provider's extras that holds the order and the signed parts of an Anthropic
 // answer:
 //
 //             "blocks": [{"type":"thinking","thinking":"...","signature":"..."},

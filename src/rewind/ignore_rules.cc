@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/path.h"
 #include "base/private_file.h"
 #include "base/system.h"
 
@@ -195,9 +196,8 @@ constexpr std::size_t kMaxRules = 1 << 20;  // bytes of a .gitignore
 
 IgnoreFiles::IgnoreFiles(const Workspace& workspace) : workspace_(workspace) {
   namespace fs = std::filesystem;
-  std::error_code failed;
   for (fs::path top = workspace_.directory();; top = top.parent_path()) {
-    if (fs::exists(fs::symlink_status(top / ".git", failed))) {
+    if (IsThere(top / ".git")) {
       const std::string relative = fs::path(workspace_.directory()).lexically_relative(top).string();
       if (relative != ".") prefix_ = relative + "/";
       break;

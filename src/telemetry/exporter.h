@@ -20,9 +20,9 @@
 #include "reprise/telemetry.h"
 #include "reprise/transport.h"
 
-// The bodies of OTLP/HTTP requests (opentelemetry-proto 1.x, binary).
-
 namespace reprise {
+
+// The bodies of OTLP/HTTP requests (opentelemetry-proto 1.x, binary).
 
 // Attributes of the sender: "service.name" and the like.
 using ResourceAttributes = std::vector<std::pair<std::string, std::string>>;

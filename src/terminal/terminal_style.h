@@ -7,9 +7,6 @@
 
 namespace reprise {
 
-// How many consecutive blank lines of a text are shown; more of them become their number.
-inline constexpr std::size_t kMostBlankLines = 3;
-
 enum class Colour { kNever, kAlways };
 
 // `flag` is the value of --color: "auto", "always" or "never". With "auto", first the environment decides (NO_COLOR,

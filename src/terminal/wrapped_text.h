@@ -6,8 +6,8 @@
 
 #include "terminal/terminal_style.h"
 
-// Fits text into the columns of a terminal. It may be painted by Style and holds no other control characters (see
-// terminal_text.h). Widths of characters are those of wcwidth: LC_CTYPE must be a UTF-8 locale.
+// Fits text and tables into the columns of a terminal. It may be painted by Style and holds no other control characters
+// (see terminal_text.h). Widths of characters are those of wcwidth: LC_CTYPE must be a UTF-8 locale.
 
 namespace reprise {
 

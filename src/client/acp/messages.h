@@ -8,9 +8,8 @@
 #include "reprise/event.h"
 #include "reprise/result.h"
 
-// Translates a run's questions into requests to an ACP client, and the client's answers into bodies for the server.
-
 namespace reprise::acp {
+
 // A file that came with a prompt.
 struct PromptFile {
   std::string name, bytes;
@@ -25,6 +24,8 @@ struct Prompt {
 // `blocks`: the request's "prompt". `workspace`: files in it get the names that the agent's tools use. kInvalidArgument
 // names the wrong block.
 Result<Prompt> ReadPrompt(const Json& blocks, const std::string& workspace);
+
+// Translates a run's questions into requests to an ACP client, and the client's answers into bodies for the server.
 
 // The "options" of a request for permission.
 Json PermissionOptions(const event::ApprovalRequired& asked);

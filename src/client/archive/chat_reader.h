@@ -28,8 +28,6 @@
 #include "reprise/principal.h"
 #include "reprise/result.h"
 
-// References of people to stored chats, and the errors for unknown ones.
-
 namespace reprise {
 
 // The source of stored chats: the data folder, or a database that looks like one to readers.
@@ -57,6 +55,8 @@ class ChatSource {
   std::unique_ptr<Database> database_;
   std::unique_ptr<DatabaseFiles> files_;  // null for a folder
 };
+
+// References of people to stored chats, and the errors for unknown ones.
 
 // CHAT or CHAT/INTERACTION.
 struct RecordReference {

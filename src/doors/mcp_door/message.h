@@ -14,8 +14,6 @@
 // Until 2025-11-25 a client greets the server and has a session. Since 2026-07-28 every request stands for itself, and
 // says in "_meta" its version and its client's abilities.
 
-// Questions to a person as MCP's elicitations: forms that the client shows, or an address that it opens.
-
 namespace reprise::mcp_door {
 inline constexpr std::string_view kStatelessVersion = "2026-07-28";
 // Those with sessions, newest first.
@@ -76,6 +74,8 @@ std::string Instructions();
 std::string ResultMessage(const Json& id, Json result, bool is_stateless);
 std::string ErrorMessage(const Json& id, const RpcError& error);
 std::string NotificationMessage(const std::string& method, Json params);
+
+// Questions to a person as MCP's elicitations: forms that the client shows, or an address that it opens.
 
 // The params of elicitation/create for an event approval_required or input_required.
 Json ApprovalForm(const event::ApprovalRequired& asked);

@@ -17,8 +17,6 @@
 #include "reprise/ids.h"
 #include "wire/message.h"
 
-// Shows interactions in the forms of OpenAI's Responses: as a response, and as items of a conversation.
-
 namespace reprise::openai {
 // Keeps facts that requests stated about their responses and no chat stores, for clients that read a response while the
 // server that began it runs. The oldest notes are forgotten. Thread-safe.
@@ -49,6 +47,8 @@ class RequestNotes {
 
 // Adds the routes of OpenAI's Conversations, which show chats and the items of their responses.
 void AddConversationRoutes(Router& router, const Door& door, std::shared_ptr<RequestNotes> notes);
+
+// Shows interactions in the forms of OpenAI's Responses: as a response, and as items of a conversation.
 
 // The interaction's current response, as one object. `page`: see AgentTranslator.
 Result<std::string> ResponseText(Engine& engine, const Interaction& interaction, OpenAiRequest asked,

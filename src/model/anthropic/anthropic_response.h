@@ -14,7 +14,7 @@ namespace reprise {
 
 // The answer to a request to Anthropic's Messages API
 // (https://platform.claude.com/docs/en/build-with-claude/streaming). Thinking blocks are kept unchanged in the
-// response's extras (see anthropic_blocks.h). The input tokens include those from the provider's cache.
+// response's extras (see request_parts.h). The input tokens include those from the provider's cache.
 class AnthropicResponse : public ProviderResponse {
  public:
   static constexpr std::size_t kMaxBlocks = 4096;

@@ -39,7 +39,7 @@ Json ToJson(simdjson::dom::element value);
 // REQUIRES: its cost is not kTooMuch.
 void MergeMember(Json& object, std::string_view name, simdjson::dom::element value);
 
-// The member of the provider's extras (see provider_extras.h) that holds the items of a Responses API answer, in order
+// The member of the provider's extras (see request_parts.h) that holds the items of a Responses API answer, in order
 // and unchanged:
 //
 //   "items": [{"type":"reasoning","id":"rs_1","summary":[...],"encrypted_content":"..."},

@@ -41,7 +41,7 @@ inline constexpr std::string_view kThinkingContent = "thinking in content";  // 
 
 // The body of a streamed POST /chat/completions. Built in one buffer of about the final size, because a conversation
 // may be many megabytes long. Invalid UTF-8 is mended. `provider` gets back its own members of answers in their places
-// (see provider_extras.h), except those named in `refused`; the names of the others are added to `sent`.
+// (see request_parts.h), except those named in `refused`; the names of the others are added to `sent`.
 std::string BuildChatCompletionRequest(const ModelRequest& request, std::string_view provider = {},
                                        const std::set<std::string, std::less<>>& refused = {},
                                        std::set<std::string, std::less<>>* sent = nullptr,
@@ -56,7 +56,7 @@ inline constexpr std::string_view kTopP = "top_p";
 
 // The body of a streamed POST /responses (https://platform.openai.com/docs/api-reference/responses/create). Nothing is
 // stored at the provider: we get its reasoning encrypted and send it back with the next request, like everything else
-// that `provider` has said (see response_items.h). `refused`: members to leave out. `cache`: members about the
+// that `provider` has said (see kept_members.h). `refused`: members to leave out. `cache`: members about the
 // provider's cache.
 std::string BuildResponsesRequest(const ModelRequest& request, const ModelFacts& facts, std::string_view provider,
                                   const std::set<std::string, std::less<>>& refused = {},

@@ -12,7 +12,7 @@
 
 namespace reprise {
 
-// Members of the provider's extras (see provider_extras.h) that hold the thoughts of a chat completion in their places,
+// Members of the provider's extras (see request_parts.h) that hold the thoughts of a chat completion in their places,
 // beside the members of the message itself. As parts of the content (Mistral), where a text part gives its number of
 // bytes of the message:
 //
@@ -24,7 +24,7 @@ inline constexpr std::string_view kThinkTag = "think";
 
 // The answer to a chat completion. `refusal` and the transcript of spoken answers count as text. `reasoning_content`,
 // `reasoning`, thinking parts, and text between <think> and </think> at the beginning count as thinking. Members that
-// chat completions do not define are kept for the provider (see kept_members.h and provider_extras.h).
+// chat completions do not define are kept for the provider (see kept_members.h and request_parts.h).
 class OpenAiResponse : public ProviderResponse {
  public:
   using ProviderResponse::ProviderResponse;
@@ -64,7 +64,7 @@ class OpenAiResponse : public ProviderResponse {
 
 // The answer of the Responses API (https://platform.openai.com/docs/api-reference/responses-streaming). Refusals count
 // as text. Summaries of the reasoning, or the reasoning itself where a server shows it, count as thinking. The answer's
-// items are kept for the provider (see response_items.h).
+// items are kept for the provider (see kept_members.h).
 //
 // Items are identified by `output_index`, else by their ids, else by their order, where the end of an item closes it.
 class ResponsesResponse : public ProviderResponse {

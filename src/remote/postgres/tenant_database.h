@@ -9,8 +9,8 @@
 
 namespace reprise {
 
-// The database for one tenant: each statement names the tenant, and row-level security (postgres/schema) shows it no
-// row of another one, whatever it asks for. The name of the single user is empty. Thread-safe.
+// The database for one tenant: each statement names the tenant, and row-level security (remote/postgres/schema) shows
+// it no row of another one, whatever it asks for. The name of the single user is empty. Thread-safe.
 class TenantDatabase {
  public:
   // For a server's work for all tenants: leases, abandoned runs, the list of tenants.

@@ -281,7 +281,7 @@ void AddGitFolder(const fs::path& folder, FoundRunByOthers& found) {
   std::error_code error;
   for (const std::string_view name : kGitObeys) {
     const fs::path path = folder / name;
-    if (fs::exists(fs::symlink_status(path, error))) {
+    if (IsThere(path)) {
       found.there.push_back(path.string());
     } else if (name != "gitdir") {
       found.missing.push_back(path.string());
@@ -463,7 +463,7 @@ FoundRunByOthers FindRunByOthers(const std::string& folder, const std::string& h
   const auto add = [&](const fs::path& at, const Row& row) {
     const std::string_view pattern = row.row->pattern;
     const fs::path path = at / pattern.substr(0, pattern.size() - (row.is_below ? kAllBelow.size() + 1 : 0));
-    if (fs::exists(fs::symlink_status(path, error))) {
+    if (IsThere(path)) {
       found.there.push_back(path.string());
     } else if (at == folder) {
       found.missing.push_back(path.string());
@@ -514,7 +514,7 @@ FoundRunByOthers FindRunByOthers(const std::string& folder, const std::string& h
       if (entry->is_directory(failed) && !entry->is_symlink(failed)) left.push_back({entry->path(), depth + 1});
     }
   }
-  if (!fs::exists(fs::symlink_status(fs::path(folder) / kGit, error))) {
+  if (!IsThere(fs::path(folder) / kGit)) {
     found.missing.push_back((fs::path(folder) / kGit).string());
   }
   return found;
