@@ -324,7 +324,7 @@ def test_what_servers_tell_each_other_is_of_one_user(make_instance):
 
 def test_the_tables_of_the_first_version_are_brought_up_to_date(make_home, postgres, url):
     """The single user's data stays theirs, and every table gets row-level security."""
-    source = (pathlib.Path(__file__).parents[2] / "src" / "postgres" / "schema.cc").read_text()
+    source = (pathlib.Path(__file__).parents[2] / "src" / "remote" / "postgres" / "schema.cc").read_text()
     first = re.search(r'kVersion1 = R"\((.*?)\)";', source, re.S).group(1)
     postgres.query(url, "create schema reprise; create table reprise.schema_version(version int primary key, applied_at timestamptz not null default now()); "
                         + first)

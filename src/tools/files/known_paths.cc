@@ -226,6 +226,8 @@ bool IsOneOf(std::string_view name, std::initializer_list<std::string_view> name
 }
 
 bool FitsName(const std::string& pattern, const std::string& name) {
+  // Most patterns are plain names, and a command may have thousands of files compared with each.
+  if (pattern.find_first_of("*?[\\") == std::string::npos) return pattern == name;
   return ::fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
 }
 
@@ -451,7 +453,8 @@ bool MayHoldWhatOthersRun(std::string_view path, std::string_view home) {
   return false;
 }
 
-FoundRunByOthers FindRunByOthers(const std::string& folder, const std::string& home) {
+FoundRunByOthers FindRunByOthers(const std::string& folder, const std::string& home,
+                                 const std::vector<std::string>& closed) {
   FoundRunByOthers found;
   std::error_code error;
   struct Left {
@@ -511,7 +514,10 @@ FoundRunByOthers FindRunByOthers(const std::string& folder, const std::string& h
       }
       std::error_code failed;
       if (is_taken || depth == kDeepest || name == "node_modules") continue;
-      if (entry->is_directory(failed) && !entry->is_symlink(failed)) left.push_back({entry->path(), depth + 1});
+      if (!entry->is_directory(failed) || entry->is_symlink(failed)) continue;
+      if (std::find(closed.begin(), closed.end(), entry->path()) == closed.end()) {
+        left.push_back({entry->path(), depth + 1});
+      }
     }
   }
   if (!IsThere(fs::path(folder) / kGit)) {

@@ -46,12 +46,14 @@ bool MayHoldWhatOthersRun(std::string_view path, std::string_view home);
 // refs, the index, messages).
 bool IsGitsOwnData(std::string_view path);
 
-// Absolute paths in `folder` and, within limits, below it that match the table. `missing` has the places without an
+// Absolute paths in `folder` and, within limits, below it that match the table, but none in the folders `closed`, which
+// are absolute too. `missing` has the places without an
 // entry directly in `folder` and in the git folders found.
 struct FoundRunByOthers {
   std::vector<std::string> there, missing;
 };
-FoundRunByOthers FindRunByOthers(const std::string& folder, const std::string& home);
+FoundRunByOthers FindRunByOthers(const std::string& folder, const std::string& home,
+                                 const std::vector<std::string>& closed = {});
 
 // `home` (absolute) relative to `workspace` (absolute); empty if it lies elsewhere.
 std::string HomeIn(const std::string& workspace, std::string_view home);

@@ -425,7 +425,7 @@ std::vector<std::string> Sandbox::RunByOthersThere(std::vector<std::string>* mis
     const auto real = RealPath(folder);
     if (!real || !fs::is_directory(*real)) continue;
     const std::string home = options_.home.empty() ? "" : Resolved(options_.home).string();
-    const FoundRunByOthers found = FindRunByOthers(real->string(), home);
+    const FoundRunByOthers found = FindRunByOthers(real->string(), home, options_.hidden_paths);
     there.insert(there.end(), found.there.begin(), found.there.end());
     if (missing != nullptr) missing->insert(missing->end(), found.missing.begin(), found.missing.end());
   }

@@ -347,6 +347,18 @@ TEST_CASE_METHOD(HomeFixture, "A workspace within a secret path is usable", "[to
   CHECK(fs::exists(home() + "/.claude/b"));
 }
 
+TEST_CASE_METHOD(ToolFixture, "FindRunByOthers: closed folders are not looked at, and use up no part of its limit",
+                 "[tools][sandbox]") {
+  constexpr int kMoreThanItLooksAt = 20'100;
+  fs::create_directories(Inside("chats"));
+  for (int i = 0; i < kMoreThanItLooksAt; ++i) fs::create_directory(Inside("chats/" + std::to_string(i)));
+  fs::create_directories(Inside("src/z"));
+  Write("chats/.envrc", "");
+  Write("src/z/.envrc", "");
+  const auto found = FindRunByOthers(Inside(""), "", {Inside("chats")});
+  CHECK(found.there == std::vector<std::string>{Inside("src/z/.envrc")});
+}
+
 TEST_CASE("SecretPaths: covers every home and every folder in the environment", "[tools][sandbox]") {
   const auto paths =
       SecretPaths({.homes = {"/h", "/other"}, .configs = {"/c"}, .data = {"/d"}, .states = {"relative"}});
