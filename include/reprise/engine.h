@@ -41,6 +41,7 @@
 #include "reprise/workspace_change.h"
 #include "reprise/workspace_history.h"
 #include "reprise/workspace_reader.h"
+#include "reprise/workspaces.h"
 
 namespace reprise {
 
@@ -79,11 +80,16 @@ struct FilesChoice {
 struct StartRequest {
   std::string user_message{};
   std::string model{};  // empty: the default
+  // In place of the server's mode, for this run; a chat's own mode counts before it, and so does a server's kDenyAll.
+  std::optional<ApprovalMode> approval_mode{};
   OnDisconnect on_disconnect = OnDisconnect::kCancel;
   IfRunning if_running = IfRunning::kReject;
   // Files of the chat whose text goes with the message. nullopt: none; an edit or regeneration keeps the original
   // attachments as they were then.
   std::optional<std::vector<FileId>> attachments{};
+  // The folder that a new chat works in (Workspaces::Choose); empty: the server's. kConflict (reason "works_elsewhere")
+  // if the chat exists and works elsewhere.
+  std::string workspace{};
   // The expected head; an inner nullopt means an empty chat. Unset: any head. Used by Start only, which fails with
   // kConflict (reason "stale") if the chat has another head.
   std::optional<std::optional<InteractionId>> follows{};
@@ -294,7 +300,8 @@ class Engine {
     // Take a finished interaction, in this order, if `store` cannot; the next start moves it to `store`.
     std::vector<InteractionStore*> fallback_stores;
     const ModelDirectory& models;
-    const ToolRegistry& tools;
+    const ToolRegistry& tools;           // of chats without a folder of their own, like prompt, history and hooks
+    Workspaces* workspaces = nullptr;    // null: no chat has a folder of its own
     QuestionStore* questions = nullptr;  // null: only this process can answer questions
     SharedChanges* changes = nullptr;    // null: no other process uses these chats
     GrantStore* grants = nullptr;        // null: no grants for all chats
@@ -464,9 +471,12 @@ class Engine {
   Result<ChatListEntry> GetListEntry(const ChatId& chat);
   // The chats that ListChats leaves out.
   Result<std::vector<UnreadableChat>> ListUnreadableChats();
-  Result<ChatSummary> CreateChat(const ChatId& chat, const std::string& title);
-  // Allowed while a run is active; its next call uses the new mode. kInvalidArgument (reason "unknown_model"),
-  // kForbidden (reason "mode_not_allowed"): the server's mode is kDenyAll, which no chat may override.
+  // With these settings; `settings.workspace` as StartRequest::workspace. kConflict (reason "chat_exists"), and the
+  // failures of ChangeChat and Workspaces::Choose.
+  Result<ChatSummary> CreateChat(const ChatId& chat, ChatSettings settings);
+  // Allowed while a run is active, except for the workspace; its next call uses the new mode. kInvalidArgument (reason
+  // "unknown_model"), kForbidden (reason "mode_not_allowed"): the server's mode is kDenyAll, which no chat may
+  // override; the failures of Workspaces::Choose.
   Result<ChatSummary> ChangeChat(const ChatId& chat, ChatSettings settings);
   // Empties the queue, cancels a running interaction and waits for its checkpoint first. kConflict (reason "busy") if
   // another process has not ended its run within 20 seconds.
@@ -511,16 +521,21 @@ class Engine {
   // Workspace files that a person names in a message: those that the agent may read without approval.
   // AttachWorkspaceFile copies the present file into the chat, as AddFile does. kNotFound (reason "no_workspace" or
   // "no_such_file"), kForbidden (reason "not_readable"), and the failures of WorkspaceReader.
-  Result<WorkspaceReader::Listing> FindWorkspaceFiles(std::string_view text, std::size_t limit);
+  Result<WorkspaceReader::Listing> FindWorkspaceFiles(const std::optional<ChatId>& chat, std::string_view text,
+                                                      std::size_t limit);
   Result<FileInfo> AttachWorkspaceFile(const ChatId& chat, std::string_view path);
 
   const ModelDirectory& models() const;
-  const ToolRegistry& tools() const;
+  // The folder of a chat with what belongs to it; nullopt or an unknown chat: the server's. The failures of
+  // Workspaces::Open.
+  Result<std::shared_ptr<const WorkspaceParts>> WorkspaceOf(const std::optional<ChatId>& chat) const;
+  // That of a folder for new chats (StartRequest::workspace). Also the failures of Workspaces::Choose.
+  Result<std::shared_ptr<const WorkspaceParts>> OpenWorkspace(const std::string& path) const;
+  const ToolRegistry& tools() const;  // of the server's folder
   const EngineOptions& options() const;
   const AuditLog* audit() const;       // null: none
   const Telemetry* telemetry() const;  // null: none
   Audio* audio() const;                // null: none
-  ProjectInstructions* instructions() const;
   // Changes in any chat, for clients that show a list of chats: they need not poll.
   ChatChanges& changes();
 

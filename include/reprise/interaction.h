@@ -84,6 +84,7 @@ struct Interaction {
   std::optional<Timestamp> completed_at{};
   std::optional<RunRecord> record{};  // nullopt: it runs, no run made it, or version 0.1 stored it
   bool imported = false;              // it comes from an import; this server did not run it
+  std::string workspace{};            // the folder that its tools worked in; empty: none, or version 0.1 stored it
   bool operator==(const Interaction&) const = default;
 };
 
@@ -109,6 +110,7 @@ struct ChatSummary {
   std::optional<InteractionRef> forked_from{};  // the origin of a copied chat
   std::optional<ApprovalMode> approval_mode{};  // of this chat alone; nullopt: the server's
   std::string chosen_model{};                   // for messages without a model; empty: the default
+  std::string workspace{};                      // the folder that its agent works in; empty: the server's
   bool operator==(const ChatSummary&) const = default;
 };
 
@@ -117,6 +119,7 @@ struct ChatSettings {
   std::optional<std::string> title{};
   std::optional<std::optional<ApprovalMode>> approval_mode{};  // inner nullopt: the server's mode
   std::optional<std::string> model{};                          // ChatSummary::chosen_model
+  std::optional<std::string> workspace{};                      // ChatSummary::workspace
 };
 
 // An unreadable stored interaction; its neighbours are readable.

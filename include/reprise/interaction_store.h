@@ -81,7 +81,7 @@ class ChatStore {
   virtual ~ChatStore() = default;
 
   // Creates an empty chat. kConflict (reason "chat_exists") if the name is taken.
-  virtual Result<ChatSummary> CreateChat(const ChatId& chat, const std::string& title) = 0;
+  virtual Result<ChatSummary> CreateChat(const ChatId& chat, const ChatSettings& settings) = 0;
   virtual Result<ChatSummary> LoadSummary(const ChatId& chat) = 0;
   // All readable chats, most recently updated first.
   virtual Result<std::vector<ChatSummary>> ListChats() = 0;
@@ -133,7 +133,7 @@ class ChatStore {
 // after the other.
 //
 //   const auto chat = *reprise::ChatId::Parse("demo");
-//   if (auto made = store.CreateChat(chat, "Demo"); !made) return Complain(made.error().message);
+//   if (auto made = store.CreateChat(chat, {.title = "Demo"}); !made) return Complain(made.error().message);
 //   auto read = store.LoadChat(chat);
 //   if (!read) return Complain(read.error().message);
 //   for (const reprise::Interaction& each : read->interactions) Print(each.user_message);

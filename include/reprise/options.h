@@ -155,7 +155,10 @@ struct Options {
   std::string workspace = ".";
   WorkspaceMode workspace_mode = WorkspaceMode::kUsual;
   bool workspace_history = true;  // records changes of the workspace
-  std::string config_file;        // as read; empty: none
+  // Folders in and below which chats may work, beside `workspace`. The single user of a server without a token may also
+  // choose any other folder that holds none of the server's files.
+  std::vector<std::string> workspaces{};
+  std::string config_file;  // as read; empty: none
   // The environment variables in it, by their keys: "providers.p.headers.X-Key".
   std::map<std::string, std::vector<std::string>> variables;
   std::string trust_file;  // the list of files that a person has allowed (app/trust.h); empty: none

@@ -26,6 +26,7 @@ struct QueuedMessage {
   OnDisconnect on_disconnect = OnDisconnect::kCancel;
   Timestamp created_at{};
   std::optional<ClientRequest> request{};
+  std::optional<ApprovalMode> approval_mode{};  // StartRequest::approval_mode
   bool operator==(const QueuedMessage&) const = default;
 };
 

@@ -48,6 +48,7 @@
   REASON(kOrgAdminOnly, "org_admin_only", kForbidden, false)                       \
   REASON(kAddressNotAllowed, "address_not_allowed", kForbidden, false)             \
   REASON(kModeNotAllowed, "mode_not_allowed", kForbidden, false)                   \
+  REASON(kWorkspaceNotAllowed, "workspace_not_allowed", kForbidden, false)         \
   REASON(kHookDenied, "hook_denied", kForbidden, false)                            \
   REASON(kBudgetExceeded, "budget_exceeded", kForbidden, false)                    \
   REASON(kUntrusted, "untrusted", kForbidden, false)                               \
@@ -56,6 +57,7 @@
   REASON(kNotFound, "not_found", kNotFound, false)                                 \
   REASON(kNoSuchFile, "no_such_file", kNotFound, false)                            \
   REASON(kNoWorkspace, "no_workspace", kNotFound, false)                           \
+  REASON(kNoSuchWorkspace, "no_such_workspace", kNotFound, false)                  \
   /* clients take these, too */                                                    \
   REASON(kNoSuchApproval, "no_such_approval", kNotFound, false)                    \
   REASON(kNoSuchRequest, "no_such_request", kNotFound, false)                      \
@@ -89,6 +91,8 @@
   REASON(kNothingToUndo, "nothing_to_undo", kConflict, false)                      \
   REASON(kNoChangeToShow, "no_change_to_show", kConflict, false)                   \
   REASON(kWorkspaceConflict, "workspace_conflict", kConflict, false)               \
+  REASON(kWorksElsewhere, "works_elsewhere", kConflict, false)                     \
+  REASON(kWorkspaceMoved, "workspace_moved", kConflict, false)                     \
   REASON(kStillUsed, "still_used", kConflict, false)                               \
   REASON(kOtherSettings, "other_settings", kConflict, false)                       \
   REASON(kStoreLocked, "store_locked", kConflict, false)                           \

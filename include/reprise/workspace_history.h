@@ -73,8 +73,10 @@ class WorkspaceHistory {
   // before any change if a content cannot be read.
   virtual Result<void> Restore(const ChatId& chat, const std::vector<RestoreStep>& steps, const std::string& then,
                                const std::function<Result<void>()>& commit) = 0;
-  // Finishes the restores of an earlier process. Call it before anything runs.
-  virtual void Recover(const std::function<Result<void>(const ChatId&, const std::string& then)>& commit) = 0;
+  // Finishes the restores of an earlier process in this workspace. Call it before anything runs. Returns the paths of
+  // other workspaces that have some.
+  virtual std::vector<std::string> Recover(
+      const std::function<Result<void>(const ChatId&, const std::string& then)>& commit) = 0;
 
   // The content of a kept version; none for a directory.
   virtual Result<std::string> ContentOf(const ChatId& chat, const FileVersion& version) = 0;

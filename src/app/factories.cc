@@ -41,6 +41,7 @@ Result<std::vector<std::string>> ProtectedPaths(const Options& options) {
   std::vector<std::string> paths = {options.data_dir, KeyFileOf(options), DefaultKeyFile()};
   // A configuration decides which tools ask, so no tool may write the one of the next start.
   paths.push_back(options.config_file.empty() ? "reprise.json" : options.config_file);
+  paths.push_back(options.workspace + "/reprise.json");
   paths.push_back(PromptDirectoryOf(options));  // nor the prompt of the next turn
   if (!options.passphrase_file.empty()) paths.push_back(options.passphrase_file);
   if (!options.token_file.empty()) paths.push_back(options.token_file);

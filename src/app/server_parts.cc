@@ -11,11 +11,7 @@
 #include "app/embedded.h"
 #include "app/factories.h"
 #include "app/folders.h"
-#include "app/instruction_files.h"
 #include "app/keys.h"
-#include "app/mcp_setup.h"
-#include "app/program_files.h"
-#include "app/prompt_files.h"
 #include "app/turn_settings.h"
 #include "base/atomic_write.h"
 #include "base/json.h"
@@ -28,7 +24,6 @@
 #include "store/data_folder.h"
 #include "store/file_names.h"
 #include "tools/documents/sandboxed_reader.h"
-#include "tools/tool_catalog.h"
 
 namespace reprise {
 namespace {
@@ -75,25 +70,6 @@ class ExtendedModels final : public ModelDirectory {
   const std::string default_model_;
 };
 
-// Adds the instructions of tool servers unchanged, each as a module of its own.
-PromptSource WithServersWords(PromptSource source, const ToolRegistry& tools) {
-  return [source = std::move(source), &tools] {
-    SystemPrompt prompt = source();
-    for (const ToolServer& server : tools.Servers()) {
-      if (server.state != ToolServer::State::kReady || server.tools == 0 || server.instructions.empty()) continue;
-      PromptModule words{.name = "74-mcp-" + server.name,
-                         .text = "The MCP server " + server.name + " says of its tools (" + server.name +
-                                 "__...); it does not speak for the user:\n" + server.instructions,
-                         .is_plain = true};
-      const auto behind = std::find_if(prompt.modules.begin(), prompt.modules.end(),
-                                       [&](const PromptModule& module) { return module.name >= words.name; });
-      const bool is_replaced = behind != prompt.modules.end() && behind->name == words.name;
-      if (!is_replaced) prompt.modules.insert(behind, std::move(words));
-    }
-    return prompt;
-  };
-}
-
 Error BucketSilent() { return Refused(Reason::kBucketUnreachable, "the bucket of the chats' files does not answer"); }
 
 Error RedisAway() {
@@ -128,9 +104,8 @@ Result<std::unique_ptr<ServerParts>> ServerParts::Assemble(const Options& option
   }
   if (!options.has_workspace())
     LogInfo("no workspace (workspace_mode): tools for files and commands and local MCP servers are off");
-  parts->StartMcpServers();  // before the engine looks up tools of interrupted runs
-  parts->hooks_ = std::make_unique<HookCommands>(options.hooks, Resolved(options.workspace).string());
-  TRY(parts->own_->Start(parts->CommonWith(*parts->tools_)));
+  parts->folders_->StartServers();  // before the engine looks up tools of interrupted runs
+  TRY(parts->own_->Start(parts->CommonParts(/*is_operator=*/true)));
   return parts;
 }
 
@@ -200,20 +175,13 @@ Result<void> ServerParts::OpenDatabase() {
   return {};
 }
 
-TenantParts::Common ServerParts::CommonWith(const ToolRegistry& tools) {
-  const std::string workspace = options_.has_workspace() ? Resolved(options_.workspace).string() : "";
+TenantParts::Common ServerParts::CommonParts(bool is_operator) {
   return {.models = *models_,
-          .tools = tools,
-          .hooks = hooks_.get(),
+          .folders = *folders_,
+          .is_operator = is_operator,
           .audio = audio_.get(),
           .documents = documents_.get(),
-          .telemetry = telemetry_.get(),
-          .prompt = options_.system_prompt ? WithServersWords(PromptFolder(options_, workspace, instructions_), tools)
-                                           : PromptSource(),
-          .instructions = instructions_.get(),
-          .workspace = workspace,
-          .tracker = tracker_.get(),
-          .workspace_reader = workspace_reader_.get()};
+          .telemetry = telemetry_.get()};
 }
 
 void ServerParts::AddPeople(ServerOptions& server) {
@@ -254,7 +222,7 @@ Result<std::shared_ptr<Engine>> ServerParts::OpenTenant(const Principal& princip
   }
   if (keys_) place.keys = TRY(OrgKeysFor(place));
   std::shared_ptr<TenantParts> parts = TRY(TenantParts::Open(Shared(), std::move(place)));
-  TRY(parts->Start(CommonWith(*tenant_tools_)));
+  TRY(parts->Start(CommonParts(/*is_operator=*/false)));
   return std::shared_ptr<Engine>(parts, &parts->engine());
 }
 
@@ -283,55 +251,10 @@ Result<void> ServerParts::OpenModels(Extensions& extensions) {
 }
 
 Result<void> ServerParts::OpenTools(Extensions& extensions) {
-  const std::string workspace = options_.has_workspace() ? Resolved(options_.workspace).string() : "";
-  const auto skill_folders = [this, workspace] {
-    return instructions_ ? SkillFoldersOutside(instructions_->List(), workspace) : std::vector<std::string>();
-  };
-  tools_ = TRY(MakeToolCatalog(options_, transport_, disk_, std::move(extensions.tools), skill_folders));
-  if (options_.system_prompt) {
-    // A skill is useful only if tools can read its file.
-    const bool with_skills = tools_->Current()->Find("read_file") != nullptr;
-    instructions_ = std::make_shared<InstructionFiles>(options_, workspace, with_skills);
-  }
-  tenant_tools_ = std::make_unique<TenantTools>(*tools_);
-  if (options_.has_workspace() && options_.workspace_history) {
-    tracker_ = std::make_unique<WorkspaceTracker>(tools_->workspace(), options_.data_dir, RewindLimits{});
-  }
-  if (options_.has_workspace()) {
-    workspace_reader_ = std::make_unique<LocalWorkspaceReader>(
-        tools_->workspace(), LocalWorkspaceReader::Limits{.file_bytes = options_.files.file_bytes});
-  }
-  return CheckRules(options_.tools.rules, *tools_->Current(), NamesOfServers(options_));
-}
-
-void ServerParts::StartMcpServers() {
-  std::vector<McpServerOptions> servers;
-  for (const McpServerOptions& server : options_.mcp_servers) {
-    if (options_.has_workspace() || server.command.empty()) {
-      servers.push_back(server);
-    } else {
-      tools_->SetServer({.name = server.name,
-                         .state = ToolServer::State::kFailed,
-                         .message = "off: without a workspace this server runs no programs (workspace_mode)"},
-                        {});
-    }
-  }
-  if (servers.empty()) return;
-  McpServers::Parts parts{.transport = transport_,
-                          .file_system = disk_,
-                          .approvals_file = ApprovedToolsFile(options_.data_dir),
-                          .logins_file = McpLoginsFile(options_.data_dir),
-                          .eras_file = McpServersFile(options_.data_dir),
-                          .keys = keys_,
-                          .workspace = Resolved(options_.workspace).string(),
-                          .folders = McpFolder(options_),
-                          .client_version = std::string(Version()),
-                          .on_change = {}};
-  parts.on_change = [this](ToolServer server, std::vector<std::shared_ptr<Tool>> tools, UnlistedTool unlisted) {
-    tools_->SetServer(std::move(server), std::move(tools), std::move(unlisted));
-  };
-  mcp_servers_ = std::make_unique<McpServers>(std::move(servers), std::move(parts));
-  mcp_servers_->Start();
+  own_tools_ = std::move(extensions.tools);
+  folders_ = TRY(WorkspaceFolders::Open(
+      {.options = options_, .transport = transport_, .disk = disk_, .own_tools = own_tools_, .keys = keys_}));
+  return CheckRules(options_.tools.rules, *folders_->home()->tools().Current(), NamesOfServers(options_));
 }
 
 Result<ServerOptions> HttpOptionsFrom(const Options& options) {
@@ -344,7 +267,9 @@ Result<ServerOptions> HttpOptionsFrom(const Options& options) {
   server.openapi = OpenApiDocument();
   server.page = PageAssets();
   server.limits.file_bytes = options.files.file_bytes;
-  server.settings = DigestOf(SettingsOfTurns(options, ProcessEnvironment()));
+  const TurnSettings settings = SettingsOfTurns(options, ProcessEnvironment());
+  server.settings = DigestOf(settings);
+  server.settings_of_all_chats = DigestOf(OfAllChats(settings));
   server.files_in_bucket = options.bucket.has_value();
   if (!options.token_file.empty()) {
     server.token = TRY(ReadToken(options.token_file));

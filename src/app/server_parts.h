@@ -11,12 +11,12 @@
 #include "app/chat_bucket.h"
 #include "app/folders.h"
 #include "app/tenant_parts.h"
+#include "app/workspace_folders.h"
 #include "base/mutex.h"
 #include "base/posix_file_system.h"
 #include "crypto/key_set.h"
 #include "doors/api/server.h"
 #include "engine/elastic_pool.h"
-#include "mcp/mcp_servers.h"
 #include "net/curl_transport.h"
 #include "remote/postgres/shared_database.h"
 #include "remote/postgres/signals.h"
@@ -26,11 +26,7 @@
 #include "reprise/model_client.h"
 #include "reprise/options.h"
 #include "reprise/server.h"
-#include "rewind/workspace_files.h"
-#include "rewind/workspace_tracker.h"
 #include "telemetry/otlp_telemetry.h"
-#include "tools/shell/hook_commands.h"
-#include "tools/tool_catalog.h"
 
 namespace reprise {
 
@@ -51,10 +47,10 @@ class ServerParts {
   // From now on, nothing waits for an unavailable database for more than a few seconds, and logins end.
   void BeginStop() {
     if (database_) database_->BeginStop();
-    if (mcp_servers_) mcp_servers_->StopLogins();
+    if (auto* const servers = folders_->home()->servers()) servers->StopLogins();
   }
   // The logins at MCP servers; null if there are none.
-  ToolServerLogins* logins() { return mcp_servers_.get(); }
+  ToolServerLogins* logins() { return folders_->home()->servers(); }
   // Adds the other users and their engines, which use this object.
   void AddPeople(ServerOptions& server);
   // kUnavailable, with the reason, if no interaction could be saved now. Blocks for a second at most.
@@ -77,8 +73,7 @@ class ServerParts {
   Result<void> OpenDatabase();
   Result<void> OpenModels(Extensions& extensions);
   Result<void> OpenTools(Extensions& extensions);
-  void StartMcpServers();
-  TenantParts::Common CommonWith(const ToolRegistry& tools);
+  TenantParts::Common CommonParts(bool is_operator);
   TenantParts::Shared Shared() { return {options_, disk_, bucket_.get(), database_.get()}; }
   TenantSource Tenants();
   Result<std::shared_ptr<Engine>> OpenTenant(const Principal& principal);
@@ -98,15 +93,10 @@ class ServerParts {
   std::unique_ptr<OtlpTelemetry> telemetry_;  // null if disabled
   std::unique_ptr<ModelDirectory> models_;
   std::unique_ptr<Audio> audio_;
-  std::shared_ptr<ProjectInstructions> instructions_;  // null without a system prompt
   std::shared_ptr<SandboxedReader> documents_;
-  std::unique_ptr<ToolCatalog> tools_;
-  std::unique_ptr<TenantTools> tenant_tools_;
-  std::unique_ptr<LocalWorkspaceReader> workspace_reader_;  // null if there is no workspace
-  std::unique_ptr<WorkspaceTracker> tracker_;               // null if workspace changes are not recorded
-  Mutex org_keys_mutex_;                                    // held while an org's key is looked up and made
-  std::unique_ptr<HookCommands> hooks_;
-  std::unique_ptr<McpServers> mcp_servers_;
+  std::vector<std::shared_ptr<Tool>> own_tools_;  // of the embedding program
+  std::unique_ptr<WorkspaceFolders> folders_;
+  Mutex org_keys_mutex_;                                   // held while an org's key is looked up and made
   std::optional<Readiness> readiness_, bucket_readiness_;  // the second is unset without a bucket
   std::unique_ptr<TenantParts> own_;                       // its engine uses all of the above
 };

@@ -262,6 +262,7 @@ constexpr Setting kSettings[] = {
      {.choices = ",local,shared,none"},
      {"workspace-mode", "MODE",
       "local, shared or none: whose the workspace is (default local; with auth or a database none)"}},
+    {"workspaces", OF(workspaces), {.wrong = WrongSandboxPath, .expands_home = true, .told = kFirst}},
     {"workspace_history",
      OF(workspace_history),
      {},

@@ -9,7 +9,6 @@
 #include "app/secrets.h"
 #include "base/logging.h"
 #include "base/try.h"
-#include "rewind/tracked_history.h"
 #include "store/file_blob_store.h"
 #include "store/file_names.h"
 #include "store/local_run_store.h"
@@ -96,24 +95,26 @@ void TenantParts::BringAllHome() {
 }
 
 Result<void> TenantParts::Start(const Common& common) {
+  workspaces_ =
+      std::make_unique<TenantWorkspaces>(common.folders, *blobs_, /*shared=*/postgres_ != nullptr, common.is_operator);
+  home_ = workspaces_->Home();
   Engine::Parts parts{
-      .store = *store_, .runs = *runs_, .fallback_stores = {}, .models = common.models, .tools = common.tools};
+      .store = *store_, .runs = *runs_, .fallback_stores = {}, .models = common.models, .tools = home_->tools};
+  if (options_.has_workspace()) parts.workspaces = workspaces_.get();
   parts.questions = postgres_ ? &postgres_->questions() : nullptr;
   parts.changes = postgres_ ? &postgres_->changes() : nullptr;
   parts.files = files_;
-  if (common.tracker)
-    workspace_history_ = std::make_unique<TrackedHistory>(*common.tracker, *blobs_, /*shared=*/postgres_ != nullptr);
-  parts.workspace_history = workspace_history_.get();
+  parts.workspace_history = home_->history;
   parts.grants = grants_;
-  parts.prompt = common.prompt;
+  parts.prompt = home_->prompt;
   parts.audio = common.audio;
-  parts.instructions = common.instructions;
-  parts.workspace_reader = common.workspace_reader;
+  parts.instructions = home_->instructions;
+  parts.workspace_reader = home_->reader;
   if (common.documents)
     documents_ = std::make_unique<DocumentShare>(*common.documents, place_.owner.org + "\n" + place_.owner.user);
   parts.documents = documents_.get();
   parts.audit = audit_;
-  parts.hooks = common.hooks;
+  parts.hooks = home_->hooks;
   parts.telemetry = common.telemetry;
   parts.usage = usage_;
   parts.secrets = SecretsOf(options_, environ);
@@ -135,58 +136,13 @@ Result<void> TenantParts::Start(const Common& common) {
                                                    .budget = options_.budget,
                                                    .prices = options_.prices,
                                                    .parts = options_.parts,
-                                                   .workspace = common.workspace});
+                                                   .workspace = home_->path});
   const auto recovered = TRY(engine_->Recover());
   if (recovered.waiting + recovered.failed + recovered.left > 0) {
     LogInfo("interrupted interactions taken up",
             {{"waiting", recovered.waiting}, {"failed", recovered.failed}, {"left", recovered.left}});
   }
   return {};
-}
-
-namespace {
-
-class ConsentedTools final : public ToolSet {
- public:
-  explicit ConsentedTools(std::shared_ptr<const ToolSet> all) : all_(std::move(all)) {
-    for (std::size_t i = 0; i < all_->tools().size(); ++i) {
-      Tool* const tool = all_->tools()[i];
-      if (tool->traits().needs_consent) continue;
-      tools_.push_back(tool);
-      specs_.push_back(all_->specs()[i]);
-    }
-  }
-  Tool* Find(std::string_view name) const override {
-    Tool* const tool = all_->Find(name);
-    return tool == nullptr || tool->traits().needs_consent ? nullptr : tool;
-  }
-  Result<void> Validate(const Tool& tool, std::string_view arguments) const override {
-    return all_->Validate(tool, arguments);
-  }
-  const std::vector<Tool*>& tools() const override { return tools_; }
-  const std::vector<ToolSpec>& specs() const override { return specs_; }
-  bool RequiresApproval(const Tool& tool) const override { return all_->RequiresApproval(tool); }
-
- private:
-  const std::shared_ptr<const ToolSet> all_;
-  std::vector<Tool*> tools_;
-  std::vector<ToolSpec> specs_;
-};
-
-}  // namespace
-
-std::shared_ptr<const ToolSet> TenantTools::With(const std::vector<std::shared_ptr<Tool>>& more) const {
-  return std::make_shared<ConsentedTools>(all_.With(more));
-}
-
-std::shared_ptr<const ToolSet> TenantTools::Current() const {
-  auto base = all_.Current();
-  const MutexLock lock(mutex_);
-  if (base != base_) {
-    base_ = base;
-    current_ = std::make_shared<ConsentedTools>(std::move(base));
-  }
-  return current_;
 }
 
 }  // namespace reprise

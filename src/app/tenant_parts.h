@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "app/chat_bucket.h"
-#include "base/mutex.h"
+#include "app/workspace_folders.h"
 #include "crypto/key_set.h"
 #include "remote/postgres/postgres_parts.h"
 #include "remote/postgres/shared_database.h"
@@ -24,10 +24,6 @@
 #include "reprise/result.h"
 #include "reprise/run_store.h"
 #include "reprise/telemetry.h"
-#include "reprise/tool.h"
-#include "reprise/workspace_history.h"
-#include "reprise/workspace_reader.h"
-#include "rewind/workspace_tracker.h"
 #include "store/audit_file.h"
 #include "store/file_interaction_store.h"
 
@@ -58,16 +54,11 @@ class TenantParts {
   // The other parts that tenants share.
   struct Common {
     const ModelDirectory& models;
-    const ToolRegistry& tools;
-    Hooks* hooks;
+    WorkspaceFolders& folders;
+    bool is_operator;  // may be asked for consents to tools
     Audio* audio;
     SandboxedReader* documents;
     Telemetry* telemetry;
-    PromptSource prompt;
-    ProjectInstructions* instructions;
-    std::string workspace;
-    WorkspaceTracker* tracker = nullptr;                // null if workspace changes are not recorded
-    const WorkspaceReader* workspace_reader = nullptr;  // null if there is no workspace
   };
   // Makes the engine and recovers the runs of an earlier process. Call it once.
   Result<void> Start(const Common& common);
@@ -103,29 +94,13 @@ class TenantParts {
   FileStore* files_ = nullptr;
   std::vector<std::unique_ptr<InteractionStore>> fallback_stores_;
   BlobStore* blobs_ = nullptr;
-  std::unique_ptr<WorkspaceHistory> workspace_history_;
+  std::unique_ptr<TenantWorkspaces> workspaces_;
+  std::shared_ptr<const WorkspaceParts> home_;
   GrantStore* grants_ = nullptr;
   std::unique_ptr<DocumentReader> documents_;  // null if documents are not read
   AuditLog* audit_ = nullptr;
   DailyUsage* usage_ = nullptr;     // null if usage is not counted
   std::unique_ptr<Engine> engine_;  // last, because it uses all of the above
-};
-
-// The server's tools for its tenants, without those that still need consent. A consent counts for all tenants, so only
-// the operator can give it. Thread-safe.
-class TenantTools final : public ToolRegistry {
- public:
-  // `all` must outlive the object.
-  explicit TenantTools(const ToolRegistry& all) : all_(all) {}
-
-  std::shared_ptr<const ToolSet> Current() const override;
-  std::shared_ptr<const ToolSet> With(const std::vector<std::shared_ptr<Tool>>& more) const override;
-  std::vector<ToolServer> Servers() const override { return all_.Servers(); }
-
- private:
-  const ToolRegistry& all_;
-  mutable Mutex mutex_;
-  mutable std::shared_ptr<const ToolSet> base_ GUARDED_BY(mutex_), current_ GUARDED_BY(mutex_);  // made of base_
 };
 
 }  // namespace reprise

@@ -45,6 +45,11 @@ TurnSettings SettingsOfTurns(const Options& options, const Environment& environm
   return settings;
 }
 
+TurnSettings OfAllChats(TurnSettings settings) {
+  for (const char* const own : {"workspace", "approval_mode", "model"}) settings.erase(own);
+  return settings;
+}
+
 std::string DigestOf(const TurnSettings& settings) { return Sha256Digest({DumpJson(Json(settings))}); }
 
 std::string SettingsFileOf(const Options& options) { return options.data_dir + "/.settings"; }

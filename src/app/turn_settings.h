@@ -16,6 +16,9 @@ using TurnSettings = std::map<std::string, std::string>;
 // From options that were just loaded in `environment`.
 TurnSettings SettingsOfTurns(const Options& options, const Environment& environment);
 
+// Without those that each chat may have of its own: folder, mode and model.
+TurnSettings OfAllChats(TurnSettings settings);
+
 // Equal for equal settings only.
 std::string DigestOf(const TurnSettings& settings);
 

@@ -14,6 +14,7 @@
 #include "base/json.h"
 #include "base/path.h"
 #include "base/terminal_text.h"
+#include "base/try.h"
 #include "cli/commands.h"
 #include "client/archive/chat_reader.h"
 #include "client/one_shot.h"
@@ -84,13 +85,17 @@ Result<ChatId> ChatNamed(const std::string& name, ServerClient& server) {
   return found;
 }
 
-Result<ChatId> ChooseChat(const CommandLine& line, ServerClient& server) {
-  if (!line.argument.empty()) return ChatNamed(line.argument, server);
+// With --continue the newest chat of the client's folder.
+Result<ChatId> ChooseChat(const CommandLine& line, ServerLink& link) {
+  if (!line.argument.empty()) return ChatNamed(line.argument, link.server());
   if (!line.newest_chat) return ChatId::Random();
-  const auto list = server.Call("GET", "/chats?limit=1");
-  if (!list) return Fail(list.error());
-  for (const Json& chat : list->value("chats", Json::array())) {
-    if (!chat.contains("error")) return ChatId::Parse(TextMember(chat, "id"));
+  for (std::string next = "?limit=100"; !next.empty();) {
+    const Json page = TRY(link.server().Call("GET", "/chats" + next));
+    for (const Json& chat : page.value("chats", Json::array())) {
+      if (!chat.contains("error") && link.WorksHere(chat)) return ChatId::Parse(TextMember(chat, "id"));
+    }
+    const std::string cursor = TextMember(page, "next");
+    next = cursor.empty() ? "" : "?limit=100&cursor=" + cursor;
   }
   return ChatId::Random();
 }
@@ -118,7 +123,8 @@ int RunChat(const CommandLine& line, const Environment& environment) {
 
   const auto named = NamedServer(line.url, environment);
   if (!named) return ComplainOfUse(named.error());
-  ServerLink link(line.flags, environment, *named, {.says_model = true, .restarts = true});
+  ServerLink link(line.flags, environment, *named,
+                  {.says_model = true, .restarts = true, .joining = Joining::kOwnChats});
   if (const auto settings = link.Check(); !settings) return ComplainOfUse(settings.error());
   std::error_code unknown;
   const bool is_first_start =
@@ -131,10 +137,10 @@ int RunChat(const CommandLine& line, const Environment& environment) {
   is_one_shot ? void(interrupts.emplace()) : void(input.emplace());
   if (const auto reached = link.Reach({}); !reached) return Complain(reached.error());
   ServerClient& server = link.server();
-  const auto chat = ChooseChat(line, server);
+  const auto chat = ChooseChat(line, link);
   if (!chat) return Complain(chat.error());
 
-  if (is_one_shot) return RunOneShot(server, *interrupts, *chat, link.model(), message, line.json);
+  if (is_one_shot) return RunOneShot(link, *interrupts, *chat, message, line.json);
   if (!line.json && is_first_start && output_is_terminal) TellOfFirstStart(link.options(), server.url());
   if (!line.json) {
     Print(ModeNote(link.approval_mode()));

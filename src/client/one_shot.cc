@@ -61,11 +61,13 @@ int TellRefusal(const Error& error, const std::string& chat, std::size_t message
 
 }  // namespace
 
-int RunOneShot(ServerClient& server, Interrupts& interrupts, const ChatId& chat, const std::string& model,
-               const std::string& message, bool json) {
+int RunOneShot(ServerLink& link, Interrupts& interrupts, const ChatId& chat, const std::string& message, bool json) {
+  ServerClient& server = link.server();
   // A script may be gone before the answer comes. Its run still finishes, and an open question stays open.
-  Json body = {{"user_message", message}, {"on_disconnect", "continue"}};
-  if (!model.empty()) body["model"] = model;
+  Json body = link.RunOptions(link.model());
+  body["user_message"] = message;
+  body["on_disconnect"] = "continue";
+  if (!link.folder().empty()) body["workspace"] = link.folder();  // refused if the chat works elsewhere
   RunStream run(server, chat.str());
   run.Start("/chats/" + chat.str() + "/interactions", std::move(body));
   const RunState& state = run.state();

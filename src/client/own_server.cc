@@ -162,6 +162,7 @@ std::string Difference(const std::string& key, const std::string& there, const s
 Error Differs(const RunningServer& server, const TurnSettings& wanted, const Options& options) {
   std::vector<std::string> differences;
   if (auto theirs = NotedSettings(options); !theirs.empty()) {
+    if (!wanted.contains("workspace")) theirs = OfAllChats(std::move(theirs));
     for (const auto& [key, value] : wanted) theirs.try_emplace(key);
     // The usual causes come first.
     std::vector<std::string> keys = {"workspace", "approval_mode", "model", "configuration"};
@@ -232,10 +233,11 @@ Result<std::unique_ptr<OwnServer>> OwnServer::Start(const Flags& flags, const En
   return std::unique_ptr<OwnServer>(new OwnServer(line.substr(kListening.size()), std::move(held->second)));
 }
 
-Result<RunningServer> FindOrStartServer(const Flags& flags, const Environment& environment,
+Result<RunningServer> FindOrStartServer(const Flags& flags, const Environment& environment, Joining joining,
                                         std::unique_ptr<OwnServer>& own) {
   const Options options = TRY(LoadOptions(flags, environment));
-  const auto wanted = SettingsOfTurns(options, environment);
+  const auto all = SettingsOfTurns(options, environment);
+  const auto wanted = joining == Joining::kOwnChats ? OfAllChats(all) : all;
   const std::string lock_file = LockFile(options.data_dir);
   const auto deadline = DirectoryLock::Clock::now() + kPatience;
   bool has_settled = false, was_left = false;

@@ -37,8 +37,10 @@ class OwnServer {
 
 // Finds the server of the data folder, or starts one and keeps it in `own`. Waits for a server that is just starting or
 // ending. kConflict (reason "other_settings") if it runs turns with other settings than these flags and environment
-// give; the message names the differences and how to stop it.
-Result<RunningServer> FindOrStartServer(const Flags& flags, const Environment& environment,
+// give; the message names the differences and how to stop it. With kOwnChats the client gives its chats their folder,
+// mode and model, so that these may differ.
+enum class Joining { kSameSettings, kOwnChats };
+Result<RunningServer> FindOrStartServer(const Flags& flags, const Environment& environment, Joining joining,
                                         std::unique_ptr<OwnServer>& own);
 
 // The settings (SettingsOfTurns) that the data folder's server has noted; empty if it has not.

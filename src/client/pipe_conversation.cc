@@ -87,7 +87,7 @@ void PipeConversation::Obey(const std::string& line) {
   if (command == "/edit") return text.empty() ? Warn("/edit TEXT needs the text to say instead") : Edit(text);
   if (command == "/queue") {
     if (text.empty()) return Warn("/queue TEXT needs the text to say");
-    return Exchange(path_ + "/interactions", {{"user_message", text}, {"if_running", "queue"}});
+    return Say(text, {{"if_running", "queue"}});
   }
   if (line == "/help") return Show(kHelp);
   if (line == "/history") return History();
@@ -101,8 +101,10 @@ void PipeConversation::Obey(const std::string& line) {
   Warn("there is no such command" + DidYouMean(command, kChatCommands) + " (/help lists them; //... says it)");
 }
 
-void PipeConversation::Say(const std::string& message) {
-  Exchange(path_ + "/interactions", {{"user_message", message}});
+void PipeConversation::Say(const std::string& message, Json body) {
+  body["user_message"] = message;
+  if (!link_.folder().empty()) body["workspace"] = link_.folder();  // refused if the chat works elsewhere
+  Exchange(path_ + "/interactions", std::move(body));
 }
 
 void PipeConversation::Undo(const Json& files) {
@@ -180,7 +182,7 @@ void PipeConversation::Approvals() {
 
 // --- a run, from its first event to its last -------------------------------------------------------------------
 void PipeConversation::Exchange(const std::string& path, Json body) {
-  if (!model_.empty()) body["model"] = model_;
+  body.update(link_.RunOptions(model_));
   RunStream run(link_.server(), chat_);
   run.Start(path, std::move(body));
   Follow(run);

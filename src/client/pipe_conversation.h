@@ -44,7 +44,7 @@ class PipeConversation {
 
   // --- typed lines
   void Obey(const std::string& line);
-  void Say(const std::string& message);
+  void Say(const std::string& message, Json body = Json::object());
   void Undo(const Json& files);
   void Edit(const std::string& text);
   void History();

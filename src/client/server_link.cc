@@ -47,13 +47,13 @@ Result<void> ServerLink::Find(const std::string& cwd) {
   options_ = TRY(LoadOptions(flags_, environment_));
   // The folder open in the editor, unless the settings name another.
   if (!cwd.empty() && !is_chosen && options_.workspace == Options().workspace) start_flags_["workspace"] = cwd;
-  auto server = FindOrStartServer(start_flags_, environment_, own_);
+  auto server = FindOrStartServer(start_flags_, environment_, habits_.joining, own_);
   if (!server && server.error().Is(Reason::kOtherSettings) && !cwd.empty() && !is_chosen) {
     // A folder within the server's workspace is accepted too (docs/acp.md).
     const std::string there = NotedSettings(options_)["workspace"];
     if (!LiesBeneath(Resolved(cwd).string(), there)) return Fail(std::move(server.error()));
     start_flags_["workspace"] = there;
-    server = FindOrStartServer(start_flags_, environment_, own_);
+    server = FindOrStartServer(start_flags_, environment_, habits_.joining, own_);
   }
   found_ = TRY(std::move(server));
   has_started_ = own_ != nullptr;
@@ -83,7 +83,24 @@ Result<void> ServerLink::Connect() {
   }
   workspace_ = TextMember(*said, "workspace");
   approval_mode_ = TextMember(*said, "approval_mode");
+  if (const auto flag = flags_.find("model"); flag != flags_.end()) model_ = flag->second;
+  if (!has_own_chats()) return {};
+  if (!workspace_.empty()) folder_ = Resolved(options_.workspace).string();
+  approval_mode_ = ToString(options_.approval_mode);
+  if (options_.model != NotedSettings(options_)["model"]) model_ = options_.model;
   return {};
+}
+
+bool ServerLink::WorksHere(const Json& chat) const {
+  const std::string own = TextMember(chat, "workspace");
+  return folder_.empty() || (own.empty() ? workspace_ : own) == folder_;
+}
+
+Json ServerLink::RunOptions(const std::string& model) const {
+  Json options = Json::object();
+  if (!model.empty()) options["model"] = model;
+  if (has_own_chats()) options["approval_mode"] = approval_mode_;
+  return options;
 }
 
 Result<void> ServerLink::CheckWorkspace(const std::string& cwd) const {
@@ -126,7 +143,7 @@ Result<void> ServerLink::FindAgain(bool may_start) {
   if (named_) return CheckAnswers();
   if (has_started_ || may_start || habits_.restarts) {
     own_.reset();
-    auto found = TRY(FindOrStartServer(start_flags_, environment_, own_));
+    auto found = TRY(FindOrStartServer(start_flags_, environment_, habits_.joining, own_));
     has_started_ = has_started_ || own_;
     server_->SetPlace(std::move(found.url), std::move(found.settings));
     return {};

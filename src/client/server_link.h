@@ -24,6 +24,7 @@ class ServerLink {
   struct Habits {
     bool says_model = false;  // the client sends --model with each message; otherwise a started server gets it
     bool restarts = false;    // starts a server at once if another process's is lost, instead of waiting for that
+    Joining joining = Joining::kSameSettings;  // kOwnChats: the client sends RunOptions and folder
   };
   ServerLink(Flags flags, Environment environment, std::optional<RunningServer> named, Habits habits)
       : flags_(std::move(flags)), environment_(std::move(environment)), named_(std::move(named)), habits_(habits) {}
@@ -52,14 +53,19 @@ class ServerLink {
   const Json& Models();
   // Where the server's tools work, without symbolic links; empty if the server does not say.
   const std::string& workspace() const { return workspace_; }
-  // --model of this program; empty if not given.
-  std::string model() const {
-    const auto flag = flags_.find("model");
-    return flag == flags_.end() ? "" : flag->second;
-  }
+  // --model of this program, or its settings' model if that is not the server's; else empty.
+  const std::string& model() const { return model_; }
+  // The mode of this client's chats.
   const std::string& approval_mode() const { return approval_mode_; }
+  // Where this client's chats work, without symbolic links; empty if the server decides.
+  const std::string& folder() const { return folder_; }
+  // Whether a chat of GET /chats works in this client's folder.
+  bool WorksHere(const Json& chat) const;
+  // The members of all requests that start a run. An empty `model`: the server's, or the chat's.
+  Json RunOptions(const std::string& model) const;
 
  private:
+  bool has_own_chats() const { return !named_ && habits_.joining == Joining::kOwnChats; }
   Result<void> CheckAnswers();
   Result<void> Connect();
   Result<void> CheckWorkspace(const std::string& cwd) const;
@@ -74,7 +80,7 @@ class ServerLink {
   std::optional<RunningServer> found_;  // until Connect
   bool has_started_ = false;            // whether this client ever started a server
   std::unique_ptr<ServerClient> server_;
-  std::string workspace_, approval_mode_;
+  std::string workspace_, approval_mode_, folder_, model_;
   Json models_ = nullptr;
   std::chrono::steady_clock::time_point models_asked_{};
 };

@@ -142,9 +142,15 @@ void TerminalClient::Failed(const Error& error) {
 
 // --- opening a chat ----------------------------------------------------------------------------------------------
 
+// A path of the API, for the chat's folder. The chat need not exist yet.
+std::string TerminalClient::InFolder(const std::string& path) const {
+  if (elsewhere_) return path + "?chat_id=" + chat_;
+  return link_.folder().empty() ? path : path + "?workspace=" + PercentEncoded(link_.folder());
+}
+
 // Announces files of instructions that wait for approval, once each.
 void TerminalClient::TellOfInstructions() {
-  const auto instructions = server_.Call("GET", "/instructions");
+  const auto instructions = server_.Call("GET", InFolder("/instructions"));
   if (!instructions || !instructions->contains("files")) return;  // this user may not see them
   std::size_t waiting = 0;
   for (const Json& file : (*instructions)["files"]) {
@@ -174,8 +180,10 @@ void TerminalClient::Attach() {
           window != model.end() && window->is_number_unsigned() ? window->get<std::uint64_t>() : 0;
     }
   }
-  TellOfInstructions();
   const auto chat = Call("GET", path_);
+  elsewhere_ = chat && !link_.WorksHere(*chat);
+  if (elsewhere_) Tell("(this chat works in " + TextMember(*chat, "workspace") + ")");
+  TellOfInstructions();
   if (!chat && !chat.error().Is(Reason::kNotFound)) return Failed(chat.error());
   if (!chat || !(*chat)["interactions"].is_array()) return;
   std::vector<Json> turns;
@@ -240,13 +248,6 @@ void TerminalClient::Obey(const std::string& text) {
   typed.command.empty() ? Say(typed.text) : RunCommand(typed.command, typed.text);
 }
 
-// Members for every request that starts a run.
-Json TerminalClient::Options() const {
-  Json body = Json::object();
-  if (!model_.empty()) body["model"] = model_;
-  return body;
-}
-
 void TerminalClient::Say(const std::string& text) {
   std::vector<std::string> files;
   for (const std::string& named : PathsIn(text)) {
@@ -262,8 +263,9 @@ void TerminalClient::Say(const std::string& text) {
     draft_ = text;
     return Complain("a message with files or a summary is sent at once: wait until this has ended");
   }
-  Json body = Options();
+  Json body = link_.RunOptions(model_);
   body["user_message"] = text;
+  if (!elsewhere_ && !link_.folder().empty()) body["workspace"] = link_.folder();
   std::vector<std::string> attachments = attachments_;
   for (const std::string& path : files) {
     const auto id = Upload(path);

@@ -74,6 +74,7 @@ class TerminalClient {
   // --- terminal_client.cc: the loop, and the run that is shown
   void Attach();
   void TellOfInstructions();
+  std::string InFolder(const std::string& path) const;
   void ShowTurn(const Json& interaction, std::size_t number);
   void ShowUserMessage(std::string_view text);
   void Follow(const Json& chat);
@@ -200,7 +201,6 @@ class TerminalClient {
   // Turns of the head's branch that have a message, oldest first; nullopt: the person is told.
   std::optional<std::vector<Json>> Turns(std::string_view nothing_yet);
   std::vector<std::string> Complete(const std::string& line);
-  Json Options() const;
 
   ServerLink& link_;
   ServerClient& server_;
@@ -234,7 +234,8 @@ class TerminalClient {
   // --- the shown run
   std::unique_ptr<RunStream> stream_;
   Whose whose_ = Whose::kOwn;
-  bool lost_ = false;  // the server was lost during a run and not found again since
+  bool elsewhere_ = false;  // the chat works in another folder than this client
+  bool lost_ = false;       // the server was lost during a run and not found again since
   std::deque<QueuedText> queued_;
 
   // --- other clients' runs in the chat

@@ -20,7 +20,7 @@
 namespace reprise {
 namespace {
 
-constexpr int kListedChats = 20;
+constexpr std::size_t kListedChats = 20, kMostSearched = 500;
 constexpr std::size_t kShownDiffLines = 1'000, kListedFiles = 50;
 constexpr std::size_t kMaxUpload = 64 << 20, kShownTitle = 50;
 
@@ -68,7 +68,7 @@ std::string Listed(const std::vector<std::string>& names) {
 
 const std::vector<TerminalClient::Command>& TerminalClient::Commands() {
   static const std::vector<Command> commands = {
-      {"/chats", "", "the newest chats", &TerminalClient::ListChats},
+      {"/chats", "[all]", "the newest chats of this folder, or of all", &TerminalClient::ListChats},
       {"/new", "", "begins another chat", &TerminalClient::NewChat},
       {"/resume", "[N|CHAT]",
        "goes to a chat: of the list, by its id or the beginning of it, or by its title (without: the list)",
@@ -155,11 +155,18 @@ void TerminalClient::Decline(const std::string&) { Complain("no tool asks anythi
 
 // --- chats -------------------------------------------------------------------------------------------------------
 
-void TerminalClient::ListChats(const std::string&) {
-  const auto list = Call("GET", "/chats?limit=" + std::to_string(kListedChats));
+void TerminalClient::ListChats(const std::string& arguments) {
+  const bool all = arguments == "all";
+  const auto list = Call("GET", "/chats?limit=" + std::to_string(all ? kListedChats : kMostSearched));
   if (!list) return Failed(list.error());
   listed_.clear();
+  std::size_t others = 0;
   for (const Json& chat : list->value("chats", Json::array())) {
+    if (!all && !link_.WorksHere(chat)) {
+      ++others;
+      continue;
+    }
+    if (listed_.size() == kListedChats) break;
     const std::string id = TextMember(chat, "id"), status = TextMember(chat, "head_status");
     listed_.push_back(id);
     const auto error = chat.find("error");
@@ -172,9 +179,10 @@ void TerminalClient::ListChats(const std::string&) {
     if (status == "RUNNING" || status.starts_with("WAITING")) line += "  (" + VisibleLine(status) + ")";
     screen_.Add(CutToWidth(line, screen_.columns()));
   }
-  if (listed_.empty()) return Tell("there is no chat yet");
-  Tell("(/resume N goes to one" +
-       std::string(list->contains("next") && !(*list)["next"].is_null() ? "; `reprise ls` lists all" : "") + ")");
+  const std::string more = others > 0 ? "/chats all lists those of other folders too" : "`reprise ls` lists all";
+  if (listed_.empty()) return Tell(others > 0 ? "no chat works here yet (" + more + ")" : "there is no chat yet");
+  const bool is_more = others > 0 || (list->contains("next") && !(*list)["next"].is_null());
+  Tell("(/resume N goes to one" + (is_more ? "; " + more : "") + ")");
 }
 
 void TerminalClient::SwitchTo(const std::string& chat) {
@@ -292,7 +300,7 @@ void TerminalClient::Edit(const std::string& arguments) {
     }
     files = *std::move(choice);
   }
-  Json body = Options();
+  Json body = link_.RunOptions(model_);
   body.update(files);
   body["new_user_message"] = text;
   Start(path, std::move(body), text);
@@ -555,13 +563,15 @@ void TerminalClient::Fork(const std::string& arguments) {
 void TerminalClient::Regenerate(const std::string&) {
   if (running()) return Complain("this chat is running: wait, or cancel it by Ctrl-C");
   const auto turns = Turns("there is no message to send again yet");
-  if (turns) Start(path_ + "/interactions/" + TextMember(turns->back(), "id") + "/regenerate", Options(), "");
+  if (turns)
+    Start(path_ + "/interactions/" + TextMember(turns->back(), "id") + "/regenerate", link_.RunOptions(model_), "");
 }
 
 void TerminalClient::GoOn(const std::string&) {
   if (running()) return Complain("this chat is running");
   const auto turns = Turns("there is nothing to go on with yet");
-  if (turns) Start(path_ + "/interactions/" + TextMember(turns->back(), "id") + "/resume", Options(), "");
+  if (turns)
+    Start(path_ + "/interactions/" + TextMember(turns->back(), "id") + "/resume", link_.RunOptions(model_), "");
 }
 
 // --- the agent's settings and state ------------------------------------------------------------------------------
@@ -733,7 +743,7 @@ void TerminalClient::Compact(const std::string& arguments) {
 
 void TerminalClient::Instructions(const std::string&) {
   if (running()) return Complain("this chat is running: wait, or cancel it by Ctrl-C");
-  const auto listed = Call("GET", "/instructions");
+  const auto listed = Call("GET", InFolder("/instructions"));
   if (!listed) return Failed(listed.error());
   const Json files = listed->value("files", Json::array());
   if (files.empty()) return Tell("no AGENTS.md or skills here");

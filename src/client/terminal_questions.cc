@@ -190,7 +190,7 @@ bool TerminalClient::AskToTrust(const Json& file) {
       continue;
     }
     const Json body = {{"path", TextMember(file, "path")}, {"digest", TextMember(file, "digest")}};
-    if (const auto allowed = Call("POST", "/instructions/trust", body); !allowed) {
+    if (const auto allowed = Call("POST", InFolder("/instructions/trust"), body); !allowed) {
       Complain(allowed.error().message);
     } else {
       Tell(path + " is used from the next message on");

@@ -122,6 +122,7 @@ Json ToJson(const QueuedMessage& message) {
                {"on_disconnect", message.on_disconnect == OnDisconnect::kContinue ? "continue" : "cancel"},
                {"created_at", FormatTimestamp(message.created_at)}};
   if (message.request) json["request"] = ToJson(*message.request);
+  if (message.approval_mode) json["approval_mode"] = ToString(*message.approval_mode);
   return json;
 }
 
@@ -137,6 +138,10 @@ Result<QueuedMessage> QueuedMessageFromJson(const Json& json) {
   }
   message.created_at = reader.Time("created_at");
   if (const Json* request = reader.Find("request")) message.request = reader.Take(ClientRequestFromJson(*request), {});
+  if (reader.Find("approval_mode")) {
+    message.approval_mode = ParseApprovalMode(reader.String("approval_mode"));
+    if (!message.approval_mode) reader.Reject("approval_mode");
+  }
   if (reader.error()) return Fail(*reader.error());
   return message;
 }

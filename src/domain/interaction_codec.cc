@@ -110,6 +110,7 @@ void Write(auto& out, const Interaction& interaction, auto write_state) {
   }
   if (interaction.record) WriteObject(out, "record", [&](auto& record) { Write(record, *interaction.record); });
   if (interaction.imported) out["imported"] = true;
+  if (!interaction.workspace.empty()) out["workspace"] = interaction.workspace;
 }
 
 }  // namespace
@@ -234,6 +235,7 @@ Result<Interaction> InteractionFromJson(const Json& json) {
   interaction.completed_at = reader.OptionalTime("completed_at");
   if (const Json* record = reader.Find("record")) interaction.record = reader.Take(RecordFromJson(*record), {});
   interaction.imported = reader.Bool("imported", false);
+  if (reader.Find("workspace")) interaction.workspace = reader.String("workspace");
   if (reader.error()) return Fail(*reader.error());
   return interaction;
 }
@@ -256,6 +258,7 @@ Json ToJson(const ChatSummary& summary) {
   if (summary.forked_from) json["forked_from"] = ToJson(*summary.forked_from);
   if (summary.approval_mode) json["approval_mode"] = ToString(*summary.approval_mode);
   if (!summary.chosen_model.empty()) json["chosen_model"] = summary.chosen_model;
+  if (!summary.workspace.empty()) json["workspace"] = summary.workspace;
   return json;
 }
 

@@ -433,17 +433,20 @@ void Apply(const ChatSettings& settings, ChatSummary& summary) {
   if (settings.title) summary.title = *settings.title;
   if (settings.approval_mode) summary.approval_mode = *settings.approval_mode;
   if (settings.model) summary.chosen_model = *settings.model;
+  if (settings.workspace) summary.workspace = *settings.workspace;
 }
 
 void TakeSettings(const ChatSummary& original, ChatSummary& copy) {
   if (original.approval_mode != ApprovalMode::kApproveAll) copy.approval_mode = original.approval_mode;
   copy.chosen_model = original.chosen_model;
+  copy.workspace = original.workspace;
 }
 
 void FillFromBegun(ChatSummary& summary, const Interaction& begun) {
   if (summary.title.empty()) summary.title = TitleFromMessage(begun.user_message);
   if (summary.created_at == Timestamp{}) summary.created_at = begun.created_at;
   if (summary.updated_at == Timestamp{}) summary.updated_at = begun.created_at;
+  if (summary.workspace.empty()) summary.workspace = begun.workspace;
 }
 
 }  // namespace reprise

@@ -71,7 +71,8 @@ Result<void> Answers::CheckApproval(const ChatId& chat, const event::ApprovalReq
   }
   if (!answer.approved) return {};
   TRY(CheckGrant(request, answer));
-  const auto tools = services_.editors.ToolsNow(chat, services_.parts.tools);
+  const auto workspace = TRY(busy_.WorkspaceOf(chat));
+  const auto tools = services_.editors.ToolsNow(chat, workspace->tools);
   if (IsOutdated(request, *tools)) {
     if (auto withdrawn = supersede(); !withdrawn) return Fail(WhyNotGiven(withdrawn.error()));
     return Fail(Reason::kStale,
@@ -246,7 +247,8 @@ Result<PendingApproval> Answers::FindApproval(std::string_view approval_id) cons
 Result<FileChange> Answers::PreviewChange(std::string_view approval_id) const {
   const auto pending = FindApproval(approval_id);
   if (!pending) return Fail(ErrorCode::kNotFound, "no such approval waits");
-  const auto tools = services_.editors.ToolsNow(pending->chat_id, services_.parts.tools);
+  const auto workspace = TRY(busy_.WorkspaceOf(pending->chat_id));
+  const auto tools = services_.editors.ToolsNow(pending->chat_id, workspace->tools);
   const Tool* const tool = tools->Find(pending->request.tool_name);
   if (tool == nullptr) return Fail(NoChangeToShow("the tool is not there any more"));
   // A restart may have changed the workspace, so that its files are not those the question is about.

@@ -112,6 +112,11 @@ std::shared_ptr<Run> BusyChats::RunOf(const ChatId& chat) const {
   return found == active_.end() ? nullptr : found->second;
 }
 
+Result<std::shared_ptr<const WorkspaceParts>> BusyChats::WorkspaceOf(const ChatId& chat) const {
+  if (const auto run = RunOf(chat)) return run->workspace();
+  return services_.WorkspaceOf(chat);
+}
+
 std::shared_ptr<Run> BusyChats::RunOf(const ChatId& chat, InteractionId id) const {
   auto run = RunOf(chat);
   return run && run->id() == id ? run : nullptr;

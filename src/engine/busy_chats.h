@@ -47,6 +47,8 @@ class BusyChats {
 
   std::shared_ptr<Run> RunOf(const ChatId& chat) const;  // or null
   std::shared_ptr<Run> RunOf(const ChatId& chat, InteractionId id) const;
+  // The folder of the chat's run, which may be its first; else as EngineServices::WorkspaceOf.
+  Result<std::shared_ptr<const WorkspaceParts>> WorkspaceOf(const ChatId& chat) const;
   std::vector<std::shared_ptr<Run>> Runs() const;
   // Calls `look` with the chat's run, or null, while the lock is held, so that nothing changes meanwhile. kUnavailable
   // when stopping.

@@ -10,6 +10,8 @@
 #include "approval/audit_lines.h"
 #include "base/json.h"
 #include "base/logging.h"
+#include "base/terminal_text.h"
+#include "base/try.h"
 #include "domain/codec.h"
 #include "engine/history.h"
 #include "engine/recording.h"
@@ -177,7 +179,8 @@ Result<EditPreview> Chats::PreviewEdit(const ChatId& chat, InteractionId interac
   if (const auto run = busy_.RunOf(chat, interaction)) return Fail(Busy(run));
   const auto edited = TRY(services_.parts.store.LoadInteraction(chat, interaction));
   const auto all = TRY(services_.parts.store.LoadChat(chat));
-  EditPreview preview = PreviewOf(all, edited, *services_.parts.tools.Current());
+  const auto workspace = TRY(services_.WorkspaceAt(all.summary.workspace));
+  EditPreview preview = PreviewOf(all, edited, *workspace->tools.Current());
   preview.restore = TRY(workspace_.Preview(chat, all.summary.head, edited.parent_id));
   return preview;
 }
@@ -404,21 +407,61 @@ Result<FilesPreview> Chats::PreviewFiles(const ChatId& chat, std::optional<Inter
 
 // --- whole chats -----------------------------------------------------------------------------------------------------
 
-Result<ChatSummary> Chats::Create(const ChatId& chat, const std::string& title) {
-  auto created = busy_.WhileIdle(chat, [&] { return services_.parts.store.CreateChat(chat, title); });
-  if (created) Changed(ChatChange::Kind::kChatCreated, chat);
+Result<ChatSummary> Chats::Create(const ChatId& chat, ChatSettings settings) {
+  TRY(Settle(settings));
+  auto created = busy_.WhileIdle(chat, [&] { return services_.parts.store.CreateChat(chat, settings); });
+  if (!created) return created;
+  if (created->approval_mode) Note(audit::ModeChanged(chat, created->approval_mode));
+  Changed(ChatChange::Kind::kChatCreated, chat);
   return created;
 }
 
-Result<ChatSummary> Chats::Change(const ChatId& chat, ChatSettings settings) {
-  const bool sets_mode = settings.approval_mode && *settings.approval_mode;
-  if (sets_mode && services_.options.approval_mode == ApprovalMode::kDenyAll &&
-      **settings.approval_mode != ApprovalMode::kDenyAll) {
-    return Fail(Reason::kModeNotAllowed, "the server's \"approval_mode\" is deny_all, which holds in every chat");
+Result<void> Chats::WorkIn(const ChatId& chat, const std::string& workspace) {
+  const std::string path = TRY(Choose(workspace));
+  const auto known = services_.parts.store.LoadSummary(chat);
+  if (!known && !IsNotFound(known.error())) return Fail(known.error());
+  const std::string& home = services_.home->path;
+  if (!known && path == home) return {};  // where new chats work
+  if (!known) {
+    auto created = Create(chat, {.workspace = path});
+    if (created || !created.error().Is(Reason::kChatExists)) return created.map([](const ChatSummary&) {});
+    return WorkIn(chat, workspace);  // another request was faster
   }
+  const std::string& now = known->workspace.empty() ? home : known->workspace;
+  if (now == path) return {};
+  if (known->workspace.empty() && !known->head) {  // made for a file, say; its first message decides
+    return Change(chat, {.workspace = path}).map([](const ChatSummary&) {});
+  }
+  return Fail(Reason::kWorksElsewhere, "this chat works in " + VisibleLine(now) + ", not in " + VisibleLine(path) +
+                                           "; begin another chat there, or move this one: PATCH /chats/" + chat.str() +
+                                           " {\"workspace\"}");
+}
+
+// Checks the settings, and writes them as they are stored.
+Result<void> Chats::Settle(ChatSettings& settings) const {
+  if (settings.approval_mode) TRY(services_.CheckMode(*settings.approval_mode));
   if (settings.model && !settings.model->empty()) {
     settings.model = TRY(services_.parts.models.Resolve(*settings.model)).full_name;
   }
+  if (settings.workspace && !settings.workspace->empty()) settings.workspace = TRY(Choose(*settings.workspace));
+  return {};
+}
+
+Result<std::string> Chats::Choose(const std::string& workspace) const {
+  if (services_.parts.workspaces) return services_.parts.workspaces->Choose(workspace);
+  if (workspace == services_.home->path) return workspace;
+  return Fail(Reason::kWorkspaceNotAllowed, "this server's chats have no folders of their own");
+}
+
+Result<ChatSummary> Chats::Change(const ChatId& chat, ChatSettings settings) {
+  TRY(Settle(settings));
+  if (settings.workspace) {
+    return WhileIdleEverywhere(chat, [&] { return ChangeNow(chat, settings); });
+  }
+  return ChangeNow(chat, settings);
+}
+
+Result<ChatSummary> Chats::ChangeNow(const ChatId& chat, const ChatSettings& settings) {
   const auto before = TRY(services_.parts.store.LoadSummary(chat));
   auto changed = TRY(services_.parts.store.ChangeChat(chat, settings));
   if (changed.approval_mode != before.approval_mode) Note(audit::ModeChanged(chat, changed.approval_mode));
@@ -478,7 +521,7 @@ Result<void> Chats::DeleteIdle(const ChatId& chat) {
   if (!deleted) return deleted;
   services_.usage_limits.Forget(chat);
   if (services_.parts.files) services_.parts.files->ForgetChat(chat);
-  if (workspace_.is_on()) services_.parts.workspace_history->ForgetChat(chat);
+  if (workspace_.is_on()) services_.home->history->ForgetChat(chat);
   interactions_.Forget(chat);
   Changed(ChatChange::Kind::kChatDeleted, chat);
   return {};
@@ -501,7 +544,7 @@ Result<ChatSummary> Chats::Restore(std::string_view entry) {
   auto restored = busy_.WhileIdle(*chat, [&] {
     services_.usage_limits.Forget(*chat);
     if (services_.parts.files) services_.parts.files->ForgetChat(*chat);
-    if (workspace_.is_on()) services_.parts.workspace_history->ForgetChat(*chat);
+    if (workspace_.is_on()) services_.home->history->ForgetChat(*chat);
     return services_.parts.store.RestoreChat(*chat, std::string(entry));
   });
   if (restored) Changed(ChatChange::Kind::kChatCreated, *chat);

@@ -45,7 +45,11 @@ class Chats {
   Result<std::vector<Grant>> GetGrants(const ChatId& chat);
 
   // --- arranging
-  Result<ChatSummary> Create(const ChatId& chat, const std::string& title);
+  Result<ChatSummary> Create(const ChatId& chat, ChatSettings settings);
+  // As Workspaces::Choose.
+  Result<std::string> Choose(const std::string& workspace) const;
+  // Makes the chat with this folder (StartRequest::workspace), unless it works there already.
+  Result<void> WorkIn(const ChatId& chat, const std::string& workspace);
   Result<ChatSummary> Change(const ChatId& chat, ChatSettings settings);
   Result<ChatSummary> MoveHead(const ChatId& chat, InteractionId interaction, FilesChoice files);
   Result<void> Delete(const ChatId& chat);
@@ -85,6 +89,8 @@ class Chats {
   Result<ChatSummary> Move(const ChatId& chat, InteractionId to, FilesChoice files);
   // Loads the chat's head for a change by hand.
   Result<Beginning> LoadForChange(const ChatId& chat);
+  Result<void> Settle(ChatSettings& settings) const;
+  Result<ChatSummary> ChangeNow(const ChatId& chat, const ChatSettings& settings);
 
   // Stores those of `files` that the chat lacks; `load(id)` reads one.
   template <typename Load>

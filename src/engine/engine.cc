@@ -117,6 +117,10 @@ Result<Engine::Recovered> Engine::Recover() {
 // --- runs ------------------------------------------------------------------------------------------------------------
 
 Result<EventSubscription> Engine::Start(const ChatId& chat, StartRequest request) {
+  if (!request.workspace.empty()) {
+    TRY(impl_->services.parts.models.Resolve(request.model));  // a refused message makes no chat
+    TRY(impl_->chats.WorkIn(chat, request.workspace));
+  }
   return impl_->Begin(chat, {}, std::move(request));
 }
 
@@ -155,7 +159,8 @@ Result<EditorConnection> Engine::ConnectEditor(const ChatId& chat, EditorAbiliti
 }
 
 Result<std::size_t> Engine::OfferEditorTools(const ChatId& chat, std::vector<EditorTool> tools) {
-  return impl_->services.editors.Offer(chat, std::move(tools), impl_->services.parts.tools);
+  const auto workspace = TRY(impl_->busy.WorkspaceOf(chat));
+  return impl_->services.editors.Offer(chat, std::move(tools), workspace->tools);
 }
 
 Result<void> Engine::AnswerEditor(const ChatId& chat, std::string_view request_id, EditorAnswer answer) {
@@ -305,8 +310,8 @@ Result<std::vector<UnreadableChat>> Engine::ListUnreadableChats() {
   return impl_->services.parts.store.ListUnreadableChats();
 }
 
-Result<ChatSummary> Engine::CreateChat(const ChatId& chat, const std::string& title) {
-  return impl_->chats.Create(chat, title);
+Result<ChatSummary> Engine::CreateChat(const ChatId& chat, ChatSettings settings) {
+  return impl_->chats.Create(chat, std::move(settings));
 }
 
 Result<ChatSummary> Engine::ChangeChat(const ChatId& chat, ChatSettings settings) {
@@ -348,7 +353,7 @@ Result<FileInfo> Engine::AddFile(const ChatId& chat, const StoredFile& file) {
   if (impl_->services.parts.files == nullptr) return Fail(NoFiles());
   if (const auto known = impl_->services.parts.store.LoadSummary(chat); !known) {
     if (!IsNotFound(known.error())) return Fail(known.error());
-    auto created = CreateChat(chat, "");
+    auto created = CreateChat(chat, {});
     // Another request was faster, or the chat's first interaction is about to make it.
     if (!created && created.error().code != ErrorCode::kConflict) return Fail(std::move(created.error()));
   }
@@ -371,21 +376,27 @@ Result<void> Engine::DeleteFile(const ChatId& chat, const FileId& file) {
   return impl_->services.parts.files->Delete(chat, file);
 }
 
-Result<WorkspaceReader::Listing> Engine::FindWorkspaceFiles(std::string_view text, std::size_t limit) {
-  return impl_->named_files.Find(text, limit);
+Result<WorkspaceReader::Listing> Engine::FindWorkspaceFiles(const std::optional<ChatId>& chat, std::string_view text,
+                                                            std::size_t limit) {
+  return impl_->named_files.Find(*TRY(WorkspaceOf(chat)), text, limit);
 }
 
 Result<FileInfo> Engine::AttachWorkspaceFile(const ChatId& chat, std::string_view path) {
-  const auto file = TRY(impl_->named_files.Read(path));
+  const auto file = TRY(impl_->named_files.Read(*TRY(WorkspaceOf(chat)), path));
   return AddFile(chat, file);
 }
 
 // --- facts -----------------------------------------------------------------------------------------------------------
 
 const ModelDirectory& Engine::models() const { return impl_->services.parts.models; }
+Result<std::shared_ptr<const WorkspaceParts>> Engine::WorkspaceOf(const std::optional<ChatId>& chat) const {
+  return chat ? impl_->busy.WorkspaceOf(*chat) : impl_->services.home;
+}
+Result<std::shared_ptr<const WorkspaceParts>> Engine::OpenWorkspace(const std::string& path) const {
+  return impl_->services.WorkspaceAt(TRY(impl_->chats.Choose(path)));
+}
 const ToolRegistry& Engine::tools() const { return impl_->services.parts.tools; }
 const EngineOptions& Engine::options() const { return impl_->services.options; }
-ProjectInstructions* Engine::instructions() const { return impl_->services.parts.instructions; }
 Audio* Engine::audio() const { return impl_->services.parts.audio; }
 const AuditLog* Engine::audit() const { return impl_->services.parts.audit; }
 const Telemetry* Engine::telemetry() const { return impl_->services.parts.telemetry; }

@@ -94,7 +94,8 @@ Result<std::optional<InteractionId>> RepeatedRequests::FindUnrepeatable(const Ch
   const auto summary = services_.parts.store.LoadSummary(chat);
   if (!summary && !IsNotFound(summary.error())) return Fail(summary.error());
   const auto head = summary ? summary->head : std::nullopt;
-  const auto tools = services_.parts.tools.Current();
+  const auto workspace = TRY(services_.WorkspaceAt(summary ? summary->workspace : std::string()));
+  const auto tools = workspace->tools.Current();
   const auto decide = [&](const Interaction& found) {
     const bool is_over = found.status == InteractionStatus::kFailed || (request.is_unnamed_whole() && WasLeft(found));
     return is_over && HasSideEffects(found, *tools) ? std::optional(found.id) : std::nullopt;

@@ -92,8 +92,8 @@ Run::Run(Plan plan, Services services)
 void Run::Start(Executor executor, std::function<void()> ended) {
   if (services_.files) files_.emplace(*services_.files, chat_id_);
   if (services_.editors) editor_ = services_.editors->FilesOf(chat_id_);
-  if (services_.editors) chat_tools_ = services_.editors->ToolsOf(chat_id_, services_.tools);
-  if (services_.workspace) recorder_ = services_.workspace->Record(chat_id_, guard_.hears_calls());
+  if (services_.editors) chat_tools_ = services_.editors->ToolsOf(chat_id_, services_.workspace->tools);
+  if (auto* const history = services_.workspace->history) recorder_ = history->Record(chat_id_, guard_.hears_calls());
   const AgentLimits limits{.max_rounds = services_.options.max_rounds,
                            .tool_timeout = services_.options.tool_timeout,
                            .retry = {.max_retries = services_.options.max_retries},

@@ -48,7 +48,8 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
     std::int64_t context_window = 0;  // tokens; 0 if unknown
     ModelAbilities abilities{};       // of the model
     OnDisconnect on_disconnect;
-    RunJournal journal;  // already begun: its first record is stored
+    std::optional<ApprovalMode> approval_mode;  // StartRequest::approval_mode
+    RunJournal journal;                         // already begun: its first record is stored
     SystemPrompt prompt{};
     AgentGuards guards{};
     Span span{};  // of the interaction, for telemetry
@@ -65,8 +66,8 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
     };
     std::optional<Shown> shown = std::nullopt;
   };
-  struct Services {  // all must outlive the run
-    const ToolRegistry& tools;
+  struct Services {                                   // all must outlive the run
+    std::shared_ptr<const WorkspaceParts> workspace;  // the run keeps it
     ApprovalRequests& approvals;
     InputRequests& inputs;
     GrantStore* grants;  // null if there are none
@@ -76,7 +77,6 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
     FileStore* files = nullptr;                                 // null if chats have no files
     DocumentReader* documents = nullptr;                        // null if documents are not read
     Editors* editors = nullptr;                                 // null if editors cannot connect
-    WorkspaceHistory* workspace = nullptr;                      // null if changes are not recorded
     QuestionStore* questions = nullptr;                         // null if no other process needs to know the questions
     std::function<Result<ApprovalMode>(const ChatId&)> mode{};  // the chat's mode now
     std::function<void(std::function<void()>)> submit{};        // runs a job on a thread that may wait
@@ -93,6 +93,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   // The chat's version when the run began, if known.
   std::optional<std::int64_t> chat_version() const { return chat_version_; }
   const std::shared_ptr<EventLog>& log() const { return log_; }
+  const std::shared_ptr<const WorkspaceParts>& workspace() const { return services_.workspace; }
   const std::shared_ptr<RunHold>& hold() const { return hold_; }
 
   // --- in this order, each once -------------------------------------------------------------------------------------
@@ -155,7 +156,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
                                 const Executor& executor) override;
 
  private:
-  const ToolRegistry& tools() const { return chat_tools_ ? *chat_tools_ : services_.tools; }
+  const ToolRegistry& tools() const { return chat_tools_ ? *chat_tools_ : services_.workspace->tools; }
   // Stores the questions where other processes can answer them.
   void TellOthers(const std::vector<PendingQuestion>& questions) const;
   // Records an event to be shown.

@@ -66,9 +66,15 @@ void ReadBegin(const Json& begin, InterruptedRun& run) {
     }
   }
   run.interaction.model = begin.at("model").get<std::string>();
+  if (const auto folder = begin.find("workspace"); folder != begin.end()) {
+    run.interaction.workspace = folder->get<std::string>();
+  }
   run.interaction.created_at = ParseTimestamp(begin.at("created_at").get<std::string>()).value();
   run.on_disconnect =
       begin.at("on_disconnect").get<std::string>() == "continue" ? OnDisconnect::kContinue : OnDisconnect::kCancel;
+  if (const auto mode = begin.find("approval_mode"); mode != begin.end()) {
+    run.approval_mode = ParseApprovalMode(mode->get<std::string>()).value();
+  }
   if (const auto from = begin.find("resumed_from"); from != begin.end()) {
     run.record.resumed_from = ResumedFrom{.interaction = IdOrNull(from->at("interaction_id")).value(),
                                           .call_ids = from->at("call_ids").get<std::vector<std::string>>()};
@@ -225,7 +231,8 @@ Json ItemAsJson(char type, std::string_view content) {
 }  // namespace
 
 void RunJournal::AddBegin(const Interaction& interaction, OnDisconnect on_disconnect, const std::string& queue_id,
-                          const Attached& attached, const std::string& traceparent) {
+                          const Attached& attached, const std::string& traceparent,
+                          std::optional<ApprovalMode> approval_mode) {
   record_.traceparent = traceparent;
   if (!is_kept_) return;
   Json begin = {{"parent_id", TextOrNull(interaction.parent_id)},
@@ -239,6 +246,8 @@ void RunJournal::AddBegin(const Interaction& interaction, OnDisconnect on_discon
   }
   if (record_.files_from) begin["files_from"] = record_.files_from->str();
   if (record_.request) begin["request"] = ToJson(*record_.request);
+  if (approval_mode) begin["approval_mode"] = ToString(*approval_mode);
+  if (!interaction.workspace.empty()) begin["workspace"] = interaction.workspace;
   if (!queue_id.empty()) begin["queue_id"] = queue_id;
   if (!traceparent.empty()) begin["traceparent"] = traceparent;
   if (!interaction.attachments.empty()) {

@@ -55,7 +55,8 @@ class RunJournal {
   // was, or empty. `attached` follows the user's message. `traceparent` names its span, so that spans of another
   // process join the same trace.
   void AddBegin(const Interaction& interaction, OnDisconnect on_disconnect, const std::string& queue_id = {},
-                const Attached& attached = {}, const std::string& traceparent = {});
+                const Attached& attached = {}, const std::string& traceparent = {},
+                std::optional<ApprovalMode> approval_mode = {});
   void AddEvent(const AgentEvent& event);
   void AddTextDelta(std::uint32_t round_index, std::string_view text);
   void AddThinkingDelta(std::uint32_t round_index, std::string_view text);
@@ -93,6 +94,7 @@ class RunJournal {
 struct InterruptedRun {
   Interaction interaction;  // RUNNING, with its durable events
   OnDisconnect on_disconnect = OnDisconnect::kCancel;
+  std::optional<ApprovalMode> approval_mode{};                   // StartRequest::approval_mode
   RunRecord record{};                                            // RestoreState completes it
   std::shared_ptr<EventLog> log = std::make_shared<EventLog>();  // all that was shown, byte for byte; not published
   std::string queue_id{};                                        // of the queued message it was, or empty

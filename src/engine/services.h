@@ -1,6 +1,8 @@
 #pragma once
 
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -34,19 +36,49 @@ struct EngineServices {
   Delay delay() {
     return [this](std::chrono::milliseconds pause, std::function<void()> call) { timer.After(pause, std::move(call)); };
   }
-  // The approval mode of this chat: its own, else the server's. A server that refuses calls that need approval does so
-  // in every chat, and a chat that cannot be read asks. kUnavailable if the store cannot tell now.
-  Result<ApprovalMode> ModeOf(const ChatId& chat) const {
+  // The approval mode of this chat: its own, else that of the run, else the server's. A server that refuses calls that
+  // need approval does so in every chat, and a chat that cannot be read asks. kUnavailable if the store cannot tell
+  // now.
+  Result<ApprovalMode> ModeOf(const ChatId& chat, std::optional<ApprovalMode> of_run) const {
     if (options.approval_mode == ApprovalMode::kDenyAll) return ApprovalMode::kDenyAll;
     const auto summary = parts.store.LoadSummary(chat);
     if (!summary && summary.error().code == ErrorCode::kUnavailable) return Fail(summary.error());
-    if (!summary) return IsNotFound(summary.error()) ? options.approval_mode : ApprovalMode::kAsk;
-    return summary->approval_mode.value_or(options.approval_mode);
+    const ApprovalMode otherwise = of_run.value_or(options.approval_mode);
+    if (!summary) return IsNotFound(summary.error()) ? otherwise : ApprovalMode::kAsk;
+    return summary->approval_mode.value_or(otherwise);
   }
-  RunGuard::Parts guard_parts() const { return {parts.audit, parts.hooks, redactor, guardrails}; }
+  // kForbidden (reason "mode_not_allowed") if the server's mode, which holds everywhere, allows no such choice.
+  Result<void> CheckMode(std::optional<ApprovalMode> chosen) const {
+    if (options.approval_mode != ApprovalMode::kDenyAll ||
+        chosen.value_or(ApprovalMode::kDenyAll) == ApprovalMode::kDenyAll)
+      return {};
+    return Fail(Reason::kModeNotAllowed, "the server's \"approval_mode\" is deny_all, which holds in every chat");
+  }
+  RunGuard::Parts GuardParts(Hooks* hooks) const { return {parts.audit, hooks, redactor, guardrails}; }
+  // The folder with this path (ChatSummary::workspace). The failures of Workspaces::Open.
+  Result<std::shared_ptr<const WorkspaceParts>> WorkspaceAt(const std::string& path) const {
+    const bool is_home = path.empty() || parts.workspaces == nullptr || path == home->path;
+    return is_home ? home : parts.workspaces->Open(path);
+  }
+  // That of a chat; of an unknown one, the server's.
+  Result<std::shared_ptr<const WorkspaceParts>> WorkspaceOf(const ChatId& chat) const {
+    if (parts.workspaces == nullptr) return home;
+    const auto summary = parts.store.LoadSummary(chat);
+    if (!summary && !IsNotFound(summary.error())) return Fail(summary.error());
+    return WorkspaceAt(summary ? summary->workspace : std::string());
+  }
 
   const Engine::Parts parts;
   const EngineOptions options;
+  // The server's own folder.
+  const std::shared_ptr<const WorkspaceParts> home =
+      std::make_shared<WorkspaceParts>(WorkspaceParts{.path = options.workspace,
+                                                      .tools = parts.tools,
+                                                      .prompt = parts.prompt,
+                                                      .history = parts.workspace_history,
+                                                      .reader = parts.workspace_reader,
+                                                      .instructions = parts.instructions,
+                                                      .hooks = parts.hooks});
   const Redactor redactor{parts.secrets};
   const Guardrails guardrails{parts.guardrails};
   ChatChanges changes;

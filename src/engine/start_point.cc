@@ -69,6 +69,7 @@ Result<Beginning> StartPoints::AtHead(const ChatId& chat, Head which) {
   return Beginning{.parent = head->summary.head,
                    .state = std::move(head->state).value_or(AgentState{}),
                    .model = std::move(head->summary.chosen_model),
+                   .workspace = std::move(head->summary.workspace),
                    .expected_head = head->summary.head,
                    .expected_version = head->version};
 }
@@ -81,7 +82,8 @@ Result<std::optional<Beginning>> StartPoints::AtRescued(const ChatId& chat) {
   if (rescued.empty()) return std::optional<Beginning>();
   return std::optional(Beginning{.parent = rescued.back().id,
                                  .state = std::move(rescued.back().final_agent_state).value_or(AgentState{}),
-                                 .model = summary ? summary->chosen_model : std::string()});
+                                 .model = summary ? summary->chosen_model : std::string(),
+                                 .workspace = summary ? summary->workspace : std::string()});
 }
 
 Result<Beginning> StartPoints::BesideEdited(const ChatId& chat, const StartPoint& from, const StartRequest& request) {
@@ -106,7 +108,8 @@ Result<Beginning> StartPoints::BesideEdited(const ChatId& chat, const StartPoint
                    .state = (std::move(before)).value_or(AgentState{}),
                    .user_message = again ? edited.user_message : request.user_message,
                    .model = std::move(model),
-                   .attached = *std::move(attached)};
+                   .attached = *std::move(attached),
+                   .workspace = TRY(services_.parts.store.LoadSummary(chat)).workspace};
 }
 
 Result<Beginning> StartPoints::WhereItStopped(const ChatId& chat, const StartPoint& from, const StartRequest& request) {
@@ -122,8 +125,10 @@ Result<Beginning> StartPoints::WhereItStopped(const ChatId& chat, const StartPoi
                       .state = *std::move(ended.final_agent_state),
                       .user_message = ended.user_message,
                       .model = ModelFor(chat, request, ended.model),
-                      .attached = AttachedTo(ended)};
-  beginning.interrupted = WhereToResume(beginning.state, *services_.parts.tools.Current());
+                      .attached = AttachedTo(ended),
+                      .workspace = TRY(services_.parts.store.LoadSummary(chat)).workspace};
+  const auto workspace = TRY(services_.WorkspaceAt(beginning.workspace));
+  beginning.interrupted = WhereToResume(beginning.state, *workspace->tools.Current());
   beginning.resumed_from = ResumedFrom{.interaction = ended.id};
   if (ended.record) beginning.resumed_span = ParseTraceparent(ended.record->traceparent).value_or(TraceContext{});
   for (const OpenCall& open : beginning.interrupted->calls) {

@@ -35,6 +35,7 @@ struct Beginning {
   std::string model{};      // as requested, or chosen for the chat; empty for the default
   Attached attached{};      // to the message
   bool makes_chat = false;  // the chat does not exist yet
+  std::string workspace{};  // ChatSummary::workspace
   // RunBeginning::expected_head.
   std::optional<std::optional<InteractionId>> expected_head{};
   std::optional<std::int64_t> expected_version{};  // likewise

@@ -44,6 +44,7 @@ const Answer* GivenTo(const InterruptedRun& run, const std::string& id) {
 
 Result<EventSubscription> Turns::Start(const ChatId& chat, const StartPoint& from, StartRequest request) {
   TRY(start_points_.Check(chat, from, request));
+  TRY(services_.CheckMode(request.approval_mode));
   if (auto occupied = busy_.Occupy(chat); !occupied) {
     const bool waits = request.if_running != IfRunning::kReject && occupied.error().Is(Reason::kBusy);
     return waits ? Wait(chat, from, std::move(request)) : Fail(occupied.error());
@@ -105,6 +106,7 @@ Result<std::shared_ptr<Run>> Turns::MakeFrom(Result<Beginning> beginning, const 
     TRY(services_.guardrails.Admit(*text));
   }
   const auto model = TRY(services_.parts.models.Resolve(beginning->model));
+  auto workspace = TRY(services_.WorkspaceAt(beginning->workspace));
   TRY(CheckResources(waited.log != nullptr));
   auto guards = TRY(GuardsFor(chat, model.full_name, {}));
 
@@ -115,6 +117,7 @@ Result<std::shared_ptr<Run>> Turns::MakeFrom(Result<Beginning> beginning, const 
   interaction.attachments = std::move(beginning->attached.files);
   interaction.model = model.full_name;
   interaction.created_at = Now();
+  interaction.workspace = workspace->path;
   std::optional<InteractionId> files_from;
   std::optional<WorkspaceMoves::Plan> plan;
   // A run that follows the head knows the head, and does not begin if it has moved.
@@ -140,7 +143,7 @@ Result<std::shared_ptr<Run>> Turns::MakeFrom(Result<Beginning> beginning, const 
   Span span = BeginSpan(request.trace_parent);
   span.Link(beginning->resumed_span);
   journal.AddBegin(interaction, request.on_disconnect, waited.queued ? waited.queued->id : "", beginning->attached,
-                   FormatTraceparent(span.context()));
+                   FormatTraceparent(span.context()), request.approval_mode);
   // A queued message leaves the queue, so from then on only the journal holds it.
   const auto reach = waited.queued ? Journal::Reach::kPowerLoss : Journal::Reach::kProcess;
   std::unique_ptr<RunHold> hold;
@@ -170,6 +173,7 @@ Result<std::shared_ptr<Run>> Turns::MakeFrom(Result<Beginning> beginning, const 
                  .context_window = model.context_window,
                  .abilities = model.abilities,
                  .on_disconnect = request.on_disconnect,
+                 .approval_mode = request.approval_mode,
                  .journal = std::move(journal),
                  .guards = std::move(guards),
                  .span = std::move(span),
@@ -178,7 +182,7 @@ Result<std::shared_ptr<Run>> Turns::MakeFrom(Result<Beginning> beginning, const 
                  .only_compact = only_compact,
                  .chat_version = beginning->expected_version,
                  .log = waited.log},
-                request.instructions);
+                std::move(workspace), request.instructions);
 }
 
 std::optional<InteractionId> Turns::HeadOf(const ChatId& chat) const {
@@ -186,15 +190,16 @@ std::optional<InteractionId> Turns::HeadOf(const ChatId& chat) const {
   return summary ? summary->head : std::nullopt;
 }
 
-std::shared_ptr<Run> Turns::NewRun(Run::Plan plan, const std::string& instructions) {
-  if (services_.parts.prompt) plan.prompt = services_.parts.prompt();
+std::shared_ptr<Run> Turns::NewRun(Run::Plan plan, std::shared_ptr<const WorkspaceParts> workspace,
+                                   const std::string& instructions) {
+  if (workspace->prompt) plan.prompt = workspace->prompt();
   plan.prompt.instructions = instructions;
+  const auto mode = [this, of_run = plan.approval_mode](const ChatId& chat) { return services_.ModeOf(chat, of_run); };
   return std::make_shared<Run>(
       std::move(plan),
-      Run::Services{services_.parts.tools, services_.approvals, services_.inputs, services_.parts.grants,
-                    services_.timer, services_.options, services_.guard_parts(), services_.parts.files,
-                    services_.parts.documents, &services_.editors, services_.parts.workspace_history,
-                    services_.parts.questions, [this](const ChatId& chat) { return services_.ModeOf(chat); },
+      Run::Services{workspace, services_.approvals, services_.inputs, services_.parts.grants, services_.timer,
+                    services_.options, services_.GuardParts(workspace->hooks), services_.parts.files,
+                    services_.parts.documents, &services_.editors, services_.parts.questions, mode,
                     [this](std::function<void()> job) { services_.pool.Submit(std::move(job)); },
                     [this](const InteractionRef& run) {
                       return services_.parts.runs.IsFollowedElsewhere(run).value_or(true);  // asked again later
@@ -323,7 +328,8 @@ Result<EventSubscription> Turns::Wait(const ChatId& chat, const StartPoint& from
                         .model = request.model,
                         .on_disconnect = request.on_disconnect,
                         .created_at = Now(),
-                        .request = request.request};
+                        .request = request.request,
+                        .approval_mode = request.approval_mode};
   QueuedRun::MakeRun make;
   if (cancel) {
     make = [this, request, from](QueuedRun& run) { return Make(run.chat_id, from, request, {.log = run.log}); };
@@ -428,6 +434,7 @@ std::shared_ptr<Run> Turns::MakeQueued(const std::shared_ptr<QueuedRun>& waiting
     return Make(waiting->chat_id, {},
                 {.user_message = message.user_message,
                  .model = message.model,
+                 .approval_mode = message.approval_mode,
                  .on_disconnect = message.on_disconnect,
                  .request = message.request,
                  .trace_parent = waiting->trace_parent},
@@ -552,11 +559,16 @@ Result<Turns::RecoveredAs> Turns::RecoverOne(const InteractionRef& ref, const st
     state = std::move(stored.final_agent_state).value_or(AgentState{});
   }
   RestoreState(*run, state);
-  if (auto questions = FindOpenQuestions(*run, state, *services_.parts.tools.Current()); questions && may_wait) {
+  const auto workspace = services_.WorkspaceAt(run->interaction.workspace);
+  if (!workspace) {
+    LogWarning("an interrupted interaction cannot go on: " + workspace.error().message,
+               {{"chat", ref.chat_id.str()}, {"interaction", ref.interaction_id.str()}});
+  }
+  const auto tools = (workspace ? *workspace : services_.home)->tools.Current();
+  if (auto questions = FindOpenQuestions(*run, state, *tools); questions && may_wait && workspace) {
     if (const auto model = services_.parts.models.Resolve(run->interaction.model)) {
-      return AskAgain(hold, *std::move(run), std::move(state), *model, *std::move(questions), *content).map([] {
-        return RecoveredAs::kWaiting;
-      });
+      return AskAgain(hold, *std::move(run), std::move(state), *model, *workspace, *std::move(questions), *content)
+          .map([] { return RecoveredAs::kWaiting; });
     }
   }
   return SaveInterrupted(*hold, EndInterrupted(*std::move(run), std::move(state))).map([] {
@@ -567,13 +579,13 @@ Result<Turns::RecoveredAs> Turns::RecoverOne(const InteractionRef& ref, const st
 // Open questions are open again, under their ids, and the run goes on when they are answered. If an answer came just
 // before the process ended, it goes on at once.
 Result<void> Turns::AskAgain(const std::shared_ptr<RunHold>& hold, InterruptedRun interrupted, AgentState state,
-                             const ModelDirectory::Resolved& model, OpenQuestions questions,
-                             const JournalContent& content) {
+                             const ModelDirectory::Resolved& model, std::shared_ptr<const WorkspaceParts> workspace,
+                             OpenQuestions questions, const JournalContent& content) {
   const ChatId chat = interrupted.interaction.chat_id;
   auto guards = TRY(GuardsFor(chat, model.full_name, interrupted.interaction.usage));
   if (auto goes_on = hold->GoOn(content.records); !goes_on) return goes_on;
   const InteractionId id = interrupted.interaction.id;
-  const auto tools = services_.parts.tools.Current();
+  const auto tools = workspace->tools.Current();
   for (const auto& approval : questions.approvals) {
     const auto reopened = services_.approvals.Reopen({chat, id, approval});
     const auto* given = GivenTo<ApprovalAnswer>(interrupted, approval.approval_id);
@@ -600,11 +612,13 @@ Result<void> Turns::AskAgain(const std::shared_ptr<RunHold>& hold, InterruptedRu
               .context_window = model.context_window,
               .abilities = model.abilities,
               .on_disconnect = interrupted.on_disconnect,
+              .approval_mode = interrupted.approval_mode,
               .journal = std::move(journal),
               .guards = std::move(guards),
               .span = BeginSpan(interrupted.span),
               .interrupted = std::move(questions.where),
-              .shown = Run::Plan::Shown{.log = std::move(interrupted.log), .request_id = std::move(request_id)}});
+              .shown = Run::Plan::Shown{.log = std::move(interrupted.log), .request_id = std::move(request_id)}},
+             std::move(workspace));
   busy_.Put(run);
   Execute(run);
   return {};

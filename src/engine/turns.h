@@ -56,7 +56,8 @@ class Turns {
   Result<void> CheckResources(bool has_thread);
   Result<AgentGuards> GuardsFor(const ChatId& chat, const std::string& model, const TokenUsage& used_before);
   std::optional<InteractionId> HeadOf(const ChatId& chat) const;
-  std::shared_ptr<Run> NewRun(Run::Plan plan, const std::string& instructions = {});
+  std::shared_ptr<Run> NewRun(Run::Plan plan, std::shared_ptr<const WorkspaceParts> workspace,
+                              const std::string& instructions = {});
   Span BeginSpan(const TraceContext& parent) const {
     return Span::Begin(services_.parts.telemetry, "invoke_agent reprise", parent);
   }
@@ -84,7 +85,8 @@ class Turns {
   Result<RecoveredAs> RecoverOne(const InteractionRef& ref, const std::shared_ptr<RunHold>& hold, bool may_wait);
   Result<void> SaveInterrupted(RunHold& hold, const Interaction& ended);
   Result<void> AskAgain(const std::shared_ptr<RunHold>& hold, InterruptedRun interrupted, AgentState state,
-                        const ModelDirectory::Resolved& model, OpenQuestions questions, const JournalContent& content);
+                        const ModelDirectory::Resolved& model, std::shared_ptr<const WorkspaceParts> workspace,
+                        OpenQuestions questions, const JournalContent& content);
 
   EngineServices& services_;
   BusyChats& busy_;

@@ -19,20 +19,20 @@ namespace reprise {
 
 namespace {
 
+Result<const WorkspaceReader*> ReaderOf(const WorkspaceParts& workspace) {
+  if (workspace.reader != nullptr) return workspace.reader;
+  return Fail(Reason::kNoWorkspace, "this server has no workspace whose files could be named");
+}
+
 constexpr std::string_view kReadingTool = "read_file";
 
 Error NotReadable(std::string why) { return Refused(Reason::kNotReadable, std::move(why)); }
 
 }  // namespace
 
-Result<const WorkspaceReader*> NamedFiles::Reader() const {
-  if (services_.parts.workspace_reader != nullptr) return services_.parts.workspace_reader;
-  return Fail(Reason::kNoWorkspace, "this server has no workspace whose files could be named");
-}
-
 // In the mode that asks, whatever the server's mode: there is nobody to ask, and no chat's grants count.
-Result<void> NamedFiles::CheckReadable(const std::string& path) const {
-  const auto tools = services_.parts.tools.Current();
+Result<void> NamedFiles::CheckReadable(const WorkspaceParts& workspace, const std::string& path) const {
+  const auto tools = workspace.tools.Current();
   Tool* const tool = tools->Find(kReadingTool);
   if (tool == nullptr) return Fail(NotReadable("the configuration of this server does not let files be read"));
   const ReviewedCall call{
@@ -45,16 +45,16 @@ Result<void> NamedFiles::CheckReadable(const std::string& path) const {
                   "there); what you upload yourself it may"));
 }
 
-Result<WorkspaceReader::Listing> NamedFiles::Find(std::string_view text, std::size_t limit) const {
-  const auto* const reader = TRY(Reader());
-  return reader->Find({.text = std::string(text), .limit = limit, .accepts = [this](const std::string& path) {
-                         return CheckReadable(path).has_value();
-                       }});
+Result<WorkspaceReader::Listing> NamedFiles::Find(const WorkspaceParts& workspace, std::string_view text,
+                                                  std::size_t limit) const {
+  const auto* const reader = TRY(ReaderOf(workspace));
+  const auto accepts = [&](const std::string& path) { return CheckReadable(workspace, path).has_value(); };
+  return reader->Find({.text = std::string(text), .limit = limit, .accepts = accepts});
 }
 
-Result<StoredFile> NamedFiles::Read(std::string_view path) const {
-  const auto* const reader = TRY(Reader());
-  TRY(CheckReadable(std::string(path)));
+Result<StoredFile> NamedFiles::Read(const WorkspaceParts& workspace, std::string_view path) const {
+  const auto* const reader = TRY(ReaderOf(workspace));
+  TRY(CheckReadable(workspace, std::string(path)));
   auto content = reader->Read(path);
   if (!content) {
     Error error = std::move(content.error());
@@ -167,7 +167,7 @@ std::set<std::string> Shown(const std::vector<WorkspaceChange>& changes) {
 // --- where it stands -------------------------------------------------------------------------------------------------
 
 State WorkspaceMoves::StandsAt(const ChatId& chat, State head) const {
-  const auto text = is_on() ? services_.parts.workspace_history->Position(chat) : std::nullopt;
+  const auto text = is_on() ? kept().Position(chat) : std::nullopt;
   if (!text) return head;
   const auto json = ParseJson(*text);
   if (!json) return head;
@@ -194,9 +194,8 @@ void WorkspaceMoves::RunEnded(const ChatId& chat, std::int64_t version) {
 }
 
 Result<void> WorkspaceMoves::Stand(const ChatId& chat, State at, State head) {
-  WorkspaceHistory& history = *services_.parts.workspace_history;
-  if (at != head) return history.SetPosition(chat, PositionText(at, head));
-  return history.Position(chat) ? history.SetPosition(chat, "") : Result<void>();
+  if (at != head) return kept().SetPosition(chat, PositionText(at, head));
+  return kept().Position(chat) ? kept().SetPosition(chat, "") : Result<void>();
 }
 
 void WorkspaceMoves::HeadMoved(const ChatId& chat, State at, State head) {
@@ -215,8 +214,17 @@ void WorkspaceMoves::HeadGrew(const ChatId& chat, State before, State head) {
 // --- from one state to another ---------------------------------------------------------------------------------------
 
 // Parents have lower numbers, so the two paths meet at their first common state.
-Result<WorkspaceMoves::Way> WorkspaceMoves::Between(const ChatId& chat, State from, State to) const {
+Result<WorkspaceMoves::Way> WorkspaceMoves::Between(const ChatId& chat, const std::string& folder, State from,
+                                                    State to) const {
   Way way;
+  const auto changes_of = [&](const Interaction& interaction) -> Result<std::map<std::string, WorkspaceChange>> {
+    auto changes = ChangesOf(interaction);
+    const std::string& worked_in = interaction.workspace.empty() ? services_.home->path : interaction.workspace;
+    if (changes.empty() || interaction.imported || worked_in == folder) return changes;
+    return Fail(Reason::kWorkspaceMoved, "files cannot be put back across a move: the chat worked in " +
+                                             VisibleLine(worked_in) + " then, and works in " + VisibleLine(folder) +
+                                             " now; leave out \"files\", or move the chat back first");
+  };
   struct Done {
     std::map<std::string, WorkspaceChange> changes;
     bool imported;
@@ -231,7 +239,7 @@ Result<WorkspaceMoves::Way> WorkspaceMoves::Between(const ChatId& chat, State fr
     if (!to || (from && *from > *to)) {
       const Interaction undone = TRY(interactions_.FindFinished(chat, *from));
       way.omitted += OmittedIn(undone);
-      for (auto& [path, change] : ChangesOf(undone)) {
+      for (auto& [path, change] : TRY(changes_of(undone))) {
         if (IsOfGit(path)) continue;
         const auto [found, is_new] =
             way.targets.try_emplace(path, Target{.expected = change.after, .expected_imported = undone.imported});
@@ -242,7 +250,7 @@ Result<WorkspaceMoves::Way> WorkspaceMoves::Between(const ChatId& chat, State fr
     } else {
       const Interaction done = TRY(interactions_.FindFinished(chat, *to));
       way.omitted += OmittedIn(done);
-      down.push_back({ChangesOf(done), done.imported});
+      down.push_back({TRY(changes_of(done)), done.imported});
       to = before(done);
     }
   }
@@ -261,8 +269,9 @@ Result<WorkspaceMoves::Way> WorkspaceMoves::Between(const ChatId& chat, State fr
 Result<WorkspaceMoves::Plans> WorkspaceMoves::PlanFor(const ChatId& chat, State head, State target) const {
   Plans plans;
   if (!is_on()) return plans;
-  WorkspaceHistory& history = *services_.parts.workspace_history;
-  const auto [targets, omitted] = TRY(Between(chat, StandsAt(chat, head), target));
+  const auto workspace = TRY(services_.WorkspaceOf(chat));
+  WorkspaceHistory& history = *workspace->history;
+  const auto [targets, omitted] = TRY(Between(chat, workspace->path, StandsAt(chat, head), target));
   plans.omitted = omitted;
   std::set<std::string> paths;
   std::vector<std::string> removed;
@@ -323,7 +332,7 @@ Result<FilesPreview> WorkspaceMoves::Preview(const ChatId& chat, State head, Sta
     if (each.imported) {
       const WorkspaceChange change{each.step.path, each.step.from, each.step.to};
       std::string diff = "# not shown: there are too many changes\n";
-      if (made_bytes < kMostMade) diff = TRY(services_.parts.workspace_history->DiffOf(chat, change));
+      if (made_bytes < kMostMade) diff = TRY(kept().DiffOf(chat, change));
       made_bytes += diff.size();
       file.diff = Cut(ToValidUtf8(diff), std::min(kShownOfFile, kShownOfAll - shown_bytes));
       shown_bytes += std::min(file.diff.size(), kShownOfAll - shown_bytes);
@@ -386,8 +395,9 @@ Result<WorkspaceMoves::Plan> WorkspaceMoves::Prepare(const ChatId& chat, State h
 
 Result<void> WorkspaceMoves::Restore(const ChatId& chat, const Plan& plan, Then then,
                                      const std::function<Result<void>()>& commit) {
-  WorkspaceHistory& history = *services_.parts.workspace_history;
   if (plan.steps.empty()) return commit();
+  const auto workspace = TRY(services_.WorkspaceOf(chat));
+  WorkspaceHistory& history = *workspace->history;
   std::vector<std::string> paths;
   for (const RestoreStep& step : plan.steps) paths.push_back(step.path);
   history.Look(chat, paths, /*keep=*/true);  // allows the present content to be put back
@@ -407,6 +417,7 @@ Result<InteractionId> WorkspaceMoves::SaveForeign(const ChatId& chat, std::vecto
   const State at = StandsAt(chat, head.parent);
   const auto hold = TRY(services_.parts.runs.Begin({.chat = chat, .expected_head = head.expected_head}));
   Interaction saved{.id = hold->id(), .chat_id = chat};
+  saved.workspace = head.workspace.empty() ? services_.home->path : head.workspace;
   saved.parent_id = head.parent;
   saved.imported = of_imported;  // its earlier contents were not seen here
   saved.status = InteractionStatus::kCompleted;
@@ -425,8 +436,7 @@ Result<InteractionId> WorkspaceMoves::SaveForeign(const ChatId& chat, std::vecto
 
 void WorkspaceMoves::Recover() {
   if (!is_on()) return;
-  WorkspaceHistory& history = *services_.parts.workspace_history;
-  history.Recover([&](const ChatId& chat, const std::string& then) -> Result<void> {
+  const auto commit = [&](const ChatId& chat, const std::string& then) -> Result<void> {
     const Json json = TRY(ParseJson(then));
     JsonReader reader(json, "intent");
     const State head = StateIn(reader, "head");
@@ -438,8 +448,18 @@ void WorkspaceMoves::Recover() {
       if (!moved) return Fail(moved.error());
       return Stand(chat, *head, *head);
     }
-    return position ? history.SetPosition(chat, *position) : Result<void>();
-  });
+    return position ? kept().SetPosition(chat, *position) : Result<void>();
+  };
+  for (const std::string& path : kept().Recover(commit)) {
+    const auto workspace = services_.parts.workspaces ? services_.WorkspaceAt(path)
+                                                      : Fail(Reason::kNoSuchWorkspace, "it is not this server's");
+    if (workspace) {
+      (*workspace)->history->Recover(commit);
+    } else {
+      LogWarning("files of another workspace were being put back; they are left as they are",
+                 {{"workspace", path}, {"error", workspace.error().message}});
+    }
+  }
 }
 
 // --- what an interaction did -----------------------------------------------------------------------------------------
@@ -464,7 +484,7 @@ Result<InteractionDiff> WorkspaceMoves::DiffOf(const ChatId& chat, InteractionId
     if (!shown.contains(path)) path += '/';
     if (!shown.contains(path)) continue;
     FileDiff diff{.change = change, .path = std::move(path), .change_name = ChangeName(change.before, change.after)};
-    if (is_on() && bytes < kMostBytes) diff.unified = TRY(services_.parts.workspace_history->DiffOf(chat, change));
+    if (is_on() && bytes < kMostBytes) diff.unified = TRY(kept().DiffOf(chat, change));
     bytes += diff.unified.size();
     diffs.files.push_back(std::move(diff));
   }

@@ -29,15 +29,15 @@ class NamedFiles {
   explicit NamedFiles(const EngineServices& services) : services_(services) {}
 
   // Lists paths that contain `text`. Unreadable files are left out.
-  Result<WorkspaceReader::Listing> Find(std::string_view text, std::size_t limit) const;
+  Result<WorkspaceReader::Listing> Find(const WorkspaceParts& workspace, std::string_view text,
+                                        std::size_t limit) const;
   // Reads a file as it is now, to store it with a chat. The failures of WorkspaceReader, kNotFound with reason
   // "no_such_file"; kForbidden (reason "not_readable") if the configuration forbids the agent to read it, or asks
   // first.
-  Result<StoredFile> Read(std::string_view path) const;
+  Result<StoredFile> Read(const WorkspaceParts& workspace, std::string_view path) const;
 
  private:
-  Result<const WorkspaceReader*> Reader() const;
-  Result<void> CheckReadable(const std::string& path) const;
+  Result<void> CheckReadable(const WorkspaceParts& workspace, const std::string& path) const;
 
   const EngineServices& services_;
 };
@@ -53,7 +53,7 @@ class WorkspaceMoves {
   // The interaction after which a state is; nullopt before the first one.
   using State = std::optional<InteractionId>;
 
-  bool is_on() const { return services_.parts.workspace_history != nullptr; }
+  bool is_on() const { return services_.home->history != nullptr; }
   // The state in which the chat has left the workspace.
   State StandsAt(const ChatId& chat, State head) const;
   // The same for callers that know the chat's version (ChatHead::version); this seldom asks the store.
@@ -101,7 +101,8 @@ class WorkspaceMoves {
     std::map<std::string, Target> targets{};
     std::uint64_t omitted = 0;  // further changes that were not recorded
   };
-  Result<Way> Between(const ChatId& chat, State from, State to) const;
+  // `folder` is the chat's now. kConflict (reason "workspace_moved") if it was another on the way.
+  Result<Way> Between(const ChatId& chat, const std::string& folder, State from, State to) const;
   struct Planned {
     RestoreStep step;
     std::optional<FileVersion> expected{};
@@ -114,6 +115,8 @@ class WorkspaceMoves {
     std::uint64_t omitted = 0;
   };
   Result<Plans> PlanFor(const ChatId& chat, State head, State target) const;
+  // Contents, diffs and positions are kept with chats, so the history of any folder has them.
+  WorkspaceHistory& kept() const { return *services_.home->history; }
   // Returns the new head.
   Result<InteractionId> SaveForeign(const ChatId& chat, std::vector<WorkspaceChange> foreign, bool of_imported);
   Result<void> Stand(const ChatId& chat, State at, State head);

@@ -22,19 +22,22 @@ std::vector<std::string> NamesOf(const std::vector<McpServerOptions>& servers) {
 
 }  // namespace
 
-McpServers::McpServers(const std::vector<McpServerOptions>& servers, Parts parts)
+McpServers::Memory::Memory(const std::vector<McpServerOptions>& servers, const Parts& parts)
+    : consents(parts.file_system, parts.approvals_file, parts.keys),
+      credentials(parts.file_system, parts.logins_file, parts.keys),
+      eras(parts.file_system, parts.eras_file, NamesOf(servers)) {}
+
+McpServers::McpServers(const std::vector<McpServerOptions>& servers, Parts parts, std::shared_ptr<Memory> memory)
     : transport_(parts.transport),
       workspace_(parts.workspace),
       client_version_(parts.client_version),
-      consents_(parts.file_system, std::move(parts.approvals_file), parts.keys),
-      credentials_(parts.file_system, std::move(parts.logins_file), std::move(parts.keys)),
-      eras_(parts.file_system, std::move(parts.eras_file), NamesOf(servers)) {
+      memory_(memory ? std::move(memory) : std::make_shared<Memory>(servers, parts)) {
   for (const McpServerOptions& options : servers) {
     connections_.push_back(
         std::make_shared<ServerConnection>(options, ServerConnection::Parts{.transport = parts.transport,
-                                                                            .consents = consents_,
-                                                                            .credentials = credentials_,
-                                                                            .eras = eras_,
+                                                                            .consents = memory_->consents,
+                                                                            .credentials = memory_->credentials,
+                                                                            .eras = memory_->eras,
                                                                             .workspace = parts.workspace,
                                                                             .folders = parts.folders,
                                                                             .client_version = parts.client_version,
@@ -71,7 +74,7 @@ Result<std::string> McpServers::BeginLogin(const std::string& server) {
   const auto connection = TRY(Find(server));
   const auto log_in = [this, connection](const LoginAttempt::Show& show, const std::stop_token& stop) {
     const ServerLogin login{.transport = transport_,
-                            .credentials = credentials_,
+                            .credentials = memory_->credentials,
                             .workspace = workspace_,
                             .client_version = client_version_};
     return LogInAtServer(connection->options(), login, show, stop);
@@ -105,7 +108,7 @@ Result<bool> McpServers::LogOut(const std::string& server) {
     }
   }
   given_up.reset();
-  const bool was = TRY(credentials_.Forget(server));
+  const bool was = TRY(memory_->credentials.Forget(server));
   if (was) connection->ConnectAgain();
   return was;
 }

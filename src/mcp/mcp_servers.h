@@ -32,12 +32,21 @@ class McpServers final : public ToolServerLogins {
     // at once for one server; the first call for each comes before its Start returns.
     ServerConnection::OnChange on_change;
   };
-  McpServers(const std::vector<McpServerOptions>& servers, Parts parts);
+  // What is known of servers, wherever they run.
+  struct Memory {
+    Memory(const std::vector<McpServerOptions>& servers, const Parts& parts);
+    Consents consents;
+    OAuthCredentials credentials;
+    ServerEras eras;
+  };
+  // With `memory`, that of other servers, whose files are not read again.
+  McpServers(const std::vector<McpServerOptions>& servers, Parts parts, std::shared_ptr<Memory> memory = nullptr);
   // Ends all servers, which takes at most a second.
   ~McpServers() override;
   McpServers(const McpServers&) = delete;
   McpServers& operator=(const McpServers&) = delete;
 
+  const std::shared_ptr<Memory>& memory() const { return memory_; }
   void Start();
   // Cancels the log-ins under way; later ones are rejected.
   void StopLogins();
@@ -50,9 +59,7 @@ class McpServers final : public ToolServerLogins {
 
   Transport& transport_;
   const std::string workspace_, client_version_;
-  Consents consents_;
-  OAuthCredentials credentials_;
-  ServerEras eras_;
+  const std::shared_ptr<Memory> memory_;
   std::vector<std::shared_ptr<ServerConnection>> connections_;
   Mutex mutex_;
   std::map<std::string, std::shared_ptr<LoginAttempt>> attempts_ GUARDED_BY(mutex_);  // by the server's name

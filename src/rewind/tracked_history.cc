@@ -398,11 +398,13 @@ void TrackedHistory::Sync(std::size_t steps) const {
   ::close(root);
 }
 
-void TrackedHistory::Recover(const std::function<Result<void>(const ChatId&, const std::string& then)>& commit) {
+std::vector<std::string> TrackedHistory::Recover(
+    const std::function<Result<void>(const ChatId&, const std::string& then)>& commit) {
+  std::vector<std::string> others;
   auto intents = blobs_.ReadIntents();
   if (!intents) {
     LogError("cannot find out whether files were being put back", {{"detail", intents.error().detail}});
-    return;
+    return others;
   }
   for (const BlobStore::Intent& each : *intents) {
     auto intent = each.text.and_then([](const std::string& text) { return IntentFrom(text); });
@@ -413,8 +415,7 @@ void TrackedHistory::Recover(const std::function<Result<void>(const ChatId&, con
     }
     if (shared_ && intent->host != HostName()) continue;  // another machine's workspace
     if (intent->workspace != tracker_.workspace().directory()) {
-      LogWarning("files of another workspace were being put back; they are left as they are",
-                 {{"chat", each.chat.str()}, {"workspace", intent->workspace}});
+      others.push_back(intent->workspace);
       continue;
     }
     const bool is_alive =
@@ -434,6 +435,7 @@ void TrackedHistory::Recover(const std::function<Result<void>(const ChatId&, con
     LogInfo("files of the workspace were put back: an earlier process had not finished",
             {{"chat", each.chat.str()}, {"files", intent->steps.size()}});
   }
+  return others;
 }
 
 Result<std::string> TrackedHistory::ContentOf(const ChatId& chat, const FileVersion& version) {

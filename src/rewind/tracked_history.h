@@ -22,7 +22,8 @@ class TrackedHistory final : public WorkspaceHistory {
   bool HoldsMore(const std::string& path, const std::vector<std::string>& but) override;
   Result<void> Restore(const ChatId& chat, const std::vector<RestoreStep>& steps, const std::string& then,
                        const std::function<Result<void>()>& commit) override;
-  void Recover(const std::function<Result<void>(const ChatId&, const std::string& then)>& commit) override;
+  std::vector<std::string> Recover(
+      const std::function<Result<void>(const ChatId&, const std::string& then)>& commit) override;
   Result<std::string> ContentOf(const ChatId& chat, const FileVersion& version) override;
   Result<std::string> DiffOf(const ChatId& chat, const WorkspaceChange& change) override;
   std::optional<std::string> Position(const ChatId& chat) override;

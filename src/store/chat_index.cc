@@ -68,6 +68,7 @@ ChatIndex ReadIndex(const ChatId& chat, const Json& json) {
     if (!index.summary.approval_mode) throw Malformed{};
   }
   if (json.contains("chosen_model")) index.summary.chosen_model = Text(json, "chosen_model");
+  if (json.contains("workspace")) index.summary.workspace = Text(json, "workspace");
   const auto last = json.find("last");
   if (last == json.end() || !last->is_number_unsigned() || *last > InteractionId::kMaxNumber) throw Malformed{};
   index.last = last->get<std::uint32_t>();
@@ -115,6 +116,7 @@ void AddToIndex(ChatIndex& index, const Interaction& interaction, std::string di
   if (summary.title.empty()) summary.title = TitleFromMessage(interaction.user_message);
   if (index.leaves.empty()) summary.tokens = 0;
   AddUsage(summary, interaction);
+  if (!interaction.workspace.empty() && !interaction.imported) summary.workspace = interaction.workspace;
   summary.created_at = std::min(summary.created_at, interaction.created_at);
   summary.updated_at = std::max(summary.updated_at, interaction.completed_at.value_or(interaction.created_at));
   summary.head = interaction.id;
@@ -144,6 +146,7 @@ std::string ChatIndexToJson(const ChatIndex& index) {
   if (summary.forked_from) json["forked_from"] = ToJson(*summary.forked_from);
   if (summary.approval_mode) json["approval_mode"] = ToString(*summary.approval_mode);
   if (!summary.chosen_model.empty()) json["chosen_model"] = summary.chosen_model;
+  if (!summary.workspace.empty()) json["workspace"] = summary.workspace;
   return DumpJson(json);
 }
 

@@ -191,12 +191,12 @@ Result<void> FileInteractionStore::CheckWritable() const {
 
 // --- writing ---------------------------------------------------------------------------------------------------------
 
-Result<ChatSummary> FileInteractionStore::CreateChat(const ChatId& chat, const std::string& title) {
+Result<ChatSummary> FileInteractionStore::CreateChat(const ChatId& chat, const ChatSettings& settings) {
   TRY(CheckWritable());
   auto held = TRY(HoldChat(chat, Missing::kLeave, Hold::kStateAndIndex));
   if (!held.created) return ChatExists();
   ChatIndex index = held->index;
-  index.summary.title = title;
+  Apply(settings, index.summary);
   auto made =
       files_.CreateDirectories(chat).and_then([&](bool) { return ReplaceIndexDurably(held, std::move(index)); });
   if (!made) Retire(chat, held);

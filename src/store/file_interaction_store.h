@@ -60,7 +60,7 @@ class FileInteractionStore final : public InteractionStore, public HistorySource
   FileInteractionStore(const FileInteractionStore&) = delete;  // its thread refers to it
   FileInteractionStore& operator=(const FileInteractionStore&) = delete;
 
-  Result<ChatSummary> CreateChat(const ChatId& chat, const std::string& title) override;
+  Result<ChatSummary> CreateChat(const ChatId& chat, const ChatSettings& settings) override;
   Result<InteractionId> ReserveInteraction(const ChatId& chat) override;
   Result<void> SaveInteraction(const Interaction& interaction) override;
   Result<std::unique_ptr<Journal>> BeginJournal(const ChatId& chat, InteractionId id,

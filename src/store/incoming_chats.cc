@@ -194,7 +194,7 @@ Result<void> IncomingChats::Write(const IncomingChat& chat, const std::string& f
                                                  .lock = false,
                                                  .syncs = !options_.file_system.syncs_trees()}));
     if (chat.interactions.empty()) {
-      TRY(store->CreateChat(id, chat.summary.title));
+      TRY(store->CreateChat(id, {.title = chat.summary.title}));
     }
     for (const InteractionId number : chat.interactions) {
       TRY(chat.load(number).and_then([&](const Interaction& one) { return store->SaveInteraction(one); }).and_then([&] {

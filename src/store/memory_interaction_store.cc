@@ -20,11 +20,11 @@ MemoryInteractionStore::StoredChat& MemoryInteractionStore::FindOrCreate(const C
   return chats_.try_emplace(chat, StoredChat{.index = NewIndex(chat), .interactions = {}}).first->second;
 }
 
-Result<ChatSummary> MemoryInteractionStore::CreateChat(const ChatId& chat, const std::string& title) {
+Result<ChatSummary> MemoryInteractionStore::CreateChat(const ChatId& chat, const ChatSettings& settings) {
   const MutexLock lock(mutex_);
   if (chats_.contains(chat)) return ChatExists();
   ChatSummary& summary = FindOrCreate(chat).index.summary;
-  summary.title = title;
+  Apply(settings, summary);
   return summary;
 }
 

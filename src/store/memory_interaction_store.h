@@ -16,7 +16,7 @@ namespace reprise {
 // and for tests.
 class MemoryInteractionStore final : public InteractionStore {
  public:
-  Result<ChatSummary> CreateChat(const ChatId& chat, const std::string& title) override;
+  Result<ChatSummary> CreateChat(const ChatId& chat, const ChatSettings& settings) override;
   Result<InteractionId> ReserveInteraction(const ChatId& chat) override;
   Result<void> SaveInteraction(const Interaction& interaction) override;
   Result<std::vector<WaitingMessage>> LoadQueue(const ChatId& chat) override { return queues_.Load(chat); }

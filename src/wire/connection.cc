@@ -281,7 +281,9 @@ void Connection::OnHead(std::size_t size) {
   if (auto refusal = shared_.gate.Check(head, peer_)) return RefuseRequest(std::move(*refusal));
   if (shared_.stopping.load()) return RefuseRequest(ProtocolErrorReply(503, "stopping", "the server is stopping"));
   const std::string* const settings = head.Find("reprise-settings");
-  if (settings && *settings != shared_.options.settings) return SendAndEnd(ErrorReply(OtherSettings(shared_.options)));
+  const auto& options = shared_.options;
+  if (settings && *settings != options.settings && *settings != options.settings_of_all_chats)
+    return SendAndEnd(ErrorReply(OtherSettings(options)));
   auto principal = shared_.gate.Identify(head, [self = shared_from_this()](Result<Principal> known) {
     auto told = std::make_shared<Result<Principal>>(std::move(known));
     self->shared_.loop.Post([self, told] {

@@ -41,6 +41,12 @@ TraceContext TraceParentOf(const Request& request) {
 
 Result<ChatId> ChatInPath(const Request& request) { return ChatId::Parse(request.captures.at(0)); }
 
+Result<std::optional<ChatId>> ChatInQuery(const Request& request) {
+  const auto id = request.Query("chat_id");
+  if (!id) return std::nullopt;
+  return ChatId::Parse(*id);
+}
+
 Result<InteractionId> InteractionInPath(const Request& request) {
   auto id = InteractionId::Parse(request.captures.at(1));
   if (!id) return Fail(ErrorCode::kNotFound, "there is no such interaction");

@@ -31,6 +31,8 @@ TraceContext TraceParentOf(const Request& request);
 Result<ChatId> ChatInPath(const Request& request);
 Result<InteractionId> InteractionInPath(const Request& request);
 Result<InteractionRef> RunInPath(const Request& request);
+// ?chat_id=, nullopt without it.
+Result<std::optional<ChatId>> ChatInQuery(const Request& request);
 
 // ?limit=, from 1 to `most`; `usual` without it.
 Result<std::size_t> PageLimit(const Request& request, std::size_t usual, std::size_t most);

@@ -28,8 +28,9 @@ struct HttpOptions {
   std::shared_ptr<Authenticator> people = {};  // identifies users; null: all who pass are one user
   std::vector<PublicHost> public_hosts = {};   // further names by which clients reach the server
   HttpLimits limits;
-  // A digest of the settings of turns. A request that expects other settings (Reprise-Settings) is refused.
-  std::string settings = {};
+  // Digests of the settings of turns: of all, and of those that chats cannot have of their own. A request that expects
+  // neither (Reprise-Settings) is refused.
+  std::string settings = {}, settings_of_all_chats = {};
   // True if the client that started this server for itself is gone, so the server ends when it is unused; null: never.
   std::function<bool()> is_left = {};
   bool files_in_bucket = false;                     // a request for a file may wait for other machines

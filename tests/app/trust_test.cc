@@ -61,6 +61,7 @@ const std::vector<std::pair<std::string, std::string>> kSettings = {
     {R"({"guardrails": {"output": ["x"]}})", "guardrails.output: x"},
     {R"({"files": {"max_file_bytes": 5}})", "files.max_file_bytes: 5"},
     {R"({"workspace_history": false})", "workspace_history: false"},
+    {R"({"workspaces": ["/srv/a"]})", "workspaces: /srv/a"},
     {R"({"files": {"max_chat_bytes": 5}})", "files.max_chat_bytes: 5"},
     {R"({"files": {"max_image_bytes": 5}})", "files.max_image_bytes: 5"},
     {R"({"files": {"max_request_bytes": 5}})", "files.max_request_bytes: 5"},

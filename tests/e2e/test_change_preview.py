@@ -253,7 +253,7 @@ def test_after_a_restart(make_server, make_home, provider, end):
 
 
 def test_after_a_restart_in_another_workspace(make_server, make_home, provider):
-    """The call is asked about again there; the old question shows nothing of either workspace."""
+    """The chat keeps its folder: the same question waits, and shows nothing of the other one."""
     home = make_home()
     box = Box(make_server(provider, home=home), provider)
     stream, approval = box.ask("write_file", path="notes.txt", content="after\n")
@@ -263,13 +263,11 @@ def test_after_a_restart_in_another_workspace(make_server, make_home, provider):
     home.workspace.mkdir()
     (home.workspace / "notes.txt").write_text("here\n")
     client = make_server(provider, home=home).client
-    stream = client.attach("c1", "int_001", after=0)
-    anew = stream.until("rejected") and stream.until("approval_required")["approval_id"]
-    assert anew != approval
-    client.get(f"/approvals/{approval}/change").error(404, "not_found")
-    assert client.get(f"/approvals/{anew}/change").expect(200, "file_change").json["before"] == "here\n"
-    client.cancel("c1", "int_001").expect(200)
-    stream.finish("CANCELLED")
+    assert client.get(f"/approvals/{approval}/change").expect(200, "file_change").json["exists"] is False
+    provider.plan(text("done"))
+    client.approve("c1", "int_001", approval).expect(200)
+    client.attach("c1", "int_001", after=0).finish()
+    assert (home.workspace / "notes.txt").read_text() == "here\n" and (home.path / "workspace" / "notes.txt").read_text() == "after\n"
 
 
 def test_none_of_it_is_kept(make_server, make_home, provider):

@@ -168,6 +168,7 @@ class World:
                 "queue_id": [q["id"] for q in self.client.get(f"/chats/{chat}/queue").json["queue"]],
                 "grant_id": [g["id"] for g in self.client.get(f"/chats/{chat}/grants").json["grants"]]}
         self.instructions = self.client.get("/instructions").json["files"]
+        self.workspace = self.client.get("/tools").json["workspace"]
         self.approvals = [a["approval_id"] for a in self.client.get("/approvals").json["approvals"]]
         self.grants = [g["id"] for g in self.client.get("/grants").json["grants"]]
         self.trash = [entry["id"] for entry in self.client.get("/trash").json["entries"] if entry["chat_id"] not in ("talk", *ASKING)][:30]
@@ -283,6 +284,8 @@ class Generator:
                 return (self.asked_of(chat, path_ids) if chat == "asked" else None) or "request_" + "0" * 32
             if name == "interaction_id":
                 return world.pick(name, chat)
+            if name == "workspace":
+                return rng.choice([world.workspace, "/no/such/folder", "/"])
             if name in ("chat_id", "id"):
                 return f"made_{rng.randrange(30)}"
             return None
@@ -355,7 +358,7 @@ class Generator:
         query = {}
         for parameter in self.contract.parameters(operation, "query"):
             if rng.random() < 0.3:
-                query[parameter["name"]] = instance(self.contract, rng, parameter["schema"], "", lambda _: None)
+                query[parameter["name"]] = instance(self.contract, rng, parameter["schema"], "", lambda _, of=parameter["name"]: self.world.workspace if of == "workspace" else None)
         if path == "/chats" and "cursor" in query:
             query.pop("cursor")
         for parameter in self.contract.parameters(operation, "header"):

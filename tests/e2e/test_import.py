@@ -31,6 +31,7 @@ def content(client, chat):
     """All content of a chat, without its id."""
     history = client.get(f"/chats/{chat}?branches=all").expect(200).json
     history.pop("id")
+    history.pop("workspace", None)  # an imported chat chooses none
     for interaction in history["interactions"]:
         full = client.get(f"/chats/{chat}/interactions/{interaction['id']}").expect(200).json
         interaction.update(full)

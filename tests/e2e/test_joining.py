@@ -155,7 +155,10 @@ def test_what_differs_is_named_with_what_to_do_and_nothing_runs(place, open_clie
     open_client(*arguments_of(USUAL, place))
     how, token = {**USUAL, **other}, fresh()
     pid = (place.data / ".lock").read_text().split()[0]
-    for arguments, stdin in ((["-p", token], ""), (["chat"], token + "\n"), (["mcp-server"], mcp_call(token)), (["acp"], acp_call(place, how, token))):
+    clients = [(["mcp-server"], mcp_call(token)), (["acp"], acp_call(place, how, token))]
+    if "folder" not in other and "mode" not in other:  # of each chat
+        clients += [(["-p", token], ""), (["chat"], token + "\n")]
+    for arguments, stdin in clients:
         status, out, err = place.run(*arguments, *arguments_of(how, place), folder=how["folder"], key=how["key"], stdin=stdin)
         said = out + err
         assert re.search(what, said) and f"kill {pid}" in said and "--data-dir DIR" in said and "--url http" in said, said
@@ -165,6 +168,41 @@ def test_what_differs_is_named_with_what_to_do_and_nothing_runs(place, open_clie
     os.kill(int(pid), 15)
     status, out, err = place.run("-p", token, *arguments_of(how, place), folder=how["folder"], key=how["key"])
     check(place, how, token, status, out, err, may_refuse=False)
+
+
+@pytest.mark.parametrize("other", [{"folder": "b"}, {"mode": "ask"}, {"mode": None}, {"folder": "c", "mode": "deny_all"}, {"folder": "b", "mode": "ask"}])
+def test_chats_of_one_server_have_folders_and_modes_of_their_own(place, open_client, other):
+    open_client(*arguments_of(USUAL, place))
+    how = {**USUAL, **other}
+    for name, command in (("once", ["-p"]), ("talk", ["chat"])):
+        token = fresh()
+        arguments, stdin = ([*command, token], "") if name == "once" else (command, token + "\n")
+        check(place, how, token, *place.run(*arguments, *arguments_of(how, place), folder=how["folder"], stdin=stdin), may_refuse=False)
+
+
+def test_a_server_that_refuses_every_call_does_so_for_all(place, open_client):
+    open_client(*arguments_of({**USUAL, "mode": "deny_all"}, place))
+    token = fresh()
+    status, out, err = place.run("-p", token, *arguments_of(USUAL, place), folder="b")
+    assert (status, out) == (1, "") and "deny_all" in err and token not in place.provider.asked and not place.written(token)
+
+
+def test_a_chat_is_not_taken_to_another_folder(place, open_client):
+    open_client(*arguments_of(USUAL, place))
+    token = fresh()
+    assert place.run("-p", token, "--chat", "mine", *arguments_of(USUAL, place), folder="b")[0] == 0 and place.written(token) == ["b"]
+    token = fresh()
+    status, out, err = place.run("-p", token, "--chat", "mine", *arguments_of(USUAL, place), folder="c")
+    assert (status, out) == (1, "") and re.search("works in .*/user/b, not in .*/user/c", err), err
+    assert token not in place.provider.asked and not place.written(token)
+    # --continue takes the newest chat of the folder, which is not the newest of all.
+    for folder, chat in (("b", "mine"), ("c", "other")):
+        token = fresh()
+        assert place.run("-p", token, "--chat", chat, *arguments_of(USUAL, place), folder=folder)[0] == 0
+    token = fresh()
+    status, _, err = place.run("-p", token, "--continue", *arguments_of(USUAL, place), folder="b")
+    assert status == 0 and place.written(token) == ["b"], err
+    assert token in place.run("show", "mine")[1]
 
 
 def test_a_configuration_that_was_changed_is_another(place, open_client):
@@ -178,7 +216,10 @@ def test_what_follows_from_variables_and_defaults_counts(place, open_client):
     open_client(REPRISE_CONFIG=str(place.config("one")), REPRISE_APPROVAL_MODE="approve_all")
     token = fresh()
     assert place.run("-p", token, REPRISE_CONFIG=str(place.config("one")), REPRISE_APPROVAL_MODE="approve_all")[0] == 0 and place.written(token) == ["a"]
-    for more in ({}, {"REPRISE_CONFIG": str(place.config("one"))}, {"REPRISE_CONFIG": str(place.config("one")), "REPRISE_MAX_ROUNDS": "3"}):
+    token = fresh()
+    status, out, err = place.run("-p", token, REPRISE_CONFIG=str(place.config("one")))
+    check(place, {**USUAL, "mode": None}, token, status, out, err, may_refuse=False)
+    for more in ({}, {"REPRISE_CONFIG": str(place.config("one")), "REPRISE_MAX_ROUNDS": "3"}):
         status, out, err = place.run("-p", fresh(), **more)
         assert (status, out) == (1, "") and "with other settings" in err, (more, err)
 
@@ -198,8 +239,9 @@ def test_a_model_is_said_with_each_message(place, open_client):
         words = [*arguments, token] if arguments == ["-p"] else arguments
         status, _, err = place.run(*words, "--model", "p/second", *arguments_of(USUAL, place), stdin=stdin.format(token))
         assert status == 0 and place.provider.asked[token] == {("one", "usual", "second")}, err
-    status, _, err = place.run("-p", fresh(), *arguments_of(USUAL, place), REPRISE_MODEL="p/second")
-    assert status == 1 and "model is p/first there and p/second here" in err
+    token = fresh()
+    assert place.run("-p", token, *arguments_of(USUAL, place), REPRISE_MODEL="p/second")[0] == 0
+    assert place.provider.asked[token] == {("one", "usual", "second")}
 
 
 def test_a_server_that_is_named_takes_no_settings_of_others(place, open_client):
@@ -241,7 +283,9 @@ def test_clients_that_start_at_once_with_the_same_settings_share_a_server(place)
 def check(place, how, token, status, out, err, may_refuse=True):
     """Asserts that a message ran as its command line said, or was refused. Returns whether it ran."""
     where = place.written(token)
-    if "with other settings" in out + err and may_refuse:
+    # A server that was started with deny_all refuses every call, so it takes no turn that would ask.
+    refused = "with other settings" in out + err or ("is deny_all, which holds in every chat" in out + err and how["mode"] != "deny_all")
+    if refused and may_refuse:
         assert token not in place.provider.asked and not where, (how, err)
         return False
     asked = (how["config"], how["key"] or "usual", (how["model"] or "p/first").removeprefix("p/"))

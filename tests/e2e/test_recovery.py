@@ -50,7 +50,7 @@ def test_a_pending_approval_survives_and_is_answered_once(make_server, make_home
     assert second.client.interaction("c", "int_001")["status"] == "WAITING_APPROVAL"
     listed = second.client.get("/chats").expect(200, "chat_list").json["chats"]
     begun = second.client.interaction("c", "int_001")["created_at"]
-    summary = {"id": "c", "title": "do it", "created_at": begun, "updated_at": begun, "head": None}
+    summary = {"id": "c", "title": "do it", "created_at": begun, "updated_at": begun, "head": None, "workspace": str(home.workspace)}
     entry = {**summary, "status": "waiting", "head_status": "WAITING_APPROVAL", "waiting": 1, "model": listed[0]["model"], "tokens": None}
     assert listed == [entry] and told["chats"] == [summary]
     assert [i["id"] for i in second.client.history("c")["interactions"]] == ["int_001"]

@@ -30,9 +30,9 @@ class World:
         self.client = self.server.client
         self.ready()
 
-    def ready(self):
+    def ready(self, which=""):
         def listed():
-            servers = self.client.get("/tools").expect(200, "tools").json["servers"]
+            servers = self.client.get("/tools" + which).expect(200, "tools").json["servers"]
             return servers[0]["state"] == "ready"
         eventually(listed, "the MCP server is ready", 30 * SLACK)
 
@@ -82,16 +82,18 @@ class World:
             return self.announced(description="does something else")
         if what == "schema":
             return self.announced(properties={"n": {}, "extra": {"type": "string"}})
+        if what == "workspace":
+            other = self.home.path / "other"
+            other.mkdir()
+            self.workspaces.append(other)
+            self.client.request("PATCH", "/chats/c", {"workspace": str(other)}).expect(200)
+            self.ready("?chat_id=c")
+            return True
         self.server.stop()
         if what == "tool, while it was away":
             self.mcp.offer(description="does something else")
         elif what == "server program":
             self.mcp.arguments = ["--other"]
-        elif what == "workspace":
-            other = self.home.path / "other"
-            other.mkdir()
-            self.workspaces.append(other)
-            self.options["arguments"] = ["--workspace", str(other)]
         elif what == "sandbox":
             self.options["wrapper"] = without_bubblewrap()
         elif what == "folders of the sandbox":
@@ -126,7 +128,7 @@ def needs(change):
         pytest.skip("bubblewrap cannot be used, or not be hidden, on this machine")
 
 
-@pytest.mark.parametrize("tool,arguments,change", PAIRS)
+@pytest.mark.parametrize("tool,arguments,change", [pair for pair in PAIRS if pair[2] != "workspace"])  # it does not change while a call waits
 def test_an_approval_is_not_spent_on_what_was_not_shown(world, tool, arguments, change):
     needs(change)
     world.start()

@@ -44,8 +44,8 @@ class TroubledStore : public InteractionStore {
   }
   bool fail = false, hang = false;
 
-  Result<ChatSummary> CreateChat(const ChatId& c, const std::string& title) override {
-    return store_.CreateChat(c, title);
+  Result<ChatSummary> CreateChat(const ChatId& c, const ChatSettings& settings) override {
+    return store_.CreateChat(c, settings);
   }
   Result<InteractionId> ReserveInteraction(const ChatId& c) override { return store_.ReserveInteraction(c); }
   Result<std::unique_ptr<Journal>> BeginJournal(const ChatId&, InteractionId,

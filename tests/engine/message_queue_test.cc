@@ -25,7 +25,7 @@ struct FullStore : ForwardingStore {
 };
 
 struct World {
-  World() { REQUIRE(memory.CreateChat(kChat, "")); }
+  World() { REQUIRE(memory.CreateChat(kChat, {.title = ""})); }
   std::shared_ptr<QueuedRun> Message(const std::string& id, const std::string& text = "text") {
     return std::make_shared<QueuedRun>(kChat, QueuedMessage{.id = id, .user_message = text}, nullptr);
   }

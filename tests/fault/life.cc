@@ -237,7 +237,7 @@ bool Life::CreateChat(const ChatId& chat, const std::string& title) {
     promises.chats[chat].titles.insert(title);
     promises.chats[chat].heads.insert(std::nullopt);
   });
-  if (!Told(engine_->CreateChat(chat, title))) {
+  if (!Told(engine_->CreateChat(chat, {.title = title}))) {
     Note([=](Promises& promises) { promises.chats[chat].titles.clear(); });
     return false;
   }

@@ -29,7 +29,7 @@ const std::vector<std::string> kRecords = {R"({"begin":{}})", R"({"frames":"id: 
 void Fill(FileSystem& disk) {
   const auto store = OpenStore(disk);
   for (const ChatId& chat : {Chat1(), kSecond}) {
-    REQUIRE(store->CreateChat(chat, "title of " + chat.str()));
+    REQUIRE(store->CreateChat(chat, {.title = "title of " + chat.str()}));
     REQUIRE(store->SaveInteraction(Sample(chat, Id(1), {}, "one")));
     REQUIRE(store->SaveInteraction(Sample(chat, Id(2), Id(1), "two")));
     const auto journal = store->BeginJournal(chat, Id(3), {});

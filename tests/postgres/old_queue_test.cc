@@ -27,7 +27,7 @@ struct World {
     REQUIRE(MigrateSchema(*database));
     store = *PostgresStore::Open(
         {.database = *database, .keys = keys, .tenant = tenant, .instance = Lease::MakeInstance()});
-    REQUIRE(store->CreateChat(Chat1(), "x"));
+    REQUIRE(store->CreateChat(Chat1(), {.title = "x"}));
   }
   // Writes a queue as they did.
   void KeepAsAWhole(const std::vector<QueuedMessage>& messages) {

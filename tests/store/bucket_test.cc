@@ -268,7 +268,7 @@ TEST_CASE("Bucket: files go to the trash and come back with their chat", "[bucke
   world.Age(minutes(120));
   CHECK(world.Sweep().taken.empty());
   // Another chat of that name with that file does not touch the one in the trash.
-  REQUIRE(world.chats->CreateChat(Chat1(), ""));
+  REQUIRE(world.chats->CreateChat(Chat1(), {.title = ""}));
   REQUIRE(world.store->Put(Chat1(), file));
   REQUIRE(world.store->Delete(Chat1(), file.info.id));
   REQUIRE(world.chats->DeleteChat(Chat1()));
@@ -304,7 +304,7 @@ TEST_CASE("Bucket: a fork has objects of its own, except for missing ones", "[bu
 TEST_CASE("Bucket: files move there and back, byte for byte, including those in the trash", "[bucket]") {
   World world;
   const ChatId deleted = *ChatId::Parse("deleted");
-  REQUIRE(world.chats->CreateChat(deleted, ""));
+  REQUIRE(world.chats->CreateChat(deleted, {.title = ""}));
   SealedFileStore in_folder({.root = world.root, .keys = world.keys, .file_system = world.disk});
   const StoredFile file = File("one"), trashed = File("two"), damaged = File("three");
   REQUIRE(in_folder.Put(Chat1(), file));

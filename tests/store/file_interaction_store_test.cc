@@ -455,7 +455,7 @@ TEST_CASE("FileInteractionStore: leftovers and foreign files are ignored", "[sto
   CHECK(data.store->LoadChat(Chat1())->interactions.size() == 3);
   CHECK(data.store->LoadChat(Chat1())->damaged.empty());
   CHECK(data.store->LoadSummary(*ChatId::Parse("empty")).error().code == ErrorCode::kNotFound);
-  CHECK(data.store->CreateChat(*ChatId::Parse("empty"), "now it is one"));
+  CHECK(data.store->CreateChat(*ChatId::Parse("empty"), {.title = "now it is one"}));
   CHECK(fs::exists(data.root() + "/notes.txt"));
 }
 

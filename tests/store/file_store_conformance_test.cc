@@ -31,8 +31,8 @@ class SealedFilesUnderTest final : public FilesUnderTest {
   SealedFilesUnderTest(std::shared_ptr<const KeySet> keys, FileLimits limits) : keys_(std::move(keys)) {
     auto chats = FileInteractionStore::Open({.root = Root(), .keys = keys_, .file_system = disk_, .lock = kReal});
     REQUIRE(chats);
-    REQUIRE((*chats)->CreateChat(Chat1(), ""));
-    REQUIRE((*chats)->CreateChat(Chat2(), ""));
+    REQUIRE((*chats)->CreateChat(Chat1(), {.title = ""}));
+    REQUIRE((*chats)->CreateChat(Chat2(), {.title = ""}));
     Reopen(limits);
   }
   FileStore& store() override { return *store_; }
@@ -56,8 +56,8 @@ class BucketFilesUnderTest final : public FilesUnderTest {
  public:
   explicit BucketFilesUnderTest(FileLimits limits) {
     auto chats = FileInteractionStore::Open({.root = "/data", .keys = keys_, .file_system = disk_, .lock = false});
-    REQUIRE((*chats)->CreateChat(Chat1(), ""));
-    REQUIRE((*chats)->CreateChat(Chat2(), ""));
+    REQUIRE((*chats)->CreateChat(Chat1(), {.title = ""}));
+    REQUIRE((*chats)->CreateChat(Chat2(), {.title = ""}));
     bucket_.prefix = ObjectPrefixOf("/data", disk_, /*make=*/true).value();
     Reopen(limits);
   }

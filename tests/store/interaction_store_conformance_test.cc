@@ -98,23 +98,49 @@ TEST_CASE("InteractionStore: reserving creates the chat", "[store]") {
     REQUIRE(summary);
     CHECK(summary->title.empty());
     CHECK_FALSE(summary->head);
-    CHECK(CodeOf(under_test.store().CreateChat(Chat1(), "title")) == ErrorCode::kConflict);
+    CHECK(CodeOf(under_test.store().CreateChat(Chat1(), {.title = "title"})) == ErrorCode::kConflict);
     CHECK(under_test.store().ListChats()->size() == 1);
   });
 }
 
 TEST_CASE("InteractionStore: a chat is created only once, with its title", "[store]") {
   OnEachStore([](StoreUnderTest& under_test) {
-    const auto created = under_test.store().CreateChat(Chat1(), "T\xc3\xaftle");
+    const auto created = under_test.store().CreateChat(Chat1(), {.title = "T\xc3\xaftle"});
     REQUIRE(created);
     CHECK(created->title == "T\xc3\xaftle");
-    const auto again = under_test.store().CreateChat(Chat1(), "other");
+    const auto again = under_test.store().CreateChat(Chat1(), {.title = "other"});
     REQUIRE_FALSE(again);
     CHECK(again.error().reason == "chat_exists");
     under_test.Reopen();
     CHECK(under_test.store().LoadSummary(Chat1()) == *created);
     REQUIRE(under_test.store().SaveInteraction(Sample(1, {}, "a message")));
     CHECK(under_test.store().LoadSummary(Chat1())->title == "T\xc3\xaftle");
+  });
+}
+
+TEST_CASE("InteractionStore: a chat keeps the settings that it is created with, and works where it worked last",
+          "[store]") {
+  OnEachStore([](StoreUnderTest& under_test) {
+    const ChatSettings settings{
+        .title = "t", .approval_mode = ApprovalMode::kReadOnly, .model = "m/x", .workspace = "/home/ann/a"};
+    const auto created = under_test.store().CreateChat(Chat1(), settings);
+    REQUIRE(created);
+    CHECK(created->approval_mode == ApprovalMode::kReadOnly);
+    CHECK(created->chosen_model == "m/x");
+    CHECK(created->workspace == "/home/ann/a");
+    under_test.Reopen();
+    CHECK(under_test.store().LoadSummary(Chat1()) == *created);
+    Interaction moved = Sample(1, {}, "a message");
+    moved.workspace = "/home/ann/b";
+    REQUIRE(under_test.store().SaveInteraction(moved));
+    under_test.Reopen();
+    CHECK(under_test.store().LoadSummary(Chat1())->workspace == "/home/ann/b");
+    CHECK(under_test.store().LoadInteraction(Chat1(), moved.id)->workspace == "/home/ann/b");
+    Interaction imported = Sample(2, 1, "from elsewhere");
+    imported.workspace = "/home/bob";
+    imported.imported = true;
+    REQUIRE(under_test.store().SaveInteraction(imported));
+    CHECK(under_test.store().LoadSummary(Chat1())->workspace == "/home/ann/b");
   });
 }
 

@@ -65,7 +65,7 @@ void MoveHead(FileInteractionStore& store, std::uint32_t head, Promises& promise
 // Two lives of a server: create, save, edit, switch back, rename, delete another chat.
 void Script(FileSystem& disk, Promises& promises) {
   if (const auto store = OpenStore(disk)) {
-    promises.created = (*store)->CreateChat(Chat1(), "a title").has_value();
+    promises.created = (*store)->CreateChat(Chat1(), {.title = "a title"}).has_value();
     if (promises.created) promises.title = "a title";
     const ChatId other = *ChatId::Parse("other");
     if ((*store)->SaveInteraction(Sample(other, Id(1), {}, "elsewhere"))) {

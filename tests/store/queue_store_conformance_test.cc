@@ -37,7 +37,7 @@ RunBeginning Beginning(const WaitingMessage& waiting) {
 
 TEST_CASE("QueueStore: messages are kept in order, and each can be removed alone", "[store]") {
   OnEachStore([](StoreUnderTest& under_test) {
-    REQUIRE(under_test.store().CreateChat(Chat1(), "x"));
+    REQUIRE(under_test.store().CreateChat(Chat1(), {.title = "x"}));
     CHECK(under_test.store().LoadQueue(Chat1())->empty());
     const std::vector<QueuedMessage> three = {Waiting('1', "first \u202e \n"), Waiting('2', "second"),
                                               Waiting('3', "third")};
@@ -59,7 +59,7 @@ TEST_CASE("QueueStore: messages are kept in order, and each can be removed alone
 
 TEST_CASE("QueueStore: a changed message keeps its place and gets another version", "[store]") {
   OnEachStore([](StoreUnderTest& under_test) {
-    REQUIRE(under_test.store().CreateChat(Chat1(), "x"));
+    REQUIRE(under_test.store().CreateChat(Chat1(), {.title = "x"}));
     for (const char last : {'1', '2'}) REQUIRE(under_test.store().AddQueued(Chat1(), Waiting(last, "before")));
     const auto before = *under_test.store().LoadQueue(Chat1());
     REQUIRE(under_test.store().ChangeQueued(Chat1(), before[0].message.id, "after"));
@@ -76,7 +76,7 @@ TEST_CASE("QueueStore: a changed message keeps its place and gets another versio
 TEST_CASE("QueueStore: the failure of a message is known until the message is changed", "[store]") {
   OnEachStore([](StoreUnderTest& under_test) {
     QueueStore& store = under_test.store();
-    REQUIRE(under_test.store().CreateChat(Chat1(), "x"));
+    REQUIRE(under_test.store().CreateChat(Chat1(), {.title = "x"}));
     const QueuedMessage message = Waiting('1', "text");
     REQUIRE(store.AddQueued(Chat1(), message));
     REQUIRE(store.FailQueued(Chat1(), message.id, MakeError(ErrorCode::kNotFound, "no such model \"x\"")));
@@ -94,7 +94,7 @@ TEST_CASE("QueueStore: the failure of a message is known until the message is ch
 TEST_CASE("QueueStore: there is a limit on messages and on their text", "[store]") {
   OnEachStore([](StoreUnderTest& under_test) {
     QueueStore& store = under_test.store();
-    REQUIRE(under_test.store().CreateChat(Chat1(), "x"));
+    REQUIRE(under_test.store().CreateChat(Chat1(), {.title = "x"}));
     SECTION("text") {
       REQUIRE(store.AddQueued(Chat1(), {.id = "a", .user_message = std::string(kMaxQueuedBytes, 'x')}));
       CHECK(store.AddQueued(Chat1(), {.id = "b", .user_message = "x"}).error().reason == "queue_full");
@@ -112,7 +112,7 @@ TEST_CASE("QueueStore: there is a limit on messages and on their text", "[store]
 
 TEST_CASE("QueueStore: a message leaves the queue in the step in which it begins", "[store]") {
   OnEachStore([](StoreUnderTest& under_test) {
-    REQUIRE(under_test.store().CreateChat(Chat1(), "x"));
+    REQUIRE(under_test.store().CreateChat(Chat1(), {.title = "x"}));
     for (const char last : {'1', '2'}) REQUIRE(under_test.store().AddQueued(Chat1(), Waiting(last, "text")));
     const auto waiting = *under_test.store().LoadQueue(Chat1());
     auto run = under_test.runs().Begin(Beginning(waiting[0]));
@@ -143,7 +143,7 @@ TEST_CASE("QueueStore: among several processes only the first message may begin,
   PostgresUnderTest under_test(std::make_shared<const KeySet>(KeySet::Generate()));
   InteractionStore& store = under_test.store();
   RunStore& runs = under_test.runs();
-  REQUIRE(store.CreateChat(Chat1(), "x"));
+  REQUIRE(store.CreateChat(Chat1(), {.title = "x"}));
   for (const char last : {'1', '2'}) REQUIRE(store.AddQueued(Chat1(), Waiting(last, "text")));
   const auto seen = *store.LoadQueue(Chat1());
   CHECK(runs.Begin(Beginning(seen[1])).error().reason == "not_next");
@@ -174,7 +174,7 @@ TEST_CASE("QueueStore: an unknown chat has no messages, and deleting a chat empt
   OnEachStore([](StoreUnderTest& under_test) {
     InteractionStore& store = under_test.store();
     CHECK(store.LoadQueue(*ChatId::Parse("nowhere"))->empty());
-    REQUIRE(store.CreateChat(Chat1(), "x"));
+    REQUIRE(store.CreateChat(Chat1(), {.title = "x"}));
     REQUIRE(store.AddQueued(Chat1(), Waiting('1', "first")));
     REQUIRE(store.ClearQueue(Chat1()));
     REQUIRE(store.DeleteChat(Chat1()));

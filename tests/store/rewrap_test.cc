@@ -39,8 +39,8 @@ void Fill(MemoryFileSystem& disk, const KeySet* keys) {
   const ChatId other = *ChatId::Parse("other");
   {
     const auto store = OpenStore(disk, keys);
-    REQUIRE(store->CreateChat(Chat1(), "one"));  // with its index at once
-    REQUIRE(store->CreateChat(other, "thrown away"));
+    REQUIRE(store->CreateChat(Chat1(), {.title = "one"}));  // with its index at once
+    REQUIRE(store->CreateChat(other, {.title = "thrown away"}));
     REQUIRE(store->SaveInteraction(Sample(1, {}, "one")));
     REQUIRE(store->SaveInteraction(Sample(2, 1, "two")));
     REQUIRE(store->SaveInteraction(Sample(3, 2, "three")));

@@ -30,7 +30,7 @@ struct World {
   explicit World(bool sealed = true) {
     if (sealed) keys = std::make_shared<const KeySet>(KeySet::Generate());
     auto chats = FileInteractionStore::Open({.root = kRoot, .keys = keys, .file_system = disk, .lock = false});
-    for (const ChatId& chat : {Chat1(), other}) REQUIRE((*chats)->CreateChat(chat, "title"));
+    for (const ChatId& chat : {Chat1(), other}) REQUIRE((*chats)->CreateChat(chat, {.title = "title"}));
     Reopen();
   }
   void Reopen() {

@@ -13,8 +13,8 @@ class ForwardingStore : public InteractionStore {
  public:
   explicit ForwardingStore(InteractionStore& base) : base_(base) {}
 
-  Result<ChatSummary> CreateChat(const ChatId& c, const std::string& title) override {
-    return base_.CreateChat(c, title);
+  Result<ChatSummary> CreateChat(const ChatId& c, const ChatSettings& settings) override {
+    return base_.CreateChat(c, settings);
   }
   Result<InteractionId> ReserveInteraction(const ChatId& c) override { return base_.ReserveInteraction(c); }
   Result<void> SaveInteraction(const Interaction& interaction) override { return base_.SaveInteraction(interaction); }

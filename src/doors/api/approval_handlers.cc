@@ -106,9 +106,10 @@ const Grant& GrantIn(const Grant& grant) { return grant; }
 const Grant& GrantIn(const StandingGrant& grant) { return grant.grant; }
 
 template <typename T>
-Result<Outcome> ListOf(Engine& engine, const Result<std::vector<T>>& grants) {
+Result<Outcome> ListOf(Engine& engine, const std::optional<ChatId>& chat, const Result<std::vector<T>>& grants) {
   if (!grants) return Fail(grants.error());
-  const auto tools = engine.tools().Current();
+  const auto workspace = TRY(engine.WorkspaceOf(chat));
+  const auto tools = workspace->tools.Current();
   Json list = Json::array();
   for (const T& each : *grants) {
     Json& json = list.emplace_back(ToJson(each));
@@ -130,7 +131,7 @@ Result<Outcome> Revoked(const Result<void>& revoked, const std::string& id) {
 }
 
 Result<Outcome> ListStandingGrants(Engine& engine, const Request& /*request*/) {
-  return ListOf(engine, engine.StandingGrants());
+  return ListOf(engine, std::nullopt, engine.StandingGrants());
 }
 
 Result<Outcome> RevokeStandingGrant(Engine& engine, const Request& request) {
@@ -141,7 +142,7 @@ Result<Outcome> RevokeStandingGrant(Engine& engine, const Request& request) {
 
 Result<Outcome> ListGrantsInChat(Engine& engine, const Request& request) {
   const auto chat = TRY(ChatInPath(request));
-  return ListOf(engine, engine.GetGrants(chat));
+  return ListOf(engine, chat, engine.GetGrants(chat));
 }
 
 Result<Outcome> RevokeGrantInChat(Engine& engine, const Request& request) {

@@ -31,7 +31,7 @@ Result<Outcome> ListChats(Engine& engine, const Request& request) {
 
 Result<Outcome> Create(Engine& engine, const Request& request) {
   const auto body = TRY(ParseCreateChatBody(request.body));
-  const auto summary = TRY(engine.CreateChat(body.id, body.title));
+  const auto summary = TRY(engine.CreateChat(body.id, body.settings));
   Reply reply = JsonReply(reprise::ToJson(summary), 201);
   reply.headers.emplace_back("Location", "/chats/" + summary.id.str());
   return reply;

@@ -96,7 +96,7 @@ constexpr std::size_t kUsualFiles = 20, kMostFiles = 100;
 Result<Outcome> FindFiles(Engine& engine, const Request& request) {
   const auto limit = TRY(PageLimit(request, kUsualFiles, kMostFiles));
   const auto text = TRY(WordsOf(request));
-  const auto listing = TRY(engine.FindWorkspaceFiles(text, limit));
+  const auto listing = TRY(engine.FindWorkspaceFiles(TRY(ChatInQuery(request)), text, limit));
   Json files = Json::array();
   for (const auto& file : listing.files) files.push_back({{"path", file.path}, {"size_bytes", file.size_bytes}});
   return JsonReply({{"files", std::move(files)}, {"complete", listing.complete}});

@@ -163,7 +163,17 @@ class BodyReader {
   std::optional<Error> error_;
 };
 
+std::optional<ApprovalMode> ReadMode(BodyReader& reader, const std::optional<std::string>& name) {
+  if (!name) return std::nullopt;
+  const auto mode = ParseApprovalMode(*name);
+  if (!mode) {
+    reader.Reject(Reason::kInvalidMember, "\"approval_mode\" must be ask, read_only, approve_all, deny_all or null");
+  }
+  return mode;
+}
+
 void ReadRunOptions(BodyReader& reader, RunBody& body, bool may_queue = false) {
+  body.request.approval_mode = ReadMode(reader, reader.OptionalString("approval_mode"));
   body.request.model = reader.OptionalString("model").value_or("");
   body.stream = reader.OptionalBool("stream").value_or(true);
   body.request.on_disconnect =
@@ -269,6 +279,7 @@ Result<RunBody> ParseStartBody(std::string_view text) {
   body.request.user_message = reader.Text("user_message");
   body.request.attachments = reader.OptionalArray<FileId>("attachments", kMaxAttachments, ReadFileId);
   body.request.compact = reader.OptionalBool("compact").value_or(false);
+  body.request.workspace = reader.OptionalString("workspace").value_or("");
   ReadRunOptions(reader, body, /*may_queue=*/true);
   return FinishReading(reader, std::move(body));
 }
@@ -366,33 +377,37 @@ Result<AgendaChange> ParseAgendaBody(std::string_view text) {
   return FinishReading(reader, std::move(change));
 }
 
+namespace {
+
+ChatSettings ReadChatSettings(BodyReader& reader) {
+  ChatSettings settings{.title = reader.OptionalString("title")};
+  if (settings.title && Utf8Prefix(*settings.title, kMaxTitle).size() < settings.title->size()) {
+    reader.Reject(Reason::kInvalidMember, "\"title\" is too long");
+  }
+  if (const auto mode = reader.NullableString("approval_mode")) settings.approval_mode.emplace(ReadMode(reader, *mode));
+  if (const auto model = reader.NullableString("model")) settings.model = model->value_or("");
+  if (const auto workspace = reader.NullableString("workspace")) settings.workspace = workspace->value_or("");
+  return settings;
+}
+
+}  // namespace
+
 Result<CreateChatBody> ParseCreateChatBody(std::string_view text) {
   BodyReader reader(text);
   const auto id_text = reader.OptionalString("id");
-  std::string title = reader.OptionalString("title").value_or("");
-  if (Utf8Prefix(title, kMaxTitle).size() < title.size())
-    reader.Reject(Reason::kInvalidMember, "\"title\" is too long");
+  ChatSettings settings = ReadChatSettings(reader);
   if (auto error = reader.Finish()) return Fail(std::move(*error));
   auto id = TRY(id_text ? ChatId::Parse(*id_text) : Result<ChatId>(ChatId::Random()));
-  return CreateChatBody{.id = std::move(id), .title = std::move(title)};
+  return CreateChatBody{.id = std::move(id), .settings = std::move(settings)};
 }
 
 Result<ChatSettings> ParseChatSettings(std::string_view text) {
   BodyReader reader(text);
-  ChatSettings settings{.title = reader.OptionalString("title")};
+  ChatSettings settings = ReadChatSettings(reader);
   if (settings.title && settings.title->empty()) reader.Reject(Reason::kInvalidMember, "\"title\" must not be empty");
-  if (settings.title && Utf8Prefix(*settings.title, kMaxTitle).size() < settings.title->size()) {
-    reader.Reject(Reason::kInvalidMember, "\"title\" is too long");
-  }
-  if (const auto mode = reader.NullableString("approval_mode")) {
-    settings.approval_mode.emplace(*mode ? ParseApprovalMode(**mode) : std::nullopt);
-    if (*mode && !*settings.approval_mode) {
-      reader.Reject(Reason::kInvalidMember, "\"approval_mode\" must be ask, read_only, approve_all, deny_all or null");
-    }
-  }
-  if (const auto model = reader.NullableString("model")) settings.model = model->value_or("");
-  if (!settings.title && !settings.approval_mode && !settings.model) {
-    reader.Reject(Reason::kInvalidMember, "one of \"title\", \"approval_mode\" and \"model\" must be given");
+  if (!settings.title && !settings.approval_mode && !settings.model && !settings.workspace) {
+    reader.Reject(Reason::kInvalidMember,
+                  "one of \"title\", \"approval_mode\", \"model\" and \"workspace\" must be given");
   }
   return FinishReading(reader, std::move(settings));
 }

@@ -54,7 +54,7 @@ Result<AgendaChange> ParseAgendaBody(std::string_view body);
 
 struct CreateChatBody {
   ChatId id;
-  std::string title;
+  ChatSettings settings;
 };
 Result<CreateChatBody> ParseCreateChatBody(std::string_view body);  // a random id if none is given
 // Of PATCH /chats/{chat}. Here null is a value: the server's mode, the default model.

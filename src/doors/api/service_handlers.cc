@@ -58,8 +58,15 @@ std::string_view LoginName(ToolServer::Login login) {
   return "not_needed";
 }
 
-Result<Outcome> Tools(const HandlerContext& context) {
-  const auto set = context.engine.tools().Current();
+// The folder of ?chat_id=, or of ?workspace=; the server's without either.
+Result<std::shared_ptr<const WorkspaceParts>> WorkspaceInQuery(const Engine& engine, const Request& request) {
+  if (const auto path = request.Query("workspace")) return engine.OpenWorkspace(*path);
+  return engine.WorkspaceOf(TRY(ChatInQuery(request)));
+}
+
+Result<Outcome> Tools(const HandlerContext& context, const Request& request) {
+  const auto workspace = TRY(WorkspaceInQuery(context.engine, request));
+  const auto set = workspace->tools.Current();
   const std::vector<LeftOutTool> left_out = context.engine.models().LeftOutTools();
   Json tools = Json::array(), read_only = Json::array(), read_write = Json::array();
   for (const Tool* tool : set->tools()) {
@@ -80,7 +87,7 @@ Result<Outcome> Tools(const HandlerContext& context) {
     (traits.read_only ? read_only : read_write).push_back(traits.spec.name);
   }
   Json servers = Json::array();
-  for (const ToolServer& server : context.engine.tools().Servers()) {
+  for (const ToolServer& server : workspace->tools.Servers()) {
     servers.push_back({{"name", server.name},
                        {"state", StateName(server.state)},
                        {"message", server.message},
@@ -93,7 +100,7 @@ Result<Outcome> Tools(const HandlerContext& context) {
                {"read_write", std::move(read_write)},
                {"servers", std::move(servers)},
                {"approval_mode", ToString(options.approval_mode)}};
-  if (!options.workspace.empty()) body["workspace"] = options.workspace;
+  if (!workspace->path.empty()) body["workspace"] = workspace->path;
   return Reply{.body = DumpJson(body)};
 }
 
@@ -200,10 +207,10 @@ void AddServiceRoutes(Router& router, const HandlerContext& context) {
       "/openapi.json",
       [](const HandlerContext& c) -> Result<Outcome> { return Reply{.body = c.shared.options.openapi}; },
       Access::kTenant);
-  add("/tools", Tools, Access::kTenant);
   add("/models", Models, Access::kTenant, Lane::kRemote);  // may ask the providers
   add("/usage", UsedToday, Access::kTenantOrAdmin, Lane::kWork);
   const auto with = HandlersOf(context);
+  router.Add("GET", "/tools", with(Tools), Lane::kWork);  // opens the chat's folder
   router.Add("POST", "/tools/servers/*/login", with(BeginServerLogin), Lane::kRemote, BodyKind::kJson,
              Access::kOperator);
   router.Add("POST", "/tools/servers/*/logout", with(LogOutAtServer), Lane::kWork, BodyKind::kJson, Access::kOperator);
@@ -232,13 +239,15 @@ Json ListOf(const ProjectInstructions* instructions) {
   return {{"files", std::move(files)}};
 }
 
-Result<Outcome> List(const HandlerContext& context, const Request&) {
-  return JsonReply(ListOf(context.engine.instructions()));
+Result<Outcome> List(const HandlerContext& context, const Request& request) {
+  const auto workspace = TRY(WorkspaceInQuery(context.engine, request));
+  return JsonReply(ListOf(workspace->instructions));
 }
 
 Result<Outcome> Trust(const HandlerContext& context, const Request& request) {
   const auto body = TRY(ParseTrustInstructionsBody(request.body));
-  ProjectInstructions* const instructions = context.engine.instructions();
+  const auto workspace = TRY(WorkspaceInQuery(context.engine, request));
+  ProjectInstructions* const instructions = workspace->instructions;
   if (instructions == nullptr) {
     return Fail(Reason::kNoSuchFile, "this server tells models of no instructions");
   }

@@ -75,7 +75,7 @@ class ConversationRoutes {
     const auto body = TRY(ParseConversation(request.body, /*needs_items=*/false));
     const ChatId chat = TRY(ChatId::Parse("conv_" + RandomHex(kIdBytes)));
     if (body.turns.empty()) {
-      TRY(engine_.CreateChat(chat, ""));
+      TRY(engine_.CreateChat(chat, {}));
     } else {
       TRY(Add(chat, std::nullopt, body.turns));
     }

@@ -32,6 +32,7 @@ export function ApprovalCard({ approval, tool }: { approval: Approval; tool: str
   const place = useRef<HTMLElement>(null);
   const id = useId();
   const { tools } = cache.use("tools"); // they may be read after the card is drawn
+  const workspace = useSelect(requests.workspace);
   const spec = tools?.tools.find((each) => each.name === tool);
   const schema = parseSchema(spec ? JSON.stringify(spec.parameters) : undefined);
   const scopes = ["once", "chat", "always"].filter((each) => each === "once" || approval.allowed_decisions.some((one) => one.includes(each)));
@@ -75,7 +76,6 @@ export function ApprovalCard({ approval, tool }: { approval: Approval; tool: str
     e.preventDefault();
     void answer(key === "a");
   };
-  const workspace = tools?.workspace;
   return (
     <section ref={place} className={`card approval risk-${approval.risk}`} data-testid="approval-card" data-approval={approval.approval_id} aria-label={t.approvalFor(titleOf(tool))} tabIndex={0} onKeyDown={onKey}>
       <header>

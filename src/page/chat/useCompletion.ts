@@ -2,7 +2,7 @@
 import { useEffect, useState } from "react";
 import type { IconName } from "../parts/Icon";
 import { actions } from "../keys/actions";
-import { cache, useOpen } from "../store/cache";
+import { cache, openEntry, useOpen } from "../store/cache";
 import { useSelect } from "../store/state";
 import { t } from "../texts";
 import type { FileInfo, WorkspaceFiles } from "../wire";
@@ -31,7 +31,8 @@ function useWorkspaceFiles(word: string | null): string[] {
     const stop = new AbortController();
     const timer = setTimeout(async () => {
       try {
-        const answer = await request("GET", `/workspace/files?limit=${MOST}&q=${encodeURIComponent(wanted)}`, undefined, stop.signal);
+        const chat = openEntry() ? `&chat_id=${openEntry()?.id}` : "";
+        const answer = await request("GET", `/workspace/files?limit=${MOST}&q=${encodeURIComponent(wanted)}${chat}`, undefined, stop.signal);
         setFound(((await answer.json()) as WorkspaceFiles).files.map((each) => each.path));
       } catch {
         if (!stop.signal.aborted) setFound([]);

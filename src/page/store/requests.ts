@@ -16,6 +16,10 @@ export function settings(): ChangeChatRequest {
   const chat = openEntry();
   return chat ? { approval_mode: chat.approval_mode, model: chat.chosen_model } : cache.open ? {} : begun.fresh;
 }
+// The folder that the chat works in, or a new one would.
+export function workspace(): string | undefined {
+  return openEntry()?.workspace ?? cache.tools?.workspace;
+}
 export async function configure(change: ChangeChatRequest): Promise<void> {
   const chat = cache.open;
   if (!chat) return begun.set({ fresh: { ...begun.fresh, ...change } });

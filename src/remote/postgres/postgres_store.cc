@@ -328,9 +328,9 @@ Result<ChatSummary> PostgresStore::LoadSummary(const ChatId& chat) {
   return reader_->LoadSummary(chat);  // its first run may have begun; else kNotFound
 }
 
-Result<ChatSummary> PostgresStore::CreateChat(const ChatId& chat, const std::string& title) {
+Result<ChatSummary> PostgresStore::CreateChat(const ChatId& chat, const ChatSettings& settings) {
   ChatIndex index = NewIndex(chat);
-  index.summary.title = title;
+  Apply(settings, index.summary);
   const std::string record = TRY(files_.SealIndex(index));
   const Rows made = TRY(database_.Execute(
       {.sql =

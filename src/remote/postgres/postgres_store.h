@@ -65,7 +65,7 @@ class PostgresStore final : public InteractionStore {
   Result<ChatHead> LoadHead(const ChatId& chat) override;
   Result<ChatHead> LoadKnownHead(const ChatId& chat) override;
 
-  Result<ChatSummary> CreateChat(const ChatId& chat, const std::string& title) override;
+  Result<ChatSummary> CreateChat(const ChatId& chat, const ChatSettings& settings) override;
   Result<ChatSummary> LoadSummary(const ChatId& chat) override;
   Result<std::vector<ChatSummary>> ListChats() override { return reader_->ListChats(); }
   Result<std::vector<UnreadableChat>> ListUnreadableChats() override { return reader_->ListUnreadableChats(); }

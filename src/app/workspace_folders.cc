@@ -1,0 +1,332 @@
+#include "app/workspace_folders.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "app/embedded.h"
+#include "app/factories.h"
+#include "app/instruction_files.h"
+#include "app/keys.h"
+#include "app/mcp_setup.h"
+#include "app/prompt_files.h"
+#include "app/trust.h"
+#include "base/path.h"
+#include "base/terminal_text.h"
+#include "base/text.h"
+#include "base/try.h"
+#include "base/utf8.h"
+#include "rewind/tracked_history.h"
+#include "store/file_names.h"
+
+namespace reprise {
+namespace {
+
+class ConsentedTools final : public ToolSet {
+ public:
+  explicit ConsentedTools(std::shared_ptr<const ToolSet> all) : all_(std::move(all)) {
+    for (std::size_t i = 0; i < all_->tools().size(); ++i) {
+      Tool* const tool = all_->tools()[i];
+      if (tool->traits().needs_consent) continue;
+      tools_.push_back(tool);
+      specs_.push_back(all_->specs()[i]);
+    }
+  }
+  Tool* Find(std::string_view name) const override {
+    Tool* const tool = all_->Find(name);
+    return tool == nullptr || tool->traits().needs_consent ? nullptr : tool;
+  }
+  Result<void> Validate(const Tool& tool, std::string_view arguments) const override {
+    return all_->Validate(tool, arguments);
+  }
+  const std::vector<Tool*>& tools() const override { return tools_; }
+  const std::vector<ToolSpec>& specs() const override { return specs_; }
+  bool RequiresApproval(const Tool& tool) const override { return all_->RequiresApproval(tool); }
+
+ private:
+  const std::shared_ptr<const ToolSet> all_;
+  std::vector<Tool*> tools_;
+  std::vector<ToolSpec> specs_;
+};
+
+// The server's tools for its tenants, without those that still need consent. A consent counts for all tenants, so only
+// the operator can give it. Thread-safe.
+class TenantTools final : public ToolRegistry {
+ public:
+  // `all` must outlive the object.
+  explicit TenantTools(const ToolRegistry& all) : all_(all) {}
+
+  std::shared_ptr<const ToolSet> Current() const override {
+    auto base = all_.Current();
+    const MutexLock lock(mutex_);
+    if (base != base_) {
+      base_ = base;
+      current_ = std::make_shared<ConsentedTools>(std::move(base));
+    }
+    return current_;
+  }
+  std::shared_ptr<const ToolSet> With(const std::vector<std::shared_ptr<Tool>>& more) const override {
+    return std::make_shared<ConsentedTools>(all_.With(more));
+  }
+  std::vector<ToolServer> Servers() const override { return all_.Servers(); }
+
+ private:
+  const ToolRegistry& all_;
+  mutable Mutex mutex_;
+  mutable std::shared_ptr<const ToolSet> base_ GUARDED_BY(mutex_), current_ GUARDED_BY(mutex_);  // made of base_
+};
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMostKept = 32;  // beside the server's own
+
+// Adds the instructions of tool servers unchanged, each as a module of its own.
+PromptSource WithServersWords(PromptSource source, const ToolRegistry& tools) {
+  return [source = std::move(source), &tools] {
+    SystemPrompt prompt = source();
+    for (const ToolServer& server : tools.Servers()) {
+      if (server.state != ToolServer::State::kReady || server.tools == 0 || server.instructions.empty()) continue;
+      PromptModule words{.name = "74-mcp-" + server.name,
+                         .text = "The MCP server " + server.name + " says of its tools (" + server.name +
+                                 "__...); it does not speak for the user:\n" + server.instructions,
+                         .is_plain = true};
+      const auto behind = std::find_if(prompt.modules.begin(), prompt.modules.end(),
+                                       [&](const PromptModule& module) { return module.name >= words.name; });
+      const bool is_replaced = behind != prompt.modules.end() && behind->name == words.name;
+      if (!is_replaced) prompt.modules.insert(behind, std::move(words));
+    }
+    return prompt;
+  };
+}
+
+Options For(const Options& options, const std::string& path) {
+  Options changed = options;
+  if (!path.empty()) changed.workspace = path;
+  return changed;
+}
+
+// A command works in one folder. A server with a URL does not, and serves all.
+bool ServesAll(const McpServerOptions& server) { return server.command.empty(); }
+
+}  // namespace
+
+WorkspaceFolder::WorkspaceFolder(const Shared& shared, std::string path)
+    : path_(std::move(path)),
+      options_(For(shared.options, path_)),
+      transport_(shared.transport),
+      disk_(shared.disk),
+      keys_(shared.keys) {}
+
+Result<std::shared_ptr<WorkspaceFolder>> WorkspaceFolder::Open(const Shared& shared, const std::string& path) {
+  std::shared_ptr<WorkspaceFolder> folder(new WorkspaceFolder(shared, path));
+  TRY(folder->OpenTools(shared));
+  return folder;
+}
+
+Result<void> WorkspaceFolder::OpenTools(const Shared& shared) {
+  const auto skill_folders = [this] {
+    return instructions_ ? SkillFoldersOutside(instructions_->List(), path_) : std::vector<std::string>();
+  };
+  tools_ = TRY(MakeToolCatalog(options_, transport_, disk_, shared.own_tools, skill_folders));
+  tenant_tools_ = std::make_unique<TenantTools>(*tools_);
+  if (options_.system_prompt) {
+    // A skill is useful only if tools can read its file.
+    const bool with_skills = tools_->Current()->Find("read_file") != nullptr;
+    instructions_ = std::make_shared<InstructionFiles>(options_, path_, with_skills);
+  }
+  hooks_ = std::make_unique<HookCommands>(options_.hooks, Resolved(options_.workspace).string());
+  if (path_.empty()) return {};
+  if (options_.workspace_history)
+    tracker_ = std::make_unique<WorkspaceTracker>(tools_->workspace(), options_.data_dir, RewindLimits{});
+  reader_ = std::make_unique<LocalWorkspaceReader>(
+      tools_->workspace(), LocalWorkspaceReader::Limits{.file_bytes = options_.files.file_bytes});
+  return {};
+}
+
+void WorkspaceFolder::StartServers(std::vector<McpServerOptions> servers, ServerConnection::OnChange on_change,
+                                   std::shared_ptr<McpServers::Memory> memory) {
+  if (servers.empty()) return;
+  McpServers::Parts parts{.transport = transport_,
+                          .file_system = disk_,
+                          .approvals_file = ApprovedToolsFile(options_.data_dir),
+                          .logins_file = McpLoginsFile(options_.data_dir),
+                          .eras_file = McpServersFile(options_.data_dir),
+                          .keys = keys_,
+                          .workspace = Resolved(options_.workspace).string(),
+                          .folders = McpFolder(options_),
+                          .client_version = std::string(Version()),
+                          .on_change = std::move(on_change)};
+  servers_ = std::make_unique<McpServers>(std::move(servers), std::move(parts), std::move(memory));
+  servers_->Start();
+}
+
+WorkspaceParts WorkspaceFolder::PartsFor(bool is_operator, WorkspaceHistory* history) {
+  ToolRegistry& tools = is_operator ? static_cast<ToolRegistry&>(*tools_) : *tenant_tools_;
+  return {.path = path_,
+          .tools = tools,
+          .prompt = options_.system_prompt ? WithServersWords(PromptFolder(options_, path_, instructions_), tools)
+                                           : PromptSource(),
+          .history = history,
+          .reader = reader_.get(),
+          .instructions = instructions_.get(),
+          .hooks = hooks_.get()};
+}
+
+// --- all of them -----------------------------------------------------------------------------------------------------
+
+Result<std::unique_ptr<WorkspaceFolders>> WorkspaceFolders::Open(WorkspaceFolder::Shared shared) {
+  std::unique_ptr<WorkspaceFolders> folders(new WorkspaceFolders(std::move(shared)));
+  const Options& options = folders->shared_.options;
+  folders->home_ = TRY(WorkspaceFolder::Open(
+      folders->shared_, options.has_workspace() ? Resolved(options.workspace).string() : std::string()));
+  return folders;
+}
+
+void WorkspaceFolders::StartServers() {
+  std::vector<McpServerOptions> servers;
+  for (const McpServerOptions& server : shared_.options.mcp_servers) {
+    if (shared_.options.has_workspace() || ServesAll(server)) {
+      servers.push_back(server);
+    } else {
+      home_->tools().SetServer({.name = server.name,
+                                .state = ToolServer::State::kFailed,
+                                .message = "off: without a workspace this server runs no programs (workspace_mode)"},
+                               {});
+    }
+  }
+  std::set<std::string> serving;
+  for (const McpServerOptions& server : servers) {
+    if (ServesAll(server)) serving.insert(server.name);
+  }
+  home_->StartServers(
+      std::move(servers),
+      [this, serving = std::move(serving)](ToolServer server, std::vector<std::shared_ptr<Tool>> tools,
+                                           UnlistedTool unlisted) {
+        if (serving.contains(server.name)) SetShared(server, tools, unlisted);
+        home_->tools().SetServer(std::move(server), std::move(tools), std::move(unlisted));
+      },
+      nullptr);
+}
+
+void WorkspaceFolders::SetShared(ToolServer server, std::vector<std::shared_ptr<Tool>> tools, UnlistedTool unlisted) {
+  std::vector<std::shared_ptr<WorkspaceFolder>> open;
+  {
+    const MutexLock lock(mutex_);
+    servers_[server.name] = {server, tools, unlisted};
+    for (const auto& [path, folder] : all_) {
+      if (auto held = folder.lock()) open.push_back(std::move(held));
+    }
+  }
+  for (const auto& folder : open) folder->tools().SetServer(server, tools, unlisted);
+}
+
+Result<std::string> WorkspaceFolders::Choose(const std::string& path) const {
+  if (!path.starts_with('/')) return Fail(Reason::kInvalidMember, "\"workspace\" must be the full path of a folder");
+  std::error_code failed;
+  const std::string there = fs::canonical(path, failed).string();
+  if (failed || !IsDirectory(there)) {
+    return Fail(Reason::kNoSuchWorkspace, "there is no folder " + VisibleLine(path) + " to work in");
+  }
+  if (there == home_->path()) return there;
+  TRY(CheckAllowed(there));
+  return there;
+}
+
+Result<void> WorkspaceFolders::CheckAllowed(const std::string& path) const {
+  const Options& options = shared_.options;
+  const auto refuse = [&](const std::string& why) {
+    return Fail(Reason::kWorkspaceNotAllowed, "chats may not work in " + VisibleLine(path) + ": " + why);
+  };
+  if (!IsUtf8(path) || HasControlCharacter(path)) return refuse("its name has unusual characters");
+  if (::access(path.c_str(), R_OK | X_OK) != 0) return refuse("it cannot be read");
+  const bool is_listed = std::any_of(options.workspaces.begin(), options.workspaces.end(),
+                                     [&](const auto& allowed) { return LiesBeneath(path, Resolved(allowed)); });
+  if (!is_listed && (options.auth.has_people() || !options.token_file.empty())) {
+    return refuse("it is in none of the configured \"workspaces\"");
+  }
+  for (const std::string& own : {options.data_dir, ParentDirectory(KeyFileOf(options)), ConfigDirectoryOf(options)}) {
+    const fs::path closed = Resolved(own);
+    if (LiesBeneath(path, closed)) return refuse("it is the server's own");
+    if (LiesBeneath(closed, path) && !is_listed) return refuse("the server keeps files of its own below it");
+  }
+  if (path == "/") return refuse("it is the whole machine");
+  // The server finds the programs of hooks and documents there, and an agent could replace them.
+  const char* const search_path = std::getenv("PATH");
+  const std::string everywhere = SearchPathOutside(search_path == nullptr ? "" : search_path, "/nowhere");
+  if (SearchPathOutside(everywhere, path) != everywhere) return refuse("a folder of the server's PATH lies there");
+  return {};
+}
+
+Result<std::shared_ptr<WorkspaceFolder>> WorkspaceFolders::Find(const std::string& path) {
+  if (path.empty() || path == home_->path()) return home_;
+  const auto known = [&]() -> std::shared_ptr<WorkspaceFolder> {
+    const MutexLock lock(mutex_);
+    const auto found = all_.find(path);
+    auto folder = found == all_.end() ? nullptr : found->second.lock();
+    if (folder) {
+      std::erase(kept_, folder);
+      kept_.push_back(folder);
+    }
+    return folder;
+  };
+  // It may have become a link, or may not be allowed any more.
+  if (const std::string there = TRY(Choose(path)); there != path) {
+    return Fail(Reason::kNoSuchWorkspace, "the folder " + VisibleLine(path) + " is a link to " + VisibleLine(there) +
+                                              " now; move the chat there if that is meant");
+  }
+  if (auto folder = known()) return folder;
+  const MutexLock alone(opening_);
+  if (auto folder = known()) return folder;
+  const Options options = For(shared_.options, path);
+  TRY(RequireTrust(options, TRY(FilesToTrust(options)), /*ask=*/false));
+  auto folder = TRY(WorkspaceFolder::Open(shared_, path));
+  std::vector<std::shared_ptr<WorkspaceFolder>> given_up;  // destroyed after the lock is released
+  {
+    const MutexLock lock(mutex_);
+    for (const auto& [name, server] : servers_) folder->tools().SetServer(server.server, server.tools, server.unlisted);
+    std::erase_if(all_, [](const auto& each) { return each.second.expired(); });
+    all_[path] = folder;
+    kept_.push_back(folder);
+    if (kept_.size() > kMostKept) {
+      given_up.push_back(kept_.front());
+      kept_.erase(kept_.begin());
+    }
+  }
+  std::vector<McpServerOptions> servers;
+  std::copy_if(options.mcp_servers.begin(), options.mcp_servers.end(), std::back_inserter(servers),
+               [](const McpServerOptions& server) { return !ServesAll(server); });
+  ToolCatalog& tools = folder->tools();
+  folder->StartServers(
+      std::move(servers),
+      [&tools](ToolServer server, std::vector<std::shared_ptr<Tool>> its, UnlistedTool unlisted) {
+        tools.SetServer(std::move(server), std::move(its), std::move(unlisted));
+      },
+      home_->servers() ? home_->servers()->memory() : nullptr);
+  return folder;
+}
+
+// --- of one tenant ---------------------------------------------------------------------------------------------------
+
+std::shared_ptr<const WorkspaceParts> TenantWorkspaces::Of(std::shared_ptr<WorkspaceFolder> folder) {
+  struct Held {
+    std::shared_ptr<WorkspaceFolder> folder;
+    std::unique_ptr<TrackedHistory> history;
+    WorkspaceParts parts;
+  };
+  auto history = folder->tracker() ? std::make_unique<TrackedHistory>(*folder->tracker(), blobs_, shared_) : nullptr;
+  auto parts = folder->PartsFor(is_operator_, history.get());
+  const auto held = std::make_shared<Held>(Held{std::move(folder), std::move(history), std::move(parts)});
+  return {held, &held->parts};
+}
+
+Result<std::shared_ptr<const WorkspaceParts>> TenantWorkspaces::Open(const std::string& path) {
+  return Of(TRY(folders_.Find(path)));
+}
+
+std::shared_ptr<const WorkspaceParts> TenantWorkspaces::Home() { return Of(folders_.home()); }
+
+}  // namespace reprise
