@@ -90,12 +90,12 @@ class WorkspaceFolders {
   void SetShared(ToolServer server, std::vector<std::shared_ptr<Tool>> tools, UnlistedTool unlisted);
 
   const WorkspaceFolder::Shared shared_;
-  std::shared_ptr<WorkspaceFolder> home_;
   Mutex opening_;  // held while a folder is opened
   Mutex mutex_;
   std::vector<std::shared_ptr<WorkspaceFolder>> kept_ GUARDED_BY(mutex_);         // the last used one at the end
   std::map<std::string, std::weak_ptr<WorkspaceFolder>> all_ GUARDED_BY(mutex_);  // by path; also those only in use
   std::map<std::string, Server> servers_ GUARDED_BY(mutex_);                      // those that serve all folders
+  std::shared_ptr<WorkspaceFolder> home_;  // last: the threads of its servers use the others
 };
 
 // The same for one tenant, whose chats keep what files held.
