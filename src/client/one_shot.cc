@@ -64,7 +64,7 @@ int TellRefusal(const Error& error, const std::string& chat, std::size_t message
 int RunOneShot(ServerLink& link, Interrupts& interrupts, const ChatId& chat, const std::string& message, bool json) {
   ServerClient& server = link.server();
   // A script may be gone before the answer comes. Its run still finishes, and an open question stays open.
-  Json body = link.RunOptions(link.model());
+  Json body = link.RunOptions({});
   body["user_message"] = message;
   body["on_disconnect"] = "continue";
   if (!link.folder().empty()) body["workspace"] = link.folder();  // refused if the chat works elsewhere

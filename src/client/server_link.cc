@@ -83,12 +83,18 @@ Result<void> ServerLink::Connect() {
   }
   workspace_ = TextMember(*said, "workspace");
   approval_mode_ = TextMember(*said, "approval_mode");
-  if (const auto flag = flags_.find("model"); flag != flags_.end()) model_ = flag->second;
+  SetModel();
   if (!has_own_chats()) return {};
   if (!workspace_.empty()) folder_ = Resolved(options_.workspace).string();
   approval_mode_ = ToString(options_.approval_mode);
-  if (options_.model != NotedSettings(options_)["model"]) model_ = options_.model;
   return {};
+}
+
+// The server's own model, which need not be said, may differ at each server.
+void ServerLink::SetModel() {
+  const auto flag = flags_.find("model");
+  model_ = flag == flags_.end() ? "" : flag->second;
+  if (has_own_chats() && options_.model != NotedSettings(options_)["model"]) model_ = options_.model;
 }
 
 bool ServerLink::WorksHere(const Json& chat) const {
@@ -98,7 +104,7 @@ bool ServerLink::WorksHere(const Json& chat) const {
 
 Json ServerLink::RunOptions(const std::string& model) const {
   Json options = Json::object();
-  if (!model.empty()) options["model"] = model;
+  if (const std::string& said = model.empty() ? model_ : model; !said.empty()) options["model"] = said;
   if (has_own_chats()) options["approval_mode"] = approval_mode_;
   return options;
 }
@@ -146,11 +152,13 @@ Result<void> ServerLink::FindAgain(bool may_start) {
     auto found = TRY(FindOrStartServer(start_flags_, environment_, habits_.joining, own_));
     has_started_ = has_started_ || own_;
     server_->SetPlace(std::move(found.url), std::move(found.settings));
+    SetModel();
     return {};
   }
   const auto running = TRY(FindServer(options_));
   if (!running) return Fail(ErrorCode::kUnavailable, "the server of these chats has ended");
   server_->SetPlace(running->url, server_->settings());
+  SetModel();
   return CheckAnswers();
 }
 

@@ -61,12 +61,13 @@ class ServerLink {
   const std::string& folder() const { return folder_; }
   // Whether a chat of GET /chats works in this client's folder.
   bool WorksHere(const Json& chat) const;
-  // The members of all requests that start a run. An empty `model`: the server's, or the chat's.
+  // The members of all requests that start a run. An empty `model`: model().
   Json RunOptions(const std::string& model) const;
 
  private:
   bool has_own_chats() const { return !named_ && habits_.joining == Joining::kOwnChats; }
   Result<void> CheckAnswers();
+  void SetModel();
   Result<void> Connect();
   Result<void> CheckWorkspace(const std::string& cwd) const;
 

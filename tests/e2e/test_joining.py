@@ -7,6 +7,7 @@ import json
 import os
 import random
 import re
+import signal
 import subprocess
 import threading
 import time
@@ -242,6 +243,20 @@ def test_a_model_is_said_with_each_message(place, open_client):
     token = fresh()
     assert place.run("-p", token, *arguments_of(USUAL, place), REPRISE_MODEL="p/second")[0] == 0
     assert place.provider.asked[token] == {("one", "usual", "second")}
+
+
+def test_a_server_that_comes_in_place_of_another_with_another_model(place, open_client):
+    client = open_client(*arguments_of(USUAL, place))
+    os.kill(client.pid, signal.SIGSTOP)  # otherwise it starts one itself at once
+    os.kill(int((place.data / ".lock").read_text().split()[0]), 9)
+    eventually(lambda: not place.is_used(), "the server has ended")
+    open_client(*arguments_of(USUAL, place), REPRISE_MODEL="p/second")
+    assert json.loads((place.data / ".settings").read_text())["model"] == "p/second", "the new server's own"
+    os.kill(client.pid, signal.SIGCONT)
+    token = fresh()
+    client.say(token)
+    eventually(lambda: place.written(token) == ["a"], "the message has run")
+    assert place.provider.asked[token] == {("one", "usual", "first")}
 
 
 def test_a_server_that_is_named_takes_no_settings_of_others(place, open_client):
