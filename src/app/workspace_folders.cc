@@ -5,9 +5,12 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
+#include <set>
 #include <system_error>
 #include <utility>
 
+#include "agent/tool_subset.h"
 #include "app/embedded.h"
 #include "app/factories.h"
 #include "app/instruction_files.h"
@@ -26,32 +29,9 @@
 namespace reprise {
 namespace {
 
-class ConsentedTools final : public ToolSet {
- public:
-  explicit ConsentedTools(std::shared_ptr<const ToolSet> all) : all_(std::move(all)) {
-    for (std::size_t i = 0; i < all_->tools().size(); ++i) {
-      Tool* const tool = all_->tools()[i];
-      if (tool->traits().needs_consent) continue;
-      tools_.push_back(tool);
-      specs_.push_back(all_->specs()[i]);
-    }
-  }
-  Tool* Find(std::string_view name) const override {
-    Tool* const tool = all_->Find(name);
-    return tool == nullptr || tool->traits().needs_consent ? nullptr : tool;
-  }
-  Result<void> Validate(const Tool& tool, std::string_view arguments) const override {
-    return all_->Validate(tool, arguments);
-  }
-  const std::vector<Tool*>& tools() const override { return tools_; }
-  const std::vector<ToolSpec>& specs() const override { return specs_; }
-  bool RequiresApproval(const Tool& tool) const override { return all_->RequiresApproval(tool); }
-
- private:
-  const std::shared_ptr<const ToolSet> all_;
-  std::vector<Tool*> tools_;
-  std::vector<ToolSpec> specs_;
-};
+std::shared_ptr<const ToolSet> Consented(std::shared_ptr<const ToolSet> all) {
+  return std::make_shared<ToolSubset>(std::move(all), [](const Tool& tool) { return !tool.traits().needs_consent; });
+}
 
 // The server's tools for its tenants, without those that still need consent. A consent counts for all tenants, so only
 // the operator can give it. Thread-safe.
@@ -65,12 +45,12 @@ class TenantTools final : public ToolRegistry {
     const MutexLock lock(mutex_);
     if (base != base_) {
       base_ = base;
-      current_ = std::make_shared<ConsentedTools>(std::move(base));
+      current_ = Consented(std::move(base));
     }
     return current_;
   }
   std::shared_ptr<const ToolSet> With(const std::vector<std::shared_ptr<Tool>>& more) const override {
-    return std::make_shared<ConsentedTools>(all_.With(more));
+    return Consented(all_.With(more));
   }
   std::vector<ToolServer> Servers() const override { return all_.Servers(); }
 
@@ -137,6 +117,7 @@ Result<void> WorkspaceFolder::OpenTools(const Shared& shared) {
     // A skill is useful only if tools can read its file.
     const bool with_skills = tools_->Current()->Find("read_file") != nullptr;
     instructions_ = std::make_shared<InstructionFiles>(options_, path_, with_skills);
+    prompt_ = PromptFolder(options_, path_, instructions_);
   }
   hooks_ = std::make_unique<HookCommands>(options_.hooks, Resolved(options_.workspace).string());
   if (path_.empty()) return {};
@@ -168,8 +149,7 @@ WorkspaceParts WorkspaceFolder::PartsFor(bool is_operator, WorkspaceHistory* his
   ToolRegistry& tools = is_operator ? static_cast<ToolRegistry&>(*tools_) : *tenant_tools_;
   return {.path = path_,
           .tools = tools,
-          .prompt = options_.system_prompt ? WithServersWords(PromptFolder(options_, path_, instructions_), tools)
-                                           : PromptSource(),
+          .prompt = prompt_ ? WithServersWords(prompt_, tools) : PromptSource(),
           .history = history,
           .reader = reader_.get(),
           .instructions = instructions_.get(),
@@ -224,15 +204,24 @@ void WorkspaceFolders::SetShared(ToolServer server, std::vector<std::shared_ptr<
   for (const auto& folder : open) folder->tools().SetServer(server, tools, unlisted);
 }
 
-Result<std::string> WorkspaceFolders::Choose(const std::string& path) const {
+namespace {
+
+// The folder's path without symbolic links.
+Result<std::string> FolderAt(const std::string& path) {
   if (!path.starts_with('/')) return Fail(Reason::kInvalidMember, "\"workspace\" must be the full path of a folder");
   std::error_code failed;
   const std::string there = fs::canonical(path, failed).string();
   if (failed || !IsDirectory(there)) {
     return Fail(Reason::kNoSuchWorkspace, "there is no folder " + VisibleLine(path) + " to work in");
   }
-  if (there == home_->path()) return there;
-  TRY(CheckAllowed(there));
+  return there;
+}
+
+}  // namespace
+
+Result<std::string> WorkspaceFolders::Choose(const std::string& path) const {
+  std::string there = TRY(FolderAt(path));
+  if (there != home_->path()) TRY(CheckAllowed(there));
   return there;
 }
 
@@ -273,14 +262,15 @@ Result<std::shared_ptr<WorkspaceFolder>> WorkspaceFolders::Find(const std::strin
     }
     return folder;
   };
-  // It may have become a link, or may not be allowed any more.
-  if (const std::string there = TRY(Choose(path)); there != path) {
+  // It may have become a link.
+  if (const std::string there = TRY(FolderAt(path)); there != path) {
     return Fail(Reason::kNoSuchWorkspace, "the folder " + VisibleLine(path) + " is a link to " + VisibleLine(there) +
                                               " now; move the chat there if that is meant");
   }
   if (auto folder = known()) return folder;
   const MutexLock alone(opening_);
   if (auto folder = known()) return folder;
+  TRY(CheckAllowed(path));  // an earlier process may have chosen it
   const Options options = For(shared_.options, path);
   TRY(RequireTrust(options, TRY(FilesToTrust(options)), /*ask=*/false));
   auto folder = TRY(WorkspaceFolder::Open(shared_, path));

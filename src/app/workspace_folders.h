@@ -57,6 +57,7 @@ class WorkspaceFolder {
   FileSystem& disk_;
   const std::shared_ptr<const KeySet> keys_;
   std::shared_ptr<ProjectInstructions> instructions_;  // null without a system prompt
+  PromptSource prompt_;  // null likewise; made once, because it tells of each unusable file once
   std::unique_ptr<ToolCatalog> tools_;
   std::unique_ptr<ToolRegistry> tenant_tools_;    // without those that need the operator's consent
   std::unique_ptr<LocalWorkspaceReader> reader_;  // null if there is no folder

@@ -89,15 +89,13 @@ Result<ChatId> ChatNamed(const std::string& name, ServerClient& server) {
 Result<ChatId> ChooseChat(const CommandLine& line, ServerLink& link) {
   if (!line.argument.empty()) return ChatNamed(line.argument, link.server());
   if (!line.newest_chat) return ChatId::Random();
-  for (std::string next = "?limit=100"; !next.empty();) {
-    const Json page = TRY(link.server().Call("GET", "/chats" + next));
-    for (const Json& chat : page.value("chats", Json::array())) {
-      if (!chat.contains("error") && link.WorksHere(chat)) return ChatId::Parse(TextMember(chat, "id"));
-    }
-    const std::string cursor = TextMember(page, "next");
-    next = cursor.empty() ? "" : "?limit=100&cursor=" + cursor;
-  }
-  return ChatId::Random();
+  std::optional<std::string> newest;
+  TRY(ForEachChat([&](const std::string& path) { return link.server().Call("GET", path); },
+                  [&](const Json& chat) {
+                    if (!chat.contains("error") && link.WorksHere(chat)) newest = TextMember(chat, "id");
+                    return !newest;
+                  }));
+  return newest ? ChatId::Parse(*newest) : ChatId::Random();
 }
 
 }  // namespace

@@ -35,11 +35,12 @@ class OwnServer {
   const UniqueFd held_;  // the server watches the other end until this one is closed
 };
 
+// What a client needs of a server that runs: its own settings of turns, or only those that chats cannot have of their
+// own. With kOwnChats it gives its chats their folder, mode and model.
+enum class Joining { kSameSettings, kOwnChats };
 // Finds the server of the data folder, or starts one and keeps it in `own`. Waits for a server that is just starting or
 // ending. kConflict (reason "other_settings") if it runs turns with other settings than these flags and environment
-// give; the message names the differences and how to stop it. With kOwnChats the client gives its chats their folder,
-// mode and model, so that these may differ.
-enum class Joining { kSameSettings, kOwnChats };
+// give; the message names the differences and how to stop it.
 Result<RunningServer> FindOrStartServer(const Flags& flags, const Environment& environment, Joining joining,
                                         std::unique_ptr<OwnServer>& own);
 

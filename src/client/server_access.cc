@@ -55,17 +55,26 @@ Result<std::unique_ptr<ServerClient>> OpenServer(const std::string& url, const O
   return ConnectTo(**server, options);
 }
 
-Result<std::vector<ChatId>> ChatsAt(ServerClient& server) {
-  std::vector<ChatId> chats;
+Result<void> ForEachChat(const std::function<Result<Json>(const std::string& path)>& get,
+                         const std::function<bool(const Json& chat)>& visit) {
   for (std::string next = "?limit=500"; !next.empty();) {
-    const auto page = server.Call("GET", "/chats" + next);
-    if (!page) return Fail(page.error());
-    for (const Json& chat : page->value("chats", Json::array())) {
-      if (auto id = ChatId::Parse(TextMember(chat, "id"))) chats.push_back(*std::move(id));
+    const Json page = TRY(get("/chats" + next));
+    for (const Json& chat : page.value("chats", Json::array())) {
+      if (!visit(chat)) return {};
     }
-    const std::string cursor = TextMember(*page, "next");
+    const std::string cursor = TextMember(page, "next");
     next = cursor.empty() ? "" : "?limit=500&cursor=" + cursor;
   }
+  return {};
+}
+
+Result<std::vector<ChatId>> ChatsAt(ServerClient& server) {
+  std::vector<ChatId> chats;
+  const auto get = [&](const std::string& path) { return server.Call("GET", path); };
+  TRY(ForEachChat(get, [&](const Json& chat) {
+    if (auto id = ChatId::Parse(TextMember(chat, "id"))) chats.push_back(*std::move(id));
+    return true;
+  }));
   std::sort(chats.begin(), chats.end());
   return chats;
 }

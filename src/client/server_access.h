@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "app/options.h"
+#include "base/json.h"
 #include "base/system.h"
 #include "client/server_client.h"
 #include "reprise/ids.h"
@@ -47,6 +49,9 @@ Result<std::unique_ptr<ServerClient>> ConnectTo(const RunningServer& server, con
 Result<std::unique_ptr<ServerClient>> OpenServer(const std::string& url, const Options& options,
                                                  const Environment& environment);
 
+// Reads GET /chats page by page through `get`, newest first, until `visit` returns false. The failures of `get`.
+Result<void> ForEachChat(const std::function<Result<Json>(const std::string& path)>& get,
+                         const std::function<bool(const Json& chat)>& visit);
 // The ids of the server's chats, sorted.
 Result<std::vector<ChatId>> ChatsAt(ServerClient& server);
 

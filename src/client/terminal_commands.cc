@@ -9,6 +9,7 @@
 #include "base/private_file.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
+#include "client/server_access.h"
 #include "client/terminal_client.h"
 #include "crypto/digest.h"
 #include "domain/codec.h"
@@ -218,18 +219,16 @@ std::optional<std::string> TerminalClient::FindChat(const std::string& text) {
   // Matches of the beginning of an id, a title, a part of a title, in this order.
   std::array<std::vector<std::string>, 3> found;
   const std::string wanted = LowerCase(text);
-  for (std::string next = "?limit=500"; !next.empty();) {
-    const auto page = Call("GET", "/chats" + next);
-    if (!page) return Failed(page.error()), std::nullopt;
-    for (const Json& chat : page->value("chats", Json::array())) {
-      const std::string id = TextMember(chat, "id"), title = LowerCase(TextMember(chat, "title"));
-      if (id.starts_with(text)) found[0].push_back(id);
-      if (title == wanted) found[1].push_back(id);
-      if (title.find(wanted) != std::string::npos) found[2].push_back(id);
-    }
-    const std::string cursor = TextMember(*page, "next");
-    next = cursor.empty() ? "" : "?limit=500&cursor=" + cursor;
-  }
+  const auto read = ForEachChat([&](const std::string& path) { return Call("GET", path); },
+                                [&](const Json& chat) {
+                                  const std::string id = TextMember(chat, "id");
+                                  const std::string title = LowerCase(TextMember(chat, "title"));
+                                  if (id.starts_with(text)) found[0].push_back(id);
+                                  if (title == wanted) found[1].push_back(id);
+                                  if (title.find(wanted) != std::string::npos) found[2].push_back(id);
+                                  return true;
+                                });
+  if (!read) return Failed(read.error()), std::nullopt;
   for (const auto& chats : found) {
     if (chats.size() == 1) return chats.front();
     if (chats.empty()) continue;

@@ -515,7 +515,7 @@ FoundRunByOthers FindRunByOthers(const std::string& folder, const std::string& h
       std::error_code failed;
       if (is_taken || depth == kDeepest || name == "node_modules") continue;
       if (!entry->is_directory(failed) || entry->is_symlink(failed)) continue;
-      if (std::find(closed.begin(), closed.end(), entry->path()) == closed.end()) {
+      if (std::find(closed.begin(), closed.end(), entry->path().native()) == closed.end()) {
         left.push_back({entry->path(), depth + 1});
       }
     }
