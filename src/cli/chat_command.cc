@@ -21,6 +21,7 @@
 #include "client/pipe_conversation.h"
 #include "client/server_access.h"
 #include "client/server_link.h"
+#include "client/start_line.h"
 #include "client/terminal_client.h"
 #include "reprise/ids.h"
 #include "terminal/console.h"
@@ -29,23 +30,18 @@
 namespace reprise {
 namespace {
 
-// Shown once, when the first key was made: how to keep the chats readable.
-void TellOfFirstStart(const Options& options, const std::string& url) {
-  const auto full = [](const std::string& path) { return VisibleLine(Resolved(path).string()); };
-  Print(
-      "Reprise runs on this machine only.\n"
-      "  chats      " +
-      full(options.data_dir) + "\n" +
-      (options.plain ? ""
-                     : "  key        " + full(KeyFileOf(options)) +
-                           "\n             copy it to a safe place: without it nobody can read the chats\n") +
-      "  workspace  " + full(options.workspace) +
-      " (what the agent works on)\n"
-      "  server     " +
-      url + "\n" +
-      (options.model == "offline" ? "  model      offline, a demonstration: say demo\n"
-                                    "             with OPENAI_API_KEY or ANTHROPIC_API_KEY set, a real one\n"
-                                  : "  model      " + VisibleLine(options.model) + "\n"));
+// Shown once, when the first key was made: how to keep the chats readable, and where a model comes from.
+void TellOfFirstStart(const Options& options) {
+  if (!options.plain) {
+    Print("copy " + VisibleLine(Resolved(KeyFileOf(options)).string()) +
+          " to a safe place: without this key nobody can read the chats in " +
+          VisibleLine(Resolved(options.data_dir).string()) + "\n");
+  }
+  if (options.model == "offline") {
+    Print(
+        "this model is a demonstration: say demo; OPENAI_API_KEY, ANTHROPIC_API_KEY or a server of your own gives a "
+        "real one\n");
+  }
 }
 
 Result<std::string> AllOfStandardInput() {
@@ -58,15 +54,6 @@ Result<std::string> AllOfStandardInput() {
   }
   while (text.ends_with('\n')) text.pop_back();
   return text;
-}
-
-// What every client says that works with other rules than usual.
-std::string ModeNote(const std::string& mode) {
-  if (mode.empty() || mode == "ask") return "";
-  const std::string means = mode == "approve_all" ? "no call asks you"
-                            : mode == "read_only" ? "tools that only read never ask"
-                                                  : "calls that would ask you are refused";
-  return "approval mode " + VisibleLine(mode) + ": " + means + " (/mode tells more)\n";
 }
 
 // Only ids made by Reprise can be shortened, because other names may be those of new chats.
@@ -98,6 +85,16 @@ Result<ChatId> ChooseChat(const CommandLine& line, ServerLink& link) {
   return newest ? ChatId::Parse(*newest) : ChatId::Random();
 }
 
+void TellOfBeginning(ServerLink& link, const ChatId& chat, const Environment& environment) {
+  const auto answer = link.server().Call("GET", "/chats/" + chat.str() + "?limit=1");
+  const Beginning beginning{.chat = chat.str(),
+                            .known = answer ? &*answer : nullptr,
+                            .model = link.model(),
+                            .home = environment("HOME").value_or(""),
+                            .names_chat = true};
+  Print(StartLine(link, beginning, /*columns=*/0, Style(Colour::kNever)) + "\n");
+}
+
 }  // namespace
 
 int RunChat(const CommandLine& line, const Environment& environment) {
@@ -107,7 +104,9 @@ int RunChat(const CommandLine& line, const Environment& environment) {
   }
   const bool input_is_terminal = ::isatty(STDIN_FILENO) != 0, output_is_terminal = ::isatty(STDOUT_FILENO) != 0;
   const bool is_one_shot = !line.prompt.empty() || (line.bare && !input_is_terminal);
-  std::string message = line.prompt;
+  const std::string opening = line.opening.value_or("");
+  if (line.opening && opening.find_first_not_of(" \t\r\n") == std::string::npos) return Misused("the message is empty");
+  std::string message = line.prompt + opening;  // at most one of them
   if (is_one_shot && !input_is_terminal) {
     auto given = AllOfStandardInput();
     if (!given) return Complain(given.error());
@@ -134,23 +133,20 @@ int RunChat(const CommandLine& line, const Environment& environment) {
   std::optional<TerminalInput> input;
   is_one_shot ? void(interrupts.emplace()) : void(input.emplace());
   if (const auto reached = link.Reach({}); !reached) return Complain(reached.error());
-  ServerClient& server = link.server();
   const auto chat = ChooseChat(line, link);
   if (!chat) return Complain(chat.error());
 
   if (is_one_shot) return RunOneShot(link, *interrupts, *chat, message, line.json);
-  if (!line.json && is_first_start && output_is_terminal) TellOfFirstStart(link.options(), server.url());
-  if (!line.json) {
-    Print(ModeNote(link.approval_mode()));
-    Print("chat " + chat->str() + " at " + VisibleLine(server.url()) + ", /help lists the commands\n");
-  }
+  if (!line.json && is_first_start && output_is_terminal) TellOfFirstStart(link.options());
   if (line.json || !input->is_terminal() || !output_is_terminal || !input->can_move_cursor()) {
-    return PipeConversation(link, *input, *chat, link.model(), line.json).Run();
+    if (!line.json) TellOfBeginning(link, *chat, environment);
+    return PipeConversation(link, *input, *chat, link.model(), line.json).Run(opening);
   }
   TerminalClient client({.link = link,
                          .input = *input,
                          .style = Style(DecideColour(line.colour, environment, output_is_terminal)),
                          .chat = *chat,
+                         .opening = opening,
                          .model = link.model(),
                          .leaving_advice = "reprise chat",
                          .home = environment("HOME").value_or(""),

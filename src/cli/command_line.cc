@@ -35,6 +35,7 @@ class Grammar {
 
     app_.add_option("--chat", out_.argument, "a chat's id (default: a new one)")->type_name("CHAT");
     AddTalking(app_);
+    app_.add_option("PROMPT", out_.opening, "begin with this message; quote it, and put -- before a single word");
     CLI::App* chat = Add("chat", "Talk with the agent, as `reprise` alone does; from a pipe, line by line");
     chat->add_option("CHAT", out_.argument, "a chat's id (default: a new one)");
     AddTalking(*chat);
@@ -120,6 +121,7 @@ class Grammar {
   Json Describe() const { return DescribeGrammar(app_); }
 
   std::variant<CommandLine, EarlyExit> Parse(int argc, const char* const* argv) {
+    has_separator_ = std::find(argv, argv + argc, std::string_view("--")) != argv + argc;
     try {
       app_.parse(argc, argv);
     } catch (const CLI::CallForHelp&) {
@@ -137,6 +139,9 @@ class Grammar {
       return Usage(error.what());
     }
     const CLI::App* chosen = Deepest(&app_);
+    if (out_.opening && (chosen != &app_ || IsWordAlone())) return NotExpected();
+    if (out_.opening && !out_.prompt.empty())
+      return Usage("-p takes one message, and a conversation begins without it");
     if (chosen == &app_) {
       out_.bare = true;
       out_.command = "chat";
@@ -452,21 +457,37 @@ class Grammar {
     if (!found.empty()) return EarlyExit{kExitOk, HelpOf(found.front())};
     return Usage("there is no command " + help_about_ + DidYouMean(help_about_, NamesBelow(app_)));
   }
+  // Whether the first message may be a mistyped command. Plain words stay free for commands of later versions.
+  bool IsWordAlone() const {
+    const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+    return out_.opening && !has_separator_ && !out_.opening->empty() && is_letter(out_.opening->front()) &&
+           std::all_of(out_.opening->begin(), out_.opening->end(),
+                       [&](char c) { return is_letter(c) || (c >= '0' && c <= '9') || c == '-' || c == '_'; });
+  }
   // The first unexpected argument: an unknown command or flag, or one too many.
   EarlyExit NotExpected() {
     CLI::App* const command = Deepest(&app_);
     const std::vector<std::string> rest = app_.remaining(/*recurse=*/true);
-    const std::string first = rest.empty() ? "" : rest.front();
+    const bool is_opening = out_.opening && (rest.empty() || IsWordAlone());
+    const std::string first = is_opening ? *out_.opening : rest.empty() ? "" : rest.front();
     std::vector<std::string> known;
+    if (is_opening && command != &app_ && !IsWordAlone()) return Usage("\"" + first + "\" is one argument too many");
+    if (is_opening) {
+      return Usage("there is no command " + first + DidYouMean(LowerCase(first), NamesBelow(app_)), {},
+                   "; to begin with a message: reprise " +
+                       (rest.empty() || rest.front().starts_with("-") ? "-- " + first : "\"" + first + " ...\""));
+    }
     if (first.starts_with("-")) {
       const std::string flag = first.substr(0, first.find('='));
       for (const CLI::Option* option : command->get_options()) {
         for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
       }
-      return Usage("there is no flag " + flag + DidYouMean(flag, known));
+      const bool is_message = command == &app_ && first.find(' ') != std::string::npos;
+      return Usage("there is no flag " + flag + DidYouMean(flag, known), {},
+                   is_message ? "; a message that begins with - goes after --" : "");
     }
     const std::vector<std::string> below = NamesBelow(*command);
-    if (below.empty()) return Usage("\"" + first + "\" is one argument too many");
+    if (below.empty() || (command == &app_ && out_.opening)) return Usage("\"" + first + "\" is one argument too many");
     if (command == &app_) return Usage("there is no command " + first + DidYouMean(first, below));
     const std::string of = NameOf(command);
     return Usage("there is no command " + of + " " + first + DidYouMean(first, below), of);
@@ -484,15 +505,17 @@ class Grammar {
     return names;
   }
   // `command` is the one whose help is named; empty for reprise itself.
-  static EarlyExit Usage(std::string_view problem, const std::string& command = {}) {
+  static EarlyExit Usage(std::string_view problem, const std::string& command = {}, const std::string& more = {}) {
     const std::string name = "reprise" + (command.empty() ? "" : " " + command);
-    return {kExitUsage, "reprise: " + VisibleLine(problem) + " (" + name + " --help says more)\n"};
+    return {kExitUsage,
+            "reprise: " + VisibleLine(problem) + " (" + name + " --help says more" + VisibleLine(more) + ")\n"};
   }
 
   CLI::App app_{"A local LLM agent server: streaming, approvals, edits, and every interaction a sealed file.",
                 "reprise"};
   CommandLine out_;
   std::string help_about_;
+  bool has_separator_ = false;  // "--", after which all is said as it is
 };
 
 }  // namespace

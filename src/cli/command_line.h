@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -57,6 +58,7 @@ struct CommandLine {
   int limit = 0;                               // of `search`
   bool bare = false;                           // `reprise` without a command: means `chat`
   std::string prompt;                          // of `chat`: a single message; empty: a conversation
+  std::optional<std::string> opening;          // of `reprise`: the first message of the conversation
   bool newest_chat = false;                    // of `chat`: continues the chat used last
   std::string colour = "auto";                 // of `chat`: or "always", "never"
   int until_released = -1;                     // of `serve`: stops when the other end of this descriptor is closed

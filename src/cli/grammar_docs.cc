@@ -12,6 +12,7 @@ namespace {
 
 constexpr CommandExample kExamples[] = {
     {"", "reprise", "talk with the agent, in a new chat"},
+    {"", "reprise \"explain the tests here\"", "talk with the agent, and begin with this message"},
     {"", "reprise --continue", "go on with the chat that was used last"},
     {"", "reprise -p \"what is 2+2?\"", "one question; the answer alone is printed"},
     {"serve", "reprise serve", "serve http://127.0.0.1:8000; the tools work in this folder"},

@@ -38,8 +38,9 @@ const TerminalInput::Meanwhile kNothing = {
 
 }  // namespace
 
-int PipeConversation::Run() {
+int PipeConversation::Run(const std::string& opening) {
   ShowWhatRuns(/*at_start=*/true);
+  if (!opening.empty()) Obey(opening);
   bool warned = false;
   std::string line;
   while (!leaving_) {

@@ -31,8 +31,9 @@ class PipeConversation {
         model_(std::move(model)),
         json_(json) {}
 
-  // Runs until the input ends or the person leaves. Returns the exit status.
-  int Run();
+  // Runs until the input ends or the person leaves. Begins with the line `opening`, if it is not empty. Returns the
+  // exit status.
+  int Run(const std::string& opening = {});
 
  private:
   enum class Answered { kLine, kNone, kWithdrawn, kCancelled };

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "client/answers.h"
 #include "client/server_access.h"
+#include "client/start_line.h"
 #include "domain/codec.h"
 #include "domain/transcript/event_visitor.h"
 #include "terminal/console.h"
@@ -56,6 +57,7 @@ TerminalClient::TerminalClient(Parts parts)
       style_(parts.style),
       screen_(parts.input),
       view_(screen_, style_),
+      opening_(std::move(parts.opening)),
       advice_(std::move(parts.leaving_advice)),
       home_(std::move(parts.home)),
       search_(std::move(parts.search)),
@@ -80,7 +82,11 @@ TerminalClient::TerminalClient(Parts parts)
 }
 
 int TerminalClient::Run() {
-  Attach();
+  Attach(/*at_start=*/true);
+  if (!opening_.empty()) {
+    input_.editor()->Remember(opening_);
+    Obey(opening_);
+  }
   while (!leaving_) {
     if (is_asked()) {
       Ask({.asked = Open().front()});
@@ -167,20 +173,22 @@ void TerminalClient::TellOfInstructions() {
 }
 
 // Shows the chat's last turns and follows its unfinished run.
-void TerminalClient::Attach() {
+void TerminalClient::Attach(bool at_start) {
   input_.editor()->ForgetAll();
   undone_.clear();
   shown_.clear();
   started_.clear();
   if (!changes_) Watch();  // before reading the chat, so that no run begins unnoticed in between
-  if (const auto models = Call("GET", "/models"); models && models->contains("models")) {
-    for (const Json& model : (*models)["models"]) {
-      const auto window = model.find("context_window");
-      windows_[TextMember(model, "name")] =
-          window != model.end() && window->is_number_unsigned() ? window->get<std::uint64_t>() : 0;
-    }
+  for (const Json& model : MemberOf(link_.Models(), "models")) {
+    const auto window = model.find("context_window");
+    windows_[TextMember(model, "name")] =
+        window != model.end() && window->is_number_unsigned() ? window->get<std::uint64_t>() : 0;
   }
   const auto chat = Call("GET", path_);
+  if (at_start) {
+    const Beginning beginning{.chat = chat_, .known = chat ? &*chat : nullptr, .model = model_, .home = home_};
+    screen_.Add(StartLine(link_, beginning, screen_.columns(), style_));
+  }
   elsewhere_ = chat && !link_.WorksHere(*chat);
   if (elsewhere_) Tell("(this chat works in " + TextMember(*chat, "workspace") + ")");
   TellOfInstructions();

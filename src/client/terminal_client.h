@@ -36,6 +36,7 @@ class TerminalClient {
     TerminalInput& input;
     Style style;
     ChatId chat;
+    std::string opening;         // obeyed as if it was typed first; may be empty
     std::string model;           // empty: the chat's last model, or the server's
     std::string leaving_advice;  // "reprise chat", without the chat's id
     std::string home;            // replaces "~" in the name of a file, if not empty
@@ -72,7 +73,7 @@ class TerminalClient {
   enum class Allows { kNothing, kEdits, kAll };
 
   // --- terminal_client.cc: the loop, and the run that is shown
-  void Attach();
+  void Attach(bool at_start = false);
   void TellOfInstructions();
   std::string InFolder(const std::string& path) const;
   void ShowTurn(const Json& interaction, std::size_t number);
@@ -208,7 +209,7 @@ class TerminalClient {
   const Style style_;
   Screen screen_;
   RunView view_;
-  const std::string advice_, home_;
+  const std::string opening_, advice_, home_;
   const std::function<int(const std::string&)> search_;
   const TerminalInput::Meanwhile meanwhile_;
 

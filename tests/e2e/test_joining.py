@@ -129,7 +129,7 @@ def open_client(place):
             def environment(**more):
                 return place.environment(key, **environment, **more)
         opened.append(Terminal(Elsewhere, *arguments))
-        return opened[-1].until("/help lists the commands")
+        return opened[-1].opened()
 
     yield make
     for terminal in opened:

@@ -41,7 +41,7 @@ def open_chat(server):
         at = at or server
         terminal = Terminal(at.home, "chat", name, "--url", f"http://127.0.0.1:{at.port}")
         opened.append(terminal)
-        return terminal.until("/help lists the commands")
+        return terminal.opened()
 
     yield make
     for terminal in opened:

@@ -53,7 +53,7 @@ def attached(server):
     def make(name="c", at=server, port=None, **how):
         terminal = Terminal(at.home, "chat", name, "--url", f"http://127.0.0.1:{port or at.port}", **how)
         opened.append(terminal)
-        return terminal.until("/help lists the commands")
+        return terminal.opened()
 
     yield make
     for terminal in opened:
@@ -132,7 +132,7 @@ def reprise(home, *arguments, stdin=b"", **environment):
 
 
 def test_the_first_start_says_what_a_person_has_to_know(alone, home):
-    chat = alone().until("chats").until(str(data_folder(home))).until("keys.jwks").until("copy it to a safe place").until("workspace").until("demo").ready()
+    chat = alone(columns=200).until("keys.jwks").until("to a safe place").until(str(data_folder(home))).until("demo").opened().ready()
     chat.say("what is 2+2?").until("4").ready().type(CTRL_D)
     assert chat.end() == 0
     assert len(list(data_folder(home).glob("*/interactions/*.json"))) == 1
@@ -140,10 +140,10 @@ def test_the_first_start_says_what_a_person_has_to_know(alone, home):
 
 
 def test_the_next_start_says_it_no_more_and_goes_on_where_it_was(alone, home):
-    first = alone().until("copy it").ready().say("echo hello there").until("hello there").ready().type(CTRL_D)
+    first = alone().until("to a safe place").ready().say("echo hello there").until("hello there").ready().type(CTRL_D)
     first.end()
     again = alone("--continue").until("> echo hello there").until("hello there").ready()
-    assert "copy it" not in again.text
+    assert "safe place" not in again.text
 
 
 def test_two_terminals_share_one_server_and_it_outlives_the_first(alone, home):
@@ -194,7 +194,7 @@ def test_a_key_under_a_passphrase_opens_once_it_is_typed(alone, home):
     assert chosen.end() == 0
     chat = alone().until("Passphrase of").type("not this one\n")
     assert chat.end() != 0 and "passphrase" in chat.text
-    chat = alone().until("Passphrase of").type(f"{passphrase}\n").until("/help lists the commands").say("echo open").until("open").ready()
+    chat = alone().until("Passphrase of").type(f"{passphrase}\n").opened().say("echo open").until("open").ready()
     assert passphrase not in chat.text
     chat.type(CTRL_D).end()
 
@@ -215,7 +215,7 @@ def test_a_killed_client_leaves_its_question_to_the_next(alone, home):
 
 
 def test_a_question_is_asked_again_when_its_server_has_gone(alone, home):
-    chat = alone().until("/help lists the commands").ready().say("write z.txt: zed").until("allow?")
+    chat = alone().opened().ready().say("write z.txt: zed").until("allow?")
     for number in (signal.SIGTERM, signal.SIGKILL):
         os.kill(int((data_folder(home) / ".lock").read_text().split()[0]), number)
         chat.until("int_001 waits for you").until("allow?")
@@ -242,7 +242,7 @@ def test_one_question_is_cancelled_by_ctrl_c(home):
 
 
 def test_a_terminal_that_can_only_print_gets_no_escapes(alone, home):
-    chat = alone(TERM="dumb").until("/help lists the commands").say("what is 2+2?").until("2+2 = 4").say("run: echo ran").until("allow?")
+    chat = alone(TERM="dumb").opened().say("what is 2+2?").until("2+2 = 4").say("run: echo ran").until("allow?")
     chat.answer("y\r").until("ran").type(CTRL_D)
     chat.end()
     assert b"\x1b" not in chat.raw

@@ -23,7 +23,7 @@ def attached(server):
     def make(name="c", idle=True, **how):
         terminal = Terminal(server.home, "chat", name, "--url", f"http://127.0.0.1:{server.port}", **{"columns": 120, "rows": 40, **how})
         opened.append(terminal)
-        terminal.until("/help lists the commands")
+        terminal.opened()
         return terminal.ready() if idle else terminal
 
     yield make

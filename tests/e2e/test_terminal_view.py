@@ -20,7 +20,7 @@ def open_chat():
     def make(at, name="c", columns=100, rows=60, **environment):
         terminal = Terminal(at.home, "chat", name, "--url", f"http://127.0.0.1:{at.port}", columns=columns, rows=rows, **environment)
         opened.append(terminal)
-        return terminal.until("/help lists the commands")
+        return terminal.opened()
 
     yield make
     for terminal in opened:
@@ -374,8 +374,8 @@ def test_a_client_says_the_mode_of_its_server(tmp_path, make_home, mode):
     home = make_home()
     chat = Terminal(home, "--approval-mode", mode, "--data-dir", str(home.data), columns=200)
     try:
-        chat.until("/help lists the commands")
-        assert (f"approval mode {mode}: " in chat.text) == (mode != "ask"), chat.text
+        chat.opened()
+        assert f" · mode {mode}: " in chat.text if mode != "ask" else " · mode ask · " in chat.text, chat.text
         chat.ready().say("/quit")
         assert chat.end() == 0
     finally:

@@ -216,7 +216,7 @@ def test_changes_beyond_the_limit_are_counted_and_undo_says_so(world, browse):
     page.until(lambda: page.all("diff"), "the button")
     page.script("arguments[0].click()", page.all("diff")[-1])
     page.until_text("diff-omitted", f"{omitted:,} more files, not recorded")
-    chat = Terminal(world.home, "chat", "c", "--url", f"http://127.0.0.1:{world.server.port}").until("/help lists the commands")
+    chat = Terminal(world.home, "chat", "c", "--url", f"http://127.0.0.1:{world.server.port}").opened()
     try:
         chat.say("/undo files").until(f"{omitted:,} more changed files cannot be put back").until("with \"force\"").ready()
         chat.say("/undo force").until("back to int_001").type("\x15").ready().say("/quit")
@@ -514,7 +514,7 @@ def test_changes_made_here_in_an_imported_chat_are_undone_as_usual(strange):
 def test_the_terminal_client_shows_what_an_imported_chat_would_write_and_asks(strange):
     world = strange()
     before = world.tree()
-    chat = Terminal(world.home, "chat", "c", "--url", f"http://127.0.0.1:{world.server.port}").until("/help lists the commands")
+    chat = Terminal(world.home, "chat", "c", "--url", f"http://127.0.0.1:{world.server.port}").opened()
     try:
         chat.say("/undo force").until("absolute, created; conflict: an imported link that may lead out").until("direnv runs or obeys this by itself")
         chat.until("evil.test").until("new file mode 100755").until("was not seen here: write it?").answer("n").until("(nothing has changed)").ready()
@@ -552,7 +552,7 @@ def test_the_terminal_client_shows_what_has_changed_and_takes_it_back(world):
     (world.root / "a").write_text("1\n")
     world.turn(write("base", "0"))
     world.turn(write("a", "2\n"), shell("mkdir -p d/e"))
-    chat = Terminal(world.home, "chat", "c", "--url", f"http://127.0.0.1:{world.server.port}").until("/help lists the commands")
+    chat = Terminal(world.home, "chat", "c", "--url", f"http://127.0.0.1:{world.server.port}").opened()
     try:
         chat.say("/diff").until("a  modified").until("-1").until("+2").until("d/e/  created").ready().say("/diff 1").until("base  created").until("+0").ready()
         chat.say("/diff 7").until("there is no turn 7").ready()
@@ -604,7 +604,7 @@ def test_the_terminal_client_puts_the_files_of_the_first_turn_back(world):
     start = world.tree()
     world.turn(write("a", "after"), write("new", "x"))
     ends = world.tree()
-    chat = Terminal(world.home, "chat", "c", "--url", f"http://127.0.0.1:{world.server.port}").until("/help lists the commands")
+    chat = Terminal(world.home, "chat", "c", "--url", f"http://127.0.0.1:{world.server.port}").opened()
     try:
         chat.say("/undo files").until("(to put back: a, modified)").until("chat c is kept: /redo files").until("put back: a, new").type("\x15").ready()
         assert world.tree() == start

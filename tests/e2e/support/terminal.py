@@ -87,6 +87,10 @@ class Terminal:
         self.seen = len(self.text)
         return self
 
+    def opened(self):
+        """Waits for the line that the client begins with."""
+        return self.until(" · mode ").until("\n")
+
     def ready(self, typed=""):
         """Waits until nothing runs and a message can be typed; `typed` is the line's present text."""
         deadline = time.monotonic() + SOON

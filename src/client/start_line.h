@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+
+#include "base/json.h"
+#include "client/server_link.h"
+#include "terminal/terminal_style.h"
+
+namespace reprise {
+
+// A conversation that begins.
+struct Beginning {
+  std::string chat;
+  const Json* known;        // the answer of GET /chats/ID; null if the chat has no message yet
+  std::string model{};      // that this client asks for; empty: the chat's or the server's
+  std::string home{};       // shown as "~"; may be empty
+  bool names_chat = false;  // the line has the chat's id too
+};
+
+// The line that tells what the conversation works with, and what waits in other chats:
+// "openai/gpt-4o-mini · ~/project · ask · http://127.0.0.1:8000 · 2 questions wait in other chats (/approvals) ·
+// /help". Asks the server what waits. Leaves out the least important parts if there are fewer `columns`; 0 is no limit.
+// An approval mode that does not ask is never left out. REQUIRES: `link` is reached.
+std::string StartLine(ServerLink& link, const Beginning& beginning, int columns, const Style& style);
+
+}  // namespace reprise
