@@ -314,15 +314,22 @@ void TerminalClient::Start(const std::string& path, Json body, const std::string
     return;
   }
   auto stream = std::make_unique<RunStream>(server_, chat_);
-  stream->Start(path, std::move(body));
+  stream->Start(path, body);
   if (!WaitForFirst(*stream)) return GiveUp(text);
   const bool is_answered = !stream->ended() || *stream->ended() || !stream->received().empty();
-  if (!is_answered && HowLost((*stream->ended()).error()) != Loss::kNone) {
+  const Loss loss = is_answered ? Loss::kNone : HowLost((*stream->ended()).error());
+  if (loss != Loss::kNone) {
     if (const auto found = link_.FindAgain(); !found) {
       draft_ = text;
       return Failed(found.error());
     }
-    stream->Resume();  // the request may have arrived
+    if (loss == Loss::kNeverReached) {  // the server that was found may need to be told more
+      body.update(link_.RunOptions(model_));
+      stream = std::make_unique<RunStream>(server_, chat_);
+      stream->Start(path, std::move(body));
+    } else {
+      stream->Resume();  // the request may have arrived
+    }
     if (!WaitForFirst(*stream)) return GiveUp(text);
   }
   if (const auto& ended = stream->ended(); ended && !*ended && stream->received().empty()) {
