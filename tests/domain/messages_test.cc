@@ -66,7 +66,10 @@ TEST_CASE("Messages: changing a copy does not change the others", "[messages]") 
         expected.push_back(Said(step));
     }
     if (messages.size() > 1000) messages.Truncate(100), expected.resize(100);
-    for (const auto& [each, its] : copies) REQUIRE(IsEqual(each, its));
+    // All of them now and then: under a sanitizer, comparing them is nearly all that the test does.
+    if (step % 20 == 19)
+      for (const auto& [each, its] : copies) REQUIRE(IsEqual(each, its));
+    REQUIRE(IsEqual(messages, expected));
   }
 }
 
