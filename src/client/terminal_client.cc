@@ -324,9 +324,10 @@ void TerminalClient::Start(const std::string& path, Json body, const std::string
       return Failed(found.error());
     }
     if (loss == Loss::kNeverReached) {  // the server that was found may need to be told more
-      body.update(link_.RunOptions(model_));
+      Json whole = link_.RunOptions(model_);
+      whole.update(body);  // what was chosen for this message stays
       stream = std::make_unique<RunStream>(server_, chat_);
-      stream->Start(path, std::move(body));
+      stream->Start(path, std::move(whole));
     } else {
       stream->Resume();  // the request may have arrived
     }
