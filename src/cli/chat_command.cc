@@ -87,11 +87,11 @@ Result<ChatId> ChooseChat(const CommandLine& line, ServerLink& link) {
 
 void TellOfBeginning(ServerLink& link, const ChatId& chat, const Environment& environment) {
   const auto answer = link.server().Call("GET", "/chats/" + chat.str() + "?limit=1");
-  const Beginning beginning{.chat = chat.str(),
-                            .known = answer ? &*answer : nullptr,
-                            .model = link.model(),
-                            .home = environment("HOME").value_or(""),
-                            .names_chat = true};
+  const ConversationStart beginning{.chat = chat.str(),
+                                    .known = answer ? &*answer : nullptr,
+                                    .model = link.model(),
+                                    .home = environment("HOME").value_or(""),
+                                    .names_chat = true};
   Print(StartLine(link, beginning, /*columns=*/0, Style(Colour::kNever)) + "\n");
 }
 

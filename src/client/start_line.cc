@@ -20,12 +20,12 @@ constexpr std::string_view kBetween = " · ";
 enum Part { kModel, kFolder, kMode, kAddress, kChat, kWaiting, kRunning, kHint, kParts };
 using Parts = std::array<std::string, kParts>;
 
-const Json& KnownOf(const Beginning& beginning) {
+const Json& KnownOf(const ConversationStart& beginning) {
   static const Json nothing(nullptr);
   return beginning.known == nullptr ? nothing : *beginning.known;
 }
 
-std::string ModelOf(ServerLink& link, const Beginning& beginning) {
+std::string ModelOf(ServerLink& link, const ConversationStart& beginning) {
   if (!beginning.model.empty()) return beginning.model;
   const Json& turns = MemberOf(KnownOf(beginning), "interactions");
   if (std::string own = TextMember(KnownOf(beginning), "model"); !own.empty()) return own;
@@ -35,7 +35,7 @@ std::string ModelOf(ServerLink& link, const Beginning& beginning) {
   return TextMember(link.Models(), "default");
 }
 
-std::string ModeOf(ServerLink& link, const Beginning& beginning) {
+std::string ModeOf(ServerLink& link, const ConversationStart& beginning) {
   const std::string own = TextMember(KnownOf(beginning), "approval_mode");
   const bool is_said = link.RunOptions({}).contains("approval_mode");  // with each message
   return is_said || own.empty() ? link.approval_mode() : own;
@@ -47,7 +47,7 @@ std::string MeaningOf(const std::string& mode) {
   return mode == "deny_all" ? "calls that would ask you are refused" : "";
 }
 
-std::string FolderOf(ServerLink& link, const Beginning& beginning) {
+std::string FolderOf(ServerLink& link, const ConversationStart& beginning) {
   std::string folder = TextMember(KnownOf(beginning), "workspace");
   if (folder.empty()) folder = link.folder().empty() ? link.workspace() : link.folder();
   const std::string& home = beginning.home;
@@ -92,7 +92,7 @@ int WidthOf(const Parts& parts) {
 
 }  // namespace
 
-std::string StartLine(ServerLink& link, const Beginning& beginning, int columns, const Style& style) {
+std::string StartLine(ServerLink& link, const ConversationStart& beginning, int columns, const Style& style) {
   const std::string mode = VisibleLine(ModeOf(link, beginning)), means = MeaningOf(mode);
   const std::string folder = VisibleLine(FolderOf(link, beginning));
   Parts parts;

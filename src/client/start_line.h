@@ -9,7 +9,7 @@
 namespace reprise {
 
 // A conversation that begins.
-struct Beginning {
+struct ConversationStart {
   std::string chat;
   const Json* known;        // the answer of GET /chats/ID; null if the chat has no message yet
   std::string model{};      // that this client asks for; empty: the chat's or the server's
@@ -21,6 +21,6 @@ struct Beginning {
 // "openai/gpt-4o-mini · ~/project · ask · http://127.0.0.1:8000 · 2 questions wait in other chats (/approvals) ·
 // /help". Asks the server what waits. Leaves out the least important parts if there are fewer `columns`; 0 is no limit.
 // An approval mode that does not ask is never left out. REQUIRES: `link` is reached.
-std::string StartLine(ServerLink& link, const Beginning& beginning, int columns, const Style& style);
+std::string StartLine(ServerLink& link, const ConversationStart& beginning, int columns, const Style& style);
 
 }  // namespace reprise

@@ -186,7 +186,7 @@ void TerminalClient::Attach(bool at_start) {
   }
   const auto chat = Call("GET", path_);
   if (at_start) {
-    const Beginning beginning{.chat = chat_, .known = chat ? &*chat : nullptr, .model = model_, .home = home_};
+    const ConversationStart beginning{.chat = chat_, .known = chat ? &*chat : nullptr, .model = model_, .home = home_};
     screen_.Add(StartLine(link_, beginning, screen_.columns(), style_));
   }
   elsewhere_ = chat && !link_.WorksHere(*chat);
