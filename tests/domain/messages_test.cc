@@ -66,10 +66,7 @@ TEST_CASE("Messages: changing a copy does not change the others", "[messages]") 
         expected.push_back(Said(step));
     }
     if (messages.size() > 1000) messages.Truncate(100), expected.resize(100);
-    // All of them now and then: under a sanitizer, comparing them is nearly all that the test does.
-    if (step % 20 == 19)
-      for (const auto& [each, its] : copies) REQUIRE(IsEqual(each, its));
-    REQUIRE(IsEqual(messages, expected));
+    for (const auto& [each, its] : copies) REQUIRE(IsEqual(each, its));
   }
 }
 
