@@ -18,6 +18,7 @@ from support import strict  # noqa: E402
 from support.cluster import join  # noqa: E402
 from support.provider import Provider, ill_formed  # noqa: E402
 from support.server import BINARY, Home, Server  # noqa: E402
+from support.terminal import Terminal  # noqa: E402
 from support.timing import SLACK  # noqa: E402
 
 FIGURES = []
@@ -207,6 +208,20 @@ def client(server):
 def offline(make_server):
     """A server with the built-in offline model."""
     return make_server()
+
+
+@pytest.fixture
+def open_terminal():
+    """Opens terminals, as Terminal does; each is killed at the end."""
+    opened = []
+
+    def make(*arguments, **how):
+        opened.append(Terminal(*arguments, **how))
+        return opened[-1]
+
+    yield make
+    for terminal in opened:
+        terminal.kill()
 
 
 @pytest.fixture

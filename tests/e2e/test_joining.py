@@ -15,7 +15,6 @@ import uuid
 
 import pytest
 from support.server import BINARY, Home
-from support.terminal import Terminal
 from support.timing import SLACK, SOON, eventually
 
 CTRL_D = b"\x04"
@@ -117,10 +116,8 @@ def place(tmp_path):
 
 
 @pytest.fixture
-def open_client(place):
+def open_client(place, open_terminal):
     """Opens clients at a terminal that stay open."""
-    opened = []
-
     def make(*arguments, folder="a", key=None, **environment):
         class Elsewhere:
             path = place.home.path / folder
@@ -128,12 +125,8 @@ def open_client(place):
             @staticmethod
             def environment(**more):
                 return place.environment(key, **environment, **more)
-        opened.append(Terminal(Elsewhere, *arguments))
-        return opened[-1].opened()
-
-    yield make
-    for terminal in opened:
-        terminal.kill()
+        return open_terminal(Elsewhere, *arguments).opened()
+    return make
 
 
 def fresh():

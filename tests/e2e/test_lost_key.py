@@ -1,19 +1,11 @@
 """What a start, `import` and `doctor` say when the data folder and the key file do not match."""
 import json
 import shutil
-import subprocess
 
 import pytest
 
 from support.provider import call, text, tools
-from support.server import BINARY
-from support.timing import SOON
-
-
-def reprise(home, *arguments):
-    done = subprocess.run([str(BINARY), *map(str, arguments)], cwd=home.path, env=home.environment(), stdin=subprocess.DEVNULL, capture_output=True,
-                          text=True, timeout=SOON, check=False)
-    return done.returncode, done.stdout, done.stderr
+from support.server import reprise
 
 
 @pytest.fixture

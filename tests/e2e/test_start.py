@@ -1,14 +1,11 @@
 """How a conversation begins: its first line, and a message on the command line."""
 import json
 import re
-import subprocess
 
 import pytest
 
 from support.provider import call, tools
-from support.server import BINARY, Home
-from support.terminal import Terminal
-from support.timing import SOON
+from support.server import Home, reprise
 
 CTRL_D = b"\x04"
 
@@ -19,21 +16,8 @@ def home(tmp_path):
 
 
 @pytest.fixture
-def begin(home):
-    opened = []
-
-    def make(*arguments, at=home, **how):
-        opened.append(Terminal(at, *arguments, **how))
-        return opened[-1]
-
-    yield make
-    for terminal in opened:
-        terminal.kill()
-
-
-def reprise(home, *arguments, stdin=b""):
-    done = subprocess.run([str(BINARY), *arguments], input=stdin, cwd=home.path, env=home.environment(), capture_output=True, timeout=SOON, check=False)
-    return done.returncode, done.stdout.decode(), done.stderr.decode()
+def begin(home, open_terminal):
+    return lambda *arguments, at=home, **how: open_terminal(at, *arguments, **how)
 
 
 def first_line(terminal):

@@ -7,7 +7,6 @@ import sys
 import pytest
 
 from support.provider import Gate, call, text, tools
-from support.terminal import Terminal
 from support.timing import eventually
 
 WRITE = {"path": "f.txt", "content": "1"}
@@ -34,18 +33,8 @@ for line in sys.stdin:
 
 
 @pytest.fixture
-def open_chat(server):
-    opened = []
-
-    def make(name="c", at=None):
-        at = at or server
-        terminal = Terminal(at.home, "chat", name, "--url", f"http://127.0.0.1:{at.port}")
-        opened.append(terminal)
-        return terminal.opened()
-
-    yield make
-    for terminal in opened:
-        terminal.kill()
+def open_chat(server, open_terminal):
+    return lambda name="c", at=server: open_terminal(at.home, "chat", name, "--url", f"http://127.0.0.1:{at.port}").opened()
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ import time
 import pytest
 
 from support.provider import Gate, Reply, call, text, tools
-from support.server import BINARY, Home
-from support.terminal import PASTE_BEGIN, PASTE_END, Terminal
+from support.server import BINARY, Home, reprise
+from support.terminal import PASTE_BEGIN, PASTE_END
 from support.timing import SOON, eventually
 
 CTRL_C, CTRL_D, CLEAR = b"\x03", b"\x04", b"\x15"
@@ -31,33 +31,23 @@ def home(tmp_path):
 
 
 @pytest.fixture
-def alone(home):
-    """Opens terminals in an empty home without a server."""
-    opened = []
-
-    def make(*arguments, columns=100, rows=40, **environment):
-        terminal = Terminal(home, *arguments, columns=columns, rows=rows, **environment)
-        opened.append(terminal)
-        return terminal
-
-    yield make
-    for terminal in opened:
-        terminal.kill()
+def free(home):
+    """A home whose server ends when the terminals have gone."""
+    yield home
     eventually(lambda: not is_used(data_folder(home)), "the server has ended")
 
 
 @pytest.fixture
-def attached(server):
-    opened = []
+def alone(free, open_terminal):
+    """Opens terminals in an empty home without a server."""
+    return lambda *arguments, columns=100, rows=40, **environment: open_terminal(free, *arguments, columns=columns, rows=rows, **environment)
 
+
+@pytest.fixture
+def attached(server, open_terminal):
     def make(name="c", at=server, port=None, **how):
-        terminal = Terminal(at.home, "chat", name, "--url", f"http://127.0.0.1:{port or at.port}", **how)
-        opened.append(terminal)
-        return terminal.opened()
-
-    yield make
-    for terminal in opened:
-        terminal.kill()
+        return open_terminal(at.home, "chat", name, "--url", f"http://127.0.0.1:{port or at.port}", **how).opened()
+    return make
 
 
 @contextlib.contextmanager
@@ -123,12 +113,6 @@ def is_used(folder):
         return False
     except BlockingIOError:
         return True
-
-
-def reprise(home, *arguments, stdin=b"", **environment):
-    done = subprocess.run([str(BINARY), *arguments], input=stdin, cwd=home.path, env=home.environment(**environment), capture_output=True,
-                          timeout=SOON, check=False)
-    return done.returncode, done.stdout.decode(), done.stderr.decode()
 
 
 def test_the_first_start_says_what_a_person_has_to_know(alone, home):

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from support.provider import Gate, call, text, tools
-from support.terminal import PASTE_BEGIN, PASTE_END, QUIET, Terminal
+from support.terminal import PASTE_BEGIN, PASTE_END, QUIET
 from support.timing import SOON, eventually
 
 ESC, CTRL_C, CTRL_D, LEFT, CLEAR = b"\x1b", b"\x03", b"\x04", b"\x1b[D", b"\x15"
@@ -17,18 +17,11 @@ STOPS = pytest.mark.parametrize("stop", [ESC, CTRL_C], ids=["Esc", "Ctrl-C"])
 
 
 @pytest.fixture
-def attached(server):
-    opened = []
-
+def attached(server, open_terminal):
     def make(name="c", idle=True, **how):
-        terminal = Terminal(server.home, "chat", name, "--url", f"http://127.0.0.1:{server.port}", **{"columns": 120, "rows": 40, **how})
-        opened.append(terminal)
-        terminal.opened()
+        terminal = open_terminal(server.home, "chat", name, "--url", f"http://127.0.0.1:{server.port}", **{"columns": 120, "rows": 40, **how}).opened()
         return terminal.ready() if idle else terminal
-
-    yield make
-    for terminal in opened:
-        terminal.kill()
+    return make
 
 
 def messages(server, name="c"):

@@ -1,30 +1,22 @@
 """What the terminal client shows of a run: results, thoughts, differences, colours, failures; and the results of its commands."""
 import re
-import subprocess
 
 import pytest
 
 from support.provider import call, failure, text, tools
-from support.server import BINARY
+from support.server import reprise
 from support.terminal import Terminal
-from support.timing import SOON, eventually
+from support.timing import eventually
 
 CTRL_C, CTRL_O, CLEAR = b"\x03", b"\x0f", b"\x15"
 SGR = re.compile(rb"\x1b\[([0-9;]*)m")
 
 
 @pytest.fixture
-def open_chat():
-    opened = []
-
+def open_chat(open_terminal):
     def make(at, name="c", columns=100, rows=60, **environment):
-        terminal = Terminal(at.home, "chat", name, "--url", f"http://127.0.0.1:{at.port}", columns=columns, rows=rows, **environment)
-        opened.append(terminal)
-        return terminal.opened()
-
-    yield make
-    for terminal in opened:
-        terminal.kill()
+        return open_terminal(at.home, "chat", name, "--url", f"http://127.0.0.1:{at.port}", columns=columns, rows=rows, **environment).opened()
+    return make
 
 
 @pytest.fixture
@@ -237,12 +229,6 @@ def test_a_failed_turn_says_what_to_do_next(open_chat, server, provider, kind):
     chat.ready()
     if "/continue tries again" in words:
         chat.say("/continue").until("now it goes").ready()
-
-
-def reprise(home, *arguments, stdin=b"", **environment):
-    done = subprocess.run([str(BINARY), *arguments], input=stdin, cwd=home.path, env=home.environment(**environment), capture_output=True, timeout=SOON,
-                          check=False)
-    return done.returncode, done.stdout.decode(), done.stderr.decode()
 
 
 def at(server):

@@ -58,6 +58,13 @@ def without_bubblewrap():
     return None
 
 
+def reprise(home, *arguments, stdin=b"", **environment):
+    """Runs a command in a home's folder. Returns its status, output and messages."""
+    done = subprocess.run([str(BINARY), *map(str, arguments)], input=stdin, cwd=home.path, env=home.environment(**environment), capture_output=True,
+                          timeout=SOON, check=False)
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
 class Home:
     """The folders of one user. Servers may be started in them repeatedly."""
 
