@@ -468,15 +468,15 @@ class Grammar {
   EarlyExit NotExpected() {
     CLI::App* const command = Deepest(&app_);
     const std::vector<std::string> rest = app_.remaining(/*recurse=*/true);
-    const bool is_opening = out_.opening && (rest.empty() || IsWordAlone());
-    const std::string first = is_opening ? *out_.opening : rest.empty() ? "" : rest.front();
-    std::vector<std::string> known;
-    if (is_opening && command != &app_ && !IsWordAlone()) return Usage("\"" + first + "\" is one argument too many");
-    if (is_opening) {
-      return Usage("there is no command " + first + DidYouMean(LowerCase(first), NamesBelow(app_)), {},
+    if (IsWordAlone()) {
+      const std::string& word = *out_.opening;
+      return Usage("there is no command " + word + DidYouMean(LowerCase(word), NamesBelow(app_)), {},
                    "; to begin with a message: reprise " +
-                       (rest.empty() || rest.front().starts_with("-") ? "-- " + first : "\"" + first + " ...\""));
+                       (rest.empty() || rest.front().starts_with("-") ? "-- " + word : "\"" + word + " ...\""));
     }
+    const std::string first = rest.empty() ? out_.opening.value_or("") : rest.front();
+    if (rest.empty() && out_.opening) return Usage("\"" + first + "\" is one argument too many");
+    std::vector<std::string> known;
     if (first.starts_with("-")) {
       const std::string flag = first.substr(0, first.find('='));
       for (const CLI::Option* option : command->get_options()) {

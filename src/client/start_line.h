@@ -18,9 +18,9 @@ struct ConversationStart {
 };
 
 // The line that tells what the conversation works with, and what waits in other chats:
-// "openai/gpt-4o-mini · ~/project · ask · http://127.0.0.1:8000 · 2 questions wait in other chats (/approvals) ·
-// /help". Asks the server what waits. Leaves out the least important parts if there are fewer `columns`; 0 is no limit.
-// An approval mode that does not ask is never left out. REQUIRES: `link` is reached.
+// "openai/gpt-4o-mini · ~/project · mode ask · http://127.0.0.1:8000 · 2 questions wait in other chats (/approvals) ·
+// /help lists the commands". Asks the server what waits. Leaves out the least important parts if there are fewer
+// `columns`; 0 is no limit. Never leaves out an approval mode other than "ask". REQUIRES: `link` is reached.
 std::string StartLine(ServerLink& link, const ConversationStart& beginning, int columns, const Style& style);
 
 }  // namespace reprise
