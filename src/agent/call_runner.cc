@@ -265,7 +265,7 @@ Async<Nothing> CallRunner::RunTogether(Calls calls) {
     WorkOn(*batch);  // if no other thread is free, this one runs all calls
   });
   co_await all_recorded;
-  if (batch->thrown) std::rethrow_exception(batch->thrown);
+  if (batch->thrown) std::rethrow_exception(std::exchange(batch->thrown, nullptr));  // late threads must not free it
   co_return Nothing{};
 }
 
