@@ -374,7 +374,7 @@ bool TerminalClient::Proceed() {
   HearOfOthers();
   if (asks_from_list_ && !StillWaits()) {
     waiting_.clear();
-    answered_elsewhere_ = true;
+    AnsweredElsewhere(asking_);
   }
   const bool withdrawn = asking_.empty() ? is_asked() || (at_prompt_ && !aside_.empty()) : !Has(Open(), asking_);
   if (!withdrawn) UpdateScreen(/*at_once=*/false);
@@ -506,7 +506,6 @@ void TerminalClient::Receive() {
 }
 
 void TerminalClient::Heard(const AgentEvent& event) {
-  const auto answered = [&](const std::string& id) { answered_elsewhere_ = answered_elsewhere_ || id == asking_; };
   const auto* const changed = std::get_if<event::FilesChanged>(&event.payload);
   if (changed == nullptr && !changed_by_.empty()) ShowChanges(std::exchange(changed_by_, {}));  // all have arrived
   std::visit(Overload{Ignoring<event::ThinkingDelta, event::TextDelta, event::Thinking, event::MessageText,
@@ -520,11 +519,11 @@ void TerminalClient::Heard(const AgentEvent& event) {
                         view_.SetContextWindow(window == windows_.end() ? 0 : window->second);
                       },
                       [&](const event::FilesChanged& e) { changed_by_ = e.call_id.value_or(""); },
-                      [&](const event::Approved& e) { answered(e.approval_id); },
+                      [&](const event::Approved& e) { AnsweredElsewhere(e.approval_id); },
                       [&](const event::Rejected& e) {
-                        if (!e.expired) answered(e.approval_id);
+                        if (!e.expired) AnsweredElsewhere(e.approval_id);
                       },
-                      [&](const event::InputReceived& e) { answered(e.request_id); },
+                      [&](const event::InputReceived& e) { AnsweredElsewhere(e.request_id); },
                       [&](const event::InteractionComplete& e) {
                         if (whose_ != Whose::kOwn) return;
                         status_ = e.status == InteractionStatus::kCompleted ? kExitOk : kExitFailure;

@@ -138,6 +138,7 @@ class TerminalClient {
   bool AskForm(const OpenQuestion& question, const event::InputRequired& asked);
   static TerminalInput::Question Choice(std::string prompt, std::string letters);
   enum class Besides { kNothing, kCommands, kGoingBack };  // other input that is taken
+  void AnsweredElsewhere(const std::string& id);
   Answered Answer(TerminalInput::Question how, std::string& line, Besides besides = Besides::kNothing);
   bool AskToTrust(const Json& file);
   bool Give(const OpenQuestion& question, const Json& body);

@@ -104,6 +104,11 @@ TerminalInput::Question TerminalClient::Choice(std::string prompt, std::string l
       .quiet = kQuiet};
 }
 
+// Says so at once, above what the run goes on to say.
+void TerminalClient::AnsweredElsewhere(const std::string& id) {
+  if (id == asking_ && !std::exchange(answered_elsewhere_, true)) Tell("(already answered)");
+}
+
 // Reads the answer to the shown question: a key, or a line. Text typed before does not count: it is a message, which
 // Enter puts aside.
 TerminalClient::Answered TerminalClient::Answer(TerminalInput::Question how, std::string& line, Besides besides) {
@@ -138,7 +143,6 @@ TerminalClient::Answered TerminalClient::Answer(TerminalInput::Question how, std
     line.clear();
     if (came == Came::kWithdrawn) {
       question_text_.clear();
-      if (answered_elsewhere_) Tell("(already answered)");
       return Answered::kWithdrawn;
     }
     if (stops && besides == Besides::kGoingBack) return Answered::kBack;
