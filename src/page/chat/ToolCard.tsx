@@ -29,7 +29,7 @@ export const ToolCard = memo(function ToolCard({ block, id, open }: { block: Too
   const now = useNow(running && block.from > 0);
   const values = argumentsOf(block.input);
   const decision = block.approval?.decision;
-  const taken = block.from > 0 ? (running ? now : block.to) - block.from : 0;
+  const taken = block.from > 0 ? (running ? now : block.to) - block.from : -1;
   const state = waits || asks ? "waits" : running ? "running" : block.failed ? "failed" : block.output === null ? "cut" : "done";
   return (
     <article className={`tool ${kind} ${state}`} data-testid="tool-card" data-tool={block.name} data-state={state}>
@@ -41,7 +41,7 @@ export const ToolCard = memo(function ToolCard({ block, id, open }: { block: Too
         {decision && <span className={`badge ${decision.approved ? "" : "warned"}`} data-testid="decision">{decisionText(block)}</span>}
         {wasChanged(block) && <span className="badge warned" data-testid="changed-arguments">{t.argumentsChanged}</span>}
         <State block={block} state={state} />
-        {taken > 0 && <span className="number" data-testid="tool-time">{duration(running ? Math.max(1000, taken) : taken)}</span>}
+        {taken >= 0 && <span className="number" data-testid="tool-time">{duration(running ? Math.max(1000, taken) : taken)}</span>}
         <Icon name={shown ? "down" : "forward"} size={14} />
       </button>
       {waits && block.approval && <ApprovalCard approval={block.approval} tool={block.name} />}
