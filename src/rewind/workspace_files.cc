@@ -9,8 +9,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
-#include <deque>
-#include <memory>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -26,31 +24,6 @@ namespace reprise {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-struct CloseDirectory {
-  void operator()(DIR* stream) const { ::closedir(stream); }
-};
-
-enum class EntryKind { kFile, kDirectory, kOther };
-
-// A link is followed when it is opened. Pipes and devices, which may block, are never opened.
-EntryKind KindOfEntry(int directory, const dirent& entry) {
-  switch (entry.d_type) {
-    case DT_DIR:
-      return EntryKind::kDirectory;
-    case DT_REG:
-    case DT_LNK:
-      return EntryKind::kFile;
-    case DT_UNKNOWN:
-      break;
-    default:
-      return EntryKind::kOther;
-  }
-  struct stat status {};
-  if (::fstatat(directory, entry.d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) return EntryKind::kOther;
-  if (S_ISDIR(status.st_mode)) return EntryKind::kDirectory;
-  return S_ISREG(status.st_mode) || S_ISLNK(status.st_mode) ? EntryKind::kFile : EntryKind::kOther;
-}
 
 // Whether "@NAME" or "@"NAME"" in a message can name this path.
 bool CanBeTyped(std::string_view name) {
@@ -121,84 +94,15 @@ class Best {
   bool complete_ = true;
 };
 
-struct Folder {
-  std::string path;  // with a trailing slash; empty: the workspace
-  IgnoreFiles::Rules rules_above;
-};
-
-// One walk through the workspace, level by level, so that entries near the top are always found.
-class Walk {
- public:
-  Walk(const Workspace& workspace, const IgnoreFiles& ignored, const LocalWorkspaceReader::Limits& limits)
-      : workspace_(workspace), ignored_(ignored), limits_(limits), until_(Clock::now() + limits.time) {}
-
-  Result<void> Through(Best& best) {
-    const auto root = TRY(workspace_.OpenDirectory("."));
-    struct stat status {};
-    if (::fstat(root.get(), &status) != 0) return Fail(WorkspaceError(errno));
-    device_ = status.st_dev;
-    folders_.push_back({"", ignored_.Above()});
-    while (!folders_.empty() && complete_) {
-      if (is_over()) complete_ = false;
-      const Folder folder = std::move(folders_.front());
-      folders_.pop_front();
-      Look(folder, best);
-    }
-    return {};
-  }
-  bool complete() const { return complete_; }
-  bool is_over() const { return Clock::now() > until_; }
-
- private:
-  // Skips folders that cannot be opened: secret, protected, gone, or another user's.
-  void Look(const Folder& folder, Best& best) {
-    const std::string path = folder.path.substr(0, folder.path.size() - (folder.path.empty() ? 0 : 1));
-    auto opened = workspace_.OpenDirectory(path.empty() ? "." : path);
-    struct stat status {};
-    if (!opened || ::fstat(opened->get(), &status) != 0 || status.st_dev != device_) return;
-    const auto rules = ignored_.In(opened->get(), path, folder.rules_above);
-    const std::unique_ptr<DIR, CloseDirectory> stream(::fdopendir(opened->get()));
-    if (!stream) return;
-    const int directory = opened->Release();  // the stream owns it now
-    while (const dirent* entry = ::readdir(stream.get())) {
-      const std::string_view name = entry->d_name;
-      if (name == "." || name == ".." || IsLeftAlone(name) || !CanBeTyped(name)) continue;
-      if (++looked_at_ > limits_.entries || (looked_at_ % kBetweenLooks == 0 && is_over())) {
-        complete_ = false;
-        return;
-      }
-      const EntryKind kind = KindOfEntry(directory, *entry);
-      std::string below = folder.path + std::string(name);
-      if (kind == EntryKind::kOther || below.size() > kLongestPath) continue;
-      if (ignored_.Name(rules, below, kind == EntryKind::kDirectory)) continue;
-      if (kind == EntryKind::kFile) {
-        best.Offer(std::move(below));
-      } else {
-        folders_.push_back({below + "/", rules});
-      }
-    }
-  }
-
-  static constexpr std::size_t kBetweenLooks = 64;  // at the clock
-
-  const Workspace& workspace_;
-  const IgnoreFiles& ignored_;
-  const LocalWorkspaceReader::Limits limits_;
-  const Clock::time_point until_;
-  std::deque<Folder> folders_;
-  dev_t device_ = 0;
-  std::size_t looked_at_ = 0;
-  bool complete_ = true;
-};
-
 }  // namespace
 
 Result<WorkspaceReader::Listing> LocalWorkspaceReader::Find(const Query& query) const {
   std::string_view words = query.text;
   while (words.starts_with("./")) words.remove_prefix(2);
   Best best(words, std::max(limits_.candidates, query.limit + 1));
-  Walk walk(workspace_, ignored_, limits_);
-  TRY(walk.Through(best));
+  WorkspaceWalk walk(workspace_, ignored_,
+                     {.most_entries = limits_.entries, .until = Clock::now() + limits_.time, .accepts = CanBeTyped});
+  TRY(walk.Through(".", Secrets::kClosed, [&](std::string path, int, const char*) { best.Offer(std::move(path)); }));
   Listing listing{.files = {}, .complete = walk.complete() && best.complete()};
   for (const Candidate& candidate : best.Taken()) {
     // When the time is up, still return some of the matches found.
@@ -236,10 +140,6 @@ bool IsStaging(std::string_view name) {
 Error NotReachable() { return MakeError(ErrorCode::kForbidden, "the path is out of reach"); }
 
 }  // namespace
-
-bool IsLeftAlone(std::string_view name) {
-  return IsOfGit(name) || (name.starts_with(".reprise-") && name.ends_with(".tmp"));
-}
 
 Result<void> CheckWorkspacePath(std::string_view path) {
   if (IsOfGit(path)) return Fail(NotReachable());

@@ -15,8 +15,9 @@
 #include "reprise/result.h"
 #include "reprise/workspace_change.h"
 #include "reprise/workspace_reader.h"
-#include "rewind/ignore_rules.h"
+#include "tools/files/ignore_rules.h"
 #include "tools/files/workspace.h"
+#include "tools/files/workspace_walk.h"
 
 namespace reprise {
 
@@ -53,11 +54,6 @@ inline std::int64_t Nanoseconds(const timespec& time) {
   return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
-// In bytes; longer paths are out of reach.
-inline constexpr std::size_t kLongestPath = 4'000;
-
-// Whether a directory entry is always ignored: git's own and temporary files of Reprise.
-bool IsLeftAlone(std::string_view name);
 // kForbidden unless it is a valid path of a WorkspaceChange without any component that is left alone.
 Result<void> CheckWorkspacePath(std::string_view path);
 // The same, but allows git's own.

@@ -20,7 +20,7 @@
 #include "reprise/result.h"
 #include "reprise/workspace_change.h"
 #include "rewind/content_cache.h"
-#include "rewind/ignore_rules.h"
+#include "tools/files/ignore_rules.h"
 #include "rewind/workspace_files.h"
 #include "tools/files/workspace.h"
 

@@ -1,4 +1,4 @@
-#include "rewind/ignore_rules.h"
+#include "tools/files/ignore_rules.h"
 
 #include <fcntl.h>
 #include <re2/re2.h>

@@ -1,4 +1,4 @@
-#include "rewind/ignore_rules.h"
+#include "tools/files/ignore_rules.h"
 
 #include <string>
 
