@@ -42,6 +42,13 @@ enum class PromptCache {
   kLong,     // the longest time: an hour or a day
 };
 
+// How a model is used to edit files; it is told of the tool for that. kDefault: kEdits.
+enum class EditFormat {
+  kDefault,
+  kEdits,  // edit_file: old and new pieces of text
+  kPatch,  // apply_patch: the patches that OpenAI trains its models on
+};
+
 // Abilities that not every model has. nullopt: unknown.
 struct ModelAbilities {
   std::optional<bool> tools{};      // calls them
@@ -72,6 +79,7 @@ struct ModelFacts {
   Effort effort = Effort::kDefault;
   ModelAbilities abilities{};
   PromptCache cache = PromptCache::kDefault;
+  EditFormat edit_format = EditFormat::kDefault;
   bool operator==(const ModelFacts&) const = default;
 };
 
@@ -221,6 +229,7 @@ class ModelDirectory {
     // unknown.
     std::int64_t context_window = 0;
     ModelAbilities abilities{};  // likewise
+    EditFormat edit_format = EditFormat::kDefault;
   };
   // An empty name is the default model. kInvalidArgument (reason "unknown_model"): the provider is not configured. No
   // network access.

@@ -2,12 +2,14 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace reprise {
 
 // A part of the system prompt. Each request replaces {{date}} (today, UTC), {{tools}} (names of the tools),
-// {{workspace}} and {{memory}} (entities that tools named lately) in its text.
+// {{workspace}}, {{environment}} (where tools work and what commands may do), {{git}} (the state of its work tree when
+// the conversation began) and {{memory}} (entities that tools named lately) in its text.
 struct PromptModule {
   std::string name;       // "10-rules"; modules are sorted by name
   std::string text;       // valid UTF-8
@@ -18,7 +20,12 @@ struct PromptModule {
 // Text before the conversation. No modules: none.
 struct SystemPrompt {
   std::vector<PromptModule> modules{};
-  std::string workspace{};     // replaces {{workspace}}
+  std::string workspace{};    // replaces {{workspace}}
+  std::string environment{};  // replaces {{environment}}
+  std::string git{};          // replaces {{git}}
+  // Makes `git` for a run of this chat, quickly: the same text for all of a conversation, or each turn would lose what
+  // the provider has cached of it. Null: there is none.
+  std::function<std::string(std::string_view chat)> git_of{};
   std::string instructions{};  // of the client, for this run; verbatim, after the modules
 };
 

@@ -37,7 +37,12 @@ enum class Concurrency {
 };
 
 // Which workspace files a call may change.
-enum class FileEffect { kNothing, kOneFile /* the one that its "path" names */, kAnything };
+enum class FileEffect {
+  kNothing,
+  kOneFile,       // the one that its "path" names
+  kPatchedFiles,  // those that the patch in its "input" names
+  kAnything,
+};
 
 struct ToolTraits {
   ToolSpec spec;
@@ -62,6 +67,8 @@ struct ToolTraits {
   // nullopt: kNothing if read-only, else kAnything.
   std::optional<FileEffect> file_effect = std::nullopt;
   bool delegates = false;  // starts sub-agents, which do not get this tool
+  // Tools whose work its calls can do too: rules of the configuration that deny or ask about those hold it as well.
+  std::vector<std::string> acts_as = {};
 };
 
 // A tool's question to a person.
@@ -128,6 +135,7 @@ struct FileChange {
   std::string path;                   // relative to the workspace
   std::optional<std::string> before;  // nullopt: a new file
   std::optional<std::string> after;   // nullopt: a deletion
+  std::vector<FileChange> more = {};  // of a call that changes several files: the others, each without `more`
 };
 
 // The failure of Tool::PreviewChange; `why` is for the person who decides on the call.

@@ -124,6 +124,7 @@ struct AgentLimits {
   RetryPolicy retry{};
   std::int64_t context_window = 0;                       // of the model, tokens; 0: unknown, so everything is sent
   ModelAbilities abilities{};                            // of the model
+  EditFormat edit_format = EditFormat::kDefault;         // likewise: which of the two tools for edits it is told of
   PartLimits parts{};                                    // of files that one request sends as they are
   std::size_t max_said = kMaxInteractionBytes;           // of the model's responses together
   bool sum_up_first = false;                             // a person wants a summary of the earlier messages

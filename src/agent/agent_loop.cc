@@ -256,7 +256,8 @@ const std::vector<ToolSpec>& AgentLoop::ToldSpecs() {
   if (told_of_ != turn_.tools) {
     const bool was_short = told_shortly_.has_value();
     told_of_ = turn_.tools;
-    told_shortly_ = ShortToolsWithin(told_of_->specs(), context_.budget());
+    told_specs_ = ToldOf(told_of_->specs(), limits_.edit_format);
+    told_shortly_ = ShortToolsWithin(told_specs_, context_.budget());
     if (told_shortly_ && !was_short) {
       std::string names;
       for (const std::string& name : told_shortly_->left_out) names += (names.empty() ? "" : " ") + name;
@@ -267,7 +268,7 @@ const std::vector<ToolSpec>& AgentLoop::ToldSpecs() {
                {"left_out", names}});
     }
   }
-  return told_shortly_ ? told_shortly_->specs : told_of_->specs();
+  return told_shortly_ ? told_shortly_->specs : told_specs_;
 }
 
 // --- what fits -------------------------------------------------------------------------------------------------------

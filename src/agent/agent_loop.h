@@ -69,6 +69,7 @@ class AgentLoop {
   MessageParts message_parts_;
   std::optional<AgentState> shown_;         // see Sent
   std::shared_ptr<const ToolSet> told_of_;  // the tools described to the model
+  std::vector<ToolSpec> told_specs_;        // without the tool for edits that it is not used to
   std::optional<ShortTools> told_shortly_;  // their short descriptions, if the model has little room
   std::string memory_;                      // the memory in the prompt; see ShowMemory
   std::string system_;                      // the prompt of the request under way

@@ -105,8 +105,8 @@ namespace {
 constexpr std::size_t kLongestSentence = 160;
 
 // The most useful first; tools that are not named here rank between the two lists.
-constexpr std::string_view kFirst[] = {"read_file", "list_files",  "search_files", "write_file",
-                                       "edit_file", "delete_file", "run_shell",    "ask_human"};
+constexpr std::string_view kFirst[] = {"read_file", "list_files",  "find_files",  "search_files", "write_file",
+                                       "edit_file", "apply_patch", "delete_file", "run_shell",    "ask_human"};
 constexpr std::string_view kLast[] = {"calculator",     "current_time",   "http_get", "run_code",
                                       "update_plan",    "manage_tasks",   "research", "list_chat_files",
                                       "read_chat_file", "save_chat_file", "echo",     "delete_chat_file"};
@@ -163,6 +163,18 @@ ToolSpec Short(ToolSpec spec) {
 }
 
 }  // namespace
+
+std::vector<ToolSpec> ToldOf(const std::vector<ToolSpec>& specs, EditFormat format) {
+  constexpr std::string_view kEdits = "edit_file", kPatch = "apply_patch";
+  const std::string_view used = format == EditFormat::kPatch ? kPatch : kEdits;
+  const std::string_view other = format == EditFormat::kPatch ? kEdits : kPatch;
+  std::vector<ToolSpec> told = specs;
+  const auto has = [&](std::string_view name) {
+    return std::any_of(specs.begin(), specs.end(), [&](const ToolSpec& spec) { return spec.name == name; });
+  };
+  if (has(used)) std::erase_if(told, [&](const ToolSpec& spec) { return spec.name == other; });
+  return told;
+}
 
 std::optional<ShortTools> ShortToolsWithin(const std::vector<ToolSpec>& specs, std::int64_t budget) {
   if (budget <= 0 || EstimateTokens(specs) <= budget / 2) return std::nullopt;

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "reprise/model_client.h"
 #include "reprise/tool.h"
 
 namespace reprise {
@@ -14,6 +15,9 @@ namespace reprise {
 // control sequences, with only the last version of an overwritten line, and with the beginning and the end of a long
 // text. For other tools it is the output. Depends only on the arguments; `output` must be valid UTF-8.
 std::string ToldOutput(std::string_view tool_name, std::string_view output);
+
+// The tools that a model is told of: of edit_file and apply_patch the one that it is used to, if both are there.
+std::vector<ToolSpec> ToldOf(const std::vector<ToolSpec>& specs, EditFormat format);
 
 // Short tool descriptions for a model with little room: the first sentence of each description, and only the types of
 // arguments.

@@ -50,12 +50,21 @@ bool SpeaksOf(const ToolRule& rule, const std::string& tool_name) {
   return ::fnmatch(rule.tool.c_str(), tool_name.c_str(), 0) == 0;
 }
 
+namespace {
+
+bool Holds(const ToolRule& rule, const ToolTraits& traits) {
+  return SpeaksOf(rule, traits.spec.name) || std::any_of(traits.acts_as.begin(), traits.acts_as.end(),
+                                                         [&](const std::string& name) { return SpeaksOf(rule, name); });
+}
+
+}  // namespace
+
 std::optional<Hold> FindHold(const ToolRules& rules, const Tool& tool, std::string_view arguments) {
   std::optional<Hold> hold;
   if (!rules) return hold;
   for (std::size_t i = 0; i < rules->size(); ++i) {
     const ToolRule& rule = (*rules)[i];
-    if (rule.action == RuleAction::kAllow || !SpeaksOf(rule, tool.traits().spec.name)) continue;
+    if (rule.action == RuleAction::kAllow || !Holds(rule, tool.traits())) continue;
     const Touch touch = rule.pattern ? tool.Touches(*rule.pattern, arguments) : Touch::kYes;
     if (touch == Touch::kNo) continue;
     const bool is_certain = touch == Touch::kYes;

@@ -1,5 +1,7 @@
 // The questions that a run asks the person: approvals, questions of tools, forms.
 #include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "base/terminal_text.h"
@@ -22,11 +24,27 @@ constexpr const char* kHowToAnswer =
     "y, n, a or e, or a number that is listed, while the line is empty; n stops the run and waits for your words. "
     "A line answers too: words behind y or n are for the model, as in: n use another name";
 
-bool ChangesFile(const std::string& tool) { return tool == "write_file" || tool == "edit_file"; }
+bool ChangesFile(const std::string& tool) {
+  return tool == "write_file" || tool == "edit_file" || tool == "apply_patch";
+}
 
 // Whether the question shows the call as a diff.
 bool ShowsDiff(const event::ApprovalRequired& asked) {
   return ChangesFile(asked.tool_name) || asked.tool_name == "delete_file";
+}
+
+// The changes of files in GET .../change.
+std::vector<Json> ChangesIn(const Json& change) {
+  std::vector<Json> changes{change};
+  if (const Json& more = MemberOf(change, "more"); more.is_array()) {
+    changes.insert(changes.end(), more.begin(), more.end());
+  }
+  return changes;
+}
+
+std::optional<std::string> TextIn(const Json& change, const char* name) {
+  const Json& text = MemberOf(change, name);
+  return text.is_string() ? std::optional(text.get<std::string>()) : std::nullopt;
 }
 
 void Append(std::vector<std::string>& lines, const std::vector<std::string>& more) {
@@ -60,8 +78,12 @@ bool TerminalClient::AllowedByMode(const OpenQuestion& question) {
   if (question.from_list || allows_ == Allows::kNothing) return false;
   if (allows_ == Allows::kAll) return true;
   // Still asks about risky files (where secrets are kept, say) and changes that cannot be shown.
-  return ChangesFile(question.call().tool_name) && question.call().risk == "medium" &&
-         server_.Call("GET", "/approvals/" + question.id() + "/change").has_value();
+  if (!ChangesFile(question.call().tool_name) || question.call().risk != "medium") return false;
+  const auto change = server_.Call("GET", "/approvals/" + question.id() + "/change");
+  if (!change) return false;
+  const auto changes = ChangesIn(*change);  // a patch may delete files, which this mode does not allow
+  return std::all_of(changes.begin(), changes.end(),
+                     [](const Json& each) { return TextIn(each, "after").has_value(); });
 }
 
 // Shows a change of a file first; other calls are shown when they run. False if the answer failed.
@@ -226,19 +248,17 @@ std::vector<std::string> TerminalClient::DescribeQuestion(const OpenQuestion& qu
     auto change = server_.Call("GET", "/approvals/" + question.id() + "/change");
     if (question.is_edited && change) change = ChangeWithOtherArguments(*change, asked);
     if (change && change->is_object()) {
-      const auto text = [&](const char* name) {
-        const auto member = change->find(name);
-        return member != change->end() && member->is_string() ? std::optional(member->get<std::string>())
-                                                              : std::nullopt;
-      };
-      const std::string path = VisibleLine(TextMember(*change, "path"));
-      Append(lines, Wrap(style_.Paint(Style::kBold, VisibleLine(asked.tool_name) + " " + path) +
-                             (asked.risk.empty() ? "" : "  (risk: " + VisibleLine(asked.risk) + ")"),
-                         screen_.columns(), "", "  "));
-      const Diff diff = DiffLines(text("before"), text("after"), style_,
-                                  {.path = path, .width = screen_.columns(), .max_lines = whole ? 0 : kDiffLines});
-      Append(lines, diff.lines);
-      cut = diff.cut;
+      cut = false;
+      for (const Json& each : ChangesIn(*change)) {
+        const std::string path = VisibleLine(TextMember(each, "path"));
+        Append(lines, Wrap(style_.Paint(Style::kBold, VisibleLine(asked.tool_name) + " " + path) +
+                               (asked.risk.empty() ? "" : "  (risk: " + VisibleLine(asked.risk) + ")"),
+                           screen_.columns(), "", "  "));
+        const Diff diff = DiffLines(TextIn(each, "before"), TextIn(each, "after"), style_,
+                                    {.path = path, .width = screen_.columns(), .max_lines = whole ? 0 : kDiffLines});
+        Append(lines, diff.lines);
+        cut = cut || diff.cut;
+      }
       Append(lines, Wrap(VisibleLine(asked.reason), screen_.columns()));
       return lines;
     }

@@ -44,9 +44,10 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
     Interaction interaction;  // RUNNING, without events
     AgentState state;         // the state to start from, with the user's message
     ModelClient* client;
-    std::string client_model;         // the client's own name for the model
-    std::int64_t context_window = 0;  // tokens; 0 if unknown
-    ModelAbilities abilities{};       // of the model
+    std::string client_model;                       // the client's own name for the model
+    std::int64_t context_window = 0;                // tokens; 0 if unknown
+    ModelAbilities abilities{};                     // of the model
+    EditFormat edit_format = EditFormat::kDefault;  // likewise
     OnDisconnect on_disconnect;
     std::optional<ApprovalMode> approval_mode;  // StartRequest::approval_mode
     RunJournal journal;                         // already begun: its first record is stored
@@ -204,6 +205,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   const std::string client_model_;
   const std::int64_t context_window_;
   const ModelAbilities abilities_;
+  const EditFormat edit_format_;
   SystemPrompt prompt_;
   AgentGuards guards_;
 

@@ -172,6 +172,7 @@ Result<std::shared_ptr<Run>> Turns::MakeFrom(Result<Beginning> beginning, const 
                  .client_model = model.model,
                  .context_window = model.context_window,
                  .abilities = model.abilities,
+                 .edit_format = model.edit_format,
                  .on_disconnect = request.on_disconnect,
                  .approval_mode = request.approval_mode,
                  .journal = std::move(journal),
@@ -194,6 +195,7 @@ std::shared_ptr<Run> Turns::NewRun(Run::Plan plan, std::shared_ptr<const Workspa
                                    const std::string& instructions) {
   if (workspace->prompt) plan.prompt = workspace->prompt();
   plan.prompt.instructions = instructions;
+  if (plan.prompt.git_of) plan.prompt.git = plan.prompt.git_of(plan.interaction.chat_id.str());
   const auto mode = [this, of_run = plan.approval_mode](const ChatId& chat) { return services_.ModeOf(chat, of_run); };
   return std::make_shared<Run>(
       std::move(plan),
@@ -611,6 +613,7 @@ Result<void> Turns::AskAgain(const std::shared_ptr<RunHold>& hold, InterruptedRu
               .client_model = model.model,
               .context_window = model.context_window,
               .abilities = model.abilities,
+              .edit_format = model.edit_format,
               .on_disconnect = interrupted.on_disconnect,
               .approval_mode = interrupted.approval_mode,
               .journal = std::move(journal),

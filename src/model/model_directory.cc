@@ -127,7 +127,8 @@ Result<ModelDirectory::Resolved> ConfiguredModelDirectory::Resolve(std::string_v
   }
   if (model.empty()) return Fail(UnknownModel(Quoted(name) + " does not say which model"));
   const ModelFacts facts = FactsOf(provider_name, provider, model);
-  return Resolved{provider.client.get(), std::string(model), std::string(name), facts.context_window, facts.abilities};
+  return Resolved{provider.client.get(), std::string(model), std::string(name),
+                  facts.context_window,  facts.abilities,    facts.edit_format};
 }
 
 std::vector<LeftOutTool> ConfiguredModelDirectory::LeftOutTools() const {

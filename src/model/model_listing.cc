@@ -32,6 +32,7 @@ struct Row {
   std::string_view prefix;
   std::int64_t context_window, max_output_tokens;
   ModelAbilities abilities;
+  EditFormat edit_format = EditFormat::kDefault;
 };
 constexpr ModelAbilities kTexts{.tools = true, .images = false, .pdf = false, .audio = false, .reasoning = false};
 constexpr ModelAbilities kNothing{.tools = false, .images = false, .pdf = false, .audio = false, .reasoning = false};
@@ -43,14 +44,24 @@ constexpr ModelAbilities kReasons{.tools = true, .images = true, .pdf = true, .a
 constexpr ModelAbilities kReasonsOnTexts{
     .tools = true, .images = false, .pdf = false, .audio = false, .reasoning = true};
 constexpr std::array kOpenAi{
-    Row{"gpt-5", 400'000, 128'000, kReasons},      Row{"gpt-4.1", 1'047'576, 32'768, kPapers},
-    Row{"gpt-4o-audio", 128'000, 16'384, kSounds}, Row{"gpt-4o-mini-audio", 128'000, 16'384, kSounds},
-    Row{"gpt-4o", 128'000, 16'384, kPapers},       Row{"gpt-audio", 128'000, 16'384, kSounds},
-    Row{"chatgpt-4o", 128'000, 16'384, kPictures}, Row{"gpt-4-turbo", 128'000, 4096, kPictures},
-    Row{"gpt-4-32k", 32'768, 0, kTexts},           Row{"gpt-4", 8192, 0, kTexts},
-    Row{"gpt-3.5-turbo", 16'385, 4096, kTexts},    Row{"o1-mini", 128'000, 65'536, kTextsAlone},
-    Row{"o1", 200'000, 100'000, kReasons},         Row{"o3-mini", 200'000, 100'000, kReasonsOnTexts},
-    Row{"o3", 200'000, 100'000, kReasons},         Row{"o4-mini", 200'000, 100'000, kReasons},
+    // Trained on the patches of apply_patch: https://cookbook.openai.com/examples/gpt4-1_prompting_guide
+    Row{"gpt-5", 400'000, 128'000, kReasons, EditFormat::kPatch},
+    Row{"codex-mini", 200'000, 100'000, kReasons, EditFormat::kPatch},
+    Row{"gpt-4.1", 1'047'576, 32'768, kPapers, EditFormat::kPatch},
+    Row{"gpt-4o-audio", 128'000, 16'384, kSounds},
+    Row{"gpt-4o-mini-audio", 128'000, 16'384, kSounds},
+    Row{"gpt-4o", 128'000, 16'384, kPapers},
+    Row{"gpt-audio", 128'000, 16'384, kSounds},
+    Row{"chatgpt-4o", 128'000, 16'384, kPictures},
+    Row{"gpt-4-turbo", 128'000, 4096, kPictures},
+    Row{"gpt-4-32k", 32'768, 0, kTexts},
+    Row{"gpt-4", 8192, 0, kTexts},
+    Row{"gpt-3.5-turbo", 16'385, 4096, kTexts},
+    Row{"o1-mini", 128'000, 65'536, kTextsAlone},
+    Row{"o1", 200'000, 100'000, kReasons},
+    Row{"o3-mini", 200'000, 100'000, kReasonsOnTexts},
+    Row{"o3", 200'000, 100'000, kReasons},
+    Row{"o4-mini", 200'000, 100'000, kReasons},
 };
 
 // Claude's version: 4.6 for claude-sonnet-4-6, 3.7 for claude-3-7-sonnet-20250219. A long number is a date.
@@ -104,8 +115,10 @@ ModelFacts BuiltInFacts(std::string_view model) {
   if (model.starts_with("claude-")) return ClaudeFacts(model.substr(std::string_view("claude-").size()));
   for (const Row& row : kOpenAi) {
     if (model.starts_with(row.prefix)) {
-      return {
-          .context_window = row.context_window, .max_output_tokens = row.max_output_tokens, .abilities = row.abilities};
+      return {.context_window = row.context_window,
+              .max_output_tokens = row.max_output_tokens,
+              .abilities = row.abilities,
+              .edit_format = row.edit_format};
     }
   }
   return {};
@@ -120,6 +133,7 @@ ModelFacts Complete(ModelFacts facts, const ModelFacts& more) {
   }
   if (facts.effort == Effort::kDefault) facts.effort = more.effort;
   if (facts.cache == PromptCache::kDefault) facts.cache = more.cache;
+  if (facts.edit_format == EditFormat::kDefault) facts.edit_format = more.edit_format;
   for (const AbilityName& ability : kAbilityNames) {
     std::optional<bool>& own = facts.abilities.*ability.member;
     if (!own) own = more.abilities.*ability.member;

@@ -19,6 +19,7 @@
 #include "rewind/unified_diff.h"
 #include "tools/arguments.h"
 #include "tools/files/known_paths.h"
+#include "tools/files/patch.h"
 
 namespace reprise {
 namespace {
@@ -98,15 +99,20 @@ class AnyCallRecorder final : public CallRecorder {
   Room& room_;
 };
 
-// Records a tool that changes one file and may create the directories above it.
-class OneFileRecorder final : public CallRecorder {
+// Records a tool that changes the files that it names and may create the directories above them.
+class NamedFilesRecorder final : public CallRecorder {
  public:
-  OneFileRecorder(WorkspaceTracker& tracker, BlobStore& blobs, const ChatId& chat, const std::string& path)
-      : tracker_(tracker), blobs_(blobs), chat_(chat) {
-    for (std::size_t slash = path.find('/'); slash != std::string::npos; slash = path.find('/', slash + 1)) {
-      paths_.push_back(path.substr(0, slash));
+  NamedFilesRecorder(WorkspaceTracker& tracker, BlobStore& blobs, const ChatId& chat, std::vector<std::string> files)
+      : tracker_(tracker), blobs_(blobs), chat_(chat), files_(std::move(files)) {
+    const auto add = [this](std::string path) {
+      if (std::find(paths_.begin(), paths_.end(), path) == paths_.end()) paths_.push_back(std::move(path));
+    };
+    for (const std::string& path : files_) {
+      for (std::size_t slash = path.find('/'); slash != std::string::npos; slash = path.find('/', slash + 1)) {
+        add(path.substr(0, slash));
+      }
+      add(path);
     }
-    paths_.push_back(path);
     for (const std::string& each : paths_) before_.push_back(Read(each));
   }
   WorkspaceChanges Finish() override {
@@ -124,7 +130,7 @@ class OneFileRecorder final : public CallRecorder {
     if (changes.empty()) return {};
     sink.Flush();
     for (WorkspaceChange& change : changes) sink.Mend(change.before), sink.Mend(change.after);
-    tracker_.Settle({paths_.back()});
+    tracker_.Settle(files_);
     return {.recorded = std::move(changes)};
   }
 
@@ -138,7 +144,8 @@ class OneFileRecorder final : public CallRecorder {
   WorkspaceTracker& tracker_;
   BlobStore& blobs_;
   const ChatId chat_;
-  std::vector<std::string> paths_;  // the topmost first
+  const std::vector<std::string> files_;
+  std::vector<std::string> paths_;  // each after the directories above it
   std::vector<Read_> before_;
 };
 
@@ -156,11 +163,16 @@ class TrackedRun final : public RunRecorder {
     auto effect = traits.file_effect.value_or(traits.read_only ? FileEffect::kNothing : FileEffect::kAnything);
     if (effect != FileEffect::kNothing && hooks_change_) effect = FileEffect::kAnything;
     if (effect == FileEffect::kNothing) return nullptr;
-    if (effect == FileEffect::kOneFile) {
-      const auto given = Arguments(arguments).String("path");
-      auto path = given ? tracker_.workspace().PathInWorkspace(*given) : Fail(ErrorCode::kInvalidArgument, "");
-      if (!path || tracker_.IsIgnored(*path)) return nullptr;
-      return std::make_unique<OneFileRecorder>(tracker_, blobs_, chat_, *path);
+    if (effect != FileEffect::kAnything) {
+      std::vector<std::string> files;
+      for (const std::string& named : effect == FileEffect::kPatchedFiles
+                                          ? PathsInPatch(arguments)
+                                          : std::vector{Arguments(arguments).String("path").value_or("")}) {
+        auto path = tracker_.workspace().PathInWorkspace(named);
+        if (path && !tracker_.IsIgnored(*path)) files.push_back(*std::move(path));
+      }
+      if (files.empty()) return nullptr;
+      return std::make_unique<NamedFilesRecorder>(tracker_, blobs_, chat_, std::move(files));
     }
     if (!tracker_.Refresh(stop)) return nullptr;
     {
@@ -208,7 +220,7 @@ struct Intent {
   std::string workspace, host, begun, then;
   std::string staging;  // folder of the files on their way
   pid_t pid = 0;
-  std::vector<RestoreStep> steps;
+  std::vector<RestoreStep> steps{};
 };
 
 std::string ToText(const Intent& intent) {

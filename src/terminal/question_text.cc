@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
+#include "base/text_edits.h"
 #include "base/utf8.h"
 
 namespace reprise {
@@ -358,15 +359,15 @@ Result<std::string> ArgumentsOf(const std::string& text) {
 
 std::optional<std::string> ChangedText(const std::string& tool, const Json& arguments, const std::string& before) {
   if (tool == "write_file") return TextMember(arguments, "content");
-  const std::string old_text = TextMember(arguments, "old_text");
-  const std::size_t at = old_text.empty() ? std::string::npos : before.find(old_text);
-  if (at == std::string::npos || before.find(old_text, at + 1) != std::string::npos) return std::nullopt;
-  return std::string(before).replace(at, old_text.size(), TextMember(arguments, "new_text"));
+  const auto edits = EditsIn(arguments);
+  auto edited = edits ? ApplyEdits(before, *edits) : Fail(edits.error());
+  return edited ? std::optional(std::move(edited->text)) : std::nullopt;
 }
 
 Result<Json> ChangeWithOtherArguments(const Json& change, const event::ApprovalRequired& asked) {
   const auto arguments = ParseJson(asked.tool_input);
-  if (!arguments || TextMember(*arguments, "path") != TextMember(change, "path")) {
+  const bool is_patch = asked.tool_name == "apply_patch";
+  if (!arguments || is_patch || TextMember(*arguments, "path") != TextMember(change, "path")) {
     return Fail(ErrorCode::kConflict, "it is about another file now");
   }
   const auto after = ChangedText(asked.tool_name, *arguments, TextMember(change, "before"));

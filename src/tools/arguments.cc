@@ -36,6 +36,12 @@ std::optional<std::string> Arguments::String(std::string_view name) const {
   return member->get<std::string>();
 }
 
+std::optional<bool> Arguments::Boolean(std::string_view name) const {
+  const auto member = object_->json.find(std::string(name));
+  if (member == object_->json.end() || !member->is_boolean()) return std::nullopt;
+  return member->get<bool>();
+}
+
 std::vector<std::string> Arguments::Strings(std::string_view name) const {
   std::vector<std::string> strings;
   const auto member = object_->json.find(std::string(name));

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/text_match.h"
 #include "reprise/resource_limits.h"
 #include "reprise/timestamp.h"
 #include "reprise/tool.h"
@@ -67,13 +68,18 @@ std::unique_ptr<BuiltinTool> MakeListFilesTool(const Workspace& workspace);
 std::unique_ptr<BuiltinTool> MakeReadFileTool(const Workspace& workspace,
                                               std::function<Result<UniqueFd>(const std::string& path)> elsewhere = {});
 
+// find_files: files by a glob pattern, without those that .gitignore names.
+std::unique_ptr<BuiltinTool> MakeFindFilesTool(const Workspace& workspace);
+
 // search_files: a regular expression over the text files of the workspace, which must outlive the tool.
 std::unique_ptr<BuiltinTool> MakeSearchFilesTool(const Workspace& workspace);
 
 // Tools that change files of the workspace, which must outlive them. All ask before they run.
 
 std::unique_ptr<BuiltinTool> MakeWriteFileTool(Workspace& workspace);
-std::unique_ptr<BuiltinTool> MakeEditFileTool(Workspace& workspace);
+// `quoting`: whether its failures may show lines of the file to the model, before a person has agreed to the call.
+std::unique_ptr<BuiltinTool> MakeEditFileTool(Workspace& workspace, Quoting quoting);
+std::unique_ptr<BuiltinTool> MakeApplyPatchTool(Workspace& workspace, Quoting quoting);
 std::unique_ptr<BuiltinTool> MakeDeleteFileTool(Workspace& workspace);
 
 // http_get through `transport`, which must outlive the tool. Reaches public addresses only unless the options say

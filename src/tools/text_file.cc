@@ -43,8 +43,9 @@ bool LinePicker::Add(std::string_view chunk) {
 }
 
 bool LinePicker::Keep(std::string_view piece) {
-  if (text_.size() + piece.size() <= kMaxShownBytes) {
-    text_ += piece;
+  const std::string number = numbered_ && !in_line_ ? std::to_string(line_) + "\t" : "";
+  if (text_.size() + number.size() + piece.size() <= kMaxShownBytes) {
+    text_.append(number).append(piece);
     return true;
   }
   // Show whole lines, unless not even one fits.
@@ -52,7 +53,8 @@ bool LinePicker::Keep(std::string_view piece) {
   if (line_start > 0) {
     text_.resize(line_start);
   } else {
-    text_ += piece.substr(0, kMaxShownBytes - text_.size());
+    text_ += number;
+    text_ += piece.substr(0, kMaxShownBytes - std::min(kMaxShownBytes, text_.size()));
     cut_in_line_ = true;
   }
   return false;

@@ -20,7 +20,9 @@ std::string QuotedPath(std::string_view path);
 // Picks lines `first` (from 1) to `first + count - 1` out of a stream of chunks, up to 256 KiB of them.
 class LinePicker {
  public:
-  LinePicker(std::uint64_t first, std::uint64_t count) : first_(first), count_(count) {}
+  // `numbered`: each line begins with its number and a tab.
+  LinePicker(std::uint64_t first, std::uint64_t count, bool numbered = false)
+      : first_(first), count_(count), numbered_(numbered) {}
 
   // False if it needs no more.
   bool Add(std::string_view chunk);
@@ -37,6 +39,7 @@ class LinePicker {
   std::uint64_t lines() const { return line_ - 1 + (in_line_ ? 1 : 0); }
 
   const std::uint64_t first_, count_;
+  const bool numbered_;
   std::string text_;
   std::uint64_t line_ = 1;  // line of the next byte; at the end, the first line not shown in full
   bool in_line_ = false;

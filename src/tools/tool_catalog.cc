@@ -1,6 +1,7 @@
 #include "tools/tool_catalog.h"
 
 #include <fnmatch.h>
+#include <sys/utsname.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -12,10 +13,13 @@
 
 #include "base/logging.h"
 #include "base/path.h"
+#include "base/private_file.h"
+#include "base/text.h"
 #include "tools/arguments.h"
 #include "tools/builtin_tools.h"
 #include "tools/files/known_paths.h"
 #include "tools/files/workspace.h"
+#include "tools/text_file.h"
 
 namespace reprise {
 namespace {
@@ -152,14 +156,23 @@ ToolCatalog::ToolCatalog(ToolOptions options, const std::vector<std::string>& se
                         .tool = std::move(tool),
                         .schema = std::make_shared<LazySchema>(spec.parameters)});
   };
+  const bool reads_freely = IsAllowed("read_file") && !MustAsk("read_file");
+  const Quoting quoting = reads_freely ? Quoting::kAllowed : Quoting::kForbidden;
   add(MakeEchoTool());
   add(MakeCalculatorTool());
   add(MakeCurrentTimeTool(&Now));
   add(MakeListFilesTool(*workspace_));
   add(MakeReadFileTool(*workspace_, ElsewhereOf(options_, secret_paths)));
+  add(MakeFindFilesTool(*workspace_));
   add(MakeSearchFilesTool(*workspace_));
   add(MakeWriteFileTool(*workspace_));
-  add(MakeEditFileTool(*workspace_));
+  add(MakeEditFileTool(*workspace_, quoting));
+  // Who forbids a tool for files, or wants to be asked about it, means its work in a patch too.
+  auto patch = MakeApplyPatchTool(*workspace_, quoting);
+  const std::vector<std::string> acts_as = patch->traits().acts_as;
+  if (std::none_of(acts_as.begin(), acts_as.end(), [&](const auto& name) { return MatchesAny(options_.deny, name); })) {
+    add(std::move(patch));
+  }
   add(MakeDeleteFileTool(*workspace_));
   // Takes the environment as it is now.
   const auto runner = std::make_shared<const CommandRunner>(*workspace_, secret_paths, options_.shell);
@@ -220,6 +233,36 @@ std::shared_ptr<const ToolSet> ToolCatalog::With(const std::vector<std::shared_p
     if (IsAllowed(name) && !is_of_server(name)) set->Add(ForeignOffer(tool));
   }
   return set;
+}
+
+namespace {
+
+// "Debian GNU/Linux 12 (bookworm), x86_64"
+std::string System() {
+  constexpr std::string_view kName = "PRETTY_NAME=";
+  constexpr std::size_t kMaxName = 80, kMaxFile = 64 * 1024;
+  utsname kernel{};
+  const bool is_known = ::uname(&kernel) == 0;
+  std::string name = is_known ? kernel.sysname : "Linux";
+  const std::string release = "\n" + ReadSmallFile("/etc/os-release", kMaxFile).value_or("");
+  if (const std::size_t at = release.find("\n" + std::string(kName)); at != std::string::npos) {
+    const std::size_t begin = at + 1 + kName.size();
+    name = Trimmed(std::string_view(release).substr(begin, release.find('\n', begin) - begin), " \"'");
+  }
+  return OneLine(name.substr(0, kMaxName)) + (is_known ? std::string(", ") + kernel.machine : "");
+}
+
+}  // namespace
+
+std::string ToolCatalog::DescribeEnvironment() const {
+  if (options_.workspace_directory.empty()) return {};
+  std::string text = "Tools work in the folder " + OneLine(workspace_->directory()) + " on " + System() + ".";
+  if (!IsAllowed("run_shell")) return text;
+  text += " run_shell is /bin/sh, ";
+  if (options_.shell.sandbox == SandboxUse::kNever) return text + "without a sandbox: as the user.";
+  return text +
+         "in a sandbox unless its result says otherwise: commands write only in that folder and in /tmp, see the "
+         "system but not the user's home, and have no network.";
 }
 
 std::vector<ToolServer> ToolCatalog::Servers() const {

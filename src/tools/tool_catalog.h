@@ -15,13 +15,14 @@ namespace reprise {
 class Workspace;
 
 // The tools that use files of the workspace or run programs there.
-inline constexpr std::array<std::string_view, 8> kWorkspaceTools{
-    "list_files", "read_file", "search_files", "write_file", "edit_file", "delete_file", "run_shell", "run_code"};
+inline constexpr std::array<std::string_view, 10> kWorkspaceTools{
+    "list_files", "read_file",   "find_files",  "search_files", "write_file",
+    "edit_file",  "apply_patch", "delete_file", "run_shell",    "run_code"};
 
-// The built-in tools (echo calculator current_time list_files read_file search_files write_file edit_file delete_file
-// run_shell run_code http_get list_chat_files read_chat_file save_chat_file delete_chat_file ask_human manage_tasks
-// update_plan research), followed by those of other programs, as far as the options allow them. Construction is cheap:
-// the workspace and the sandbox are touched only when used.
+// The built-in tools (echo calculator current_time list_files read_file find_files search_files write_file edit_file
+// delete_file run_shell run_code http_get list_chat_files read_chat_file save_chat_file delete_chat_file ask_human
+// manage_tasks update_plan research), followed by those of other programs, as far as the options allow them.
+// Construction is cheap: the workspace and the sandbox are touched only when used.
 class ToolCatalog final : public ToolRegistry {
  public:
   explicit ToolCatalog(ToolOptions options);
@@ -30,6 +31,9 @@ class ToolCatalog final : public ToolRegistry {
   std::shared_ptr<const ToolSet> Current() const override;
   std::shared_ptr<const ToolSet> With(const std::vector<std::shared_ptr<Tool>>& more) const override;
   std::vector<ToolServer> Servers() const override;
+
+  // For models: where tools work, and what commands may do there. Empty without a workspace. The same all the time.
+  std::string DescribeEnvironment() const;
 
   // The tools' workspace; lives as long as the catalog.
   const Workspace& workspace() const { return *workspace_; }

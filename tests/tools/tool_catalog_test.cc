@@ -23,9 +23,11 @@ TEST_CASE_METHOD(ToolFixture, "Tools: the built-in set has the contracted names"
                                              "current_time",
                                              "list_files",
                                              "read_file",
+                                             "find_files",
                                              "search_files",
                                              "write_file",
                                              "edit_file",
+                                             "apply_patch",
                                              "delete_file",
                                              "run_shell",
                                              "run_code",
@@ -58,10 +60,10 @@ TEST_CASE_METHOD(ToolFixture, "Tools: exactly those that change or send data ask
     if (registry->RequiresApproval(*tool)) asking.push_back(tool->traits().spec.name);
     if (!tool->traits().read_only) changing.push_back(tool->traits().spec.name);
   }
-  CHECK(asking == std::vector<std::string>{"write_file", "edit_file", "delete_file", "run_shell", "run_code",
-                                           "http_get", "save_chat_file", "delete_chat_file"});
-  CHECK(changing == std::vector<std::string>{"write_file", "edit_file", "delete_file", "run_shell", "run_code",
-                                             "save_chat_file", "delete_chat_file"});
+  CHECK(asking == std::vector<std::string>{"write_file", "edit_file", "apply_patch", "delete_file", "run_shell",
+                                           "run_code", "http_get", "save_chat_file", "delete_chat_file"});
+  CHECK(changing == std::vector<std::string>{"write_file", "edit_file", "apply_patch", "delete_file", "run_shell",
+                                             "run_code", "save_chat_file", "delete_chat_file"});
 }
 
 TEST_CASE_METHOD(ToolFixture, "Tools: allow, deny and require_approval take names and patterns", "[tools]") {

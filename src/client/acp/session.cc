@@ -488,14 +488,11 @@ void Session::LookAtChange(const PendingApproval& question) {
   const std::string &tool = asked.tool_name, &id = asked.approval_id;
   updates_.Know(asked);
   Json change = nullptr;
-  if (tool == "write_file" || tool == "edit_file" || tool == "delete_file") {
+  if (tool == "write_file" || tool == "edit_file" || tool == "apply_patch" || tool == "delete_file") {
     if (auto told = link_.server().Call("GET", "/approvals/" + id + "/change")) change = *std::move(told);
   }
   if (MemberOf(change, "path").is_string()) {
-    const Json& before = MemberOf(change, "before");
-    updates_.SetDiff(asked.call_id, TextMember(change, "path"),
-                     before.is_string() ? std::optional(before.get<std::string>()) : std::nullopt,
-                     TextMember(change, "after"));
+    updates_.SetDiffs(asked.call_id, change);
   }
   const bool may_be_unsaved = abilities_.reads_files && (tool == "write_file" || tool == "edit_file");
   const std::string path = may_be_unsaved && FindQuestion(id) == nullptr ? PathOf(asked, link_.workspace()) : "";

@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "base/terminal_text.h"
+#include "base/text_edits.h"
 #include "base/utf8.h"
 #include "client/acp/terminal_tool.h"
 #include "domain/transcript/event_visitor.h"
@@ -28,12 +29,16 @@ const char* KindOf(std::string_view tool) {
     const char* kind;
   };
   static constexpr Known kKinds[] = {
-      {"read_file", "read"},       {"list_files", "read"},     {"read_chat_file", "read"},
-      {"list_chat_files", "read"}, {"write_file", "edit"},     {"edit_file", "edit"},
-      {"save_chat_file", "edit"},  {"delete_file", "delete"},  {"delete_chat_file", "delete"},
-      {"move_file", "move"},       {"search_files", "search"}, {"run_shell", "execute"},
-      {"run_code", "execute"},     {"http_get", "fetch"},      {"manage_tasks", "think"},
-      {"update_plan", "think"},    {"research", "think"},      {TerminalTool::kName, "execute"},
+      {"read_file", "read"},      {"list_files", "read"},
+      {"read_chat_file", "read"}, {"list_chat_files", "read"},
+      {"write_file", "edit"},     {"apply_patch", "edit"},
+      {"edit_file", "edit"},      {"save_chat_file", "edit"},
+      {"delete_file", "delete"},  {"delete_chat_file", "delete"},
+      {"move_file", "move"},      {"search_files", "search"},
+      {"find_files", "search"},   {"run_shell", "execute"},
+      {"run_code", "execute"},    {"http_get", "fetch"},
+      {"manage_tasks", "think"},  {"update_plan", "think"},
+      {"research", "think"},      {TerminalTool::kName, "execute"},
   };
   for (const Known& known : kKinds) {
     if (known.tool == tool) return known.kind;
@@ -139,14 +144,27 @@ Updates::Call& Updates::CallOf(const std::string& id, const std::string& tool, c
     const std::string path = FullPath(TextMember(arguments, "path"));
     if (call.tool_name == "write_file" && MemberOf(arguments, "content").is_string()) {
       call.diff = {{"type", "diff"}, {"path", path}, {"newText", TextMember(arguments, "content")}};
-    } else if (call.tool_name == "edit_file" && MemberOf(arguments, "new_text").is_string()) {
-      call.diff = {{"type", "diff"},
-                   {"path", path},
-                   {"oldText", TextMember(arguments, "old_text")},
-                   {"newText", TextMember(arguments, "new_text")}};
+    } else if (const auto edits = EditsIn(arguments); call.tool_name == "edit_file" && edits) {
+      call.diff = Json::array();
+      for (const TextEdit& edit : *edits) {
+        call.diff.push_back({{"type", "diff"}, {"path", path}, {"oldText", edit.old_text}, {"newText", edit.new_text}});
+      }
     }
   }
   return call;
+}
+
+void Updates::SetDiffs(const std::string& call_id, const Json& change) {
+  Json diffs = Json::array();
+  const auto add = [&](const Json& each) {
+    diffs.push_back({{"type", "diff"},
+                     {"path", FullPath(TextMember(each, "path"))},
+                     {"oldText", MemberOf(each, "before")},
+                     {"newText", TextMember(each, "after")}});
+  };
+  add(change);
+  if (const Json& more = MemberOf(change, "more"); more.is_array()) std::for_each(more.begin(), more.end(), add);
+  calls_[call_id].diff = std::move(diffs);
 }
 
 void Updates::SetDiff(const std::string& call_id, const std::string& path, std::optional<std::string> before,
@@ -169,7 +187,8 @@ std::vector<Json> Updates::SetTerminal(const std::string& terminal) {
 
 Json Updates::Content(const Call& call) const {
   Json content = Json::array();
-  if (!call.diff.is_null()) content.push_back(call.diff);
+  if (call.diff.is_array()) content.insert(content.end(), call.diff.begin(), call.diff.end());
+  if (call.diff.is_object()) content.push_back(call.diff);
   if (!call.terminal.empty()) content.push_back({{"type", "terminal"}, {"terminalId", call.terminal}});
   if (!call.nested.empty()) content.push_back(TextContent(call.nested));
   if (!call.output.empty()) {

@@ -40,6 +40,8 @@ class Updates {
 
   // Notes the call that the approval is about, before Take gets the event.
   void Know(const event::ApprovalRequired& asked) { CallOf(asked.call_id, asked.tool_name, asked.tool_input); }
+  // Sets the differences that the call shows: those of GET .../change.
+  void SetDiffs(const std::string& call_id, const Json& change);
   // Sets the difference that the call shows: the file's text before and after it.
   void SetDiff(const std::string& call_id, const std::string& path, std::optional<std::string> before,
                const std::string& after);
@@ -56,7 +58,7 @@ class Updates {
     std::string tool_name, tool_input;
     std::string output;  // the end of the output so far
     std::string nested;  // the steps of its sub-agent
-    Json diff = nullptr;
+    Json diff = nullptr;  // one, or several in an array
     std::string terminal;     // the client's terminal that shows it
     std::vector<Json> asked;  // content that the user needs for a decision
     bool is_announced = false, is_dirty = false;

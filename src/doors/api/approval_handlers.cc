@@ -81,12 +81,15 @@ Result<Outcome> ListApprovals(Engine& engine, const Request& /*request*/) {
 // Reads the file anew each time, so that a person judges its current content. Nothing of it is kept here.
 Result<Outcome> PreviewChange(Engine& engine, const Request& request) {
   auto change = TRY(engine.PreviewChange(request.captures.at(0)));
-  const bool exists = change.before.has_value();
   const auto text = [](std::optional<std::string>& each) { return each ? Json(*std::move(each)) : Json(nullptr); };
-  return Reply{.body = DumpJson({{"path", std::move(change.path)},
-                                 {"before", text(change.before)},
-                                 {"after", text(change.after)},
-                                 {"exists", exists}})};
+  const auto json = [&](FileChange& each) {
+    const bool exists = each.before.has_value();
+    return Json{
+        {"path", std::move(each.path)}, {"before", text(each.before)}, {"after", text(each.after)}, {"exists", exists}};
+  };
+  Json body = json(change);
+  for (FileChange& each : change.more) body["more"].push_back(json(each));
+  return Reply{.body = DumpJson(body)};
 }
 
 }  // namespace

@@ -103,6 +103,12 @@ export function ApprovalCard({ approval, tool }: { approval: Approval; tool: str
           <Diff before={texts.before} after={texts.after} />
         </div>
       )}
+      {!edited && change?.more?.map((each) => (
+        <div className="change" key={each.path}>
+          <div className="code-head"><span className="path">{spelled(each.path)}{!each.exists && ` (${t.newFile})`}</span><ChangeCount before={each.before ?? ""} after={each.after ?? ""} /></div>
+          <Diff before={each.before ?? ""} after={each.after ?? ""} />
+        </div>
+      ))}
       <div className="answer-row">
         <input className="words" dir="auto" aria-label={t.words} placeholder={t.words} value={words} data-testid="feedback" onChange={(e) => setWords(e.target.value)} />
         {scopes.length > 1 && (

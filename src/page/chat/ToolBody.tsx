@@ -6,7 +6,7 @@ import type { ToolBlock, Turn } from "../store/turn";
 import { t } from "../texts";
 import { PlanList } from "./AgendaPanel";
 import { Arguments } from "./ApprovalCard";
-import { changeThatRan } from "./changes";
+import { changeThatRan, editsOf } from "./changes";
 import { Diff } from "./Diff";
 import { parseExact, writeExact } from "./exact";
 import { useFold } from "./folding";
@@ -16,8 +16,8 @@ import { Values, wordOf } from "./values";
 export type Kind = "command" | "code" | "diff" | "file" | "list" | "search" | "web" | "agent" | "tasks" | "question" | "mcp" | "other";
 
 const KINDS: Record<string, Kind> = {
-  run_shell: "command", run_code: "code", write_file: "diff", edit_file: "diff", delete_file: "file", read_file: "file", read_chat_file: "file", save_chat_file: "diff",
-  list_files: "list", list_chat_files: "list", search_files: "search", http_get: "web", research: "agent", manage_tasks: "tasks", update_plan: "tasks", ask_human: "question",
+  run_shell: "command", run_code: "code", write_file: "diff", edit_file: "diff", apply_patch: "diff", delete_file: "file", read_file: "file", read_chat_file: "file", save_chat_file: "diff",
+  list_files: "list", find_files: "list", list_chat_files: "list", search_files: "search", http_get: "web", research: "agent", manage_tasks: "tasks", update_plan: "tasks", ask_human: "question",
 };
 export const kindOf = (name: string): Kind => KINDS[name] ?? (name.includes("__") ? "mcp" : "other");
 
@@ -50,7 +50,7 @@ function Inside({ block, kind, values, open }: { block: ToolBlock; kind: Kind; v
   if (kind === "diff" && values) return <Change block={block} values={values} />;
   if (kind === "search" && output !== null) return <Matches output={output} />;
   if (kind === "file" && output !== null && block.name !== "delete_file") {
-    return <Code text={withoutCut(output)} language={languageOf(wordOf(values, "path"))} from={typeof values?.offset === "number" ? values.offset : 1} testid="file-content" />;
+    return <Code text={withoutNumbers(withoutCut(output), values)} language={languageOf(wordOf(values, "path"))} from={typeof values?.offset === "number" ? values.offset : 1} testid="file-content" />;
   }
   if (Array.isArray(values?.steps) && kind === "tasks") return <PlanList steps={values!.steps.map(String)} />;
   if (kind === "tasks" && output !== null) return <Code text={output} />;
@@ -70,6 +70,9 @@ const withoutCut = (text: string): string => {
   const line = text.lastIndexOf("\n(cut: ");
   return line >= 0 && text.endsWith(")") && text.indexOf("\n", line + 1) < 0 ? text.slice(0, line) : text;
 };
+
+// The card numbers the lines itself.
+const withoutNumbers = (text: string, values: Values | null): string => (values?.line_numbers === true ? text.replace(/^\d+\t/gm, "") : text);
 
 const guess = (text: string): string => (/^\s*[{[]/.test(text) ? "json" : /^\s*</.test(text) ? "xml" : "");
 
@@ -95,9 +98,10 @@ function Command({ block, values }: { block: ToolBlock; values: Values | null })
 
 function Change({ block, values }: { block: ToolBlock; values: Values | null }) {
   const change = changeThatRan(block);
+  if (block.name === "apply_patch") return <Code text={wordOf(values, "input")} language="diff" testid="patch" />;
   // Line numbers are unknown without the file.
   return change ? <Diff before={change.before} after={change.after} />
-    : block.name === "edit_file" ? <Diff before={wordOf(values, "old_text")} after={wordOf(values, "new_text")} numbered={false} />
+    : block.name === "edit_file" ? <>{editsOf(values).map((each, i) => <Diff key={i} before={each.old_text} after={each.new_text} numbered={false} />)}</>
       : <Diff before="" after={wordOf(values, "content")} />;
 }
 

@@ -6,7 +6,7 @@ import type { ToolBlock } from "../store/turn";
 import { t } from "../texts";
 import { ApprovalCard } from "./ApprovalCard";
 import { GivenFiles } from "./Attachments";
-import { changeThatRan, wasChanged } from "./changes";
+import { changeThatRan, editsOf, type TextEdit, wasChanged } from "./changes";
 import { ChangeCount } from "./Diff";
 import { useFold } from "./folding";
 import { spelled } from "./hidden";
@@ -68,10 +68,12 @@ function State({ block, state }: { block: ToolBlock; state: string }) {
 function Count({ block, values }: { block: ToolBlock; values: Values | null }) {
   if (!values || block.failed) return null;
   const change = changeThatRan(block);
-  if (block.name === "edit_file") return <ChangeCount before={change?.before ?? wordOf(values, "old_text")} after={change?.after ?? wordOf(values, "new_text")} />;
+  if (block.name === "edit_file") return <ChangeCount before={change?.before ?? allOf(editsOf(values), "old_text")} after={change?.after ?? allOf(editsOf(values), "new_text")} />;
   if (block.name === "write_file") return <ChangeCount before={change?.before ?? ""} after={change?.after ?? wordOf(values, "content")} />;
   return null;
 }
+
+const allOf = (edits: TextEdit[], member: "old_text" | "new_text"): string => edits.map((each) => each[member]).join("\n");
 
 // The decision, its scope, and whether it was given elsewhere.
 function decisionText(block: ToolBlock): string {

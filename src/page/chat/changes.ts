@@ -5,7 +5,7 @@ import { ApiError, get } from "../wire/api";
 import { argumentsOf, Values, wordOf } from "./values";
 
 const MOST = 100;
-const CHANGING = ["write_file", "edit_file", "delete_file"];
+const CHANGING = ["write_file", "edit_file", "apply_patch", "delete_file"];
 
 export interface Previewed {
   change: FileChange | null;
@@ -32,15 +32,35 @@ interface Texts {
   after: string;
 }
 
+export interface TextEdit {
+  old_text: string;
+  new_text: string;
+  replace_all: boolean;
+}
+
+// The edits of a call of edit_file: the one beside its path, or several.
+export function editsOf(values: Values | null): TextEdit[] {
+  if (!values) return [];
+  const several = Array.isArray(values.edits) ? values.edits.filter((each): each is Values => typeof each === "object" && each !== null && !Array.isArray(each)) : [];
+  return (several.length > 0 ? several : [values]).map((each) => ({ old_text: wordOf(each, "old_text"), new_text: wordOf(each, "new_text"), replace_all: each.replace_all === true }));
+}
+
 // The effect of a call with these arguments on the file as it was read; null if unknown.
 export function changeBy(tool: string, values: Values | null, seen: FileChange | null | undefined): Texts | null {
   if (!values || !seen || values.path !== seen.path) return null;
   const before = seen.before ?? "";
   if (tool === "write_file") return { before, after: wordOf(values, "content") };
   if (tool === "delete_file") return { before, after: "" };
-  const old = wordOf(values, "old_text"), at = before.indexOf(old);
-  if (tool !== "edit_file" || old === "" || at < 0 || before.indexOf(old, at + 1) >= 0) return null;
-  return { before, after: before.slice(0, at) + wordOf(values, "new_text") + before.slice(at + old.length) };
+  if (tool !== "edit_file") return null;
+  let after = before;
+  for (const each of editsOf(values)) {
+    const old = each.old_text, at = after.indexOf(old);
+    if (old === "" || at < 0) return null; // the server may find a place that is like it
+    if (each.replace_all) after = after.split(old).join(each.new_text);
+    else if (after.indexOf(old, at + 1) >= 0) return null;
+    else after = after.slice(0, at) + each.new_text + after.slice(at + old.length);
+  }
+  return { before, after };
 }
 
 // Whether a person has changed the arguments.
@@ -50,5 +70,6 @@ export const wasChanged = (block: ToolBlock): boolean => Boolean(block.approval?
 export function changeThatRan(block: ToolBlock): Texts | null {
   const seen = block.approval && found.get(block.approval.approval_id);
   if (!seen) return null;
+  if (block.name === "apply_patch") return null; // of several files
   return wasChanged(block) ? changeBy(block.name, argumentsOf(block.input), seen) : { before: seen.before ?? "", after: seen.after ?? "" };
 }

@@ -26,9 +26,14 @@ function mcpParts(name: string): [string, string] {
   return at > 0 ? [name.slice(0, at), name.slice(at + 2)] : ["", name];
 }
 
+// The files that a call of apply_patch names.
+export const patchedPaths = (values: Values | null): string[] =>
+  [...new Set([...wordOf(values, "input").matchAll(/^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+)$/gm)].map((each) => each[1]!.trim()))];
+
 // The most telling argument, in one line.
 export function summary(name: string, values: Values | null): string {
   if (!values) return "";
+  if (name === "apply_patch") return patchedPaths(values).join(", ").slice(0, 160);
   for (const member of ["command", "path", "url", "pattern", "question", "expression", "filename", "title", "text", "code"]) {
     const value = values[member];
     if (typeof value === "string") return value.trim().split("\n")[0]!.slice(0, 160);

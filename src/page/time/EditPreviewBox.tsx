@@ -1,6 +1,6 @@
 import { useEffect, useState } from "react";
 import { spelled } from "../chat/hidden";
-import { argumentsOf, summary, titleOf } from "../chat/values";
+import { argumentsOf, patchedPaths, summary, titleOf } from "../chat/values";
 import { useKept } from "../list/Rows";
 import { Icon } from "../parts/Icon";
 import { cache } from "../store/cache";
@@ -63,7 +63,7 @@ export function EditPreviewBox({ turn, onDone }: { turn: Turn; onDone: () => voi
   );
 }
 
-const OF_FILES = ["write_file", "edit_file", "delete_file"];
+const OF_FILES = ["write_file", "edit_file", "apply_patch", "delete_file"];
 
 interface Effect {
   what: string; // the calls
@@ -77,7 +77,9 @@ function effectsThatStay(preview: EditPreview, choice: FilesChoice): Effect[] {
   const known = new Map(preview.files.map((each) => [plain(each.path), each]));
   const ofFile = new Map<string, { effect: Effect; last: string }>();
   const effects: Effect[] = [];
-  for (const each of preview.side_effects) {
+  const byFile = preview.side_effects.flatMap((each) =>
+    each.tool_name === "apply_patch" ? patchedPaths(argumentsOf(each.tool_input)).map((path) => ({ ...each, path })) : [each]);
+  for (const each of byFile) {
     const path = each.path !== null && OF_FILES.includes(each.tool_name) && !each.failed ? plain(each.path) : null;
     const before = path !== null && ofFile.get(path);
     const title = titleOf(each.tool_name);

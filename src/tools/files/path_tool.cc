@@ -169,9 +169,14 @@ bool Covers(const PathPattern& pattern, const std::vector<std::string>& names) {
 
 }  // namespace
 
+std::vector<std::string> PathTool::PathsOf(std::string_view arguments, std::string_view otherwise) const {
+  return {Arguments(arguments).String("path").value_or(std::string(otherwise))};
+}
+
 std::vector<CallPattern> PathTool::PatternsOf(std::string_view arguments) const {
   std::vector<CallPattern> patterns;
-  const auto names = PlainNames(Arguments(arguments).String("path").value_or(""));
+  const auto paths = PathsOf(arguments, "");
+  const auto names = paths.empty() ? std::nullopt : PlainNames(paths.front());
   if (!names) return patterns;
   const auto offer = [&](std::string pattern) {
     auto meaning = MeaningOf(pattern, PatternUse::kAllow);
@@ -206,7 +211,18 @@ Result<std::string> PathTool::MeaningOf(std::string_view text, PatternUse use) c
 
 std::optional<std::vector<std::size_t>> PathTool::CoveredBy(const std::vector<std::string>& patterns,
                                                             std::string_view arguments) const {
-  const std::string path = Arguments(arguments).String("path").value_or("");
+  std::vector<std::size_t> covering;
+  const auto paths = PathsOf(arguments, "");
+  for (const std::string& path : paths) {
+    const auto index = CoveringOne(patterns, path);
+    if (!index) return std::nullopt;
+    if (std::find(covering.begin(), covering.end(), *index) == covering.end()) covering.push_back(*index);
+  }
+  return paths.empty() ? std::nullopt : std::optional(std::move(covering));
+}
+
+std::optional<std::size_t> PathTool::CoveringOne(const std::vector<std::string>& patterns,
+                                                 const std::string& path) const {
   const auto names = PlainNames(path);
   if (!names) return std::nullopt;
   // Changes follow no links. Reads do, so their target must be covered too.
@@ -218,7 +234,7 @@ std::optional<std::vector<std::size_t>> PathTool::CoveredBy(const std::vector<st
     const auto pattern = Parse(patterns[i]);
     if (pattern &&
         std::all_of(places.begin(), places.end(), [&](const auto& each) { return Covers(*pattern, each); })) {
-      return std::vector{i};
+      return i;
     }
   }
   return std::nullopt;
@@ -226,17 +242,19 @@ std::optional<std::vector<std::size_t>> PathTool::CoveredBy(const std::vector<st
 
 Touch PathTool::Touches(std::string_view text, std::string_view arguments) const {
   const auto pattern = Parse(text);
-  if (!pattern) return Touch::kMaybe;
-  const std::string path = Arguments(arguments).String("path").value_or(".");
-  const auto places = place_.PlacesOf(path);
-  if (places.empty()) return Touch::kMaybe;  // outside, out of any tool's reach
+  const auto paths = PathsOf(arguments, ".");
+  if (!pattern || paths.empty()) return Touch::kMaybe;
   Touch touch = Touch::kNo;
-  for (const std::string& place : places) {
-    const auto names = NamesOnPath(place);
-    const bool is_it = pattern->is_below ? BeginsWith(names, pattern->names) : names == pattern->names;
-    if (is_it) return Touch::kYes;
-    // A folder above the pattern, because searching it reads its content.
-    if (fixed_traits().read_only && BeginsWith(pattern->names, names)) touch = Touch::kMaybe;
+  for (const std::string& path : paths) {
+    const auto places = place_.PlacesOf(path);
+    if (places.empty()) touch = Touch::kMaybe;  // outside, out of any tool's reach
+    for (const std::string& place : places) {
+      const auto names = NamesOnPath(place);
+      const bool is_it = pattern->is_below ? BeginsWith(names, pattern->names) : names == pattern->names;
+      if (is_it) return Touch::kYes;
+      // A folder above the pattern, because searching it reads its content.
+      if (fixed_traits().read_only && BeginsWith(pattern->names, names)) touch = Touch::kMaybe;
+    }
   }
   return touch;
 }

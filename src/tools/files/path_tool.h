@@ -39,8 +39,8 @@ std::optional<std::string> UnsavedText(const Workspace& workspace, std::string_v
 Result<std::string> ChangeInEditor(const Workspace& workspace, std::string_view path, const std::string& content,
                                    const ToolContext& context);
 
-// A tool that works on the file or folder named by its argument `path`. Its patterns are paths below the workspace:
-// "src/main.cc" is that file, "src/**" is everything below that folder, "**" all of the workspace.
+// A tool that works on the file or folder named by its argument `path`, or on several (PathsOf). Its patterns are paths
+// below the workspace: "src/main.cc" is that file, "src/**" is everything below that folder, "**" all of the workspace.
 class PathTool : public BuiltinTool {
  public:
   std::vector<CallPattern> PatternsOf(std::string_view arguments) const override;
@@ -50,11 +50,16 @@ class PathTool : public BuiltinTool {
   Touch Touches(std::string_view pattern, std::string_view arguments) const override;
 
  protected:
+  // The paths that a call works on; empty if that is unknown. The default is its argument `path`, or `otherwise`.
+  virtual std::vector<std::string> PathsOf(std::string_view arguments, std::string_view otherwise) const;
+
   // `reaches_below`: if given a folder, the tool reads everything in it.
   PathTool(ToolTraits traits, const Workspace& workspace, bool reaches_below = false)
       : BuiltinTool(std::move(traits)), place_(workspace), reaches_below_(reaches_below) {}
 
  private:
+  std::optional<std::size_t> CoveringOne(const std::vector<std::string>& patterns, const std::string& path) const;
+
   const Workspace& place_;
   const bool reaches_below_;
 };

@@ -84,7 +84,8 @@ class ReadFileTool final : public PathTool {
                            .parameters = R"({"type":"object","additionalProperties":false,"required":["path"],
 "properties":{"path":{"type":"string","minLength":1,"maxLength":4096,"description":"File, relative to the workspace."},
 "offset":{"type":"integer","minimum":1,"maximum":1000000000,"description":"Number of the first line to return, counted from 1. Default: 1."},
-"limit":{"type":"integer","minimum":1,"maximum":1000000000,"description":"How many lines to return at most. Default: all."}}})"},
+"limit":{"type":"integer","minimum":1,"maximum":1000000000,"description":"How many lines to return at most. Default: all."},
+"line_numbers":{"type":"boolean","description":"Begin each line with its number and a tab, which are not in the file. Default: false."}}})"},
                   .approval_reason = "reads a file of the workspace",
                   .terms = workspace.directory()},
                  workspace),
@@ -99,7 +100,8 @@ class ReadFileTool final : public PathTool {
     const Arguments given(arguments);
     const std::string path = given.String("path").value_or("");
     auto outcome = Read(path, static_cast<std::uint64_t>(given.Integer("offset").value_or(1)),
-                        static_cast<std::uint64_t>(given.Integer("limit").value_or(1'000'000'000)), context);
+                        static_cast<std::uint64_t>(given.Integer("limit").value_or(1'000'000'000)),
+                        given.Boolean("line_numbers").value_or(false), context);
     if (!outcome) return ToolFailure("cannot read " + QuotedPath(path) + ": " + outcome.error().message);
     return *std::move(outcome);
   }
@@ -111,10 +113,10 @@ class ReadFileTool final : public PathTool {
     return elsewhere_(path);
   }
 
-  Result<ToolOutcome> Read(const std::string& path, std::uint64_t offset, std::uint64_t limit,
+  Result<ToolOutcome> Read(const std::string& path, std::uint64_t offset, std::uint64_t limit, bool numbered,
                            const ToolContext& context) const {
     const auto file = TRY(Open(path, context));
-    LinePicker lines(offset, limit);
+    LinePicker lines(offset, limit, numbered);
     std::string chunk(64 * 1024, '\0');
     const auto deadline = std::chrono::steady_clock::now() + context.timeout;
     for (bool first = true;; first = false) {

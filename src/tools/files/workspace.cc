@@ -20,6 +20,7 @@
 #include "base/try.h"
 #include "tools/arguments.h"
 #include "tools/files/known_paths.h"
+#include "tools/text_file.h"
 
 namespace reprise {
 
@@ -311,10 +312,17 @@ bool Workspace::LeadsToSecret(std::string_view path) const {
   }
 }
 
+namespace {
+
+constexpr std::size_t kMostChanged = 8 * 1024 * 1024;  // bytes of a file
+constexpr const char* kWhySecret = "it is where you keep secrets (keys, logins, histories)";
+
+}  // namespace
+
 std::optional<std::string> ReasonToAskFor(const Workspace& workspace, std::string_view arguments) {
   const auto path = Arguments(arguments).String("path");
   if (!path || !workspace.LeadsToSecret(*path)) return std::nullopt;
-  return "it is where you keep secrets (keys, logins, histories)";
+  return kWhySecret;
 }
 
 std::string Workspace::WhoRuns(std::string_view path) const {
@@ -325,9 +333,13 @@ std::string Workspace::WhoRuns(std::string_view path) const {
 }
 
 std::optional<std::string> ReasonToAskToChange(const Workspace& workspace, std::string_view arguments) {
-  if (auto secret = ReasonToAskFor(workspace, arguments)) return secret;
   const auto path = Arguments(arguments).String("path");
-  const std::string who = path ? workspace.WhoRuns(*path) : std::string();
+  return path ? ReasonToAskToChangePath(workspace, *path) : std::nullopt;
+}
+
+std::optional<std::string> ReasonToAskToChangePath(const Workspace& workspace, const std::string& path) {
+  if (workspace.LeadsToSecret(path)) return kWhySecret;
+  const std::string who = workspace.WhoRuns(path);
   if (who.empty()) return std::nullopt;
   return who + " runs or obeys it by itself, outside of any sandbox";
 }
@@ -504,8 +516,67 @@ Result<void> Workspace::ChangeFile(std::string_view path, std::size_t max_bytes,
   return {};
 }
 
+Result<void> Workspace::ChangeFiles(const std::vector<Change>& changes, Secrets secrets) {
+  struct Staged {
+    Target target;
+    std::unique_ptr<TemporaryFile> content;  // null: the file is to be deleted
+  };
+  const auto about = [](const Change& change, Error error) {
+    error.message = QuotedPath(change.path) + ": " + error.message;
+    return Fail(std::move(error));
+  };
+  const auto stage = [&](const Change& change) -> Result<Staged> {
+    const auto now = TRY(ReadForChange(change.path, kMostChanged, secrets));
+    if (now != change.before) return Fail(ErrorCode::kConflict, "it has changed meanwhile");
+    Staged ready{TRY(OpenParent(change.path, /*create=*/change.after.has_value(), secrets)), nullptr};
+    const auto existing = StatReplaceable(ready.target.parent.get(), ready.target.name);
+    if (!existing && (change.before || !IsNotFound(existing.error()))) return Fail(existing.error());
+    if (!change.after) return ready;
+    ready.content = TRY(TemporaryFile::Create(ready.target.parent.get()));
+    if (existing && ::fchmod(ready.content->fd(), existing->st_mode & 0777) != 0) return Fail(WorkspaceError(errno));
+    TRY(WriteAll(ready.content->fd(), *change.after));
+    return ready;
+  };
+  const MutexLock lock(change_mutex_);
+  // All that may fail for want of space or permission comes first.
+  std::vector<Staged> staged;
+  for (const Change& change : changes) {
+    auto ready = stage(change);
+    if (!ready) return about(change, ready.error());
+    staged.push_back(*std::move(ready));
+  }
+  std::vector<const Change*> done;
+  // Deletions last: what has been replaced can be put back with its permissions.
+  for (const bool deletes : {false, true}) {
+    for (std::size_t i = 0; i < staged.size(); ++i) {
+      const auto& [target, content] = staged[i];
+      if (deletes != (content == nullptr)) continue;
+      Result<void> made;
+      if (content) made = content->RenameTo(target.name);
+      if (!content && ::unlinkat(target.parent.get(), target.name.c_str(), 0) != 0) made = Fail(WorkspaceError(errno));
+      if (made) {
+        done.push_back(&changes[i]);
+        continue;
+      }
+      bool undone = true;
+      for (auto each = done.rbegin(); each != done.rend(); ++each) {
+        undone = ((*each)->before ? Replace((*each)->path, *(*each)->before, /*create=*/true, secrets).has_value()
+                                  : Unlink((*each)->path, secrets).has_value()) &&
+                 undone;
+      }
+      if (!undone) made.error().message += "; some of the other files are changed already";
+      return about(changes[i], made.error());
+    }
+  }
+  return {};
+}
+
 Result<void> Workspace::DeleteFile(std::string_view path, Secrets secrets) {
   const MutexLock lock(change_mutex_);
+  return Unlink(path, secrets);
+}
+
+Result<void> Workspace::Unlink(std::string_view path, Secrets secrets) {
   const auto target = TRY(OpenParent(path, /*create=*/false, secrets));
   struct stat status {};
   if (::fstatat(target.parent.get(), target.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {

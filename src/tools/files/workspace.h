@@ -82,6 +82,13 @@ class Workspace {
   Result<void> CheckChange(std::string_view path, bool must_exist) const;
   // The shortest path relative to the workspace, as those three use it. kForbidden if it leads outside.
   Result<std::string> PathInWorkspace(std::string_view path) const;
+  // Makes several changes, all or none, unless a file is not as `before` any more (kConflict) or cannot be written. A
+  // change with `after` alone makes a new file.
+  struct Change {
+    std::string path;
+    std::optional<std::string> before, after;  // nullopt: there is no file
+  };
+  Result<void> ChangeFiles(const std::vector<Change>& changes, Secrets secrets = Secrets::kClosed);
   // Removes a file or a symbolic link (not what it points to); no directories.
   Result<void> DeleteFile(std::string_view path, Secrets secrets = Secrets::kClosed);
 
@@ -111,6 +118,7 @@ class Workspace {
   Result<std::string> Relative(std::string_view path) const;
   Result<Target> OpenParent(std::string_view path, bool create, Secrets secrets) const;
   Result<bool> Replace(std::string_view path, std::string_view content, bool create, Secrets secrets);
+  Result<void> Unlink(std::string_view path, Secrets secrets);
 
   const std::string directory_;
   const std::string directory_as_given_;
@@ -124,6 +132,7 @@ class Workspace {
 std::optional<std::string> ReasonToAskFor(const Workspace& workspace, std::string_view arguments);
 // The same for a tool that changes files; also a reason for files that other programs run.
 std::optional<std::string> ReasonToAskToChange(const Workspace& workspace, std::string_view arguments);
+std::optional<std::string> ReasonToAskToChangePath(const Workspace& workspace, const std::string& path);
 inline Secrets OpenIfAsked(const ToolContext& context) {
   return context.knows_secrets ? Secrets::kOpen : Secrets::kClosed;
 }

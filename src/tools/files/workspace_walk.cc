@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kBetweenLooks = 64;  // at the clock
 
-struct CloseDirectory {
+struct CloseWalked {
   void operator()(DIR* stream) const { ::closedir(stream); }
 };
 
@@ -98,7 +98,7 @@ void WorkspaceWalk::Look(const Folder& folder, UniqueFd opened, const Found& fou
   if (::fstat(opened.get(), &status) != 0 || status.st_dev != device_) return;
   const std::string path = folder.path.substr(0, folder.path.size() - (folder.path.empty() ? 0 : 1));
   const auto rules = rules_.with_ignored ? nullptr : ignored_.In(opened.get(), path, folder.rules_above);
-  const std::unique_ptr<DIR, CloseDirectory> stream(::fdopendir(opened.get()));
+  const std::unique_ptr<DIR, CloseWalked> stream(::fdopendir(opened.get()));
   if (!stream) return;
   const int directory = opened.Release();  // the stream owns it now
   while (const dirent* entry = ::readdir(stream.get())) {

@@ -1,5 +1,10 @@
+#include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "base/json.h"
+#include "base/text_edits.h"
 #include "base/try.h"
 #include "base/utf8.h"
 #include "tools/arguments.h"
@@ -109,44 +114,49 @@ class WriteFileTool final : public PathTool {
   Workspace& workspace_;
 };
 
-std::size_t Occurrences(std::string_view text, std::string_view wanted) {
-  std::size_t count = 0;
-  for (std::size_t at = text.find(wanted); at != std::string_view::npos; at = text.find(wanted, at + 1)) ++count;
-  return count;
+// The edits of a call, applied to the text of its file.
+Result<EditedText> Edited(std::string_view arguments, std::string text, Quoting quoting) {
+  if (!LooksLikeText(text)) return Fail(ErrorCode::kInvalidArgument, "it is a binary file, not text");
+  const auto given = ParseJson(arguments);
+  if (!given) return Fail(given.error());
+  return ApplyEdits(std::move(text), TRY(EditsIn(*given)), quoting);
 }
 
 class EditFileTool final : public PathTool {
  public:
-  explicit EditFileTool(Workspace& workspace)
+  EditFileTool(Workspace& workspace, Quoting quoting)
       : PathTool(ChangingTraits(
                      {.name = "edit_file",
                       .description =
-                          "Replaces a piece of text in a file of the workspace. The old text must occur exactly once, "
-                          "character by character; give more of its surroundings if it is not unique.",
-                      .parameters =
-                          R"({"type":"object","additionalProperties":false,"required":["path","old_text","new_text"],
+                          "Replaces pieces of text in a file of the workspace: one (old_text, new_text), or several in "
+                          "edits, of which all are made or none. Each old text must occur exactly once, character by "
+                          "character; give more of its surroundings if it is not unique, or set replace_all.",
+                      .parameters = R"({"type":"object","additionalProperties":false,"required":["path"],
 "properties":{"path":{"type":"string","minLength":1,"maxLength":4096,"description":"File, relative to the workspace."},
 "old_text":{"type":"string","minLength":1,"description":"The text to replace, exactly as it stands in the file."},
-"new_text":{"type":"string","description":"What to put in its place; may be empty."}}})"},
+"new_text":{"type":"string","description":"What to put in its place; may be empty."},
+"replace_all":{"type":"boolean","description":"Replace every occurrence. Default: false."},
+"edits":{"type":"array","minItems":1,"maxItems":100,"description":"Instead of old_text and new_text: several edits of this file, made one after the other.",
+"items":{"type":"object","additionalProperties":false,"required":["old_text","new_text"],
+"properties":{"old_text":{"type":"string","minLength":1},"new_text":{"type":"string"},"replace_all":{"type":"boolean"}}}}}})"},
                      /*idempotent=*/false, Risk::kMedium, "changes a file in the workspace", workspace),
                  workspace),
-        workspace_(workspace) {}
+        workspace_(workspace),
+        quoting_(quoting) {}
 
   std::optional<std::string> ReasonToAsk(std::string_view arguments) const override {
     return ReasonToAskToChange(workspace_, arguments);
   }
 
   std::optional<std::string> FailureOf(std::string_view arguments, const ToolContext& context) const override {
-    const Arguments given(arguments);
-    const std::string path = given.String("path").value_or("");
+    const std::string path = Arguments(arguments).String("path").value_or("");
     if (workspace_.LeadsToSecret(path)) return std::nullopt;
     auto possible = workspace_.CheckChange(path, /*must_exist=*/true);
     if (possible) {
       auto unsaved = UnsavedText(workspace_, path, context);
       auto text = unsaved ? Result<std::string>(*std::move(unsaved)) : workspace_.ReadFile(path, kMaxEditedBytes);
       possible = std::move(text).and_then([&](std::string content) -> Result<void> {
-        TRY(ReplaceOnce(std::move(content), given.String("old_text").value_or(""),
-                        given.String("new_text").value_or("")));
+        TRY(Edited(arguments, std::move(content), quoting_));
         return {};
       });
     }
@@ -155,48 +165,40 @@ class EditFileTool final : public PathTool {
   }
 
   ToolOutcome Run(std::string_view arguments, const ToolContext& context) override {
-    const Arguments given(arguments);
-    const std::string path = given.String("path").value_or("");
-    const std::string old_text = given.String("old_text").value_or("");
-    const std::string new_text = given.String("new_text").value_or("");
+    const std::string path = Arguments(arguments).String("path").value_or("");
     if (context.stop.stop_requested()) return ToolFailure("cancelled");
+    std::vector<std::string> notes;
+    const auto edit = [&](std::string content) {
+      return Edited(arguments, std::move(content), quoting_).map([&](EditedText edited) {
+        notes = std::move(edited.notes);
+        return std::move(edited.text);
+      });
+    };
+    std::string output = "edited " + QuotedPath(path);
     if (auto unsaved = UnsavedText(workspace_, path, context)) {
-      const auto told = ReplaceOnce(*std::move(unsaved), old_text, new_text).and_then([&](const std::string& content) {
+      const auto told = edit(*std::move(unsaved)).and_then([&](const std::string& content) {
         return ChangeInEditor(workspace_, path, content, context);
       });
       if (!told) return ToolFailure("cannot edit " + QuotedPath(path) + ": " + told.error().message);
-      return {.output = "edited " + QuotedPath(path) + *told};
+      output += *told;
+    } else {
+      const auto changed = workspace_.ChangeFile(path, kMaxEditedBytes, edit, OpenIfAsked(context));
+      if (!changed) return ToolFailure("cannot edit " + QuotedPath(path) + ": " + changed.error().message);
     }
-    const auto changed = workspace_.ChangeFile(
-        path, kMaxEditedBytes, [&](std::string content) { return ReplaceOnce(std::move(content), old_text, new_text); },
-        OpenIfAsked(context));
-    if (!changed) return ToolFailure("cannot edit " + QuotedPath(path) + ": " + changed.error().message);
-    return {.output = "edited " + QuotedPath(path)};
+    for (const std::string& note : notes) output += "\n(" + note + ")";
+    return {.output = std::move(output)};
   }
 
   Result<FileChange> PreviewChange(std::string_view arguments) const override {
-    const Arguments given(arguments);
-    auto change = TRY(ExistingFile(workspace_, given.String("path").value_or("")));
-    auto edited =
-        ReplaceOnce(*change.before, given.String("old_text").value_or(""), given.String("new_text").value_or(""));
+    auto change = TRY(ExistingFile(workspace_, Arguments(arguments).String("path").value_or("")));
+    auto edited = Edited(arguments, *change.before, Quoting::kForbidden);
     if (!edited) return Fail(NoChangeToShow("the call would fail: " + edited.error().message));
-    return WithAfter(std::move(change), *std::move(edited));
+    return WithAfter(std::move(change), std::move(edited->text));
   }
 
  private:
-  static Result<std::string> ReplaceOnce(std::string content, const std::string& old_text,
-                                         const std::string& new_text) {
-    if (!LooksLikeText(content)) return Fail(ErrorCode::kInvalidArgument, "it is a binary file, not text");
-    if (old_text.empty()) return Fail(ErrorCode::kInvalidArgument, "old_text is empty");
-    const std::size_t count = Occurrences(content, old_text);
-    if (count != 1) {
-      return Fail(ErrorCode::kInvalidArgument,
-                  "old_text occurs " + std::to_string(count) + " times in the file; it must occur exactly once");
-    }
-    return content.replace(content.find(old_text), old_text.size(), new_text);
-  }
-
   Workspace& workspace_;
+  const Quoting quoting_;
 };
 
 class DeleteFileTool final : public PathTool {
@@ -245,8 +247,8 @@ class DeleteFileTool final : public PathTool {
 std::unique_ptr<BuiltinTool> MakeWriteFileTool(Workspace& workspace) {
   return std::make_unique<WriteFileTool>(workspace);
 }
-std::unique_ptr<BuiltinTool> MakeEditFileTool(Workspace& workspace) {
-  return std::make_unique<EditFileTool>(workspace);
+std::unique_ptr<BuiltinTool> MakeEditFileTool(Workspace& workspace, Quoting quoting) {
+  return std::make_unique<EditFileTool>(workspace, quoting);
 }
 std::unique_ptr<BuiltinTool> MakeDeleteFileTool(Workspace& workspace) {
   return std::make_unique<DeleteFileTool>(workspace);

@@ -118,7 +118,7 @@ TEST_CASE_METHOD(PreviewFixture, "PreviewChange: a secret stays closed, and so d
   Workspace workspace_with_secrets(workspace(), {Inside("chats")}, {Inside(".ssh"), Inside("later/keys")});
   std::vector<std::unique_ptr<BuiltinTool>> tools;
   tools.push_back(MakeWriteFileTool(workspace_with_secrets));
-  tools.push_back(MakeEditFileTool(workspace_with_secrets));
+  tools.push_back(MakeEditFileTool(workspace_with_secrets, Quoting::kAllowed));
   tools.push_back(MakeDeleteFileTool(workspace_with_secrets));
   const auto each_refuses = [&](const std::string& path, std::string_view why) {
     const std::string arguments = Args({{"path", path}, {"content", "x"}, {"old_text", "e"}, {"new_text", "x"}});
