@@ -134,8 +134,11 @@ InstructionFiles::InstructionFiles(const Options& options, std::string workspace
       trusted_(options.trust_file) {
   for (const std::string& folder : FoldersOf(workspace_, project_)) {
     folders_.push_back({.path = folder,
-                        .instructions = (fs::path(folder) / kInstructionsName).string(),
-                        .skills = (fs::path(folder) / kSharedSkills).string()});
+                        .skills = (fs::path(folder) / kSharedSkills).string(),
+                        .instructions = {(fs::path(folder) / kInstructionsName).string()}});
+    for (const char* name : kOtherInstructions) {
+      folders_.back().instructions.push_back((fs::path(folder) / name).string());
+    }
   }
   own_skills_.push_back(config_directory_ + "/" + kOwnSkills);
   if (const std::string home = Home(); !home.empty()) own_skills_.push_back(home + "/" + kSharedSkills);
@@ -151,8 +154,10 @@ std::vector<File> InstructionFiles::List() const {
   if (IsThere(own_)) files.push_back(Take(own_, ReadOwnFile(own_, kMaxFile)));
   Consent consent(trusted_);
   for (const Folder& folder : folders_) {
-    if (folder.instructions == own_ || !IsThere(folder.instructions)) continue;
-    consent.Judge(files.emplace_back(TakeWithin(folder.instructions, LimitOf(folder), kMaxFile)));
+    const auto file = std::find_if(folder.instructions.begin(), folder.instructions.end(),
+                                   [](const std::string& path) { return IsThere(path); });
+    if (file == folder.instructions.end() || *file == own_) continue;
+    consent.Judge(files.emplace_back(TakeWithin(*file, LimitOf(folder), kMaxFile)));
   }
   if (with_skills_) AddSkills(files, consent);
   return files;

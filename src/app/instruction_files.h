@@ -10,10 +10,13 @@
 namespace reprise {
 
 inline constexpr const char* kInstructionsName = "AGENTS.md";
+// Those of other agents, in the order in which they stand in for a missing AGENTS.md of a project's folder.
+inline constexpr const char* kOtherInstructions[] = {"CLAUDE.md", ".cursorrules"};
 inline constexpr std::size_t kMaxInstructions = 32 * 1024;  // bytes, all files together
 
-// AGENTS.md of the user's configuration folder, and of the workspace and the folders above it: up to the top of its git
-// work tree, else to the user's home or the root. Likewise skills: the user's lie in the configuration folder and in
+// AGENTS.md of the user's configuration folder, and AGENTS.md (else CLAUDE.md, else .cursorrules) of the workspace and
+// the folders above it: up to the top of its git work tree, else to the user's home or the root. Likewise skills: the
+// user's lie in the configuration folder and in
 // ~/.agents/skills, a project's in .agents/skills. A file that tools could have written counts only with its allowed
 // content; `reprise trust` and Allow keep these in one list. A file outside its project is not used. Reads the files
 // each time.
@@ -28,7 +31,8 @@ class InstructionFiles final : public ProjectInstructions {
  private:
   class Consent;
   struct Folder {
-    std::string path, instructions, skills;
+    std::string path, skills;
+    std::vector<std::string> instructions;  // the first that is there counts
   };
 
   const std::string& LimitOf(const Folder& folder) const;

@@ -392,6 +392,7 @@ constexpr Setting kSettings[] = {
      {.range = {1024, kNoHighest}, .choices = "off,adaptive"}},  // the API refuses smaller budgets
     {"models.NAME.effort", EACH(facts.effort), {.choices = ",none,low,medium,high"}},
     {"models.NAME.cache", EACH(facts.cache), {.choices = ",none,short,long"}},
+    {"models.NAME.edit_format", EACH(facts.edit_format), {.choices = ",edit_file,apply_patch"}},
     {"models.NAME.abilities.tools", EACH(facts.abilities.tools)},
     {"models.NAME.abilities.images", EACH(facts.abilities.images)},
     {"models.NAME.abilities.pdf", EACH(facts.abilities.pdf)},

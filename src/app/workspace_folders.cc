@@ -13,6 +13,7 @@
 #include "agent/tool_subset.h"
 #include "app/embedded.h"
 #include "app/factories.h"
+#include "app/git_state.h"
 #include "app/instruction_files.h"
 #include "app/keys.h"
 #include "app/mcp_setup.h"
@@ -117,7 +118,13 @@ Result<void> WorkspaceFolder::OpenTools(const Shared& shared) {
     // A skill is useful only if tools can read its file.
     const bool with_skills = tools_->Current()->Find("read_file") != nullptr;
     instructions_ = std::make_shared<InstructionFiles>(options_, path_, with_skills);
-    prompt_ = PromptFolder(options_, path_, instructions_);
+    prompt_ = [modules = PromptFolder(options_, path_, instructions_), environment = tools_->DescribeEnvironment(),
+               git = std::make_shared<GitSnapshots>(path_)] {
+      SystemPrompt prompt = modules();
+      prompt.environment = environment;
+      prompt.git_of = [git](std::string_view chat) { return git->Of(chat); };
+      return prompt;
+    };
   }
   hooks_ = std::make_unique<HookCommands>(options_.hooks, Resolved(options_.workspace).string());
   if (path_.empty()) return {};
