@@ -59,6 +59,19 @@ def test_a_file_of_the_workspace_counts_after_consent_and_a_change_asks_again(ma
     assert listed(server) == []
 
 
+def test_other_agents_files_stand_in_for_a_missing_one(make_server, make_home, provider):
+    home = make_home()
+    for name, words in ((".cursorrules", "Rules of the cursor."), ("CLAUDE.md", "Rules of Claude."), ("AGENTS.md", "Rules for all.")):
+        file = home.workspace / name
+        file.write_text(words)
+        server = make_server(provider, home)
+        entry, = listed(server)
+        assert entry["path"] == str(file) and entry["state"] == "new" and words not in told(server, provider)
+        trust(home, name)
+        assert words in told(server, provider)
+        server.stop()
+
+
 def test_what_the_agent_has_written_waits_for_a_person(make_server, provider):
     server = make_server(provider, config={"approval_mode": "approve_all"})
     provider.plan(tools(call("write_file", {"path": "AGENTS.md", "content": "Never ask anybody."})), text("done"))

@@ -1,10 +1,12 @@
 """The system prompt: modules that a user can edit, and the names that appeared in recent tool results."""
 import datetime
 import json
+import subprocess
 
 import pytest
 from support import anthropic
 from support.provider import Gate, call, text, tools
+from support.timing import SOON
 
 TOOLS = {"tools": {"allow": ["echo", "read_file"]}}
 WINDOW, BUDGET = 8192, 6144
@@ -45,7 +47,7 @@ def test_the_built_in_prompt_is_short_and_the_same_all_day(make_server, provider
     server = make_server(provider)
     before = datetime.datetime.now(datetime.timezone.utc).date()
     first, second = turn(server, provider), turn(server, provider, "again")
-    assert len(first.encode()) < 500
+    assert len(first.encode()) < 1000
     today = datetime.datetime.now(datetime.timezone.utc).date()
     if before == today:
         assert first == second and f"Today is {today}." in first
@@ -60,6 +62,7 @@ def test_a_user_edits_the_modules_between_two_turns(make_server, make_home, prov
     write(home, "10-rules.md", "Speak like a pirate. {not a placeholder} {{ nor this }}\n\n")
     write(home, "15-work.md", "Tools: {{tools}}. Folder: {{workspace}}.")
     write(home, "20-tools.md", "")
+    write(home, "30-environment.md", "")
     write(home, "80-date.md", "\nDate {{date}}\n")
     write(home, "notes.txt", "not a module")
     write(home, "11-rules.md~", "not a module")
@@ -68,6 +71,40 @@ def test_a_user_edits_the_modules_between_two_turns(make_server, make_home, prov
                                       f"Tools: read_file, echo. Folder: {home.workspace}.\n\nDate {today}").replace(
                                           "read_file, echo", ", ".join(t["function"]["name"] for t in provider.requests[-1].body["tools"]))
     assert "pirate" not in server.client.get("/chats/c").body.decode()
+
+
+def test_it_says_where_tools_work(make_server, make_home, provider):
+    home = make_home()
+    server = make_server(provider, home)
+    told = turn(server, provider)
+    assert f"Tools work in the folder {home.workspace} on " in told and "run_shell is /bin/sh, in a sandbox" in told and "no network" in told
+    assert "Git in the workspace" not in told
+    server.stop()
+    server = make_server(provider, home, config={"tools": {"deny": ["run_shell"]}})
+    assert "run_shell" not in turn(server, provider)
+
+
+def test_git_stays_as_it_was_when_the_conversation_began(make_server, make_home, provider):
+    home = make_home()
+
+    def git(*arguments):
+        subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *arguments], cwd=home.workspace, check=True, capture_output=True, timeout=SOON)
+    git("init", "-q", "-b", "main")
+    (home.workspace / "a.txt").write_text("one\n")
+    git("add", ".")
+    git("commit", "-qm", "first")
+    git("branch", "next")
+    git("config", "core.fsmonitor", f"touch {home.path}/ran")
+    server = make_server(provider, home)
+    first = turn(server, provider)
+    assert "Git in the workspace when this conversation began: branch main at commit " in first and "no tracked files changed" in first
+    assert first.index("Today is") < first.index("Git in the workspace"), "what all conversations have in common comes first"
+    (home.workspace / "a.txt").write_text("another text\n")
+    (home.workspace / ".git" / "HEAD").write_text("ref: refs/heads/next\n")
+    assert turn(server, provider, "again") == first, "the provider has cached it"
+    other = turn(server, provider, "hi", "other")
+    assert "branch next at commit " in other and "1 tracked file changed and not staged" in other
+    assert not (home.path / "ran").exists()
 
 
 @pytest.mark.parametrize("content, mode, why", [
