@@ -26,4 +26,10 @@ inline constexpr std::size_t kMaxTaskText = 500;   // characters of a title or a
 // The id for a new task: a number above those in use.
 std::string NextTaskId(const std::vector<Task>& tasks);
 
+// A background job that the agent has started and of whose end it has not been told.
+struct StartedJob {
+  std::string id, command;
+  bool operator==(const StartedJob&) const = default;
+};
+
 }  // namespace reprise

@@ -29,6 +29,7 @@ struct ChatChange {
     kInputOpened,
     kInputClosed,
     kQueueChanged,
+    kJobsChanged,  // a background job has started or ended
   };
   std::uint64_t number = 0;  // from 1, without gaps
   Kind kind = Kind::kChatCreated;

@@ -28,11 +28,13 @@
 #include "reprise/incoming_chat.h"
 #include "reprise/interaction.h"
 #include "reprise/interaction_store.h"
+#include "reprise/jobs.h"
 #include "reprise/model_client.h"
 #include "reprise/project_instructions.h"
 #include "reprise/question_store.h"
 #include "reprise/queue.h"
 #include "reprise/replay.h"
+#include "reprise/resource_limits.h"
 #include "reprise/result.h"
 #include "reprise/run_store.h"
 #include "reprise/system_prompt.h"
@@ -67,6 +69,8 @@ struct EngineOptions {
   PriceTable prices{};
   PartLimits parts{};       // which attached files a request holds in their own format
   std::string workspace{};  // where the tools work, shown to people and clients; empty: not shown
+  OutputLimits output{};
+  JobLimits jobs{};
 };
 
 // What happens to the workspace when the chat's head moves.
@@ -403,6 +407,14 @@ class Engine {
 
   // Makes `subscription` count as watching, if its interaction still runs.
   void Listen(EventSubscription& subscription);
+
+  // --- background jobs ------------------------------------------------------------------------------------------
+  // Those that run here or have ended lately, and those that the chat's head knows and that are lost. kNotFound: no
+  // such chat.
+  Result<std::vector<Job>> ListJobs(const ChatId& chat);
+  // As JobsOfChat::Read and Stop.
+  Result<JobOutput> ReadJob(const ChatId& chat, const std::string& job, std::uint64_t after);
+  Result<Job> StopJob(const ChatId& chat, const std::string& job);
 
   // --- queued messages ------------------------------------------------------------------------------------------
   // In run order. kNotFound: no such chat.

@@ -238,6 +238,20 @@ struct FilesChanged {
   std::int64_t omitted = 0;  // further changed paths, without a record
   bool operator==(const FilesChanged&) const = default;
 };
+// A background job has started. It may outlive the interaction.
+struct JobStarted {
+  static constexpr std::string_view kType = "JOB_STARTED", kName = "job_started";
+  std::string call_id, job_id, command;
+  bool operator==(const JobStarted&) const = default;
+};
+// A background job of the chat has ended, and the agent is told so: during the interaction or before it.
+struct JobEnded {
+  static constexpr std::string_view kType = "JOB_ENDED", kName = "job_ended";
+  std::string job_id, command;
+  std::string reason;                  // as in JobEnd
+  std::optional<std::int64_t> status;  // likewise
+  bool operator==(const JobEnded&) const = default;
+};
 struct InteractionComplete {
   static constexpr std::string_view kType = "INTERACTION_COMPLETE", kName = "interaction_complete";
   std::string interaction_id;
@@ -252,8 +266,8 @@ using AnyEvent =
                  event::Answer, event::ToolCallStarted, event::ToolOutputDelta, event::ToolResult,
                  event::ApprovalRequired, event::Approved, event::Rejected, event::InputRequired, event::InputReceived,
                  event::TaskUpdated, event::PlanUpdated, event::GrantsUpdated, event::Usage, event::Retry,
-                 event::LoopDetected, event::Compacted, event::Nested, event::FilesChanged, event::Cancelled,
-                 event::Failed, event::InteractionComplete>;
+                 event::LoopDetected, event::Compacted, event::Nested, event::FilesChanged, event::JobStarted,
+                 event::JobEnded, event::Cancelled, event::Failed, event::InteractionComplete>;
 
 // Any event. Its copies and moves are compiled once, because inline they cost each source file seconds.
 class EventPayload : public AnyEvent {

@@ -205,6 +205,7 @@ struct AgentState {
   std::vector<Grant> grants{};
   Agenda agenda{};
   std::optional<Compaction> compaction{};
+  std::vector<StartedJob> jobs{};
   std::vector<Entity> memory{};  // a few entities that tools named lately, newest last
   bool operator==(const AgentState&) const = default;
 };

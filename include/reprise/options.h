@@ -40,6 +40,8 @@ struct ToolPolicy {
   std::vector<std::string> sandbox_read{};
   std::vector<std::string> sandbox_write{};
   ResourceLimits limits{};
+  OutputLimits output{};
+  JobLimits jobs{};
 };
 
 // OAuth login at an MCP server.

@@ -55,6 +55,7 @@
   REASON(kNotReadable, "not_readable", kForbidden, false)                          \
   /* what is not there */                                                          \
   REASON(kNotFound, "not_found", kNotFound, false)                                 \
+  REASON(kNoSuchJob, "no_such_job", kNotFound, false)                              \
   REASON(kNoSuchFile, "no_such_file", kNotFound, false)                            \
   REASON(kNoWorkspace, "no_workspace", kNotFound, false)                           \
   REASON(kNoSuchWorkspace, "no_such_workspace", kNotFound, false)                  \
@@ -108,6 +109,7 @@
   REASON(kOverloaded, "overloaded", kUnavailable, true)                            \
   REASON(kUnavailable, "unavailable", kUnavailable, false)                         \
   REASON(kQueueFull, "queue_full", kUnavailable, true)                             \
+  REASON(kTooManyJobs, "too_many_jobs", kUnavailable, false)                       \
   REASON(kAddressInUse, "address_in_use", kUnavailable, false)                     \
   REASON(kNotOnRecord, "not_on_record", kUnavailable, false)                       \
   REASON(kDeadlineExceeded, "deadline_exceeded", kDeadlineExceeded, false)         \

@@ -15,6 +15,7 @@
 #include "reprise/editor_files.h"
 #include "reprise/event.h"
 #include "reprise/file_store.h"
+#include "reprise/jobs.h"
 #include "reprise/result.h"
 #include "reprise/telemetry.h"
 
@@ -102,9 +103,20 @@ struct ToolOutcome {
   // Without an effect: the user must agree first. `output` says to what; the model asks, and repeats the call with
   // `"confirmed": true` after the user's answer.
   bool requires_confirmation = false;
+  std::optional<StartedJob> job = {};  // it has started one
   // Beside the text. `files` become files of the chat; `parts` refer to existing files of the chat.
   std::vector<ToolFile> files = {};
   std::vector<MessagePart> parts = {};
+};
+
+// Keeps the whole of an output of which a model gets only parts. For one thread at a time.
+class OutputKeeper {
+ public:
+  virtual ~OutputKeeper() = default;
+  // Takes any bytes. Blocks while they are stored.
+  virtual void Add(std::string_view bytes) = 0;
+  // Ends the output. Returns a sentence for the model that says where it is; empty: it is short, and nothing was kept.
+  virtual std::string Finish() = 0;
 };
 
 // The resources of one execution.
@@ -124,6 +136,9 @@ struct ToolContext {
   // Gives a question to a sub-agent, and blocks until its answer, which is the outcome, or until `stop` is requested.
   // Empty: no sub-agents.
   std::function<ToolOutcome(const std::string& question)> research = {};
+  // Makes a keeper for the output of this call. Empty: outputs are not kept.
+  std::function<std::unique_ptr<OutputKeeper>()> keep_output = {};
+  JobsOfChat* jobs = nullptr;           // of the call's chat; null: no background jobs
   FilesOfChat* files = nullptr;         // of the call's chat; null: none
   DocumentReader* documents = nullptr;  // extracts text of documents; null: none
   EditorFiles* editor = nullptr;        // with unsaved changes; null: no editor

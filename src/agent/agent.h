@@ -64,6 +64,8 @@ class CallGuard {
                              const std::stop_token& stop) = 0;
   // A filter for one call's live output: takes pieces, and returns the text that may be shown so far. Empty: no filter.
   virtual std::function<std::string(std::string_view)> LiveFilter() const { return {}; }
+  // Likewise for output that is stored: only without secrets.
+  virtual std::function<std::string(std::string_view)> StoredFilter() const { return {}; }
 };
 
 // The parts of an agent, and its interfaces to its caller.
@@ -126,6 +128,8 @@ struct AgentLimits {
   ModelAbilities abilities{};                            // of the model
   EditFormat edit_format = EditFormat::kDefault;         // likewise: which of the two tools for edits it is told of
   PartLimits parts{};                                    // of files that one request sends as they are
+  std::size_t told_bytes = 16 << 10;                     // of each end of a command's output
+  std::uint64_t kept_bytes = 0;                          // of outputs that the chat keeps together; 0: none
   std::size_t max_said = kMaxInteractionBytes;           // of the model's responses together
   bool sum_up_first = false;                             // a person wants a summary of the earlier messages
   bool only_sum_up = false;                              // and nothing else
@@ -152,6 +156,7 @@ struct AgentParts {  // all must outlive the agent
   SystemPrompt prompt{};
   AgentGuards guards{};
   FilesOfChat* files = nullptr;         // of the chat, for the tools and for parts of messages
+  JobsOfChat* jobs = nullptr;           // background jobs of the chat; null: none
   DocumentReader* documents = nullptr;  // likewise; null: documents cannot be read
   EditorFiles* editor = nullptr;        // likewise; null: no editor is connected
   RunRecorder* recorder = nullptr;      // of the calls' changes in the workspace; null: they are not recorded

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "agent/ended_jobs.h"
 #include "agent/history.h"
 #include "agent/prompt.h"
 #include "agent/retry_policy.h"
@@ -18,6 +19,7 @@
 #include "base/mutex.h"
 #include "base/utf8.h"
 #include "domain/codec.h"
+#include "domain/kept_output.h"
 
 namespace reprise {
 namespace {
@@ -568,6 +570,13 @@ ToolContext CallRunner::ContextOf(const Execution& execution, const Span& span) 
     return AskAndWait(call, question, over);
   };
   context.files = turn_.parts.files;
+  if (turn_.parts.files && turn_.limits.kept_bytes > 0) {
+    context.keep_output = [this] {
+      auto filter = turn_.parts.guard ? turn_.parts.guard->StoredFilter() : nullptr;
+      return KeepOutput(*turn_.parts.files, std::move(filter), {2 * turn_.limits.told_bytes, turn_.limits.kept_bytes});
+    };
+  }
+  context.jobs = turn_.parts.jobs;
   context.documents = turn_.parts.documents;
   context.editor = turn_.parts.editor;
   if (span) context.span = &span;
@@ -601,14 +610,25 @@ void CallRunner::RecordResult(const ToolCall& call, ToolOutcome outcome) {
   AgentState& state = turn_.state;
   if (outcome.requires_confirmation) outcome.output += kConfirmationNote;
   Remember(state.memory, call, outcome);
+  if (outcome.job) {
+    Emit(event::JobStarted{call.id, outcome.job->id, outcome.job->command});
+    state.jobs.push_back(*std::move(outcome.job));
+  }
+  if (turn_.parts.jobs) {
+    EndedJobs ended = TakeEndedJobs(*turn_.parts.jobs, state.jobs);
+    for (event::JobEnded& each : ended.events) Emit(std::move(each));
+    outcome.output += ended.note;
+  }
   const ToolCall* made = AsMade(state.messages, call.id);
   const bool was_considered =
       outcome.output != kCancelledResult && outcome.output != kRefusedResult && outcome.output != kOutcomeUnknown;
   if (made && made->arguments != call.arguments && was_considered) {
     outcome.output.insert(0, ChangedByHook(call.arguments));
   }
-  Message message{
-      .role = Role::kTool, .content = ToldOutput(call.name, outcome.output), .tool_calls = {}, .tool_call_id = call.id};
+  Message message{.role = Role::kTool,
+                  .content = ToldOutput(call.name, outcome.output, turn_.limits.told_bytes),
+                  .tool_calls = {},
+                  .tool_call_id = call.id};
   message.name = call.name;
   message.is_error = outcome.is_error;
   message.parts = outcome.parts;
@@ -631,7 +651,7 @@ void CallRunner::LookForStandstill(std::string& output) {
   if (output.ends_with(note)) return;  // the output comes from a record
   output += note;
   Message& last = turn_.state.messages.Change(turn_.state.messages.size() - 1);
-  last.content = ToldOutput(last.name, output);
+  last.content = ToldOutput(last.name, output, turn_.limits.told_bytes);
 }
 
 // --- questions and requests of tools ---------------------------------------------------------------------------------

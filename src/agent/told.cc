@@ -18,7 +18,7 @@ namespace {
 
 constexpr char kEscape = '\x1b', kBell = '\a';
 constexpr std::string_view kStringEnd = "\x1b\\";
-constexpr std::size_t kToldAtEachEnd = 16 << 10;  // bytes
+constexpr std::string_view kLeftOut = "(... ", kLeftOutHere = " left out here";
 
 // The length of the control sequence at the beginning of `text`, an escape at least. `has_ends`: a string's end may
 // follow; reset after the first search without one, so that it is not repeated.
@@ -84,20 +84,41 @@ std::uint64_t CutByTool(std::string_view text) {
 
 }  // namespace
 
-std::string ToldOutput(std::string_view tool_name, std::string_view output) {
-  if (tool_name != "run_shell" && tool_name != "run_code") return std::string(output);
+namespace {
+
+bool IsOfCommand(std::string_view tool_name) {
+  return tool_name == "run_shell" || tool_name == "run_code" || tool_name == "read_job";
+}
+
+}  // namespace
+
+std::string ToldOutput(std::string_view tool_name, std::string_view output, std::size_t at_each_end) {
+  if (!IsOfCommand(tool_name)) return std::string(output);
   std::string told = PlainText(output);
-  if (told.size() <= 2 * kToldAtEachEnd) return told;
+  if (told.size() <= 2 * at_each_end) return told;
   const std::string_view whole = told;
-  const std::string_view head = Head(whole.substr(0, kToldAtEachEnd));
-  const std::string_view tail = Tail(whole.substr(whole.size() - kToldAtEachEnd));
+  const std::string_view head = Head(whole.substr(0, at_each_end));
+  const std::string_view tail = Tail(whole.substr(whole.size() - at_each_end));
   const std::string_view left_out = whole.substr(head.size(), whole.size() - head.size() - tail.size());
   std::string text(head);
   if (!text.ends_with('\n')) text += '\n';
-  text += "(... " + Counted(left_out.size() + CutByTool(left_out), "byte") +
-          " left out here, which you cannot get back: if you need more of them, have the output written to a file and "
-          "read that in parts ...)\n";
+  text.append(kLeftOut).append(Counted(left_out.size() + CutByTool(left_out), "byte")).append(kLeftOutHere);
+  text +=
+      "; if the whole is kept, the end says where. Else have the output written to a file and read that in parts "
+      "...)\n";
   return text.append(tail);
+}
+
+bool IsToldOutput(std::string_view tool_name, std::string_view told, std::string_view output) {
+  if (!IsOfCommand(tool_name)) return told == output;
+  const std::string plain = PlainText(output);
+  if (told == plain) return true;
+  const std::size_t here = told.find(kLeftOutHere);
+  const std::size_t begin = told.rfind(kLeftOut, here), end = told.find('\n', here);
+  if (here == told.npos || begin == told.npos || end == told.npos) return false;
+  std::string_view head = told.substr(0, begin);
+  if (!plain.starts_with(head) && head.ends_with('\n')) head.remove_suffix(1);
+  return plain.starts_with(head) && plain.ends_with(told.substr(end + 1));
 }
 
 namespace {

@@ -11,10 +11,16 @@
 
 namespace reprise {
 
+inline constexpr std::size_t kToldAtEachEnd = 16 << 10;  // bytes
+
 // The model's version of a tool's output; people see the original. For a command it is plain text: without terminal
 // control sequences, with only the last version of an overwritten line, and with the beginning and the end of a long
-// text. For other tools it is the output. Depends only on the arguments; `output` must be valid UTF-8.
-std::string ToldOutput(std::string_view tool_name, std::string_view output);
+// text, `at_each_end` bytes of each. For other tools it is the output. Depends only on the arguments; `output` must be
+// valid UTF-8.
+std::string ToldOutput(std::string_view tool_name, std::string_view output, std::size_t at_each_end = kToldAtEachEnd);
+// Whether a model may have been told `told` of `output`, with any number of bytes at each end, now or by an earlier
+// version.
+bool IsToldOutput(std::string_view tool_name, std::string_view told, std::string_view output);
 
 // The tools that a model is told of: of edit_file and apply_patch the one that it is used to, if both are there.
 std::vector<ToolSpec> ToldOf(const std::vector<ToolSpec>& specs, EditFormat format);

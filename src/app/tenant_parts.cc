@@ -136,7 +136,9 @@ Result<void> TenantParts::Start(const Common& common) {
                                                    .budget = options_.budget,
                                                    .prices = options_.prices,
                                                    .parts = options_.parts,
-                                                   .workspace = home_->path});
+                                                   .workspace = home_->path,
+                                                   .output = options_.tools.output,
+                                                   .jobs = options_.tools.jobs});
   const auto recovered = TRY(engine_->Recover());
   if (recovered.waiting + recovered.failed + recovered.left > 0) {
     LogInfo("interrupted interactions taken up",

@@ -267,8 +267,8 @@ void PipeConversation::Tell(const AgentEvent& event) {
   std::visit(
       Overload{Ignoring<event::ThinkingDelta, event::Thinking, event::ToolOutputDelta, event::Approved, event::Rejected,
                         event::InputRequired, event::InputReceived, event::TaskUpdated, event::PlanUpdated,
-                        event::GrantsUpdated, event::LoopDetected, event::Compacted, event::Nested, event::FilesChanged,
-                        event::InteractionComplete>(),
+                        event::GrantsUpdated, event::LoopDetected, event::Compacted, event::JobStarted, event::JobEnded,
+                        event::Nested, event::FilesChanged, event::InteractionComplete>(),
                [&](const event::InteractionStarted& e) {
                  for (const Attachment& file : e.attachments) Show(FileText(file) + "\n");
                },

@@ -512,7 +512,7 @@ void TerminalClient::Heard(const AgentEvent& event) {
                                event::Answer, event::ToolCallStarted, event::ToolOutputDelta, event::ToolResult,
                                event::ApprovalRequired, event::InputRequired, event::TaskUpdated, event::PlanUpdated,
                                event::GrantsUpdated, event::Usage, event::Retry, event::LoopDetected, event::Compacted,
-                               event::Nested, event::Cancelled, event::Failed>(),
+                               event::JobStarted, event::JobEnded, event::Nested, event::Cancelled, event::Failed>(),
                       [&](const event::InteractionStarted& e) {
                         shown_.insert(e.interaction_id);
                         const auto window = windows_.find(e.model);

@@ -186,6 +186,7 @@ class TerminalClient {
   void Grants(const std::string& arguments);
   void ListGrants();
   void Tasks(const std::string& arguments);
+  void Jobs(const std::string& arguments);
   void Usage(const std::string& arguments);
   void Compact(const std::string& arguments);
   void Instructions(const std::string& arguments);

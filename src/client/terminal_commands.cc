@@ -97,6 +97,7 @@ const std::vector<TerminalClient::Command>& TerminalClient::Commands() {
       {"/grants", "[revoke N]", "what is allowed without asking, here and in every chat; takes grant N back",
        &TerminalClient::Grants},
       {"/tasks", "", "the agent's plan and tasks", &TerminalClient::Tasks},
+      {"/jobs", "[stop ID]", "this chat's background jobs; ends one", &TerminalClient::Jobs},
       {"/usage", "", "tokens and cost of this chat", &TerminalClient::Usage},
       {"/compact", "[MESSAGE]", "from the next message on a summary is sent in place of what was said before",
        &TerminalClient::Compact},
@@ -705,6 +706,25 @@ void TerminalClient::Tasks(const std::string&) {
   if (!known || (known->plan.empty() && known->tasks.empty())) return Tell("no plan and no tasks");
   if (!known->plan.empty()) view_.ShowPlan(known->plan);
   if (!known->tasks.empty()) view_.ShowTasks(known->tasks);
+}
+
+void TerminalClient::Jobs(const std::string& arguments) {
+  constexpr std::string_view kStop = "stop ";
+  if (arguments.starts_with(kStop)) {
+    const auto stopped = Call("POST", path_ + "/jobs/" + arguments.substr(kStop.size()) + "/stop");
+    return stopped ? Tell("stopped") : Failed(stopped.error());
+  }
+  const auto listed = Call("GET", path_ + "/jobs");
+  if (!listed && listed.error().Is(Reason::kNotFound)) return Tell("no background jobs");
+  if (!listed) return Failed(listed.error());
+  const Json jobs = listed->value("jobs", Json::array());
+  if (jobs.empty()) return Tell("no background jobs");
+  for (const Json& job : jobs) {
+    const std::string end = TextMember(job, "end");
+    const std::string status = job.contains("status") ? " " + DumpJson(job["status"]) : "";
+    Tell(TextMember(job, "id") + "  " + (end.empty() ? "runs" : end + status) + "  " +
+         VisibleLine(TextMember(job, "command")));
+  }
 }
 
 void TerminalClient::Usage(const std::string&) {

@@ -33,6 +33,8 @@ std::string_view ToString(ChatChange::Kind kind) {
       return "input_closed";
     case ChatChange::Kind::kQueueChanged:
       return "queue_changed";
+    case ChatChange::Kind::kJobsChanged:
+      return "jobs_changed";
   }
   return "head_moved";
 }

@@ -60,6 +60,8 @@ Json ToJson(const std::vector<Entity>& memory);
 Result<std::vector<Entity>> MemoryFromJson(const Json& json);  // an array
 
 // Omits the messages before `first`.
+Json ToJson(const std::vector<StartedJob>& jobs);
+Result<std::vector<StartedJob>> JobsFromJson(const Json& json);  // an array
 Json ToJson(const AgentState& state, std::size_t first = 0);
 void AppendJson(std::string& out, const AgentState& state, std::size_t first = 0);
 Result<AgentState> AgentStateFromJson(const Json& json);

@@ -29,6 +29,7 @@ class Writer {
   }
   Writer& IfSet(const char* name, const std::string& value) { return value.empty() ? *this : (*this)(name, value); }
   Writer& IfSet(const char* name, std::int64_t value) { return value != 0 ? (*this)(name, value) : *this; }
+  Writer& IfSet(const char* name, std::optional<std::int64_t> value) { return value ? (*this)(name, *value) : *this; }
   Writer& IfSet(const char* name, bool value) { return value ? (*this)(name, value) : *this; }
   // Computed from other members, so it is not read back.
   Writer& Derived(const char* name, auto compute) { return IfSet(name, compute()); }
@@ -73,6 +74,10 @@ class Reader {
   Reader& IfSet(const char* name, std::optional<std::string>& value) { return value = in_.OptionalString(name), *this; }
   Reader& IfSet(const char* name, std::string& value) { return value = in_.OptionalString(name).value_or(""), *this; }
   Reader& IfSet(const char* name, std::int64_t& value) {
+    if (in_.Find(name) != nullptr) value = in_.Integer(name);
+    return *this;
+  }
+  Reader& IfSet(const char* name, std::optional<std::int64_t>& value) {
     if (in_.Find(name) != nullptr) value = in_.Integer(name);
     return *this;
   }
@@ -197,6 +202,12 @@ void Members(auto& m, Is<event::FilesChanged> auto& e) {
   m.IfSet("call_id", e.call_id).Paths("paths", e.changes);
   m.List("changes", e.changes);
   m.IfSet("omitted", e.omitted);
+}
+void Members(auto& m, Is<event::JobStarted> auto& e) {
+  m("call_id", e.call_id)("job_id", e.job_id)("command", e.command);
+}
+void Members(auto& m, Is<event::JobEnded> auto& e) {
+  m("job_id", e.job_id)("command", e.command)("reason", e.reason).IfSet("status", e.status);
 }
 void Members(auto& m, Is<event::Nested> auto& e) { m("call_id", e.call_id).Step(e); }
 void Members(auto& m, Is<event::Cancelled> auto& e) { m("reason", e.reason); }

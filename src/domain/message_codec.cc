@@ -117,6 +117,7 @@ void Write(auto& out, const AgentState& state, std::size_t first) {
       if (compaction->requested) json["requested"] = true;
     });
   }
+  if (!state.jobs.empty()) out["jobs"] = ToJson(state.jobs);
   if (!state.memory.empty()) out["memory"] = ToJson(state.memory);
 }
 
@@ -290,6 +291,23 @@ Result<std::vector<Entity>> MemoryFromJson(const Json& json) {
   return memory;
 }
 
+Json ToJson(const std::vector<StartedJob>& jobs) {
+  Json list = Json::array();
+  for (const StartedJob& job : jobs) list.push_back({{"id", job.id}, {"command", job.command}});
+  return list;
+}
+
+Result<std::vector<StartedJob>> JobsFromJson(const Json& json) {
+  if (!json.is_array()) return Fail(ErrorCode::kInvalidArgument, "\"jobs\" must be a list");
+  std::vector<StartedJob> jobs;
+  for (const Json& each : json) {
+    JsonReader reader(each, "job");
+    jobs.push_back({.id = reader.String("id"), .command = reader.String("command")});
+    if (reader.error()) return Fail(*reader.error());
+  }
+  return jobs;
+}
+
 Json ToJson(const AgentState& state, std::size_t first) {
   Json json = Json::object();
   Write(json, state, first);
@@ -324,6 +342,7 @@ Result<AgentState> AgentStateFromJson(const Json& json) {
                                   .requested = inner.Bool("requested", false)};
     if (inner.error()) return Fail(*inner.error());
   }
+  if (const Json* jobs = reader.Find("jobs")) state.jobs = reader.Take(JobsFromJson(*jobs), {});
   if (const Json* memory = reader.Find("memory")) state.memory = reader.Take(MemoryFromJson(*memory), {});
   if (reader.error()) return Fail(*reader.error());
   return state;

@@ -245,6 +245,18 @@ Result<Agenda> Chats::GetAgenda(const ChatId& chat) {
   return LoadForChange(chat).map([](const Beginning& head) { return head.state.agenda; });
 }
 
+Result<std::vector<Job>> Chats::ListJobs(const ChatId& chat) {
+  TRY(interactions_.CheckChat(chat));
+  std::vector<Job> jobs = services_.jobs.Of(chat)->List();
+  if (busy_.RunOf(chat)) return jobs;
+  const auto head = LoadForChange(chat);
+  for (const StartedJob& started : head ? head->state.jobs : std::vector<StartedJob>()) {
+    const bool is_here = std::any_of(jobs.begin(), jobs.end(), [&](const Job& job) { return job.id == started.id; });
+    if (!is_here) jobs.push_back({.id = started.id, .command = started.command, .end = JobEnd{.reason = "lost"}});
+  }
+  return jobs;
+}
+
 Result<std::vector<Grant>> Chats::GetGrants(const ChatId& chat) {
   const auto valid = [](std::vector<Grant> grants) {
     std::erase_if(grants, [now = Now()](const Grant& each) { return each.has_expired(now); });
@@ -513,6 +525,7 @@ Result<void> Chats::StopElsewhere(const ChatId& chat, std::string_view reason) {
 
 Result<void> Chats::DeleteIdle(const ChatId& chat) {
   if (auto cleared = services_.queues.Clear(chat); !cleared) return cleared;
+  services_.jobs.EndOf(chat);
   for (InteractionStore* fallback : services_.parts.fallback_stores) {
     auto deleted = fallback->DeleteChat(chat);
     if (!deleted && !IsNotFound(deleted.error())) return deleted;

@@ -41,6 +41,7 @@ class Chats {
   Result<EditPreview> PreviewEdit(const ChatId& chat, InteractionId interaction);
   Result<FilesPreview> PreviewFiles(const ChatId& chat, std::optional<InteractionId> to, FilesChoice files);
   Result<AttachedEvents> Attach(const ChatId& chat, InteractionId interaction, std::uint64_t after_seq);
+  Result<std::vector<Job>> ListJobs(const ChatId& chat);
   Result<Agenda> GetAgenda(const ChatId& chat);
   Result<std::vector<Grant>> GetGrants(const ChatId& chat);
 

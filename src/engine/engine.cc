@@ -104,6 +104,7 @@ void Engine::Stop() {
   impl_->questions.Stop();
   impl_->services.queues.TellStopping();
   impl_->busy.AwaitAllWork();
+  impl_->services.jobs.EndAll();
 }
 
 Result<Engine::Recovered> Engine::Recover() {
@@ -204,6 +205,20 @@ Result<QueueEntry> Engine::ChangeQueued(const ChatId& chat, std::string_view id,
 
 Result<void> Engine::RemoveQueued(const ChatId& chat, std::string_view id) {
   return impl_->interactions.CheckChat(chat).and_then([&] { return impl_->services.queues.Remove(chat, id); });
+}
+
+// --- background jobs -------------------------------------------------------------------------------------------------
+
+Result<std::vector<Job>> Engine::ListJobs(const ChatId& chat) { return impl_->chats.ListJobs(chat); }
+
+Result<JobOutput> Engine::ReadJob(const ChatId& chat, const std::string& job, std::uint64_t after) {
+  TRY(impl_->interactions.CheckChat(chat));
+  return impl_->services.jobs.Of(chat)->Read(job, after, {}, {});
+}
+
+Result<Job> Engine::StopJob(const ChatId& chat, const std::string& job) {
+  TRY(impl_->interactions.CheckChat(chat));
+  return impl_->services.jobs.Of(chat)->Stop(job);
 }
 
 // --- replays ---------------------------------------------------------------------------------------------------------

@@ -9,6 +9,12 @@ void Others::Watch() {
     services_.parts.changes->Hear([this](std::optional<ChatChange> change) {
       if (!change) return services_.changes.Forget();
       if (change->kind == ChatChange::Kind::kInteractionEnded) services_.usage_limits.Forget(change->chat_id);
+      // Another server has this chat now, and says that its jobs have ended.
+      const bool is_elsewhere =
+          change->kind == ChatChange::Kind::kInteractionStarted || change->kind == ChatChange::Kind::kChatDeleted;
+      if (is_elsewhere && services_.jobs.Has(change->chat_id)) {
+        services_.control.Submit([this, chat = change->chat_id] { services_.jobs.EndOf(chat); });
+      }
       // The message that waits here may be next.
       const bool concerns_queue =
           change->kind == ChatChange::Kind::kInteractionEnded || change->kind == ChatChange::Kind::kQueueChanged;

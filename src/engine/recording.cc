@@ -223,7 +223,7 @@ void Note(RecordedRound& round, const EventPayload& payload, std::size_t at) {
     about(result->id, [&](RecordedCall& call) {
       call.result_at = at;
       // The message may hold the shortened output; otherwise the event and the message differ.
-      if (call.outcome && call.outcome->output == ToldOutput(result->tool_name, result->tool_output)) {
+      if (call.outcome && IsToldOutput(result->tool_name, call.outcome->output, result->tool_output)) {
         call.outcome->output = result->tool_output;
       }
     });

@@ -85,6 +85,7 @@ void RestoreState(InterruptedRun& run, AgentState& state) {
   if (run.agenda && *run.agenda != state.agenda) run.record.agenda_before = std::exchange(state.agenda, *run.agenda);
   if (run.compaction) state.compaction = run.compaction;
   if (run.memory) state.memory = *run.memory;
+  if (run.jobs) state.jobs = *run.jobs;
 }
 
 std::optional<OpenQuestions> FindOpenQuestions(const InterruptedRun& run, const AgentState& state,

@@ -65,6 +65,7 @@ Run::Run(Plan plan, Services services)
       prompt_(std::move(plan.prompt)),
       guards_(std::move(plan.guards)),
       span_(std::move(plan.span)),
+      ended_jobs_(std::move(plan.ended_jobs)),
       guard_(services_.guard, chat_id_.str(), id_.str(), plan.interaction.user_message, plan.shown.has_value()),
       interrupted_(std::move(plan.interrupted)),
       request_id_(plan.shown ? plan.shown->request_id : std::nullopt),
@@ -92,6 +93,8 @@ Run::Run(Plan plan, Services services)
 
 void Run::Start(Executor executor, std::function<void()> ended) {
   if (services_.files) files_.emplace(*services_.files, chat_id_);
+  if (services_.jobs) jobs_ = services_.jobs->Of(chat_id_);
+  for (event::JobEnded& ended : ended_jobs_) Emit(0, std::move(ended));
   if (services_.editors) editor_ = services_.editors->FilesOf(chat_id_);
   if (services_.editors) chat_tools_ = services_.editors->ToolsOf(chat_id_, services_.workspace->tools);
   if (auto* const history = services_.workspace->history) recorder_ = history->Record(chat_id_, guard_.hears_calls());
@@ -102,6 +105,8 @@ void Run::Start(Executor executor, std::function<void()> ended) {
                            .abilities = abilities_,
                            .edit_format = edit_format_,
                            .parts = services_.options.parts,
+                           .told_bytes = services_.options.output.told_kb << 10,
+                           .kept_bytes = services_.options.output.kept_mb << 20,
                            .sum_up_first = compact_,
                            .only_sum_up = only_compact_,
                            .rules = services_.options.rules};
@@ -117,6 +122,7 @@ void Run::Start(Executor executor, std::function<void()> ended) {
                             .prompt = std::move(prompt_),
                             .guards = std::move(guards_),
                             .files = files_ ? &*files_ : nullptr,
+                            .jobs = jobs_.get(),
                             .documents = services_.documents,
                             .editor = editor_.get(),
                             .recorder = recorder_.get(),

@@ -16,6 +16,7 @@
 #include "engine/attachments.h"
 #include "engine/editors.h"
 #include "engine/elastic_pool.h"
+#include "engine/jobs.h"
 #include "engine/run_guard.h"
 #include "engine/run_journal.h"
 #include "reprise/engine.h"
@@ -56,6 +57,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
     Span span{};  // of the interaction, for telemetry
     // Where an interrupted agent continues; `state` then includes everything after the user's message.
     std::optional<Interrupted> interrupted = std::nullopt;
+    std::vector<event::JobEnded> ended_jobs{};                // that the user's message tells of
     bool compact = false;                                     // StartRequest::compact
     bool only_compact = false;                                // there is no message and nothing else to do
     std::optional<std::int64_t> chat_version = std::nullopt;  // RunBeginning::expected_version
@@ -77,6 +79,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
     RunGuard::Parts guard;
     FileStore* files = nullptr;                                 // null if chats have no files
     DocumentReader* documents = nullptr;                        // null if documents are not read
+    Jobs* jobs = nullptr;                                       // null: no background jobs
     Editors* editors = nullptr;                                 // null if editors cannot connect
     QuestionStore* questions = nullptr;                         // null if no other process needs to know the questions
     std::function<Result<ApprovalMode>(const ChatId&)> mode{};  // the chat's mode now
@@ -211,6 +214,8 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
 
   Span span_;  // the agent begins its children, and has ended before anything else uses it
   std::optional<FilesInStore> files_;
+  std::unique_ptr<JobsOfChat> jobs_;
+  std::vector<event::JobEnded> ended_jobs_;  // for Start
   std::unique_ptr<EditorFiles> editor_;
   std::unique_ptr<ToolRegistry> chat_tools_;  // with the editor's tools; null if no editor can connect
   std::unique_ptr<RunRecorder> recorder_;     // synchronises itself

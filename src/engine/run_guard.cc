@@ -334,6 +334,10 @@ std::function<std::string(std::string_view)> RunGuard::LiveFilter() const {
   return parts_.redactor.ForPieces();
 }
 
+std::function<std::string(std::string_view)> RunGuard::StoredFilter() const {
+  return parts_.redactor.empty() ? std::function<std::string(std::string_view)>() : parts_.redactor.ForPieces();
+}
+
 void RunGuard::Ended(InteractionStatus status, const std::stop_token& stop) {
   if (!Wants(HookEvent::kAfterInteraction)) return;
   HookFacts facts = FactsOf(HookEvent::kAfterInteraction);

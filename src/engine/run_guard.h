@@ -136,6 +136,7 @@ class RunGuard final : public CallGuard {
   ToolOutcome Passed(std::uint32_t round_index, const ToolCall& call, ToolOutcome outcome,
                      const std::stop_token& stop) override;
   std::function<std::string(std::string_view)> LiveFilter() const override;
+  std::function<std::string(std::string_view)> StoredFilter() const override;
 
   // Whether there are hooks for after calls.
   bool hears_calls() const { return Wants(HookEvent::kAfterTool); }

@@ -21,6 +21,7 @@ constexpr char kAgenda = 'A';         // JSON: the state's tasks and plan
 constexpr char kCompaction = 'C';     // JSON: the state's compaction
 constexpr char kAnswer = 'R';         // JSON: what ReadAnswer reads
 constexpr char kMemory = 'W';         // JSON: the state's working memory
+constexpr char kJobs = 'J';           // JSON: the state's background jobs
 constexpr char kUsage = 'U';          // JSON: the usage of a response whose usage event follows
 constexpr int kMaxRecordDepth = kMaxJsonDepth + 16;
 
@@ -172,6 +173,9 @@ void ReadItem(char type, std::string_view content, InterruptedRun& run, UsageByR
     case kMemory:
       run.memory = MemoryFromJson(ParseJson(content).value()).value();
       return;
+    case kJobs:
+      run.jobs = JobsFromJson(ParseJson(content).value()).value();
+      return;
     case kUsage:
       return ReadSpent(ParseJson(content).value(), spent);
     default:
@@ -295,6 +299,10 @@ void RunJournal::AddState(const AgentState& state) {
   if (memory_ != state.memory) {
     AddItem(kMemory, DumpJson(ToJson(state.memory)));
     memory_ = state.memory;
+  }
+  if (jobs_ != state.jobs) {
+    AddItem(kJobs, DumpJson(ToJson(state.jobs)));
+    jobs_ = state.jobs;
   }
   if (grants_ != state.grants) {
     AddItem(kGrants, DumpJson(ToJson(AgentState{.messages = {}, .grants = state.grants}).at("grants")));

@@ -37,6 +37,7 @@ class RunJournal {
         agenda_(state.agenda),
         compaction_(state.compaction),
         memory_(state.memory),
+        jobs_(state.jobs),
         record_(std::move(record)) {}
 
   // Takes the gathered items as the journal's first record.
@@ -86,6 +87,7 @@ class RunJournal {
   Agenda agenda_;                         // likewise
   std::optional<Compaction> compaction_;  // likewise
   std::vector<Entity> memory_;            // likewise
+  std::vector<StartedJob> jobs_;          // likewise
   RunRecord record_;
   std::string pending_;  // items
 };
@@ -100,21 +102,23 @@ struct InterruptedRun {
   std::string queue_id{};                                        // of the queued message it was, or empty
   std::uint64_t last_seq = 0;
   std::uint32_t last_round = 0;
-  std::string attached_text{};                   // after the user's message
-  std::vector<MessagePart> attached_parts{};     // likewise
-  TraceContext span{};                           // of the ended process; invalid if there was none
-  std::vector<Message> messages{};               // added by the run to its first state
-  std::optional<std::vector<Grant>> grants{};    // if they have changed
-  std::optional<Agenda> agenda{};                // likewise
-  std::optional<Compaction> compaction{};        // likewise
-  std::optional<std::vector<Entity>> memory{};   // likewise
-  std::map<std::string, GivenAnswer> answers{};  // by the question's id; some were shown too
+  std::string attached_text{};                    // after the user's message
+  std::vector<MessagePart> attached_parts{};      // likewise
+  TraceContext span{};                            // of the ended process; invalid if there was none
+  std::vector<Message> messages{};                // added by the run to its first state
+  std::optional<std::vector<Grant>> grants{};     // if they have changed
+  std::optional<Agenda> agenda{};                 // likewise
+  std::optional<Compaction> compaction{};         // likewise
+  std::optional<std::vector<Entity>> memory{};    // likewise
+  std::optional<std::vector<StartedJob>> jobs{};  // likewise
+  std::map<std::string, GivenAnswer> answers{};   // by the question's id; some were shown too
   // Text of the model in the last round, from deltas that no event repeats.
   std::string thinking{}, text{};
 };
 // A record for people and programs that look into a journal, with a line of JSON per item ({"begin":...},
 // {"event":name, "data":...}, {"text_delta":...}, {"thinking_delta":...}, {"message":...}, {"grants":...},
-// {"agenda":...}, {"compaction":...}, {"answer":...}, {"memory":...}, {"usage":...}). kCorruption if RunJournal did not
+// {"agenda":...}, {"compaction":...}, {"answer":...}, {"memory":...}, {"jobs":...},
+// {"usage":...}). kCorruption if RunJournal did not
 // write it.
 Result<std::string> JournalRecordAsJson(std::string_view record);
 

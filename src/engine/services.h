@@ -11,6 +11,7 @@
 #include "engine/checkpoint_saver.h"
 #include "engine/editors.h"
 #include "engine/elastic_pool.h"
+#include "engine/jobs.h"
 #include "engine/message_queue.h"
 #include "engine/run_guard.h"
 #include "reprise/engine.h"
@@ -93,6 +94,11 @@ struct EngineServices {
   ElasticPool pool;     // the runs' threads
   Timer timer;          // its calls use the pool
   CheckpointSaver saver;
+  Jobs jobs{{.files = parts.files,
+             .redactor = redactor,
+             .limits = options.jobs,
+             .output = options.output,
+             .on_change = [this](const ChatId& chat) { changes.Add(ChatChange::Kind::kJobsChanged, chat); }}};
 };
 
 inline Error Stopping() { return Refused(Reason::kStopping, "the server is stopping"); }

@@ -7,6 +7,7 @@
 #include <utility>
 #include <variant>
 
+#include "agent/ended_jobs.h"
 #include "approval/decision.h"
 #include "base/logging.h"
 #include "base/system.h"
@@ -131,10 +132,13 @@ Result<std::shared_ptr<Run>> Turns::MakeFrom(Result<Beginning> beginning, const 
     if (files_from == beginning->parent) files_from.reset();
   }
   const bool only_compact = from.kind == StartPoint::Kind::kCompact;
+  EndedJobs ended_jobs;
   if (!beginning->interrupted && !only_compact) {
-    beginning->state.messages.push_back({.role = Role::kUser,
-                                         .content = interaction.user_message + beginning->attached.text,
-                                         .parts = beginning->attached.parts});
+    ended_jobs = TakeEndedJobs(*services_.jobs.Of(chat), beginning->state.jobs);
+    beginning->state.messages.push_back(
+        {.role = Role::kUser,
+         .content = interaction.user_message + beginning->attached.text + ended_jobs.note,
+         .parts = beginning->attached.parts});
   }
   RunJournal journal(beginning->state, {.first_message = beginning->state.messages.size(),
                                         .resumed_from = beginning->resumed_from,
@@ -179,6 +183,7 @@ Result<std::shared_ptr<Run>> Turns::MakeFrom(Result<Beginning> beginning, const 
                  .guards = std::move(guards),
                  .span = std::move(span),
                  .interrupted = std::move(beginning->interrupted),
+                 .ended_jobs = std::move(ended_jobs.events),
                  .compact = request.compact || only_compact,
                  .only_compact = only_compact,
                  .chat_version = beginning->expected_version,
@@ -201,7 +206,7 @@ std::shared_ptr<Run> Turns::NewRun(Run::Plan plan, std::shared_ptr<const Workspa
       std::move(plan),
       Run::Services{workspace, services_.approvals, services_.inputs, services_.parts.grants, services_.timer,
                     services_.options, services_.GuardParts(workspace->hooks), services_.parts.files,
-                    services_.parts.documents, &services_.editors, services_.parts.questions, mode,
+                    services_.parts.documents, &services_.jobs, &services_.editors, services_.parts.questions, mode,
                     [this](std::function<void()> job) { services_.pool.Submit(std::move(job)); },
                     [this](const InteractionRef& run) {
                       return services_.parts.runs.IsFollowedElsewhere(run).value_or(true);  // asked again later

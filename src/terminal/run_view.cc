@@ -359,6 +359,11 @@ void RunView::Heard(const AgentEvent& event) {
                  [&](const event::Nested& e) { ShowNested(e); },
                  [&](const event::Compacted& e) { ShowCompacted(e); },
                  [&](const event::LoopDetected& e) { ShowLoop(e); },
+                 [&](const event::JobStarted& e) { Note("  background job " + e.job_id + " runs: /jobs shows it"); },
+                 [&](const event::JobEnded& e) {
+                   const std::string status = e.status ? " " + std::to_string(*e.status) : "";
+                   Note("  background job " + e.job_id + " has ended (" + e.reason + status + ")");
+                 },
                  [&](const event::Retry& e) {
                    EndText();
                    Fact(Style::kWarning,

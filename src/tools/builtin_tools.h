@@ -88,6 +88,8 @@ std::unique_ptr<BuiltinTool> MakeHttpGetTool(Transport& transport, HttpGetOption
 
 // run_code: a program in Python or for the shell.
 std::unique_ptr<BuiltinTool> MakeCodeTool(std::shared_ptr<const CommandRunner> runner);
+std::unique_ptr<BuiltinTool> MakeReadJobTool();
+std::unique_ptr<BuiltinTool> MakeStopJobTool();
 
 // run_shell: a command line.
 std::unique_ptr<BuiltinTool> MakeShellTool(std::shared_ptr<const CommandRunner> runner);

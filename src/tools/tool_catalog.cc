@@ -178,6 +178,8 @@ ToolCatalog::ToolCatalog(ToolOptions options, const std::vector<std::string>& se
   const auto runner = std::make_shared<const CommandRunner>(*workspace_, secret_paths, options_.shell);
   add(MakeShellTool(runner));
   add(MakeCodeTool(runner));
+  add(MakeReadJobTool());
+  add(MakeStopJobTool());
   add(MakeHttpGetTool(options_.transport, options_.http));
   add(MakeListChatFilesTool());
   add(MakeReadChatFileTool());

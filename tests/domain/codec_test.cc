@@ -47,6 +47,8 @@ Interaction FullInteraction() {
   add(event::TaskUpdated{std::nullopt, {}});
   add(event::PlanUpdated{"call_1", {"a", "b"}});
   add(event::LoopDetected{"run_shell", 3});
+  add(event::JobStarted{"call_1", "job_0123456789abcdef", "npm run dev"});
+  add(event::JobEnded{"job_0123456789abcdef", "npm run dev", "exited", 3});
   add(event::Compacted{90, 7000, 3000, 6144, "they spoke"});
   add(event::Usage{{9, 4, 5, 1}});
   add(event::Nested{"call_1", 2, event::ToolCallStarted{"call_9", "read_file", "{}"}});

@@ -373,6 +373,12 @@ std::vector<Json> Updates::Take(const AgentEvent& event) {
                    if (!abilities_.notices) return;
                    updates.push_back(Notice("The model did not answer; the request is sent again", e.message));
                  },
+                 [&](const event::JobStarted& e) {
+                   if (abilities_.notices) updates.push_back(Notice("A background job runs", e.command));
+                 },
+                 [&](const event::JobEnded& e) {
+                   if (abilities_.notices) updates.push_back(Notice("A background job has ended", e.command));
+                 },
                  [&](const event::LoopDetected& e) {
                    if (!abilities_.notices) return;
                    updates.push_back(Notice("The model repeats itself; its call is not run", e.tool_name));

@@ -46,7 +46,7 @@ void RunState::Take(const AgentEvent& event) {
                  Ignoring<event::ThinkingDelta, event::TextDelta, event::Thinking, event::MessageText,
                           event::ToolCallStarted, event::ToolOutputDelta, event::ToolResult, event::TaskUpdated,
                           event::PlanUpdated, event::GrantsUpdated, event::Usage, event::Retry, event::LoopDetected,
-                          event::Compacted, event::Nested, event::FilesChanged>(),
+                          event::Compacted, event::Nested, event::FilesChanged, event::JobStarted, event::JobEnded>(),
                  [&](const event::InteractionStarted& e) {
                    const auto chat = ChatId::Parse(e.chat_id);
                    const auto interaction = InteractionId::Parse(e.interaction_id);
@@ -154,6 +154,11 @@ struct TranscriptWriter : IgnoredEvents {
     if (e.pattern == "same_error") return Entry("loop", e.tool_name + " failed in the same way " + times + " times");
     if (e.pattern == "no_progress") return Entry("loop", "nothing new in " + times + " rounds, last of " + e.tool_name);
     return Entry("loop", e.tool_name + " was called " + times + " times in a circle");
+  }
+  std::string operator()(const event::JobStarted& e) const { return Entry("job", e.job_id + " runs: " + e.command); }
+  std::string operator()(const event::JobEnded& e) const {
+    const std::string status = e.status ? " " + std::to_string(*e.status) : "";
+    return Entry("job", e.job_id + " has ended (" + e.reason + status + "): " + e.command);
   }
   std::string operator()(const event::Compacted& e) const {
     return Entry("compacted", std::to_string(e.messages) + " messages: " + e.summary);
@@ -330,6 +335,13 @@ struct MarkdownWriter : IgnoredEvents {
   std::string operator()(const event::Retry& e) const { return "*Retried:* " + Line(e.message) + "\n"; }
   std::string operator()(const event::LoopDetected& e) const {
     return "*Went round in a circle:* " + Code(e.tool_name) + ", " + std::to_string(e.count) + " times\n";
+  }
+  std::string operator()(const event::JobStarted& e) const {
+    return "*Background job " + e.job_id + " runs:* " + Code(e.command) + "\n";
+  }
+  std::string operator()(const event::JobEnded& e) const {
+    const std::string status = e.status ? " " + std::to_string(*e.status) : "";
+    return "*Background job " + e.job_id + " has ended:* " + e.reason + status + "\n";
   }
   std::string operator()(const event::Compacted& e) const {
     return "*Sent to the model as a summary:* " + std::to_string(e.messages) + " messages\n";

@@ -415,6 +415,8 @@ void RunTranslator::TakeEvent(const AgentEvent& event, std::string& out) {
                       [&](const event::Retry& e) { tell(e); },
                       [&](const event::LoopDetected& e) { tell(e); },
                       [&](const event::Compacted& e) { tell(e); },
+                      [&](const event::JobStarted& e) { tell(e); },
+                      [&](const event::JobEnded& e) { tell(e); },
                       [&](const event::InteractionComplete&) { interrupts_.clear(); }},
              event.payload);
 }

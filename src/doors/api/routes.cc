@@ -16,6 +16,7 @@ Router MakeRoutes(const HandlerContext& context) {
   AddEditorRoutes(router, context);
   AddAudioRoutes(router, context);
   AddFileRoutes(router, context);
+  AddJobRoutes(router, context);
   AddWorkspaceRoutes(router, context);
   AddImportRoutes(router, context);
   AddFeedRoutes(router, context);

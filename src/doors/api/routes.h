@@ -42,6 +42,9 @@ void AddFeedRoutes(Router& router, const HandlerContext& context);
 // The files of chats: /chats/{chat}/files.
 void AddFileRoutes(Router& router, const HandlerContext& context);
 
+// The background jobs of chats: /chats/{chat}/jobs.
+void AddJobRoutes(Router& router, const HandlerContext& context);
+
 // Listing and revoking grants, of one chat and standing ones.
 void AddGrantRoutes(Router& router, const HandlerContext& context);
 

@@ -15,7 +15,7 @@ export function Note({ note, turn }: { note: NoteBlock; turn: Turn }) {
   const [open, toggle] = useFold(`note/${turn.id}/${note.key}`, false);
   if (note.what === "error") return <Failure note={note} turn={turn} />;
   if (note.what === "tasks" || note.what === "plan") return <Agenda note={note} turn={turn} open={open} toggle={toggle} />;
-  const text = note.what === "retry" ? t.retrying(note.code) : note.what === "compacted" ? t.compacted(note.code) : note.what === "loop" ? t.loop(note.text, note.code) : note.what === "same_error" ? t.sameError(note.text, note.code) : note.what === "no_progress" ? t.noProgress(note.text, note.code) : t.cancelledBecause(note.text);
+  const text = note.what === "retry" ? t.retrying(note.code) : note.what === "compacted" ? t.compacted(note.code) : note.what === "job_started" ? t.jobStarted(note.text) : note.what === "job_ended" ? t.jobEnded(note.text, note.code) : note.what === "loop" ? t.loop(note.text, note.code) : note.what === "same_error" ? t.sameError(note.text, note.code) : note.what === "no_progress" ? t.noProgress(note.text, note.code) : t.cancelledBecause(note.text);
   return (
     <div className={`note ${note.what}`} data-testid={`note-${note.what}`}>
       <Icon name={ICONS[note.what] ?? "alert"} size={15} />

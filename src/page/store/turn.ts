@@ -53,7 +53,7 @@ export interface ToolBlock extends Common {
 }
 export interface NoteBlock extends Common {
   kind: "note";
-  what: "retry" | "compacted" | "loop" | "same_error" | "no_progress" | "cancelled" | "error" | "tasks" | "plan";
+  what: "retry" | "compacted" | "loop" | "same_error" | "no_progress" | "cancelled" | "error" | "tasks" | "plan" | "job_started" | "job_ended";
   code: string;
   text: string;
   retryable: boolean;
@@ -298,6 +298,12 @@ export function take(turn: Turn, event: AgentEvent, live = false): void {
       break;
     case "LOOP_DETECTED":
       note(turn, event.pattern === "same_error" || event.pattern === "no_progress" ? event.pattern : "loop", event.tool_name, { code: String(event.count) });
+      break;
+    case "JOB_STARTED":
+      note(turn, "job_started", event.command, { code: event.job_id });
+      break;
+    case "JOB_ENDED":
+      note(turn, "job_ended", event.command, { code: event.status === undefined ? event.reason : `${event.reason} ${event.status}` });
       break;
     case "TASK_UPDATED":
       note(turn, "tasks", "", { code: event.call_id, tasks: event.tasks });

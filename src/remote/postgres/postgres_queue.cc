@@ -203,7 +203,7 @@ using Kind = ChatChange::Kind;
 constexpr std::array kKinds = {Kind::kChatCreated,    Kind::kChatRenamed,        Kind::kChatDeleted,
                                Kind::kHeadMoved,      Kind::kInteractionStarted, Kind::kInteractionEnded,
                                Kind::kApprovalOpened, Kind::kApprovalClosed,     Kind::kInputOpened,
-                               Kind::kInputClosed,    Kind::kQueueChanged};
+                               Kind::kInputClosed,    Kind::kQueueChanged,       Kind::kJobsChanged};
 
 // Rows may become visible in another order than that of their times.
 constexpr std::chrono::seconds kLookBack{3}, kRemembered{10};

@@ -14,6 +14,7 @@
 #include "base/try.h"
 #include "base/utf8.h"
 #include "domain/file_kind.h"
+#include "domain/kept_output.h"
 #include "tools/arguments.h"
 #include "tools/builtin_tools.h"
 #include "tools/files/path_tool.h"
@@ -71,6 +72,12 @@ class ListFilesTool final : public PathTool {
   const Workspace& workspace_;
 };
 
+// The file of the chat that a path means: its id, which no file of a workspace is likely to have as its name.
+std::optional<FileId> ChatFileAt(const std::string& path, const ToolContext& context) {
+  const auto id = context.files != nullptr ? FileId::Parse(path) : Fail(ErrorCode::kNotFound, "");
+  return id ? std::optional(*id) : std::nullopt;
+}
+
 using Elsewhere = std::function<Result<UniqueFd>(const std::string& path)>;
 
 class ReadFileTool final : public PathTool {
@@ -82,7 +89,7 @@ class ReadFileTool final : public PathTool {
                                           "time; says so when there is more. An image is shown to you, if you take "
                                           "images.",
                            .parameters = R"({"type":"object","additionalProperties":false,"required":["path"],
-"properties":{"path":{"type":"string","minLength":1,"maxLength":4096,"description":"File, relative to the workspace."},
+"properties":{"path":{"type":"string","minLength":1,"maxLength":4096,"description":"File, relative to the workspace; or the id of a text file of this chat (file_...), such as the whole of a long output."},
 "offset":{"type":"integer","minimum":1,"maximum":1000000000,"description":"Number of the first line to return, counted from 1. Default: 1."},
 "limit":{"type":"integer","minimum":1,"maximum":1000000000,"description":"How many lines to return at most. Default: all."},
 "line_numbers":{"type":"boolean","description":"Begin each line with its number and a tab, which are not in the file. Default: false."}}})"},
@@ -115,8 +122,12 @@ class ReadFileTool final : public PathTool {
 
   Result<ToolOutcome> Read(const std::string& path, std::uint64_t offset, std::uint64_t limit, bool numbered,
                            const ToolContext& context) const {
-    const auto file = TRY(Open(path, context));
     LinePicker lines(offset, limit, numbered);
+    if (const auto id = ChatFileAt(path, context)) {
+      TRY(ReadChatText(*context.files, *id, [&](std::string_view piece) { return lines.Add(piece); }));
+      return lines.Shown().map([](std::string text) { return ToolOutcome{.output = std::move(text)}; });
+    }
+    const auto file = TRY(Open(path, context));
     std::string chunk(64 * 1024, '\0');
     const auto deadline = std::chrono::steady_clock::now() + context.timeout;
     for (bool first = true;; first = false) {
@@ -224,6 +235,15 @@ class Search {
     }
   }
 
+  Result<void> InChatFile(FilesOfChat& files, const FileId& id) {
+    std::size_t lines = 0;
+    return ReadChatText(files, id, [&](std::string_view piece) {
+      InText(piece, id.str(), lines);
+      lines += static_cast<std::size_t>(std::count(piece.begin(), piece.end(), '\n'));
+      return !Ended();
+    });
+  }
+
   ToolOutcome Outcome() const {
     std::string text = matches_;
     if (matches_.empty()) text = "(no line matches)\n";
@@ -257,8 +277,7 @@ class Search {
     }
   }
 
-  void InText(std::string_view text, const std::string& shown_path) {
-    std::size_t number = 0;
+  void InText(std::string_view text, const std::string& shown_path, std::size_t number = 0) {
     while (!text.empty() && !Ended()) {
       const std::size_t end = text.find('\n');
       std::string_view line = text.substr(0, end);
@@ -302,7 +321,7 @@ class SearchFilesTool final : public PathTool {
 "properties":{"pattern":{"type":"string","minLength":1,"maxLength":1000,
 "description":"Regular expression in RE2 syntax (no look-around, no back-references); case-sensitive, (?i) makes it ignore case. Put a backslash before . * + ? ( ) [ ] { } | ^ $ to mean the character itself."},
 "path":{"type":"string","maxLength":4096,
-"description":"Directory or file to search, relative to the workspace. Default: the whole workspace."}}})"},
+"description":"Directory or file to search, relative to the workspace; or the id of a text file of this chat (file_...). Default: the whole workspace."}}})"},
              .approval_reason = "searches the files of the workspace",
              .terms = workspace.directory()},
             workspace, /*reaches_below=*/true),
@@ -323,6 +342,12 @@ class SearchFilesTool final : public PathTool {
     }
     std::string path = given.String("path").value_or(".");
     if (path.empty()) path = ".";
+    if (const auto id = ChatFileAt(path, context)) {
+      Search search(workspace_, pattern, Secrets::kClosed, context);
+      const auto read = search.InChatFile(*context.files, *id);
+      if (!read) return ToolFailure("cannot search " + QuotedPath(path) + ": " + read.error().message);
+      return search.Outcome();
+    }
     // A person who agreed to a search of everything has not agreed to open the secrets in it.
     const Secrets secrets = workspace_.LeadsToSecret(path) ? OpenIfAsked(context) : Secrets::kClosed;
     const auto start = workspace_.OpenAny(path, secrets);

@@ -96,6 +96,7 @@ class CommandRun final : private StopEvent, private ChildLoop {
       : StopEvent(stop),
         ChildLoop(std::move(process), fd(), {.terminated = limits.grace, .killed = kMaxEnding, .forced = kMaxDying}),
         input_(input),
+        on_bytes_(limits.on_bytes),
         capture_(limits.max_output_bytes, std::move(on_output)) {
     EndAfter(limits.timeout);
   }
@@ -124,7 +125,10 @@ class CommandRun final : private StopEvent, private ChildLoop {
     end_ = CommandResult::End::kTimedOut;
     End(Ending::kTerminated);
   }
-  void OnOutput(std::string_view bytes) override { capture_.Add(bytes); }
+  void OnOutput(std::string_view bytes) override {
+    capture_.Add(bytes);
+    if (on_bytes_) on_bytes_(bytes);
+  }
   std::string_view Unsent() const override { return input_; }
   void Sent(std::size_t bytes) override {
     input_.remove_prefix(bytes);
@@ -132,6 +136,7 @@ class CommandRun final : private StopEvent, private ChildLoop {
   }
 
   std::string_view input_;  // the rest to write
+  const std::function<void(std::string_view)> on_bytes_;
   OutputCapture capture_;
   std::optional<CommandResult::End> end_;  // set if we ended it
 };
@@ -263,31 +268,105 @@ CommandRunner::CommandRunner(const Workspace& workspace, const std::vector<std::
       environment_(CleanEnvironment(options_, path_)),
       sandbox_(SandboxOptions(workspace, secret_paths, options_)) {}
 
-ToolOutcome CommandRunner::Run(const Job& job, const ToolContext& context) const {
+// What is needed to run a job, without a reference to the workspace.
+struct CommandRunner::Prepared {
+  Command command;
+  Sandbox::State sandbox;
+  std::vector<std::string> missing;  // of the hidden paths
+  std::string workspace;
+
+  // Those of `missing` that exist now; empty if there are none.
+  std::string AppearedNow() const {
+    std::string appeared = Appeared(missing, workspace);
+    if (!appeared.empty())
+      LogWarning("a command has made a file that others obey or keep secret", {{"path", appeared}});
+    return appeared;
+  }
+};
+
+Result<CommandRunner::Prepared> CommandRunner::Prepare(const Job& job) const {
   // Report this plainly instead of with bubblewrap's message.
   if (const auto directory = workspace_.OpenDirectory("."); !directory) {
-    return ToolFailure("cannot run the command: " + directory.error().message);
+    return Fail(directory.error().code, "cannot run the command: " + directory.error().message);
   }
-  const Sandbox::State state = sandbox_.state();
   constexpr std::uint64_t kMegabyte = 1024 * 1024;
-  Command command{.argv = job.argv,
-                  .environment = environment_,
-                  .directory = workspace_.directory(),
-                  .input = job.input,
-                  .memory_bytes = options_.limits.memory_mb * kMegabyte,
-                  .file_bytes = options_.limits.file_size_mb * kMegabyte,
-                  .confined = true};
-  if (state.available) command = sandbox_.Confined(std::move(command));
+  Prepared prepared{.command = {.argv = job.argv,
+                                .environment = environment_,
+                                .directory = workspace_.directory(),
+                                .input = job.input,
+                                .memory_bytes = options_.limits.memory_mb * kMegabyte,
+                                .file_bytes = options_.limits.file_size_mb * kMegabyte,
+                                .confined = true},
+                    .sandbox = sandbox_.state(),
+                    .missing = sandbox_.MissingHidden(),
+                    .workspace = workspace_.directory()};
+  const bool sandboxed = prepared.sandbox.available;
+  Command& command = prepared.command;
+  if (sandboxed) command = sandbox_.Confined(std::move(command));
   command.environment.insert(command.environment.end(), job.environment.begin(), job.environment.end());
   // Never the user's own home, where programs would read tokens and leave files.
-  command.environment.push_back("HOME=" + (state.available ? sandbox_.home() : workspace_.directory()));
-  const std::vector<std::string> missing = sandbox_.MissingHidden();
-  const CommandLimits limits{.timeout = std::min<milliseconds>({job.timeout, options_.max_timeout, context.timeout})};
-  const auto result = RunCommand(command, limits, context.stop, context.on_output);
+  command.environment.push_back("HOME=" + (sandboxed ? sandbox_.home() : workspace_.directory()));
+  return prepared;
+}
+
+ToolOutcome CommandRunner::Run(const Job& job, const ToolContext& context) const {
+  const auto prepared = Prepare(job);
+  if (!prepared) return ToolFailure(prepared.error().message);
+  CommandLimits limits{.timeout = std::min<milliseconds>({job.timeout, options_.max_timeout, context.timeout})};
+  const auto keeper = context.keep_output ? context.keep_output() : nullptr;
+  if (keeper) limits.on_bytes = [&keeper](std::string_view bytes) { keeper->Add(bytes); };
+  const auto result = RunCommand(prepared->command, limits, context.stop, context.on_output);
   if (!result) return ToolFailure(result.error().message);
-  const std::string appeared = Appeared(missing, workspace_.directory());
-  if (!appeared.empty()) LogWarning("a command has made a file that others obey or keep secret", {{"path", appeared}});
-  return Outcome(*result, limits.timeout, state, appeared);
+  ToolOutcome outcome = Outcome(*result, limits.timeout, prepared->sandbox, prepared->AppearedNow());
+  const std::string kept = keeper ? keeper->Finish() : std::string();
+  if (!kept.empty()) outcome.output += "\n" + kept;
+  return outcome;
+}
+
+namespace {
+
+JobEnd EndOf(const Result<CommandResult>& result) {
+  if (!result) return {.reason = "failed", .message = result.error().message};
+  switch (result->end) {
+    case CommandResult::End::kExited:
+      return {.reason = "exited", .status = result->status};
+    case CommandResult::End::kSignalled:
+      return {.reason = "signalled", .status = result->status};
+    case CommandResult::End::kTimedOut:
+      return {.reason = "timed_out"};
+    case CommandResult::End::kCancelled:
+      break;
+  }
+  return {.reason = "stopped"};
+}
+
+}  // namespace
+
+ToolOutcome CommandRunner::RunInBackground(const Job& job, std::string command, const ToolContext& context) const {
+  if (context.jobs == nullptr) return ToolFailure("commands cannot run in the background here");
+  auto prepared = Prepare(job);
+  if (!prepared) return ToolFailure(prepared.error().message);
+  const bool sandboxed = prepared->sandbox.available;
+  const std::string lacks = prepared->sandbox.missing;
+  auto main = [prepared = *std::move(prepared), timeout = job.timeout](
+                  const std::stop_token& stop, const std::function<void(std::string_view)>& on_bytes) {
+    const CommandLimits limits{.timeout = timeout, .max_output_bytes = 0, .on_bytes = on_bytes};
+    const auto result = RunCommand(prepared.command, limits, stop);
+    if (const std::string appeared = prepared.AppearedNow(); !appeared.empty()) {
+      on_bytes("\n(it made " + appeared +
+               ", where Reprise or other programs look for what they obey or keep secret: "
+               "tell the user, who should look at it)\n");
+    }
+    if (result && result->left_behind) on_bytes("\n(not all that it had started could be ended)\n");
+    return EndOf(result);
+  };
+  const auto started = context.jobs->Start(std::move(command), std::move(main));
+  if (!started) return ToolFailure("not started: " + started.error().message);
+  ToolOutcome outcome{.output = "The background job " + started->id +
+                                " runs. read_job returns its output and state, stop_job ends it."};
+  if (!sandboxed) outcome.output += "\n(no sandbox on this machine: " + lacks + ")";
+  outcome.job = StartedJob{started->id, started->command};
+  return outcome;
 }
 
 std::string CommandRunner::Find(std::string_view program) const {

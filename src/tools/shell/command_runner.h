@@ -44,6 +44,7 @@ struct CommandLimits {
   std::chrono::milliseconds timeout{60'000};
   std::chrono::milliseconds grace{500};  // between SIGTERM and SIGKILL after the timeout; none for a cancelled command
   std::size_t max_output_bytes = 64 * 1024;
+  std::function<void(std::string_view)> on_bytes = {};  // gets all output, in any pieces
 };
 
 struct CommandResult {
@@ -78,6 +79,8 @@ class CommandRunner {
   };
   // Returns the output for the model, and how the program ended unless it succeeded.
   ToolOutcome Run(const Job& job, const ToolContext& context) const;
+  // Starts it as a background job of the chat, which does not need this object; `command` is for people.
+  ToolOutcome RunInBackground(const Job& job, std::string command, const ToolContext& context) const;
 
   // The absolute path of a program in PATH that commands can run; empty if there is none.
   std::string Find(std::string_view program) const;
@@ -91,6 +94,9 @@ class CommandRunner {
   const Workspace& workspace() const { return workspace_; }
 
  private:
+  struct Prepared;
+  Result<Prepared> Prepare(const Job& job) const;
+
   const Workspace& workspace_;
   const ShellOptions options_;
   const std::string path_;

@@ -141,7 +141,10 @@ std::string Schema(const ShellOptions& options) {
          R"("timeout_s":{"type":"integer","minimum":1,"maximum":)" +
          std::to_string(options.max_timeout.count()) +
          R"(,"description":"Seconds until the command is ended. Default: )" +
-         std::to_string(options.default_timeout.count()) + R"(."}}})";
+         std::to_string(options.default_timeout.count()) +
+         R"(; in the background: none."},)"
+         R"("background":{"type":"boolean","description":"Returns at once with the id of a background job, which goes )"
+         R"(on after this turn: for servers and watchers. read_job and stop_job take the id."}}})";
 }
 
 ToolSpec ShellSpec(const ShellOptions& options) {
@@ -149,7 +152,7 @@ ToolSpec ShellSpec(const ShellOptions& options) {
           .description =
               "Runs a command with /bin/sh in the workspace and returns what it prints (stdout and stderr). "
               "Nothing it starts outlives it. Usually there is no network and only the workspace and /tmp can "
-              "be written. Nothing can be typed into it.",
+              "be written. Nothing can be typed into it. A server or a watcher runs with \"background\".",
           .parameters = Schema(options)};
 }
 
@@ -189,6 +192,12 @@ class ShellTool final : public CommandTool {
     const std::string command = CommandOf(arguments);
     // The system would run only the part before it, which is not the approved command.
     if (command.find('\0') != std::string::npos) return ToolFailure("the command contains a NUL character");
+    constexpr std::chrono::hours kNoTimeout{24 * 365 * 10};
+    if (given.Boolean("background").value_or(false)) {
+      const auto limit = given.Integer("timeout_s") ? std::chrono::milliseconds(*given.Integer("timeout_s") * 1000)
+                                                    : std::chrono::milliseconds(kNoTimeout);
+      return runner().RunInBackground({.argv = {"/bin/sh", "-c", command}, .timeout = limit}, command, context);
+    }
     const auto timeout = given.Integer("timeout_s") ? std::chrono::seconds(*given.Integer("timeout_s"))
                                                     : runner().options().default_timeout;
     return runner().Run({.argv = {"/bin/sh", "-c", command}, .timeout = timeout}, context);

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/mutex.h"
+#include "base/text.h"
+#include "engine/attachments.h"
+#include "reprise/file_store.h"
+#include "reprise/ids.h"
+#include "reprise/jobs.h"
+#include "reprise/resource_limits.h"
+#include "reprise/tool.h"
+
+namespace reprise {
+
+// The background jobs of all chats. Each has a thread. They end with this object. Thread-safe.
+class Jobs {
+ public:
+  struct Parts {
+    FileStore* files;          // keeps long outputs; null: nothing is kept
+    const Redactor& redactor;  // must outlive this, like `files`
+    JobLimits limits;
+    OutputLimits output;
+    std::function<void(const ChatId&)> on_change;  // a job has started or ended; called from any thread
+  };
+  explicit Jobs(Parts parts) : parts_(std::move(parts)) {}
+  ~Jobs() { EndAll(); }
+
+  std::unique_ptr<JobsOfChat> Of(const ChatId& chat);
+  bool Has(const ChatId& chat) const { return !RowOf(chat).empty(); }
+  // Kills the jobs of the chat and forgets them; returns when all their processes are gone.
+  void EndOf(const ChatId& chat);
+  // Likewise for all chats. No job starts afterwards.
+  void EndAll();
+
+ private:
+  class Running;
+  class OfChat;
+  using Row = std::vector<std::shared_ptr<Running>>;
+
+  Result<Job> Start(const ChatId& chat, std::string command, JobsOfChat::Main main);
+  Row RowOf(const ChatId& chat) const;
+  Result<std::shared_ptr<Running>> Find(const ChatId& chat, const std::string& id) const;
+
+  const Parts parts_;
+  mutable Mutex mutex_;
+  bool ended_ GUARDED_BY(mutex_) = false;
+  std::map<ChatId, Row> chats_ GUARDED_BY(mutex_);  // oldest first
+};
+
+}  // namespace reprise
