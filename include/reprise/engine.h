@@ -73,6 +73,14 @@ struct EngineOptions {
   JobLimits jobs{};
 };
 
+// What the chats of a folder have in place of the engine's, because the folder has a configuration.
+struct FolderSettings {
+  EngineOptions options{};  // a limit for a day stays the engine's
+  const ModelDirectory& models;
+  std::vector<std::string> secrets{};  // redacted as those of the engine
+  GuardrailOptions guardrails{};
+};
+
 // What happens to the workspace when the chat's head moves.
 struct FilesChoice {
   bool restore = false;  // restores the files that the chat changed to their state at the new head; else they stay

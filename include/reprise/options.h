@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -16,6 +17,7 @@
 #include "reprise/hooks.h"
 #include "reprise/model_client.h"
 #include "reprise/resource_limits.h"
+#include "reprise/result.h"
 
 namespace reprise {
 
@@ -65,6 +67,8 @@ struct McpServerOptions {
   std::optional<std::vector<std::string>> roots{};  // the server's working folders; none: the workspace
   bool trust_annotations = false;                   // believe the server about which of its tools are read-only
   std::chrono::milliseconds startup_timeout{30'000};
+  bool shared = false;     // one process serves all folders, although it is a command
+  bool of_folder = false;  // configured by a folder's file, so it serves that folder alone
 };
 
 // Models for speech: PROVIDER/MODEL, with a provider of the type openai. Empty: none.
@@ -160,8 +164,15 @@ struct Options {
   // Folders in and below which chats may work, beside `workspace`. The single user of a server without a token may also
   // choose any other folder that holds none of the server's files.
   std::vector<std::string> workspaces{};
-  std::string config_file;  // as read; empty: none
-  // The environment variables in it, by their keys: "providers.p.headers.X-Key".
+  std::string config_file;  // the named or the user's file, as read; empty: none
+  // The reprise.json of the folder, which was read over it, and its digest ("sha256:..."); empty: none. It is trusted.
+  std::string folder_file, folder_digest;
+  std::vector<std::string> server_keys;  // in the reprise.json here, where a later version will refuse them
+  // The settings of chats in a folder (absolute, resolved; empty: in none), read anew: its reprise.json counts in place
+  // of this one's. kForbidden (reason "untrusted") if that is not allowed, kInvalidArgument (reason "invalid_config")
+  // if it is wrong or sets keys of the server. Null: all folders have these settings. Thread-safe.
+  std::function<Result<Options>(const std::string& folder)> of_folder;
+  // The environment variables in the files, by their keys: "providers.p.headers.X-Key".
   std::map<std::string, std::vector<std::string>> variables;
   std::string trust_file;  // the list of files that a person has allowed (app/trust.h); empty: none
   std::string model = "offline";

@@ -13,6 +13,8 @@
 
 namespace reprise {
 
+struct FolderSettings;
+
 // What an engine has of one folder in which agents work. All of it lives as long as the object.
 struct WorkspaceParts {
   std::string path{};  // absolute, free of symbolic links; empty: the agents have no folder
@@ -22,6 +24,7 @@ struct WorkspaceParts {
   const WorkspaceReader* reader = nullptr;      // null: people cannot name files
   ProjectInstructions* instructions = nullptr;  // null: none. For clients; the prompt holds those in use
   Hooks* hooks = nullptr;
+  const FolderSettings* settings = nullptr;  // null: the engine's own
 };
 
 // The folders in which chats may work. What belongs to one is made when it is first used, and kept for a while
@@ -38,7 +41,8 @@ class Workspaces {
   // kForbidden (reason "workspace_not_allowed"): no chat may work there.
   virtual Result<std::string> Choose(const std::string& path) = 0;
   // `path` is from Choose, perhaps of an earlier process. Fails as Choose does if the folder has gone, has become a
-  // link, or is not allowed any more.
+  // link, or is not allowed any more. Also fails if the folder's configuration is not trusted (kForbidden, reason
+  // "untrusted") or wrong (kInvalidArgument, reason "invalid_config"): it is read anew each time.
   virtual Result<std::shared_ptr<const WorkspaceParts>> Open(const std::string& path) = 0;
 };
 

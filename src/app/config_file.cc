@@ -38,7 +38,8 @@ bool IsInTable(const std::string& beginning) {
 // the file ("providers.mine.type").
 class ConfigReader {
  public:
-  ConfigReader(Options& options, const Environment& environment) : options_(options), environment_(environment) {}
+  ConfigReader(Options& options, const Environment& environment, const FolderLayer* layer = nullptr)
+      : options_(options), environment_(environment), layer_(layer) {}
 
   Result<void> ReadRoot(const Json& root) {
     if (!root.is_object()) return Fail(ErrorCode::kInvalidArgument, "must be a JSON object");
@@ -60,11 +61,36 @@ class ConfigReader {
     const std::string key = Join(section, member), place = Join(above, member);
     if (key == "$schema") return {};  // for editors
     if (member.find_first_of(".[") != std::string::npos) return UnknownKey(section, place, member);
+    if (layer_ != nullptr && !TRY(Takes(key, place))) return {};
     if (const Setting* const setting = FindSettingByKey(key)) return ReadSetting(*setting, place, value);
     if (IsInTable(key + "[].")) return ReadList(key, place, value);
     if (!IsInTable(key + ".")) return UnknownKey(section, place, member);
     if (!value.is_object()) return Reject(place, "must be an object");
     return IsInTable(key + ".NAME.") ? ReadNamed(key, place, value) : ReadMembers(key, place, value);
+  }
+
+  // Whether the file of a folder counts for this key, or may for some below it.
+  Result<bool> Takes(const std::string& key, const std::string& place) {
+    const auto layer = LayerOf(key);
+    if (!layer) return true;
+    const bool is_of_server = *layer == Layer::kServer;
+    if (is_of_server && layer_->take == FolderLayer::Take::kChatKeys) {
+      return Reject(
+          place,
+          "belongs to the server, not to a folder: put it into $XDG_CONFIG_HOME/reprise/reprise.json, or into "
+          "the file that the server gets by --config");
+    }
+    auto& told = options_.server_keys;
+    if (is_of_server && std::find(told.begin(), told.end(), place) == told.end()) told.push_back(place);
+    return is_of_server == (layer_->take == FolderLayer::Take::kServerKeys);
+  }
+  bool IsLeftOut(Layer layer) const {
+    return layer_ != nullptr && (layer == Layer::kServer) != (layer_->take == FolderLayer::Take::kServerKeys);
+  }
+  // A path in the file of a folder is relative to that folder.
+  std::string InFolder(const std::string& path) const {
+    const bool is_relative = layer_ != nullptr && !layer_->folder.empty() && !path.empty() && path[0] != '/';
+    return is_relative ? layer_->folder + "/" + path : path;
   }
 
   static Result<void> UnknownKey(const std::string& section, const std::string& place, const std::string& member) {
@@ -97,6 +123,8 @@ class ConfigReader {
       if (!members.is_object()) return Reject(element, "must be an object");
       draft_ = {};
       draft_.provider.name = draft_.server.name = name_ = name;
+      if (const auto known = options_.models.find(name); known != options_.models.end()) draft_.facts = known->second;
+      if (const auto known = options_.prices.find(name); known != options_.prices.end()) draft_.price = known->second;
       TRY(ReadMembers(key + ".NAME", element, members));
     }
     return {};
@@ -121,7 +149,9 @@ class ConfigReader {
     if (const Scalar* const scalar = std::get_if<Scalar>(&to)) return ReadScalar(setting, *scalar, place, value);
     if (NamedTexts* const* pairs = std::get_if<NamedTexts*>(&to)) return ReadPairs(setting, **pairs, place, value);
     if (Texts* const* texts = std::get_if<Texts*>(&to)) return ReadTexts(setting, **texts, place, value);
-    *std::get<std::string*>(to) = TRY(ReadText(setting, place, value));
+    std::string& text = *std::get<std::string*>(to);
+    text = TRY(ReadText(setting, place, value));
+    if (setting.key == "prompt_dir") text = InFolder(text);
     return {};
   }
 
@@ -244,21 +274,24 @@ class ConfigReader {
   // A model has a price if it has an input price and an output price.
   Result<void> KeepModel(const std::string& place, const Json& members) {
     const auto has = [&](const char* kind) { return members.contains(std::string(kind) + "_price_per_mtok"); };
-    if (has("input") && has("output")) {
+    if (IsLeftOut(Layer::kServer)) {
+      // The prices stay.
+    } else if (has("input") && has("output")) {
       options_.prices[name_] = draft_.price;
     } else if (has("input") || has("output") || has("cache_read") || has("cache_write")) {
       return Reject(place, "must have input_price_per_mtok and output_price_per_mtok, or no price");
     }
-    options_.models[name_] = draft_.facts;
+    if (!IsLeftOut(Layer::kChat)) options_.models[name_] = draft_.facts;
     return {};
   }
 
   Result<void> KeepMcpServer(const std::string& place, const Json& members) {
     if (members.contains("command") == members.contains("url")) return Reject(place, "must have either command or url");
-    const bool stray = members.contains("url")
-                           ? members.contains("args") || members.contains("env") || members.contains("cwd")
-                           : members.contains("headers") || members.contains("auth");
-    if (stray) return Reject(place, "mixes what belongs to a command (args, env, cwd) and to a url (headers, auth)");
+    const bool stray = members.contains("url") ? members.contains("args") || members.contains("env") ||
+                                                     members.contains("cwd") || members.contains("shared")
+                                               : members.contains("headers") || members.contains("auth");
+    if (stray)
+      return Reject(place, "mixes what belongs to a command (args, env, cwd, shared) and to a url (headers, auth)");
     McpServerOptions& server = draft_.server;
     if (members.contains("auth")) {
       if (!IsSafeOAuthUrl(server.url))
@@ -268,6 +301,13 @@ class ConfigReader {
       if (has_token) return Reject(place, "has both auth and a header Authorization");
       server.auth = std::move(draft_.login);
     }
+    if (layer_ != nullptr) {
+      if (server.shared)
+        return Reject(Join(place, "shared"), "is for the server's configuration: it means all folders");
+      server.of_folder = true;
+      if (server.command.find('/') != std::string::npos) server.command = InFolder(server.command);
+    }
+    std::erase_if(options_.mcp_servers, [this](const McpServerOptions& each) { return each.name == name_; });
     options_.mcp_servers.push_back(std::move(server));
     return {};
   }
@@ -342,14 +382,20 @@ class ConfigReader {
 
   Options& options_;
   const Environment& environment_;
-  SettingsDraft draft_;  // being read, until it is complete
-  std::string name_;     // of the element being read
+  const FolderLayer* const layer_;  // null: all keys count
+  SettingsDraft draft_;             // being read, until it is complete
+  std::string name_;                // of the element being read
 };
 
 }  // namespace
 
 Result<void> ApplyConfig(Options& options, std::string_view text, const Environment& environment) {
   return ConfigReader(options, environment).ReadRoot(TRY(ParseJsonWithComments(text)));
+}
+
+Result<void> ApplyFolderConfig(Options& options, std::string_view text, const Environment& environment,
+                               const FolderLayer& layer) {
+  return ConfigReader(options, environment, &layer).ReadRoot(TRY(ParseJsonWithComments(text)));
 }
 
 }  // namespace reprise

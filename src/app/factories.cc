@@ -42,6 +42,7 @@ Result<std::vector<std::string>> ProtectedPaths(const Options& options) {
   // A configuration decides which tools ask, so no tool may write the one of the next start.
   paths.push_back(options.config_file.empty() ? "reprise.json" : options.config_file);
   paths.push_back(options.workspace + "/reprise.json");
+  if (!options.folder_file.empty()) paths.push_back(options.folder_file);
   paths.push_back(PromptDirectoryOf(options));  // nor the prompt of the next turn
   if (!options.passphrase_file.empty()) paths.push_back(options.passphrase_file);
   if (!options.token_file.empty()) paths.push_back(options.token_file);
@@ -127,6 +128,23 @@ std::vector<std::string> NamesOfServers(const Options& options) {
 ToolRules RulesOf(const Options& options) {
   if (options.tools.rules.empty()) return nullptr;
   return std::make_shared<const std::vector<ToolRule>>(options.tools.rules);
+}
+
+EngineOptions EngineOptionsOf(const Options& options, const std::string& path) {
+  return {.max_rounds = options.max_rounds,
+          .disconnect_grace = options.disconnect_grace,
+          .tool_timeout = options.tools.timeout,
+          .approval_mode = options.approval_mode,
+          .rules = RulesOf(options),
+          .approval_expiry = options.approval_expiry,
+          .max_retries = options.max_retries,
+          .max_tool_calls_per_minute = options.max_tool_calls_per_minute,
+          .budget = options.budget,
+          .prices = options.prices,
+          .parts = options.parts,
+          .workspace = path,
+          .output = options.tools.output,
+          .jobs = options.tools.jobs};
 }
 
 std::unique_ptr<InteractionStore> MakeMemoryStore() { return std::make_unique<MemoryInteractionStore>(); }

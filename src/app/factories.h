@@ -7,6 +7,7 @@
 #include "approval/rules.h"
 #include "people/authenticator.h"
 #include "reprise/audio.h"
+#include "reprise/engine.h"
 #include "reprise/factories.h"
 #include "reprise/file_system.h"
 #include "reprise/model_client.h"
@@ -19,6 +20,9 @@ namespace reprise {
 // The names of the configured MCP servers, and the configured rules; null if there are none.
 std::vector<std::string> NamesOfServers(const Options& options);
 ToolRules RulesOf(const Options& options);
+
+// What an engine gets of these options. `path`: of the folder.
+EngineOptions EngineOptionsOf(const Options& options, const std::string& path);
 
 // Like MakeTools; the tools use `transport` and `disk`, which must outlive them. `readable_folders`: see ToolOptions.
 Result<std::unique_ptr<ToolCatalog>> MakeToolCatalog(const Options& options, Transport& transport, FileSystem& disk,

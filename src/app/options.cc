@@ -38,51 +38,56 @@ std::vector<ProviderOptions> BuiltInProviders(const Environment& environment) {
            .api_key = environment("ANTHROPIC_API_KEY").value_or("")}};
 }
 
-// A configuration, and whether it was found rather than named, so that it must have been allowed.
+// A configuration as it was read.
 struct ConfigText {
   std::string path, text;
-  bool found = false;
+};
+using MaybeConfig = std::optional<ConfigText>;
+
+// All that options are made of, beside the file of a folder.
+struct Sources {
+  Flags flags;
+  Environment environment;
+  MaybeConfig config{};   // the named or the user's
+  bool is_named = false;  // `config` is named, and not found
+  MaybeConfig here{};     // reprise.json in the working directory, if no configuration is named
 };
 
-// A named file must exist; default files need not. nullopt if there is none.
-Result<std::optional<ConfigText>> FindConfig(const Flags& flags, const Environment& environment) {
-  const auto flag = flags.find("config");
-  if (const auto named = flag != flags.end() ? std::optional(flag->second) : environment("REPRISE_CONFIG")) {
+// nullopt if there is no such file. kForbidden if other users could have written it.
+Result<MaybeConfig> ReadFound(const std::string& path) {
+  if (!IsThere(path)) return std::nullopt;
+  auto text = ReadOwnFile(path, kMaxConfigFile);
+  if (!text && text.error().code == ErrorCode::kForbidden) {
+    return Fail(ErrorCode::kForbidden, text.error().message + "; fix that");
+  }
+  if (!text) return Fail(text.error());
+  return ConfigText{.path = path, .text = *std::move(text)};
+}
+
+bool IsSameFile(const MaybeConfig& one, const MaybeConfig& other) {
+  return one && other && Resolved(one->path) == Resolved(other->path);
+}
+
+// A named file must exist; default files need not.
+Result<void> FindConfig(Sources& sources) {
+  const auto flag = sources.flags.find("config");
+  if (const auto named =
+          flag != sources.flags.end() ? std::optional(flag->second) : sources.environment("REPRISE_CONFIG")) {
     auto text = ReadSmallFile(*named, kMaxConfigFile);
     if (!text && text.error().code == ErrorCode::kNotFound) {
       return Fail(ErrorCode::kInvalidArgument, "there is no configuration file " + *named);
     }
     if (!text) return Fail(text.error());
-    return ConfigText{.path = *named, .text = *std::move(text)};
+    sources.config = ConfigText{.path = *named, .text = *std::move(text)};
+    sources.is_named = true;
+    return {};
   }
-  std::vector<std::string> places = {kDefaultConfigFile};
-  if (const auto folder = ConfigFolder(environment)) places.push_back(*folder + "/" + kDefaultConfigFile);
-  for (const std::string& path : places) {
-    if (!IsThere(path)) continue;
-    auto text = ReadOwnFile(path, kMaxConfigFile);
-    if (!text && text.error().code == ErrorCode::kForbidden) {
-      return Fail(ErrorCode::kForbidden, text.error().message + "; fix that, or name it with --config");
-    }
-    if (!text) return Fail(text.error());
-    return ConfigText{.path = path, .text = *std::move(text), .found = true};
+  if (const auto folder = ConfigFolder(sources.environment)) {
+    sources.config = TRY(ReadFound(*folder + "/" + kDefaultConfigFile));
   }
-  return std::nullopt;
-}
-
-// True for ./reprise.json, and for the file in the configuration folder if it leads to a file that tools could write.
-bool NeedsTrust(const ConfigText& config, const Options& options, const Environment& environment) {
-  if (!config.found) return false;
-  return config.path == kDefaultConfigFile ||
-         OpenToTools(config.path, options.workspace, ConfigFolder(environment).value_or(""));
-}
-
-Result<void> RequireTrustOf(const ConfigText& config, const Options& options) {
-  FileDigests files = {{PlaceOf(config.path), Sha256Digest({config.text})}};
-  // Asks once about everything. Without trust in the configuration, errors in its programs are not reported.
-  const auto configuration = RequireTrust(options, files, /*ask=*/false);
-  if (configuration || !configuration.error().Is(Reason::kUntrusted)) return configuration;
-  if (auto named = FilesToTrust(options)) files.merge(*named);
-  return RequireTrust(options, files);
+  sources.here = TRY(ReadFound(kDefaultConfigFile));
+  if (IsSameFile(sources.here, sources.config)) sources.here.reset();
+  return {};
 }
 
 Result<void> ApplyEnvironmentAndFlags(Options& options, const Flags& flags, const Environment& environment) {
@@ -146,18 +151,13 @@ Result<void> CheckModel(const Options& options) {
                                                (known.empty() ? "there is none" : "there are: " + known) + ")");
 }
 
-// The default data folder: here, if it has chats or a configuration, else in the user's data folder (XDG Base Directory
-// Specification). kForbidden if tools could have redirected it with a link; --data-dir can name a wanted link.
-Result<std::string> DefaultDataFolder(bool has_config_here, const Environment& environment) {
-  constexpr const char* kHere = "chats";
-  if (has_config_here) return kHere;
-  for (const char* made : {"/.sealed_by", "/.lock"}) {
-    if (IsThere(kHere + std::string(made))) return kHere;
-  }
+// The default data folder, in the user's data folder (XDG Base Directory Specification). kForbidden if tools could have
+// redirected it with a link; --data-dir can name a wanted link.
+Result<std::string> DefaultDataFolder(const Environment& environment) {
   auto data = environment("XDG_DATA_HOME");
   if (!data || !data->starts_with('/')) {
     const auto home = environment("HOME");
-    if (!home) return kHere;
+    if (!home) return Options().data_dir;
     data = *home + "/.local/share";
   }
   for (const std::string& folder : {*data + "/reprise", *data + "/reprise/chats"}) {
@@ -201,6 +201,24 @@ std::string UsualModel(const ProviderOptions& provider) {
   return {};
 }
 
+std::vector<std::string> NotesOf(const Options& options, const Environment& environment) {
+  std::vector<std::string> notes;
+  std::string keys;
+  for (const std::string& key : options.server_keys) keys += (keys.empty() ? "" : ", ") + key;
+  if (!keys.empty()) {
+    notes.push_back(
+        "reprise.json in a folder is for the chats that work there, and the next version refuses keys of the server in "
+        "it: move " +
+        keys + " to $XDG_CONFIG_HOME/reprise/reprise.json, or to a file that you name with --config");
+  }
+  const std::string here = Options().data_dir;
+  const bool has_chats = IsThere(here + "/.sealed_by") || IsThere(here + "/.lock");
+  if (has_chats && options.data_dir != here && options.data_dir == DefaultDataFolder(environment)) {
+    notes.push_back("chats of an earlier version are in ./chats; `--data-dir chats` opens them");
+  }
+  return notes;
+}
+
 bool IsLoopback(const std::string& host) {
   if (host == "localhost") return true;
   in_addr v4{};
@@ -209,26 +227,65 @@ bool IsLoopback(const std::string& host) {
   return inet_pton(AF_INET6, host.c_str(), &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
 }
 
-Result<Options> LoadOptions(const Flags& flags, const Environment& environment) {
+namespace {
+
+// With the file of a folder, if there is one. `take`: what counts of it.
+Result<Options> Merged(const Sources& sources, const MaybeConfig& folder, FolderLayer::Take take) {
+  const Environment& environment = sources.environment;
   Options options;
   options.model.clear();
   options.data_dir.clear();
   options.providers = BuiltInProviders(environment);
-  if (const auto folder = ConfigFolder(environment)) options.trust_file = *folder + "/" + kTrustedFileName;
-  const auto config = TRY(FindConfig(flags, environment));
-  if (config) {
-    options.config_file = config->path;
-    const auto applied = ApplyConfig(options, config->text, environment);
-    if (!applied) return Fail(InFront(config->path + ":", applied.error()));
+  if (const auto own = ConfigFolder(environment)) options.trust_file = *own + "/" + kTrustedFileName;
+  const auto apply = [&](const ConfigText& config, const std::optional<FolderLayer>& layer) -> Result<void> {
+    const auto applied = layer ? ApplyFolderConfig(options, config.text, environment, *layer)
+                               : ApplyConfig(options, config.text, environment);
+    if (applied) return {};
+    Error wrong = InFront(config.path + ":", applied.error());
+    if (layer && wrong.code == ErrorCode::kInvalidArgument) wrong.reason = NameOf(Reason::kInvalidConfig);
+    return Fail(std::move(wrong));
+  };
+  if (sources.config) {
+    options.config_file = sources.config->path;
+    TRY(apply(*sources.config, std::nullopt));
   }
-  TRY(ApplyEnvironmentAndFlags(options, flags, environment));
+  if (sources.here) TRY(apply(*sources.here, FolderLayer{.take = FolderLayer::Take::kServerKeys}));
+  if (folder) {
+    options.folder_file = folder->path;
+    options.folder_digest = Sha256Digest({folder->text});
+    const bool denies_all = options.approval_mode == ApprovalMode::kDenyAll;
+    TRY(apply(*folder, FolderLayer{.take = take, .folder = ParentDirectory(PlaceOf(folder->path))}));
+    if (denies_all) options.approval_mode = ApprovalMode::kDenyAll;  // it holds in every chat
+  }
+  TRY(ApplyEnvironmentAndFlags(options, sources.flags, environment));
   ApplyTelemetryVariables(options.telemetry, environment);
-  if (options.data_dir.empty()) {
-    options.data_dir = TRY(DefaultDataFolder(options.config_file == kDefaultConfigFile, environment));
-  }
+  if (options.data_dir.empty()) options.data_dir = TRY(DefaultDataFolder(environment));
   TRY(FinishProviders(options.providers));
   if (options.model.empty()) options.model = ChooseModel(options);
   TRY(CheckModel(options));
+  return options;
+}
+
+// Options::of_folder. `home`: of the options that were loaded.
+Result<Options> OfFolder(const Sources& sources, const Options& home, const std::string& folder) {
+  if (folder.empty()) return Merged(sources, std::nullopt, {});
+  const bool is_home = folder == Resolved(home.workspace).string();
+  MaybeConfig file = TRY(ReadFound(is_home && !home.folder_file.empty() ? Resolved(home.folder_file).string()
+                                                                        : folder + "/" + kDefaultConfigFile));
+  if (IsSameFile(file, sources.config)) file.reset();
+  if (file) {
+    // Before it is parsed.
+    Options shown = home;
+    shown.folder_file = file->path;
+    shown.workspace = folder;
+    TRY(RequireTrust(shown, {{PlaceOf(file->path), Sha256Digest({file->text})}}, /*ask=*/false));
+  }
+  Options options = TRY(Merged(sources, file, is_home ? FolderLayer::Take::kOwnKeys : FolderLayer::Take::kChatKeys));
+  options.workspace = folder;
+  return options;
+}
+
+Result<void> CheckServer(const Options& options) {
   if (!IsLoopback(options.host) && options.token_file.empty() && !options.auth.has_people()) {
     return Fail(ErrorCode::kInvalidArgument,
                 "--host " + options.host + " can be reached from other machines and needs --token-file, or \"auth\"");
@@ -238,10 +295,45 @@ Result<Options> LoadOptions(const Flags& flags, const Environment& environment) 
         ErrorCode::kInvalidArgument,
         "workspace_mode local is for one user: with \"auth\" it is none, or shared if all may see and change it");
   }
-  // Last, so that the question shows the final options.
-  if (config && NeedsTrust(*config, options, environment)) {
-    TRY(RequireTrustOf(*config, options));
+  return {};
+}
+
+// Asks once about everything. Without trust in a configuration, errors in its programs are not reported.
+Result<void> RequireTrustOf(const std::vector<MaybeConfig>& configs, const Options& options) {
+  FileDigests files;
+  for (const MaybeConfig& config : configs) {
+    if (config) files[PlaceOf(config->path)] = Sha256Digest({config->text});
   }
+  const auto configuration = RequireTrust(options, files, /*ask=*/false);
+  if (configuration || !configuration.error().Is(Reason::kUntrusted)) return configuration;
+  if (auto named = FilesToTrust(options)) files.merge(*named);
+  return RequireTrust(options, files);
+}
+
+}  // namespace
+
+Result<Options> LoadOptions(const Flags& flags, const Environment& environment, bool with_trust) {
+  Sources sources{.flags = flags, .environment = environment};
+  TRY(FindConfig(sources));
+  // The folder's file is that of the workspace which flags, variables and the first configuration choose.
+  Options first;
+  if (sources.config) static_cast<void>(ApplyConfig(first, sources.config->text, environment));
+  static_cast<void>(ApplyEnvironmentAndFlags(first, flags, environment));
+  const std::string place = first.workspace == Options().workspace ? "" : first.workspace + "/";
+  MaybeConfig folder = TRY(ReadFound(place + kDefaultConfigFile));
+  if (IsSameFile(folder, sources.config)) folder.reset();
+  const bool is_here = IsSameFile(folder, sources.here) || place.empty();
+  Options options = TRY(Merged(sources, folder, is_here ? FolderLayer::Take::kOwnKeys : FolderLayer::Take::kChatKeys));
+  TRY(CheckServer(options));
+  // Last, so that the question shows the final options.
+  const bool is_open = sources.config && !sources.is_named &&
+                       OpenToTools(sources.config->path, options.workspace, ConfigFolder(environment).value_or(""));
+  if (with_trust && (is_open || sources.here || folder)) {
+    TRY(RequireTrustOf({is_open ? sources.config : MaybeConfig(), sources.here, folder}, options));
+  }
+  options.of_folder = [sources = std::move(sources), home = options](const std::string& path) {
+    return OfFolder(sources, home, path);
+  };
   return options;
 }
 

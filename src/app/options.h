@@ -17,9 +17,10 @@ using Flags = std::map<std::string, std::string>;
 // The configuration file that is looked for in the working directory.
 inline constexpr const char* kDefaultConfigFile = "reprise.json";
 
-// Merges the options: flags beat REPRISE_* variables beat the configuration file beat the defaults. The file is the one
-// that --config or REPRISE_CONFIG names, else reprise.json in the working directory, else
-// $XDG_CONFIG_HOME/reprise/reprise.json, if it exists.
+// Merges the options: flags beat REPRISE_* variables beat the reprise.json of the workspace beat the configuration file
+// beat the defaults. The configuration file is the one that --config or REPRISE_CONFIG names, else
+// $XDG_CONFIG_HOME/reprise/reprise.json, if it exists. A workspace's file may set keys of chats only; this version
+// still obeys keys of the server (Options::server_keys) in the working directory's, if no file is named.
 //
 // The agent's tools could have written a file that was found and not named, so a person must have allowed its content
 // (app/trust.h); if not, asks at the terminal. kForbidden otherwise; such a file is never skipped.
@@ -29,7 +30,13 @@ inline constexpr const char* kDefaultConfigFile = "reprise.json";
 // first of `models` whose provider has a key, else offline.
 //
 // Failures are one line for the person at the terminal that names the flag, variable or key; never a secret's value.
-Result<Options> LoadOptions(const Flags& flags, const Environment& environment);
+//
+// Without `with_trust` files that were found are read as if they were allowed: to show them to the person who may.
+Result<Options> LoadOptions(const Flags& flags, const Environment& environment, bool with_trust = true);
+
+// Lines for the person who starts a server or client: keys of the server in the reprise.json here, and where they
+// belong; chats in ./chats, which was the data folder in earlier versions.
+std::vector<std::string> NotesOf(const Options& options, const Environment& environment);
 
 // Sets default addresses of providers and moves a query out of the address. Idempotent. kInvalidArgument if an address
 // or a key is malformed.
@@ -47,6 +54,18 @@ bool IsLoopback(const std::string& host);
 //
 // kInvalidArgument; the message names the key and the expected value, and never quotes a value that may be a secret.
 Result<void> ApplyConfig(Options& options, std::string_view text, const Environment& environment);
+// The same for a folder's reprise.json.
+struct FolderLayer {
+  enum class Take {
+    kChatKeys,    // an error if there are keys of the server
+    kOwnKeys,     // keys of the server are left out, and listed in Options::server_keys
+    kServerKeys,  // those alone, which are listed too
+  };
+  Take take = Take::kChatKeys;
+  std::string folder{};  // what relative paths of programs and prompt modules mean
+};
+Result<void> ApplyFolderConfig(Options& options, std::string_view text, const Environment& environment,
+                               const FolderLayer& layer);
 
 // Sets the endpoints of traces and metrics below a base URL ("http://collector:4318").
 void SetOtlpEndpoint(TelemetryOptions& options, std::string_view base_url);

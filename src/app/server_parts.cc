@@ -110,7 +110,8 @@ Result<std::unique_ptr<ServerParts>> ServerParts::Assemble(const Options& option
 }
 
 void ServerParts::NoteUrl(std::string_view url) {
-  const Json settings = SettingsOfTurns(options_, ProcessEnvironment());
+  Json settings = SettingsOfTurns(options_, ProcessEnvironment());
+  settings[kOfAllChats] = SettingsOfAllChats(options_, ProcessEnvironment());
   if (auto noted = ReplaceFile(disk_, SettingsFileOf(options_), DumpJson(settings) + "\n"); !noted) {
     LogWarning("the settings could not be noted for clients", {{"detail", noted.error().message}});
   }
@@ -238,22 +239,31 @@ Result<std::shared_ptr<const KeySet>> ServerParts::OrgKeysFor(const TenantParts:
 }
 
 Result<void> ServerParts::OpenModels(Extensions& extensions) {
-  Options configured = options_;
-  if (extensions.models.contains(ProviderOf(options_.model))) configured.model = "offline";
-  auto models = TRY(MakeModelDirectory(transport_, configured));
-  models_ = std::move(models);
+  own_models_ = std::move(extensions.models);
+  models_ = TRY(MakeModels(options_));
   audio_ = TRY(MakeAudio(transport_, options_));
   documents_ = std::make_shared<SandboxedReader>(
       SandboxedReader::Options{.timeout = options_.document_timeout, .search_path = DocumentProgramPath(options_)});
-  if (extensions.models.empty()) return {};
-  models_ = std::make_unique<ExtendedModels>(std::move(models_), std::move(extensions.models), options_.model);
   return {};
+}
+
+Result<std::unique_ptr<ModelDirectory>> ServerParts::MakeModels(const Options& options) {
+  Options configured = options;
+  if (own_models_.contains(ProviderOf(options.model))) configured.model = "offline";
+  auto models = TRY(MakeModelDirectory(transport_, configured));
+  if (own_models_.empty()) return models;
+  return std::make_unique<ExtendedModels>(std::move(models), own_models_, options.model);
 }
 
 Result<void> ServerParts::OpenTools(Extensions& extensions) {
   own_tools_ = std::move(extensions.tools);
-  folders_ = TRY(WorkspaceFolders::Open(
-      {.options = options_, .transport = transport_, .disk = disk_, .own_tools = own_tools_, .keys = keys_}));
+  folders_ =
+      TRY(WorkspaceFolders::Open({.options = options_,
+                                  .transport = transport_,
+                                  .disk = disk_,
+                                  .own_tools = own_tools_,
+                                  .keys = keys_,
+                                  .make_models = [this](const Options& options) { return MakeModels(options); }}));
   return CheckRules(options_.tools.rules, *folders_->home()->tools().Current(), NamesOfServers(options_));
 }
 
@@ -269,7 +279,7 @@ Result<ServerOptions> HttpOptionsFrom(const Options& options) {
   server.limits.file_bytes = options.files.file_bytes;
   const TurnSettings settings = SettingsOfTurns(options, ProcessEnvironment());
   server.settings = DigestOf(settings);
-  server.settings_of_all_chats = DigestOf(OfAllChats(settings));
+  server.settings_of_all_chats = DigestOf(SettingsOfAllChats(options, ProcessEnvironment()));
   server.files_in_bucket = options.bucket.has_value();
   if (!options.token_file.empty()) {
     server.token = TRY(ReadToken(options.token_file));

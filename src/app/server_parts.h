@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -71,6 +72,7 @@ class ServerParts {
   void StartTelemetry();
   Result<void> OpenStores(bool new_key);
   Result<void> OpenDatabase();
+  Result<std::unique_ptr<ModelDirectory>> MakeModels(const Options& options);
   Result<void> OpenModels(Extensions& extensions);
   Result<void> OpenTools(Extensions& extensions);
   TenantParts::Common CommonParts(bool is_operator);
@@ -91,6 +93,7 @@ class ServerParts {
   CurlTransport transport_;
   CurlTransport telemetry_transport_;         // of its own, because a collector must not delay the models' answers
   std::unique_ptr<OtlpTelemetry> telemetry_;  // null if disabled
+  std::map<std::string, std::shared_ptr<ModelClient>> own_models_;  // of the embedding program
   std::unique_ptr<ModelDirectory> models_;
   std::unique_ptr<Audio> audio_;
   std::shared_ptr<SandboxedReader> documents_;

@@ -96,6 +96,18 @@ const Setting* FindSettingByKey(std::string_view key) {
   return FindWhere([&](const Setting& setting) { return setting.key == key; });
 }
 
+std::optional<Layer> LayerOf(std::string_view key) {
+  std::optional<Layer> layer;
+  for (const Setting& setting : Settings()) {
+    if (!setting.key.starts_with(key)) continue;
+    const std::string_view rest = setting.key.substr(key.size());
+    if (!rest.empty() && rest[0] != '.' && rest[0] != '[') continue;
+    if (layer && *layer != setting.rules.layer) return std::nullopt;
+    layer = setting.rules.layer;
+  }
+  return layer;
+}
+
 std::string EnvironmentName(const Setting& setting) {
   std::string name = "REPRISE_";
   for (const char c : setting.flag.name) {

@@ -69,6 +69,12 @@ enum class Told {
   kInWords,     // in a text of its own
 };
 
+// Which layers of the configuration may set it (app/options.h); flags and variables may set all that have one.
+enum class Layer {
+  kChat,    // also the reprise.json of a folder, for the chats that work there
+  kServer,  // the user's or the named file alone
+};
+
 // --NAME, and the environment variable REPRISE_NAME. `name` is empty if there is none.
 struct Flag {
   std::string_view name{};
@@ -92,6 +98,7 @@ struct SettingRules {
   Told told = Told::kAsOfTurns;
   std::string_view zero{};  // the meaning of 0, if that is not obvious
   std::string_view note{};  // for people, about any value but the default
+  Layer layer = Layer::kChat;
 };
 
 // One setting. Flags, variables, the configuration file, help, the question of trust, and redaction for models and logs
@@ -109,6 +116,8 @@ std::span<const Setting> Settings();
 // Null if there is none.
 const Setting* FindSetting(std::string_view flag);
 const Setting* FindSettingByKey(std::string_view key);
+// The layer of a key, or of all keys below it; nullopt if they differ, or there are none.
+std::optional<Layer> LayerOf(std::string_view key);
 
 // REQUIRES: it has a flag.
 std::string EnvironmentName(const Setting& setting);

@@ -122,23 +122,9 @@ Result<void> TenantParts::Start(const Common& common) {
   parts.check_form = CheckForm;
   for (const auto& fallback : fallback_stores_) parts.fallback_stores.push_back(fallback.get());
   // A hanging disk is given up; an unavailable database comes back.
-  const auto save_timeout = postgres_ ? std::chrono::milliseconds(0) : EngineOptions{}.save_timeout;
-  engine_ = std::make_unique<Engine>(std::move(parts),
-                                     EngineOptions{.max_rounds = options_.max_rounds,
-                                                   .disconnect_grace = options_.disconnect_grace,
-                                                   .tool_timeout = options_.tools.timeout,
-                                                   .save_timeout = save_timeout,
-                                                   .approval_mode = options_.approval_mode,
-                                                   .rules = RulesOf(options_),
-                                                   .approval_expiry = options_.approval_expiry,
-                                                   .max_retries = options_.max_retries,
-                                                   .max_tool_calls_per_minute = options_.max_tool_calls_per_minute,
-                                                   .budget = options_.budget,
-                                                   .prices = options_.prices,
-                                                   .parts = options_.parts,
-                                                   .workspace = home_->path,
-                                                   .output = options_.tools.output,
-                                                   .jobs = options_.tools.jobs});
+  EngineOptions options = EngineOptionsOf(options_, home_->path);
+  if (postgres_) options.save_timeout = {};
+  engine_ = std::make_unique<Engine>(std::move(parts), std::move(options));
   const auto recovered = TRY(engine_->Recover());
   if (recovered.waiting + recovered.failed + recovered.left > 0) {
     LogInfo("interrupted interactions taken up",

@@ -138,7 +138,8 @@ namespace {
 Error Untrusted(const Options& options, const FileDigests& files) {
   std::string names, hint = "reprise trust";
   for (const auto& [path, digest] : files) names += (names.empty() ? "" : ", ") + path;
-  hint += " " + (options.config_file.empty() ? names : options.config_file);
+  const std::string& config = options.folder_file.empty() ? options.config_file : options.folder_file;
+  hint += " " + (config.empty() ? names : config);
   if (options.workspace != ".") hint += " --workspace " + options.workspace;
   const bool one = files.size() == 1;
   return Refused(
@@ -146,8 +147,7 @@ Error Untrusted(const Options& options, const FileDigests& files) {
       names +
           (one ? " is new or has changed since you allowed it, and the agent's tools could have written it; `"
                : " are new or have changed since you allowed them, and the agent's tools could have written them; `") +
-          hint + "` shows what the server would do and allows " + (one ? "it" : "them") +
-          ", --config FILE uses another configuration");
+          hint + "` shows what the server would do and allows " + (one ? "it" : "them"));
 }
 
 // Keys typed before the question appeared are discarded.
@@ -181,6 +181,7 @@ std::string ServerLine(const McpServerOptions& server) {
   const std::string more =
       (server.roots ? ", and is told to work in " + (server.roots->empty() ? "no folder" : QuotedWords(*server.roots))
                     : "") +
+      std::string(server.shared ? ", once for all folders" : "") +
       std::string(server.trust_annotations ? ", and believes what it says of its tools (trust_annotations)" : "") +
       (server.startup_timeout == McpServerOptions().startup_timeout
            ? ""
@@ -330,6 +331,40 @@ std::string WhatItWouldDo(const Options& options, const FileDigests& files) {
   add_values(Told::kAsOfTurns);
   for (const auto& [path, digest] : files) add("uses " + path);
   return text;
+}
+
+FileDigests FolderToTrust(const std::string& folder) {
+  const std::string path = Resolved(folder).string();
+  return {{path, Sha256Digest({path})}};
+}
+
+bool IsHomeFolder(const std::string& folder, const Environment& environment) {
+  const auto home = environment("HOME");
+  return home && home->starts_with('/') && Resolved(folder) == Resolved(*home);
+}
+
+bool IsFolderAllowed(const std::string& trust_file, const std::string& folder) {
+  const auto allowed = TrustedFiles(trust_file).Read();
+  if (!allowed) return false;
+  const FileDigests wanted = FolderToTrust(folder);
+  const auto found = allowed->find(wanted.begin()->first);
+  return found != allowed->end() && found->second == wanted.begin()->second;
+}
+
+Result<void> RequireHomeConsent(const Options& options, const Environment& environment, bool ask) {
+  if (!options.has_workspace() || !IsHomeFolder(options.workspace, environment) ||
+      IsFolderAllowed(options.trust_file, options.workspace)) {
+    return {};
+  }
+  const std::string why =
+      VisibleLine(Resolved(options.workspace).string()) +
+      " is your home folder: the agent's tools could read and change whatever you keep there, such as other projects "
+      "and the programs that your shell runs";
+  if (!ask || !IsPersonThere() || !AnswersYes("reprise: " + why + ".\nWork here, now and later? [y/N] ")) {
+    return Fail(Reason::kWorkspaceNotAllowed,
+                why + "; `reprise trust ~` allows that, --workspace DIR names another folder");
+  }
+  return TrustedFiles(options.trust_file).Allow(FolderToTrust(options.workspace));
 }
 
 std::vector<std::pair<std::string, std::string>> ValuesOfTurns(const Options& options) {

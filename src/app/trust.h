@@ -56,6 +56,15 @@ bool OpenToTools(const std::string& path, const std::string& workspace, const st
 // as FilesOfPrograms does, and for an unreadable file.
 Result<FileDigests> FilesToTrust(const Options& options);
 
+// A folder that a person has allowed is listed by its path, with the digest of that path.
+FileDigests FolderToTrust(const std::string& folder);
+// Whether this is the user's home folder. Chats work there only after a person has allowed it (FolderToTrust).
+bool IsHomeFolder(const std::string& folder, const Environment& environment);
+bool IsFolderAllowed(const std::string& trust_file, const std::string& folder);
+// Ok if chats may work in options.workspace: it is not the home folder, or is allowed. Otherwise asks at the terminal
+// if `ask`, and stores the answer; kForbidden (reason "workspace_not_allowed") names the remedy.
+Result<void> RequireHomeConsent(const Options& options, const Environment& environment, bool ask);
+
 // The effects of a configuration, in lines for the person who is asked to allow it. No secrets: only the names of
 // variables and headers.
 std::string WhatItWouldDo(const Options& options, const FileDigests& files);

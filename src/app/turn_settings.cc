@@ -1,6 +1,7 @@
 #include "app/turn_settings.h"
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "app/options.h"
 #include "app/trust.h"
@@ -24,10 +25,13 @@ TurnSettings SourcesOf(const Options& options, const Environment& environment) {
   };
   Options scratch;
   ApplyTelemetryVariables(scratch.telemetry, noted);
-  if (options.config_file.empty()) return sources;
-  const auto text = ReadSmallFile(options.config_file, kMaxConfigFile);
-  if (text) static_cast<void>(ApplyConfig(scratch, *text, noted));
-  sources["configuration"] = Resolved(options.config_file).string() + " " + Sha256Digest({text.value_or("")});
+  for (const auto& [key, file] : {std::pair<std::string, std::string>("configuration", options.config_file),
+                                  {"configuration of the folder", options.folder_file}}) {
+    if (file.empty()) continue;
+    const auto text = ReadSmallFile(file, kMaxConfigFile);
+    if (text) static_cast<void>(ApplyConfig(scratch, *text, noted));
+    sources[key] = Resolved(file).string() + " " + Sha256Digest({text.value_or("")});
+  }
   return sources;
 }
 
@@ -45,7 +49,9 @@ TurnSettings SettingsOfTurns(const Options& options, const Environment& environm
   return settings;
 }
 
-TurnSettings OfAllChats(TurnSettings settings) {
+TurnSettings SettingsOfAllChats(const Options& options, const Environment& environment) {
+  const auto base = options.of_folder ? options.of_folder({}) : Result<Options>(options);
+  TurnSettings settings = SettingsOfTurns(base.value_or(options), environment);
   for (const char* const own : {"workspace", "approval_mode", "model"}) settings.erase(own);
   return settings;
 }

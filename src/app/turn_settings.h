@@ -16,11 +16,14 @@ using TurnSettings = std::map<std::string, std::string>;
 // From options that were just loaded in `environment`.
 TurnSettings SettingsOfTurns(const Options& options, const Environment& environment);
 
-// Without those that each chat may have of its own: folder, mode and model.
-TurnSettings OfAllChats(TurnSettings settings);
+// Those that chats in all folders have: without folder, mode and model, and without the folder's file.
+TurnSettings SettingsOfAllChats(const Options& options, const Environment& environment);
 
 // Equal for equal settings only.
 std::string DigestOf(const TurnSettings& settings);
+
+// The member of SettingsFileOf that holds the settings of all chats, as an object.
+inline constexpr const char* kOfAllChats = "of_all_chats";
 
 // The file in a data folder where its server has noted its settings, as a JSON object.
 std::string SettingsFileOf(const Options& options);

@@ -18,8 +18,10 @@
 #include "app/keys.h"
 #include "app/mcp_setup.h"
 #include "app/prompt_files.h"
+#include "app/secrets.h"
 #include "app/trust.h"
 #include "base/path.h"
+#include "base/system.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
 #include "base/try.h"
@@ -90,22 +92,43 @@ Options For(const Options& options, const std::string& path) {
   return changed;
 }
 
-// A command works in one folder. A server with a URL does not, and serves all.
-bool ServesAll(const McpServerOptions& server) { return server.command.empty(); }
+// A command works in one folder, unless it is shared. A server with a URL does not, and serves all.
+bool ServesAll(const McpServerOptions& server) {
+  return !server.of_folder && (server.command.empty() || server.shared);
+}
+
+// Whether the server of this name that serves all folders serves this one, which may have one of its own.
+bool Takes(const WorkspaceFolder& folder, const std::string& name) {
+  const auto& servers = folder.options().mcp_servers;
+  return std::none_of(servers.begin(), servers.end(),
+                      [&](const auto& each) { return each.of_folder && each.name == name; });
+}
 
 }  // namespace
 
-WorkspaceFolder::WorkspaceFolder(const Shared& shared, std::string path)
+WorkspaceFolder::WorkspaceFolder(const Shared& shared, Options options, std::string path)
     : path_(std::move(path)),
-      options_(For(shared.options, path_)),
+      options_(For(std::move(options), path_)),
       transport_(shared.transport),
       disk_(shared.disk),
       keys_(shared.keys) {}
 
-Result<std::shared_ptr<WorkspaceFolder>> WorkspaceFolder::Open(const Shared& shared, const std::string& path) {
-  std::shared_ptr<WorkspaceFolder> folder(new WorkspaceFolder(shared, path));
+Result<std::shared_ptr<WorkspaceFolder>> WorkspaceFolder::Open(const Shared& shared, Options options,
+                                                               const std::string& path, bool is_own) {
+  std::shared_ptr<WorkspaceFolder> folder(new WorkspaceFolder(shared, std::move(options), path));
   TRY(folder->OpenTools(shared));
+  if (is_own) TRY(folder->OpenSettings(shared));
   return folder;
+}
+
+Result<void> WorkspaceFolder::OpenSettings(const Shared& shared) {
+  models_ = TRY(shared.make_models(options_));
+  TRY(CheckRules(options_.tools.rules, *tools_->Current(), NamesOfServers(options_)));
+  settings_.emplace(FolderSettings{.options = EngineOptionsOf(options_, path_),
+                                   .models = *models_,
+                                   .secrets = SecretsOf(options_, environ),
+                                   .guardrails = options_.guardrails});
+  return {};
 }
 
 Result<void> WorkspaceFolder::OpenTools(const Shared& shared) {
@@ -160,7 +183,8 @@ WorkspaceParts WorkspaceFolder::PartsFor(bool is_operator, WorkspaceHistory* his
           .history = history,
           .reader = reader_.get(),
           .instructions = instructions_.get(),
-          .hooks = hooks_.get()};
+          .hooks = hooks_.get(),
+          .settings = settings_ ? &*settings_ : nullptr};
 }
 
 // --- all of them -----------------------------------------------------------------------------------------------------
@@ -168,8 +192,8 @@ WorkspaceParts WorkspaceFolder::PartsFor(bool is_operator, WorkspaceHistory* his
 Result<std::unique_ptr<WorkspaceFolders>> WorkspaceFolders::Open(WorkspaceFolder::Shared shared) {
   std::unique_ptr<WorkspaceFolders> folders(new WorkspaceFolders(std::move(shared)));
   const Options& options = folders->shared_.options;
-  folders->home_ = TRY(WorkspaceFolder::Open(
-      folders->shared_, options.has_workspace() ? Resolved(options.workspace).string() : std::string()));
+  const std::string path = options.has_workspace() ? Resolved(options.workspace).string() : std::string();
+  folders->home_ = TRY(WorkspaceFolder::Open(folders->shared_, options, path, /*is_own=*/false));
   return folders;
 }
 
@@ -185,15 +209,13 @@ void WorkspaceFolders::StartServers() {
                                {});
     }
   }
-  std::set<std::string> serving;
   for (const McpServerOptions& server : servers) {
-    if (ServesAll(server)) serving.insert(server.name);
+    if (ServesAll(server)) serving_.insert(server.name);
   }
   home_->StartServers(
       std::move(servers),
-      [this, serving = std::move(serving)](ToolServer server, std::vector<std::shared_ptr<Tool>> tools,
-                                           UnlistedTool unlisted) {
-        if (serving.contains(server.name)) SetShared(server, tools, unlisted);
+      [this](ToolServer server, std::vector<std::shared_ptr<Tool>> tools, UnlistedTool unlisted) {
+        if (serving_.contains(server.name)) SetShared(server, tools, unlisted);
         home_->tools().SetServer(std::move(server), std::move(tools), std::move(unlisted));
       },
       nullptr);
@@ -208,7 +230,9 @@ void WorkspaceFolders::SetShared(ToolServer server, std::vector<std::shared_ptr<
       if (auto held = folder.lock()) open.push_back(std::move(held));
     }
   }
-  for (const auto& folder : open) folder->tools().SetServer(server, tools, unlisted);
+  for (const auto& folder : open) {
+    if (Takes(*folder, server.name)) folder->tools().SetServer(server, tools, unlisted);
+  }
 }
 
 namespace {
@@ -244,6 +268,10 @@ Result<void> WorkspaceFolders::CheckAllowed(const std::string& path) const {
   if (!is_listed && (options.auth.has_people() || !options.token_file.empty())) {
     return refuse("it is in none of the configured \"workspaces\"");
   }
+  if (IsHomeFolder(path, ProcessEnvironment())) {
+    if (is_listed || IsFolderAllowed(options.trust_file, path)) return {};
+    return refuse("it is your home folder; `reprise trust ~` allows that");
+  }
   for (const std::string& own : {options.data_dir, ParentDirectory(KeyFileOf(options)), ConfigDirectoryOf(options)}) {
     const fs::path closed = Resolved(own);
     if (LiesBeneath(path, closed)) return refuse("it is the server's own");
@@ -257,35 +285,53 @@ Result<void> WorkspaceFolders::CheckAllowed(const std::string& path) const {
   return {};
 }
 
-Result<std::shared_ptr<WorkspaceFolder>> WorkspaceFolders::Find(const std::string& path) {
-  if (path.empty() || path == home_->path()) return home_;
-  const auto known = [&]() -> std::shared_ptr<WorkspaceFolder> {
-    const MutexLock lock(mutex_);
-    const auto found = all_.find(path);
-    auto folder = found == all_.end() ? nullptr : found->second.lock();
-    if (folder) {
-      std::erase(kept_, folder);
-      kept_.push_back(folder);
-    }
-    return folder;
-  };
+// A folder that is as it was configured; null if it is not open.
+std::shared_ptr<WorkspaceFolder> WorkspaceFolders::Known(const std::string& path, const std::string& digest) {
+  if (path == home_->path() && digest == home_->options().folder_digest) return home_;
+  const MutexLock lock(mutex_);
+  const auto found = all_.find(path);
+  auto folder = found == all_.end() ? nullptr : found->second.lock();
+  if (!folder || folder->options().folder_digest != digest) return nullptr;
+  std::erase(kept_, folder);
+  kept_.push_back(folder);
+  return folder;
+}
+
+Result<Options> WorkspaceFolders::OptionsOf(const std::string& path) const {
+  const auto& of_folder = shared_.options.of_folder;
+  return of_folder ? of_folder(path) : For(shared_.options, path);
+}
+
+// Whether each folder has its own of this server.
+bool WorkspaceFolders::IsOwnServer(const McpServerOptions& server) const {
+  return !ServesAll(server) || !serving_.contains(server.name);
+}
+
+Result<std::shared_ptr<WorkspaceFolder>> WorkspaceFolders::Find(const std::string& given) {
+  const std::string& path = given.empty() ? home_->path() : given;
+  if (path.empty()) return home_;
+  const bool is_home = path == home_->path();
   // It may have become a link.
-  if (const std::string there = TRY(FolderAt(path)); there != path) {
+  if (const std::string there = is_home ? path : TRY(FolderAt(path)); there != path) {
     return Fail(Reason::kNoSuchWorkspace, "the folder " + VisibleLine(path) + " is a link to " + VisibleLine(there) +
                                               " now; move the chat there if that is meant");
   }
-  if (auto folder = known()) return folder;
+  const Options options = TRY(OptionsOf(path));
+  if (auto folder = Known(path, options.folder_digest)) return folder;
   const MutexLock alone(opening_);
-  if (auto folder = known()) return folder;
-  TRY(CheckAllowed(path));  // an earlier process may have chosen it
-  const Options options = For(shared_.options, path);
+  if (auto folder = Known(path, options.folder_digest)) return folder;
+  if (!is_home) TRY(CheckAllowed(path));  // an earlier process may have chosen it
   TRY(RequireTrust(options, TRY(FilesToTrust(options)), /*ask=*/false));
-  auto folder = TRY(WorkspaceFolder::Open(shared_, path));
+  const bool is_own = options.folder_digest != shared_.options.folder_digest;
+  auto folder = TRY(WorkspaceFolder::Open(shared_, options, path, is_own));
   std::vector<std::shared_ptr<WorkspaceFolder>> given_up;  // destroyed after the lock is released
   {
     const MutexLock lock(mutex_);
-    for (const auto& [name, server] : servers_) folder->tools().SetServer(server.server, server.tools, server.unlisted);
+    for (const auto& [name, server] : servers_) {
+      if (Takes(*folder, name)) folder->tools().SetServer(server.server, server.tools, server.unlisted);
+    }
     std::erase_if(all_, [](const auto& each) { return each.second.expired(); });
+    std::erase_if(kept_, [&](const auto& each) { return each->path() == path && (given_up.push_back(each), true); });
     all_[path] = folder;
     kept_.push_back(folder);
     if (kept_.size() > kMostKept) {
@@ -295,7 +341,7 @@ Result<std::shared_ptr<WorkspaceFolder>> WorkspaceFolders::Find(const std::strin
   }
   std::vector<McpServerOptions> servers;
   std::copy_if(options.mcp_servers.begin(), options.mcp_servers.end(), std::back_inserter(servers),
-               [](const McpServerOptions& server) { return !ServesAll(server); });
+               [this](const McpServerOptions& server) { return IsOwnServer(server); });
   ToolCatalog& tools = folder->tools();
   folder->StartServers(
       std::move(servers),
@@ -308,7 +354,7 @@ Result<std::shared_ptr<WorkspaceFolder>> WorkspaceFolders::Find(const std::strin
 
 // --- of one tenant ---------------------------------------------------------------------------------------------------
 
-std::shared_ptr<const WorkspaceParts> TenantWorkspaces::Of(std::shared_ptr<WorkspaceFolder> folder) {
+std::shared_ptr<const WorkspaceParts> TenantWorkspaces::Of(std::shared_ptr<WorkspaceFolder> folder) const {
   struct Held {
     std::shared_ptr<WorkspaceFolder> folder;
     std::unique_ptr<TrackedHistory> history;
@@ -321,9 +367,8 @@ std::shared_ptr<const WorkspaceParts> TenantWorkspaces::Of(std::shared_ptr<Works
 }
 
 Result<std::shared_ptr<const WorkspaceParts>> TenantWorkspaces::Open(const std::string& path) {
-  return Of(TRY(folders_.Find(path)));
+  auto folder = TRY(folders_.Find(path));
+  return folder == folders_.home() ? home_ : Of(std::move(folder));
 }
-
-std::shared_ptr<const WorkspaceParts> TenantWorkspaces::Home() { return Of(folders_.home()); }
 
 }  // namespace reprise

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -9,6 +12,7 @@
 #include "crypto/key_set.h"
 #include "mcp/mcp_servers.h"
 #include "reprise/blob_store.h"
+#include "reprise/engine.h"
 #include "reprise/file_system.h"
 #include "reprise/options.h"
 #include "reprise/result.h"
@@ -31,13 +35,16 @@ class WorkspaceFolder {
     FileSystem& disk;
     const std::vector<std::shared_ptr<Tool>>& own_tools;  // of the embedding program
     std::shared_ptr<const KeySet> keys;                   // null if chats are plain
+    std::function<Result<std::unique_ptr<ModelDirectory>>(const Options&)> make_models;
   };
-  // `path` is absolute and free of symbolic links; empty: there is no folder, and the tools that need one are off.
-  // Starts nothing. kForbidden (reason "untrusted") if the configuration's programs lie there and are not allowed;
-  // kInvalidArgument as FilesOfPrograms.
-  static Result<std::shared_ptr<WorkspaceFolder>> Open(const Shared& shared, const std::string& path);
+  // `options` are the folder's own: `settings` are made of them if `is_own`. `path` is absolute and free of symbolic
+  // links; empty: there is no folder, and the tools that need one are off. Starts nothing. kForbidden (reason
+  // "untrusted") if the configuration's programs lie there and are not allowed; kInvalidArgument as FilesOfPrograms.
+  static Result<std::shared_ptr<WorkspaceFolder>> Open(const Shared& shared, Options options, const std::string& path,
+                                                       bool is_own);
 
   const std::string& path() const { return path_; }
+  const Options& options() const { return options_; }
   ToolCatalog& tools() { return *tools_; }
   // Connects to `servers`, whose commands run for this folder alone.
   void StartServers(std::vector<McpServerOptions> servers, ServerConnection::OnChange on_change,
@@ -48,11 +55,14 @@ class WorkspaceFolder {
   WorkspaceParts PartsFor(bool is_operator, WorkspaceHistory* history);
 
  private:
-  WorkspaceFolder(const Shared& shared, std::string path);
+  WorkspaceFolder(const Shared& shared, Options options, std::string path);
   Result<void> OpenTools(const Shared& shared);
+  Result<void> OpenSettings(const Shared& shared);
 
   const std::string path_;
-  const Options options_;  // the server's, for this folder
+  const Options options_;
+  std::unique_ptr<ModelDirectory> models_;
+  std::optional<FolderSettings> settings_;  // none: the server's
   Transport& transport_;
   FileSystem& disk_;
   const std::shared_ptr<const KeySet> keys_;
@@ -88,10 +98,14 @@ class WorkspaceFolders {
   };
   explicit WorkspaceFolders(WorkspaceFolder::Shared shared) : shared_(std::move(shared)) {}
   Result<void> CheckAllowed(const std::string& path) const;
+  Result<Options> OptionsOf(const std::string& path) const;
+  std::shared_ptr<WorkspaceFolder> Known(const std::string& path, const std::string& digest);
+  bool IsOwnServer(const McpServerOptions& server) const;
   void SetShared(ToolServer server, std::vector<std::shared_ptr<Tool>> tools, UnlistedTool unlisted);
 
   const WorkspaceFolder::Shared shared_;
-  Mutex opening_;  // held while a folder is opened
+  std::set<std::string> serving_;  // names of the servers that serve all folders; set before others are opened
+  Mutex opening_;                  // held while a folder is opened
   Mutex mutex_;
   std::vector<std::shared_ptr<WorkspaceFolder>> kept_ GUARDED_BY(mutex_);         // the last used one at the end
   std::map<std::string, std::weak_ptr<WorkspaceFolder>> all_ GUARDED_BY(mutex_);  // by path; also those only in use
@@ -108,14 +122,15 @@ class TenantWorkspaces final : public Workspaces {
 
   Result<std::string> Choose(const std::string& path) override { return folders_.Choose(path); }
   Result<std::shared_ptr<const WorkspaceParts>> Open(const std::string& path) override;
-  std::shared_ptr<const WorkspaceParts> Home();
+  std::shared_ptr<const WorkspaceParts> Home() const { return home_; }
 
  private:
-  std::shared_ptr<const WorkspaceParts> Of(std::shared_ptr<WorkspaceFolder> folder);
+  std::shared_ptr<const WorkspaceParts> Of(std::shared_ptr<WorkspaceFolder> folder) const;
 
   WorkspaceFolders& folders_;
   BlobStore& blobs_;
   const bool shared_, is_operator_;
+  const std::shared_ptr<const WorkspaceParts> home_ = Of(folders_.home());
 };
 
 }  // namespace reprise

@@ -11,6 +11,8 @@
 #include <utility>
 
 #include "app/keys.h"
+#include "app/options.h"
+#include "app/trust.h"
 #include "base/json.h"
 #include "base/path.h"
 #include "base/terminal_text.h"
@@ -123,6 +125,12 @@ int RunChat(const CommandLine& line, const Environment& environment) {
   ServerLink link(line.flags, environment, *named,
                   {.says_model = true, .restarts = true, .joining = Joining::kOwnChats});
   if (const auto settings = link.Check(); !settings) return ComplainOfUse(settings.error());
+  if (!*named) {
+    if (const auto may = RequireHomeConsent(link.options(), environment, /*ask=*/!is_one_shot); !may) {
+      return Complain(may.error());
+    }
+    for (const std::string& note : NotesOf(link.options(), environment)) Warn(VisibleLine(note));
+  }
   std::error_code unknown;
   const bool is_first_start =
       !*named && !link.options().plain && !std::filesystem::exists(KeyFileOf(link.options()), unknown);

@@ -49,8 +49,9 @@ void PrintFindings(const std::vector<Finding>& findings, bool ok, bool json) {
 int RunDoctor(const CommandLine& line, const Environment& environment) {
   std::vector<Finding> findings;
   if (const auto options = LoadOptions(line.flags, environment)) {
-    const std::string source =
-        options->config_file.empty() ? "no file; defaults and environment" : options->config_file;
+    std::string source = options->config_file;
+    if (!options->folder_file.empty()) source += (source.empty() ? "" : ", ") + options->folder_file;
+    if (source.empty()) source = "no file; defaults and environment";
     findings = CheckHealth(*options);
     for (Finding& finding : CheckProviders(*options)) findings.push_back(std::move(finding));
     for (Finding& finding : CheckServices(*options)) findings.push_back(std::move(finding));

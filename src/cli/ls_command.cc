@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/path.h"
 #include "base/terminal_text.h"
 #include "cli/commands.h"
 #include "client/archive/chat_reader.h"
@@ -59,10 +60,15 @@ int ListChats(ChatReader& reader, bool json) {
   std::size_t width = 0;
   for (const ChatSummary& chat : chats) width = std::max(width, chat.id.str().size());
   for (const Unreadable& one : unreadable) width = std::max(width, one.chat.str().size());
+  // This folder's come first; those of others say where they work.
+  const std::string here = Resolved(reader.options().workspace).string();
+  const auto works_here = [&](const ChatSummary& chat) { return chat.workspace == here; };
+  std::stable_partition(chats.begin(), chats.end(), works_here);
   for (const ChatSummary& chat : chats) {
+    const bool is_elsewhere = !chat.workspace.empty() && !works_here(chat);
     Print(Padded(chat.id.str(), width) + "  " + FormatForReading(chat.updated_at) + "  " +
           (chat.head ? chat.head->str() : "-      ") + "  " + VisibleLine(Shortened(chat.title, kTitleCharacters)) +
-          "\n");
+          (is_elsewhere ? "  " + VisibleLine(chat.workspace) : "") + "\n");
   }
   for (const Unreadable& one : unreadable) {
     Print(Padded(one.chat.str(), width) + "  cannot be read: " + VisibleLine(one.error.message) + "\n");

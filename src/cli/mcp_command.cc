@@ -57,10 +57,11 @@ Json NewServer(const McpRequest& request) {
   return server;
 }
 
-// Adds the server to the configuration file that was read, or to the default one. Returns its path.
+// Adds the server to the folder's file, or to the configuration file that was read, or to the default one. Returns its
+// path.
 Result<std::string> AddTo(const Options& options, const Environment& environment, const std::string& name,
                           const Json& server) {
-  std::string path = options.config_file;
+  std::string path = options.folder_file.empty() ? options.config_file : options.folder_file;
   const auto folder = ConfigFolder(environment);
   if (path.empty() && !folder) return Fail(ErrorCode::kUnavailable, "there is no folder for a configuration; set HOME");
   if (path.empty()) path = *folder + "/" + kDefaultConfigFile;

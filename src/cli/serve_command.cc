@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "app/options.h"
 #include "app/checks.h"
 #include "app/embedded.h"
 #include "app/process.h"
@@ -82,9 +83,11 @@ int Serve(const Options& options, const CommandLine& line, StopSignals& signals,
 
   const std::string host = (*server)->host();
   (*parts)->NoteUrl(UrlOf(ReachableHost(host), (*server)->port()));
+  for (const std::string& note : NotesOf(options, ProcessEnvironment())) LogWarning(note, {});
   LogInfo("ready", {{"version", std::string(Version())},
                     {"model", options.model},
                     {"config", options.config_file},
+                    {"folder_config", options.folder_file},
                     {"sealed", options.plain ? "no" : "yes"}});
   Print("reprise listening on " + UrlOf(host, (*server)->port()) + "\n");
   if (!FlushOutput()) LogWarning("nobody reads the standard output");

@@ -8,6 +8,7 @@
 #include "app/prompt_files.h"
 #include "app/trust.h"
 #include "base/json.h"
+#include "base/path.h"
 #include "base/private_file.h"
 #include "base/terminal_text.h"
 #include "base/utf8.h"
@@ -25,6 +26,8 @@ TrustedFiles ListOf(const Environment& environment) {
 
 // Whether an allowed file still exists with the same content.
 std::string_view StateOf(const std::string& path, const std::string& digest) {
+  std::error_code failed;
+  if (std::filesystem::is_directory(path, failed)) return "allowed";
   const auto now = Sha256OfFile(path);
   if (!now) return "gone";
   return *now == digest ? "allowed" : "changed";
@@ -45,10 +48,12 @@ int PrintList(const TrustedFiles& trusted, bool json) {
 }
 
 int Revoke(const TrustedFiles& trusted, const std::string& path) {
-  const auto revoked = trusted.Revoke(PlaceOf(path));
+  std::error_code failed;
+  const std::string place = std::filesystem::is_directory(path, failed) ? Resolved(path).string() : PlaceOf(path);
+  const auto revoked = trusted.Revoke(place);
   if (!revoked) return Complain(revoked.error());
   if (!*revoked) return Complain(MakeError(ErrorCode::kNotFound, path + " was not allowed"));
-  Print("no longer allowed: " + VisibleLine(PlaceOf(path)) + "\n");
+  Print("no longer allowed: " + VisibleLine(place) + "\n");
   return kExitOk;
 }
 
@@ -58,8 +63,12 @@ Result<FileDigests> TakeConfig(const CommandLine& line, const Environment& envir
   auto digest = Sha256OfFile(path);
   if (!digest) return Fail(digest.error());
   Flags flags = line.flags;
-  flags["config"] = path;
-  const auto options = LoadOptions(flags, environment);
+  // A folder's file is shown for that folder.
+  const std::string folder = ParentDirectory(PlaceOf(path));
+  const bool is_folders = std::filesystem::path(path).filename() == kDefaultConfigFile &&
+                          folder != Resolved(ConfigFolder(environment).value_or("")).string();
+  is_folders ? flags.insert_or_assign("workspace", folder) : flags.insert_or_assign("config", path);
+  const auto options = LoadOptions(flags, environment, /*with_trust=*/!is_folders);
   if (!options) return Fail(options.error());
   auto files = FilesToTrust(*options);
   if (!files) return files;
@@ -79,6 +88,11 @@ void ShowSkill(const std::string& path) {
 }
 
 Result<FileDigests> Take(const CommandLine& line, const Environment& environment, const std::string& path) {
+  std::error_code failed;
+  if (std::filesystem::is_directory(path, failed)) {
+    if (IsHomeFolder(path, environment)) return FolderToTrust(path);
+    return Fail(ErrorCode::kInvalidArgument, path + " is a folder; only your home folder must be allowed as a whole");
+  }
   if (path.ends_with(".json")) return TakeConfig(line, environment, path);
   auto digest = Sha256OfFile(path);
   if (!digest) return Fail(digest.error());

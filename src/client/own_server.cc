@@ -148,10 +148,10 @@ std::string FirstLine(int out) {
 // "approval_mode is approve_all there and ask here"
 std::string Difference(const std::string& key, const std::string& there, const std::string& here) {
   const auto digest = [](std::string_view value) { return value.find("sha256:"); };
-  if (key == "configuration") {
+  if (key.starts_with("configuration")) {
     const std::string its = there.substr(0, digest(there)), ours = here.substr(0, digest(here));
-    if (its == ours) return "its configuration " + its + "was changed after the server started";
-    return "its configuration is " + (its.empty() ? "none " : its) + "and here " + (ours.empty() ? "none" : ours);
+    if (its == ours) return "its " + key + " " + its + "was changed after the server started";
+    return "its " + key + " is " + (its.empty() ? "none " : its) + "and here " + (ours.empty() ? "none" : ours);
   }
   if (digest(there) == 0 || digest(here) == 0) return key + " is another";
   return key + " is " + (there.empty() ? "none" : there) + " there and " + (here.empty() ? "none" : here) + " here";
@@ -161,11 +161,12 @@ std::string Difference(const std::string& key, const std::string& there, const s
 // (reason "other_settings"), naming what differs and how to stop the server or do without it.
 Error Differs(const RunningServer& server, const TurnSettings& wanted, const Options& options) {
   std::vector<std::string> differences;
-  if (auto theirs = NotedSettings(options); !theirs.empty()) {
-    if (!wanted.contains("workspace")) theirs = OfAllChats(std::move(theirs));
+  const bool has_own_chats = !wanted.contains("workspace");
+  if (auto theirs = NotedSettings(options, has_own_chats); !theirs.empty()) {
     for (const auto& [key, value] : wanted) theirs.try_emplace(key);
     // The usual causes come first.
-    std::vector<std::string> keys = {"workspace", "approval_mode", "model", "configuration"};
+    std::vector<std::string> keys = {"workspace", "approval_mode", "model", "configuration",
+                                     "configuration of the folder"};
     for (const auto& [key, value] : theirs) keys.push_back(key);
     for (const std::string& key : keys) {
       const auto there = theirs.extract(key);
@@ -203,12 +204,15 @@ Result<Error> AskToJoin(const RunningServer& server, const Options& options) {
 
 }  // namespace
 
-TurnSettings NotedSettings(const Options& options) {
+TurnSettings NotedSettings(const Options& options, bool of_all_chats) {
   TurnSettings settings;
   const auto text = Disk().ReadFile(SettingsFileOf(options), kMostSettings);
   const auto noted = text ? ParseJson(*text) : Fail(text.error());
   if (!noted || !noted->is_object()) return settings;
-  for (const auto& [key, value] : noted->items()) settings[key] = value.is_string() ? value.get<std::string>() : "";
+  const bool is_older = !noted->contains(kOfAllChats);
+  for (const auto& [key, value] : (of_all_chats && !is_older ? noted->at(kOfAllChats) : *noted).items()) {
+    if (key != kOfAllChats) settings[key] = value.is_string() ? value.get<std::string>() : "";
+  }
   return settings;
 }
 
@@ -236,8 +240,8 @@ Result<std::unique_ptr<OwnServer>> OwnServer::Start(const Flags& flags, const En
 Result<RunningServer> FindOrStartServer(const Flags& flags, const Environment& environment, Joining joining,
                                         std::unique_ptr<OwnServer>& own) {
   const Options options = TRY(LoadOptions(flags, environment));
-  const auto all = SettingsOfTurns(options, environment);
-  const auto wanted = joining == Joining::kOwnChats ? OfAllChats(all) : all;
+  const auto wanted =
+      joining == Joining::kOwnChats ? SettingsOfAllChats(options, environment) : SettingsOfTurns(options, environment);
   const std::string lock_file = LockFile(options.data_dir);
   const auto deadline = DirectoryLock::Clock::now() + kPatience;
   bool has_settled = false, was_left = false;

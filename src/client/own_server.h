@@ -35,8 +35,8 @@ class OwnServer {
   const UniqueFd held_;  // the server watches the other end until this one is closed
 };
 
-// What a client needs of a server that runs: its own settings of turns, or only those that chats cannot have of their
-// own. With kOwnChats it gives its chats their folder, mode and model.
+// What a client needs of a server that runs: its own settings of turns, or only those that all chats have
+// (SettingsOfAllChats). With kOwnChats it gives its chats their folder, mode and model.
 enum class Joining { kSameSettings, kOwnChats };
 // Finds the server of the data folder, or starts one and keeps it in `own`. Waits for a server that is just starting or
 // ending. kConflict (reason "other_settings") if it runs turns with other settings than these flags and environment
@@ -44,8 +44,8 @@ enum class Joining { kSameSettings, kOwnChats };
 Result<RunningServer> FindOrStartServer(const Flags& flags, const Environment& environment, Joining joining,
                                         std::unique_ptr<OwnServer>& own);
 
-// The settings (SettingsOfTurns) that the data folder's server has noted; empty if it has not.
-TurnSettings NotedSettings(const Options& options);
+// The settings (SettingsOfTurns, or SettingsOfAllChats) that the data folder's server has noted; empty if it has not.
+TurnSettings NotedSettings(const Options& options, bool of_all_chats = false);
 
 // For the server: sends this process SIGTERM when the other end of `held` is closed and `close_if_unused` returns true.
 // A thread of its own waits for the first and then calls `close_if_unused` five times a second. The destructor ends

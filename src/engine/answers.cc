@@ -86,7 +86,7 @@ Result<void> Answers::CheckApproval(const ChatId& chat, const event::ApprovalReq
   }
   if (tool != nullptr) {
     const std::string& arguments = answer.arguments ? *answer.arguments : request.tool_input;
-    const auto hold = FindHold(services_.options.rules, *tool, arguments);
+    const auto hold = FindHold(services_.OptionsOf(*workspace).rules, *tool, arguments);
     if (hold && hold->action == RuleAction::kDeny) {
       return Fail(Reason::kDeniedByRule, RuleName(hold->rule) +
                                              " of the server's configuration denies this call; reject it, or send "

@@ -420,7 +420,7 @@ Result<FilesPreview> Chats::PreviewFiles(const ChatId& chat, std::optional<Inter
 // --- whole chats -----------------------------------------------------------------------------------------------------
 
 Result<ChatSummary> Chats::Create(const ChatId& chat, ChatSettings settings) {
-  TRY(Settle(settings));
+  TRY(Settle(chat, settings));
   auto created = busy_.WhileIdle(chat, [&] { return services_.parts.store.CreateChat(chat, settings); });
   if (!created) return created;
   if (created->approval_mode) Note(audit::ModeChanged(chat, created->approval_mode));
@@ -450,12 +450,17 @@ Result<void> Chats::WorkIn(const ChatId& chat, const std::string& workspace) {
 }
 
 // Checks the settings, and writes them as they are stored.
-Result<void> Chats::Settle(ChatSettings& settings) const {
-  if (settings.approval_mode) TRY(services_.CheckMode(*settings.approval_mode));
+Result<void> Chats::Settle(const ChatId& chat, ChatSettings& settings) const {
+  const bool moves = settings.workspace && !settings.workspace->empty();
+  if (moves) settings.workspace = TRY(Choose(*settings.workspace));
+  if (settings.approval_mode) {
+    const auto workspace =
+        TRY(settings.workspace ? services_.WorkspaceAt(*settings.workspace) : services_.WorkspaceOf(chat));
+    TRY(services_.CheckMode(*settings.approval_mode, *workspace));
+  }
   if (settings.model && !settings.model->empty()) {
     settings.model = TRY(services_.parts.models.Resolve(*settings.model)).full_name;
   }
-  if (settings.workspace && !settings.workspace->empty()) settings.workspace = TRY(Choose(*settings.workspace));
   return {};
 }
 
@@ -466,7 +471,7 @@ Result<std::string> Chats::Choose(const std::string& workspace) const {
 }
 
 Result<ChatSummary> Chats::Change(const ChatId& chat, ChatSettings settings) {
-  TRY(Settle(settings));
+  TRY(Settle(chat, settings));
   if (settings.workspace) {
     return WhileIdleEverywhere(chat, [&] { return ChangeNow(chat, settings); });
   }

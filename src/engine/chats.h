@@ -90,7 +90,7 @@ class Chats {
   Result<ChatSummary> Move(const ChatId& chat, InteractionId to, FilesChoice files);
   // Loads the chat's head for a change by hand.
   Result<Beginning> LoadForChange(const ChatId& chat);
-  Result<void> Settle(ChatSettings& settings) const;
+  Result<void> Settle(const ChatId& chat, ChatSettings& settings) const;
   Result<ChatSummary> ChangeNow(const ChatId& chat, const ChatSettings& settings);
 
   // Stores those of `files` that the chat lacks; `load(id)` reads one.

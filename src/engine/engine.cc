@@ -197,7 +197,10 @@ Result<std::vector<QueueEntry>> Engine::GetQueue(const ChatId& chat) {
 
 Result<QueueEntry> Engine::ChangeQueued(const ChatId& chat, std::string_view id, const std::string& user_message) {
   auto changed = impl_->interactions.CheckChat(chat)
-                     .and_then([&] { return impl_->services.guardrails.Admit(user_message); })
+                     .and_then([&] { return impl_->services.WorkspaceOf(chat); })
+                     .and_then([&](const auto& workspace) {
+                       return impl_->services.TextRulesOf(*workspace)->guardrails.Admit(user_message);
+                     })
                      .and_then([&] { return impl_->services.queues.Change(chat, id, user_message); });
   if (changed) impl_->turns.StartNext(chat);
   return changed;

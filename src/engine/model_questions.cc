@@ -80,7 +80,7 @@ Result<void> ModelQuestions::Ask(const ModelQuestion& question, ModelStream& str
   asked->question = question;
   asked->messages = MessagesOf(asked->question, asked->model, asked->stop.get_token());
   for (const Message& message : asked->messages) {
-    if (message.role == Role::kUser) TRY(services_.guardrails.Admit(message.content.value_or("")));
+    if (message.role == Role::kUser) TRY(services_.text_rules->guardrails.Admit(message.content.value_or("")));
   }
   TRY(Begin(asked));
   Send(asked);

@@ -24,7 +24,7 @@ constexpr std::chrono::minutes kWindow{1};
 
 }  // namespace
 
-std::optional<std::chrono::seconds> CallRate::Take(const ChatId& chat, Clock::time_point now) {
+std::optional<std::chrono::seconds> CallRate::Take(const ChatId& chat, int max_per_minute, Clock::time_point now) {
   const MutexLock lock(mutex_);
   const auto is_over = [now](Clock::time_point call) { return now - call >= kWindow; };
   if (!made_.contains(chat)) {
@@ -32,7 +32,9 @@ std::optional<std::chrono::seconds> CallRate::Take(const ChatId& chat, Clock::ti
   }
   auto& calls = made_[chat];
   while (!calls.empty() && is_over(calls.front())) calls.pop_front();
-  if (calls.size() >= max_) return std::chrono::ceil<std::chrono::seconds>(calls.front() + kWindow - now);
+  if (calls.size() >= static_cast<std::size_t>(max_per_minute)) {
+    return std::chrono::ceil<std::chrono::seconds>(calls.front() + kWindow - now);
+  }
   calls.push_back(now);
   return std::nullopt;
 }
@@ -81,10 +83,13 @@ Result<UsageLimits::Spent> UsageLimits::Read(const ChatId& chat) const {
   return spent;
 }
 
-Result<UsageLimits::Check> UsageLimits::ForRun(const ChatId& chat, const std::string& model, const TokenUsage& before) {
-  const bool for_chat = budget_.max_tokens_per_chat > 0 || budget_.max_cost_per_chat > 0;
-  const bool for_day = budget_.max_tokens_per_day > 0 && daily_ != nullptr;
-  if (!for_chat && !for_day && budget_.max_tokens_per_interaction == 0) return Check();
+Result<UsageLimits::Check> UsageLimits::ForRun(const ChatId& chat, const std::string& model, const TokenUsage& before,
+                                               const std::optional<UsageBudget>& own) {
+  UsageBudget budget = own.value_or(budget_);
+  budget.max_tokens_per_day = budget_.max_tokens_per_day;
+  const bool for_chat = budget.max_tokens_per_chat > 0 || budget.max_cost_per_chat > 0;
+  const bool for_day = budget.max_tokens_per_day > 0 && daily_ != nullptr;
+  if (!for_chat && !for_day && budget.max_tokens_per_interaction == 0) return Check();
   Spent spent;
   if (for_chat) {
     MutexLock lock(mutex_);
@@ -97,25 +102,26 @@ Result<UsageLimits::Check> UsageLimits::ForRun(const ChatId& chat, const std::st
     }
     spent = known->second;
   }
-  return Check([this, chat, model, before, spent, for_day](const TokenUsage& used) -> std::optional<std::string> {
-    TokenUsage run = before;
-    run += used;
-    Spent chat_has = spent;
-    Count(chat_has, model, run);
-    const UsageBudget& budget = budget_;
-    if (budget.max_tokens_per_interaction > 0 && TokensOf(run) >= budget.max_tokens_per_interaction) {
-      return Exceeded("interaction", TokensOf(run), budget.max_tokens_per_interaction);
-    }
-    if (budget.max_tokens_per_chat > 0 && chat_has.tokens >= budget.max_tokens_per_chat) {
-      return Exceeded("chat", chat_has.tokens, budget.max_tokens_per_chat);
-    }
-    if (budget.max_cost_per_chat > 0 && chat_has.cost >= budget.max_cost_per_chat) {
-      return "this chat has cost " + Amount(chat_has.cost) + ", and may cost " + Amount(budget.max_cost_per_chat);
-    }
-    const std::int64_t day = for_day ? DayWith(chat, TokensOf(run)) : 0;
-    if (for_day && day >= budget.max_tokens_per_day) return Exceeded("user, today,", day, budget.max_tokens_per_day);
-    return std::nullopt;
-  });
+  return Check(
+      [this, chat, model, before, spent, for_day, budget](const TokenUsage& used) -> std::optional<std::string> {
+        TokenUsage run = before;
+        run += used;
+        Spent chat_has = spent;
+        Count(chat_has, model, run);
+        if (budget.max_tokens_per_interaction > 0 && TokensOf(run) >= budget.max_tokens_per_interaction) {
+          return Exceeded("interaction", TokensOf(run), budget.max_tokens_per_interaction);
+        }
+        if (budget.max_tokens_per_chat > 0 && chat_has.tokens >= budget.max_tokens_per_chat) {
+          return Exceeded("chat", chat_has.tokens, budget.max_tokens_per_chat);
+        }
+        if (budget.max_cost_per_chat > 0 && chat_has.cost >= budget.max_cost_per_chat) {
+          return "this chat has cost " + Amount(chat_has.cost) + ", and may cost " + Amount(budget.max_cost_per_chat);
+        }
+        const std::int64_t day = for_day ? DayWith(chat, TokensOf(run)) : 0;
+        if (for_day && day >= budget.max_tokens_per_day)
+          return Exceeded("user, today,", day, budget.max_tokens_per_day);
+        return std::nullopt;
+      });
 }
 
 void UsageLimits::CountForDay(const TokenUsage& used) {

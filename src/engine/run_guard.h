@@ -35,13 +35,12 @@ namespace reprise {
 class CallRate {
  public:
   using Clock = std::chrono::steady_clock;
-  explicit CallRate(int max_per_minute) : max_(static_cast<std::size_t>(max_per_minute)) {}
 
-  // Counts a call made now; or, if the limit is reached, counts nothing and returns how long to wait.
-  std::optional<std::chrono::seconds> Take(const ChatId& chat, Clock::time_point now = Clock::now());
+  // Counts a call made now; or, if the limit (above 0) is reached, counts nothing and returns how long to wait.
+  std::optional<std::chrono::seconds> Take(const ChatId& chat, int max_per_minute,
+                                           Clock::time_point now = Clock::now());
 
  private:
-  const std::size_t max_;  // above 0
   Mutex mutex_;
   std::unordered_map<ChatId, std::deque<Clock::time_point>> made_ GUARDED_BY(mutex_);  // in the last minute
 };
@@ -56,8 +55,9 @@ class UsageLimits {
   // Returns why the run may send no further request after this usage; null if there is no limit.
   using Check = std::function<std::optional<std::string>(const TokenUsage& used)>;
   // For a run of this model that is about to start, while the chat cannot start another. `before` is what the run used
-  // in an earlier process. Fails as InteractionStore::LoadChat does.
-  Result<Check> ForRun(const ChatId& chat, const std::string& model, const TokenUsage& before);
+  // in an earlier process. `own` replaces the budget except for the day. Fails as InteractionStore::LoadChat does.
+  Result<Check> ForRun(const ChatId& chat, const std::string& model, const TokenUsage& before,
+                       const std::optional<UsageBudget>& own = {});
   // Counts an interaction that has ended, while its chat cannot start another.
   void Add(const Interaction& finished);
   void Forget(const ChatId& chat);

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "approval/requests.h"
 #include "base/text.h"
@@ -26,7 +27,6 @@ struct EngineServices {
         approvals(delay(), Now, &changes),
         inputs(delay(), Now, &changes),
         usage_limits(parts.store, options.budget, options.prices, parts.usage),
-        call_rate(options.max_tool_calls_per_minute),
         queues(parts.store, &changes),
         saver(parts.fallback_stores, pool, timer, options.save_timeout) {
     if (parts.changes) changes.OnAdded([this](const ChatChange& change) { parts.changes->Tell(change); });
@@ -37,29 +37,45 @@ struct EngineServices {
   Delay delay() {
     return [this](std::chrono::milliseconds pause, std::function<void()> call) { timer.After(pause, std::move(call)); };
   }
-  // The approval mode of this chat: its own, else that of the run, else the server's. A server that refuses calls that
-  // need approval does so in every chat, and a chat that cannot be read asks. kUnavailable if the store cannot tell
-  // now.
-  Result<ApprovalMode> ModeOf(const ChatId& chat, std::optional<ApprovalMode> of_run) const {
-    if (options.approval_mode == ApprovalMode::kDenyAll) return ApprovalMode::kDenyAll;
+  // The approval mode of this chat: its own, else that of the run, else its folder's. A folder (or server) that refuses
+  // calls that need approval does so in every chat, and a chat that cannot be read asks. kUnavailable if the store
+  // cannot tell now.
+  Result<ApprovalMode> ModeOf(const ChatId& chat, std::optional<ApprovalMode> of_run, ApprovalMode of_folder) const {
+    if (of_folder == ApprovalMode::kDenyAll) return ApprovalMode::kDenyAll;
     const auto summary = parts.store.LoadSummary(chat);
     if (!summary && summary.error().code == ErrorCode::kUnavailable) return Fail(summary.error());
-    const ApprovalMode otherwise = of_run.value_or(options.approval_mode);
+    const ApprovalMode otherwise = of_run.value_or(of_folder);
     if (!summary) return IsNotFound(summary.error()) ? otherwise : ApprovalMode::kAsk;
     return summary->approval_mode.value_or(otherwise);
   }
-  // kForbidden (reason "mode_not_allowed") if the server's mode, which holds everywhere, allows no such choice.
-  Result<void> CheckMode(std::optional<ApprovalMode> chosen) const {
-    if (options.approval_mode != ApprovalMode::kDenyAll ||
+  // kForbidden (reason "mode_not_allowed") if the folder's mode, which holds for all its chats, allows no such choice.
+  Result<void> CheckMode(std::optional<ApprovalMode> chosen, const WorkspaceParts& workspace) const {
+    if (OptionsOf(workspace).approval_mode != ApprovalMode::kDenyAll ||
         chosen.value_or(ApprovalMode::kDenyAll) == ApprovalMode::kDenyAll)
       return {};
     return Fail(Reason::kModeNotAllowed, "the server's \"approval_mode\" is deny_all, which holds in every chat");
   }
-  RunGuard::Parts GuardParts(Hooks* hooks) const { return {parts.audit, hooks, redactor, guardrails}; }
+  // What applies to texts of chats.
+  struct TextRules {
+    TextRules(const std::vector<std::string>& secrets, const GuardrailOptions& guards)
+        : redactor(secrets), guardrails(guards) {}
+    const Redactor redactor;
+    const Guardrails guardrails;
+  };
+  std::shared_ptr<const TextRules> TextRulesOf(const WorkspaceParts& workspace) const {
+    if (workspace.settings == nullptr) return text_rules;
+    return std::make_shared<TextRules>(workspace.settings->secrets, workspace.settings->guardrails);
+  }
+  const EngineOptions& OptionsOf(const WorkspaceParts& workspace) const {
+    return workspace.settings == nullptr ? options : workspace.settings->options;
+  }
+  const ModelDirectory& ModelsOf(const WorkspaceParts& workspace) const {
+    return workspace.settings == nullptr ? parts.models : workspace.settings->models;
+  }
   // The folder with this path (ChatSummary::workspace). The failures of Workspaces::Open.
   Result<std::shared_ptr<const WorkspaceParts>> WorkspaceAt(const std::string& path) const {
-    const bool is_home = path.empty() || parts.workspaces == nullptr || path == home->path;
-    return is_home ? home : parts.workspaces->Open(path);
+    if (parts.workspaces == nullptr) return home;
+    return parts.workspaces->Open(path.empty() ? home->path : path);
   }
   // That of a chat; of an unknown one, the server's.
   Result<std::shared_ptr<const WorkspaceParts>> WorkspaceOf(const ChatId& chat) const {
@@ -80,8 +96,7 @@ struct EngineServices {
                                                       .reader = parts.workspace_reader,
                                                       .instructions = parts.instructions,
                                                       .hooks = parts.hooks});
-  const Redactor redactor{parts.secrets};
-  const Guardrails guardrails{parts.guardrails};
+  const std::shared_ptr<const TextRules> text_rules = std::make_shared<TextRules>(parts.secrets, parts.guardrails);
   ChatChanges changes;
   ApprovalRequests approvals;
   InputRequests inputs;

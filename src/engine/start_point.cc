@@ -14,9 +14,10 @@ std::string StartPoints::ModelFor(const ChatId& chat, const StartRequest& reques
   return summary && !summary->chosen_model.empty() ? summary->chosen_model : otherwise;
 }
 
-PartRecipient StartPoints::RecipientOf(const std::string& model) const {
-  PartRecipient recipient{.limits = services_.options.parts};
-  if (const auto resolved = services_.parts.models.Resolve(model)) {  // otherwise the run cannot begin
+PartRecipient StartPoints::RecipientOf(const ChatId& chat, const std::string& model) const {
+  const auto workspace = services_.WorkspaceOf(chat).value_or(services_.home);
+  PartRecipient recipient{.limits = services_.OptionsOf(*workspace).parts};
+  if (const auto resolved = services_.ModelsOf(*workspace).Resolve(model)) {  // otherwise the run cannot begin
     recipient.abilities = resolved->abilities;
     recipient.window = resolved->context_window;
   }
@@ -40,7 +41,7 @@ Result<Beginning> StartPoints::Load(const ChatId& chat, const StartPoint& from, 
   Attached attached;
   if (request.attachments && !request.attachments->empty()) {
     auto files =
-        TRY(AttachFiles(AttachmentParts(), chat, *request.attachments, RecipientOf(ModelFor(chat, request, {}))));
+        TRY(AttachFiles(AttachmentParts(), chat, *request.attachments, RecipientOf(chat, ModelFor(chat, request, {}))));
     attached = std::move(files);
   }
   auto beginning = AtHead(chat, which);
@@ -95,7 +96,7 @@ Result<Beginning> StartPoints::BesideEdited(const ChatId& chat, const StartPoint
     return Fail(Reason::kNoMessage, "the interaction has no message that could be sent again");
   }
   std::string model = ModelFor(chat, request, edited.model);
-  const PartRecipient recipient = RecipientOf(model);
+  const PartRecipient recipient = RecipientOf(chat, model);
   Result<Attached> attached = AttachedTo(edited);
   if (request.attachments) {
     attached = AttachFiles(AttachmentParts(), chat, *request.attachments, recipient);

@@ -61,7 +61,7 @@ class StartPoints {
 
   std::string ModelFor(const ChatId& chat, const StartRequest& request, const std::string& otherwise) const;
   // What the model takes of attached files.
-  PartRecipient RecipientOf(const std::string& model) const;
+  PartRecipient RecipientOf(const ChatId& chat, const std::string& model) const;
   AttachmentServices AttachmentParts() const;
   Result<Beginning> AtHead(const ChatId& chat, Head which);
   Result<std::optional<Beginning>> AtRescued(const ChatId& chat);

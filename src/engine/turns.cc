@@ -45,7 +45,7 @@ const Answer* GivenTo(const InterruptedRun& run, const std::string& id) {
 
 Result<EventSubscription> Turns::Start(const ChatId& chat, const StartPoint& from, StartRequest request) {
   TRY(start_points_.Check(chat, from, request));
-  TRY(services_.CheckMode(request.approval_mode));
+  if (request.approval_mode) TRY(services_.CheckMode(request.approval_mode, *TRY(services_.WorkspaceOf(chat))));
   if (auto occupied = busy_.Occupy(chat); !occupied) {
     const bool waits = request.if_running != IfRunning::kReject && occupied.error().Is(Reason::kBusy);
     return waits ? Wait(chat, from, std::move(request)) : Fail(occupied.error());
@@ -102,14 +102,15 @@ Result<std::shared_ptr<Run>> Turns::MakeFrom(Result<Beginning> beginning, const 
     auto before = TRY(repeated_.Find(chat, *request.request));
     if (before) return Fail(Reason::kRequestBegun, "another server has just begun this request");
   }
+  auto workspace = TRY(services_.WorkspaceAt(beginning->workspace));
+  const auto text_rules = services_.TextRulesOf(*workspace);
   for (const std::string* text :
        {&beginning->user_message, &beginning->attached.text, &beginning->attached.documents}) {
-    TRY(services_.guardrails.Admit(*text));
+    TRY(text_rules->guardrails.Admit(*text));
   }
-  const auto model = TRY(services_.parts.models.Resolve(beginning->model));
-  auto workspace = TRY(services_.WorkspaceAt(beginning->workspace));
+  const auto model = TRY(services_.ModelsOf(*workspace).Resolve(beginning->model));
   TRY(CheckResources(waited.log != nullptr));
-  auto guards = TRY(GuardsFor(chat, model.full_name, {}));
+  auto guards = TRY(GuardsFor(chat, model.full_name, {}, services_.OptionsOf(*workspace)));
 
   Interaction interaction{.id = InteractionId::FromNumber(1), .chat_id = chat};  // Begin sets its number
   interaction.parent_id = beginning->parent;
@@ -201,12 +202,30 @@ std::shared_ptr<Run> Turns::NewRun(Run::Plan plan, std::shared_ptr<const Workspa
   if (workspace->prompt) plan.prompt = workspace->prompt();
   plan.prompt.instructions = instructions;
   if (plan.prompt.git_of) plan.prompt.git = plan.prompt.git_of(plan.interaction.chat_id.str());
-  const auto mode = [this, of_run = plan.approval_mode](const ChatId& chat) { return services_.ModeOf(chat, of_run); };
+  const EngineOptions& options = services_.OptionsOf(*workspace);
+  const auto mode = [this, of_run = plan.approval_mode, of_folder = options.approval_mode](const ChatId& chat) {
+    return services_.ModeOf(chat, of_run, of_folder);
+  };
+  struct Held {
+    std::shared_ptr<const WorkspaceParts> workspace;
+    std::shared_ptr<const EngineServices::TextRules> rules;
+  };
+  const auto held = std::make_shared<Held>(Held{workspace, services_.TextRulesOf(*workspace)});
   return std::make_shared<Run>(
       std::move(plan),
-      Run::Services{workspace, services_.approvals, services_.inputs, services_.parts.grants, services_.timer,
-                    services_.options, services_.GuardParts(workspace->hooks), services_.parts.files,
-                    services_.parts.documents, &services_.jobs, &services_.editors, services_.parts.questions, mode,
+      Run::Services{{held, held->workspace.get()},
+                    services_.approvals,
+                    services_.inputs,
+                    services_.parts.grants,
+                    services_.timer,
+                    options,
+                    {services_.parts.audit, workspace->hooks, held->rules->redactor, held->rules->guardrails},
+                    services_.parts.files,
+                    services_.parts.documents,
+                    &services_.jobs,
+                    &services_.editors,
+                    services_.parts.questions,
+                    mode,
                     [this](std::function<void()> job) { services_.pool.Submit(std::move(job)); },
                     [this](const InteractionRef& run) {
                       return services_.parts.runs.IsFollowedElsewhere(run).value_or(true);  // asked again later
@@ -226,15 +245,17 @@ Result<void> Turns::CheckResources(bool has_thread) {
   return {};
 }
 
-Result<AgentGuards> Turns::GuardsFor(const ChatId& chat, const std::string& model, const TokenUsage& used_before) {
-  auto over_budget = TRY(services_.usage_limits.ForRun(chat, model, used_before));
+Result<AgentGuards> Turns::GuardsFor(const ChatId& chat, const std::string& model, const TokenUsage& used_before,
+                                     const EngineOptions& options) {
+  auto over_budget = TRY(services_.usage_limits.ForRun(chat, model, used_before, options.budget));
   AgentGuards guards{.over_budget = std::move(over_budget)};
-  if (services_.options.max_tool_calls_per_minute == 0) return guards;
-  guards.refuse_call = [this, chat]() -> std::optional<std::string> {
-    const auto wait = services_.call_rate.Take(chat);
+  const int max_calls = options.max_tool_calls_per_minute;
+  if (max_calls == 0) return guards;
+  guards.refuse_call = [this, chat, max_calls]() -> std::optional<std::string> {
+    const auto wait = services_.call_rate.Take(chat, max_calls);
     if (!wait) return std::nullopt;
-    return "Not run: there may be " + std::to_string(services_.options.max_tool_calls_per_minute) +
-           " tool calls in a minute. Wait " + std::to_string(wait->count()) +
+    return "Not run: there may be " + std::to_string(max_calls) + " tool calls in a minute. Wait " +
+           std::to_string(wait->count()) +
            " seconds before the next one; go on with what you have, or answer and say what is missing.";
   };
   return guards;
@@ -327,8 +348,9 @@ void Turns::Complete(const std::shared_ptr<Run>& run, InteractionStatus status) 
 // --- waiting messages ------------------------------------------------------------------------------------------------
 
 Result<EventSubscription> Turns::Wait(const ChatId& chat, const StartPoint& from, StartRequest request) {
-  TRY(services_.parts.models.Resolve(request.model));
-  TRY(services_.guardrails.Admit(request.user_message));
+  const auto workspace = TRY(services_.WorkspaceOf(chat));
+  TRY(services_.ModelsOf(*workspace).Resolve(request.model));
+  TRY(services_.TextRulesOf(*workspace)->guardrails.Admit(request.user_message));
   const bool cancel = request.if_running == IfRunning::kCancel;
   QueuedMessage message{.id = "queued_" + RandomHex(16),
                         .user_message = request.user_message,
@@ -573,7 +595,7 @@ Result<Turns::RecoveredAs> Turns::RecoverOne(const InteractionRef& ref, const st
   }
   const auto tools = (workspace ? *workspace : services_.home)->tools.Current();
   if (auto questions = FindOpenQuestions(*run, state, *tools); questions && may_wait && workspace) {
-    if (const auto model = services_.parts.models.Resolve(run->interaction.model)) {
+    if (const auto model = services_.ModelsOf(**workspace).Resolve(run->interaction.model)) {
       return AskAgain(hold, *std::move(run), std::move(state), *model, *workspace, *std::move(questions), *content)
           .map([] { return RecoveredAs::kWaiting; });
     }
@@ -589,7 +611,7 @@ Result<void> Turns::AskAgain(const std::shared_ptr<RunHold>& hold, InterruptedRu
                              const ModelDirectory::Resolved& model, std::shared_ptr<const WorkspaceParts> workspace,
                              OpenQuestions questions, const JournalContent& content) {
   const ChatId chat = interrupted.interaction.chat_id;
-  auto guards = TRY(GuardsFor(chat, model.full_name, interrupted.interaction.usage));
+  auto guards = TRY(GuardsFor(chat, model.full_name, interrupted.interaction.usage, services_.OptionsOf(*workspace)));
   if (auto goes_on = hold->GoOn(content.records); !goes_on) return goes_on;
   const InteractionId id = interrupted.interaction.id;
   const auto tools = workspace->tools.Current();

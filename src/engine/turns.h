@@ -54,7 +54,8 @@ class Turns {
                                         const StartRequest& request, const Waited& waited);
   // Checks in advance, as far as possible, that a run will get its resources. `has_thread` on a thread of the pool.
   Result<void> CheckResources(bool has_thread);
-  Result<AgentGuards> GuardsFor(const ChatId& chat, const std::string& model, const TokenUsage& used_before);
+  Result<AgentGuards> GuardsFor(const ChatId& chat, const std::string& model, const TokenUsage& used_before,
+                                const EngineOptions& options);
   std::optional<InteractionId> HeadOf(const ChatId& chat) const;
   std::shared_ptr<Run> NewRun(Run::Plan plan, std::shared_ptr<const WorkspaceParts> workspace,
                               const std::string& instructions = {});

@@ -38,7 +38,7 @@ Result<void> NamedFiles::CheckReadable(const WorkspaceParts& workspace, const st
   const ReviewedCall call{
       .call = {.id = {}, .name = std::string(kReadingTool), .arguments = DumpJson({{"path", path}})},
       .offered = {.tools = tools, .tool = tool}};
-  const ApprovalPolicy policy{.nobody_to_ask = true, .rules = services_.options.rules};
+  const ApprovalPolicy policy{.nobody_to_ask = true, .rules = services_.OptionsOf(workspace).rules};
   if (Decide(call, AgentState{}, policy).run() != nullptr) return {};
   return Fail(
       NotReadable("the agent may not read this file without a question (the configuration says so, or you keep secrets "
@@ -64,7 +64,8 @@ Result<StoredFile> NamedFiles::Read(const WorkspaceParts& workspace, std::string
     return Fail(std::move(error));
   }
   // Redacted like the output of tools.
-  if (!services_.redactor.empty() && IsText(*content)) content = services_.redactor.Redacted(*std::move(content));
+  const auto rules = services_.TextRulesOf(workspace);
+  if (!rules->redactor.empty() && IsText(*content)) content = rules->redactor.Redacted(*std::move(content));
   return MakeFile(path, "", *std::move(content));
 }
 

@@ -67,7 +67,9 @@ Result<std::shared_ptr<const WorkspaceParts>> WorkspaceInQuery(const Engine& eng
 Result<Outcome> Tools(const HandlerContext& context, const Request& request) {
   const auto workspace = TRY(WorkspaceInQuery(context.engine, request));
   const auto set = workspace->tools.Current();
-  const std::vector<LeftOutTool> left_out = context.engine.models().LeftOutTools();
+  const FolderSettings* const own = workspace->settings;
+  const EngineOptions& options = own != nullptr ? own->options : context.engine.options();
+  const auto left_out = (own != nullptr ? own->models : context.engine.models()).LeftOutTools();
   Json tools = Json::array(), read_only = Json::array(), read_write = Json::array();
   for (const Tool* tool : set->tools()) {
     const ToolTraits& traits = tool->traits();
@@ -78,7 +80,7 @@ Result<Outcome> Tools(const HandlerContext& context, const Request& request) {
                      {"read_only", traits.read_only},
                      {"requires_approval", traits.asks_each_time || set->RequiresApproval(*tool)}});
     if (!traits.lacks.empty()) tools.back()["lacks"] = traits.lacks;
-    Json rules = RulesFor(context.engine.options().rules, *tool);
+    Json rules = RulesFor(options.rules, *tool);
     if (!rules.empty()) tools.back()["rules"] = std::move(rules);
     for (const LeftOutTool& each : left_out) {
       if (each.tool != traits.spec.name) continue;
@@ -94,7 +96,6 @@ Result<Outcome> Tools(const HandlerContext& context, const Request& request) {
                        {"tools", server.tools},
                        {"login", LoginName(server.login)}});
   }
-  const EngineOptions& options = context.engine.options();
   Json body = {{"tools", std::move(tools)},
                {"read_only", std::move(read_only)},
                {"read_write", std::move(read_write)},
