@@ -123,7 +123,9 @@ Result<std::shared_ptr<WorkspaceFolder>> WorkspaceFolder::Open(const Shared& sha
 
 Result<void> WorkspaceFolder::OpenSettings(const Shared& shared) {
   models_ = TRY(shared.make_models(options_));
-  TRY(CheckRules(options_.tools.rules, *tools_->Current(), NamesOfServers(options_)));
+  if (auto rules = CheckRules(options_.tools.rules, *tools_->Current(), NamesOfServers(options_)); !rules) {
+    return Fail(Reason::kInvalidConfig, options_.folder_file + ": " + rules.error().message);
+  }
   settings_.emplace(FolderSettings{.options = EngineOptionsOf(options_, path_),
                                    .models = *models_,
                                    .secrets = SecretsOf(options_, environ),

@@ -1,4 +1,5 @@
 """The reprise.json of a folder: a layer of the configuration for the chats that work there, once a person has allowed it."""
+import hashlib
 import json
 import os
 import random
@@ -24,8 +25,17 @@ def world(make_server, provider):
 def own_configuration(home, provider):
     """The user's file, which has the provider: without it no folder's model can be shown."""
     own = home.config / "reprise" / "reprise.json"
-    own.parent.mkdir(parents=True, exist_ok=True)
+    own.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    own.touch(mode=0o600)
     own.write_text(json.dumps({"model": "test/usual", "providers": {"test": {"type": "openai", "base_url": provider.url, "api_key": "${TEST_API_KEY}"}}}))
+
+
+def allow_as_it_is(home, file):
+    """Allows a file that `reprise trust` refuses."""
+    trusted = home.config / "reprise" / "trusted.json"
+    listed = json.loads(trusted.read_text())
+    listed["files"][str(file)] = "sha256:" + hashlib.sha256(file.read_bytes()).hexdigest()
+    trusted.write_text(json.dumps(listed))
 
 
 def configure(world, folder, allow=True, **settings):
@@ -71,10 +81,10 @@ def test_chats_have_the_settings_of_their_folder_alone(world):
 
 def test_rules_and_hooks_of_a_folder(world):
     one, two = world.folder("one"), world.folder("two")
-    configure(world, one, approval_mode="approve_all", tools={"rules": [{"tool": "write_file", "pattern": "secret*", "action": "deny"}]},
+    configure(world, one, approval_mode="approve_all", tools={"rules": [{"tool": "write_file", "pattern": "secret", "action": "deny"}]},
               hooks=[{"event": "before_tool", "tool": "echo", "command": ["/bin/sh", "-c", "cat > heard"]}])
     configure(world, two, approval_mode="approve_all")
-    assert "denied" in world.call("a", "write_file", {"path": "secret", "content": "1"}, workspace=str(one)).lower()
+    assert "denies it" in world.call("a", "write_file", {"path": "secret", "content": "1"}, workspace=str(one))
     world.call("b", "write_file", {"path": "secret", "content": "1"}, workspace=str(two))
     for chat in ("a", "b"):
         world.call(chat, "echo", {"text": "hi"})
@@ -101,7 +111,9 @@ def test_secrets_of_a_folder_are_redacted_there(make_server, make_home, provider
     ({"mcpServers": {"m": {"command": "true", "shared": True}}}, "mcpServers.m.shared")])
 def test_a_key_of_the_server_is_refused_by_name(world, settings, key):
     one = world.folder("one")
-    file = configure(world, one, **settings)
+    file = configure(world, one)
+    configure(world, one, allow=False, **settings)
+    allow_as_it_is(world.home, file)
     error = world.client.post("/chats/a/interactions", {"user_message": "go", "workspace": str(one)}).error(400, "invalid_config")
     assert f'"{key}"' in error["message"] and str(file) in error["message"] and "server" in error["message"], error
     assert not world.provider.requests or "go" not in json.dumps(asked(world))
@@ -143,11 +155,7 @@ def test_a_file_that_is_wrong_is_refused_even_if_it_is_allowed(world, content):
     world.home.trust(file)
     file.write_bytes(content.encode("latin-1"))
     world.client.post("/chats/a/interactions", {"user_message": "go", "workspace": str(one)}).error(403, "untrusted")
-    trusted = world.home.config / "reprise" / "trusted.json"
-    import hashlib
-    listed = json.loads(trusted.read_text())
-    listed["files"][str(file)] = "sha256:" + hashlib.sha256(file.read_bytes()).hexdigest()
-    trusted.write_text(json.dumps(listed))
+    allow_as_it_is(world.home, file)
     error = world.client.post("/chats/a/interactions", {"user_message": "go", "workspace": str(one)}).error(400, "invalid_config")
     assert str(file) in error["message"]
     assert not world.provider.requests
@@ -306,9 +314,9 @@ def test_clients_in_folders_of_their_own_share_a_server(clients, provider):
         # What is not allowed does not run, and says what to do.
         third = clients.folder("third", allow=False, approval_mode="approve_all")
         done = clients.run(third, "-p", "go")
-        assert done.returncode == 2 and "reprise trust" in done.stderr and files_in(third) == ["reprise.json"], done
+        assert done.returncode == 1 and "reprise trust" in done.stderr and files_in(third) == ["reprise.json"], done
         # Nor what belongs to the server and differs there.
-        fourth = clients.folder("fourth", providers={"test": {"type": "openai", "base_url": "http://127.0.0.1:9/v1", "api_key": "another"}})
+        fourth = clients.folder("fourth", max_rounds=9, providers={"test": {"type": "openai", "base_url": "http://127.0.0.1:9/v1", "api_key": "another"}})
         done = clients.run(fourth, "-p", "go")
         assert done.returncode == 1 and "provider test is " in done.stderr and "key of provider test is another" in done.stderr, done
         assert "approval_mode" not in done.stderr and "max_rounds" not in done.stderr
