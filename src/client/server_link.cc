@@ -5,7 +5,7 @@
 
 #include "app/settings.h"
 #include "base/path.h"
-#include "base/terminal_text.h"
+#include "base/text.h"
 #include "base/try.h"
 
 namespace reprise {
@@ -47,21 +47,13 @@ Result<void> ServerLink::Find(const std::string& cwd) {
   options_ = TRY(LoadOptions(flags_, environment_));
   // The folder open in the editor, unless the settings name another.
   if (!cwd.empty() && !is_chosen && options_.workspace == Options().workspace) start_flags_["workspace"] = cwd;
-  auto server = FindOrStartServer(start_flags_, environment_, habits_.joining, own_);
-  if (!server && server.error().Is(Reason::kOtherSettings) && !cwd.empty() && !is_chosen) {
-    // A folder within the server's workspace is accepted too (docs/acp.md).
-    const std::string there = NotedSettings(options_)["workspace"];
-    if (!LiesBeneath(Resolved(cwd).string(), there)) return Fail(std::move(server.error()));
-    start_flags_["workspace"] = there;
-    server = FindOrStartServer(start_flags_, environment_, habits_.joining, own_);
-  }
-  found_ = TRY(std::move(server));
+  found_ = TRY(FindOrStartServer(start_flags_, environment_, habits_.joining, own_));
   has_started_ = own_ != nullptr;
   return {};
 }
 
 Result<void> ServerLink::Reach(const std::string& cwd) {
-  if (server_) return CheckWorkspace(cwd);
+  if (server_) return {};
   if (!found_) TRY(Find(cwd));
   auto connected = Connect();
   // The server that was found may have ended since, with the client that started it.
@@ -69,8 +61,7 @@ Result<void> ServerLink::Reach(const std::string& cwd) {
     TRY(Find(cwd));
     connected = Connect();
   }
-  if (!connected) return connected;
-  return CheckWorkspace(cwd);
+  return connected;
 }
 
 Result<void> ServerLink::Connect() {
@@ -109,14 +100,10 @@ Json ServerLink::RunOptions(const std::string& model) const {
   return options;
 }
 
-Result<void> ServerLink::CheckWorkspace(const std::string& cwd) const {
-  if (cwd.empty() || workspace_.empty()) return {};
-  const std::string wanted = Resolved(cwd).string();
-  if (LiesBeneath(wanted, workspace_)) return {};
-  return Fail(Refused(Reason::kOtherWorkspace,
-                      "the server of these chats works in " + VisibleLine(workspace_) + ", not in " +
-                          VisibleLine(wanted) +
-                          "; stop it, or give this folder chats of its own: reprise acp --data-dir DIR"));
+Result<std::string> ServerLink::WorkspaceAt(const std::string& folder) {
+  if (workspace_.empty()) return std::string();
+  const Json said = TRY(Call("GET", "/tools?workspace=" + PercentEncoded(folder)));
+  return TextMember(said, "workspace");
 }
 
 Result<Json> ServerLink::Call(const std::string& method, const std::string& path, const Json& body) {

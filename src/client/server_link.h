@@ -34,11 +34,13 @@ class ServerLink {
   // REQUIRES: Check was successful. For a named server only the token file is set.
   const Options& options() const { return options_; }
 
-  // Finds or starts the server but does not connect yet; Reach does both. `cwd`: see Reach.
+  // Finds or starts the server but does not connect yet; Reach does both. A server that is started works in `cwd`
+  // (absolute), unless that is empty or the settings name a folder.
   Result<void> Find(const std::string& cwd);
-  // Connects for a session that works in `cwd` (absolute; empty: no session). kInvalidArgument (reason
-  // "other_workspace") if the server works elsewhere.
   Result<void> Reach(const std::string& cwd);
+  // Where a chat of `folder` works, without symbolic links; empty if the server does not say. Fails as the server does:
+  // "no_such_workspace", "workspace_not_allowed".
+  Result<std::string> WorkspaceAt(const std::string& folder);
   bool is_reached() const { return server_ != nullptr; }
 
   // REQUIRES, of all below: Reach was successful.
@@ -69,7 +71,6 @@ class ServerLink {
   Result<void> CheckAnswers();
   void SetModel();
   Result<void> Connect();
-  Result<void> CheckWorkspace(const std::string& cwd) const;
 
   const Flags flags_;
   const Environment environment_;

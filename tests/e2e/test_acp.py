@@ -471,21 +471,54 @@ def holder(home):
     return None
 
 
-def test_a_folder_that_the_server_does_not_work_in(agent, server, tmp_path):
-    with pytest.raises(Refused, match="works in .*--data-dir") as refused:
-        agent.new(tmp_path)
-    assert (refused.value.code, refused.value.reason) == (-32602, "other_workspace")
-    (server.home.workspace / "below").mkdir()
-    agent.new(server.home.workspace / "below")
-    for bad in ("relative", "/no/such/folder"):
-        with pytest.raises(Refused, match="cwd"):
+def test_sessions_work_in_their_folders(agent, server, provider, tmp_path):
+    one, two = tmp_path / "one", tmp_path / "two"
+    for folder in (one, two):
+        folder.mkdir()
+    (tmp_path / "link").symlink_to(two)
+    sessions = [agent.new(server.home.workspace), agent.new(one), agent.new(tmp_path / "link")]
+    for session, content in zip(sessions, "012"):
+        provider.plan(tools(call("write_file", {"path": "a.txt", "content": content})), text("done"))
+        number = agent.prompt(session, "go")
+        asked = agent.asked()
+        agent.choose(asked, "allow_once")
+        agent.answer(number)
+    assert [(folder / "a.txt").read_text() for folder in (server.home.workspace, one, two)] == ["0", "1", "2"]
+    assert server.client.history(sessions[2])["workspace"] == str(two)
+
+
+def test_the_mode_and_model_of_the_command_line_are_those_of_its_sessions(connect_folder, make_home, tmp_path):
+    home = make_home()
+    (tmp_path / "one").mkdir()
+    asks = connect_folder(home)
+    number = asks.prompt(asks.new(home.workspace), "write a.txt: asked")
+    asked = asks.asked()
+    all_allowed = connect_folder(home, "--approval-mode", "approve_all")
+    answer = all_allowed.call("session/new", cwd=str(tmp_path / "one"), mcpServers=[])
+    assert answer["modes"]["currentModeId"] == "approve_all"
+    all_allowed.answer(all_allowed.prompt(answer["sessionId"], "write a.txt: unasked"))
+    assert (tmp_path / "one" / "a.txt").read_text() == "unasked" and not all_allowed.requests
+    asks.choose(asked, "allow_once")
+    asks.answer(number)
+    assert (home.workspace / "a.txt").read_text() == "asked"
+
+
+@pytest.mark.parametrize("bad", ["relative", "/no/such/folder"])
+def test_a_folder_that_is_none(agent, bad):
+    with pytest.raises(Refused, match="cwd"):
+        agent.new(bad)
+
+
+def test_a_folder_that_chats_may_not_work_in(agent, server):
+    for bad in (server.home.data, "/"):
+        with pytest.raises(Refused) as refused:
             agent.new(bad)
+        assert refused.value.reason == "workspace_not_allowed"
     with pytest.raises(Refused, match="additionalDirectories"):
         agent.call("session/new", cwd=str(server.home.workspace), mcpServers=[], additionalDirectories=["/tmp"])
-    assert agent.call("session/list", cwd=str(tmp_path)) == {"sessions": []}
 
 
-def test_sessions_of_a_folder_below(agent, server, provider, connect):
+def test_sessions_of_several_folders_are_listed_and_loaded(agent, server, provider, connect):
     below = server.home.workspace / "below"
     below.mkdir()
     above, here = agent.new(server.home.workspace), agent.new(below)
@@ -497,13 +530,15 @@ def test_sessions_of_a_folder_below(agent, server, provider, connect):
         return {s["sessionId"]: s["cwd"] for s in client.call("session/list", **of)["sessions"]}
 
     workspace, below = str(server.home.workspace), str(below)
-    assert listed(agent) == {above: workspace, here: below}
-    assert listed(agent, cwd=below) == {here: below} and listed(agent, cwd=workspace) == {above: workspace}
-    other = connect(server)
-    assert listed(other) == {above: workspace, here: workspace}, "the folder is not stored with the chat"
-    assert listed(other, cwd=below) == {above: below, here: below}
-    other.call("session/load", sessionId=here, cwd=below, mcpServers=[])
-    assert listed(other, cwd=workspace) == {above: workspace}
+    for client in (agent, connect(server)):
+        assert listed(client) == {above: workspace, here: below}
+        assert listed(client, cwd=below) == {here: below} and listed(client, cwd=workspace) == {above: workspace}
+        assert listed(client, cwd="/no/such/folder") == {}
+    for method in ("session/load", "session/resume"):
+        with pytest.raises(Refused, match=f"works in {below}, not in {workspace}") as refused:
+            client.call(method, sessionId=here, cwd=workspace, mcpServers=[])
+        assert refused.value.reason == "works_elsewhere"
+        client.call(method, sessionId=here, cwd=below, mcpServers=[])
 
 
 # --- settings --------------------------------------------------------------------------------------------------------

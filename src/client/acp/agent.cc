@@ -242,36 +242,37 @@ Result<Json> Agent::Authenticate(const Json& params) {
   return Json::object();
 }
 
-// Finds or starts the server for the request's "cwd".
-Result<void> Agent::Reach(const Json& params) {
+// Finds or starts the server. Returns where a chat of the request's "cwd" works; empty if the server does not say.
+Result<std::string> Agent::Reach(const Json& params) {
   const std::string cwd = TRY(TextParameter(params, "cwd"));
   if (!cwd.starts_with('/')) return Fail(Invalid("\"cwd\" must be an absolute path"));
   if (!IsDirectory(cwd)) return Fail(Invalid("\"cwd\" is no folder: " + VisibleLine(cwd)));
   const Json& more = MemberOf(params, "additionalDirectories");
   if (more.is_array() && !more.empty()) {
-    return Fail(Invalid("\"additionalDirectories\" are not supported: a server works in one folder"));
+    return Fail(Invalid("\"additionalDirectories\" are not supported: a chat works in one folder"));
   }
   TRY(link_.Reach(cwd));
-  return {};
+  return link_.WorkspaceAt(cwd);
 }
 
 // Null if the client names no servers, or they cannot be started.
-Result<std::unique_ptr<ClientTools>> Agent::StartTools(const Json& params) {
+Result<std::unique_ptr<ClientTools>> Agent::StartTools(const Json& params, const std::string& workspace) {
   const auto servers = TRY(ClientTools::Read(MemberOf(params, "mcpServers")));
   if (servers.empty()) return std::unique_ptr<ClientTools>();
-  auto tools = ClientTools::Start(servers, link_.workspace().empty() ? TextMember(params, "cwd") : link_.workspace());
+  auto tools = ClientTools::Start(servers, workspace.empty() ? TextMember(params, "cwd") : workspace);
   if (tools) return tools;
   Warn("the client's MCP servers are not used: " + tools.error().message);
   return std::unique_ptr<ClientTools>();
 }
 
 std::unique_ptr<Session> Agent::MakeSession(const std::string& chat, bool exists, const Json& params,
-                                            std::unique_ptr<ClientTools> tools) {
+                                            const std::string& workspace, std::unique_ptr<ClientTools> tools) {
   return std::make_unique<Session>(Session::Parts{.link = link_,
                                                   .client = *this,
                                                   .abilities = *abilities_,
                                                   .chat = chat,
                                                   .cwd = TextMember(params, "cwd"),
+                                                  .workspace = workspace,
                                                   .exists = exists,
                                                   .tools = std::move(tools)});
 }
@@ -280,18 +281,23 @@ std::unique_ptr<Session> Agent::MakeSession(const std::string& chat, bool exists
 // everything is checked before anything changes.
 Result<Agent::Opened> Agent::OpenSession(const Json& params) {
   const std::string chat = TRY(TextParameter(params, "sessionId"));
-  TRY(Reach(params));
+  const std::string workspace = TRY(Reach(params));
   TRY(ChatId::Parse(chat));
   const auto open = sessions_.find(chat);
   const bool is_open = open != sessions_.end();
-  if (!is_open) TRY(link_.Call("GET", "/chats/" + chat + "?limit=1&state=none"));
-  auto tools = TRY(StartTools(params));
+  std::string works_in = is_open ? open->second->workspace() : "";
+  if (!is_open) works_in = WorkspaceOf(TRY(link_.Call("GET", "/chats/" + chat + "?limit=1&state=none")));
+  if (works_in != workspace) {
+    return Fail(Reason::kWorksElsewhere, "the chat works in " + VisibleLine(works_in) + ", not in " +
+                                             VisibleLine(workspace) + "; open it with that folder as \"cwd\"");
+  }
+  auto tools = TRY(StartTools(params, workspace));
   if (is_open) {
     Json settings = TRY(Settings(*open->second));
     open->second->Reopen(TextMember(params, "cwd"), std::move(tools));
     return Opened{open->second.get(), std::move(settings)};
   }
-  auto session = MakeSession(chat, /*exists=*/true, params, std::move(tools));
+  auto session = MakeSession(chat, /*exists=*/true, params, workspace, std::move(tools));
   Json settings = TRY(Settings(*session));
   return Opened{(sessions_[chat] = std::move(session)).get(), std::move(settings)};
 }
@@ -305,9 +311,9 @@ Result<Session*> Agent::FindSession(const Json& params) {
 }
 
 Result<Json> Agent::NewSession(const Json& params) {
-  TRY(Reach(params));
+  const std::string workspace = TRY(Reach(params));
   const std::string chat = ChatId::Random().str();
-  auto session = MakeSession(chat, /*exists=*/false, params, TRY(StartTools(params)));
+  auto session = MakeSession(chat, /*exists=*/false, params, workspace, TRY(StartTools(params, workspace)));
   Json answer = {{"sessionId", chat}};
   answer.update(TRY(Settings(*session)));
   sessions_[chat] = std::move(session);
@@ -328,29 +334,27 @@ Result<Json> Agent::ResumeSession(const Json& params) {
   return std::move(opened.settings);
 }
 
+// Where a chat of the server works.
+std::string Agent::WorkspaceOf(const Json& chat) const {
+  const std::string own = TextMember(chat, "workspace");
+  return own.empty() ? link_.workspace() : own;
+}
+
 Result<Json> Agent::ListSessions(const Json& params) {
   const std::string cwd = TextMember(params, "cwd"), cursor = TextMember(params, "cursor");
   if (!cwd.empty() && !cwd.starts_with('/')) return Fail(Invalid("\"cwd\" must be an absolute path"));
-  if (!link_.is_reached()) {
-    auto reached = link_.Reach(cwd);
-    if (!reached && reached.error().Is(Reason::kOtherWorkspace)) return Json{{"sessions", Json::array()}};
-    if (!reached) return Fail(std::move(reached.error()));
-  }
-  const std::string& workspace = link_.workspace();
+  if (!link_.is_reached()) TRY(link_.Reach(cwd));
   const std::string wanted = cwd.empty() ? "" : Resolved(cwd).string();
-  if (!cwd.empty() && !workspace.empty() && !LiesBeneath(wanted, workspace)) return Json{{"sessions", Json::array()}};
   if (cursor.find_first_of("&#? %/") != std::string::npos) return Fail(Invalid("\"cursor\" is none of this agent's"));
   const auto list = TRY(link_.Call("GET", "/chats?limit=50" + (cursor.empty() ? "" : "&cursor=" + cursor)));
-  // A chat is not bound to a folder in the workspace, so one that is not open here can be opened in any.
-  std::string elsewhere = cwd.empty() ? workspace : cwd;
-  if (elsewhere.empty()) elsewhere = "/";
   Json sessions = Json::array();
   for (const Json& chat : MemberOf(list, "chats")) {
     if (chat.contains("error")) continue;
     const auto open = sessions_.find(TextMember(chat, "id"));
-    const bool is_open = open != sessions_.end();
-    if (is_open && !cwd.empty() && Resolved(open->second->cwd()).string() != wanted) continue;
-    Json session = {{"sessionId", TextMember(chat, "id")}, {"cwd", is_open ? open->second->cwd() : elsewhere}};
+    const std::string workspace = WorkspaceOf(chat);
+    if (!cwd.empty() && !workspace.empty() && workspace != wanted) continue;
+    const std::string shown = open != sessions_.end() ? open->second->cwd() : workspace;
+    Json session = {{"sessionId", TextMember(chat, "id")}, {"cwd", shown.empty() ? "/" : shown}};
     if (const std::string title = TextMember(chat, "title"); !title.empty()) session["title"] = title;
     if (const std::string at = TextMember(chat, "updated_at"); !at.empty()) session["updatedAt"] = at;
     sessions.push_back(std::move(session));

@@ -56,10 +56,11 @@ class Agent final : public SessionClient {
   void LoadSession(const Json& id, const Json& params);
   void Prompt(const Json& id, const Json& params);
 
-  Result<void> Reach(const Json& params);
-  Result<std::unique_ptr<ClientTools>> StartTools(const Json& params);
+  Result<std::string> Reach(const Json& params);
+  std::string WorkspaceOf(const Json& chat) const;
+  Result<std::unique_ptr<ClientTools>> StartTools(const Json& params, const std::string& workspace);
   std::unique_ptr<Session> MakeSession(const std::string& chat, bool exists, const Json& params,
-                                       std::unique_ptr<ClientTools> tools);
+                                       const std::string& workspace, std::unique_ptr<ClientTools> tools);
   struct Opened {
     Session* session;
     Json settings;

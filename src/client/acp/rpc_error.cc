@@ -20,7 +20,9 @@ Json ErrorObject(const Error& error) {
   if (is_one_of({"not_found", "no_such_file"})) code = kResourceNotFound;
   if (is_one_of({"unauthenticated", "invalid_token"})) code = kAuthRequired;
   if (is_one_of({"busy"})) code = kInvalidRequest;
-  if (error.code == ErrorCode::kInvalidArgument || is_one_of({"unknown_model", "mode_not_allowed", "too_large"}) ||
+  if (error.code == ErrorCode::kInvalidArgument ||
+      is_one_of({"unknown_model", "mode_not_allowed", "too_large", "no_such_workspace", "workspace_not_allowed",
+                 "works_elsewhere"}) ||
       reason.starts_with("invalid_")) {
     if (code == kInternalError) code = kInvalidParams;
   }

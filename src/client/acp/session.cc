@@ -68,7 +68,8 @@ Session::Session(Parts parts)
       path_("/chats/" + chat_),
       exists_(parts.exists),
       is_new_(!parts.exists),
-      updates_(link_.workspace(), abilities_.updates),
+      updates_(parts.workspace, abilities_.updates),
+      workspace_(std::move(parts.workspace)),
       cwd_(std::move(parts.cwd)),
       tools_(std::move(parts.tools)) {
   if (abilities_.has_terminal) terminal_.emplace(client_, chat_, cwd_);
@@ -115,7 +116,7 @@ void Session::RefusePrompt(Json error) {
 
 void Session::Prompt(const Json& request_id, const Json& blocks) {
   const auto refuse = [&](const Error& error) { client_.Refuse(request_id, rpc::ErrorObject(error)); };
-  auto prompt = ReadPrompt(blocks, link_.workspace());
+  auto prompt = ReadPrompt(blocks, workspace_);
   if (!prompt) return refuse(prompt.error());
   const auto waits_for_words = std::find_if(open_.begin(), open_.end(), [](const OpenQuestion& each) {
     return std::holds_alternative<PendingInput>(each.asked) && each.request == 0;
@@ -145,8 +146,9 @@ void Session::Prompt(const Json& request_id, const Json& blocks) {
     if (!is_command) return refuse(is_command.error());
     if (*is_command) return;
   }
-  Json body = {{"user_message", prompt->text}};
-  if (!wanted_model_.empty()) body["model"] = wanted_model_;
+  Json body = RunOptions();
+  body["user_message"] = prompt->text;
+  if (!workspace_.empty()) body["workspace"] = workspace_;  // refused if the chat was moved meanwhile
   for (PromptFile& file : prompt->files) {
     const auto uploaded = link_.server().Upload(path_ + "/files", file.name, std::move(file.bytes));
     if (!uploaded) return refuse(NotAnswering(uploaded.error(), link_.server()));
@@ -178,13 +180,15 @@ Result<bool> Session::RunCommand(const Json& request_id, const std::string& text
     return true;
   }
   std::string path = path_ + "/compact";
+  Json body = Json::object();
   if (name != "compact") {
     const Json newest = TRY(Newest());
     if (newest.is_null()) return Fail(ErrorCode::kInvalidArgument, "nothing has been said in this session yet");
     path = path_ + "/interactions/" + TextMember(newest, "id") + "/" + name;
+    body = RunOptions();
   }
   prompt_ = request_id;
-  Begin(path, Json::object());
+  Begin(path, std::move(body));
   return true;
 }
 
@@ -346,7 +350,7 @@ void Session::Load(const Json& request_id, Json response) {
   const auto chat = link_.Call("GET", path_ + "?state=none");
   if (!chat) return client_.Refuse(request_id, rpc::ErrorObject(chat.error()));
   const bool follows = follows_ != Follows::kNothing;
-  updates_ = Updates(link_.workspace(), abilities_.updates);
+  updates_ = Updates(workspace_, abilities_.updates);
   const std::string running = Replay(*chat);
   // A prompt is under way that the server has not answered yet; its run is shown when it begins.
   if (follows && run_->interaction().empty()) return client_.Answer(request_id, std::move(response));
@@ -397,11 +401,25 @@ Result<Json> Session::Summary() {
   return link_.Call("GET", path_ + "?limit=1&state=none");
 }
 
+// Has the server make the chat in its folder, if it has not.
+Result<void> Session::Create() {
+  if (exists_) return {};
+  Json body = {{"id", chat_}};
+  if (!workspace_.empty()) body["workspace"] = workspace_;
+  TRY(link_.Call("POST", "/chats", body));
+  exists_ = true;
+  return {};
+}
+
+// The members of requests that start a run: this client's mode, and its model unless the chat has one of its own.
+Json Session::RunOptions() const {
+  Json options = link_.RunOptions(wanted_model_);
+  if (wanted_model_.empty()) options.erase("model");
+  return options;
+}
+
 Result<void> Session::Change(const Json& settings) {
-  if (!exists_) {
-    TRY(link_.Call("POST", "/chats", {{"id", chat_}}));
-    exists_ = true;
-  }
+  TRY(Create());
   TRY(link_.Call("PATCH", path_, settings));
   if (settings.contains("model")) wanted_model_.clear();
   return {};
@@ -495,7 +513,7 @@ void Session::LookAtChange(const PendingApproval& question) {
     updates_.SetDiffs(asked.call_id, change);
   }
   const bool may_be_unsaved = abilities_.reads_files && (tool == "write_file" || tool == "edit_file");
-  const std::string path = may_be_unsaved && FindQuestion(id) == nullptr ? PathOf(asked, link_.workspace()) : "";
+  const std::string path = may_be_unsaved && FindQuestion(id) == nullptr ? PathOf(asked, workspace_) : "";
   if (path.empty()) return AskPermission(question);
   const int request =
       client_.Ask("fs/read_text_file", {{"sessionId", chat_}, {"path", path}},
@@ -758,7 +776,7 @@ void Session::Finish() {
   AnswerLoad();
   // The server ended during the run, so the run is resumed, once.
   if (prompt_ && has_failed && code == "interrupted" && was_lost_ && !has_resumed_ && !cancel_wanted_) {
-    Begin(run_->path() + "/resume", Json::object());
+    Begin(run_->path() + "/resume", RunOptions());
     has_resumed_ = true;
     return;
   }

@@ -38,6 +38,7 @@ class Session {
     SessionClient& client;
     ClientAbilities abilities;
     std::string chat, cwd;
+    std::string workspace;                 // where the chat works; empty if the server does not say
     bool exists;                           // whether the server has the chat
     std::unique_ptr<ClientTools> tools{};  // null: the client names no MCP servers
   };
@@ -45,6 +46,7 @@ class Session {
 
   const std::string& chat() const { return chat_; }
   const std::string& cwd() const { return cwd_; }
+  const std::string& workspace() const { return workspace_; }
 
   // session/prompt.
   void Prompt(const Json& request_id, const Json& blocks);
@@ -61,7 +63,7 @@ class Session {
   // session/close.
   void Close();
 
-  // The model of later messages; empty: the chat's.
+  // The model of later runs; empty: the chat's.
   void UseModel(std::string model) { wanted_model_ = std::move(model); }
   // Settings of the chat (PATCH).
   Result<void> Change(const Json& settings);
@@ -88,9 +90,11 @@ class Session {
     int request = 0;  // the request to the client; 0: the user's next message, or another client, answers it
   };
 
+  Result<void> Create();
   Result<bool> RunCommand(const Json& request_id, const std::string& text);
   Result<Json> Newest();
   void Begin(const std::string& path, Json body);
+  Json RunOptions() const;
   void Attach(const std::string& interaction);
   void Resume();
   void Hear(const RunStream::Heard& heard);
@@ -149,6 +153,7 @@ class Session {
   std::optional<std::pair<Json, Json>> load_;  // the id and the answer of a session/load that is not answered yet
   bool cancel_wanted_ = false;
 
+  const std::string workspace_;
   std::string cwd_;
   std::unique_ptr<ClientTools> tools_;
   std::optional<TerminalTool> terminal_;  // nullopt: the client has none
