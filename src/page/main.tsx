@@ -1,6 +1,7 @@
 import { Component, lazy, ReactNode, Suspense, useEffect, useRef, useState } from "react";
 import { createRoot } from "react-dom/client";
 import { Conversation } from "./chat/Conversation";
+import { FolderName } from "./chat/Folder";
 import { Sidebar } from "./chats/Sidebar";
 import { Inbox } from "./inbox/Inbox";
 import { actions, isWriting } from "./keys/actions";
@@ -66,6 +67,7 @@ function Page() {
           <button type="button" className="quiet square" aria-label={t.menu} title={t.menu} data-testid="menu"
             aria-expanded={narrow ? menu === true : menu !== false} onClick={() => toggleMenu()}><Icon name="sidebar" /></button>
           <ChatTitle key={open?.id ?? ""} id={open?.id ?? null} title={title} />
+          <FolderName />
           <nav className="tabs" aria-label={t.views}>
             {OF_CHAT.map(tab)}
             <span className="divider" aria-hidden="true" />

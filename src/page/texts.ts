@@ -385,6 +385,8 @@ export const t = {
   findPrevious: "Previous match",
   welcome: "What would you like to do?",
   worksIn: "The agent works in",
+  useFolder: "Work here",
+  folderGone: "The folder of this chat is not there any more:",
   examples: [
     ["Look around", "What is in this folder? Give me a short overview."],
     ["Change something", "Find and fix the spelling mistakes in the README."],

@@ -15,6 +15,7 @@ import { AnswerAll } from "./ApprovalCard";
 import { Composer } from "./Composer";
 import { ChatRow, onCopy, rowsOfChat } from "./rows";
 import { FindBar } from "./FindBar";
+import { FolderGone } from "./Folder";
 import { Meter } from "./Meter";
 import { NewInstructions } from "./NewInstructions";
 import { TurnFoot, TurnHead } from "./TurnEnds";
@@ -33,6 +34,7 @@ export function Conversation() {
       <Turns key={`turns-${chat}`} busy={running !== undefined} />
       <AgendaPanel />
       <NewInstructions />
+      <FolderGone />
       <AnswerAll />
       <AskedFilesBox />
       <Composer key={box} chat={chat} running={running} />

@@ -1,20 +1,24 @@
 import { Icon, IconName } from "../parts/Icon";
 import { cache } from "../store/cache";
 import { navigation } from "../store/navigation";
+import * as requests from "../store/requests";
+import { useSelect } from "../store/state";
 import { t } from "../texts";
+import { FolderField } from "./Folder";
 
 const ICONS: IconName[] = ["play", "diff", "command", "agent"];
 
 // The start of a chat. There are examples for the built-in model, and others for any real one.
 export function Welcome() {
-  const { models, tools } = cache.use("models", "tools");
+  const { models } = cache.use("models");
+  const folder = useSelect(requests.workspace);
   const model = models.models.find((each) => each.name === models.default);
   const offline = model?.provider === "offline";
   const examples = offline ? t.offlineExamples : t.examples;
   return (
     <div className="welcome" data-testid="welcome">
       <h1>{t.welcome}</h1>
-      {tools?.workspace && <p className="faint">{t.worksIn} <code>{tools.workspace}</code></p>}
+      {folder && <FolderField folder={folder} />}
       <ul className="examples">
         {examples.map(([title, text], i) => (
           <li key={title}>

@@ -7,7 +7,7 @@ import { useAway } from "../parts/hooks";
 import { cache, inOrder, useChats, useOpen } from "../store/cache";
 import { leave, navigation, openChat } from "../store/navigation";
 import * as requests from "../store/requests";
-import { attempt, tell } from "../store/state";
+import { attempt, tell, useSelect } from "../store/state";
 import type { Chat } from "../store/turn";
 import { t } from "../texts";
 import type { SearchMatches } from "../wire";
@@ -39,7 +39,9 @@ export function Sidebar() {
   }, [query]);
   const words = query.toLowerCase();
   const listed = useMemo(() => inOrder([...chats.values()].filter((chat) => !words || chat.title.toLowerCase().includes(words) || chat.id.toLowerCase().includes(words))), [chats, version, words]);
-  const groups = useMemo(() => groupByAge(listed), [listed]);
+  const folders = useSelect(requests.knownFolders);
+  const own = useSelect(() => cache.tools?.workspace ?? "");
+  const groups = useMemo(() => (folders.length > 1 ? groupByFolder(listed, folders, own) : groupByAge(listed)), [listed, folders, own]);
   const take = (file: File): void => void attempt(async () => {
     const exported = parsed(await file.text());
     if (exported === undefined) return tell(t.notAChat(file.name));
@@ -230,6 +232,13 @@ function Item({ chat, current, chosen, onChoose }: ItemProps) {
       )}
     </li>
   );
+}
+
+// The folder of the newest chat first; before them all, the chats that work or wait.
+function groupByFolder(chats: Chat[], folders: string[], own: string): [string, Chat[]][] {
+  const groups: [string, Chat[]][] = [[t.activeNow, chats.filter((chat) => chat.status !== "idle")],
+    ...folders.map((folder): [string, Chat[]] => [requests.folderName(folder, folders), chats.filter((chat) => chat.status === "idle" && (chat.workspace ?? own) === folder)])];
+  return groups.filter(([, group]) => group.length > 0);
 }
 
 function groupByAge(chats: Chat[]): [string, Chat[]][] {

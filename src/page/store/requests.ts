@@ -1,7 +1,7 @@
 // What people ask of the server. What comes of it is told by the feed, to this window as to all others.
 import { t } from "../texts";
-import type { BranchRemoved, ChangeChatRequest, FilesPreview, Trash } from "../wire";
-import { begin, call, chatPath, get, turnPath } from "../wire/api";
+import type { BranchRemoved, ChangeChatRequest, FilesPreview, Tools, Trash } from "../wire";
+import { ApiError, begin, call, chatPath, get, turnPath } from "../wire/api";
 import { branch, cache, earlier, lastTurn, leafOf, openEntry } from "./cache";
 import { answersHere } from "./feed";
 import { AskedFiles, navigation, openChat } from "./navigation";
@@ -18,7 +18,45 @@ export function settings(): ChangeChatRequest {
 }
 // The folder that the chat works in, or a new one would.
 export function workspace(): string | undefined {
-  return openEntry()?.workspace ?? cache.tools?.workspace;
+  return openEntry()?.workspace ?? (cache.open ? undefined : begun.fresh.workspace) ?? cache.tools?.workspace;
+}
+// Lets the chat work in a folder, if the server allows it. Returns why it does not; null: it does.
+export async function workIn(folder: string): Promise<string | null> {
+  const chat = cache.open;
+  try {
+    if (chat && openEntry()) await call("PATCH", chatPath(chat.id), { workspace: folder });
+    else begun.set({ fresh: { ...begun.fresh, workspace: (await get<Tools>(`/tools?workspace=${encodeURIComponent(folder)}`)).workspace } });
+    if (chat) await findFolder(chat.id);
+    return null;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+// Whether the folder of the chat is still there.
+export const folders = state({ gone: null as string | null }); // the chat whose folder is not
+export async function findFolder(chat: string): Promise<void> {
+  try {
+    await get<Tools>(`/tools?chat_id=${encodeURIComponent(chat)}`);
+    if (folders.gone === chat) folders.set({ gone: null });
+  } catch (error) {
+    if (error instanceof ApiError && error.code === "no_such_workspace") folders.set({ gone: chat });
+  }
+}
+// The folders of the chats, those of the newest chats first, and the server's.
+let found = { version: -1, own: undefined as string | undefined, folders: [] as string[] };
+export function knownFolders(): string[] {
+  const { version, tools } = cache;
+  const own = tools?.workspace;
+  if (found.version === version && found.own === own) return found.folders;
+  const chats = [...cache.chats.values()].sort((a, b) => Date.parse(b.updated_at) - Date.parse(a.updated_at));
+  const folders = [...new Set([...chats.map((chat) => chat.workspace ?? own), own].filter((folder): folder is string => Boolean(folder)))];
+  found = { version, own, folders };
+  return folders;
+}
+// Its last part, or all of it if another folder ends in the same.
+export function folderName(folder: string, all: string[]): string {
+  const last = (path: string): string => path.slice(path.lastIndexOf("/") + 1) || path;
+  return all.some((other) => other !== folder && last(other) === last(folder)) ? folder : last(folder);
 }
 export async function configure(change: ChangeChatRequest): Promise<void> {
   const chat = cache.open;
@@ -31,8 +69,9 @@ export async function configure(change: ChangeChatRequest): Promise<void> {
 export async function createChat(): Promise<string | null> {
   let id: string | null = null;
   await attempt(async () => {
-    const made = (await call<{ id: string }>("POST", "/chats", {})).id;
-    const set = Object.entries(begun.fresh).filter(([, value]) => value);
+    const { workspace: folder, ...others } = begun.fresh;
+    const made = (await call<{ id: string }>("POST", "/chats", folder ? { workspace: folder } : {})).id;
+    const set = Object.entries(others).filter(([, value]) => value);
     if (set.length > 0) await call("PATCH", chatPath(made), Object.fromEntries(set));
     begun.set({ fresh: {} });
     openChat((id = made), true, true);
@@ -80,6 +119,7 @@ export async function send(text: string, attachments: string[]): Promise<boolean
     chat.sent = null;
     changed();
     if (!(error instanceof TypeError)) {
+      void findFolder(chat.id);
       tell(error instanceof Error ? error.message : String(error));
       return false;
     }
