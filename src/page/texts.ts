@@ -244,7 +244,7 @@ export const t = {
   more: "More",
   less: "Less",
   toolTitles: {
-    run_shell: "Command", run_code: "Program", write_file: "Write", edit_file: "Edit", apply_patch: "Patch", delete_file: "Delete", read_file: "Read", list_files: "List", find_files: "Find", search_files: "Search", http_get: "Fetch",
+    run_shell: "Command", read_job: "Read job", stop_job: "Stop job", run_code: "Program", write_file: "Write", edit_file: "Edit", apply_patch: "Patch", delete_file: "Delete", read_file: "Read", list_files: "List", find_files: "Find", search_files: "Search", http_get: "Fetch",
     research: "Research", manage_tasks: "Tasks", update_plan: "Plan", ask_human: "Question", read_chat_file: "Read file of the chat", save_chat_file: "Save file", list_chat_files: "Files of the chat",
     delete_chat_file: "Delete file of the chat", calculator: "Calculate", current_time: "Time", echo: "Echo",
   } as Record<string, string>,

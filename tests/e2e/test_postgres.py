@@ -302,7 +302,7 @@ def test_over_tls_with_a_password(make_home, make_server, provider):
         shutil.rmtree(folder, ignore_errors=True)
 
 
-OF_THE_WORKSPACE = {"list_files", "read_file", "find_files", "search_files", "write_file", "edit_file", "apply_patch", "delete_file", "run_shell", "run_code"}
+OF_THE_WORKSPACE = {"list_files", "read_file", "find_files", "search_files", "write_file", "edit_file", "apply_patch", "delete_file", "run_shell", "run_code", "read_job", "stop_job"}
 
 
 @pytest.mark.parametrize("mode", [None, "none", "shared", "local"])

@@ -309,7 +309,7 @@ def test_users_see_no_figures_of_the_whole_server(server):
 
 # --- the workspace ----------------------------------------------------------------------------------------------------------------------
 
-OFF = {"list_files", "read_file", "find_files", "search_files", "write_file", "edit_file", "apply_patch", "delete_file", "run_shell", "run_code"}
+OFF = {"list_files", "read_file", "find_files", "search_files", "write_file", "edit_file", "apply_patch", "delete_file", "run_shell", "run_code", "read_job", "stop_job"}
 
 
 def test_tools_of_the_workspace_are_off_and_it_is_said(make_server, home):

@@ -319,7 +319,7 @@ ToolOutcome CommandRunner::Run(const Job& job, const ToolContext& context) const
   if (!result) return ToolFailure(result.error().message);
   ToolOutcome outcome = Outcome(*result, limits.timeout, prepared->sandbox, prepared->AppearedNow());
   const std::string kept = keeper ? keeper->Finish() : std::string();
-  if (!kept.empty()) outcome.output += "\n" + kept;
+  if (!kept.empty()) outcome.output += (outcome.output.ends_with('\n') ? "" : "\n") + kept;
   return outcome;
 }
 
