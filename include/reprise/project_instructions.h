@@ -10,8 +10,9 @@
 namespace reprise {
 
 // Instructions by people for agents that work in a folder: AGENTS.md (https://agents.md), which models get in full, and
-// skills (https://agentskills.io), of which they get the name, the purpose and the file's place. A file that tools
-// could have written reaches models only after a person has allowed its present content. Thread-safe.
+// skills (https://agentskills.io), of which they get the name, the purpose and the file's place. Commands are messages
+// that people send by name. A file that tools could have written reaches models only after a person has allowed its
+// present content. Thread-safe.
 //
 //   for (const auto& file : instructions.List()) {
 //     if (file.state != reprise::ProjectInstructions::State::kNew) continue;
@@ -19,7 +20,7 @@ namespace reprise {
 //   }
 class ProjectInstructions {
  public:
-  enum class Kind { kInstructions, kSkill };
+  enum class Kind { kInstructions, kSkill, kCommand };
   enum class State {
     kUsed,
     kNew,       // not allowed yet
@@ -33,22 +34,31 @@ class ProjectInstructions {
     std::string text{};     // valid UTF-8; empty if unusable
     std::string problem{};  // for people
     Kind kind = Kind::kInstructions;
-    // Of a skill in use: from its file's front matter. The description is one line, with invisible characters spelled
-    // out.
+    // Of a skill in use: from its file's front matter; of a command: that of its file. The description, of those in use
+    // alone, is one line, with invisible characters spelled out.
     std::string name{}, description{};
   };
 
   virtual ~ProjectInstructions() = default;
-  // The present files: the user's own, then the project's, the nearest to the workspace last; then the skills in the
-  // same order.
+  // The present files: the user's own, then the project's, the nearest to the workspace last; then the skills and then
+  // the commands in the same order.
   virtual std::vector<File> List() const = 0;
   // Allows `path` as long as its content has `digest`. kNotFound (reason "no_such_file"): no such file of instructions;
   // kConflict (reason "stale"): it has changed; kIo.
   virtual Result<void> Allow(std::string_view path, std::string_view digest) = 0;
+  // The message that the command or the skill `name` stands for: its text, with $ARGUMENTS, and $1 to $9, replaced.
+  // kNotFound (reason "no_such_command"): neither has the name; kForbidden (reason "untrusted"): the command has not
+  // been allowed as it is now; kInvalidArgument: the file is unusable; kTooLarge.
+  struct Expanded {
+    std::string message;
+    std::string model{};  // that the command names; empty: none
+  };
+  virtual Result<Expanded> Expand(std::string_view name, std::string_view arguments) const = 0;
 };
 
 constexpr std::string_view ToString(ProjectInstructions::Kind kind) {
-  return kind == ProjectInstructions::Kind::kSkill ? "skill" : "instructions";
+  constexpr std::string_view kNames[] = {"instructions", "skill", "command"};
+  return kNames[static_cast<int>(kind)];
 }
 
 constexpr std::string_view ToString(ProjectInstructions::State state) {

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
 #include <optional>
 #include <system_error>
 #include <utility>
 
+#include "app/command_files.h"
 #include "app/prompt_files.h"
 #include "base/path.h"
 #include "base/private_file.h"
@@ -26,6 +28,9 @@ using State = ProjectInstructions::State;
 
 constexpr const char* kOwnSkills = "skills";             // in the configuration folder
 constexpr const char* kSharedSkills = ".agents/skills";  // in the user's home, and in the folders of a project
+
+constexpr const char* kOwnCommands = "commands";  // in the configuration folder
+constexpr const char* kProjectCommands = ".reprise/commands";
 
 constexpr std::size_t kMostFolders = 32;
 constexpr std::size_t kMaxFile = 256 * 1024;  // larger files are not read
@@ -135,6 +140,7 @@ InstructionFiles::InstructionFiles(const Options& options, std::string workspace
   for (const std::string& folder : FoldersOf(workspace_, project_)) {
     folders_.push_back({.path = folder,
                         .skills = (fs::path(folder) / kSharedSkills).string(),
+                        .commands = (fs::path(folder) / kProjectCommands).string(),
                         .instructions = {(fs::path(folder) / kInstructionsName).string()}});
     for (const char* name : kOtherInstructions) {
       folders_.back().instructions.push_back((fs::path(folder) / name).string());
@@ -160,6 +166,7 @@ std::vector<File> InstructionFiles::List() const {
     consent.Judge(files.emplace_back(TakeWithin(*file, LimitOf(folder), kMaxFile)));
   }
   if (with_skills_) AddSkills(files, consent);
+  AddCommands(files, consent);
   return files;
 }
 
@@ -194,6 +201,38 @@ void InstructionFiles::AddSkills(std::vector<File>& files, Consent& consent) con
     });
   }
   ReadHeads(files);
+}
+
+void InstructionFiles::AddCommands(std::vector<File>& files, Consent& consent) const {
+  std::vector<File> commands;
+  const auto add = [&](const std::string& folder, const auto& take) {
+    if (!IsThere(folder)) return;
+    bool cut = false;
+    for (const std::string& path : CommandsIn(folder, cut)) {
+      commands.push_back(LeavesItsFolder(path) ? Unusable(path, path + " leads out of its folder") : take(path));
+    }
+    if (cut) {
+      commands.push_back(Unusable(
+          folder, "only the first " + std::to_string(kMaxCommands) + " commands in " + folder + " are looked at"));
+    }
+  };
+  const std::string own = config_directory_ + "/" + kOwnCommands;
+  add(own, [](const std::string& path) { return Take(path, ReadOwnFile(path, kMaxCommandFile)); });
+  for (const Folder& folder : folders_) {
+    if (folder.commands == own) continue;
+    add(folder.commands, [&](const std::string& path) {
+      File file = TakeWithin(path, LimitOf(folder), kMaxCommandFile);
+      consent.Judge(file);
+      return file;
+    });
+  }
+  ReadCommandHeads(commands);
+  std::move(commands.begin(), commands.end(), std::back_inserter(files));
+}
+
+Result<ProjectInstructions::Expanded> InstructionFiles::Expand(std::string_view name,
+                                                               std::string_view arguments) const {
+  return ExpandCommand(List(), name, arguments);
 }
 
 Result<void> InstructionFiles::Allow(std::string_view path, std::string_view digest) {

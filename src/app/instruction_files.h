@@ -16,8 +16,9 @@ inline constexpr std::size_t kMaxInstructions = 32 * 1024;  // bytes, all files 
 
 // AGENTS.md of the user's configuration folder, and AGENTS.md (else CLAUDE.md, else .cursorrules) of the workspace and
 // the folders above it: up to the top of its git work tree, else to the user's home or the root. Likewise skills: the
-// user's lie in the configuration folder and in
-// ~/.agents/skills, a project's in .agents/skills. A file that tools could have written counts only with its allowed
+// user's lie in the configuration folder and in ~/.agents/skills, a project's in .agents/skills. Commands lie in
+// "commands" of the configuration folder and in .reprise/commands of a project. A file that tools could have written
+// counts only with its allowed
 // content; `reprise trust` and Allow keep these in one list. A file outside its project is not used. Reads the files
 // each time.
 class InstructionFiles final : public ProjectInstructions {
@@ -27,16 +28,18 @@ class InstructionFiles final : public ProjectInstructions {
 
   std::vector<File> List() const override;
   Result<void> Allow(std::string_view path, std::string_view digest) override;
+  Result<Expanded> Expand(std::string_view name, std::string_view arguments) const override;
 
  private:
   class Consent;
   struct Folder {
-    std::string path, skills;
+    std::string path, skills, commands;
     std::vector<std::string> instructions;  // the first that is there counts
   };
 
   const std::string& LimitOf(const Folder& folder) const;
   void AddSkills(std::vector<File>& files, Consent& consent) const;
+  void AddCommands(std::vector<File>& files, Consent& consent) const;
 
   std::string workspace_, config_directory_;
   bool with_skills_;

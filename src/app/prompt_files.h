@@ -13,8 +13,6 @@
 
 namespace reprise {
 
-inline constexpr std::size_t kMaxFrontMatter = 16 * 1024;
-
 // The head of a skill's file (https://agentskills.io/specification): YAML between two lines "---".
 struct SkillHead {
   std::string name;         // 1 to 64 small letters, digits and single hyphens between them
@@ -22,8 +20,13 @@ struct SkillHead {
 };
 inline constexpr std::size_t kMaxSkillDescription = 1024;
 
-// Ignores other members. libyaml, which is loaded at the first skill, reads the YAML, with limits on size and nesting.
-// kInvalidArgument tells the author the fault; kUnavailable if the library is missing. REQUIRES: `text` is valid UTF-8.
+// 1 to 64 small letters, digits and single hyphens between them.
+bool IsSkillName(std::string_view name);
+// On one line of at most kMaxSkillDescription bytes, with hidden characters spelled out, so that it cannot imitate
+// other parts of its surroundings.
+std::string DescriptionLine(std::string_view text);
+
+// The errors of ReadFrontMatter, and of a head without name or description. REQUIRES: `text` is valid UTF-8.
 Result<SkillHead> ReadSkillHead(std::string_view text);
 
 // The configured folder, or $XDG_CONFIG_HOME/reprise/prompt.

@@ -18,6 +18,22 @@ TypedLine ParseTyped(const std::string& line) {
   return {.command = word, .text = line.substr(std::min(word.size() + 1, line.size()))};
 }
 
+Result<std::optional<ExpandedCommand>> ExpandFolderCommand(ServerLink& link, const std::string& query,
+                                                           const TypedLine& typed) {
+  if (typed.command.size() < 2) return std::optional<ExpandedCommand>();
+  const auto expanded = link.Call("POST", "/instructions/expand" + query,
+                                  {{"command", typed.command.substr(1)}, {"arguments", typed.text}});
+  // An older server has no such route, and not every user may use it.
+  const auto is_missing = [](const Error& error) { return IsNotFound(error) || error.Is(Reason::kOperatorOnly); };
+  if (!expanded && is_missing(expanded.error())) return std::optional<ExpandedCommand>();
+  if (!expanded) return Fail(expanded.error());
+  return std::optional(ExpandedCommand{TextMember(*expanded, "user_message"), TextMember(*expanded, "model")});
+}
+
+std::string FolderQuery(const ServerLink& link) {
+  return link.folder().empty() ? std::string() : "?workspace=" + PercentEncoded(link.folder());
+}
+
 Json AnswerTo(const event::ApprovalRequired& asked, bool approved) {
   return {{"approval_id", asked.approval_id}, {"approved", approved}, {"arguments_digest", asked.arguments_digest}};
 }

@@ -18,6 +18,16 @@ struct TypedLine {
 // "//TEXT" is the message "/TEXT".
 TypedLine ParseTyped(const std::string& line);
 
+// A message that the folder's command or skill stands for.
+struct ExpandedCommand {
+  std::string message, model;  // an empty model: the client's own
+};
+// `query` names the folder ("?workspace=..."; empty: the server's). nullopt: the folder has no such command.
+Result<std::optional<ExpandedCommand>> ExpandFolderCommand(ServerLink& link, const std::string& query,
+                                                           const TypedLine& typed);
+// "?workspace=..." for the folder of this client's chats.
+std::string FolderQuery(const ServerLink& link);
+
 // The request body that answers an approval, for the arguments as they were shown.
 Json AnswerTo(const event::ApprovalRequired& asked, bool approved);
 // The request body that answers a tool's question; nullopt: the user declines.

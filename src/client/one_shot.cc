@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/terminal_text.h"
+#include "client/answers.h"
 #include "client/run_stream.h"
 #include "terminal/console.h"
 #include "terminal/question_text.h"
@@ -61,10 +62,14 @@ int TellRefusal(const Error& error, const std::string& chat, std::size_t message
 
 }  // namespace
 
-int RunOneShot(ServerLink& link, Interrupts& interrupts, const ChatId& chat, const std::string& message, bool json) {
+int RunOneShot(ServerLink& link, Interrupts& interrupts, const ChatId& chat, const std::string& typed, bool json) {
   ServerClient& server = link.server();
+  // "/NAME" is a command of the folder if there is one; else the message is sent as it is.
+  const auto expanded = ExpandFolderCommand(link, FolderQuery(link), ParseTyped(typed));
+  if (!expanded) return Complain(expanded.error());
+  const std::string& message = *expanded ? (*expanded)->message : typed;
   // A script may be gone before the answer comes. Its run still finishes, and an open question stays open.
-  Json body = link.RunOptions({});
+  Json body = link.RunOptions(*expanded ? (*expanded)->model : std::string());
   body["user_message"] = message;
   body["on_disconnect"] = "continue";
   if (!link.folder().empty()) body["workspace"] = link.folder();  // refused if the chat works elsewhere

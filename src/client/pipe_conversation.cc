@@ -99,6 +99,11 @@ void PipeConversation::Obey(const std::string& line) {
     if (!ShowWhatRuns(/*at_start=*/false)) Warn("nothing runs in this chat");
     return;
   }
+  const auto expanded = ExpandFolderCommand(link_, FolderQuery(link_), {.command = command, .text = text});
+  if (!expanded) return Failed(expanded.error());
+  if (*expanded) {
+    return Say((*expanded)->message, (*expanded)->model.empty() ? Json::object() : Json{{"model", (*expanded)->model}});
+  }
   Warn("there is no such command" + DidYouMean(command, kChatCommands) + " (/help lists them; //... says it)");
 }
 

@@ -151,7 +151,7 @@ void TerminalClient::Failed(const Error& error) {
 // A path of the API, for the chat's folder. The chat need not exist yet.
 std::string TerminalClient::InFolder(const std::string& path) const {
   if (elsewhere_) return path + "?chat_id=" + chat_;
-  return link_.folder().empty() ? path : path + "?workspace=" + PercentEncoded(link_.folder());
+  return path + FolderQuery(link_);
 }
 
 // Announces files of instructions that wait for approval, once each.
@@ -256,7 +256,7 @@ void TerminalClient::Obey(const std::string& text) {
   typed.command.empty() ? Say(typed.text) : RunCommand(typed.command, typed.text);
 }
 
-void TerminalClient::Say(const std::string& text) {
+void TerminalClient::Say(const std::string& text, const std::string& model) {
   std::vector<std::string> files;
   for (const std::string& named : PathsIn(text)) {
     const std::string path = WithHome(named);
@@ -271,7 +271,7 @@ void TerminalClient::Say(const std::string& text) {
     draft_ = text;
     return Complain("a message with files or a summary is sent at once: wait until this has ended");
   }
-  Json body = link_.RunOptions(model_);
+  Json body = link_.RunOptions(model.empty() ? model_ : model);
   body["user_message"] = text;
   if (!elsewhere_ && !link_.folder().empty()) body["workspace"] = link_.folder();
   std::vector<std::string> attachments = attachments_;

@@ -82,7 +82,7 @@ class TerminalClient {
   void FollowOne(const Json& interaction);
   void FollowAgain();
   void Obey(const std::string& text);
-  void Say(const std::string& text);
+  void Say(const std::string& text, const std::string& model = {});
   bool WaitForFirst(RunStream& stream);
   void GiveUp(const std::string& text);
   void Start(const std::string& path, Json body, const std::string& text);
@@ -155,6 +155,10 @@ class TerminalClient {
   };
   static const std::vector<Command>& Commands();
   void RunCommand(const std::string& word, const std::string& arguments);
+  void RunFolderCommand(const std::string& word, const std::string& arguments);
+  // Commands and skills of the folder that are in use, as in GET /instructions.
+  std::vector<Json> FolderCommands();
+  static bool IsOwnCommand(std::string_view word);
   void Help(const std::string& arguments);
   void ListChats(const std::string& arguments);
   void NewChat(const std::string& arguments);

@@ -9,6 +9,7 @@
 #include "base/private_file.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
+#include "client/answers.h"
 #include "client/server_access.h"
 #include "client/terminal_client.h"
 #include "crypto/digest.h"
@@ -101,7 +102,7 @@ const std::vector<TerminalClient::Command>& TerminalClient::Commands() {
       {"/usage", "", "tokens and cost of this chat", &TerminalClient::Usage},
       {"/compact", "[MESSAGE]", "from the next message on a summary is sent in place of what was said before",
        &TerminalClient::Compact},
-      {"/instructions", "", "instructions for agents in this folder (AGENTS.md, skills); allows what is new",
+      {"/instructions", "", "instructions for agents in this folder (AGENTS.md, skills, commands); allows what is new",
        &TerminalClient::Instructions},
       {"/attach", "FILE", "a file goes with the next message, as @FILE in it does", &TerminalClient::Attach},
       {"/detach", "", "takes the attached files off the next message", &TerminalClient::Detach},
@@ -117,16 +118,43 @@ const std::vector<TerminalClient::Command>& TerminalClient::Commands() {
 }
 
 void TerminalClient::RunCommand(const std::string& word, const std::string& arguments) {
-  std::vector<std::string> known;
   if (word == "/exit") return Quit(arguments);
   for (const Command& command : Commands()) {
-    known.emplace_back(command.name);
     if (command.name != word) continue;
     const std::string given(Trimmed(arguments, " \n"));
     if (command.arguments.empty() && !given.empty()) return Complain(word + " takes no argument (" + given + ")");
     return (this->*command.run)(given);
   }
+  RunFolderCommand(word, arguments);
+}
+
+void TerminalClient::RunFolderCommand(const std::string& word, const std::string& arguments) {
+  const auto expanded = ExpandFolderCommand(link_, InFolder(""), {.command = word, .text = arguments});
+  if (!expanded) {
+    draft_ = word + (arguments.empty() ? "" : " " + arguments);
+    return Failed(expanded.error());
+  }
+  if (*expanded) return Say((*expanded)->message, (*expanded)->model);
+  std::vector<std::string> known;
+  for (const Command& command : Commands()) known.emplace_back(command.name);
+  for (const Json& file : FolderCommands()) known.push_back("/" + TextMember(file, "name"));
   Complain("there is no such command" + DidYouMean(word, known) + " (/help lists them; //... says it)");
+}
+
+bool TerminalClient::IsOwnCommand(std::string_view word) {
+  return word == "/exit" || std::any_of(Commands().begin(), Commands().end(),
+                                        [&](const Command& command) { return command.name == word; });
+}
+
+std::vector<Json> TerminalClient::FolderCommands() {
+  std::vector<Json> commands;
+  const auto listed = server_.Call("GET", InFolder("/instructions"));
+  if (!listed) return commands;  // this user may not see them
+  for (const Json& file : listed->value("files", Json::array())) {
+    const std::string kind = TextMember(file, "kind");
+    if ((kind == "command" || kind == "skill") && TextMember(file, "state") == "used") commands.push_back(file);
+  }
+  return commands;
 }
 
 void TerminalClient::Help(const std::string&) {
@@ -140,6 +168,13 @@ void TerminalClient::Help(const std::string&) {
          Wrap(command.help, screen_.columns(), style_.Paint(Style::kBold, name), std::string(widest + 2, ' '))) {
       screen_.Add(line);
     }
+  }
+  for (const Json& file : FolderCommands()) {
+    const std::string word = "/" + TextMember(file, "name");
+    const std::string more = VisibleLine(TextMember(file, "description"));
+    Tell(IsOwnCommand(word)
+             ? word + " is a command of this client, so it does not run " + VisibleLine(TextMember(file, "path"))
+             : word + ", the folder's " + TextMember(file, "kind") + (more.empty() ? "" : ": " + more));
   }
   Tell("//TEXT is a message that begins with /, and @FILE in a message gives the file with it.");
   Tell(
@@ -765,13 +800,16 @@ void TerminalClient::Instructions(const std::string&) {
   const auto listed = Call("GET", InFolder("/instructions"));
   if (!listed) return Failed(listed.error());
   const Json files = listed->value("files", Json::array());
-  if (files.empty()) return Tell("no AGENTS.md or skills here");
+  if (files.empty()) return Tell("no AGENTS.md, skills or commands here");
   for (const Json& file : files) {
     const std::string path = VisibleLine(TextMember(file, "path")), state = TextMember(file, "state");
     if (state == "used") {
-      const std::string name = TextMember(file, "name");
+      const std::string word = "/" + TextMember(file, "name");
       Tell(path + ": used" +
-           (name.empty() ? "" : ", as the skill " + name + ": " + VisibleLine(TextMember(file, "description"))));
+           (word == "/" ? ""
+                        : ", as the " + TextMember(file, "kind") + " " + word.substr(1) + ": " +
+                              VisibleLine(TextMember(file, "description"))) +
+           (word != "/" && IsOwnCommand(word) ? " (" + word + " is a command of this client)" : ""));
     } else if (state == "unusable") {
       Tell(path + " is not used: " + VisibleLine(TextMember(file, "problem")));
     } else if (!AskToTrust(file)) {
@@ -863,6 +901,10 @@ std::vector<std::string> TerminalClient::Complete(const std::string& line) {
   if (line.starts_with("/") && space == std::string::npos) {
     for (const Command& command : Commands()) {
       add("", std::string(command.name), command.arguments.empty() ? "" : " ");
+    }
+    for (const Json& file : FolderCommands()) {
+      const std::string word = "/" + TextMember(file, "name");
+      if (!IsOwnCommand(word)) add("", word, " ");
     }
     return found;
   }

@@ -1,3 +1,5 @@
+#include "app/front_matter.h"
+
 #include "app/prompt_files.h"
 #include "support/test.h"
 

@@ -508,6 +508,14 @@ Result<TrustInstructionsBody> ParseTrustInstructionsBody(std::string_view text) 
   return body;
 }
 
+Result<ExpandCommandBody> ParseExpandCommandBody(std::string_view text) {
+  BodyReader reader(text);
+  ExpandCommandBody body{.command = reader.Text("command"),
+                         .arguments = reader.OptionalString("arguments").value_or("")};
+  if (auto error = reader.Finish()) return Fail(std::move(*error));
+  return body;
+}
+
 Result<std::string> ParseWorkspaceFileBody(std::string_view text) {
   BodyReader reader(text);
   std::string path = reader.Text("path");

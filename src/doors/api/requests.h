@@ -91,6 +91,12 @@ struct ForkBody {
   bool dry_run = false;
 };
 Result<ForkBody> ParseForkBody(std::string_view body);
+// Of POST /instructions/expand.
+struct ExpandCommandBody {
+  std::string command, arguments;
+};
+Result<ExpandCommandBody> ParseExpandCommandBody(std::string_view body);
+
 struct TrustInstructionsBody {
   std::string path, digest;
 };

@@ -225,10 +225,8 @@ Json ListOf(const ProjectInstructions* instructions) {
   Json files = Json::array();
   for (const auto& file : instructions ? instructions->List() : std::vector<ProjectInstructions::File>()) {
     Json entry = {{"path", file.path}, {"kind", ToString(file.kind)}, {"state", ToString(file.state)}};
-    if (!file.name.empty()) {
-      entry["name"] = file.name;
-      entry["description"] = file.description;
-    }
+    if (!file.name.empty()) entry["name"] = file.name;
+    if (!file.description.empty()) entry["description"] = file.description;
     if (file.digest.empty()) {
       entry["problem"] = file.problem;
     } else {
@@ -256,12 +254,25 @@ Result<Outcome> Trust(const HandlerContext& context, const Request& request) {
   return JsonReply(ListOf(instructions));
 }
 
+Result<Outcome> Expand(const HandlerContext& context, const Request& request) {
+  const auto body = TRY(ParseExpandCommandBody(request.body));
+  const auto workspace = TRY(WorkspaceInQuery(context.engine, request));
+  if (workspace->instructions == nullptr) {
+    return Fail(Reason::kNoSuchCommand, "this server has no commands of folders");
+  }
+  const auto expanded = TRY(workspace->instructions->Expand(body.command, body.arguments));
+  Json reply = {{"user_message", expanded.message}};
+  if (!expanded.model.empty()) reply["model"] = expanded.model;
+  return JsonReply(reply);
+}
+
 }  // namespace
 
 void AddInstructionRoutes(Router& router, const HandlerContext& context) {
   const auto with = HandlersOf(context);
   router.Add("GET", "/instructions", with(List), Lane::kWork, BodyKind::kJson, Access::kOperator);
   router.Add("POST", "/instructions/trust", with(Trust), Lane::kWork, BodyKind::kJson, Access::kOperator);
+  router.Add("POST", "/instructions/expand", with(Expand), Lane::kWork, BodyKind::kJson, Access::kOperator);
 }
 
 }  // namespace reprise

@@ -7,6 +7,7 @@ import { useSelect } from "../store/state";
 import { t } from "../texts";
 import type { FileInfo, WorkspaceFiles } from "../wire";
 import { request } from "../wire/api";
+import { spelled } from "./hidden";
 import { attachPath, filesOf, mention, mentionBefore, mentionOf } from "./uploads";
 
 interface Suggestion {
@@ -49,6 +50,7 @@ function useWorkspaceFiles(word: string | null): string[] {
 
 export function useCompletion(text: string, caret: number): Suggestion[] {
   const chat = useOpen()?.id ?? "";
+  const { instructions } = cache.use("instructions");
   const before = text.slice(0, caret);
   const slash = /^\/([\w-]*)$/.exec(before);
   const at = mentionBefore(before);
@@ -60,13 +62,17 @@ export function useCompletion(text: string, caret: number): Suggestion[] {
   }, [wantsFiles, chat]);
   if (slash && text === before) {
     const word = slash[1]!.toLowerCase();
-    return actions().filter((each) => each.id.startsWith(word) || each.name.toLowerCase().includes(word)).slice(0, MOST).map((each) => ({
+    const all = actions();
+    const ofFolder = instructions.filter((each) => each.kind !== "instructions" && each.state === "used" && each.name?.startsWith(word) && !all.some((action) => action.id === each.name));
+    const own = all.filter((each) => each.id.startsWith(word) || each.name.toLowerCase().includes(word)).map((each): Suggestion => ({
       key: each.id, icon: each.icon, name: `/${each.id}`, more: each.name,
       take: () => {
         each.run();
         return "";
       },
     }));
+    const commands = ofFolder.map((each): Suggestion => ({ key: each.path, icon: "file", name: `/${each.name}`, more: spelled(each.description ?? ""), take: () => `/${each.name} ` }));
+    return [...commands.slice(0, MOST / 2), ...own].slice(0, MOST);
   }
   if (!at) return [];
   const named = (path: string): string => `${before.slice(0, at.from)}${mentionOf(path)} ${text.slice(caret)}`;

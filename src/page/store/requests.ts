@@ -1,6 +1,6 @@
 // What people ask of the server. What comes of it is told by the feed, to this window as to all others.
 import { t } from "../texts";
-import type { BranchRemoved, ChangeChatRequest, FilesPreview, Tools, Trash } from "../wire";
+import type { BranchRemoved, ChangeChatRequest, ExpandedCommand, FilesPreview, Tools, Trash } from "../wire";
 import { ApiError, begin, call, chatPath, get, turnPath } from "../wire/api";
 import { branch, cache, earlier, lastTurn, leafOf, openEntry } from "./cache";
 import { answersHere } from "./feed";
@@ -103,13 +103,34 @@ export async function remove(chats: string[]): Promise<void> {
 export const restore = (entry: string): Promise<void> => call("POST", `/trash/${encodeURIComponent(entry)}/restore`);
 
 // --- messages
-export async function send(text: string, attachments: string[]): Promise<boolean> {
+// "/NAME ARGUMENTS" as the message that it stands for, if the chat's folder has a command or a skill of this name.
+async function expand(typed: string): Promise<ExpandedCommand> {
+  const [, command, args = ""] = /^\/([a-z0-9-]+)(?:\s+([\s\S]*))?$/.exec(typed) ?? [];
+  const plain = { user_message: typed };
+  if (!command) return plain;
+  try {
+    return await call<ExpandedCommand>("POST", `/instructions/expand?chat_id=${cache.open!.id}`, { command, arguments: args });
+  } catch (error) {
+    const isMissing = error instanceof ApiError && (error.status === 404 || error.code === "operator_only");
+    if (isMissing || error instanceof TypeError) return plain; // without a server the text is kept as it is
+    throw error;
+  }
+}
+export async function send(typed: string, attachments: string[]): Promise<boolean> {
   if (!(await chatToFill())) return false;
   const chat = cache.open!;
+  let expanded: ExpandedCommand;
+  try {
+    expanded = await expand(typed);
+  } catch (error) {
+    tell(error instanceof Error ? error.message : String(error));
+    return false;
+  }
+  const text = expanded.user_message;
   const running = (openEntry()?.status ?? "idle") !== "idle";
   if (!running) chat.sent = text;
   changed();
-  const body: Record<string, unknown> = { user_message: text };
+  const body: Record<string, unknown> = { ...expanded };
   if (attachments.length > 0) body.attachments = attachments;
   else if (running) body.if_running = "queue";
   try {
