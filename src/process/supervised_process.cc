@@ -232,6 +232,14 @@ class Supervisors {
   std::vector<pid_t> abandoned_;
 };
 
+std::array<int, kMaxExtra> ExtraFor(const std::vector<UniqueFd>& inputs, const std::vector<int>& descriptors) {
+  std::array<int, kMaxExtra> all{-1, -1, -1, -1};
+  std::size_t count = 0;
+  for (const UniqueFd& input : inputs) all.at(count++) = input.get();
+  for (const int descriptor : descriptors) all.at(count++) = descriptor;
+  return all;
+}
+
 }  // namespace
 
 void SupervisedProcess::Spare(pid_t child) { Spared::Instance().Add(child); }
@@ -244,8 +252,13 @@ Result<SupervisedProcess> SupervisedProcess::Start(const Command& command, Strea
   auto report = MakePipe();
   auto input = separate ? MakePipe() : MakeInput(command.input);
   auto errors = separate ? MakePipe() : Pipe{};
-  auto extra = MakeInput(command.extra_input);
-  if (!null_fd || !output || !control || !report || !input || !errors || !extra) return Fail(CannotStart(errno));
+  if (!null_fd || !output || !control || !report || !input || !errors) return Fail(CannotStart(errno));
+  std::vector<UniqueFd> extra;
+  for (const std::string& content : command.extra_inputs) {
+    auto made = MakeInput(content);
+    if (!made) return Fail(CannotStart(errno));
+    extra.push_back(std::move(made->read));
+  }
   for (const UniqueFd* ours : {&output->read, &report->read, &input->write, &errors->read}) NeverBlock(*ours);
   const auto argv = Pointers(command.argv);
   const auto environment = Pointers(command.environment);
@@ -255,7 +268,7 @@ Result<SupervisedProcess> SupervisedProcess::Start(const Command& command, Strea
                             .input_fd = input->read ? input->read.get() : null_fd.get(),
                             .output_fd = output->write.get(),
                             .errors_fd = separate ? errors->write.get() : output->write.get(),
-                            .extra_fd = extra->read.get(),
+                            .extra_fds = ExtraFor(extra, command.extra_descriptors),
                             .null_fd = null_fd.get(),
                             .control_fd = control->read.get(),
                             .report_fd = report->write.get(),
@@ -317,7 +330,7 @@ constexpr int kReport = 4;
 constexpr int kInput = 5;
 constexpr int kOutput = 6;
 constexpr int kErrors = 7;
-constexpr int kFirstOther = kExtraDescriptor + 1;
+constexpr int kFirstOther = kExtraDescriptor + kMaxExtra;
 
 constexpr rlim_t kMaxOpenFiles = 4096;
 
@@ -335,15 +348,19 @@ void TakeDescriptors(const SupervisorPlan& plan) {
   struct Move {
     int from, to, aside;
   };
-  std::array<Move, 9> moves{{{plan.null_fd, 0, -1},
-                             {plan.null_fd, 1, -1},
-                             {plan.null_fd, 2, -1},
-                             {plan.control_fd, kControl, -1},
-                             {plan.report_fd, kReport, -1},
-                             {plan.input_fd, kInput, -1},
-                             {plan.output_fd, kOutput, -1},
-                             {plan.errors_fd, kErrors, -1},
-                             {plan.extra_fd < 0 ? plan.null_fd : plan.extra_fd, kExtraDescriptor, -1}}};
+  std::array<Move, kExtraDescriptor + kMaxExtra> moves{{{plan.null_fd, 0, -1},
+                                                        {plan.null_fd, 1, -1},
+                                                        {plan.null_fd, 2, -1},
+                                                        {plan.control_fd, kControl, -1},
+                                                        {plan.report_fd, kReport, -1},
+                                                        {plan.input_fd, kInput, -1},
+                                                        {plan.output_fd, kOutput, -1},
+                                                        {plan.errors_fd, kErrors, -1}}};
+  for (int i = 0; i < kMaxExtra; ++i) {
+    const int extra = plan.extra_fds[static_cast<std::size_t>(i)];
+    const int to = kExtraDescriptor + i;
+    moves[static_cast<std::size_t>(to)] = {extra < 0 ? plan.null_fd : extra, to, -1};
+  }
   bool ok = true;
   for (Move& move : moves) ok = (move.aside = ::fcntl(move.from, F_DUPFD_CLOEXEC, kAside)) >= 0 && ok;
   for (const Move& move : moves) ok = ok && ::dup3(move.aside, move.to, move.to < kControl ? 0 : O_CLOEXEC) >= 0;
@@ -389,7 +406,9 @@ void Confine() {
   Limit(RLIMIT_CORE, 0);
   Limit(RLIMIT_NOFILE, kMaxOpenFiles);
   if (plan.confined) Confine();
-  if (plan.extra_fd >= 0) ::fcntl(kExtraDescriptor, F_SETFD, 0);
+  for (int i = 0; i < kMaxExtra; ++i) {
+    if (plan.extra_fds[static_cast<std::size_t>(i)] >= 0) ::fcntl(kExtraDescriptor + i, F_SETFD, 0);
+  }
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -484,7 +503,8 @@ void Supervise(const SupervisorPlan& plan) {
     Report(SupervisorReport::kStartFailed, errno);
     ::_exit(1);
   }
-  for (const int its : {kInput, kOutput, kErrors, kExtraDescriptor}) ::close(its);
+  for (const int its : {kInput, kOutput, kErrors}) ::close(its);
+  for (int i = 0; i < kMaxExtra; ++i) ::close(kExtraDescriptor + i);
   int status = 0;
   WaitForEnd(command, child_signals, status);
   KillDescendants(command, status);

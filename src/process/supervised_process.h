@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -18,15 +19,17 @@ struct Command {
   std::string directory;
   // The content of stdin (Streams::kOutput), a nameless file in memory. Empty: /dev/null.
   std::string input = {};
-  // The content of a further descriptor (kExtraDescriptor), likewise. Empty: there is none.
-  std::string extra_input = {};
+  // The contents of further descriptors, likewise: kExtraDescriptor and those after it.
+  std::vector<std::string> extra_inputs = {};
+  // Open descriptors of the caller that the command gets after these, until Start returns. At most kMaxExtra together.
+  std::vector<int> extra_descriptors = {};
   std::uint64_t memory_bytes = 0;  // limit for each process; 0: no limit
   std::uint64_t file_bytes = 0;    // limit for each file that it writes; 0: no limit
   bool confined = false;           // gets no session keys, and is killed first when memory runs out
 };
 
-// A command with its supervisor. It runs in its own session with only the descriptors 0, 1, 2 and kExtraDescriptor. No
-// process that it starts outlives it, the server or this object. Movable, not thread-safe.
+// A command with its supervisor. It runs in its own session with only the descriptors 0, 1, 2 and the extra ones.
+// No process that it starts outlives it, the server or this object. Movable, not thread-safe.
 //
 // The first Start makes this process the reaper for killed supervisors (PR_SET_CHILD_SUBREAPER). It ends their orphans,
 // which are the children outside its own session that are not supervisors.
@@ -78,6 +81,9 @@ class SupervisedProcess {
   std::optional<int> start_error_, status_;
 };
 
+inline constexpr int kExtraDescriptor = 8;
+inline constexpr int kMaxExtra = 4;
+
 // The supervisor's data, made before the fork because nothing may be allocated after it.
 struct SupervisorPlan {
   const char* directory = nullptr;
@@ -86,7 +92,8 @@ struct SupervisorPlan {
   int input_fd = -1;  // the command's stdin, stdout and stderr; two may be the same
   int output_fd = -1;
   int errors_fd = -1;
-  int extra_fd = -1;               // the command's kExtraDescriptor; -1: none
+  // The command gets them from kExtraDescriptor on; -1: none.
+  std::array<int, kMaxExtra> extra_fds = {-1, -1, -1, -1};
   int null_fd = -1;                // /dev/null, for the supervisor itself
   int control_fd = -1;             // 'T': SIGTERM to the command's process group; end of file: kill everything
   int report_fd = -1;              // SupervisorReports; end of file: nothing of the command is left
@@ -94,8 +101,6 @@ struct SupervisorPlan {
   std::uint64_t file_bytes = 0;    // limit for each file it writes; likewise
   bool confined = false;           // no session keys, and killed first when memory runs out
 };
-
-inline constexpr int kExtraDescriptor = 8;
 
 struct SupervisorReport {
   enum Kind : std::int32_t { kStartFailed = 1, kEnded = 2 };

@@ -266,7 +266,8 @@ CommandRunner::CommandRunner(const Workspace& workspace, const std::vector<std::
       options_(std::move(options)),
       path_(Inherited("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")),
       environment_(CleanEnvironment(options_, path_)),
-      sandbox_(SandboxOptions(workspace, secret_paths, options_)) {}
+      sandbox_(SandboxOptions(workspace, secret_paths, options_)),
+      git_(GitConfiguration::OfThisUser(workspace.directory())) {}
 
 // What is needed to run a job, without a reference to the workspace.
 struct CommandRunner::Prepared {
@@ -302,7 +303,7 @@ Result<CommandRunner::Prepared> CommandRunner::Prepare(const Job& job) const {
                     .workspace = workspace_.directory()};
   const bool sandboxed = prepared.sandbox.available;
   Command& command = prepared.command;
-  if (sandboxed) command = sandbox_.Confined(std::move(command));
+  if (sandboxed) command = sandbox_.Confined(std::move(command), git_.Text());
   command.environment.insert(command.environment.end(), job.environment.begin(), job.environment.end());
   // Never the user's own home, where programs would read tokens and leave files.
   command.environment.push_back("HOME=" + (sandboxed ? sandbox_.home() : workspace_.directory()));

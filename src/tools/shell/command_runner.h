@@ -13,6 +13,7 @@
 #include "reprise/result.h"
 #include "reprise/tool.h"
 #include "tools/files/workspace.h"
+#include "tools/shell/git_configuration.h"
 #include "tools/shell/sandbox.h"
 #include "tools/tool_options.h"
 
@@ -102,6 +103,7 @@ class CommandRunner {
   const std::string path_;
   const std::vector<std::string> environment_;
   const Sandbox sandbox_;
+  const GitConfiguration git_;
 };
 
 }  // namespace reprise

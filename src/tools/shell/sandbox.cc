@@ -218,6 +218,15 @@ Mounts MountsFor(const Sandbox::Options& options, const std::string& home) {
   return mounts;
 }
 
+// Where git's settings can be written without touching a file of the user; empty if nowhere.
+std::string GitPlace(const Mounts& mounts, const std::string& in_home) {
+  for (const std::string& place : {in_home, std::string("/tmp/.gitconfig")}) {
+    const Mounts::value_type* above = Above(mounts, place);
+    if (above != nullptr && above->second.kind == Mount::Kind::kMemory) return place;
+  }
+  return {};
+}
+
 void Append(const fs::path& place, const Mount& mount, const ResourceLimits& limits, std::vector<std::string>& words) {
   switch (mount.kind) {
     case Mount::Kind::kReadOnly:
@@ -375,7 +384,8 @@ Sandbox::State Sandbox::Look() const {
 }
 
 std::string Sandbox::Try(bool filtered) const {
-  const Command trial = Confined({.argv = {"/bin/sh", "-c", "exit 0"}, .environment = {}, .directory = "/"}, filtered);
+  const Command trial =
+      Confined({.argv = {"/bin/sh", "-c", "exit 0"}, .environment = {}, .directory = "/"}, filtered, {});
   const auto result = RunCommand(trial, {.timeout = kMaxTrial}, std::stop_token());
   if (!result) return "bubblewrap cannot be started";
   if (result->end == CommandResult::End::kTimedOut) return "bubblewrap takes too long to start";
@@ -385,7 +395,8 @@ std::string Sandbox::Try(bool filtered) const {
   return "bubblewrap does not work here: " + Cause(complaint);
 }
 
-std::vector<std::string> Sandbox::Wrap(const std::vector<std::string>& argv, bool filtered) const {
+std::vector<std::string> Sandbox::Wrap(const std::vector<std::string>& argv, bool filtered,
+                                       const std::string& git_place) const {
   const Mounts mounts = MountsFor(options_, home_);
   std::vector<std::string> wrapped = {Program(), "--unshare-all", "--die-with-parent", "--cap-drop", "ALL"};
   for (const auto& [place, mount] : mounts) Append(place, mount, options_.limits, wrapped);
@@ -395,7 +406,9 @@ std::vector<std::string> Sandbox::Wrap(const std::vector<std::string>& argv, boo
   // bubblewrap's directories for mount points lie in memory without a size limit.
   wrapped.insert(wrapped.end(), {"--remount-ro", "/dev"});
   if (!mounts.contains("/")) wrapped.insert(wrapped.end(), {"--remount-ro", "/"});
-  if (filtered) wrapped.insert(wrapped.end(), {"--seccomp", std::to_string(kExtraDescriptor)});
+  int descriptor = kExtraDescriptor;
+  if (filtered) wrapped.insert(wrapped.end(), {"--seccomp", std::to_string(descriptor++)});
+  if (!git_place.empty()) wrapped.insert(wrapped.end(), {"--file", std::to_string(descriptor), git_place});
   wrapped.insert(wrapped.end(), {"--chdir", options_.workspace.empty() ? "/" : options_.workspace, "--"});
   // Set the limit inside, where the kernel counts only this sandbox's processes instead of all of the user's.
   if (options_.limits.processes > 0 && ::access(kPrlimit, X_OK) == 0) {
@@ -409,11 +422,18 @@ std::vector<std::string> Sandbox::Wrap(const std::vector<std::string>& argv, boo
   return wrapped;
 }
 
-Command Sandbox::Confined(Command command) const { return Confined(std::move(command), state().filtered); }
+Command Sandbox::Confined(Command command, const std::string& git_configuration) const {
+  return Confined(std::move(command), state().filtered, git_configuration);
+}
 
-Command Sandbox::Confined(Command command, bool filtered) const {
-  command.argv = Wrap(command.argv, filtered);
-  if (filtered) command.extra_input = filter_;
+Command Sandbox::Confined(Command command, bool filtered, const std::string& git_configuration) const {
+  const std::string in_home = home_ + "/.gitconfig";
+  const std::string place = git_configuration.empty() ? std::string() : GitPlace(MountsFor(options_, home_), in_home);
+  command.argv = Wrap(command.argv, filtered, place);
+  if (filtered) command.extra_inputs.push_back(filter_);
+  if (place.empty()) return command;
+  command.extra_inputs.push_back(git_configuration);
+  if (place != in_home) command.environment.push_back("GIT_CONFIG_GLOBAL=" + place);
   return command;
 }
 

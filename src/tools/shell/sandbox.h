@@ -56,8 +56,9 @@ class Sandbox {
   State state() const;
   bool available() const { return state().available; }
 
-  // Wraps the command to run in the sandbox. The caller sets HOME; see home(). REQUIRES: available().
-  Command Confined(Command command) const;
+  // Wraps the command to run in the sandbox. The caller sets HOME; see home(). `git_configuration` becomes the user's
+  // file of git's settings there; empty: there is none. REQUIRES: available().
+  Command Confined(Command command, const std::string& git_configuration = {}) const;
 
   // The home folder in the sandbox: $HOME, empty except for configured paths, or /tmp if the workspace holds $HOME.
   const std::string& home() const { return home_; }
@@ -71,8 +72,10 @@ class Sandbox {
   State Look() const REQUIRES(mutex_);
   // Empty if it works, else the reason.
   std::string Try(bool filtered) const;
-  std::vector<std::string> Wrap(const std::vector<std::string>& argv, bool filtered) const;
-  Command Confined(Command command, bool filtered) const;
+  // `git_place`: where the next descriptor after the filter becomes a file; empty: nowhere.
+  std::vector<std::string> Wrap(const std::vector<std::string>& argv, bool filtered,
+                                const std::string& git_place) const;
+  Command Confined(Command command, bool filtered, const std::string& git_configuration) const;
   std::vector<std::string> RunByOthersThere(std::vector<std::string>* missing) const;
 
   const Options options_;

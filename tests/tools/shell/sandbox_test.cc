@@ -371,4 +371,41 @@ TEST_CASE("SecretPaths: covers every home and every folder in the environment", 
   CHECK(std::all_of(paths.begin(), paths.end(), [](const std::string& path) { return path.starts_with('/'); }));
 }
 
+TEST_CASE_METHOD(HomeFixture, "Sandbox: git commits as the user, and learns nothing more of them", "[tools][sandbox]") {
+  const Variable xdg("XDG_CONFIG_HOME", std::nullopt), named("GIT_CONFIG_GLOBAL", std::nullopt);
+  WriteOutside("home/more", "[pull]\n\trebase = true\n");
+  WriteOutside("home/.git-credentials", "https://user:canary@example.com\n");
+  WriteOutside(
+      "home/.gitconfig",
+      "[user]\n\tname = Ada \\\"Q\\\" Love\\\\lace\n\temail = ada@example.com\n\tsigningKey = canary\n"
+      "[include]\n\tpath = more\n[init]\n\tdefaultBranch = trunk\n[color]\n\tui\n"
+      "[core]\n\teditor = canary\n\tpager = canary\n\tfsmonitor = canary\n\thooksPath = /canary\n\tautocrlf = input\n"
+      "[alias]\n\tx = !canary\n[http]\n\textraHeader = Authorization: canary\n"
+      "[credential]\n\thelper = store\n[url \"https://canary@example.com\"]\n\tinsteadOf = x:\n"
+      "[color \"diff\"]\n\tmeta = red\n[commit]\n\tgpgSign = true\n");
+  fs::create_directory(home() + "/project");
+  Rebuild(WorkingIn(home() + "/project"));
+  if (!Sandboxed()) return;
+  const std::string made = Shell(
+      "git init -q repo && cd repo && echo x > f && git add f && git commit -qm one && "
+      "git log -1 --format='%an <%ae> %cn' && git branch --show-current && cat ~/.gitconfig");
+  INFO(made);
+  CHECK(made.starts_with("Ada \"Q\" Love\\lace <ada@example.com> Ada \"Q\" Love\\lace\ntrunk\n"));
+  CHECK(Has(made, "rebase = \"true\""));
+  CHECK(Has(made, "autocrlf = \"input\""));
+  CHECK(Has(made, "\tui\n"));
+  CHECK_FALSE(Has(made, "canary"));
+  CHECK_FALSE(Has(made, "gpg"));
+  CHECK_FALSE(Has(Shell("cat ~/more ~/.git-credentials"), "canary"));
+  // A change of the command is its own; one of the user counts from the next command on.
+  CHECK(Shell("git config --global user.name Eve && git config user.name") == "Eve\n");
+  CHECK(Has(Shell("git config user.name"), "Ada"));
+  WriteOutside("home/.gitconfig", "[user]\n\tname = Grace\n");
+  CHECK(Shell("git config user.name") == "Grace\n");
+  // The real file stays hidden where the home can be read.
+  auto options = WorkingIn(home());
+  Rebuild(std::move(options));
+  CHECK(Shell("git config user.name; echo $HOME") == "Grace\n/tmp\n");
+}
+
 }  // namespace reprise::sandbox_test
