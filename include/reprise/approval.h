@@ -14,10 +14,11 @@ namespace reprise {
 enum class ApprovalMode {
   kAsk,         // tools that require approval ask
   kReadOnly,    // every tool that is not read-only asks
+  kAuto,        // what the sandbox or rewind confines does not ask
   kApproveAll,  // nothing asks
   kDenyAll,     // calls that would ask are refused
 };
-// "ask", "read_only", "approve_all", "deny_all"; part of the wire, of the file format and of the configuration.
+// "ask", "read_only", "auto", "approve_all", "deny_all"; part of the wire, of the file format and of the configuration.
 //
 //   if (const auto mode = reprise::ParseApprovalMode("read_only")) Print(reprise::ToString(*mode));
 //   reprise::ApprovalAnswer answer{.approved = true, .scope = reprise::ApprovalScope::kChat};

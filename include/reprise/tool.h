@@ -59,6 +59,9 @@ struct ToolTraits {
   // mode, a grant or a rule says.
   std::string lacks = {};
   bool asks_each_time = false;
+  // All that a call can do is to change files that RunRecorder can restore, in the workspace or the sandbox: it does
+  // not ask in ApprovalMode::kAuto.
+  bool confined = false;
   // Only asks a person: QuestionOf and Answered replace Run. No thread waits meanwhile, and after a crash the answer to
   // the question already shown counts.
   bool only_asks = false;
@@ -142,7 +145,7 @@ struct ToolContext {
   FilesOfChat* files = nullptr;         // of the call's chat; null: none
   DocumentReader* documents = nullptr;  // extracts text of documents; null: none
   EditorFiles* editor = nullptr;        // with unsaved changes; null: no editor
-  const Span* span = nullptr;           // of the execution, parent of the tool's own; null: no telemetry
+  const Span* span = nullptr;  // of the execution, parent of the tool's own; null: no telemetry
 };
 
 // The change of a file by a call, based on its present content. All texts may have invisible characters.

@@ -34,6 +34,8 @@ class RunRecorder {
   // as reading the workspace. Null: the call changes no file.
   virtual std::unique_ptr<CallRecorder> Begin(const ToolTraits& traits, std::string_view arguments,
                                               const std::stop_token& stop) = 0;
+  // Whether the changes of such a call will be recorded. Quick.
+  virtual bool CanRecord(const ToolTraits& traits, std::string_view arguments) const = 0;
   // Further changes, by programs that ran between the calls. Call it once, after the run.
   virtual WorkspaceChanges End() = 0;
 };

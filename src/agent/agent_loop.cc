@@ -18,12 +18,18 @@ AgentParts WithCount(AgentParts parts) {
   return parts;
 }
 
-ApprovalPolicy PolicyOf(const AgentLimits& limits, ApprovalGate& approvals) {
-  return {.mode = [&approvals](const ToolCall& call) { return approvals.ModeFor(call.id); },
-          .nobody_to_ask = limits.nobody_to_ask,
-          .check_confirmations = limits.check_confirmations,
-          .standing_grants = [&approvals](const Grant& call) { return approvals.StandingGrants(call); },
-          .rules = limits.rules};
+ApprovalPolicy PolicyOf(const AgentLimits& limits, ApprovalGate& approvals, const RunRecorder* recorder) {
+  ApprovalPolicy policy{.mode = [&approvals](const ToolCall& call) { return approvals.ModeFor(call.id); },
+                        .nobody_to_ask = limits.nobody_to_ask,
+                        .check_confirmations = limits.check_confirmations,
+                        .standing_grants = [&approvals](const Grant& call) { return approvals.StandingGrants(call); },
+                        .rules = limits.rules};
+  if (recorder != nullptr) {
+    policy.can_undo = [recorder](const ToolTraits& traits, std::string_view arguments) {
+      return recorder->CanRecord(traits, arguments);
+    };
+  }
+  return policy;
 }
 
 std::size_t SizeBesideText(const ModelResponse& response) {
@@ -92,7 +98,7 @@ AgentLoop::AgentLoop(AgentParts parts, AgentLimits limits, std::string model_nam
             .limits = limits_,
             .model_name = model_name_,
             .stop = std::move(stop),
-            .policy = PolicyOf(limits_, parts_.approvals),
+            .policy = PolicyOf(limits_, parts_.approvals, parts_.recorder),
             .state = std::move(state),
             .tools = parts_.tools.Current()},
       calls_(turn_),

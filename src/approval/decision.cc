@@ -176,6 +176,9 @@ Decision Decide(const ReviewedCall& reviewed, const AgentState& state, const App
   const bool asks_by_default = sensitive || offered.tools->RequiresApproval(*offered.tool);
   bool asks = asks_by_default;
   if (mode == ApprovalMode::kApproveAll) asks = false;
+  const bool is_held = mode == ApprovalMode::kAuto && traits.confined && !sensitive && policy.can_undo &&
+                       policy.can_undo(traits, call.arguments);
+  if (is_held) asks = false;
   if (mode == ApprovalMode::kReadOnly) asks = sensitive || !traits.read_only;
   if (hold || traits.asks_each_time) {  // in every mode and despite grants
     asks = true;
@@ -186,7 +189,7 @@ Decision Decide(const ReviewedCall& reviewed, const AgentState& state, const App
   } else if (auto allowed = AllowedBefore(call, *offered.tool, sensitive, state, policy)) {
     return {*std::move(allowed)};
   }
-  if (!asks) return {Decision::Run{"mode"}};
+  if (!asks) return {Decision::Run{is_held ? "auto" : "mode"}};
   if (policy.nobody_to_ask) return {Decision::Refuse{"mode", std::string(kNobodyToAskResult)}};
   if (mode == ApprovalMode::kDenyAll) return {Decision::Refuse{"mode", std::string(kRefusedResult)}};
   return {AskAbout(call, *offered.tool, sensitive, hold)};

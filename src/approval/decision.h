@@ -79,6 +79,8 @@ struct ApprovalPolicy {
   // The grants for always that bear on a call (GrantStore::For); null: there are none.
   std::function<std::vector<Grant>(const Grant& call)> standing_grants = nullptr;
   ToolRules rules{};
+  // Whether the changes of such a call can be taken back; null: no change can.
+  std::function<bool(const ToolTraits& traits, std::string_view arguments)> can_undo = nullptr;
 };
 
 // The call as a person saw it, and the answer.

@@ -271,7 +271,7 @@ void TerminalClient::Say(const std::string& text, const std::string& model) {
     draft_ = text;
     return Complain("a message with files or a summary is sent at once: wait until this has ended");
   }
-  Json body = link_.RunOptions(model.empty() ? model_ : model);
+  Json body = RunOptions(model.empty() ? model_ : model);
   body["user_message"] = text;
   if (!elsewhere_ && !link_.folder().empty()) body["workspace"] = link_.folder();
   std::vector<std::string> attachments = attachments_;
@@ -287,6 +287,12 @@ void TerminalClient::Say(const std::string& text, const std::string& model) {
   if (compact_) body["compact"] = true;
   if (!compact_ && attachments.empty()) body["if_running"] = "queue";
   Start(path_ + "/interactions", std::move(body), text);
+}
+
+Json TerminalClient::RunOptions(const std::string& model) const {
+  Json options = link_.RunOptions(model);
+  if (allows_ == Allows::kAuto) options["approval_mode"] = ToString(ApprovalMode::kAuto);
+  return options;
 }
 
 // Waits for the first sign that the server took the request, so that the next one does not overtake it. False if
@@ -609,8 +615,10 @@ std::vector<std::string> TerminalClient::Below() const {
     below.push_back(style_.Paint(Style::kDim, CutToWidth(line, screen_.columns())));
   }
   if (allows_ != Allows::kNothing) {
-    below.push_back(style_.Paint(
-        Style::kWarning, allows_ == Allows::kAll ? "allows everything (/mode ask)" : "allows edits (/mode ask)"));
+    const std::string what = allows_ == Allows::kAll     ? "everything"
+                             : allows_ == Allows::kEdits ? "edits"
+                                                         : "what can be undone";
+    below.push_back(style_.Paint(Style::kWarning, "allows " + what + " (/mode ask)"));
   }
   if (compact_) below.push_back(style_.Paint(Style::kDim, "the next message summarises what was said before it"));
   if (!attachments_.empty()) {

@@ -69,11 +69,13 @@ class TerminalClient {
     std::unique_ptr<RunStream> stream;
   };
   enum class Answered { kLine, kWithdrawn, kLeft, kBack };
-  // What the person allows in this chat unasked: nothing, changes of files in the workspace, or all.
-  enum class Allows { kNothing, kEdits, kAll };
+  // What the person allows in this chat unasked: nothing, changes of files in the workspace, all, or, from the next
+  // message on, what the server's mode "auto" allows.
+  enum class Allows { kNothing, kEdits, kAll, kAuto };
 
   // --- terminal_client.cc: the loop, and the run that is shown
   void Attach(bool at_start = false);
+  Json RunOptions(const std::string& model) const;
   void TellOfInstructions();
   std::string InFolder(const std::string& path) const;
   void ShowTurn(const Json& interaction, std::size_t number);

@@ -91,8 +91,8 @@ const std::vector<TerminalClient::Command>& TerminalClient::Commands() {
       {"/continue", "", "goes on with a turn that failed or was cancelled", &TerminalClient::GoOn},
       {"/model", "[NAME]", "the models; uses another one from now on: its name, or a part of it",
        &TerminalClient::Model},
-      {"/mode", "[ask|edits|all]",
-       "what this chat may do unasked: nothing, change files, everything (without: how it is now)",
+      {"/mode", "[ask|edits|auto|all]",
+       "what this chat may do unasked: nothing, change files, what can be undone, everything (without: how it is now)",
        &TerminalClient::Mode},
       {"/approvals", "", "all that waits for you, in every chat", &TerminalClient::Approvals},
       {"/grants", "[revoke N]", "what is allowed without asking, here and in every chat; takes grant N back",
@@ -335,7 +335,7 @@ void TerminalClient::Edit(const std::string& arguments) {
     }
     files = *std::move(choice);
   }
-  Json body = link_.RunOptions(model_);
+  Json body = RunOptions(model_);
   body.update(files);
   body["new_user_message"] = text;
   Start(path, std::move(body), text);
@@ -598,15 +598,13 @@ void TerminalClient::Fork(const std::string& arguments) {
 void TerminalClient::Regenerate(const std::string&) {
   if (running()) return Complain("this chat is running: wait, or cancel it by Ctrl-C");
   const auto turns = Turns("there is no message to send again yet");
-  if (turns)
-    Start(path_ + "/interactions/" + TextMember(turns->back(), "id") + "/regenerate", link_.RunOptions(model_), "");
+  if (turns) Start(path_ + "/interactions/" + TextMember(turns->back(), "id") + "/regenerate", RunOptions(model_), "");
 }
 
 void TerminalClient::GoOn(const std::string&) {
   if (running()) return Complain("this chat is running");
   const auto turns = Turns("there is nothing to go on with yet");
-  if (turns)
-    Start(path_ + "/interactions/" + TextMember(turns->back(), "id") + "/resume", link_.RunOptions(model_), "");
+  if (turns) Start(path_ + "/interactions/" + TextMember(turns->back(), "id") + "/resume", RunOptions(model_), "");
 }
 
 // --- the agent's settings and state ------------------------------------------------------------------------------
@@ -648,20 +646,24 @@ void TerminalClient::Model(const std::string& arguments) {
 }
 
 void TerminalClient::Mode(const std::string& arguments) {
-  static const std::vector<std::string> names = {"ask", "edits", "all"};
+  static const std::vector<std::string> names = {"ask", "edits", "all", "auto"};
   const auto chosen = std::find(names.begin(), names.end(), arguments);
   if (!arguments.empty() && chosen == names.end()) {
-    return Complain("no mode is called " + arguments + DidYouMean(arguments, names) + " (ask, edits or all)");
+    return Complain("no mode is called " + arguments + DidYouMean(arguments, names) + " (ask, edits, auto or all)");
   }
   if (!arguments.empty()) {
     allows_ = static_cast<Allows>(chosen - names.begin());
-    return Tell(allows_ == Allows::kNothing ? "every call that needs an approval is asked about"
-                : allows_ == Allows::kEdits
-                    ? "changes of files in the workspace are shown and allowed until you leave this chat; the rest is "
-                      "asked about"
-                    : "everything that is asked is shown and allowed until you leave this chat");
+    return Tell(
+        allows_ == Allows::kNothing ? "every call that needs an approval is asked about"
+        : allows_ == Allows::kAuto
+            ? "from the next message on, changes of files that /undo can restore and commands in the sandbox are "
+              "not asked about until you leave this chat; the rest is"
+        : allows_ == Allows::kEdits
+            ? "changes of files in the workspace are shown and allowed until you leave this chat; the rest is "
+              "asked about"
+            : "everything that is asked is shown and allowed until you leave this chat");
   }
-  Tell("here: " + names[static_cast<std::size_t>(allows_)] + " (/mode ask, /mode edits or /mode all changes it)");
+  Tell("here: " + names[static_cast<std::size_t>(allows_)] + " (/mode ask, edits, auto or all changes it)");
   const auto tools = Call("GET", "/tools");
   if (!tools) return Failed(tools.error());
   Tell("the server: " + TextMember(*tools, "approval_mode") +

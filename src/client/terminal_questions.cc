@@ -75,7 +75,7 @@ bool TerminalClient::Ask(const OpenQuestion& question) {
 }
 
 bool TerminalClient::AllowedByMode(const OpenQuestion& question) {
-  if (question.from_list || allows_ == Allows::kNothing) return false;
+  if (question.from_list || allows_ == Allows::kNothing || allows_ == Allows::kAuto) return false;
   if (allows_ == Allows::kAll) return true;
   // Still asks about risky files (where secrets are kept, say) and changes that cannot be shown.
   if (!ChangesFile(question.call().tool_name) || question.call().risk != "medium") return false;

@@ -164,15 +164,9 @@ class TrackedRun final : public RunRecorder {
     if (effect != FileEffect::kNothing && hooks_change_) effect = FileEffect::kAnything;
     if (effect == FileEffect::kNothing) return nullptr;
     if (effect != FileEffect::kAnything) {
-      std::vector<std::string> files;
-      for (const std::string& named : effect == FileEffect::kPatchedFiles
-                                          ? PathsInPatch(arguments)
-                                          : std::vector{Arguments(arguments).String("path").value_or("")}) {
-        auto path = tracker_.workspace().PathInWorkspace(named);
-        if (path && !tracker_.IsIgnored(*path)) files.push_back(*std::move(path));
-      }
-      if (files.empty()) return nullptr;
-      return std::make_unique<NamedFilesRecorder>(tracker_, blobs_, chat_, std::move(files));
+      auto files = RecordedFiles(effect, arguments);
+      if (files.recorded.empty()) return nullptr;
+      return std::make_unique<NamedFilesRecorder>(tracker_, blobs_, chat_, std::move(files.recorded));
     }
     if (!tracker_.Refresh(stop)) return nullptr;
     {
@@ -180,6 +174,14 @@ class TrackedRun final : public RunRecorder {
       looks_again_ = true;
     }
     return std::make_unique<AnyCallRecorder>(tracker_, blobs_, chat_, room_);
+  }
+
+  bool CanRecord(const ToolTraits& traits, std::string_view arguments) const override {
+    const auto effect = traits.file_effect.value_or(FileEffect::kAnything);
+    // What a background job changes after its call is nobody's change.
+    if (effect == FileEffect::kAnything) return !Arguments(arguments).Boolean("background").value_or(false);
+    const Named files = RecordedFiles(effect, arguments);
+    return files.all && !files.recorded.empty();
   }
 
   WorkspaceChanges End() override {
@@ -191,6 +193,26 @@ class TrackedRun final : public RunRecorder {
   }
 
  private:
+  struct Named {
+    std::vector<std::string> recorded;  // without those that are ignored or outside the workspace
+    bool all = true;                    // there are no others
+  };
+  // The files that a call of a file tool changes.
+  Named RecordedFiles(FileEffect effect, std::string_view arguments) const {
+    Named files;
+    for (const std::string& named : effect == FileEffect::kPatchedFiles
+                                        ? PathsInPatch(arguments)
+                                        : std::vector{Arguments(arguments).String("path").value_or("")}) {
+      auto path = tracker_.workspace().PathInWorkspace(named);
+      if (path && !tracker_.IsIgnored(*path)) {
+        files.recorded.push_back(*std::move(path));
+      } else {
+        files.all = false;
+      }
+    }
+    return files;
+  }
+
   WorkspaceTracker& tracker_;
   BlobStore& blobs_;
   const ChatId chat_;

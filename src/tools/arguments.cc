@@ -61,11 +61,6 @@ std::optional<std::int64_t> Arguments::Integer(std::string_view name) const {
   return member->get<std::int64_t>();
 }
 
-std::optional<bool> Arguments::Boolean(std::string_view name) const {
-  const auto member = object_->json.find(std::string(name));
-  return member != object_->json.end() && member->is_boolean() ? std::optional(member->get<bool>()) : std::nullopt;
-}
-
 namespace {
 
 using PlainJson = nlohmann::json;

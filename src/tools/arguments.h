@@ -27,7 +27,6 @@ class Arguments {
   std::optional<bool> Boolean(std::string_view name) const;
   // 5.0 counts as 5, as in the schema.
   std::optional<std::int64_t> Integer(std::string_view name) const;
-  std::optional<bool> Boolean(std::string_view name) const;
 
  private:
   struct Object;

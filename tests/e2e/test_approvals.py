@@ -315,6 +315,42 @@ def test_approval_modes(make_server, provider, mode, asks, runs):
     assert stream.one("tool_result")["is_error"] == (not runs)
 
 
+# The mode "auto": (configuration, tool, arguments, whether the call asks).
+AUTO = {
+    "a new file": ({}, "write_file", {"path": "out.txt", "content": "x"}, False),
+    "a command": ({}, "run_shell", {"command": "echo x > out.txt"}, False),
+    "a program": ({}, "run_code", {"language": "shell", "code": "echo x > out.txt"}, False),
+    "a file that git ignores": ({}, "write_file", {"path": "ignored/out.txt", "content": "x"}, True),
+    "a file that git runs": ({}, "write_file", {"path": ".git/config", "content": "x"}, True),
+    "the network": ({}, "http_get", {"url": "http://127.0.0.1:9/"}, True),
+    "a command without a sandbox": ({"tools": {"sandbox": False}}, "run_shell", {"command": "echo x > out.txt"}, True),
+    "a rule": ({"tools": {"rules": [{"tool": "run_shell", "action": "ask"}]}}, "run_shell", {"command": "true"}, True),
+    "a mode of one message": ({"approval_mode": "ask"}, "write_file", {"path": "out.txt", "content": "x"}, False),
+}
+
+
+@pytest.mark.parametrize("case", AUTO)
+def test_the_mode_auto_asks_about_what_cannot_be_taken_back(make_server, make_home, provider, case):
+    config, tool, arguments, asks = AUTO[case]
+    home = make_home()
+    (home.workspace / ".git").mkdir()
+    (home.workspace / ".gitignore").write_text("ignored\n")
+    server = make_server(provider, home=home, config={"approval_mode": "auto"} | config)
+    provider.plan(tools(call(tool, arguments)))
+    if not asks:
+        provider.plan(text("done"))
+    of_message = {"approval_mode": "auto"} if "approval_mode" in config else {}
+    stream = server.client.start("c", "do it", **of_message)
+    if asks:
+        stream.until("approval_required")
+        assert not list(home.workspace.rglob("out.txt"))
+        return
+    stream.finish()
+    assert "approval_required" not in stream.names() and not stream.one("tool_result")["is_error"], stream.one("tool_result")
+    assert (home.workspace / "out.txt").read_text().strip() == "x"
+    assert [line["reason"] for line in server.client.get("/audit").json["entries"] if line["event"] == "started"] == ["auto"]
+
+
 def test_a_tool_can_be_made_to_ask_or_be_denied(make_server, provider):
     server = make_server(provider, config={"tools": {"require_approval": ["echo"], "deny": ["run_shell"]}})
     stream, asked = ask(server.client, provider, tool="echo", arguments={"text": "x"})

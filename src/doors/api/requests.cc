@@ -167,7 +167,8 @@ std::optional<ApprovalMode> ReadMode(BodyReader& reader, const std::optional<std
   if (!name) return std::nullopt;
   const auto mode = ParseApprovalMode(*name);
   if (!mode) {
-    reader.Reject(Reason::kInvalidMember, "\"approval_mode\" must be ask, read_only, approve_all, deny_all or null");
+    reader.Reject(Reason::kInvalidMember,
+                  "\"approval_mode\" must be ask, read_only, auto, approve_all, deny_all or null");
   }
   return mode;
 }

@@ -25,6 +25,7 @@ ToolTraits ChangingTraits(ToolSpec spec, bool idempotent, Risk risk, std::string
           .requires_approval = true,
           .risk = risk,
           .approval_reason = std::move(reason),
+          .confined = true,
           .terms = workspace.directory(),
           .file_effect = FileEffect::kOneFile};
 }

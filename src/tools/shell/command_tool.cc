@@ -57,7 +57,8 @@ CommandTool::CommandTool(ToolSpec spec, const std::string& what, std::shared_ptr
                              .requires_approval = true,
                              .risk = Risk::kHigh,
                              .concurrency = Concurrency::kAllowed,
-                             .approval_reason = {}},
+                             .approval_reason = {},
+                             .confined = true},
                             *runner, what)),
       runner_(std::move(runner)),
       what_(what) {}
@@ -74,6 +75,7 @@ const ToolTraits& CommandTool::traits() const {
             state.available ? fixed_traits().approval_reason + "; the sandbox lacks " + state.missing
                             : what_ + " WITHOUT a sandbox (" + state.missing + "): it can do all that you can do");
   traits.lacks = state.missing;
+  traits.confined = false;
   traits.asks_each_time = state.must_ask();
   return traits;
 }
