@@ -20,9 +20,9 @@ using File = ProjectInstructions::File;
 using Kind = ProjectInstructions::Kind;
 using State = ProjectInstructions::State;
 
-constexpr std::string_view kExtension = ".md";
+constexpr std::string_view kCommandExtension = ".md";
 constexpr std::string_view kAll = "$ARGUMENTS";
-constexpr std::size_t kMostEntries = 2000;  // of a folder
+constexpr std::size_t kMostInFolder = 2000;  // of a folder
 
 Result<FrontMatter> Read(std::string_view text) { return ReadFrontMatter(text, {"description", "model"}); }
 
@@ -87,11 +87,11 @@ std::vector<std::string> CommandsIn(const std::string& folder, bool& cut) {
   std::error_code failed;
   std::size_t entries = 0;
   for (fs::directory_iterator entry(folder, failed), end; !failed && entry != end; entry.increment(failed)) {
-    if (++entries > kMostEntries) break;
-    if (entry->path().extension() == kExtension) files.push_back(entry->path().string());
+    if (++entries > kMostInFolder) break;
+    if (entry->path().extension() == kCommandExtension) files.push_back(entry->path().string());
   }
   std::sort(files.begin(), files.end());
-  cut = files.size() > kMaxCommands || entries > kMostEntries;
+  cut = files.size() > kMaxCommands || entries > kMostInFolder;
   if (files.size() > kMaxCommands) files.resize(kMaxCommands);
   return files;
 }

@@ -5,6 +5,7 @@
 #include <utility>
 #include <variant>
 
+#include "base/text.h"
 #include "client/run_stream.h"
 #include "client/server_access.h"
 

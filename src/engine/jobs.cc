@@ -13,7 +13,7 @@
 namespace reprise {
 namespace {
 
-constexpr std::size_t kIdBytes = 8;
+constexpr std::size_t kJobIdBytes = 8;
 constexpr std::size_t kHeldBytes = 64 << 10;  // of the end of each job's output
 constexpr std::size_t kMostEnded = 16;        // jobs of a chat that are still listed
 constexpr std::uint64_t kMegabyte = 1 << 20, kKilobyte = 1 << 10;
@@ -30,7 +30,7 @@ std::atomic<std::size_t>& RunningHere() {
 class Jobs::Running {
  public:
   Running(const Parts& parts, const ChatId& chat, std::string command) : parts_(parts), chat_(chat) {
-    job_.id = "job_" + RandomHex(kIdBytes);
+    job_.id = "job_" + RandomHex(kJobIdBytes);
     job_.command = ToValidUtf8(command);
     job_.started_at = Now();
   }

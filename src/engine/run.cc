@@ -94,7 +94,7 @@ Run::Run(Plan plan, Services services)
 void Run::Start(Executor executor, std::function<void()> ended) {
   if (services_.files) files_.emplace(*services_.files, chat_id_);
   if (services_.jobs) jobs_ = services_.jobs->Of(chat_id_);
-  for (event::JobEnded& ended : ended_jobs_) Emit(0, std::move(ended));
+  for (event::JobEnded& job : ended_jobs_) Emit(0, std::move(job));
   if (services_.editors) editor_ = services_.editors->FilesOf(chat_id_);
   if (services_.editors) chat_tools_ = services_.editors->ToolsOf(chat_id_, services_.workspace->tools);
   if (auto* const history = services_.workspace->history) recorder_ = history->Record(chat_id_, guard_.hears_calls());

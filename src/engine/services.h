@@ -110,7 +110,7 @@ struct EngineServices {
   Timer timer;          // its calls use the pool
   CheckpointSaver saver;
   Jobs jobs{{.files = parts.files,
-             .redactor = redactor,
+             .redactor = text_rules->redactor,
              .limits = options.jobs,
              .output = options.output,
              .on_change = [this](const ChatId& chat) { changes.Add(ChatChange::Kind::kJobsChanged, chat); }}};

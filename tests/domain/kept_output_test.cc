@@ -1,10 +1,11 @@
 #include "domain/kept_output.h"
 
-#include <catch2/catch_test_macros.hpp>
 #include <map>
 #include <string>
 
-namespace reprise {
+#include "support/test.h"
+
+namespace reprise::kept_output_test {
 namespace {
 
 class Files final : public FilesOfChat {
@@ -110,4 +111,4 @@ TEST_CASE("KeepOutput: a store without room is said", "[domain]") {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::kept_output_test

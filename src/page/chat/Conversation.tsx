@@ -1,4 +1,4 @@
-import { Fragment, ReactNode, RefObject, useEffect, useMemo, useState } from "react";
+import { Fragment, lazy, ReactNode, RefObject, Suspense, useEffect, useMemo, useState } from "react";
 import { MemoryOfRow, useWindow } from "../list/Rows";
 import { Icon } from "../parts/Icon";
 import { branch, cache, earlier, lastTurn, need, tend, useBranch, useChat, useOpen } from "../store/cache";
@@ -14,13 +14,14 @@ import { AgendaPanel } from "./AgendaPanel";
 import { AnswerAll } from "./ApprovalCard";
 import { Composer } from "./Composer";
 import { ChatRow, onCopy, rowsOfChat } from "./rows";
-import { FindBar } from "./FindBar";
 import { FolderGone } from "./Folder";
 import { Meter } from "./Meter";
 import { NewInstructions } from "./NewInstructions";
 import { TurnFoot, TurnHead } from "./TurnEnds";
 import { BlockRow, isOfText } from "./TurnView";
 import { Welcome } from "./Welcome";
+
+const FindBar = lazy(() => import("./FindBar").then((part) => ({ default: part.FindBar })));
 
 const NO_TEXTS: Unsent[] = [];
 const NO_CHAT: Pick<OpenChat, "id" | "heights" | "values"> = { id: "", heights: new Map(), values: new Map() };
@@ -84,7 +85,7 @@ function Turns({ busy }: { busy: boolean }) {
   const values = open?.values ?? chat.values;
   return (
     <>
-      {finding && open && <FindBar chat={open} window={window} root={root} stamp={`${shown[0]}-${shown[shown.length - 1]}-${rows.length}`} />}
+      {finding && open && <Suspense fallback={null}><FindBar chat={open} window={window} root={root} stamp={`${shown[0]}-${shown[shown.length - 1]}-${rows.length}`} /></Suspense>}
       <div className="turns" role="log" aria-busy={busy} aria-label={title ?? t.newChat} tabIndex={0} data-testid="turns" data-rows={rows.length}
         onCopy={(e) => onCopy(e, rows)}>
         {turns.length === 0 && !sent && unsent.length === 0 && <Welcome />}

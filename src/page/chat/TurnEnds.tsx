@@ -8,15 +8,16 @@ import * as requests from "../store/requests";
 import { useSelect } from "../store/state";
 import { isRunning, textOf, timeOf, Turn } from "../store/turn";
 import { t } from "../texts";
-import { EditPreviewBox } from "../time/EditPreviewBox";
 import { GivenFiles } from "./Attachments";
 import { TurnCost } from "./Meter";
 import { ReadAloud } from "./ReadAloud";
 
+const EditPreviewBox = lazy(() => import("../time/EditPreviewBox").then((part) => ({ default: part.EditPreviewBox })));
+
 // The message of a turn, which can be edited in place and compared with its other versions.
 export function TurnHead({ turn }: { turn: Turn }) {
   const editing = useSelect(() => navigation.editing === turn.id && cache.open?.id === turn.chat);
-  if (editing) return <EditPreviewBox turn={turn} onDone={() => editTurn(null)} />;
+  if (editing) return <Suspense fallback={<p className="faint">…</p>}><EditPreviewBox turn={turn} onDone={() => editTurn(null)} /></Suspense>;
   return (
     <>
       <div className="user-message" data-testid="user-message" dir="auto" tabIndex={-1}>{turn.message ?? "…"}</div>

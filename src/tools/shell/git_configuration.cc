@@ -15,7 +15,7 @@ namespace reprise {
 
 namespace {
 
-constexpr std::array<const char*, 3> kPrograms = {"/usr/bin/git", "/bin/git", "/usr/local/bin/git"};
+constexpr std::array<const char*, 3> kGitPrograms = {"/usr/bin/git", "/bin/git", "/usr/local/bin/git"};
 constexpr std::chrono::seconds kMaxReading{2};
 constexpr std::size_t kMaxListed = 1024 * 1024;
 
@@ -161,9 +161,9 @@ std::string GitConfiguration::State() const {
 }
 
 std::string GitConfiguration::Text() const {
-  const auto* const program =
-      std::find_if(kPrograms.begin(), kPrograms.end(), [](const char* path) { return ::access(path, X_OK) == 0; });
-  if (program == kPrograms.end()) return {};
+  const auto* const program = std::find_if(kGitPrograms.begin(), kGitPrograms.end(),
+                                           [](const char* path) { return ::access(path, X_OK) == 0; });
+  if (program == kGitPrograms.end()) return {};
   const MutexLock lock(mutex_);
   std::string state = State();
   if (state_ == state) return text_;
