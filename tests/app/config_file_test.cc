@@ -274,7 +274,7 @@ TEST_CASE("ApplyConfig: what is wrong with an MCP server is said", "[config]") {
   CHECK(wrong("{}") == "key \"mcpServers.s\" must have either command or url");
   CHECK(wrong(R"({"command": "a", "url": "http://b"})") == "key \"mcpServers.s\" must have either command or url");
   CHECK(wrong(R"({"command": "a", "headers": {}})") ==
-        "key \"mcpServers.s\" mixes what belongs to a command (args, env, cwd) and to a url (headers, auth)");
+        "key \"mcpServers.s\" mixes what belongs to a command (args, env, cwd, shared) and to a url (headers, auth)");
   CHECK(wrong(R"({"url": "http://b", "cwd": "/"})").find("mixes what belongs") != std::string::npos);
   CHECK(wrong(R"({"command": "a", "cwd": "x"})") == "key \"mcpServers.s.cwd\" must be the full path of a folder");
   CHECK(wrong(R"({"url": "ftp://b"})") == "key \"mcpServers.s.url\" must begin with http:// or https://");

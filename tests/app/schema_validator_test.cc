@@ -73,6 +73,8 @@ std::vector<EventPayload> OneOfEach() {
                 .after = FileVersion{.kind = FileVersion::Kind::kDirectory, .mode = 0700}},
                {.path = "x", .before = FileVersion{.mode = 0644, .size = 9, .modified_ns = 5}, .after = std::nullopt}},
               3},
+          event::JobStarted{"call_1", "job_0123456789abcdef", "npm run dev"},
+          event::JobEnded{"job_0123456789abcdef", "npm run dev", "exited", 1},
           event::Cancelled{"requested"},
           event::Failed{"provider_auth", "no", false},
           event::InteractionComplete{"int_002", InteractionStatus::kCompleted}};
