@@ -1,6 +1,7 @@
 #include <vector>
 
 #include "app/options.h"
+#include "app/settings.h"
 #include "support/fixtures.h"
 #include "support/schema_validator.h"
 #include "support/test.h"
@@ -436,6 +437,77 @@ TEST_CASE("ApplyConfig: Redis is for servers that share a database", "[config]")
       FakeEnvironment({{"REDIS", "rediss://:word@h"}})));
   CHECK(options.redis.urls == std::vector<std::string>{"rediss://:word@h"});
   CHECK(options.redis.ca_file == "ca");
+}
+
+namespace {
+
+// The error, or what the folder's file has made of options that another file has filled.
+std::string AfterFolder(const std::string& text, FolderLayer::Take take, Options& options) {
+  REQUIRE(ApplyConfig(options, R"({"max_rounds": 3, "model": "p/m", "providers": {"p": {"type": "openai"}},
+      "tools": {"deny": ["a"]}, "hooks": [{"event": "before_tool", "command": ["x"]}],
+      "models": {"p/m": {"context_window": 5, "effort": "low", "input_price_per_mtok": 1, "output_price_per_mtok": 2}},
+      "mcpServers": {"m": {"command": "c", "shared": true}}})",
+                      FakeEnvironment()));
+  const auto applied = ApplyFolderConfig(options, text, FakeEnvironment(), {.take = take, .folder = "/home/me/site"});
+  return applied ? "" : applied.error().message;
+}
+
+}  // namespace
+
+TEST_CASE("ApplyFolderConfig: replaces values and elements of the same name, and adds hooks", "[app]") {
+  Options options;
+  CHECK(AfterFolder(R"({"max_rounds": 4, "prompt_dir": "words", "tools": {"deny": ["b"]},
+      "hooks": [{"event": "after_tool", "command": ["y"]}], "models": {"p/m": {"context_window": 9}},
+      "mcpServers": {"m": {"command": "./serve"}, "n": {"command": "/bin/n"}}})",
+                    FolderLayer::Take::kChatKeys, options) == "");
+  CHECK(options.max_rounds == 4);
+  CHECK(options.model == "p/m");
+  CHECK(options.prompt_dir == "/home/me/site/words");
+  CHECK(options.tools.deny == std::vector<std::string>{"b"});
+  CHECK(options.hooks.size() == 2);
+  CHECK(options.models.at("p/m").context_window == 9);
+  CHECK(options.models.at("p/m").effort == Effort::kLow);
+  CHECK(options.prices.contains("p/m"));
+  REQUIRE(options.mcp_servers.size() == 2);
+  CHECK(options.mcp_servers[0].command == "/home/me/site/./serve");
+  CHECK(options.mcp_servers[0].of_folder);
+  CHECK_FALSE(options.mcp_servers[0].shared);
+  CHECK(options.mcp_servers[1].command == "/bin/n");
+}
+
+TEST_CASE("ApplyFolderConfig: keys of the server are refused, left out, or the only ones", "[app]") {
+  const std::string text =
+      R"({"port": 7, "max_rounds": 4, "budget": {"max_tokens_per_day": 5, "max_tokens_per_chat": 6},
+      "models": {"p/m": {"context_window": 9, "input_price_per_mtok": 3, "output_price_per_mtok": 4}}})";
+  Options refused, own, of_server;
+  CHECK(AfterFolder(text, FolderLayer::Take::kChatKeys, refused).starts_with("key \"port\" belongs to the server"));
+  CHECK(AfterFolder(text, FolderLayer::Take::kOwnKeys, own) == "");
+  CHECK(own.port == 8000);
+  CHECK(own.max_rounds == 4);
+  CHECK(own.budget.max_tokens_per_day == 0);
+  CHECK(own.budget.max_tokens_per_chat == 6);
+  CHECK(own.models.at("p/m").context_window == 9);
+  CHECK(own.prices.at("p/m").input == 1);
+  CHECK(AfterFolder(text, FolderLayer::Take::kServerKeys, of_server) == "");
+  CHECK(of_server.port == 7);
+  CHECK(of_server.max_rounds == 3);
+  CHECK(of_server.budget.max_tokens_per_day == 5);
+  CHECK(of_server.budget.max_tokens_per_chat == 0);
+  CHECK(of_server.models.at("p/m").context_window == 5);
+  CHECK(of_server.prices.at("p/m").input == 3);
+  CHECK(of_server.server_keys == own.server_keys);
+  CHECK(own.server_keys == std::vector<std::string>{"port", "budget.max_tokens_per_day",
+                                                    "models.p/m.input_price_per_mtok",
+                                                    "models.p/m.output_price_per_mtok"});
+}
+
+TEST_CASE("LayerOf: a key, or all keys below it", "[app]") {
+  CHECK(LayerOf("port") == Layer::kServer);
+  CHECK(LayerOf("providers") == Layer::kServer);
+  CHECK(LayerOf("hooks") == Layer::kChat);
+  CHECK(LayerOf("workspace") == Layer::kServer);  // not also workspace_history
+  CHECK_FALSE(LayerOf("budget"));
+  CHECK_FALSE(LayerOf("no_such_key"));
 }
 
 }  // namespace reprise::test::config_file_test

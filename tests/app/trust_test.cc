@@ -112,6 +112,7 @@ const std::vector<std::pair<std::string, std::string>> kSettings = {
     {R"({"mcpServers": {"m": {"command": "c", "trust_annotations": true, "startup_timeout_s": 9}}})",
      "runs the MCP server m: c, and believes what it says of its tools (trust_annotations), and waits 9 s for its "
      "start"},
+    {R"({"mcpServers": {"m": {"command": "c", "shared": true}}})", "runs the MCP server m: c, once for all folders"},
     {R"({"mcpServers": {"m": {"url": "https://x", "trust_annotations": true}}})",
      "at https://x, and believes what it says of its tools (trust_annotations)"},
     {R"({"store": {"type": "postgres", "url": "postgresql://u:secret@d/d", "listen_url": "postgresql://u:secret@e/d"}})",

@@ -138,7 +138,7 @@ def test_a_configuration_that_a_command_plants_is_not_obeyed_by_the_next_start(s
     for command in COMMANDS:
         done = reprise(home, *command)
         said = done.stderr + (done.stdout if command[0] == "doctor" else "")
-        assert done.returncode == 1 and "reprise.json" in said and "`reprise trust" in said and "--config" in said, (command, said)
+        assert done.returncode == 1 and "reprise.json" in said and "`reprise trust" in said, (command, said)
         assert not canary_of(home).exists(), command
     assert not (home.path / "copy").exists()
     # A person who allows it is shown what it does.
@@ -152,7 +152,7 @@ def test_a_configuration_that_a_command_plants_is_not_obeyed_by_the_next_start(s
 def with_chats(home):
     """Makes a data folder, so that there is something to list."""
     assert reprise(home, "keys", "init").returncode == 0
-    (home.workspace / "chats").mkdir(mode=0o700)
+    (home.user / ".local" / "share" / "reprise" / "chats").mkdir(mode=0o700, parents=True)
     return home
 
 
@@ -186,7 +186,7 @@ def test_a_configuration_is_allowed_for_its_content_and_place_until_revoked(make
     assert done.returncode == 1 and "reprise.json" in done.stderr, "the broken link was ignored"
 
 
-def test_without_one_here_the_configuration_is_the_users_own(start, make_home):
+def test_the_configuration_of_a_folder_is_read_over_the_users_own(start, make_home):
     home = make_home()
     own = write(home.config / "reprise" / "reprise.json", json.dumps({"data_dir": str(home.data), "plain": True}))
     write(home.data / "mine" / "chat.json", "{")
@@ -194,7 +194,7 @@ def test_without_one_here_the_configuration_is_the_users_own(start, make_home):
     write(home.workspace / "reprise.json", "{}")
     assert reprise(home, "verify").returncode == 1
     home.trust(cwd=home.workspace)
-    assert "mine" not in reprise(home, "verify").stdout, "the configuration in this folder takes precedence"
+    assert "mine" in reprise(home, "verify").stdout, "the user's configuration counts too"
     (home.workspace / "reprise.json").unlink()
     # The user's own configuration counts only where no tool can write.
     own.rename(home.workspace / "dotfile.json")
