@@ -63,10 +63,12 @@ Result<FileDigests> TakeConfig(const CommandLine& line, const Environment& envir
   auto digest = Sha256OfFile(path);
   if (!digest) return Fail(digest.error());
   Flags flags = line.flags;
-  // A folder's file is shown for that folder.
+  // A folder's file is shown for that folder. With another workspace it is a configuration that will be named.
   const std::string folder = ParentDirectory(PlaceOf(path));
+  const auto other = flags.find("workspace");
   const bool is_folders = std::filesystem::path(path).filename() == kDefaultConfigFile &&
-                          folder != Resolved(ConfigFolder(environment).value_or("")).string();
+                          folder != Resolved(ConfigFolder(environment).value_or("")).string() &&
+                          (other == flags.end() || Resolved(other->second).string() == folder);
   is_folders ? flags.insert_or_assign("workspace", folder) : flags.insert_or_assign("config", path);
   const auto options = LoadOptions(flags, environment, /*with_trust=*/!is_folders);
   if (!options) return Fail(options.error());

@@ -149,9 +149,9 @@ def test_what_differs_is_named_with_what_to_do_and_nothing_runs(place, open_clie
     open_client(*arguments_of(USUAL, place))
     how, token = {**USUAL, **other}, fresh()
     pid = (place.data / ".lock").read_text().split()[0]
-    clients = [(["mcp-server"], mcp_call(token)), (["acp"], acp_call(place, how, token))]
+    clients = [(["mcp-server"], mcp_call(token))]
     if "folder" not in other and "mode" not in other:  # of each chat
-        clients += [(["-p", token], ""), (["chat"], token + "\n")]
+        clients += [(["acp"], acp_call(place, how, token)), (["-p", token], ""), (["chat"], token + "\n")]
     for arguments, stdin in clients:
         status, out, err = place.run(*arguments, *arguments_of(how, place), folder=how["folder"], key=how["key"], stdin=stdin)
         said = out + err
