@@ -18,6 +18,7 @@ namespace {
 
 constexpr char kEscape = '\x1b', kBell = '\a';
 constexpr std::string_view kStringEnd = "\x1b\\";
+constexpr std::size_t kNoteBytes = 256;  // at most, of the note about a gap
 constexpr std::string_view kLeftOut = "(... ", kLeftOutHere = " left out here";
 
 // The length of the control sequence at the beginning of `text`, an escape at least. `has_ends`: a string's end may
@@ -97,7 +98,8 @@ std::string ToldOutput(std::string_view tool_name, std::string_view output, std:
   std::string told = PlainText(output);
   if (told.size() <= 2 * at_each_end) return told;
   const std::string_view whole = told;
-  const std::string_view head = Head(whole.substr(0, at_each_end));
+  // The note about the gap takes some of the room at the beginning.
+  const std::string_view head = Head(whole.substr(0, at_each_end - std::min(at_each_end, kNoteBytes)));
   const std::string_view tail = Tail(whole.substr(whole.size() - at_each_end));
   const std::string_view left_out = whole.substr(head.size(), whole.size() - head.size() - tail.size());
   std::string text(head);

@@ -285,9 +285,12 @@ Result<Recording> Recording::Of(const Interaction& interaction) {
   Recording recording;
   recording.status = interaction.status;
   recording.events = interaction.events;
-  // Changes of files belong to the workspace, which a replay does not touch.
-  std::erase_if(recording.events,
-                [](const AgentEvent& event) { return std::holds_alternative<event::FilesChanged>(event.payload); });
+  // Changes of files belong to the workspace, which a replay does not touch, and background jobs do not run again.
+  std::erase_if(recording.events, [](const AgentEvent& event) {
+    return std::holds_alternative<event::FilesChanged>(event.payload) ||
+           std::holds_alternative<event::JobStarted>(event.payload) ||
+           std::holds_alternative<event::JobEnded>(event.payload);
+  });
   while (!recording.events.empty() && IsLastWord(recording.events.back())) {
     recording.last_words.insert(recording.last_words.begin(), std::move(recording.events.back()));
     recording.events.pop_back();
