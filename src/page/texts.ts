@@ -170,6 +170,7 @@ export const t = {
   retrying: (code: string) => `Retrying (${code})`,
   compacted: (how: string) => `Older messages were summarized: ${how} tokens`,
   loop: (tool: string, n: string) => `The model made the same ${tool} call ${n} times`,
+  inBackground: (language: string) => `${language}, in the background`,
   jobStarted: (command: string) => `Runs in the background: ${command}`,
   jobEnded: (command: string, how: string) => `Background job has ended (${how}): ${command}`,
   sameError: (tool: string, n: string) => `${tool} failed the same way ${n} times`,

@@ -27,7 +27,7 @@ METHODS = ("get", "post", "put", "patch", "delete")
 MESSAGES = ["echo hello", "calculate 1+2", "time", "list", "task: Buy milk", "hello", "naïve 🙂 text", "echo a\necho b", "x" * 3000]
 WORDS = ["", "a", "Trip", "naïve 🙂", "x" * 199, "x" * 200, "\u202e\u0000", "null", "-1"]
 # Chats in which a run waits for a person, or would again. A request that waits for the end of such a run might never be answered.
-ASKING = ("asks", "asked", "writes", "queued", "granted")
+ASKING = ("asks", "asked", "writes", "queued", "granted", "works")
 # Cannot succeed here: no run is interrupted, no provider can speak or listen, and no editor stays connected.
 OUT_OF_REACH = {"resume", "answerEditorRequest", "offerEditorTools", "speak", "transcribe", "createSpeech", "createTranscription", "endMcpSession",
                 "loginAtServer", "logoutAtServer"}
@@ -157,6 +157,7 @@ class World:
         in_chat = self.client.get("/chats/granted/grants")
         self._grant("granted", "chat", in_chat.status == 200 and in_chat.json["grants"])
         self._grant("granted", "always", self.client.get("/grants").json["grants"])
+        self._work("works")
         if len(self.client.get("/chats/queued/queue").json["queue"]) < 2:
             stream = self.client.start("queued", "echo later", if_running="queue", on_disconnect="continue")
             stream.next()
@@ -165,6 +166,7 @@ class World:
             self.chats[chat] = {
                 "interaction_id": [i["id"] for i in self.client.get(f"/chats/{chat}?branches=all").json["interactions"]],
                 "file_id": [f["id"] for f in self.client.get(f"/chats/{chat}/files").json["files"]],
+                "job_id": [j["id"] for j in self.client.get(f"/chats/{chat}/jobs").json["jobs"]],
                 "queue_id": [q["id"] for q in self.client.get(f"/chats/{chat}/queue").json["queue"]],
                 "grant_id": [g["id"] for g in self.client.get(f"/chats/{chat}/grants").json["grants"]]}
         self.instructions = self.client.get("/instructions").json["files"]
@@ -206,6 +208,16 @@ class World:
         stream = self.client.start(chat, f"run: true #{self.count}", if_running="cancel")
         approval = stream.until("approval_required")
         self.client.approve(chat, stream.interaction, approval["approval_id"], scope=scope).expect(200)
+        stream.finish()
+
+    def _work(self, chat):
+        """A chat with a background job."""
+        self.chats[chat] = {}
+        jobs = self.client.get(f"/chats/{chat}/jobs")
+        if jobs.status == 200 and any(job.get("end") != "lost" for job in jobs.json["jobs"]):
+            return
+        stream = self.client.start(chat, 'call run_shell {"command": "echo ready", "background": true}', if_running="cancel")
+        self.client.approve(chat, stream.interaction, stream.until("approval_required")["approval_id"]).expect(200)
         stream.finish()
 
     def pick(self, name, chat):

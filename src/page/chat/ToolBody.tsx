@@ -83,7 +83,7 @@ function Command({ block, values }: { block: ToolBlock; values: Values | null })
   const end = block.failed ? commandEnd(output) : "";
   return (
     <div className="terminal">
-      <div className="code-head"><span data-testid="language">{language}</span><CopyButton text={text} /></div>
+      <div className="code-head"><span data-testid="language">{values?.background === true ? t.inBackground(language) : language}</span><CopyButton text={text} /></div>
       <Code text={text} language={languageOf(language)} label={t.input} testid="command" />
       {(output !== "" || block.output !== null) && (
         <>
