@@ -25,7 +25,9 @@ Result<std::optional<ExpandedCommand>> ExpandFolderCommand(ServerLink& link, con
   const auto expanded = link.Call("POST", "/instructions/expand" + query,
                                   {{"command", typed.command.substr(1)}, {"arguments", typed.text}});
   // An older server has no such route, and not every user may use it.
-  const auto is_missing = [](const Error& error) { return IsNotFound(error) || error.Is(Reason::kOperatorOnly); };
+  const auto is_missing = [](const Error& error) {
+    return error.Is(Reason::kNoSuchCommand) || error.Is(Reason::kNotFound) || error.Is(Reason::kOperatorOnly);
+  };
   if (!expanded && is_missing(expanded.error())) return std::optional<ExpandedCommand>();
   if (!expanded) return Fail(expanded.error());
   return std::optional(ExpandedCommand{TextMember(*expanded, "user_message"), TextMember(*expanded, "model")});

@@ -330,6 +330,8 @@ class Generator:
             value.pop("tools", None)
         if path == "/instructions/trust":
             value = self.rng.choice([{m: each[m] for m in value} for each in self.world.instructions])
+        if path == "/instructions/expand" and whole:
+            value["command"] = self.rng.choice(["say", "none"])
         if path.endswith("/workspace/files"):
             value = {"path": self.rng.choice(["AGENTS.md", "./AGENTS.md", "none.txt", "..", "."])}
         if path.endswith("/replay"):
@@ -522,6 +524,10 @@ def test_every_answer_is_one_that_the_document_lists(make_server, figure):
     document = server.client.get("/openapi.json").json
     contract = Contract(document)
     (server.home.workspace / "AGENTS.md").write_text("Answer in one short sentence.")
+    commands = server.home.config / "reprise" / "commands"
+    commands.mkdir(parents=True, exist_ok=True, mode=0o700)
+    (commands / "say.md").write_text("say $ARGUMENTS")
+    (commands / "say.md").chmod(0o600)
     world = World(server.client, rng)
     generator = Generator(contract, world, rng, server.port)
     problems, seen = collections.OrderedDict(), collections.Counter()
@@ -562,7 +568,7 @@ def test_every_answer_is_one_that_the_document_lists(make_server, figure):
     assert not problems, f"{len(problems)} kinds of problem, seed {SEED}:\n{listing[:20000]}"
     operations = {operation["operationId"] for _, _, operation in contract.operations}
     succeeded = {operation for operation, status in seen if status < 300}
-    assert REQUESTS < 3000 or operations - succeeded <= OUT_OF_REACH, operations - succeeded
+    assert REQUESTS < 3000 or operations - succeeded <= OUT_OF_REACH, sorted(operations - succeeded - OUT_OF_REACH)
 
 
 def test_the_document_is_one_that_generators_can_use(offline):

@@ -1,5 +1,6 @@
 """AGENTS.md and skills, from the user's folders and from the workspace upwards: given to models after a person's consent."""
 import hashlib
+import json
 import os
 import subprocess
 
@@ -461,3 +462,102 @@ def test_a_person_at_the_terminal_and_at_the_page_allows_a_skill(make_server, ma
     page.press("instructions-allow")
     page.gone("instructions")
     assert set(states(server)) == {"used"} and "- release (" in told(server, provider, "d")
+
+
+def command(folder, name, content):
+    place = folder / ".reprise" / "commands"
+    place.mkdir(parents=True, exist_ok=True)
+    (place / f"{name}.md").write_text(content)
+    return place / f"{name}.md"
+
+
+def expand(client, name, arguments="", **query):
+    return client.post("/instructions/expand", {"command": name, "arguments": arguments})
+
+
+def test_a_command_is_a_message_after_consent(make_server, make_home, provider):
+    home = make_home()
+    file = command(home.workspace, "fix", "---\ndescription: Fixes an issue\nmodel: test/scripted\nmode: approve_all\n---\nFix issue $1 in $ARGUMENTS.\n")
+    server = make_server(provider, home)
+    client = server.client
+    entry, = listed(server)
+    assert (entry["kind"], entry["name"], entry["state"]) == ("command", "fix", "new") and "description" not in entry
+    assert "reprise trust" in expand(client, "fix").error(403, "untrusted")["message"]
+    assert "Fix issue" not in told(server, provider)
+    client.post("/instructions/trust", {"path": str(file), "digest": entry["digest"]}).expect(200, "instructions")
+    answer = expand(client, "fix", "12 now").expect(200, "expanded_command").json
+    assert answer == {"user_message": "Fix issue 12 in 12 now.", "model": "test/scripted"}, "a file chooses no mode"
+    assert [(f["state"], f["description"]) for f in listed(server)] == [("used", "Fixes an issue")]
+    file.write_text("Something else")
+    expand(client, "fix").error(403, "untrusted")
+    expand(client, "none").error(404, "no_such_command")
+    for body in ({}, {"command": ""}, {"command": 1}, {"command": "fix", "arguments": 1}, {"command": "fix", "more": 1}):
+        client.post("/instructions/expand", body).error(400)
+
+
+def test_files_that_are_no_commands(make_server, make_home, provider):
+    home = make_home()
+    outside = home.path / "outside.md"
+    outside.write_text("secret")
+    good = command(home.workspace, "good", "say $ARGUMENTS")
+    (good.parent / "link.md").symlink_to(outside)
+    (good.parent / "bad.md").write_bytes(b"\xff")
+    (good.parent / "long.md").write_text("x" * (65 << 10))
+    (good.parent / "Big Name.md").write_text("x")
+    (good.parent / "folder.md").mkdir()
+    (good.parent / "new.txt").write_text("x")
+    server = make_server(provider, home)
+    states = {os.path.basename(f["path"]): (f["state"], f.get("problem", "")) for f in listed(server)}
+    assert states.pop("good.md") == ("new", "")
+    assert set(states) == {"link.md", "bad.md", "long.md", "Big Name.md", "folder.md"} and all(s == "unusable" and p for s, p in states.values())
+    assert "secret" not in json.dumps(listed(server))
+    for name in ("link", "bad", "long", "folder"):
+        server.client.post("/instructions/expand", {"command": name}).error(400)
+
+
+def test_the_users_own_commands_and_skills_need_no_terminal(make_home, provider, make_server):
+    home = make_home()
+    own_commands = home.config / "reprise" / "commands"
+    own_commands.mkdir(parents=True, mode=0o700)
+    (own_commands / "sum.md").write_text("what is $1+$2?")
+    (own_commands / "sum.md").chmod(0o600)
+    def run(*arguments, **more):
+        return subprocess.run([BINARY, *arguments], cwd=home.workspace, env=home.environment(), capture_output=True, text=True, timeout=SOON, check=False, **more)
+    once = run("-p", "/sum 2 2")
+    assert once.returncode == 0 and once.stdout == "2+2 = 4\n", once
+    assert run(input="/sum 3 4\n").stdout == "3+4 = 7\n"
+    command(home.workspace, "new", "what is 1+1?")
+    refused = run("-p", "/new")
+    assert refused.returncode != 0 and "reprise trust" in refused.stderr, refused
+    unknown = run("-p", "/none of this is a command")
+    assert unknown.returncode == 0, unknown
+    plain = run("-p", "/usr/bin is a folder")
+    assert plain.returncode == 0, plain
+
+
+def test_the_client_completes_lists_and_runs_commands(make_server, make_home, provider):
+    home = make_home()
+    for name, content in (("sum", "---\ndescription: Adds numbers\n---\nwhat is $1+$2?"), ("help", "never")):
+        trust(home, command(home.workspace, name, content))
+    server = make_server(provider, home)
+    provider.plan(text("it is four"))
+    terminal = chatting(home, server)
+    try:
+        terminal.ready()
+        terminal.type("/help\r").until("/help is a command of this client").until("/sum, the folder's command: Adds numbers").ready()
+        terminal.type("/su\t").ready_for("/sum").type("2 2\r").until("> what is 2+2?").until("it is four").ready()
+        assert provider.requests[-1].last["content"] == "what is 2+2?"
+        terminal.type("/smu\r").until("did you mean /sum?")
+    finally:
+        terminal.kill()
+
+
+def test_the_page_runs_commands(make_server, make_home, provider, browse):
+    home = make_home()
+    trust(home, command(home.workspace, "sum", "---\ndescription: Adds numbers\n---\nwhat is $1+$2?"))
+    server = make_server(provider, home)
+    provider.plan(text("it is four"))
+    page = browse(server)
+    page.say("/sum 2 2")
+    page.until_text("answer", "it is four")
+    assert provider.requests[-1].last["content"] == "what is 2+2?"
