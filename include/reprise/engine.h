@@ -65,6 +65,7 @@ struct EngineOptions {
   int max_retries = 3;                                   // of a model request that failed for a transient reason
   std::size_t max_active_runs = 10'000;
   int max_tool_calls_per_minute = 0;  // per chat; 0: no limit
+  int max_end_checks = 3;             // times that before_end hooks may send the agent back in an interaction
   UsageBudget budget{};
   PriceTable prices{};
   PartLimits parts{};       // which attached files a request holds in their own format

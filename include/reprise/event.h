@@ -198,14 +198,23 @@ struct LoopDetected {
     return tool_name == other.tool_name && count == other.count && (!is_told || pattern == other.pattern);
   }
 };
-// From here on a summary replaces older messages in requests; the agent state keeps all messages.
+// A before_end hook did not accept the answer (the message before this event): the agent goes on.
+struct SentBack {
+  static constexpr std::string_view kType = "SENT_BACK", kName = "sent_back";
+  std::string content;  // why, in the hook's words
+  int count = 0;        // times in this interaction, from 1
+  bool operator==(const SentBack&) const = default;
+};
+// From here on a summary replaces older messages in requests, or (`results`) notes replace the text of old tool
+// results; the agent state keeps all of it.
 struct Compacted {
   static constexpr std::string_view kType = "COMPACTED", kName = "compacted";
-  std::int64_t messages = 0;       // that the summary replaces
+  std::int64_t messages = 0;       // that the summary replaces; 0: there is none
   std::int64_t tokens_before = 0;  // estimates of the request, without and with the summary
   std::int64_t tokens_after = 0;
   std::int64_t budget = 0;  // a request's limit, in tokens
-  std::string summary;
+  std::string summary{};
+  std::int64_t results = 0;  // tool results that were cleared, in place of a summary
   bool operator==(const Compacted&) const = default;
 };
 struct Cancelled {
@@ -266,8 +275,8 @@ using AnyEvent =
                  event::Answer, event::ToolCallStarted, event::ToolOutputDelta, event::ToolResult,
                  event::ApprovalRequired, event::Approved, event::Rejected, event::InputRequired, event::InputReceived,
                  event::TaskUpdated, event::PlanUpdated, event::GrantsUpdated, event::Usage, event::Retry,
-                 event::LoopDetected, event::Compacted, event::Nested, event::FilesChanged, event::JobStarted,
-                 event::JobEnded, event::Cancelled, event::Failed, event::InteractionComplete>;
+                 event::LoopDetected, event::SentBack, event::Compacted, event::Nested, event::FilesChanged,
+                 event::JobStarted, event::JobEnded, event::Cancelled, event::Failed, event::InteractionComplete>;
 
 // Any event. Its copies and moves are compiled once, because inline they cost each source file seconds.
 class EventPayload : public AnyEvent {

@@ -9,7 +9,15 @@
 
 namespace reprise {
 
-enum class HookEvent { kBeforeInteraction, kAfterInteraction, kBeforeModel, kAfterModel, kBeforeTool, kAfterTool };
+enum class HookEvent {
+  kBeforeInteraction,
+  kAfterInteraction,
+  kBeforeModel,
+  kAfterModel,
+  kBeforeTool,
+  kAfterTool,
+  kBeforeEnd,
+};
 
 // A command that decides on, or observes, an agent's actions.
 struct HookOptions {
@@ -23,11 +31,12 @@ struct HookOptions {
 struct HookFacts {
   HookEvent event = HookEvent::kBeforeTool;
   std::string chat_id{}, interaction_id{};
-  std::string user_message{};          // interaction events
+  std::string user_message{};          // interaction events, before_end
   std::string status{};                // after_interaction
   std::uint32_t round_index = 0;       // the other events
   std::string model{};                 // model events: the provider's name for it
-  std::string text{};                  // after_model: the model's text
+  std::string text{};                  // after_model, before_end: the model's text
+  int times_sent_back = 0;             // before_end: in this interaction, before
   std::string call_id{}, tool_name{};  // tool events
   std::string arguments{};             // likewise; JSON object text
   std::string output{};                // after_tool
@@ -47,9 +56,9 @@ class Hooks {
     std::optional<std::string> output{};     // after_tool: replacement; valid UTF-8
   };
   // Runs the event's hooks in order, each with the changes of earlier ones; a denial ends the sequence. A hook that
-  // crashes, times out or writes invalid output denies; so does a before-hook without output. For after_interaction all
-  // hooks run: their output is ignored, and a failure only logged. Blocks until they have ended, or until `stop` is
-  // requested: then they are killed and the verdict is a denial.
+  // crashes, times out or writes invalid output denies; so does a before-hook without output, except before_end. For
+  // after_interaction all hooks run: their output is ignored, and a failure only logged. Blocks until they have ended,
+  // or until `stop` is requested: then they are killed and the verdict is a denial.
   virtual Verdict Run(HookFacts facts, const std::stop_token& stop) = 0;
 };
 

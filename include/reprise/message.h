@@ -29,6 +29,10 @@ struct ToolCall {
   bool operator==(const ToolCall&) const = default;
 };
 
+// Begins a message with the user's role whose words are those of a before_end hook.
+inline constexpr std::string_view kSentBackIntro =
+    "(Not from the user. A check of your answer, before the user gets it, sends you back:)\n";
+
 // Begins the text of attached files, which follows the user's text.
 inline constexpr std::string_view kAttachedFiles = "\n\n[Attached files, for the assistant to read";
 
@@ -67,6 +71,11 @@ struct Message {
   std::vector<MessagePart> parts{};  // user and tool only; see MessagePart
   bool operator==(const Message&) const = default;
 };
+
+// Whether a person said it.
+inline bool IsOfPerson(const Message& message) {
+  return message.role == Role::kUser && !message.content.value_or("").starts_with(kSentBackIntro);
+}
 
 // An ordered list of messages. Copies share them, mostly in chunks, so that a long history is copied and compared with
 // its continuation without a look at each message. A change affects one copy alone. As thread-safe as a std::vector.
@@ -205,6 +214,7 @@ struct AgentState {
   std::vector<Grant> grants{};
   Agenda agenda{};
   std::optional<Compaction> compaction{};
+  std::uint64_t cleared = 0;  // requests hold notes in place of long tool results before this message
   std::vector<StartedJob> jobs{};
   std::vector<Entity> memory{};  // a few entities that tools named lately, newest last
   bool operator==(const AgentState&) const = default;

@@ -139,13 +139,16 @@ struct ToolContext {
   // Gives a question to a sub-agent, and blocks until its answer, which is the outcome, or until `stop` is requested.
   // Empty: no sub-agents.
   std::function<ToolOutcome(const std::string& question)> research = {};
+  // Searches earlier turns of the chat, and of the other chats of its folder if `everywhere`. Blocks until the search
+  // has ended or `stop` is requested. Empty: no turns are kept.
+  std::function<ToolOutcome(const std::string& query, bool everywhere)> recall = {};
   // Makes a keeper for the output of this call. Empty: outputs are not kept.
   std::function<std::unique_ptr<OutputKeeper>()> keep_output = {};
   JobsOfChat* jobs = nullptr;           // of the call's chat; null: no background jobs
   FilesOfChat* files = nullptr;         // of the call's chat; null: none
   DocumentReader* documents = nullptr;  // extracts text of documents; null: none
   EditorFiles* editor = nullptr;        // with unsaved changes; null: no editor
-  const Span* span = nullptr;  // of the execution, parent of the tool's own; null: no telemetry
+  const Span* span = nullptr;           // of the execution, parent of the tool's own; null: no telemetry
 };
 
 // The change of a file by a call, based on its present content. All texts may have invisible characters.
@@ -242,6 +245,8 @@ class ToolSet {
   virtual const std::vector<Tool*>& tools() const = 0;
   virtual const std::vector<ToolSpec>& specs() const = 0;
   virtual bool RequiresApproval(const Tool& tool) const = 0;
+  // Whether a model gets the tool's description only when it has looked for it (agent/deferred_tools).
+  virtual bool IsDeferred(std::string_view /*name*/) const { return false; }
 };
 
 // Another program that offers tools.

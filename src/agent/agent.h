@@ -49,6 +49,12 @@ class CallGuard {
     return {};
   }
 
+  // Checks an answer. Why the agent must go on, for the model; nullopt: the interaction may end.
+  virtual std::optional<std::string> CheckAnswer(std::uint32_t /*round_index*/, int /*times_sent_back*/,
+                                                 const std::string& /*text*/, const std::stop_token& /*stop*/) {
+    return std::nullopt;
+  }
+
   struct Verdict {
     std::optional<std::string> refusal{};    // why the call does not run, for the model
     std::optional<std::string> arguments{};  // replace the model's
@@ -133,6 +139,7 @@ struct AgentLimits {
   std::size_t max_said = kMaxInteractionBytes;           // of the model's responses together
   bool sum_up_first = false;                             // a person wants a summary of the earlier messages
   bool only_sum_up = false;                              // and nothing else
+  int max_sent_back = 0;                                 // times that a check may reject the answer
   bool check_confirmations = true;                       // false in a replay: the record knows the rejected calls
   bool find_standstills = true;                          // false in a replay of a record without any
   std::shared_ptr<const std::vector<ToolRule>> rules{};  // from the configuration; null: none
@@ -155,6 +162,7 @@ struct AgentParts {  // all must outlive the agent
   Delay delay{};  // null: failed requests are not retried
   SystemPrompt prompt{};
   AgentGuards guards{};
+  std::function<ToolOutcome(const std::string& query, bool everywhere)> recall{};  // ToolContext::recall
   FilesOfChat* files = nullptr;         // of the chat, for the tools and for parts of messages
   JobsOfChat* jobs = nullptr;           // background jobs of the chat; null: none
   DocumentReader* documents = nullptr;  // likewise; null: documents cannot be read

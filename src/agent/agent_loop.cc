@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "agent/agent.h"
+#include "agent/deferred_tools.h"
 #include "agent/prompt.h"
 #include "base/logging.h"
 #include "base/system.h"
@@ -41,7 +42,7 @@ std::size_t SizeBesideText(const ModelResponse& response) {
 // The ids of calls since the last user message, because clients identify an interaction's calls by their ids.
 std::vector<std::string> UsedCallIds(const Messages& messages) {
   std::vector<std::string> ids;
-  for (auto message = messages.rbegin(); message != messages.rend() && message->role != Role::kUser; ++message) {
+  for (auto message = messages.rbegin(); message != messages.rend() && !IsOfPerson(*message); ++message) {
     for (const ToolCall& call : message->tool_calls) ids.push_back(call.id);
   }
   return ids;
@@ -162,12 +163,14 @@ Async<Result<Nothing>> AgentLoop::TakeTurn(Interrupted where) {
   while (!turn_.goes_round && !turn_.stands_still) {
     const Result<ModelResponse> response = co_await AskModel();
     if (!response) co_return Fail(response.error());
-    RecordResponse(*response);
+    const auto sent_back = SentBack(*response);
+    if (!sent_back) co_return Fail(sent_back.error());
+    RecordResponse(*response, *sent_back);
     co_await calls_.Run(response->tool_calls);
     context_.Calibrate(estimate_, response->usage.input_tokens);
     ShowUsage(response->usage, /*of_conversation=*/true);
     turn_.span.End();
-    if (response->tool_calls.empty()) co_return Nothing{};
+    if (response->tool_calls.empty() && !*sent_back) co_return Nothing{};
     ++turn_.round;
   }
   co_return Fail(Reason::kLoopDetected,
@@ -204,6 +207,18 @@ Async<Result<ModelResponse>> AgentLoop::AskModel() {
     RecordPartial();
     co_return response;
   }
+}
+
+// Text of an answer whose check is interrupted is kept.
+Result<std::optional<std::string>> AgentLoop::SentBack(const ModelResponse& response) {
+  const bool may_go_on =
+      times_sent_back_ < limits_.max_sent_back && turn_.round + 1 < static_cast<std::uint32_t>(limits_.max_rounds);
+  if (!response.tool_calls.empty() || parts_.guard == nullptr || !may_go_on) return std::optional<std::string>();
+  auto why = parts_.guard->CheckAnswer(turn_.round, times_sent_back_, said_->text(), turn_.stop);
+  if (!turn_.stop.stop_requested()) return why;
+  RecordPartial();
+  ShowUsage(response.usage);
+  return Fail(Stopped());
 }
 
 // A turn that only makes a summary.
@@ -259,10 +274,16 @@ void AgentLoop::ShowMemory() {
 
 // A model with little room gets short descriptions of its tools, because full ones would fill the request.
 const std::vector<ToolSpec>& AgentLoop::ToldSpecs() {
-  if (told_of_ != turn_.tools) {
+  std::vector<std::string> found = FoundTools(*turn_.tools, turn_.state.messages);
+  if (told_of_ != turn_.tools || found != found_tools_) {
     const bool was_short = told_shortly_.has_value();
     told_of_ = turn_.tools;
+    found_tools_ = std::move(found);
     told_specs_ = ToldOf(told_of_->specs(), limits_.edit_format);
+    std::erase_if(told_specs_, [this](const ToolSpec& spec) {
+      return told_of_->IsDeferred(spec.name) &&
+             !std::binary_search(found_tools_.begin(), found_tools_.end(), spec.name);
+    });
     told_shortly_ = ShortToolsWithin(told_specs_, context_.budget());
     if (told_shortly_ && !was_short) {
       std::string names;
@@ -281,18 +302,53 @@ const std::vector<ToolSpec>& AgentLoop::ToldSpecs() {
 
 // Reading files and documents takes time and must not block the calling thread.
 Async<Nothing> AgentLoop::ShowParts() {
-  shown_.reset();
-  if (!MessageParts::HasAny(turn_.state.messages)) co_return Nothing{};
+  ShowCleared();
+  const Messages& messages = Sent().messages;
+  if (!MessageParts::HasAny(messages)) co_return Nothing{};
   FromCallback<Nothing> on_own_thread(parts_.executor, [](std::function<void(Nothing)> go_on) { go_on({}); });
   co_await on_own_thread;
+  Messages shown = message_parts_.Shown(messages, turn_.stop);
   shown_ = turn_.state;
-  shown_->messages = message_parts_.Shown(turn_.state.messages, turn_.stop);
+  shown_->messages = std::move(shown);
   co_return Nothing{};
 }
 
+void AgentLoop::ShowCleared() {
+  shown_.reset();
+  if (turn_.state.cleared == 0) return;
+  shown_ = turn_.state;
+  shown_->messages = WithoutResults(turn_.state.messages, turn_.state.cleared);
+}
+
+// Old results are cleared before anything is summed up, because that costs no request and loses less.
 Async<Result<Nothing>> AgentLoop::FitContext() {
+  const bool is_summary_wanted = limits_.sum_up_first && turn_.round == 0;
+  if (!is_summary_wanted && ClearResults()) co_await ShowParts();
   if (auto due = CompactionDue()) co_return co_await SumUp(*std::move(due));
   co_return Nothing{};
+}
+
+// Whether results were cleared.
+bool AgentLoop::ClearResults() {
+  AgentState& state = turn_.state;
+  const std::vector<ToolSpec>& tools = ToldSpecs();
+  if (context_.Fits(Sent(), tools)) return false;
+  const auto cleared = context_.ResultsToClear(Sent(), tools);
+  if (!cleared || *cleared <= state.cleared) return false;
+  event::Compacted told{.tokens_before = context_.Estimate(Sent().messages, tools), .budget = context_.budget()};
+  std::int64_t before = 0;
+  WithoutResults(state.messages, state.cleared, &before);
+  state.cleared = *cleared;
+  shown_ = Sent();
+  shown_->cleared = *cleared;
+  shown_->messages = WithoutResults(Sent().messages, *cleared);
+  WithoutResults(state.messages, state.cleared, &told.results);
+  told.results -= before;
+  const auto view = context_.View(*shown_, tools);
+  told.tokens_after = context_.Estimate(view ? *view : shown_->messages, tools);
+  parts_.observer.StateGrew(state);
+  parts_.observer.Emit(turn_.round, std::move(told));
+  return true;
 }
 
 // The extent of the summary that this request needs, without its text; nullopt if it needs none.
@@ -425,21 +481,25 @@ void AgentLoop::RecordPartial() {
   parts_.observer.Emit(turn_.round, event::MessageText{std::move(text)});
 }
 
-void AgentLoop::RecordResponse(const ModelResponse& response) {
-  const bool is_answer = response.tool_calls.empty();
+void AgentLoop::RecordResponse(const ModelResponse& response, const std::optional<std::string>& sent_back) {
+  const bool is_answer = response.tool_calls.empty() && !sent_back;
   if (!is_answer && response.usage != TokenUsage{}) parts_.observer.Spent(turn_.round, response.usage);
   RecordThinking();
   std::string text = said_->TakeText();
   Message message{.role = Role::kAssistant, .content = text, .tool_calls = response.tool_calls};
   message.extras = response.extras;
-  if (!is_answer && text.empty()) message.content = std::nullopt;
+  if (!response.tool_calls.empty() && text.empty()) message.content = std::nullopt;
   turn_.state.messages.push_back(std::move(message));
+  if (sent_back) {
+    turn_.state.messages.push_back({.role = Role::kUser, .content = std::string(kSentBackIntro) + *sent_back});
+  }
   parts_.observer.StateGrew(turn_.state);
   if (is_answer) {
     parts_.observer.Emit(turn_.round, event::Answer{std::move(text), response.truncated});
   } else if (!text.empty()) {
     parts_.observer.Emit(turn_.round, event::MessageText{std::move(text)});
   }
+  if (sent_back) parts_.observer.Emit(turn_.round, event::SentBack{*sent_back, ++times_sent_back_});
 }
 
 void AgentLoop::ShowUsage(const TokenUsage& usage, bool of_conversation) {

@@ -47,6 +47,10 @@ class AgentLoop {
   // The state for requests: its messages' parts have the form that this model gets.
   const AgentState& Sent() const { return shown_ ? *shown_ : turn_.state; }
   Async<Result<Nothing>> FitContext();
+  bool ClearResults();
+  void ShowCleared();
+  // Why the answer is not accepted yet, if a check says so.
+  Result<std::optional<std::string>> SentBack(const ModelResponse& response);
   std::optional<Compaction> CompactionDue();
   Async<Result<Nothing>> SumUp(Compaction next);
   Async<Result<ModelResponse>> SendRequest();
@@ -57,7 +61,8 @@ class AgentLoop {
   Result<void> Admitted(Result<void> admitted) const;
   void RecordThinking();
   void RecordPartial();
-  void RecordResponse(const ModelResponse& response);
+  // `sent_back`: the response is not the answer, for this reason.
+  void RecordResponse(const ModelResponse& response, const std::optional<std::string>& sent_back);
   void ShowUsage(const TokenUsage& usage, bool of_conversation = false);
 
   const AgentParts parts_;
@@ -70,12 +75,14 @@ class AgentLoop {
   std::optional<AgentState> shown_;         // see Sent
   std::shared_ptr<const ToolSet> told_of_;  // the tools described to the model
   std::vector<ToolSpec> told_specs_;        // without the tool for edits that it is not used to
+  std::vector<std::string> found_tools_;    // deferred ones that the model knows
   std::optional<ShortTools> told_shortly_;  // their short descriptions, if the model has little room
   std::string memory_;                      // the memory in the prompt; see ShowMemory
   std::string system_;                      // the prompt of the request under way
   std::string told_by_guard_;               // the guard's part of it
-  std::int64_t estimate_ = 0;               // of the request under way
-  std::unique_ptr<StreamRelay> said_;       // the model's output in this round
+  int times_sent_back_ = 0;
+  std::int64_t estimate_ = 0;          // of the request under way
+  std::unique_ptr<StreamRelay> said_;  // the model's output in this round
 };
 
 }  // namespace reprise

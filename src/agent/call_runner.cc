@@ -576,6 +576,7 @@ ToolContext CallRunner::ContextOf(const Execution& execution, const Span& span) 
       return KeepOutput(*turn_.parts.files, std::move(filter), {2 * turn_.limits.told_bytes, turn_.limits.kept_bytes});
     };
   }
+  context.recall = turn_.parts.recall;
   context.jobs = turn_.parts.jobs;
   context.documents = turn_.parts.documents;
   context.editor = turn_.parts.editor;

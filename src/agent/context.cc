@@ -25,6 +25,8 @@ constexpr std::size_t kLeastKept = 5;
 constexpr std::int64_t kLeastShortened = 50;  // tokens: room for the note about it
 constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
 
+constexpr std::size_t kResultsKept = 3;     // the last ones are never cleared
+constexpr std::size_t kLeastCleared = 600;  // bytes: a shorter result costs little more than its note
 constexpr std::string_view kSummaryIntro =
     "(Not from the user. The conversation is too long to be sent whole; what was said between the message above and "
     "those below, in short:)\n";
@@ -140,6 +142,20 @@ class Parts {
   std::size_t first_ = 0, last_user_ = kNone;
 };
 
+// Whether clearing this message makes a difference.
+bool IsCleared(const Message& message) {
+  return message.role == Role::kTool && (ContentBytes(message) >= kLeastCleared || !message.parts.empty());
+}
+
+Message Cleared(const Message& message) {
+  Message note = message;
+  note.content = "(cleared to save room: this result of " + (message.name.empty() ? "the tool" : message.name) +
+                 " had " + std::to_string(ContentBytes(message)) +
+                 " bytes. If you need it, call the tool again, or recall.)";
+  note.parts.clear();
+  return note;
+}
+
 std::int64_t EstimateAll(const Messages& messages) {
   std::int64_t tokens = 0;
   for (const Message& message : messages) tokens += EstimateTokens(message);
@@ -226,6 +242,26 @@ bool Context::Fits(const AgentState& state, const std::vector<ToolSpec>& tools) 
   return known.end > known.first && IsWithin(parts.Build(known, Limits{kNoLimit, kNoLimit}), Room(tools));
 }
 
+// Results after the last calls are new to the model, so they stay too.
+std::optional<std::uint64_t> Context::ResultsToClear(const AgentState& sent, const std::vector<ToolSpec>& tools) const {
+  const Parts parts(sent);
+  const Messages& messages = sent.messages;
+  std::size_t end = messages.size(), kept = 0;
+  while (end > 0 && (kept < kResultsKept || messages[end - 1].role == Role::kTool)) {
+    if (messages[--end].role == Role::kTool) ++kept;
+  }
+  const std::int64_t room = Room(tools);
+  std::int64_t cost = EstimateAll(parts.Build(parts.Known(), Limits{kNoLimit, kNoLimit}));
+  std::uint64_t cleared = 0;
+  for (std::size_t i = parts.Known().end; i < end && cost > room / 2; ++i) {
+    if (!IsCleared(messages[i])) continue;
+    cost -= EstimateTokens(messages[i]) - EstimateTokens(Cleared(messages[i]));
+    cleared = i + 1;
+  }
+  if (cleared == 0 || cost > room) return std::nullopt;
+  return cleared;
+}
+
 Compaction Context::NextExtent(const AgentState& state, const std::vector<ToolSpec>& tools) const {
   const Parts parts(state);
   const std::int64_t room = Room(tools);
@@ -268,6 +304,17 @@ Result<Messages> Context::View(const AgentState& state, const std::vector<ToolSp
   }
   return Fail(Reason::kContextLength, "the message is too long for the model: a request may have about " +
                                           std::to_string(budget_) + " tokens, tools and system prompt included");
+}
+
+Messages WithoutResults(const Messages& messages, std::uint64_t cleared, std::int64_t* count) {
+  Messages shown = messages;
+  const std::size_t end = std::min<std::size_t>(cleared, messages.size());
+  for (std::size_t i = 0; i < end; ++i) {
+    if (!IsCleared(messages[i])) continue;
+    shown.Change(i) = Cleared(messages[i]);
+    if (count != nullptr) ++*count;
+  }
+  return shown;
 }
 
 std::string Outline(const Messages& messages, std::size_t first, std::size_t end, std::size_t max_bytes,

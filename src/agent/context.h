@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -49,6 +50,9 @@ class Context {
   Compaction NextExtent(const AgentState& state, const std::vector<ToolSpec>& tools) const;
   // The extent of a summary that a person requests: everything before the last user message.
   Compaction RequestedExtent(const AgentState& state) const;
+  // For a state that does not fit, as it would be sent: before which message tool results must be cleared so that about
+  // half of the budget is free again. nullopt if that is not enough to make it fit.
+  std::optional<std::uint64_t> ResultsToClear(const AgentState& sent, const std::vector<ToolSpec>& tools) const;
   // The messages to send, never beyond the budget. If a summary is not enough, shortens tool results, then earlier user
   // messages, each with a note. kTooLarge (reason "context_length") if even that does not help.
   Result<Messages> View(const AgentState& state, const std::vector<ToolSpec>& tools) const;
@@ -65,6 +69,9 @@ class Context {
   std::int64_t system_tokens_ = 0;
   std::int64_t percent_ = 100;  // the provider's count in percent of our estimate
 };
+
+// `messages` with a note in place of each long tool result before message `cleared`, and their number.
+Messages WithoutResults(const Messages& messages, std::uint64_t cleared, std::int64_t* count = nullptr);
 
 // A summary made without a model: a line for each message and its calls, shortened evenly. At most `max_bytes`.
 std::string Outline(const Messages& messages, std::size_t first, std::size_t end, std::size_t max_bytes,

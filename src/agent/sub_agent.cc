@@ -12,6 +12,7 @@
 
 #include "agent/agent.h"
 #include "agent/agent_loop.h"
+#include "agent/deferred_tools.h"
 #include "agent/tool_subset.h"
 
 namespace reprise {
@@ -29,7 +30,8 @@ std::shared_ptr<const ToolSet> ReadingTools(const std::shared_ptr<const ToolSet>
   const bool asks = mode == ApprovalMode::kAsk || mode == ApprovalMode::kDenyAll;
   return std::make_shared<ToolSubset>(all, [all, asks](const Tool& tool) {
     const ToolTraits& traits = tool.traits();
-    if (!traits.read_only || traits.needs_consent || traits.delegates) return false;
+    const bool is_search = traits.spec.name == kSearchToolsName;  // it is told of all
+    if (!traits.read_only || traits.needs_consent || traits.delegates || is_search) return false;
     return traits.concurrency != Concurrency::kNever && !(asks && all->RequiresApproval(tool));
   });
 }
@@ -118,6 +120,7 @@ ToolOutcome RunSubAgent(const AgentParts& parts, AgentLimits limits, const SubAg
                         const std::string& model_name, const std::stop_token& stop) {
   limits.max_rounds = std::min(limits.max_rounds, kMaxRounds);
   const ReadingToolRegistry tools(parts.tools, parts.approvals, task.call_id);
+  limits.max_sent_back = 0;     // its answer is a tool's result
   limits.nobody_to_ask = true;  // a single call may need an answer although its tool does not ask
   NestedSteps steps(parts.observer, parts.approvals, task);
   AgentState state{.messages = {{.role = Role::kSystem, .content = std::string(kInstruction)},
@@ -139,6 +142,7 @@ ToolOutcome RunSubAgent(const AgentParts& parts, AgentLimits limits, const SubAg
                    .executor = parts.executor,
                    .delay = parts.delay,
                    .guards = std::move(guards),
+                   .recall = parts.recall,
                    .files = parts.files,
                    .documents = parts.documents,
                    .editor = parts.editor,

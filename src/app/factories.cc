@@ -139,6 +139,7 @@ EngineOptions EngineOptionsOf(const Options& options, const std::string& path) {
           .approval_expiry = options.approval_expiry,
           .max_retries = options.max_retries,
           .max_tool_calls_per_minute = options.max_tool_calls_per_minute,
+          .max_end_checks = options.max_end_checks,
           .budget = options.budget,
           .prices = options.prices,
           .parts = options.parts,

@@ -307,9 +307,8 @@ bool WasUsed(const Messages& messages, std::size_t begin, const ToolCall& call, 
 std::optional<std::string> FalseConfirmation(const Messages& messages, const ToolCall& call) {
   const Claim claim = ClaimOf(call.arguments);
   if (!claim.confirmed) return std::nullopt;
-  const auto is_user = [](const Message& message) { return message.role == Role::kUser; };
-  const auto last = std::find_if(messages.rbegin(), messages.rend(), is_user);
-  const auto before = last == messages.rend() ? last : std::find_if(last + 1, messages.rend(), is_user);
+  const auto last = std::find_if(messages.rbegin(), messages.rend(), IsOfPerson);
+  const auto before = last == messages.rend() ? last : std::find_if(last + 1, messages.rend(), IsOfPerson);
   const auto place = [&](auto it) { return static_cast<std::size_t>(messages.rend() - it); };
   const std::size_t now = place(last), asked = place(before);  // where this turn and the previous one begin
   if (!WasAsked(messages, asked, now, call, claim)) {

@@ -270,29 +270,31 @@ void PipeConversation::TellResult(const event::ToolResult& result) {
 
 void PipeConversation::Tell(const AgentEvent& event) {
   std::visit(
-      Overload{Ignoring<event::ThinkingDelta, event::Thinking, event::ToolOutputDelta, event::Approved, event::Rejected,
-                        event::InputRequired, event::InputReceived, event::TaskUpdated, event::PlanUpdated,
-                        event::GrantsUpdated, event::LoopDetected, event::Compacted, event::JobStarted, event::JobEnded,
-                        event::Nested, event::FilesChanged, event::InteractionComplete>(),
-               [&](const event::InteractionStarted& e) {
-                 for (const Attachment& file : e.attachments) Show(FileText(file) + "\n");
-               },
-               [&](const event::TextDelta& e) {
-                 said_ = true;
-                 Write(streamed_.Add(e.content));
-               },
-               [&](const event::MessageText& e) { TellAnswer(e.content, {}); },
-               [&](const event::Answer& e) { TellAnswer(e.content, e.reason); },
-               [&](const event::ApprovalRequired& e) { labels_[e.call_id] = CallLabel(e.tool_name, e.tool_input); },
-               [&](const event::ToolCallStarted& e) {
-                 labels_[e.id] = CallLabel(e.tool_name, e.tool_input);
-                 Note("[" + VisibleLine(e.tool_name + " " + e.tool_input) + "]");
-               },
-               [&](const event::ToolResult& e) { TellResult(e); },
-               [&](const event::Usage&) { labels_.clear(); },  // the next response's calls follow
-               [&](const event::Failed& e) { Note("error: " + VisibleLine(e.message)); },
-               [&](const event::Cancelled& e) { Note(VisibleLine(CancelledText(e.reason))); },
-               [&](const event::Retry& e) { Note("(trying again: " + VisibleLine(e.message) + ")"); }},
+      Overload{
+          Ignoring<event::ThinkingDelta, event::Thinking, event::ToolOutputDelta, event::Approved, event::Rejected,
+                   event::InputRequired, event::InputReceived, event::TaskUpdated, event::PlanUpdated,
+                   event::GrantsUpdated, event::LoopDetected, event::Compacted, event::JobStarted, event::JobEnded,
+                   event::Nested, event::FilesChanged, event::InteractionComplete>(),
+          [&](const event::SentBack& e) { Note("(a check sends the agent back: " + VisibleLine(e.content) + ")"); },
+          [&](const event::InteractionStarted& e) {
+            for (const Attachment& file : e.attachments) Show(FileText(file) + "\n");
+          },
+          [&](const event::TextDelta& e) {
+            said_ = true;
+            Write(streamed_.Add(e.content));
+          },
+          [&](const event::MessageText& e) { TellAnswer(e.content, {}); },
+          [&](const event::Answer& e) { TellAnswer(e.content, e.reason); },
+          [&](const event::ApprovalRequired& e) { labels_[e.call_id] = CallLabel(e.tool_name, e.tool_input); },
+          [&](const event::ToolCallStarted& e) {
+            labels_[e.id] = CallLabel(e.tool_name, e.tool_input);
+            Note("[" + VisibleLine(e.tool_name + " " + e.tool_input) + "]");
+          },
+          [&](const event::ToolResult& e) { TellResult(e); },
+          [&](const event::Usage&) { labels_.clear(); },  // the next response's calls follow
+          [&](const event::Failed& e) { Note("error: " + VisibleLine(e.message)); },
+          [&](const event::Cancelled& e) { Note(VisibleLine(CancelledText(e.reason))); },
+          [&](const event::Retry& e) { Note("(trying again: " + VisibleLine(e.message) + ")"); }},
       event.payload);
 }
 

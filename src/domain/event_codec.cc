@@ -196,8 +196,9 @@ void Members(auto& m, Is<event::LoopDetected> auto& e) {
 }
 void Members(auto& m, Is<event::Compacted> auto& e) {
   m("messages", e.messages)("tokens_before", e.tokens_before)("tokens_after", e.tokens_after)("budget", e.budget);
-  m("summary", e.summary);
+  m("summary", e.summary).IfSet("results", e.results);
 }
+void Members(auto& m, Is<event::SentBack> auto& e) { m("content", e.content)("count", e.count); }
 void Members(auto& m, Is<event::FilesChanged> auto& e) {
   m.IfSet("call_id", e.call_id).Paths("paths", e.changes);
   m.List("changes", e.changes);

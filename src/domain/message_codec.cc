@@ -118,6 +118,7 @@ void Write(auto& out, const AgentState& state, std::size_t first) {
     });
   }
   if (!state.jobs.empty()) out["jobs"] = ToJson(state.jobs);
+  if (state.cleared > 0) out["cleared"] = state.cleared;
   if (!state.memory.empty()) out["memory"] = ToJson(state.memory);
 }
 
@@ -343,6 +344,7 @@ Result<AgentState> AgentStateFromJson(const Json& json) {
     if (inner.error()) return Fail(*inner.error());
   }
   if (const Json* jobs = reader.Find("jobs")) state.jobs = reader.Take(JobsFromJson(*jobs), {});
+  if (reader.Find("cleared") != nullptr) state.cleared = static_cast<std::uint64_t>(reader.Integer("cleared"));
   if (const Json* memory = reader.Find("memory")) state.memory = reader.Take(MemoryFromJson(*memory), {});
   if (reader.error()) return Fail(*reader.error());
   return state;

@@ -230,19 +230,22 @@ RE2::Options OptionsFor(TextSearch::How how) {
 struct Part {
   std::string_view where;
   std::string text;
+  std::uint64_t seq;
 };
 
 std::vector<Part> PartsOf(const Interaction& interaction) {
-  std::vector<Part> parts = {{"user", interaction.user_message}};
+  std::vector<Part> parts = {{"user", interaction.user_message, 0}};
   for (const AgentEvent& agent_event : interaction.events) {
     const EventPayload& payload = agent_event.payload;
-    if (const auto* answer = std::get_if<event::Answer>(&payload)) parts.push_back({"answer", answer->content});
-    if (const auto* message = std::get_if<event::MessageText>(&payload)) parts.push_back({"answer", message->content});
+    if (const auto* answer = std::get_if<event::Answer>(&payload))
+      parts.push_back({"answer", answer->content, agent_event.seq});
+    if (const auto* message = std::get_if<event::MessageText>(&payload))
+      parts.push_back({"answer", message->content, agent_event.seq});
     if (const auto* call = std::get_if<event::ToolCallStarted>(&payload)) {
-      parts.push_back({"tool_call", call->tool_name + " " + call->tool_input});
+      parts.push_back({"tool_call", call->tool_name + " " + call->tool_input, agent_event.seq});
     }
     if (const auto* result = std::get_if<event::ToolResult>(&payload)) {
-      parts.push_back({"tool_result", result->tool_output});
+      parts.push_back({"tool_result", result->tool_output, agent_event.seq});
     }
   }
   return parts;
@@ -275,7 +278,7 @@ std::vector<TextMatch> TextSearch::In(const Interaction& interaction) const {
     re2::StringPiece found;
     if (!pattern_->Match(text, 0, text.size(), RE2::UNANCHORED, &found, 1)) continue;
     const auto at = static_cast<std::size_t>(found.data() - text.data());
-    matches.push_back({.where = part.where, .snippet = Snippet(text, at, found.size())});
+    matches.push_back({.where = part.where, .snippet = Snippet(text, at, found.size()), .seq = part.seq});
   }
   return matches;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -50,6 +51,7 @@ class HistoryDocument {
 struct TextMatch {
   std::string_view where;  // "user", "answer", "tool_call" or "tool_result"
   std::string snippet;     // the match with some text around it
+  std::uint64_t seq = 0;   // of the event; 0: the user's message
 };
 
 // Searches interactions for a text or a regular expression (RE2). Thread-safe.

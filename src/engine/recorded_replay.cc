@@ -95,6 +95,7 @@ class Replay final : public ModelClient,
 
   // CallGuard: changes by hooks are in the record; a refusal by a hook is a result like others, or ended the run.
   Result<void> Heard(std::uint32_t, const std::string&, const std::string&, const std::stop_token&) override;
+  std::optional<std::string> CheckAnswer(std::uint32_t, int, const std::string&, const std::stop_token&) override;
   Verdict Review(std::uint32_t round_index, const ToolCall& call, const std::stop_token& stop) override;
   Result<void> Note(AuditEntry) override { return {}; }
   ToolOutcome Passed(std::uint32_t, const ToolCall&, ToolOutcome outcome, const std::stop_token&) override {
@@ -273,6 +274,12 @@ Result<void> Replay::Heard(std::uint32_t, const std::string&, const std::string&
   const MutexLock lock(mutex_);
   if (unheard_) return Fail(*unheard_);
   return {};
+}
+
+std::optional<std::string> Replay::CheckAnswer(std::uint32_t, int, const std::string&, const std::stop_token&) {
+  const MutexLock lock(mutex_);
+  const RecordedRound* round = Round();
+  return round == nullptr ? std::nullopt : round->sent_back;
 }
 
 Tool* Replay::MakeTool(std::string_view name) {
@@ -528,10 +535,16 @@ void Replay::Advance() {
 void Replay::TakeCompactions(std::size_t messages) {
   const auto& kept = recording_.end.compaction;
   const auto is_compaction = [](const AgentEvent& event) {
-    return std::holds_alternative<event::Compacted>(event.payload);
+    const auto* compacted = std::get_if<event::Compacted>(&event.payload);
+    return compacted != nullptr && compacted->results == 0;
   };
   while (Next() != nullptr && Next()->round_index == round_) {
     const AgentEvent& next = *Next();
+    if (const auto* cleared = std::get_if<event::Compacted>(&next.payload); cleared && cleared->results > 0) {
+      if (recording_.end.cleared == 0) return Miss("no result is cleared in the final state");
+      Advance();
+      continue;
+    }
     const bool before_one = next_ + 1 < recording_.events.size() && is_compaction(recording_.events[next_ + 1]);
     const bool of_summary = std::holds_alternative<event::Usage>(next.payload) && (before_one || !Round()->message);
     if (!of_summary && !is_compaction(next)) return;

@@ -306,13 +306,17 @@ Result<Recording> Recording::Of(const Interaction& interaction) {
     RecordedRound& round = recording.rounds[round_index++];
     round.message = messages[i];
     round.calls = CallsOf(messages, i);
-    round.complete = !round.calls.empty();
+    const bool is_sent_back =
+        i + 1 < messages.size() && messages[i + 1].content.value_or("").starts_with(kSentBackIntro);
+    if (is_sent_back) round.sent_back = messages[i + 1].content->substr(kSentBackIntro.size());
+    round.complete = !round.calls.empty() || is_sent_back;
   }
   for (std::size_t at = 0; at < recording.events.size(); ++at) {
     Note(recording.rounds[recording.events[at].round_index], recording.events[at].payload, at);
   }
   recording.end.agenda = interaction.final_agent_state->agenda;
   recording.end.compaction = interaction.final_agent_state->compaction;
+  recording.end.cleared = interaction.final_agent_state->cleared;
   recording.start.messages = messages;
   recording.start.messages.Truncate(record.first_message);
   recording.start.agenda = record.agenda_before.value_or(recording.end.agenda);
@@ -325,6 +329,7 @@ Result<Recording> Recording::Of(const Interaction& interaction) {
         return loop != nullptr && (loop->pattern == "same_error" || loop->pattern == "no_progress");
       });
   recording.limits.max_rounds = std::numeric_limits<int>::max();
+  recording.limits.max_sent_back = std::numeric_limits<int>::max();
   recording.limits.retry.max_retries = std::numeric_limits<int>::max();
   if (!recording.last_words.empty()) {
     const AgentEvent& last = recording.last_words.front();

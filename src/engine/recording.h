@@ -68,8 +68,9 @@ struct RecordedRound {
   std::optional<Message> message{};  // the model's message; nullopt if none was kept
   std::vector<RecordedCall> calls{};
   TokenUsage usage{};
-  bool complete = false;    // the response was complete
-  std::string truncated{};  // why its text is cut; empty if it is not
+  bool complete = false;                   // the response was complete
+  std::string truncated{};                 // why its text is cut; empty if it is not
+  std::optional<std::string> sent_back{};  // why a check did not accept the answer
 };
 
 // kConflict (reason "not_replayable") if `interaction` has not ended or has no final state, or if its events do not

@@ -84,6 +84,7 @@ void RestoreState(InterruptedRun& run, AgentState& state) {
   if (run.grants) state.grants = *run.grants;
   if (run.agenda && *run.agenda != state.agenda) run.record.agenda_before = std::exchange(state.agenda, *run.agenda);
   if (run.compaction) state.compaction = run.compaction;
+  if (run.cleared) state.cleared = *run.cleared;
   if (run.memory) state.memory = *run.memory;
   if (run.jobs) state.jobs = *run.jobs;
 }

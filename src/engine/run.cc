@@ -109,27 +109,31 @@ void Run::Start(Executor executor, std::function<void()> ended) {
                            .kept_bytes = services_.options.output.kept_mb << 20,
                            .sum_up_first = compact_,
                            .only_sum_up = only_compact_,
+                           .max_sent_back = services_.options.max_end_checks,
                            .rules = services_.options.rules};
   const auto delay = [&timer = services_.timer](std::chrono::milliseconds pause, std::function<void()> call) {
     timer.After(pause, std::move(call));
   };
-  agent_.emplace(AgentParts{.model = *client_,
-                            .tools = tools(),
-                            .observer = *this,
-                            .approvals = *this,
-                            .executor = std::move(executor),
-                            .delay = delay,
-                            .prompt = std::move(prompt_),
-                            .guards = std::move(guards_),
-                            .files = files_ ? &*files_ : nullptr,
-                            .jobs = jobs_.get(),
-                            .documents = services_.documents,
-                            .editor = editor_.get(),
-                            .recorder = recorder_.get(),
-                            .guard = &guard_,
-                            .span = span_ ? &span_ : nullptr,
-                            .conversation = chat_id_.str()},
-                 limits, client_model_, std::move(initial_state_), stop_.get_token());
+  agent_.emplace(
+      AgentParts{.model = *client_,
+                 .tools = tools_.emplace(all_tools(), context_window_),
+                 .observer = *this,
+                 .approvals = *this,
+                 .executor = std::move(executor),
+                 .delay = delay,
+                 .prompt = std::move(prompt_),
+                 .guards = std::move(guards_),
+                 .recall = [this](const std::string& query,
+                                  bool everywhere) { return services_.recall(query, everywhere, stop_.get_token()); },
+                 .files = files_ ? &*files_ : nullptr,
+                 .jobs = jobs_.get(),
+                 .documents = services_.documents,
+                 .editor = editor_.get(),
+                 .recorder = recorder_.get(),
+                 .guard = &guard_,
+                 .span = span_ ? &span_ : nullptr,
+                 .conversation = chat_id_.str()},
+      limits, client_model_, std::move(initial_state_), stop_.get_token());
   const auto done = [this, ended = std::move(ended)](AgentOutcome outcome) {
     if (!Guarded("the end of a run", [&] { AgentEnded(outcome); })) EndBadly(std::move(outcome));
     ended();
@@ -311,7 +315,7 @@ bool Run::CanBeAskedAgain(const std::string& call_id) const {
     const auto* started = std::get_if<event::ToolCallStarted>(&event->payload);
     if (!started || ended.contains(started->id)) continue;
     if (started->id != call_id) return false;
-    const auto offered = tools().Current();
+    const auto offered = all_tools().Current();
     const Tool* tool = offered->Find(started->tool_name);
     only_asks = tool && tool->traits().only_asks;
   }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "agent/agent_loop.h"
+#include "agent/deferred_tools.h"
 #include "approval/requests.h"
 #include "base/mutex.h"
 #include "engine/attachments.h"
@@ -83,7 +84,8 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
     Editors* editors = nullptr;                                 // null if editors cannot connect
     QuestionStore* questions = nullptr;                         // null if no other process needs to know the questions
     std::function<Result<ApprovalMode>(const ChatId&)> mode{};  // the chat's mode now
-    std::function<void(std::function<void()>)> submit{};        // runs a job on a thread that may wait
+    std::function<ToolOutcome(const std::string& query, bool everywhere, const std::stop_token& stop)> recall{};
+    std::function<void(std::function<void()>)> submit{};  // runs a job on a thread that may wait
     // Whether a client of another process listens to this run; may wait for the store.
     std::function<bool(const InteractionRef&)> is_followed_elsewhere{};
   };
@@ -160,7 +162,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
                                 const Executor& executor) override;
 
  private:
-  const ToolRegistry& tools() const { return chat_tools_ ? *chat_tools_ : services_.workspace->tools; }
+  const ToolRegistry& all_tools() const { return chat_tools_ ? *chat_tools_ : services_.workspace->tools; }
   // Stores the questions where other processes can answer them.
   void TellOthers(const std::vector<PendingQuestion>& questions) const;
   // Records an event to be shown.
@@ -218,6 +220,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   std::vector<event::JobEnded> ended_jobs_;  // for Start
   std::unique_ptr<EditorFiles> editor_;
   std::unique_ptr<ToolRegistry> chat_tools_;  // with the editor's tools; null if no editor can connect
+  std::optional<DeferredTools> tools_;        // of chat_tools_ or the workspace
   std::unique_ptr<RunRecorder> recorder_;     // synchronises itself
   RunGuard guard_;                            // synchronises itself
   std::optional<AgentLoop> agent_;            // handed from thread to thread, never shared

@@ -281,6 +281,19 @@ Result<void> RunGuard::Heard(std::uint32_t round_index, const std::string& model
   return Ask(std::move(facts), stop).map([](const Hooks::Verdict&) {});
 }
 
+std::optional<std::string> RunGuard::CheckAnswer(std::uint32_t round_index, int times_sent_back,
+                                                 const std::string& text, const std::stop_token& stop) {
+  if (!Wants(HookEvent::kBeforeEnd)) return std::nullopt;
+  HookFacts facts = FactsOf(HookEvent::kBeforeEnd);
+  facts.user_message = user_message_;
+  facts.round_index = round_index;
+  facts.text = text;
+  facts.times_sent_back = times_sent_back;
+  auto denied = parts_.hooks->Run(std::move(facts), stop).denied;
+  if (denied) denied = Redacted(*std::move(denied));
+  return denied;
+}
+
 CallGuard::Verdict RunGuard::Review(std::uint32_t round_index, const ToolCall& call, const std::stop_token& stop) {
   if (!Wants(HookEvent::kBeforeTool)) return {};
   HookFacts facts = FactsOf(HookEvent::kBeforeTool);

@@ -130,6 +130,8 @@ class RunGuard final : public CallGuard {
   Result<std::string> Admit(std::uint32_t round_index, const std::string& model, const std::stop_token& stop) override;
   Result<void> Heard(std::uint32_t round_index, const std::string& model, const std::string& text,
                      const std::stop_token& stop) override;
+  std::optional<std::string> CheckAnswer(std::uint32_t round_index, int times_sent_back, const std::string& text,
+                                         const std::stop_token& stop) override;
   Verdict Review(std::uint32_t round_index, const ToolCall& call, const std::stop_token& stop) override;
   Result<void> Note(AuditEntry entry) override;
   std::string Redacted(std::string text) const override;

@@ -19,6 +19,7 @@ constexpr char kMessage = 'M';        // JSON: a message added to the state
 constexpr char kGrants = 'G';         // JSON: all grants of the state
 constexpr char kAgenda = 'A';         // JSON: the state's tasks and plan
 constexpr char kCompaction = 'C';     // JSON: the state's compaction
+constexpr char kCleared = 'X';        // JSON: a number; AgentState::cleared
 constexpr char kAnswer = 'R';         // JSON: what ReadAnswer reads
 constexpr char kMemory = 'W';         // JSON: the state's working memory
 constexpr char kJobs = 'J';           // JSON: the state's background jobs
@@ -168,6 +169,9 @@ void ReadItem(char type, std::string_view content, InterruptedRun& run, UsageByR
                            .value()
                            .compaction;
       return;
+    case kCleared:
+      run.cleared = ParseJson(content).value().get<std::uint64_t>();
+      return;
     case kAnswer:
       return ReadAnswer(ParseJson(content).value(), run);
     case kMemory:
@@ -221,6 +225,8 @@ Json ItemAsJson(char type, std::string_view content) {
       return {{"agenda", ParseJson(content).value()}};
     case kCompaction:
       return {{"compaction", ParseJson(content).value()}};
+    case kCleared:
+      return {{"cleared", ParseJson(content).value()}};
     case kAnswer:
       return {{"answer", ParseJson(content).value()}};
     case kMemory:
@@ -295,6 +301,10 @@ void RunJournal::AddState(const AgentState& state) {
     AgentState only;
     only.compaction = compaction_;
     AddItem(kCompaction, DumpJson(ToJson(only).at("compaction")));
+  }
+  if (cleared_ != state.cleared) {
+    cleared_ = state.cleared;
+    AddItem(kCleared, std::to_string(cleared_));
   }
   if (memory_ != state.memory) {
     AddItem(kMemory, DumpJson(ToJson(state.memory)));

@@ -36,6 +36,7 @@ class RunJournal {
         grants_(state.grants),
         agenda_(state.agenda),
         compaction_(state.compaction),
+        cleared_(state.cleared),
         memory_(state.memory),
         jobs_(state.jobs),
         record_(std::move(record)) {}
@@ -86,6 +87,7 @@ class RunJournal {
   std::vector<Grant> grants_;             // the last that were written
   Agenda agenda_;                         // likewise
   std::optional<Compaction> compaction_;  // likewise
+  std::uint64_t cleared_;                 // likewise
   std::vector<Entity> memory_;            // likewise
   std::vector<StartedJob> jobs_;          // likewise
   RunRecord record_;
@@ -109,6 +111,7 @@ struct InterruptedRun {
   std::optional<std::vector<Grant>> grants{};     // if they have changed
   std::optional<Agenda> agenda{};                 // likewise
   std::optional<Compaction> compaction{};         // likewise
+  std::optional<std::uint64_t> cleared{};         // likewise
   std::optional<std::vector<Entity>> memory{};    // likewise
   std::optional<std::vector<StartedJob>> jobs{};  // likewise
   std::map<std::string, GivenAnswer> answers{};   // by the question's id; some were shown too
@@ -117,7 +120,7 @@ struct InterruptedRun {
 };
 // A record for people and programs that look into a journal, with a line of JSON per item ({"begin":...},
 // {"event":name, "data":...}, {"text_delta":...}, {"thinking_delta":...}, {"message":...}, {"grants":...},
-// {"agenda":...}, {"compaction":...}, {"answer":...}, {"memory":...}, {"jobs":...},
+// {"agenda":...}, {"compaction":...}, {"cleared":N}, {"answer":...}, {"memory":...}, {"jobs":...},
 // {"usage":...}). kCorruption if RunJournal did not
 // write it.
 Result<std::string> JournalRecordAsJson(std::string_view record);

@@ -12,6 +12,7 @@
 #include "base/logging.h"
 #include "base/system.h"
 #include "base/try.h"
+#include "engine/recall.h"
 
 namespace reprise {
 namespace {
@@ -206,6 +207,10 @@ std::shared_ptr<Run> Turns::NewRun(Run::Plan plan, std::shared_ptr<const Workspa
   const auto mode = [this, of_run = plan.approval_mode, of_folder = options.approval_mode](const ChatId& chat) {
     return services_.ModeOf(chat, of_run, of_folder);
   };
+  const auto recall = [this, chat = plan.interaction.chat_id, last = plan.interaction.parent_id,
+                       path = workspace->path](const std::string& query, bool everywhere, const std::stop_token& stop) {
+    return Recall(services_, {chat, last, path, query, everywhere}, stop);
+  };
   struct Held {
     std::shared_ptr<const WorkspaceParts> workspace;
     std::shared_ptr<const EngineServices::TextRules> rules;
@@ -226,6 +231,7 @@ std::shared_ptr<Run> Turns::NewRun(Run::Plan plan, std::shared_ptr<const Workspa
                     &services_.editors,
                     services_.parts.questions,
                     mode,
+                    recall,
                     [this](std::function<void()> job) { services_.pool.Submit(std::move(job)); },
                     [this](const InteractionRef& run) {
                       return services_.parts.runs.IsFollowedElsewhere(run).value_or(true);  // asked again later

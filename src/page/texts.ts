@@ -168,6 +168,8 @@ export const t = {
   openLink: "Open the link",
   required: "required",
   retrying: (code: string) => `Retrying (${code})`,
+  cleared: (how: string) => `Old tool results are no longer sent to the model: ${how} tokens`,
+  sentBack: "A check sent the agent back",
   compacted: (how: string) => `Older messages were summarized: ${how} tokens`,
   loop: (tool: string, n: string) => `The model made the same ${tool} call ${n} times`,
   inBackground: (language: string) => `${language}, in the background`,
@@ -246,7 +248,7 @@ export const t = {
   less: "Less",
   toolTitles: {
     run_shell: "Command", read_job: "Read job", stop_job: "Stop job", run_code: "Program", write_file: "Write", edit_file: "Edit", apply_patch: "Patch", delete_file: "Delete", read_file: "Read", list_files: "List", find_files: "Find", search_files: "Search", http_get: "Fetch",
-    research: "Research", manage_tasks: "Tasks", update_plan: "Plan", ask_human: "Question", read_chat_file: "Read file of the chat", save_chat_file: "Save file", list_chat_files: "Files of the chat",
+    research: "Research", recall: "Recall", manage_tasks: "Tasks", update_plan: "Plan", ask_human: "Question", read_chat_file: "Read file of the chat", save_chat_file: "Save file", list_chat_files: "Files of the chat",
     delete_chat_file: "Delete file of the chat", calculator: "Calculate", current_time: "Time", echo: "Echo",
   } as Record<string, string>,
   findModel: "Find a model",

@@ -282,8 +282,9 @@ void RunView::ShowCompacted(const event::Compacted& compacted) {
   context_tokens_ = static_cast<std::uint64_t>(compacted.tokens_after);
   nearly_full_ = 0;
   told_nearly_full_ = false;
-  Note("(older messages are summarised from now on: " + Grouped(before) + " -> " + Grouped(context_tokens_) +
-       " tokens)");
+  const std::string what =
+      compacted.results > 0 ? "old tool results are no longer sent: " : "older messages are summarised from now on: ";
+  Note("(" + what + Grouped(before) + " -> " + Grouped(context_tokens_) + " tokens)");
 }
 
 void RunView::ShowLoop(const event::LoopDetected& loop) {
@@ -359,6 +360,10 @@ void RunView::Heard(const AgentEvent& event) {
                  [&](const event::Nested& e) { ShowNested(e); },
                  [&](const event::Compacted& e) { ShowCompacted(e); },
                  [&](const event::LoopDetected& e) { ShowLoop(e); },
+                 [&](const event::SentBack& e) {
+                   EndText();
+                   Fact(Style::kWarning, "(a check sends the agent back: " + e.content + ")");
+                 },
                  [&](const event::JobStarted& e) { Note("  background job " + e.job_id + " runs: /jobs shows it"); },
                  [&](const event::JobEnded& e) {
                    const std::string status = e.status ? " " + std::to_string(*e.status) : "";

@@ -61,6 +61,9 @@ std::unique_ptr<BuiltinTool> MakeDeleteChatFileTool();
 // research{question}: has a sub-agent answer the question.
 std::unique_ptr<BuiltinTool> MakeResearchTool();
 
+// recall{query, everywhere}: searches earlier turns of the chat; other chats only with a person's approval.
+std::unique_ptr<BuiltinTool> MakeRecallTool();
+
 // Tools that read the workspace, which must outlive them.
 
 std::unique_ptr<BuiltinTool> MakeListFilesTool(const Workspace& workspace);

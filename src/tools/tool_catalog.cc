@@ -189,6 +189,7 @@ ToolCatalog::ToolCatalog(ToolOptions options, const std::vector<std::string>& se
   add(MakeManageTasksTool());
   add(MakeUpdatePlanTool());
   add(MakeResearchTool());
+  add(MakeRecallTool());
   current_ = MakeSet();
 }
 

@@ -531,6 +531,97 @@ TEST_CASE("AgentLoop: text before a failure stays in events and history", "[agen
   CHECK(outcome.error->message == "cut off");
 }
 
+namespace {
+
+// A guard that accepts the answer "good" only.
+struct Checker final : CallGuard {
+  Verdict Review(std::uint32_t, const ToolCall&, const std::stop_token&) override { return {}; }
+  Result<void> Note(AuditEntry) override { return {}; }
+  ToolOutcome Passed(std::uint32_t, const ToolCall&, ToolOutcome outcome, const std::stop_token&) override {
+    return outcome;
+  }
+  std::optional<std::string> CheckAnswer(std::uint32_t, int times, const std::string& text,
+                                         const std::stop_token&) override {
+    seen.push_back(std::to_string(times) + " " + text);
+    if (on_check) on_check();
+    return text == "good" ? std::nullopt : std::optional<std::string>("not good");
+  }
+  std::vector<std::string> seen;
+  std::function<void()> on_check;
+};
+
+}  // namespace
+
+TEST_CASE("AgentLoop: a check sends the agent back until it accepts the answer", "[agent]") {
+  Fixture f;
+  Checker checker;
+  f.guard = &checker;
+  f.model.ThenAnswer("bad");
+  f.model.ThenCall({{"a", "echo", "{}"}});
+  f.model.ThenAnswer("good");
+  AgentLimits limits;
+  limits.max_sent_back = 3;
+  const AgentOutcome outcome = f.Run(limits);
+  CHECK(outcome.status == InteractionStatus::kCompleted);
+  CHECK(checker.seen == std::vector<std::string>{"0 bad", "1 good"});
+  CHECK(f.recorder.names == Names{"message", "sent_back", "tool_call", "tool_result", "answer"});
+  CHECK(f.recorder.Last<event::SentBack>() == event::SentBack{"not good", 1});
+  REQUIRE(outcome.state.messages.size() == 6);
+  CHECK(outcome.state.messages[1].content == "bad");
+  CHECK(outcome.state.messages[2].content == std::string(kSentBackIntro) + "not good");
+  CHECK_FALSE(IsOfPerson(outcome.state.messages[2]));
+}
+
+TEST_CASE("AgentLoop: the words of a check are no user's confirmation", "[agent]") {
+  Fixture f;
+  Checker checker;
+  f.guard = &checker;
+  f.tools.Add("remove", false, [&](std::string_view arguments, const ToolContext&) {
+    f.ran.emplace_back(arguments);
+    return ToolOutcome{.output = "Remove it?", .requires_confirmation = true};
+  });
+  f.model.ThenCall({{"1", "remove", R"({"what":"a"})"}});
+  f.model.ThenAnswer("bad");
+  f.model.ThenCall({{"2", "remove", R"({"confirmed":true,"what":"a"})"}});
+  f.model.ThenAnswer("good");
+  AgentLimits limits;
+  limits.max_sent_back = 1;
+  f.Run(limits);
+  CHECK(f.ran == Names{R"({"what":"a"})"});
+  CHECK(f.recorder.Last<event::ToolResult>().is_error);
+}
+
+TEST_CASE("AgentLoop: a check is asked a bounded number of times", "[agent]") {
+  Fixture f;
+  Checker checker;
+  f.guard = &checker;
+  for (int i = 0; i < 3; ++i) f.model.ThenAnswer("bad");
+  AgentLimits limits;
+  SECTION("as often as is set") { limits.max_sent_back = 2; }
+  SECTION("never in the last round") {
+    limits.max_sent_back = 9;
+    limits.max_rounds = 3;
+  }
+  const AgentOutcome outcome = f.Run(limits);
+  CHECK(outcome.status == InteractionStatus::kCompleted);
+  CHECK(checker.seen.size() == 2);
+  CHECK(f.recorder.names == Names{"message", "sent_back", "message", "sent_back", "answer"});
+}
+
+TEST_CASE("AgentLoop: a run that is stopped during the check keeps the text", "[agent]") {
+  Fixture f;
+  Checker checker;
+  checker.on_check = [&] { f.stop.request_stop(); };
+  f.guard = &checker;
+  f.model.ThenAnswer("bad");
+  AgentLimits limits;
+  limits.max_sent_back = 2;
+  const AgentOutcome outcome = f.Run(limits);
+  CHECK(outcome.status == InteractionStatus::kCancelled);
+  CHECK(f.recorder.names == Names{"message"});
+  CHECK(outcome.state.messages.back().content == "bad");
+}
+
 TEST_CASE("AgentLoop: max_rounds ends the run with a well-formed history", "[agent]") {
   Fixture f;
   for (int i = 0; i < 3; ++i) f.model.ThenCall({{std::to_string(i), "echo", "{}"}});
@@ -593,6 +684,43 @@ TEST_CASE("AgentLoop: messages that do not fit are summed up for the request and
   CHECK(sent.size() + static_cast<std::size_t>(told.messages) == 102 + 1);
   CHECK(sent.front().content == "first");
   CHECK(sent.back().content == "go");
+}
+
+TEST_CASE("AgentLoop: old results are cleared before anything is summed up, and stay in the state", "[agent]") {
+  Fixture f;
+  f.state.messages.push_back({.role = Role::kUser, .content = "first"});
+  for (int i = 0; i < 12; ++i) {
+    const std::string id = "old_" + std::to_string(i);
+    f.state.messages.push_back({.role = Role::kAssistant, .content = std::nullopt, .tool_calls = {{id, "echo", "{}"}}});
+    f.state.messages.push_back({.role = Role::kTool, .content = std::string(1800, 'x'), .tool_call_id = id});
+  }
+  const Messages before = f.state.messages;
+  f.model.ThenAnswer("done");
+  AgentLimits limits;
+  limits.context_window = 8192;
+  const AgentOutcome outcome = f.Run(limits);
+  CHECK(outcome.status == InteractionStatus::kCompleted);
+  CHECK(f.recorder.names == Names{"compacted", "answer"});
+  CHECK(outcome.state.messages.StartsWith(before));
+  CHECK(outcome.state.cleared > 0);
+  CHECK_FALSE(outcome.state.compaction);
+  const auto& told = f.recorder.Last<event::Compacted>();
+  CHECK((told.results > 0 && told.messages == 0 && told.summary.empty()));
+  CHECK(told.tokens_before > told.budget);
+  CHECK(told.tokens_after <= told.budget * 2 / 3);
+  const auto sent = f.model.requests().at(0);
+  CHECK(sent.size() == before.size() + 1);
+  CHECK(sent[2].content->find("cleared to save room") != std::string::npos);
+  CHECK(sent[before.size() - 1].content->size() == 1800);
+
+  // The next turn sends the same notes, so that the provider's cache holds.
+  Fixture next;
+  next.state = outcome.state;
+  next.model.ThenAnswer("done");
+  next.Run(limits);
+  CHECK(next.recorder.names == Names{"answer"});
+  const auto again = next.model.requests().at(0);
+  for (std::size_t i = 0; i < before.size(); ++i) CHECK(again[i].content == sent[i].content);
 }
 
 TEST_CASE("AgentLoop: a summary that fails, never ends or is stopped", "[agent]") {

@@ -187,4 +187,60 @@ TEST_CASE("Context: the system prompt is part of each request", "[agent]") {
   CHECK(context.Estimate(state.messages, {}) == before);
 }
 
+TEST_CASE("Context: old results are cleared, the last ones and those of the last calls stay", "[agent]") {
+  const Context context(kWindow);
+  AgentState state;
+  state.messages.push_back(User("read them"));
+  for (int i = 0; i < 12; ++i) {
+    state.messages.push_back(Calling(std::to_string(i)));
+    state.messages.push_back(ResultOf(std::to_string(i), i == 1 ? "short" : std::string(1800, 'x')));
+  }
+  REQUIRE_FALSE(context.Fits(state, {}));
+  const auto cleared = context.ResultsToClear(state, {});
+  REQUIRE(cleared);
+  std::int64_t count = 0;
+  const Messages shown = WithoutResults(state.messages, *cleared, &count);
+  CHECK(Total(shown) <= kBudget / 2);
+  CHECK(HasPairs(shown));
+  CHECK(shown.size() == state.messages.size());
+  CHECK(shown[2].content->find("had 1800 bytes") != std::string::npos);
+  CHECK(shown[4].content == "short");
+  CHECK(static_cast<std::size_t>(count) == *cleared / 2 - 1);
+  for (std::size_t i = *cleared; i < shown.size(); ++i) CHECK(shown[i] == state.messages[i]);
+  CHECK(*cleared <= state.messages.size() - 6);
+  AgentState sent = state;
+  sent.messages = shown;
+  CHECK_FALSE(context.ResultsToClear(sent, {}).has_value());
+}
+
+TEST_CASE("Context: results that are new to the model are not cleared, however many they are", "[agent]") {
+  const Context context(kWindow);
+  AgentState state;
+  state.messages.push_back(User("read them"));
+  Message calling = Calling("0");
+  for (int i = 1; i < 12; ++i) calling.tool_calls.push_back({std::to_string(i), "read", "{}"});
+  state.messages.push_back(calling);
+  for (int i = 0; i < 12; ++i) state.messages.push_back(ResultOf(std::to_string(i), std::string(1800, 'x')));
+  REQUIRE_FALSE(context.Fits(state, {}));
+  CHECK_FALSE(context.ResultsToClear(state, {}).has_value());
+}
+
+TEST_CASE("Context: nothing is cleared if that does not help", "[agent]") {
+  const Context context(kWindow);
+  AgentState state;
+  for (int i = 0; i < 20; ++i) state.messages.push_back(User(std::string(1800, 'u')));
+  for (int i = 0; i < 6; ++i) {
+    state.messages.push_back(Calling(std::to_string(i)));
+    state.messages.push_back(ResultOf(std::to_string(i), std::string(900, 'x')));
+  }
+  CHECK_FALSE(context.ResultsToClear(state, {}).has_value());
+}
+
+TEST_CASE("WithoutResults: a number beyond the end, and none", "[agent]") {
+  const Messages messages{User("a"), Calling("1"), ResultOf("1", std::string(900, 'x'))};
+  CHECK(WithoutResults(messages, 0) == messages);
+  CHECK(WithoutResults(messages, 100)[2].content->size() < 300);
+  CHECK(messages[2].content->size() == 900);
+}
+
 }  // namespace reprise::context_test

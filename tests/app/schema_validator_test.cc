@@ -61,7 +61,8 @@ std::vector<EventPayload> OneOfEach() {
           event::Usage{{1, 2, 3, 4}},
           event::Retry{1, 1000, "provider_overloaded", "busy"},
           event::LoopDetected{"echo", 3},
-          event::Compacted{12, 9000, 4000, 6000, "what was said"},
+          event::SentBack{"the tests fail", 1},
+          event::Compacted{12, 9000, 4000, 6000, "what was said", 3},
           event::Nested{"call_1", 2, event::ToolResult{"call_1", "echo", "x", true}},
           event::FilesChanged{
               "call_1",

@@ -91,6 +91,7 @@ const std::vector<std::pair<std::string, std::string>> kSettings = {
     {R"({"max_rounds": 900})", "max_rounds: 900"},
     {R"({"max_retries": 9})", "max_retries: 9"},
     {R"({"max_tool_calls_per_minute": 9})", "max_tool_calls_per_minute: 9"},
+    {R"({"max_end_checks": 9})", "max_end_checks: 9"},
     {R"({"provider_idle_timeout_s": 9})", "provider_idle_timeout_s: 9 s"},
     {R"({"disconnect_grace_s": 9})", "disconnect_grace_s: 9 s"},
     {R"({"drain_s": 9})", "drain_s: 9 s"},

@@ -50,6 +50,8 @@ Interaction FullInteraction() {
   add(event::JobStarted{"call_1", "job_0123456789abcdef", "npm run dev"});
   add(event::JobEnded{"job_0123456789abcdef", "npm run dev", "exited", 3});
   add(event::Compacted{90, 7000, 3000, 6144, "they spoke"});
+  add(event::Compacted{0, 7000, 3000, 6144, "", 12});
+  add(event::SentBack{"the tests fail", 2});
   add(event::Usage{{9, 4, 5, 1}});
   add(event::Nested{"call_1", 2, event::ToolCallStarted{"call_9", "read_file", "{}"}});
   add(event::Nested{"call_1", 3, event::Usage{{9, 4, 5, 1}}});

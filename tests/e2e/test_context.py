@@ -82,6 +82,36 @@ def test_a_tool_result_that_is_too_long_is_shortened_for_the_model(server, provi
     assert stored[2]["content"] == stream.one("tool_result")["tool_output"]
 
 
+def test_old_results_are_cleared_before_anything_is_summed_up(make_server, provider, make_home):
+    home = make_home()
+    for n in range(12):
+        (home.workspace / f"part{n}").write_text(f"line of {n}\n" * 130)
+    server = make_server(provider, home, config=OPTIONS)
+    for n in range(12):
+        provider.plan(tools(call("read_file", {"path": f"part{n}"}, f"c{n}")), text(f"read {n}"))
+        server.client.turn("c", f"read part {n}")
+    assert all(size(request) <= BUDGET for request in provider.requests)
+    events = [(i["id"], e) for i in server.client.history("c")["interactions"] for e in i["agent_events"] if e["type"] == "COMPACTED"]
+    first, event = events[0]
+    assert event["results"] > 0 and event["messages"] == 0 and event["summary"] == "" and event["tokens_after"] < BUDGET * 3 / 4 < BUDGET < event["tokens_before"]
+    assert all(e["results"] for _, e in events), "nothing had to be summed up"
+    results = [m["content"] for m in provider.requests[-1].messages if m["role"] == "tool"]
+    assert "cleared to save room" in results[0] and len(results) == 12 and all("line of" in r for r in results[-3:])
+    whole = server.client.interaction("c", "int_012")["final_agent_state"]
+    assert whole["cleared"] > 0 and "compaction" not in whole and all("line of" in m["content"] for m in whole["messages"] if m["role"] == "tool")
+    assert server.client.post(f"/chats/c/interactions/{first}/replay", {"mode": "recorded"}).expect(200).json["match"]
+    # A new process sends the same; an edit of what came before sends all again.
+    server.stop()
+    server = make_server(provider, home, config=OPTIONS)
+    provider.plan(text("ok"))
+    server.client.turn("c", "go on")
+    assert [m["content"] for m in provider.requests[-1].messages if m["role"] == "tool"] == results
+    before = f"int_{int(first[4:]) - 1:03}"
+    provider.plan(text("ok"))
+    server.client.edit("c", before, "something else").finish()
+    assert not any("cleared" in m["content"] for m in provider.requests[-1].messages if m["role"] == "tool")
+
+
 def test_a_message_that_is_too_long_is_an_error_and_an_edit_helps(server, provider):
     stream = server.client.turn("c", "x" * 30_000, "FAILED")
     assert stream.one("error")["code"] == "context_length" and not provider.requests

@@ -262,6 +262,43 @@ def test_every_event_has_its_hook(make_server, make_home, provider):
     assert asked(server.home)[1]["model"] == "scripted"
 
 
+def test_a_check_before_the_end_sends_the_agent_back(make_server, make_home, provider):
+    body = 'verdict = {"decision": "deny", "reason": "run the tests"} if facts["text"] == "done" else {"decision": "allow"}'
+    server = start(make_server, make_home, provider, lambda home: hook(home, body, "before_end"))
+    provider.plan(text("done"), tools(call("echo", {"text": "x"}, "e")), text("tested"))
+    stream = server.client.turn("c", "go")
+    back = stream.one("sent_back")
+    assert (back["content"], back["count"]) == ("run the tests", 1)
+    assert stream.one("message")["content"] == "done" and stream.one("answer")["content"] == "tested"
+    assert [(f["text"], f["times_sent_back"], f["user_message"]) for f in asked(server.home)] == [("done", 0, "go"), ("tested", 1, "go")]
+    told = provider.requests[1].messages[-1]
+    assert told["role"] == "user" and told["content"].startswith("(Not from the user.") and told["content"].endswith("run the tests")
+    assert server.client.post("/chats/c/interactions/int_001/replay", {"mode": "recorded"}).expect(200).json["match"]
+    # The next turn, an edit and a fork go on with a history that providers take.
+    provider.plan(text("tested again"))
+    server.client.turn("c", "and now?")
+    assert [m["role"] for m in provider.requests[-1].conversation][:3] == ["user", "assistant", "user"]
+
+
+@pytest.mark.parametrize("most", [0, 2])
+def test_a_check_before_the_end_is_bounded(make_server, make_home, provider, most):
+    server = start(make_server, make_home, provider, {"event": "before_end", "command": ["false"]}, max_end_checks=most)
+    provider.plan(*[text(f"done {i}") for i in range(most + 1)])
+    stream = server.client.turn("c", "go")
+    assert [e["content"] for e in stream.all("sent_back")] == ["the hook failed: it ended with status 1"] * most
+    assert stream.one("answer")["content"] == f"done {most}" and len(provider.requests) == most + 1
+
+
+def test_a_cancel_ends_a_check(make_server, make_home, provider):
+    server = start(make_server, make_home, provider, {"event": "before_end", "command": ["sh", "-c", "touch started; sleep 100"], "timeout_s": 600})
+    provider.plan(text("done"))
+    stream = server.client.start("c", "go")
+    eventually((server.home.workspace / "started").exists, "the check runs")
+    server.client.post("/chats/c/interactions/int_001/cancel", {}).expect(200)
+    stream.finish("CANCELLED")
+    assert stream.one("message")["content"] == "done" and not stream.all("answer") and not stream.all("sent_back")
+
+
 @pytest.mark.parametrize("event", ["before_interaction", "before_model"])
 def test_a_hook_stops_an_interaction(make_server, make_home, provider, event):
     server = start(make_server, make_home, provider, lambda home: hook(home, 'verdict = {"decision": "deny", "reason": "not now"}', event))

@@ -9,6 +9,7 @@ import sys
 from types import SimpleNamespace
 
 import pytest
+from support.mcp import server_of
 from support.npm import NEWER_NODE, install
 from support.provider import call, text, tools
 from support.server import API_KEY, BINARY, processes
@@ -551,3 +552,23 @@ def test_doctor_looks_at_the_servers(make_home):
     assert checks["MCP server bad"]["verdict"] == "fail"
     assert checks["MCP server bad"]["message"] == "the server ended with exit status 3: no configuration"
     assert done.returncode == 1
+
+
+def test_many_tools_are_deferred_until_they_are_looked_for(make_server, provider):
+    many = ", ".join(f'{{"name": "t{n}", "description": "Number {n} " + "." * 300, "inputSchema": {{"type": "object"}}}}' for n in range(30))
+    servers = {"big": server_of('{"name": "brew", "description": "Makes coffee.", "inputSchema": {"type": "object"}}, ' + many, '"hot"')}
+    server = make_server(provider, config={"mcpServers": servers, "approval_mode": "approve_all", "models": {"test/scripted": {"context_window": 32768}}})
+    eventually(lambda: any(s["state"] == "ready" for s in server.client.get("/tools").json["servers"]), "the server is ready")
+    provider.plan(tools(call("search_tools", {"query": "coffee"}, "s")), tools(call("big__brew", {}, "b")), text("done"))
+    stream = server.client.turn("c", "make coffee")
+    search, brewed = stream.all("tool_result")
+    assert search["tool_output"].startswith("big__brew: Makes coffee.") and brewed["tool_output"] == "hot" and not stream.all("approval_required")
+    first, second, third = ([t["function"]["name"] for t in r.body["tools"]] for r in provider.requests)
+    assert "search_tools" in first and not any(name.startswith("big__") for name in first)
+    assert [name for name in second if name.startswith("big__")] == ["big__brew"] == [name for name in third if name.startswith("big__")]
+    description = next(t["function"]["description"] for t in provider.requests[0].body["tools"] if t["function"]["name"] == "search_tools")
+    assert "big__* (31)" in description
+    assert server.client.post("/chats/c/interactions/int_001/replay", {"mode": "recorded"}).expect(200).json["match"]
+    provider.plan(text("ok"))
+    server.client.turn("c", "and now?")
+    assert [t["function"]["name"] for t in provider.requests[-1].body["tools"]] == third, "the next turn knows what was found"

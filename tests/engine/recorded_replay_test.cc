@@ -457,6 +457,35 @@ TEST_CASE("compactions are compared with what the state keeps of them", "[replay
   CHECK(WhereItDiffers(record) == record.made.events[1].seq);
 }
 
+TEST_CASE("cleared results are taken from the record", "[replay]") {
+  Record record;
+  record.made.final_agent_state->cleared = 1;
+  record.Shows(0, event::Compacted{.tokens_before = 9, .tokens_after = 5, .budget = 6, .results = 2});
+  record.Says(Assistant("done"));
+  record.Shows(0, event::Answer{"done"});
+  const auto report = record.Replay();
+  if (report.divergence) FAIL(report.divergence->seq << " " << report.divergence->reason);
+  CHECK(report.events == 2);
+  record.made.final_agent_state->cleared = 0;
+  CHECK(WhereItDiffers(record) == record.made.events[0].seq);
+}
+
+TEST_CASE("an answer that a check sent back replays, and a changed reason is found", "[replay]") {
+  Record record;
+  record.Says(Assistant("bad"))
+      .Says({.role = Role::kUser, .content = std::string(kSentBackIntro) + "not good"})
+      .Says(Assistant("good"));
+  record.Shows(0, event::MessageText{"bad"})
+      .Shows(0, event::SentBack{"not good", 1})
+      .Shows(0, event::Usage{{.input_tokens = 3, .output_tokens = 4}})
+      .Shows(1, event::Answer{"good"});
+  const auto report = record.Replay();
+  if (report.divergence) FAIL(report.divergence->seq << " " << report.divergence->reason);
+  CHECK(report.events == 4);
+  std::get<event::SentBack>(record.made.events[1].payload).content = "very good";
+  CHECK(WhereItDiffers(record) == record.made.events[1].seq);
+}
+
 TEST_CASE("what goes on with the calls of another interaction replays from there", "[replay]") {
   const std::string unknown = "The server ended while this call ran. What it did is not known.";
   Record record;

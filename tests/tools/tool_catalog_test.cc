@@ -19,10 +19,11 @@ std::vector<std::string> Names(const ToolSet& registry) {
 
 TEST_CASE_METHOD(ToolFixture, "Tools: the built-in set has the contracted names", "[tools]") {
   const std::vector<std::string> expected = {
-      "echo",           "calculator",       "current_time", "list_files",   "read_file",       "find_files",
-      "search_files",   "write_file",       "edit_file",    "apply_patch",  "delete_file",     "run_shell",
-      "run_code",       "read_job",         "stop_job",     "http_get",     "list_chat_files", "read_chat_file",
-      "save_chat_file", "delete_chat_file", "ask_human",    "manage_tasks", "update_plan",     "research"};
+      "echo",        "calculator",      "current_time",   "list_files",     "read_file",
+      "find_files",  "search_files",    "write_file",     "edit_file",      "apply_patch",
+      "delete_file", "run_shell",       "run_code",       "read_job",       "stop_job",
+      "http_get",    "list_chat_files", "read_chat_file", "save_chat_file", "delete_chat_file",
+      "ask_human",   "manage_tasks",    "update_plan",    "research",       "recall"};
   CHECK(Names(*registry) == expected);
   REQUIRE(registry->tools().size() == expected.size());
   for (const std::string& name : expected) {

@@ -29,16 +29,13 @@ const char* KindOf(std::string_view tool) {
     const char* kind;
   };
   static constexpr Known kKinds[] = {
-      {"read_file", "read"},      {"list_files", "read"},
-      {"read_chat_file", "read"}, {"list_chat_files", "read"},
-      {"write_file", "edit"},     {"apply_patch", "edit"},
-      {"edit_file", "edit"},      {"save_chat_file", "edit"},
-      {"delete_file", "delete"},  {"delete_chat_file", "delete"},
-      {"move_file", "move"},      {"search_files", "search"},
-      {"find_files", "search"},   {"run_shell", "execute"},
-      {"run_code", "execute"},    {"http_get", "fetch"},
-      {"manage_tasks", "think"},  {"update_plan", "think"},
-      {"research", "think"},      {TerminalTool::kName, "execute"},
+      {"read_file", "read"},          {"list_files", "read"},     {"read_chat_file", "read"},
+      {"list_chat_files", "read"},    {"write_file", "edit"},     {"apply_patch", "edit"},
+      {"edit_file", "edit"},          {"save_chat_file", "edit"}, {"delete_file", "delete"},
+      {"delete_chat_file", "delete"}, {"move_file", "move"},      {"search_files", "search"},
+      {"find_files", "search"},       {"run_shell", "execute"},   {"run_code", "execute"},
+      {"http_get", "fetch"},          {"manage_tasks", "think"},  {"update_plan", "think"},
+      {"research", "think"},          {"recall", "search"},       {TerminalTool::kName, "execute"},
   };
   for (const Known& known : kKinds) {
     if (known.tool == tool) return known.kind;
@@ -362,12 +359,16 @@ std::vector<Json> Updates::Take(const AgentEvent& event) {
                    updates.push_back(Plan());
                  },
                  [&](const event::Compacted& e) {
-                   if (!abilities_.compaction) return;
+                   if (!abilities_.compaction || e.results > 0) return;
                    const std::string id = interaction_ + "/compaction/" + std::to_string(compactions_++);
                    updates.push_back({{"sessionUpdate", "compaction_update"},
                                       {"compactionId", id},
                                       {"status", "completed"},
                                       {"summary", Json::array({TextBlock(e.summary)})}});
+                 },
+                 [&](const event::SentBack& e) {
+                   if (!abilities_.notices) return;
+                   updates.push_back(Notice("A check sends the agent back", e.content));
                  },
                  [&](const event::Retry& e) {
                    if (!abilities_.notices) return;

@@ -42,38 +42,39 @@ void RunState::Settle(const std::string& question_id) {
 }
 
 void RunState::Take(const AgentEvent& event) {
-  std::visit(Overload{
-                 Ignoring<event::ThinkingDelta, event::TextDelta, event::Thinking, event::MessageText,
-                          event::ToolCallStarted, event::ToolOutputDelta, event::ToolResult, event::TaskUpdated,
-                          event::PlanUpdated, event::GrantsUpdated, event::Usage, event::Retry, event::LoopDetected,
-                          event::Compacted, event::Nested, event::FilesChanged, event::JobStarted, event::JobEnded>(),
-                 [&](const event::InteractionStarted& e) {
-                   const auto chat = ChatId::Parse(e.chat_id);
-                   const auto interaction = InteractionId::Parse(e.interaction_id);
-                   if (chat && interaction) run = InteractionRef{*chat, *interaction};
-                   model = e.model;
-                 },
-                 [&](const event::ApprovalRequired& e) {
-                   if (run) open.emplace_back(PendingApproval{run->chat_id, run->interaction_id, e});
-                 },
-                 [&](const event::InputRequired& e) {
-                   if (run) open.emplace_back(PendingInput{run->chat_id, run->interaction_id, e});
-                 },
-                 [&](const event::Approved& e) { Settle(e.approval_id); },
-                 [&](const event::Rejected& e) { Settle(e.approval_id); },
-                 [&](const event::InputReceived& e) { Settle(e.request_id); },
-                 [&](const event::Answer& e) { answer = e; },
-                 [&](const event::Cancelled& e) {
-                   cancelled = e;
-                   open.clear();
-                 },
-                 [&](const event::Failed& e) { failure = e; },
-                 [&](const event::InteractionComplete& e) {
-                   status = e.status;
-                   open.clear();
-                 },
-             },
-             event.payload);
+  std::visit(
+      Overload{
+          Ignoring<event::ThinkingDelta, event::TextDelta, event::Thinking, event::MessageText, event::ToolCallStarted,
+                   event::ToolOutputDelta, event::ToolResult, event::TaskUpdated, event::PlanUpdated,
+                   event::GrantsUpdated, event::Usage, event::Retry, event::LoopDetected, event::SentBack,
+                   event::Compacted, event::Nested, event::FilesChanged, event::JobStarted, event::JobEnded>(),
+          [&](const event::InteractionStarted& e) {
+            const auto chat = ChatId::Parse(e.chat_id);
+            const auto interaction = InteractionId::Parse(e.interaction_id);
+            if (chat && interaction) run = InteractionRef{*chat, *interaction};
+            model = e.model;
+          },
+          [&](const event::ApprovalRequired& e) {
+            if (run) open.emplace_back(PendingApproval{run->chat_id, run->interaction_id, e});
+          },
+          [&](const event::InputRequired& e) {
+            if (run) open.emplace_back(PendingInput{run->chat_id, run->interaction_id, e});
+          },
+          [&](const event::Approved& e) { Settle(e.approval_id); },
+          [&](const event::Rejected& e) { Settle(e.approval_id); },
+          [&](const event::InputReceived& e) { Settle(e.request_id); },
+          [&](const event::Answer& e) { answer = e; },
+          [&](const event::Cancelled& e) {
+            cancelled = e;
+            open.clear();
+          },
+          [&](const event::Failed& e) { failure = e; },
+          [&](const event::InteractionComplete& e) {
+            status = e.status;
+            open.clear();
+          },
+      },
+      event.payload);
 }
 
 namespace {
@@ -161,8 +162,10 @@ struct TranscriptWriter : IgnoredEvents {
     return Entry("job", e.job_id + " has ended (" + e.reason + status + "): " + e.command);
   }
   std::string operator()(const event::Compacted& e) const {
+    if (e.results > 0) return Entry("cleared", std::to_string(e.results) + " tool results");
     return Entry("compacted", std::to_string(e.messages) + " messages: " + e.summary);
   }
+  std::string operator()(const event::SentBack& e) const { return Entry("sent back", e.content); }
   std::string operator()(const event::Nested& e) const {
     const std::string step = std::visit(*this, e.step);
     return step.empty() ? step : "    " + Indented(std::string_view(step).substr(0, step.size() - 1), "    ") + "\n";
@@ -344,8 +347,10 @@ struct MarkdownWriter : IgnoredEvents {
     return "*Background job " + e.job_id + " has ended:* " + e.reason + status + "\n";
   }
   std::string operator()(const event::Compacted& e) const {
+    if (e.results > 0) return "*No longer sent to the model:* " + std::to_string(e.results) + " tool results\n";
     return "*Sent to the model as a summary:* " + std::to_string(e.messages) + " messages\n";
   }
+  std::string operator()(const event::SentBack& e) const { return "*Sent back by a check:* " + Line(e.content) + "\n"; }
   std::string operator()(const event::Nested& e) const {
     const std::string step = std::visit(*this, e.step);
     return step.empty() ? step : "*Sub-agent*\n\n" + Quote(step.substr(0, step.size() - 1));

@@ -414,6 +414,7 @@ void RunTranslator::TakeEvent(const AgentEvent& event, std::string& out) {
                       [&](const event::Usage& e) { AddUsage(e.tokens); },
                       [&](const event::Retry& e) { tell(e); },
                       [&](const event::LoopDetected& e) { tell(e); },
+                      [&](const event::SentBack& e) { tell(e); },
                       [&](const event::Compacted& e) { tell(e); },
                       [&](const event::JobStarted& e) { tell(e); },
                       [&](const event::JobEnded& e) { tell(e); },

@@ -105,30 +105,29 @@ void AskTranslator::TakeEvent(const AgentEvent& event, std::string& out) {
   const auto call = [&](const event::ToolCallStarted& e) {
     Progress(event.seq, e.tool_name + " " + Shortened(e.tool_input), out);
   };
-  std::visit(
-      Overload{
-          Ignoring<event::InteractionStarted, event::ThinkingDelta, event::TextDelta, event::Thinking,
-                   event::MessageText, event::Answer, event::ToolOutputDelta, event::ToolResult, event::TaskUpdated,
-                   event::PlanUpdated, event::GrantsUpdated, event::Usage, event::LoopDetected, event::Compacted,
-                   event::JobStarted, event::JobEnded, event::FilesChanged, event::Cancelled, event::Failed>(),
-          call,
-          [&](const event::Nested& e) {
-            if (const auto* const started = std::get_if<event::ToolCallStarted>(&e.step)) call(*started);
-          },
-          [&](const event::Retry& e) { TakeRetry(event.seq, e, out); },
-          [&](const event::ApprovalRequired& e) {
-            waiting_[e.approval_id] = ApprovalForm(e);
-            last_question_ = event.seq;
-          },
-          [&](const event::InputRequired& e) {
-            waiting_[e.request_id] = InputForm(e, options_.can_open_urls);
-            last_question_ = event.seq;
-          },
-          [&](const event::Approved& e) { Settle(e.approval_id, out); },
-          [&](const event::Rejected& e) { Settle(e.approval_id, out); },
-          [&](const event::InputReceived& e) { Settle(e.request_id, out); },
-          [&](const event::InteractionComplete&) { waiting_.clear(); }},
-      event.payload);
+  std::visit(Overload{Ignoring<event::InteractionStarted, event::ThinkingDelta, event::TextDelta, event::Thinking,
+                               event::MessageText, event::Answer, event::ToolOutputDelta, event::ToolResult,
+                               event::TaskUpdated, event::PlanUpdated, event::GrantsUpdated, event::Usage,
+                               event::LoopDetected, event::SentBack, event::Compacted, event::JobStarted,
+                               event::JobEnded, event::FilesChanged, event::Cancelled, event::Failed>(),
+                      call,
+                      [&](const event::Nested& e) {
+                        if (const auto* const started = std::get_if<event::ToolCallStarted>(&e.step)) call(*started);
+                      },
+                      [&](const event::Retry& e) { TakeRetry(event.seq, e, out); },
+                      [&](const event::ApprovalRequired& e) {
+                        waiting_[e.approval_id] = ApprovalForm(e);
+                        last_question_ = event.seq;
+                      },
+                      [&](const event::InputRequired& e) {
+                        waiting_[e.request_id] = InputForm(e, options_.can_open_urls);
+                        last_question_ = event.seq;
+                      },
+                      [&](const event::Approved& e) { Settle(e.approval_id, out); },
+                      [&](const event::Rejected& e) { Settle(e.approval_id, out); },
+                      [&](const event::InputReceived& e) { Settle(e.request_id, out); },
+                      [&](const event::InteractionComplete&) { waiting_.clear(); }},
+             event.payload);
 }
 
 // All published events have been taken. Questions asked together are published together, so all of them are here.

@@ -86,8 +86,8 @@ void AgentTranslator::TakeEvent(const AgentEvent& event, std::string& out) {
   run_.Take(event);
   std::visit(Overload{Ignoring<event::ThinkingDelta, event::TextDelta, event::ToolOutputDelta, event::ToolResult,
                                event::InputReceived, event::TaskUpdated, event::PlanUpdated, event::GrantsUpdated,
-                               event::Retry, event::LoopDetected, event::Compacted, event::JobStarted, event::JobEnded,
-                               event::FilesChanged, event::Cancelled>(),
+                               event::Retry, event::LoopDetected, event::SentBack, event::Compacted, event::JobStarted,
+                               event::JobEnded, event::FilesChanged, event::Cancelled>(),
                       [&](const event::InteractionStarted&) { BeginAnswer(out); },
                       [&](const event::MessageText& e) { TakeAnswer(e.content, out); },
                       [&](const event::Answer& e) {

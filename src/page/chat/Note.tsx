@@ -8,20 +8,20 @@ import { PlanList, TaskList } from "./AgendaPanel";
 import { useFold } from "./folding";
 import { ModelPicker } from "./ModelPicker";
 
-const ICONS: Partial<Record<NoteBlock["what"], IconName>> = { retry: "refresh", compacted: "compress", loop: "loop", same_error: "loop", no_progress: "loop", cancelled: "stop" };
+const ICONS: Partial<Record<NoteBlock["what"], IconName>> = { retry: "refresh", compacted: "compress", cleared: "compress", sent_back: "refresh", loop: "loop", same_error: "loop", no_progress: "loop", cancelled: "stop" };
 
 // Other events of a turn: a retry, a summary of older messages, a loop, a stop, a failure, a changed plan.
 export function Note({ note, turn }: { note: NoteBlock; turn: Turn }) {
   const [open, toggle] = useFold(`note/${turn.id}/${note.key}`, false);
   if (note.what === "error") return <Failure note={note} turn={turn} />;
   if (note.what === "tasks" || note.what === "plan") return <Agenda note={note} turn={turn} open={open} toggle={toggle} />;
-  const text = note.what === "retry" ? t.retrying(note.code) : note.what === "compacted" ? t.compacted(note.code) : note.what === "job_started" ? t.jobStarted(note.text) : note.what === "job_ended" ? t.jobEnded(note.text, note.code) : note.what === "loop" ? t.loop(note.text, note.code) : note.what === "same_error" ? t.sameError(note.text, note.code) : note.what === "no_progress" ? t.noProgress(note.text, note.code) : t.cancelledBecause(note.text);
+  const text = note.what === "retry" ? t.retrying(note.code) : note.what === "compacted" ? t.compacted(note.code) : note.what === "cleared" ? t.cleared(note.code) : note.what === "sent_back" ? t.sentBack : note.what === "job_started" ? t.jobStarted(note.text) : note.what === "job_ended" ? t.jobEnded(note.text, note.code) : note.what === "loop" ? t.loop(note.text, note.code) : note.what === "same_error" ? t.sameError(note.text, note.code) : note.what === "no_progress" ? t.noProgress(note.text, note.code) : t.cancelledBecause(note.text);
   return (
     <div className={`note ${note.what}`} data-testid={`note-${note.what}`}>
       <Icon name={ICONS[note.what] ?? "alert"} size={15} />
       <span>{text}</span>
       {note.what === "retry" && <Countdown note={note} turn={turn} />}
-      {(note.what === "retry" || note.what === "compacted") && note.text && <button type="button" className="quiet tiny" aria-expanded={open} onClick={toggle}>{open ? t.less : t.more}</button>}
+      {(note.what === "retry" || note.what === "compacted" || note.what === "sent_back") && note.text && <button type="button" className="quiet tiny" aria-expanded={open} onClick={toggle}>{open ? t.less : t.more}</button>}
       {open && <p className="note-more" dir="auto">{note.text}</p>}
     </div>
   );

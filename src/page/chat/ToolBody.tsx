@@ -17,7 +17,7 @@ export type Kind = "command" | "code" | "diff" | "file" | "list" | "search" | "w
 
 const KINDS: Record<string, Kind> = {
   run_shell: "command", run_code: "code", write_file: "diff", edit_file: "diff", apply_patch: "diff", delete_file: "file", read_file: "file", read_chat_file: "file", save_chat_file: "diff",
-  list_files: "list", find_files: "list", list_chat_files: "list", search_files: "search", http_get: "web", research: "agent", manage_tasks: "tasks", update_plan: "tasks", ask_human: "question",
+  list_files: "list", find_files: "list", list_chat_files: "list", search_files: "search", recall: "search", http_get: "web", research: "agent", manage_tasks: "tasks", update_plan: "tasks", ask_human: "question",
 };
 export const kindOf = (name: string): Kind => KINDS[name] ?? (name.includes("__") ? "mcp" : "other");
 

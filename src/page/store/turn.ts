@@ -53,7 +53,7 @@ export interface ToolBlock extends Common {
 }
 export interface NoteBlock extends Common {
   kind: "note";
-  what: "retry" | "compacted" | "loop" | "same_error" | "no_progress" | "cancelled" | "error" | "tasks" | "plan" | "job_started" | "job_ended";
+  what: "retry" | "compacted" | "cleared" | "sent_back" | "loop" | "same_error" | "no_progress" | "cancelled" | "error" | "tasks" | "plan" | "job_started" | "job_ended";
   code: string;
   text: string;
   retryable: boolean;
@@ -294,7 +294,10 @@ export function take(turn: Turn, event: AgentEvent, live = false): void {
     case "COMPACTED":
       turn.context = event.tokens_after;
       turn.limit = event.budget;
-      note(turn, "compacted", event.summary ?? "", { code: `${event.tokens_before} → ${event.tokens_after}` });
+      note(turn, event.results ? "cleared" : "compacted", event.summary ?? "", { code: `${event.tokens_before} → ${event.tokens_after}` });
+      break;
+    case "SENT_BACK":
+      note(turn, "sent_back", event.content, {});
       break;
     case "LOOP_DETECTED":
       note(turn, event.pattern === "same_error" || event.pattern === "no_progress" ? event.pattern : "loop", event.tool_name, { code: String(event.count) });

@@ -343,6 +343,34 @@ class ResearchTool final : public BuiltinTool {
 
 }  // namespace
 
+namespace {
+
+class RecallTool final : public BuiltinTool {
+ public:
+  RecallTool()
+      : BuiltinTool({.spec = {.name = "recall",
+                              .description = "Searches what was said and done in earlier turns of this chat, also what "
+                                             "was summed up or cleared. Returns excerpts with their places.",
+                              .parameters = R"({"type":"object","additionalProperties":false,"required":["query"],
+"properties":{"query":{"type":"string","minLength":1,"maxLength":1000,"description":"Words to look for."},
+"everywhere":{"type":"boolean","description":"Also in the other chats of this folder; the user is asked."}}})"},
+                     .approval_reason = "searches the other chats of this folder"}) {}
+
+  std::optional<std::string> ReasonToAsk(std::string_view arguments) const override {
+    if (!Arguments(arguments).Boolean("everywhere").value_or(false)) return std::nullopt;
+    return traits().approval_reason;
+  }
+  ToolOutcome Run(std::string_view arguments, const ToolContext& context) override {
+    if (!context.recall) return ToolFailure("There are no earlier turns here.");
+    const Arguments given(arguments);
+    return context.recall(ToValidUtf8(given.String("query").value_or("")), given.Boolean("everywhere").value_or(false));
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<BuiltinTool> MakeRecallTool() { return std::make_unique<RecallTool>(); }
+
 std::unique_ptr<BuiltinTool> MakeResearchTool() { return std::make_unique<ResearchTool>(); }
 
 }  // namespace reprise

@@ -23,13 +23,14 @@ namespace {
 constexpr std::size_t kMaxOutput = 4 * 1024 * 1024;
 constexpr std::size_t kMaxReason = 2000;
 
-constexpr std::array<std::pair<HookEvent, std::string_view>, 6> kNames{{
+constexpr std::array<std::pair<HookEvent, std::string_view>, 7> kNames{{
     {HookEvent::kBeforeInteraction, "before_interaction"},
     {HookEvent::kAfterInteraction, "after_interaction"},
     {HookEvent::kBeforeModel, "before_model"},
     {HookEvent::kAfterModel, "after_model"},
     {HookEvent::kBeforeTool, "before_tool"},
     {HookEvent::kAfterTool, "after_tool"},
+    {HookEvent::kBeforeEnd, "before_end"},
 }};
 
 bool IsBefore(HookEvent event) {
@@ -47,6 +48,12 @@ std::string InputOf(const HookFacts& facts) {
       [[fallthrough]];
     case HookEvent::kBeforeInteraction:
       input["user_message"] = facts.user_message;
+      break;
+    case HookEvent::kBeforeEnd:
+      input["user_message"] = facts.user_message;
+      input["round_index"] = facts.round_index;
+      input["text"] = facts.text;
+      input["times_sent_back"] = facts.times_sent_back;
       break;
     case HookEvent::kAfterModel:
       input["text"] = facts.text;
