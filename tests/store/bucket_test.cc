@@ -267,16 +267,14 @@ TEST_CASE("Bucket: files go to the trash and come back with their chat", "[bucke
   world.store->ForgetChat(Chat1());
   world.Age(minutes(120));
   CHECK(world.Sweep().taken.empty());
+  const std::string first = world.chats->ListTrash().value().front().id;
   // Another chat of that name with that file does not touch the one in the trash.
   REQUIRE(world.chats->CreateChat(Chat1(), {.title = ""}));
   REQUIRE(world.store->Put(Chat1(), file));
   REQUIRE(world.store->Delete(Chat1(), file.info.id));
   REQUIRE(world.chats->DeleteChat(Chat1()));
-  const auto trash = world.chats->ListTrash().value();
-  REQUIRE(trash.size() == 2);
-  const auto first = std::min_element(trash.begin(), trash.end(),
-                                      [](const auto& a, const auto& b) { return a.deleted_at < b.deleted_at; });
-  REQUIRE(world.chats->RestoreChat(Chat1(), first->id));
+  REQUIRE(world.chats->ListTrash().value().size() == 2);
+  REQUIRE(world.chats->RestoreChat(Chat1(), first));
   world.Reopen();
   CHECK(world.store->Get(Chat1(), file.info.id).value() == file);
   CHECK(world.Problems().empty());
