@@ -168,10 +168,15 @@ struct Options {
   // The reprise.json of the folder, which was read over it, and its digest ("sha256:..."); empty: none. It is trusted.
   std::string folder_file, folder_digest;
   std::vector<std::string> server_keys;  // in the reprise.json here, where a later version will refuse them
-  // The settings of chats in a folder (absolute, resolved; empty: in none), read anew: its reprise.json counts in place
-  // of this one's. kForbidden (reason "untrusted") if that is not allowed, kInvalidArgument (reason "invalid_config")
-  // if it is wrong or sets keys of the server. Null: all folders have these settings. Thread-safe.
-  std::function<Result<Options>(const std::string& folder)> of_folder;
+  // The reprise.json of a folder (absolute, resolved; empty: no folder), read anew, which counts in place of this
+  // one's. kForbidden (reason "untrusted") if it is not allowed. Null: all folders have these settings. Thread-safe.
+  struct OfFolder {
+    std::string digest;  // folder_digest of its options
+    // The settings of the chats there. kInvalidArgument (reason "invalid_config") if the file is wrong or sets keys of
+    // the server.
+    std::function<Result<Options>()> options;
+  };
+  std::function<Result<OfFolder>(const std::string& folder)> of_folder;
   // The environment variables in the files, by their keys: "providers.p.headers.X-Key".
   std::map<std::string, std::vector<std::string>> variables;
   std::string trust_file;  // the list of files that a person has allowed (app/trust.h); empty: none

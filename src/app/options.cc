@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <system_error>
@@ -266,23 +267,34 @@ Result<Options> Merged(const Sources& sources, const MaybeConfig& folder, Folder
   return options;
 }
 
-// Options::of_folder. `home`: of the options that were loaded.
-Result<Options> OfFolder(const Sources& sources, const Options& home, const std::string& folder) {
-  if (folder.empty()) return Merged(sources, std::nullopt, {});
+struct Loaded {
+  Sources sources;
+  Options options;
+};
+
+// Options::of_folder.
+Result<Options::OfFolder> OfFolder(const std::shared_ptr<const Loaded>& loaded, const std::string& folder) {
+  if (folder.empty()) return Options::OfFolder{{}, [loaded] { return Merged(loaded->sources, std::nullopt, {}); }};
+  const auto& [sources, home] = *loaded;
   const bool is_home = folder == Resolved(home.workspace).string();
   MaybeConfig file = TRY(ReadFound(is_home && !home.folder_file.empty() ? Resolved(home.folder_file).string()
                                                                         : folder + "/" + kDefaultConfigFile));
   if (IsSameFile(file, sources.config)) file.reset();
+  std::string digest;
   if (file) {
+    digest = Sha256Digest({file->text});
     // Before it is parsed.
     Options shown = home;
     shown.folder_file = file->path;
     shown.workspace = folder;
-    TRY(RequireTrust(shown, {{PlaceOf(file->path), Sha256Digest({file->text})}}, /*ask=*/false));
+    TRY(RequireTrust(shown, {{PlaceOf(file->path), digest}}, /*ask=*/false));
   }
-  Options options = TRY(Merged(sources, file, is_home ? FolderLayer::Take::kOwnKeys : FolderLayer::Take::kChatKeys));
-  options.workspace = folder;
-  return options;
+  const auto take = is_home ? FolderLayer::Take::kOwnKeys : FolderLayer::Take::kChatKeys;
+  return Options::OfFolder{std::move(digest), [loaded, folder, take, file = std::move(file)]() -> Result<Options> {
+                             Options options = TRY(Merged(loaded->sources, file, take));
+                             options.workspace = folder;
+                             return options;
+                           }};
 }
 
 Result<void> CheckServer(const Options& options) {
@@ -331,9 +343,8 @@ Result<Options> LoadOptions(const Flags& flags, const Environment& environment, 
   if (with_trust && (is_open || sources.here || folder)) {
     TRY(RequireTrustOf({is_open ? sources.config : MaybeConfig(), sources.here, folder}, options));
   }
-  options.of_folder = [sources = std::move(sources), home = options](const std::string& path) {
-    return OfFolder(sources, home, path);
-  };
+  const auto loaded = std::make_shared<const Loaded>(Loaded{std::move(sources), options});
+  options.of_folder = [loaded](const std::string& path) { return OfFolder(loaded, path); };
   return options;
 }
 

@@ -50,7 +50,8 @@ TurnSettings SettingsOfTurns(const Options& options, const Environment& environm
 }
 
 TurnSettings SettingsOfAllChats(const Options& options, const Environment& environment) {
-  const auto base = options.of_folder ? options.of_folder({}) : Result<Options>(options);
+  const auto base = options.of_folder ? options.of_folder({}).and_then([](const auto& none) { return none.options(); })
+                                      : Result<Options>(options);
   TurnSettings settings = SettingsOfTurns(base.value_or(options), environment);
   for (const char* const own : {"workspace", "approval_mode", "model"}) settings.erase(own);
   return settings;

@@ -299,9 +299,10 @@ std::shared_ptr<WorkspaceFolder> WorkspaceFolders::Known(const std::string& path
   return folder;
 }
 
-Result<Options> WorkspaceFolders::OptionsOf(const std::string& path) const {
-  const auto& of_folder = shared_.options.of_folder;
-  return of_folder ? of_folder(path) : For(shared_.options, path);
+Result<Options::OfFolder> WorkspaceFolders::OptionsOf(const std::string& path) const {
+  if (shared_.options.of_folder) return shared_.options.of_folder(path);
+  const Options& all = shared_.options;
+  return Options::OfFolder{all.folder_digest, [&all, path]() -> Result<Options> { return For(all, path); }};
 }
 
 // Whether each folder has its own of this server.
@@ -318,10 +319,11 @@ Result<std::shared_ptr<WorkspaceFolder>> WorkspaceFolders::Find(const std::strin
     return Fail(Reason::kNoSuchWorkspace, "the folder " + VisibleLine(path) + " is a link to " + VisibleLine(there) +
                                               " now; move the chat there if that is meant");
   }
-  const Options options = TRY(OptionsOf(path));
-  if (auto folder = Known(path, options.folder_digest)) return folder;
+  const auto configured = TRY(OptionsOf(path));
+  if (auto folder = Known(path, configured.digest)) return folder;
   const MutexLock alone(opening_);
-  if (auto folder = Known(path, options.folder_digest)) return folder;
+  if (auto folder = Known(path, configured.digest)) return folder;
+  const Options options = TRY(configured.options());
   if (!is_home) TRY(CheckAllowed(path));  // an earlier process may have chosen it
   TRY(RequireTrust(options, TRY(FilesToTrust(options)), /*ask=*/false));
   const bool is_own = options.folder_digest != shared_.options.folder_digest;

@@ -98,7 +98,7 @@ class WorkspaceFolders {
   };
   explicit WorkspaceFolders(WorkspaceFolder::Shared shared) : shared_(std::move(shared)) {}
   Result<void> CheckAllowed(const std::string& path) const;
-  Result<Options> OptionsOf(const std::string& path) const;
+  Result<Options::OfFolder> OptionsOf(const std::string& path) const;
   std::shared_ptr<WorkspaceFolder> Known(const std::string& path, const std::string& digest);
   bool IsOwnServer(const McpServerOptions& server) const;
   void SetShared(ToolServer server, std::vector<std::shared_ptr<Tool>> tools, UnlistedTool unlisted);
