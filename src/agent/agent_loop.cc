@@ -335,15 +335,13 @@ bool AgentLoop::ClearResults() {
   if (context_.Fits(Sent(), tools)) return false;
   const auto cleared = context_.ResultsToClear(Sent(), tools);
   if (!cleared || *cleared <= state.cleared) return false;
-  event::Compacted told{.tokens_before = context_.Estimate(Sent().messages, tools), .budget = context_.budget()};
-  std::int64_t before = 0;
-  WithoutResults(state.messages, state.cleared, &before);
+  event::Compacted told{.tokens_before = context_.Estimate(Sent().messages, tools),
+                        .budget = context_.budget(),
+                        .results = CountLongResults(state.messages, state.cleared, *cleared)};
   state.cleared = *cleared;
   shown_ = Sent();
   shown_->cleared = *cleared;
   shown_->messages = WithoutResults(Sent().messages, *cleared);
-  WithoutResults(state.messages, state.cleared, &told.results);
-  told.results -= before;
   const auto view = context_.View(*shown_, tools);
   told.tokens_after = context_.Estimate(view ? *view : shown_->messages, tools);
   parts_.observer.StateGrew(state);

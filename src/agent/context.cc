@@ -306,15 +306,19 @@ Result<Messages> Context::View(const AgentState& state, const std::vector<ToolSp
                                           std::to_string(budget_) + " tokens, tools and system prompt included");
 }
 
-Messages WithoutResults(const Messages& messages, std::uint64_t cleared, std::int64_t* count) {
+Messages WithoutResults(const Messages& messages, std::uint64_t cleared) {
   Messages shown = messages;
   const std::size_t end = std::min<std::size_t>(cleared, messages.size());
   for (std::size_t i = 0; i < end; ++i) {
-    if (!IsCleared(messages[i])) continue;
-    shown.Change(i) = Cleared(messages[i]);
-    if (count != nullptr) ++*count;
+    if (IsCleared(messages[i])) shown.Change(i) = Cleared(messages[i]);
   }
   return shown;
+}
+
+std::int64_t CountLongResults(const Messages& messages, std::uint64_t first, std::uint64_t end) {
+  std::int64_t count = 0;
+  for (std::size_t i = first; i < end && i < messages.size(); ++i) count += IsCleared(messages[i]) ? 1 : 0;
+  return count;
 }
 
 std::string Outline(const Messages& messages, std::size_t first, std::size_t end, std::size_t max_bytes,

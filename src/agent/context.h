@@ -70,8 +70,10 @@ class Context {
   std::int64_t percent_ = 100;  // the provider's count in percent of our estimate
 };
 
-// `messages` with a note in place of each long tool result before message `cleared`, and their number.
-Messages WithoutResults(const Messages& messages, std::uint64_t cleared, std::int64_t* count = nullptr);
+// `messages` with a note in place of each long tool result before message `cleared`.
+Messages WithoutResults(const Messages& messages, std::uint64_t cleared);
+// The number of those in the messages [first, end).
+std::int64_t CountLongResults(const Messages& messages, std::uint64_t first, std::uint64_t end);
 
 // A summary made without a model: a line for each message and its calls, shortened evenly. At most `max_bytes`.
 std::string Outline(const Messages& messages, std::size_t first, std::size_t end, std::size_t max_bytes,

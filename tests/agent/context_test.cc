@@ -198,14 +198,15 @@ TEST_CASE("Context: old results are cleared, the last ones and those of the last
   REQUIRE_FALSE(context.Fits(state, {}));
   const auto cleared = context.ResultsToClear(state, {});
   REQUIRE(cleared);
-  std::int64_t count = 0;
-  const Messages shown = WithoutResults(state.messages, *cleared, &count);
+  const Messages shown = WithoutResults(state.messages, *cleared);
   CHECK(Total(shown) <= kBudget / 2);
   CHECK(HasPairs(shown));
   CHECK(shown.size() == state.messages.size());
   CHECK(shown[2].content->find("had 1800 bytes") != std::string::npos);
   CHECK(shown[4].content == "short");
-  CHECK(static_cast<std::size_t>(count) == *cleared / 2 - 1);
+  CHECK(static_cast<std::size_t>(CountLongResults(state.messages, 0, *cleared)) == *cleared / 2 - 1);
+  CHECK(CountLongResults(state.messages, *cleared, 1000) ==
+        CountLongResults(state.messages, 0, 1000) - CountLongResults(state.messages, 0, *cleared));
   for (std::size_t i = *cleared; i < shown.size(); ++i) CHECK(shown[i] == state.messages[i]);
   CHECK(*cleared <= state.messages.size() - 6);
   AgentState sent = state;

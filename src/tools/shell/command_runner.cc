@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdint>
-#include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <utility>
@@ -160,8 +159,7 @@ namespace {
 using std::chrono::milliseconds;
 
 std::string Inherited(const char* name, std::string otherwise) {
-  const char* value = std::getenv(name);
-  return value == nullptr || *value == '\0' ? std::move(otherwise) : std::string(value);
+  return ProcessEnvironment()(name).value_or(std::move(otherwise));
 }
 
 // The part of the server's environment for commands, without possible secrets.

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cstdlib>
 #include <stop_token>
 
+#include "base/system.h"
 #include "tools/shell/command_runner.h"
 
 namespace reprise {
@@ -113,11 +113,6 @@ std::string Quoted(std::string_view value) {
   return quoted + '"';
 }
 
-std::string Inherited(const char* name) {
-  const char* const value = std::getenv(name);
-  return value == nullptr ? std::string() : value;
-}
-
 }  // namespace
 
 std::string PermittedGitSettings(std::string_view listed) {
@@ -137,8 +132,9 @@ std::string PermittedGitSettings(std::string_view listed) {
 }
 
 GitConfiguration::Options GitConfiguration::OfThisUser(const std::string& directory) {
-  const std::string home = Inherited("HOME"), xdg = Inherited("XDG_CONFIG_HOME"),
-                    named = Inherited("GIT_CONFIG_GLOBAL");
+  const auto inherited = [variable = ProcessEnvironment()](const char* name) { return variable(name).value_or(""); };
+  const std::string home = inherited("HOME"), xdg = inherited("XDG_CONFIG_HOME"),
+                    named = inherited("GIT_CONFIG_GLOBAL");
   Options options{.directory = directory, .environment = {"HOME=" + home, "PATH=/usr/bin:/bin"}, .files = {}};
   if (!xdg.empty()) options.environment.push_back("XDG_CONFIG_HOME=" + xdg);
   if (!named.empty()) options.environment.push_back("GIT_CONFIG_GLOBAL=" + named);
