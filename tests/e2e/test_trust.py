@@ -209,11 +209,16 @@ def test_the_configuration_of_a_folder_is_read_over_the_users_own(start, make_ho
 
 def at_terminal(home, cwd, typed_before, answer):
     """Runs `reprise ls` at a terminal: (output, exit status)."""
+    typed, has_typed = os.pipe()
     pid, terminal = pty.fork()
     if pid == 0:
+        os.close(has_typed)
+        os.read(typed, 1)  # up to its end
         os.chdir(cwd)
         os.execve(str(BINARY), [str(BINARY), "ls"], home.environment())
     os.write(terminal, typed_before)
+    os.close(has_typed)
+    os.close(typed)
     shown, deadline = b"", time.monotonic() + SOON
     while time.monotonic() < deadline:
         ready, _, _ = select.select([terminal], [], [], 0.1)
