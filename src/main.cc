@@ -1,7 +1,10 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <string_view>
+
 #include "cli/commands.h"
+#include "process/listeners.h"
 
 namespace {
 
@@ -17,6 +20,7 @@ void OpenStandardDescriptors() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc > 1 && std::string_view(argv[1]) == reprise::kOpenListeners) return reprise::OpenListeners(argc, argv);
   OpenStandardDescriptors();
   return reprise::RunMain(argc, argv);
 }

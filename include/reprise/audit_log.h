@@ -19,6 +19,7 @@ struct AuditEntry {
     kRejected,     // by a person, or not answered in time
     kRefused,      // by the server: it does not run
     kPruned,       // no call: a person removed a superseded branch, which began with this interaction
+    kConnected,    // its command used the network
     kModeChanged,  // neither call nor interaction: a person set the chat's approval mode
   };
   Event event = Event::kStarted;
@@ -38,6 +39,9 @@ struct AuditEntry {
   bool is_error = false;
   std::optional<std::int64_t> duration_ms{};
   std::optional<int> exit_status{};  // of a command
+  // kConnected only: "HOST:PORT", and the bytes of the call.
+  std::string host{};
+  std::uint64_t sent_bytes = 0, received_bytes = 0;
 };
 
 // The audit log of all tool calls. Thread-safe.

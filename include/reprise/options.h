@@ -41,6 +41,8 @@ struct ToolPolicy {
   // Paths that commands may use beside the system and the workspace: absolute, need not exist.
   std::vector<std::string> sandbox_read{};
   std::vector<std::string> sandbox_write{};
+  // Hosts for commands, with an optional port; those of `unasked` also in ApprovalMode::kAuto without a question.
+  std::vector<std::string> network_allow{}, network_unasked{}, network_deny{};
   ResourceLimits limits{};
   OutputLimits output{};
   JobLimits jobs{};

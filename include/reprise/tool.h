@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -122,6 +123,13 @@ class OutputKeeper {
   virtual std::string Finish() = 0;
 };
 
+// What a command sent to a host and received from it.
+struct NetworkUse {
+  std::string host{};  // in lower case, or an IP address
+  std::uint16_t port = 0;
+  std::uint64_t sent = 0, received = 0;  // bytes
+};
+
 // The resources of one execution.
 struct ToolContext {
   std::stop_token stop;  // must end the tool and its processes within 50 ms
@@ -148,7 +156,9 @@ struct ToolContext {
   FilesOfChat* files = nullptr;         // of the call's chat; null: none
   DocumentReader* documents = nullptr;  // extracts text of documents; null: none
   EditorFiles* editor = nullptr;        // with unsaved changes; null: no editor
-  const Span* span = nullptr;           // of the execution, parent of the tool's own; null: no telemetry
+  // For the audit log, once for each host and port. Empty: not recorded.
+  std::function<void(const NetworkUse& use)> note_network = {};
+  const Span* span = nullptr;  // of the execution, parent of the tool's own; null: no telemetry
 };
 
 // The change of a file by a call, based on its present content. All texts may have invisible characters.

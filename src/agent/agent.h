@@ -63,6 +63,8 @@ class CallGuard {
   virtual Verdict Review(std::uint32_t round_index, const ToolCall& call, const std::stop_token& stop) = 0;
   // Writes an audit entry; the guard fills in the user and the place. If it fails, the act must not happen.
   virtual Result<void> Note(AuditEntry entry) = 0;
+  // Does the same for what happens after this guard is gone, and logs a failure. Empty: there is no audit log.
+  virtual std::function<void(AuditEntry)> Noter() const { return {}; }
   // `text` without secrets.
   virtual std::string Redacted(std::string text) const { return text; }
   // A call's outcome after redaction and hooks.

@@ -581,6 +581,12 @@ ToolContext CallRunner::ContextOf(const Execution& execution, const Span& span) 
   context.documents = turn_.parts.documents;
   context.editor = turn_.parts.editor;
   if (span) context.span = &span;
+  if (turn_.parts.guard != nullptr) {
+    context.note_network = [note = turn_.parts.guard->Noter(), call,
+                            arguments = execution.arguments](const NetworkUse& use) {
+      if (note) note(audit::Connected(call, arguments, use));
+    };
+  }
   context.change_agenda = [this, &call](const std::function<void(Agenda&)>& change) { ChangeAgenda(call, change); };
   context.research = [this, &call, &span](const std::string& question) {
     const SubAgentTask task{.call_id = call.id,

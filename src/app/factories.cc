@@ -1,6 +1,8 @@
 #include "app/factories.h"
 
+#include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -31,6 +33,7 @@
 #include "store/local_run_store.h"
 #include "store/memory_interaction_store.h"
 #include "store/unsaved.h"
+#include "tools/network/host_rules.h"
 #include "tools/tool_catalog.h"
 
 namespace reprise {
@@ -90,6 +93,32 @@ class ToolsApart final : public ToolRegistry {
   std::unique_ptr<ToolCatalog> tools_;
 };
 
+// "HOST:PORT" of each host in the authority of a URL, where commands must never get.
+void AddEndpoints(std::string_view url, std::uint16_t usual_port, std::vector<std::string>& endpoints) {
+  const std::size_t scheme = url.find("://");
+  if (scheme == url.npos) return;
+  std::string_view hosts = url.substr(scheme + 3);
+  hosts = hosts.substr(0, hosts.find_first_of("/?#"));
+  hosts.remove_prefix(hosts.rfind('@') == hosts.npos ? 0 : hosts.rfind('@') + 1);
+  while (!hosts.empty()) {
+    const std::string_view each = hosts.substr(0, hosts.find(','));
+    hosts.remove_prefix(std::min(each.size() + 1, hosts.size()));
+    if (const auto endpoint = ParseHostPort(each, usual_port)) endpoints.push_back(endpoint->str());
+  }
+}
+
+std::vector<std::string> ClosedEndpoints(const Options& options) {
+  constexpr std::uint16_t kPostgres = 5432, kRedis = 6379, kHttp = 80, kHttps = 443;
+  std::vector<std::string> endpoints;
+  AddEndpoints(options.store.url, kPostgres, endpoints);
+  AddEndpoints(options.store.listen_url, kPostgres, endpoints);
+  for (const std::string& url : options.redis.urls) AddEndpoints(url, kRedis, endpoints);
+  if (options.bucket) {
+    AddEndpoints(options.bucket->endpoint, options.bucket->endpoint.starts_with("https:") ? kHttps : kHttp, endpoints);
+  }
+  return endpoints;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<ToolCatalog>> MakeToolCatalog(const Options& options, Transport& transport, FileSystem& disk,
@@ -112,6 +141,10 @@ Result<std::unique_ptr<ToolCatalog>> MakeToolCatalog(const Options& options, Tra
   tools.shell.readable_paths = options.tools.sandbox_read;
   tools.shell.writable_paths = options.tools.sandbox_write;
   tools.shell.limits = options.tools.limits;
+  tools.shell.network = {.allow = options.tools.network_allow,
+                         .unasked = options.tools.network_unasked,
+                         .deny = options.tools.network_deny,
+                         .closed = ClosedEndpoints(options)};
   auto catalog = std::make_unique<ToolCatalog>(std::move(tools));
   if (!own.empty()) {
     catalog->SetServer({.name = "program", .state = ToolServer::State::kReady}, std::move(own));

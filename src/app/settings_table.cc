@@ -13,6 +13,7 @@
 #include "people/issuer_keys.h"
 #include "remote/postgres/database.h"
 #include "remote/redis/redis_connection.h"
+#include "tools/network/host_rules.h"
 #include "wire/gate.h"
 
 namespace reprise {
@@ -120,6 +121,11 @@ std::string WrongSandboxPath(const std::string& text) {
   return text.starts_with('/') ? "" : "must be an absolute path, or begin with ~/";
 }
 
+std::string WrongHostRule(const std::string& text) {
+  const auto rules = HostRules::Parse({text}, {});
+  return rules ? "" : rules.error().message;
+}
+
 std::string WrongPattern(const std::string& text) {
   const auto usable = Guardrails::Check(text);
   return usable ? "" : usable.error().message;
@@ -218,6 +224,9 @@ constexpr Setting kSettings[] = {
     {"tools.sandbox_paths.read",
      OF(tools.sandbox_read),
      {.wrong = WrongSandboxPath, .expands_home = true, .told = kFirst}},
+    {"tools.network.allow", OF(tools.network_allow), {.wrong = WrongHostRule, .told = kFirst}},
+    {"tools.network.unasked", OF(tools.network_unasked), {.wrong = WrongHostRule, .told = kFirst}},
+    {"tools.network.deny", OF(tools.network_deny), {.wrong = WrongHostRule}},
     {"tools.allow", OF(tools.allow)},
     {"tools.deny", OF(tools.deny)},
     {"tools.require_approval", OF(tools.require_approval)},

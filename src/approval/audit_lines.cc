@@ -35,6 +35,15 @@ AuditEntry Ended(const ToolCall& call, const std::string& arguments, const ToolO
   return line;
 }
 
+AuditEntry Connected(const ToolCall& call, const std::string& arguments, const NetworkUse& use) {
+  AuditEntry line = LineOf(AuditEntry::Event::kConnected, call, arguments);
+  const bool is_v6 = use.host.find(':') != std::string::npos;
+  line.host = (is_v6 ? "[" + use.host + "]" : use.host) + ":" + std::to_string(use.port);
+  line.sent_bytes = use.sent;
+  line.received_bytes = use.received;
+  return line;
+}
+
 AuditEntry Answered(const ToolCall& call, const std::string& approval_id, const ApprovalAnswer& answer) {
   const std::string& arguments = answer.approved && answer.arguments ? *answer.arguments : call.arguments;
   const auto event = answer.approved ? AuditEntry::Event::kApproved : AuditEntry::Event::kRejected;

@@ -19,6 +19,8 @@ AuditEntry Started(const ToolCall& call, const std::string& arguments, const Dec
                    const std::string& approval_id);
 AuditEntry Ended(const ToolCall& call, const std::string& arguments, const ToolOutcome& outcome,
                  std::chrono::steady_clock::duration taken, const std::string& approval_id);
+// The call's command has used the network.
+AuditEntry Connected(const ToolCall& call, const std::string& arguments, const NetworkUse& use);
 // A person approved or rejected the call, or the request expired.
 AuditEntry Answered(const ToolCall& call, const std::string& approval_id, const ApprovalAnswer& answer);
 // The call's terms changed after it was shown.

@@ -32,6 +32,9 @@ std::string ForReading(const std::string& line) {
     more = (number("is_error") == "true" ? "error, " : "ok, ") + number("duration_ms") + " ms";
     if (entry->contains("exit_status")) more += ", exit status " + number("exit_status");
   }
+  if (text("event") == "connected") {
+    more = text("host") + ", " + number("sent_bytes") + " bytes sent, " + number("received_bytes") + " received";
+  }
   const auto at = ParseTimestamp(text("at"));
   std::string out = (at ? FormatForReading(*at) : text("at")) + "  " + text("chat_id") + "/" + text("interaction_id") +
                     "  " + event + "  " + text("tool_name") + " (" + text("call_id") + ")";

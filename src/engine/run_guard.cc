@@ -315,6 +315,18 @@ Result<void> RunGuard::Note(AuditEntry entry) {
   return parts_.audit->Append(entry);
 }
 
+std::function<void(AuditEntry)> RunGuard::Noter() const {
+  if (parts_.audit == nullptr) return {};
+  return [audit = parts_.audit, chat = chat_id_, interaction = interaction_id_](AuditEntry entry) {
+    entry.chat_id = chat;
+    entry.interaction_id = interaction;
+    if (const auto noted = audit->Append(entry); !noted) {
+      LogError("the audit log could not be written",
+               {{"code", noted.error().reason}, {"detail", noted.error().detail}});
+    }
+  };
+}
+
 std::string RunGuard::Redacted(std::string text) const {
   if (!parts_.redactor.empty()) text = parts_.redactor.Redacted(std::move(text));
   if (parts_.guardrails.looks_at_output()) text = parts_.guardrails.Redacted(std::move(text));

@@ -134,6 +134,7 @@ class RunGuard final : public CallGuard {
                                          const std::stop_token& stop) override;
   Verdict Review(std::uint32_t round_index, const ToolCall& call, const std::stop_token& stop) override;
   Result<void> Note(AuditEntry entry) override;
+  std::function<void(AuditEntry)> Noter() const override;
   std::string Redacted(std::string text) const override;
   ToolOutcome Passed(std::uint32_t round_index, const ToolCall& call, ToolOutcome outcome,
                      const std::stop_token& stop) override;

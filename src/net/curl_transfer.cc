@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "base/logging.h"
+#include "base/public_address.h"
 #include "base/text.h"
-#include "net/public_address.h"
 
 namespace reprise {
 namespace {

@@ -46,6 +46,8 @@ std::string_view NameOf(AuditEntry::Event event) {
       return "refused";
     case AuditEntry::Event::kPruned:
       return "pruned";
+    case AuditEntry::Event::kConnected:
+      return "connected";
     case AuditEntry::Event::kModeChanged:
       return "mode_changed";
   }
@@ -244,6 +246,11 @@ std::string AuditLine(const AuditEntry& entry, std::uint64_t number, const std::
   if (entry.event == AuditEntry::Event::kEnded) line["is_error"] = entry.is_error;
   if (entry.duration_ms) line["duration_ms"] = *entry.duration_ms;
   if (entry.exit_status) line["exit_status"] = *entry.exit_status;
+  if (entry.event == AuditEntry::Event::kConnected) {
+    line["host"] = entry.host;
+    line["sent_bytes"] = entry.sent_bytes;
+    line["received_bytes"] = entry.received_bytes;
+  }
   line["previous"] = previous.empty() ? Json() : Json(previous);
   std::string text = DumpJson(line);
   if (key == nullptr) return text;

@@ -17,6 +17,15 @@ enum class SandboxUse {
   kNever,
 };
 
+// The hosts that commands in the sandbox may reach, as HostRules reads them (tools/network/host_rules.h).
+struct NetworkRules {
+  std::vector<std::string> allow = {};
+  std::vector<std::string> unasked = {};  // likewise, also for commands that run unasked in ApprovalMode::kAuto
+  std::vector<std::string> deny = {};
+  std::vector<std::string> closed = {};  // "HOST:PORT" that no rule opens
+  bool is_empty() const { return allow.empty() && unasked.empty(); }
+};
+
 struct ShellOptions {
   std::chrono::seconds default_timeout{60};  // if the call names none
   std::chrono::seconds max_timeout{600};
@@ -27,6 +36,7 @@ struct ShellOptions {
   std::vector<std::string> readable_paths = {};
   std::vector<std::string> writable_paths = {};
   ResourceLimits limits = {};
+  NetworkRules network = {};
 };
 
 struct HttpGetOptions {

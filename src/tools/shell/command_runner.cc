@@ -1,5 +1,6 @@
 #include "tools/shell/command_runner.h"
 
+#include <fcntl.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -14,6 +15,7 @@
 
 #include "base/logging.h"
 #include "base/path.h"
+#include "base/stop_event.h"
 #include "base/system.h"
 #include "base/try.h"
 #include "base/utf8.h"
@@ -66,26 +68,6 @@ namespace {
 constexpr std::chrono::seconds kMaxDying{5};
 // How long the supervisor may take to end.
 constexpr std::chrono::seconds kMaxEnding{1};
-
-// A descriptor that becomes readable when `stop` is requested.
-class StopEvent {
- public:
-  explicit StopEvent(const std::stop_token& stop)
-      : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), signal_(stop, Signal{fd_.get()}) {}
-  int fd() const { return fd_.get(); }
-
- private:
-  struct Signal {
-    int fd;
-    void operator()() const {
-      const std::uint64_t one = 1;
-      [[maybe_unused]] const ssize_t written = ::write(fd, &one, sizeof one);
-    }
-  };
-
-  UniqueFd fd_;
-  std::stop_callback<Signal> signal_;  // last, so that it goes before the descriptor
-};
 
 // Runs a command to its end on the caller's thread. Kills a cancelled command at once.
 class CommandRun final : private StopEvent, private ChildLoop {
@@ -145,6 +127,7 @@ class CommandRun final : private StopEvent, private ChildLoop {
 Result<CommandResult> RunCommand(const Command& command, const CommandLimits& limits, std::stop_token stop,
                                  std::function<void(std::string_view)> on_output) {
   auto process = TRY(SupervisedProcess::Start(command));
+  if (limits.on_start) limits.on_start();
   return CommandRun(std::move(process), limits, stop, std::move(on_output)).Finish();
 }
 
@@ -213,7 +196,7 @@ std::string InSeconds(milliseconds time) {
 }
 
 ToolOutcome Outcome(const CommandResult& result, milliseconds timeout, const Sandbox::State& sandbox,
-                    const std::string& appeared) {
+                    const std::string& appeared, const std::vector<std::string>& refused) {
   const std::string ended =
       result.left_behind ? ", but not all that it had started could be ended" : ", with all it had started";
   std::string text = result.output;
@@ -246,6 +229,7 @@ ToolOutcome Outcome(const CommandResult& result, milliseconds timeout, const San
              ", where Reprise or other programs look for what they obey or keep secret: tell "
              "the user, who should look at it)");
   }
+  for (const std::string& each : refused) add_line("(the network refused " + each + ")");
   if (!sandbox.available) {
     add_line("(no sandbox on this machine: " + sandbox.missing + ")");
   } else if (!sandbox.missing.empty()) {
@@ -254,6 +238,32 @@ ToolOutcome Outcome(const CommandResult& result, milliseconds timeout, const San
   ToolOutcome outcome{.output = std::move(text), .is_error = failed};
   if (result.end == CommandResult::End::kExited) outcome.exit_status = result.status;
   return outcome;
+}
+
+// Tells programs of the relay. Their own servers at localhost are reached without it.
+void AddProxies(std::vector<std::string>& environment) {
+  const std::string place = "127.0.0.1:" + std::to_string(NetworkRelay::kProxyPort);
+  for (const char* name : {"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"}) {
+    environment.push_back(name + ("=http://" + place));
+  }
+  for (const char* name : {"ALL_PROXY", "all_proxy"}) environment.push_back(name + ("=socks5h://" + place));
+  for (const char* name : {"NO_PROXY", "no_proxy"})
+    environment.emplace_back(name + std::string("=localhost,127.0.0.1,::1"));
+}
+
+std::shared_ptr<const NetworkRelay::Options> NetworkOf(const NetworkRules& rules) {
+  std::vector<std::string> allow = rules.allow;
+  allow.insert(allow.end(), rules.unasked.begin(), rules.unasked.end());
+  NetworkRelay::Options options;
+  if (auto parsed = HostRules::Parse(allow, rules.deny)) {
+    options.rules = *std::move(parsed);
+  } else {
+    LogError("commands have no network", {{"reason", parsed.error().message}});
+  }
+  for (const std::string& text : rules.closed) {
+    if (auto endpoint = ParseHostPort(text, 0)) options.closed.push_back(*std::move(endpoint));
+  }
+  return std::make_shared<const NetworkRelay::Options>(std::move(options));
 }
 
 }  // namespace
@@ -265,7 +275,8 @@ CommandRunner::CommandRunner(const Workspace& workspace, const std::vector<std::
       path_(Inherited("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")),
       environment_(CleanEnvironment(options_, path_)),
       sandbox_(SandboxOptions(workspace, secret_paths, options_)),
-      git_(GitConfiguration::OfThisUser(workspace.directory())) {}
+      git_(GitConfiguration::OfThisUser(workspace.directory())),
+      network_(NetworkOf(options_.network)) {}
 
 // What is needed to run a job, without a reference to the workspace.
 struct CommandRunner::Prepared {
@@ -273,7 +284,23 @@ struct CommandRunner::Prepared {
   Sandbox::State sandbox;
   std::vector<std::string> missing;  // of the hidden paths
   std::string workspace;
+  std::shared_ptr<const UniqueFd> program;  // this one, which opens the relay's listeners
+  std::shared_ptr<NetworkRelay> relay{};    // null: the command has no network
 
+  Result<CommandResult> Run(CommandLimits limits, const std::stop_token& stop,
+                            const std::function<void(std::string_view)>& on_output = {}) const {
+    if (relay) limits.on_start = [&] { relay->Begin(stop); };
+    return RunCommand(command, limits, stop, on_output);
+  }
+  // Ends the network, and returns the hosts that it refused.
+  std::vector<std::string> EndNetwork(const std::function<void(const NetworkUse&)>& note) const {
+    if (!relay) return {};
+    NetworkRelay::Report report = relay->Finish();
+    for (const NetworkUse& use : report.uses) {
+      if (note) note(use);
+    }
+    return std::move(report.refused);
+  }
   // Those of `missing` that exist now; empty if there are none.
   std::string AppearedNow() const {
     std::string appeared = Appeared(missing, workspace);
@@ -298,10 +325,21 @@ Result<CommandRunner::Prepared> CommandRunner::Prepare(const Job& job) const {
                                 .confined = true},
                     .sandbox = sandbox_.state(),
                     .missing = sandbox_.MissingHidden(),
-                    .workspace = workspace_.directory()};
+                    .workspace = workspace_.directory(),
+                    .program = std::make_shared<const UniqueFd>(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC))};
   const bool sandboxed = prepared.sandbox.available;
   Command& command = prepared.command;
-  if (sandboxed) command = sandbox_.Confined(std::move(command), git_.Text());
+  if (sandboxed) {
+    SandboxGifts gifts{.git_configuration = git_.Text()};
+    if (!options_.network.is_empty() && prepared.program->get() >= 0) {
+      prepared.relay = std::make_shared<NetworkRelay>(network_);
+      gifts.listeners_socket = prepared.relay->inner_socket();
+      gifts.ports = prepared.relay->ports();
+      gifts.program = prepared.program->get();
+      AddProxies(command.environment);
+    }
+    command = sandbox_.Confined(std::move(command), gifts);
+  }
   command.environment.insert(command.environment.end(), job.environment.begin(), job.environment.end());
   // Never the user's own home, where programs would read tokens and leave files.
   command.environment.push_back("HOME=" + (sandboxed ? sandbox_.home() : workspace_.directory()));
@@ -314,9 +352,10 @@ ToolOutcome CommandRunner::Run(const Job& job, const ToolContext& context) const
   CommandLimits limits{.timeout = std::min<milliseconds>({job.timeout, options_.max_timeout, context.timeout})};
   const auto keeper = context.keep_output ? context.keep_output() : nullptr;
   if (keeper) limits.on_bytes = [&keeper](std::string_view bytes) { keeper->Add(bytes); };
-  const auto result = RunCommand(prepared->command, limits, context.stop, context.on_output);
+  const auto result = prepared->Run(limits, context.stop, context.on_output);
+  const std::vector<std::string> refused = prepared->EndNetwork(context.note_network);
   if (!result) return ToolFailure(result.error().message);
-  ToolOutcome outcome = Outcome(*result, limits.timeout, prepared->sandbox, prepared->AppearedNow());
+  ToolOutcome outcome = Outcome(*result, limits.timeout, prepared->sandbox, prepared->AppearedNow(), refused);
   const std::string kept = keeper ? keeper->Finish() : std::string();
   if (!kept.empty()) outcome.output += (outcome.output.ends_with('\n') ? "" : "\n") + kept;
   return outcome;
@@ -347,10 +386,11 @@ ToolOutcome CommandRunner::RunInBackground(const Job& job, std::string command, 
   if (!prepared) return ToolFailure(prepared.error().message);
   const bool sandboxed = prepared->sandbox.available;
   const std::string lacks = prepared->sandbox.missing;
-  auto main = [prepared = *std::move(prepared), timeout = job.timeout](
+  auto main = [prepared = *std::move(prepared), timeout = job.timeout, note = context.note_network](
                   const std::stop_token& stop, const std::function<void(std::string_view)>& on_bytes) {
     const CommandLimits limits{.timeout = timeout, .max_output_bytes = 0, .on_bytes = on_bytes};
-    const auto result = RunCommand(prepared.command, limits, stop);
+    const auto result = prepared.Run(limits, stop);
+    for (const std::string& refused : prepared.EndNetwork(note)) on_bytes("\n(the network refused " + refused + ")\n");
     if (const std::string appeared = prepared.AppearedNow(); !appeared.empty()) {
       on_bytes("\n(it made " + appeared +
                ", where Reprise or other programs look for what they obey or keep secret: "

@@ -13,6 +13,7 @@
 #include "reprise/result.h"
 #include "reprise/tool.h"
 #include "tools/files/workspace.h"
+#include "tools/network/relay.h"
 #include "tools/shell/git_configuration.h"
 #include "tools/shell/sandbox.h"
 #include "tools/tool_options.h"
@@ -46,6 +47,7 @@ struct CommandLimits {
   std::chrono::milliseconds grace{500};  // between SIGTERM and SIGKILL after the timeout; none for a cancelled command
   std::size_t max_output_bytes = 64 * 1024;
   std::function<void(std::string_view)> on_bytes = {};  // gets all output, in any pieces
+  std::function<void()> on_start = {};                  // called when the command has its descriptors
 };
 
 struct CommandResult {
@@ -104,6 +106,7 @@ class CommandRunner {
   const std::vector<std::string> environment_;
   const Sandbox sandbox_;
   const GitConfiguration git_;
+  const std::shared_ptr<const NetworkRelay::Options> network_;
 };
 
 }  // namespace reprise

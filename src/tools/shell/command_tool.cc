@@ -41,7 +41,17 @@ void SetReason(ToolTraits& traits, const CommandRunner& runner, std::string reas
 ToolTraits Sandboxed(ToolTraits traits, const CommandRunner& runner, const std::string& what) {
   const std::string writable = List(AllResolved(runner.options().writable_paths));
   const std::string readable = List(AllResolved(runner.options().readable_paths));
-  std::string reason = what + " in a sandbox: no network, only the workspace";
+  const NetworkRules& network = runner.options().network;
+  const auto hosts = [](const std::vector<std::string>& rules) {
+    std::string list;
+    for (const std::string& rule : rules) list.append(list.empty() ? "" : ", ").append(rule);
+    return list;
+  };
+  std::vector<std::string> reachable = network.allow;
+  reachable.insert(reachable.end(), network.unasked.begin(), network.unasked.end());
+  std::string reason =
+      what + " in a sandbox: " + (reachable.empty() ? "no network" : "the network only to " + hosts(reachable)) +
+      (reachable.empty() || network.deny.empty() ? "" : " but not " + hosts(network.deny)) + ", only the workspace";
   reason += writable.empty() ? " can be written" : " and " + writable + " can be written";
   if (!readable.empty()) reason += ", " + readable + " can be read as well";
   SetReason(traits, runner, std::move(reason));
@@ -58,7 +68,7 @@ CommandTool::CommandTool(ToolSpec spec, const std::string& what, std::shared_ptr
                              .risk = Risk::kHigh,
                              .concurrency = Concurrency::kAllowed,
                              .approval_reason = {},
-                             .confined = true},
+                             .confined = runner->options().network.allow.empty()},
                             *runner, what)),
       runner_(std::move(runner)),
       what_(what) {}

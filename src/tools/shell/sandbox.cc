@@ -25,6 +25,7 @@
 #include "base/logging.h"
 #include "base/path.h"
 #include "base/system.h"
+#include "process/listeners.h"
 #include "process/supervised_process.h"
 #include "tools/files/known_paths.h"
 #include "tools/shell/command_runner.h"
@@ -422,18 +423,24 @@ std::vector<std::string> Sandbox::Wrap(const std::vector<std::string>& argv, boo
   return wrapped;
 }
 
-Command Sandbox::Confined(Command command, const std::string& git_configuration) const {
-  return Confined(std::move(command), state().filtered, git_configuration);
+Command Sandbox::Confined(Command command, const SandboxGifts& gifts) const {
+  return Confined(std::move(command), state().filtered, gifts);
 }
 
-Command Sandbox::Confined(Command command, bool filtered, const std::string& git_configuration) const {
+Command Sandbox::Confined(Command command, bool filtered, const SandboxGifts& gifts) const {
   const std::string in_home = home_ + "/.gitconfig";
-  const std::string place = git_configuration.empty() ? std::string() : GitPlace(MountsFor(options_, home_), in_home);
-  command.argv = Wrap(command.argv, filtered, place);
+  const std::string place =
+      gifts.git_configuration.empty() ? std::string() : GitPlace(MountsFor(options_, home_), in_home);
   if (filtered) command.extra_inputs.push_back(filter_);
-  if (place.empty()) return command;
-  command.extra_inputs.push_back(git_configuration);
-  if (place != in_home) command.environment.push_back("GIT_CONFIG_GLOBAL=" + place);
+  if (!place.empty()) command.extra_inputs.push_back(gifts.git_configuration);
+  if (!place.empty() && place != in_home) command.environment.push_back("GIT_CONFIG_GLOBAL=" + place);
+  if (gifts.listeners_socket >= 0) {
+    const int program = kExtraDescriptor + static_cast<int>(command.extra_inputs.size());
+    command.extra_descriptors = {gifts.program, gifts.listeners_socket};
+    const auto before = ListenersBefore(program, program + 1, gifts.ports);
+    command.argv.insert(command.argv.begin(), before.begin(), before.end());
+  }
+  command.argv = Wrap(command.argv, filtered, place);
   return command;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -20,6 +21,15 @@ namespace reprise {
 // fail as not permitted, or as missing if programs have a fallback. ptrace(2) is allowed, because the sandbox holds no
 // foreign processes. Empty if there is no filter for this machine.
 std::string SyscallFilter();
+
+// What a command in a sandbox gets beside its files.
+struct SandboxGifts {
+  std::string git_configuration = {};  // the user's file of git's settings there; empty: none
+  // The Unix socket over which it opens these ports (process/listeners.h); -1: it opens none.
+  int listeners_socket = -1;
+  std::vector<std::uint16_t> ports = {};
+  int program = -1;  // a descriptor of this program, which opens them
+};
 
 // Confines commands with bubblewrap. They see only the system read-only (/usr and its like, /opt, and the parts of /etc
 // that every user may read), the workspace writable at its own path, the configured paths, and fresh /tmp, home, /run,
@@ -56,9 +66,9 @@ class Sandbox {
   State state() const;
   bool available() const { return state().available; }
 
-  // Wraps the command to run in the sandbox. The caller sets HOME; see home(). `git_configuration` becomes the user's
-  // file of git's settings there; empty: there is none. REQUIRES: available().
-  Command Confined(Command command, const std::string& git_configuration = {}) const;
+  // Wraps the command to run in the sandbox. The caller sets HOME; see home(). The descriptors must stay open until it
+  // has started. REQUIRES: available().
+  Command Confined(Command command, const SandboxGifts& gifts = {}) const;
 
   // The home folder in the sandbox: $HOME, empty except for configured paths, or /tmp if the workspace holds $HOME.
   const std::string& home() const { return home_; }
@@ -75,7 +85,7 @@ class Sandbox {
   // `git_place`: where the next descriptor after the filter becomes a file; empty: nowhere.
   std::vector<std::string> Wrap(const std::vector<std::string>& argv, bool filtered,
                                 const std::string& git_place) const;
-  Command Confined(Command command, bool filtered, const std::string& git_configuration) const;
+  Command Confined(Command command, bool filtered, const SandboxGifts& gifts) const;
   std::vector<std::string> RunByOthersThere(std::vector<std::string>* missing) const;
 
   const Options options_;

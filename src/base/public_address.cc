@@ -1,4 +1,4 @@
-#include "net/public_address.h"
+#include "base/public_address.h"
 
 #include <netinet/in.h>
 

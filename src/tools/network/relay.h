@@ -1,0 +1,91 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "base/mutex.h"
+#include "base/stop_event.h"
+#include "base/system.h"
+#include "reprise/tool.h"
+#include "tools/network/destination.h"
+#include "tools/network/host_rules.h"
+
+namespace reprise {
+
+// The way out of one command's sandbox, which has a network of its own with nothing in it but listeners of this relay:
+// a proxy (HTTP and SOCKS5 at kProxyPort), and one at each permitted port of the machine's loopback. It knows the host
+// before it connects, resolves the name itself, connects to the very address that it has checked, and checks the first
+// bytes (CheckFirstBytes). Has a thread for each connection. Thread-safe.
+class NetworkRelay {
+ public:
+  static constexpr std::uint16_t kProxyPort = 3128;
+
+  struct Options {
+    HostRules rules{};
+    std::vector<HostPort> closed{};  // endpoints that no rule opens
+  };
+  explicit NetworkRelay(std::shared_ptr<const Options> options);
+  ~NetworkRelay();
+  NetworkRelay(const NetworkRelay&) = delete;
+  NetworkRelay& operator=(const NetworkRelay&) = delete;
+
+  // The Unix socket for OpenListeners in the sandbox, and the ports to open there.
+  int inner_socket() const { return inner_.get(); }
+  const std::vector<std::uint16_t>& ports() const { return ports_; }
+  // Call it once, when the command has the socket. All ends when `stop` is requested.
+  void Begin(const std::stop_token& stop);
+
+  struct Report {
+    std::vector<NetworkUse> uses{};      // by host and port
+    std::vector<std::string> refused{};  // "HOST:PORT: why"
+  };
+  // Ends all connections.
+  Report Finish();
+
+ private:
+  struct Connection {
+    UniqueFd client{};
+    std::atomic<bool> ended = false;
+    std::jthread thread{};
+  };
+
+  void Serve();
+  void Accept(int listener, std::uint16_t port);
+  // All of these run on the connection's thread. `port`: the listener's, kProxyPort for the proxy.
+  void Handle(int client, std::uint16_t port);
+  void HandleHttp(int client, std::string bytes);
+  void HandleSocks(int client, std::string bytes);
+  // Reads until `done` is true of all the bytes. False if they end before.
+  bool ReadUntil(int client, std::string& bytes, const std::function<bool(std::string_view)>& done) const;
+  // A connection to the target, or why there is none.
+  Result<UniqueFd> Reach(const HostPort& target);
+  // Passes bytes on in both directions until one side has ended. `bytes`: those of the client that were read already.
+  void Tunnel(int client, const UniqueFd& server, const HostPort& target, std::string bytes, bool is_checked);
+  bool PassFirstBytes(int client, int server, const HostPort& target, std::string& bytes, NetworkUse& use);
+  void Refuse(const HostPort& target, const std::string& why);
+  void Count(const NetworkUse& use);
+
+  const std::shared_ptr<const Options> options_;
+  std::stop_source stop_;
+  std::optional<std::stop_callback<std::function<void()>>> outer_stop_;
+  StopEvent stopped_;
+  std::vector<std::uint16_t> ports_;
+  UniqueFd inner_, outer_;
+  Mutex mutex_;
+  std::map<std::string, NetworkUse> uses_ GUARDED_BY(mutex_);
+  std::set<std::string> refused_ GUARDED_BY(mutex_);
+  std::list<Connection> connections_;  // of the serving thread, and of Finish after it
+  std::jthread thread_;                // last: it uses all others
+};
+
+}  // namespace reprise
