@@ -117,7 +117,7 @@ std::string EnvironmentName(const Setting& setting) {
 }
 
 std::vector<std::string> UnknownVariables(const char* const* environment) {
-  std::vector<std::string> known = {"REPRISE_CONFIG", "REPRISE_URL"};
+  std::vector<std::string> known = {"REPRISE_CONFIG", "REPRISE_LOCAL_PORTS", "REPRISE_URL"};
   for (const Setting& setting : Settings()) {
     if (!setting.flag.name.empty()) known.push_back(EnvironmentName(setting));
   }

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "app/keys.h"
+#include "app/local_models.h"
 #include "app/options.h"
 #include "app/trust.h"
 #include "base/json.h"
@@ -33,7 +34,7 @@ namespace reprise {
 namespace {
 
 // Shown once, when the first key was made: how to keep the chats readable, and where a model comes from.
-void TellOfFirstStart(const Options& options) {
+void TellOfFirstStart(const Options& options, const Environment& environment) {
   if (!options.plain) {
     Print("copy " + VisibleLine(Resolved(KeyFileOf(options)).string()) +
           " to a safe place: without this key nobody can read the chats in " +
@@ -43,6 +44,9 @@ void TellOfFirstStart(const Options& options) {
     Print(
         "this model is a demonstration: say demo; OPENAI_API_KEY, ANTHROPIC_API_KEY or a server of your own gives a "
         "real one\n");
+    for (const LocalModelServer& server : FindLocalModels(options, environment)) {
+      Print(VisibleLine(OfferOf(server, options, environment)) + "\n");
+    }
   }
 }
 
@@ -145,7 +149,7 @@ int RunChat(const CommandLine& line, const Environment& environment) {
   if (!chat) return Complain(chat.error());
 
   if (is_one_shot) return RunOneShot(link, *interrupts, *chat, message, line.json);
-  if (!line.json && is_first_start && output_is_terminal) TellOfFirstStart(link.options());
+  if (!line.json && is_first_start && output_is_terminal) TellOfFirstStart(link.options(), environment);
   if (line.json || !input->is_terminal() || !output_is_terminal || !input->can_move_cursor()) {
     if (!line.json) TellOfBeginning(link, *chat, environment);
     return PipeConversation(link, *input, *chat, link.model(), line.json).Run(opening);

@@ -5,6 +5,7 @@
 
 #include "app/checks.h"
 #include "app/factories.h"
+#include "app/local_models.h"
 #include "app/settings.h"
 #include "app/trust.h"
 #include "base/json.h"
@@ -54,6 +55,9 @@ int RunDoctor(const CommandLine& line, const Environment& environment) {
     if (source.empty()) source = "no file; defaults and environment";
     findings = CheckHealth(*options);
     for (Finding& finding : CheckProviders(*options)) findings.push_back(std::move(finding));
+    for (const LocalModelServer& server : FindLocalModels(*options, environment)) {
+      findings.push_back({"models on this machine", Verdict::kOk, OfferOf(server, *options, environment)});
+    }
     for (Finding& finding : CheckServices(*options)) findings.push_back(std::move(finding));
     // Does not run programs that the server would not run.
     auto programs = FilesToTrust(*options).and_then(

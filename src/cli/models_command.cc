@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "app/factories.h"
+#include "app/local_models.h"
 #include "base/json.h"
 #include "base/logging.h"
 #include "base/terminal_text.h"
@@ -80,6 +81,11 @@ int RunModels(const CommandLine& line, const Environment& environment) {
     Print(DumpJson(*models) + "\n");
   } else {
     PrintModels(*models);
+    if (line.url.empty() && !environment("REPRISE_URL")) {
+      for (const LocalModelServer& found : FindLocalModels(*options, environment)) {
+        Warn(OfferOf(found, *options, environment));  // stdout lists only what can be used
+      }
+    }
   }
   return kExitOk;
 }

@@ -84,7 +84,8 @@ class Home:
     def environment(self, **more):
         kept = {k: v for k, v in os.environ.items() if k in ("PATH", "LANG") or k.endswith("SAN_OPTIONS")}
         return {**kept, "HOME": str(self.user), "XDG_CONFIG_HOME": str(self.config), "XDG_STATE_HOME": str(self.state),
-                "TMPDIR": str(self.temp), "TEST_API_KEY": API_KEY, **more}
+                "TMPDIR": str(self.temp), "TEST_API_KEY": API_KEY,
+                "REPRISE_LOCAL_PORTS": "0", **more}  # not asked, whatever listens on this machine
 
     def trust(self, *arguments, cwd=None, environment=None):
         """Runs `reprise trust`, as a person who has looked at the file."""
